@@ -1,20 +1,27 @@
 """Builds the one extension module; everything else about the package is in pyproject.toml.
 
 KGTREC_BUILD=sanitize builds with AddressSanitizer and UndefinedBehaviorSanitizer (see .ci/run),
-KGTREC_BUILD=debug without optimisation and with symbols.
+KGTREC_BUILD=debug without optimisation and with symbols. Objects stay in build/objects, each under
+a hash of all that it is made from, so that no build compiles again what has not changed.
 """
 
+import hashlib
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
-from glob import glob
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
+# Flags to compile and to link. -g0: Python's own flags ask for symbols, which take a quarter of the
+# compiler's time.
 FLAVOURS = {
-    "release": (["-O3"], []),
+    "release": (["-O3", "-g0"], []),
     "debug": (["-O0", "-g"], []),
     "sanitize": (
         [
@@ -32,37 +39,74 @@ GENERATED = [
     *("-Wno-unused-parameter", "-Wno-unused-function", "-Wno-missing-field-initializers"),
     "-Wno-incompatible-pointer-types-discards-qualifiers",  # clang's
 ]
-
-compile_flags, link_flags = FLAVOURS[os.environ.get("KGTREC_BUILD", "release")]
-extension = Extension(
-    "kgtrec._core",
-    sources=["kgtrec/_core.pyx", *sorted(glob("csrc/*.c"))],
-    include_dirs=["csrc"],
-    depends=sorted(glob("csrc/*.h")),
-    libraries=["m"],
-    extra_compile_args=STANDARD + GENERATED + compile_flags,
-    extra_link_args=link_flags,
-)
+OBJECTS = Path("build/objects")
 
 
-class BuildOnAllCores(build_ext):
-    """Compiles as many source files at a time as there are cores; setuptools takes one by one."""
+def object_of(source: str, command: list[str]) -> Path:
+    """Where the object of a source lies: under a hash of all that decides what is in it.
+
+    `command` is what compiles it, and the compiler's version. Python's version stands for its
+    headers, which only Cython's file includes.
+    """
+    python = "" if Path(source).parent == Path("csrc") else sys.version
+    digest = hashlib.sha256(repr([source, command, python]).encode())
+    for path in [Path(source), *sorted(Path("csrc").glob("*.h"))]:
+        digest.update(repr((path.name, path.read_bytes())).encode())
+    return OBJECTS / f"{digest.hexdigest()}.o"
+
+
+def version_of(compiler: list[str]) -> str:
+    """What a compiler says of itself; nothing where there is none: compiling says so."""
+    try:
+        done = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout
+
+
+class CompileOnce(build_ext):
+    """Compiles what no build has compiled before, as many files at a time as there are cores."""
 
     def build_extension(self, ext: Extension) -> None:
         compile_in_turn = self.compiler.compile
+        compiler = list(self.compiler.compiler_so)
+        compiler.append(version_of(compiler))
+
+        def compile_one(source: str, options: dict[str, Any]) -> str:
+            command = [*compiler, repr(options.get("macros")), *options["extra_postargs"]]
+            path = object_of(source, command)
+            if path.exists():
+                return str(path)
+            # It appears whole: any build may be interrupted, and others may run meanwhile.
+            with TemporaryDirectory(dir=OBJECTS) as folder:
+                (made,) = compile_in_turn([source], **{**options, "output_dir": folder})
+                if object_of(source, command) != path:
+                    raise SystemExit(f"{source}, or a header, has changed meanwhile: build again")
+                os.replace(made, path)
+            return str(path)
 
         def compile_together(sources: list[str], **options: Any) -> list[str]:
+            OBJECTS.mkdir(parents=True, exist_ok=True)
             with ThreadPoolExecutor(os.cpu_count()) as pool:
-                objects = pool.map(lambda source: compile_in_turn([source], **options), sources)
-                return [path for paths in objects for path in paths]
+                return list(pool.map(lambda source: compile_one(source, options), sources))
 
         self.compiler.compile = compile_together
         super().build_extension(ext)
 
 
-setup(
-    cmdclass={"build_ext": BuildOnAllCores},
-    ext_modules=cythonize([extension], language_level=3, build_dir="build/cython"),
-    # A build of another flavour may lie in build/: its objects are not ours.
-    options={"build_ext": {"force": True}},
-)
+if __name__ == "__main__":
+    compile_flags, link_flags = FLAVOURS[os.environ.get("KGTREC_BUILD", "release")]
+    extension = Extension(
+        "kgtrec._core",
+        sources=["kgtrec/_core.pyx", *sorted(map(str, Path("csrc").glob("*.c")))],
+        include_dirs=["csrc"],
+        libraries=["m"],
+        extra_compile_args=STANDARD + GENERATED + compile_flags,
+        extra_link_args=link_flags,
+    )
+    setup(
+        cmdclass={"build_ext": CompileOnce},
+        ext_modules=cythonize([extension], language_level=3, build_dir="build/cython"),
+        # The library in build/ may be of another flavour: it is always linked.
+        options={"build_ext": {"force": True}},
+    )

@@ -121,7 +121,7 @@ def scale_of_mad(pair: Compared) -> Compared:
     """PyKEEN's weighted MAD on the scale of its unweighted one."""
     if "question.median_absolute" not in pair.key:
         return pair
-    from kgtrec.measures.dispersion import TO_DEVIATION
+    from kgtrec.measures.rank_metrics import TO_DEVIATION
 
     return pair._replace(key=pair.key + " * 1.4826", pykeen=pair.pykeen * TO_DEVIATION)
 

@@ -1,204 +1,386 @@
-"""Fingerprints of what users see of a fixed set of evaluations, through the command line.
+"""What users see of a fixed set of evaluations: recorded before a change, and compared after it.
 
     python benchmarks/baseline.py --record before.json   # before a change that must change nothing
     python benchmarks/baseline.py --check before.json    # after it; names what differs
+    python benchmarks/baseline.py --check before.json --only 'compare/*' --show 'compare/*'
 
-Hashes the columns of ranks, runs, qrels, a batch's dataset, and what `rank`, `report`, `eval`,
-`compare` and `stats` print, for FB15k-237 with its four models (`../shared/data`, skipped without
-it) and for the countries of the demo. Hashes are of one machine: other processors may round a
-demo's SVD otherwise. Each text has a second hash of its numbers alone, for changes of words.
+The commands, calls and mistakes are tables: `baseline_cases.py`, `baseline_errors.py` and
+`baseline_bad_files.py`, over the files of `baseline_inputs.py`. A record has a name and a text:
+what a command printed, a file that it left, the numbers that a figure draws
+(`baseline_describe.py`), a value, or an error. With --real also FB15k-237 with its four models
+(`../shared/data`).
+
+A change that spells a command anew does so in the tables, too; the names of records stay. --only
+takes whole groups, ``compare/*``: what a group needs of others is always run. Texts are of one
+machine: other processors may round otherwise.
 """
 
 from __future__ import annotations
 
+import os
+
+# Before numpy is loaded: sums do not depend on how many cores are free, nor lines on the terminal.
+os.environ.update(COLUMNS="100", OPENBLAS_NUM_THREADS="1", MPLBACKEND="agg")
+
 import argparse
-import hashlib
+import difflib
+import fnmatch
 import json
 import re
-import subprocess
+import shlex
+import shutil
 import sys
 import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from math import isclose
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.parquet as pq
-from data import FOLDER, SHARED_DATA
+import baseline_bad_files as bad_files
+import baseline_cases as cases
+import baseline_describe as describe
+import baseline_errors as errors
+import baseline_inputs as inputs
+from matplotlib import rcParams
+from matplotlib.figure import Figure
 
 import kgtrec
+from kgtrec.cli import cli, main
 
-Array = npt.NDArray[Any]
-MODELS = ("distmult", "complex", "transe", "rotate")
-NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
-
-JOBS = """
-output = "batch"
-measures = ["realistic.micro.mrr", "macro.map_cut_20"]
-[graphs.countries]
-path = "kgtrec-demo/graph"
-[models.popularity]
-scores = "popularity.npy"
-[models.rounded]
-scores = "rounded.npy"
-[protocols.filtered]
-[protocols.raw]
-filter = "raw"
-"""
+Records = dict[str, dict[str, str]]
+NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
+PACKAGE = str(Path(kgtrec.__file__).parent)
+STATES = SAME, CLOSE, WORDS, DIFFERS, MISSING, NEW = (
+    "same", "last digits differ", "numbers same but text differs", "differs", "missing", "new",
+)  # fmt: skip
+TRACEBACK = 99  # in place of an exit code
+Stamps = dict[Path, tuple[int, int]]
 
 
 class Recorder:
-    """Collects a hash for each thing that is looked at.
+    """Runs what the tables say in one folder, and keeps a text by name.
 
     Attributes
     ----------
-    folder : Path
-        Where the commands run; paths in what they print are relative to it.
-    hashes : dict of str to str
-        Name to hash; of a text also ``NAME (numbers)``, the hash of the numbers in it.
+    records : dict of str to dict
+        ``text`` (long ones cut), ``hash`` and ``numbers`` (the hash of the numbers in the text).
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.hashes: dict[str, str] = {}
+    def __init__(self, home: Path, only: str) -> None:
+        self.home = home
+        self.only = only
+        self.records: Records = {}
+        self.figures: list[Figure] = []
 
-    def bytes(self, name: str, content: bytes) -> None:
-        self.hashes[name] = hashlib.blake2b(content, digest_size=16).hexdigest()
+    def wants(self, name: str) -> bool:
+        return fnmatch.fnmatchcase(name, self.only)
 
-    def run(self, name: str, *arguments: str) -> None:
-        """Run a command of kgtrec and record what it prints."""
-        done = subprocess.run(
-            [sys.executable, "-m", "kgtrec", *arguments], cwd=self.folder, capture_output=True
-        )
-        if done.returncode:
-            sys.exit(f"{name} failed:\n{done.stderr.decode()}")
-        self.bytes(name, done.stdout)
-        self.bytes(f"{name} (numbers)", b" ".join(NUMBER.findall(done.stdout)))
+    def keep(self, name: str, text: str) -> None:
+        """Keep a text under a name that no other has."""
+        assert name not in self.records, f"two records {name!r}"
+        text = text.replace(str(self.home), ".").replace(PACKAGE, "<package>")
+        for pattern, instead in cases.UNSTEADY:
+            text = re.sub(pattern, instead, text)
+        cut = text[: describe.LONGEST] + f"\n... of {len(text)} characters"
+        self.records[name] = {
+            "text": text if len(text) <= describe.LONGEST else cut,
+            "hash": describe.digest(text.encode()),
+            "numbers": describe.digest(" ".join(NUMBER.findall(text)).encode()),
+        }
 
-    def file(self, name: str) -> None:
-        self.bytes(name, (self.folder / name).read_bytes())
+    # ---- commands ----
 
-    def columns(self, name: str) -> None:
-        """Record every column of a Parquet file."""
-        table = pq.read_table(self.folder / name)
-        for column in table.column_names:
-            values = table[column].combine_chunks()
-            if pa.types.is_dictionary(values.type):
-                values = values.dictionary_decode()
-            sink = pa.BufferOutputStream()
-            only = pa.table({column: values})
-            with pa.ipc.new_stream(sink, only.schema) as writer:
-                writer.write_table(only)
-            self.bytes(f"{name} {column}", sink.getvalue().to_pybytes())
+    def command(self, name: str, line: str) -> None:
+        """A command that must succeed: what it prints, every file and every figure."""
+        before = stamps(self.home)
+        self.figures.clear()
+        code, out, err = call(shlex.split(line))
+        if code:
+            print(f"{name} ended with {code}: kgtrec {line}\n{err}", file=sys.stderr)
+            out = f"exit code {code}\n{out}"
+        if not self.wants(name):
+            return
+        self.keep(f"{name}", out)
+        if err and name in cases.ANY_ORDER:
+            err = "\n".join(sorted(err.splitlines()))
+        if err:
+            self.keep(f"{name} stderr", err)
+        for number, figure in enumerate(self.figures):
+            self.keep(f"{name} figure {number}", describe.figure(figure))
+        for path in changed(before, stamps(self.home)):
+            for suffix, text in describe.file(path):
+                self.keep(f"{name} > {path.relative_to(self.home)}{suffix}", text)
+            if path.name.startswith("out"):  # nothing else reads it
+                path.unlink()
 
+    def commands(self, table: str, *, always: bool = False) -> None:
+        """Lines ``name  command line``; each ``<x|y>`` in a line makes a record of every choice."""
+        for name, line in rows_of(table):
+            for full, chosen in spelt_out(name, line):
+                if always or self.wants(full):
+                    self.command(full, chosen)
 
-def queries(name: str, questions: kgtrec.Questions) -> tuple[Array, Array, str]:
-    """Query vectors, entity vectors and metric of a model (see ../shared/data/README.md)."""
-    with np.load(SHARED_DATA / "models" / f"fb15k-237-{name}.npz", allow_pickle=False) as file:
-        entity, relation, scale = file["entity"], file["relation"], file["logscale"]
-    inverse = questions.relation + questions.graph.n_relations
-    e = entity[questions.entity]
-    w = relation[np.where(questions.side == 0, inverse, questions.relation)]
-    if name == "distmult":
-        return e * w, entity, "dot"
-    if name == "transe":
-        return np.exp(scale / 2) * (e + w), np.exp(scale / 2) * entity, "l2"
-    half = entity.shape[1] // 2
-    left = e[:, :half] + 1j * e[:, half:]
-    if name == "complex":
-        product = left * (w[:, :half] + 1j * w[:, half:])
-        return np.hstack([product.real, product.imag]).astype(np.float32), entity, "dot"
-    angle = (10 * w[:, :half]).astype(np.float32)
-    product = left * (np.cos(angle) + 1j * np.sin(angle))
-    scaled = np.hstack([product.real, product.imag]).astype(np.float32)
-    return np.exp(scale / 2) * scaled, np.exp(scale / 2) * entity, "l2"
+    # ---- values and mistakes ----
 
+    def value(self, name: str, expression: str, world: dict[str, Any]) -> None:
+        if self.wants(name):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    text = describe.value(eval(expression, world))
+                except Exception as error:
+                    text = f"{type(error).__name__}: {error}"
+                    print(f"{name}: {text}\n  {expression}", file=sys.stderr)
+            self.keep(name, text)
 
-def rank_and_report(recorder: Recorder, graph: str, name: str, scores: str) -> None:
-    """Ranks, run, qrels and printed tables of one system."""
-    ranks, run = f"{name}.parquet", f"{name}.run"
-    recorder.run(f"rank {name}", "rank", "--graph", graph, "--scores", scores, "-o", ranks,
-                 "--run", run)  # fmt: skip
-    recorder.columns(ranks)
-    recorder.file(run)
-    recorder.run(f"report {name}", "report", ranks)
-    recorder.run(f"report {name} json", "report", ranks, "--format", "json")
-    recorder.run(f"report {name} relation", "report", ranks, "--by", "relation")
-    recorder.run(f"report {name} category", "report", ranks, "--by", "category,side",
-                 "--graph", graph)  # fmt: skip
-    recorder.run(f"report {name} ranks", "report", ranks, "--rank-types")
+    def mistake(self, name: str, line: str) -> None:
+        """A command line that must be refused; what it leaves behind is removed."""
+        if not self.wants(name):
+            return
+        before = stamps(self.home)
+        code, out, err = call(shlex.split(line))
+        left = list(changed(before, stamps(self.home)))
+        said = [f"exit code {code}", err.rstrip("\n")]
+        said += [f"printed: {out}"] if out else []
+        said += [f"left behind: {path.relative_to(self.home)}" for path in left]
+        for path in left:
+            path.unlink()
+            with suppress(OSError):  # folders that are empty now
+                os.removedirs(path.parent)
+        self.keep(name, "\n".join(said))
 
-
-def compare_and_eval(recorder: Recorder, graph: str, label: str, names: list[str]) -> None:
-    """What several systems are compared by."""
-    qrels, questions = f"{label}.qrels", f"{label}.questions"
-    recorder.run(f"convert {label}", "convert", "--graph", graph, "--qrels", qrels,
-                 "--questions", questions)  # fmt: skip
-    recorder.file(qrels)
-    recorder.file(questions)
-    recorder.run(f"stats {label}", "stats", graph)
-    recorder.run(f"compare {label}", "compare", *[f"{name}.parquet" for name in names])
-    runs = [f"{name}.run" for name in names]
-    recorder.run(f"eval {label}", "eval", "-m", "all_trec", qrels, runs[0])
-    recorder.run(f"eval {label} table", "eval", "-m", "map", "-m", "ndcg_cut.20", "-m", "kg_mrr",
-                 "--ties", "expected", "--format", "csv", qrels, *runs)  # fmt: skip
-
-
-def record(folder: Path) -> dict[str, str]:
-    """Everything, in an empty folder."""
-    recorder = Recorder(folder)
-    recorder.run("demo", "demo")
-    for name in ("svd", "popularity", "random"):
-        recorder.columns(f"kgtrec-demo/{name}.ranks.parquet")
-        recorder.file(f"kgtrec-demo/{name}.run")
-    countries = ["popularity", "rounded"]
-    scores = np.load(folder / "kgtrec-demo" / "popularity.npy", allow_pickle=False)
-    noise = np.random.default_rng(0).normal(size=scores.shape)
-    np.save(folder / "popularity.npy", scores)
-    np.save(folder / "rounded.npy", np.round(scores + noise).astype(np.float32))  # many ties
-    for name in countries:
-        rank_and_report(recorder, "kgtrec-demo/graph", name, f"{name}.npy")
-    compare_and_eval(recorder, "kgtrec-demo/graph", "countries", countries)
-    (folder / "jobs.toml").write_text(JOBS)
-    recorder.run("batch", "batch", "jobs.toml", "--workers", "1")
-    for path in sorted((folder / "batch" / "ranks").rglob("*.parquet")):
-        recorder.columns(str(path.relative_to(folder)))
-    if FOLDER.is_dir():
-        questions = kgtrec.read_graph(FOLDER).questions("test")
-        for name in MODELS:
-            vectors, entities, metric = queries(name, questions)
-            np.savez(folder / f"{name}.npz", queries=vectors, entities=entities,
-                     metric=metric)  # fmt: skip
-            rank_and_report(recorder, str(FOLDER), name, f"{name}.npz")
-        compare_and_eval(recorder, str(FOLDER), "fb15k-237", list(MODELS))
-    return recorder.hashes
+    def wrong_call(self, name: str, expression: str, world: dict[str, Any]) -> None:
+        """An expression that must raise."""
+        if not self.wants(name):
+            return
+        try:
+            made = eval(expression, world)
+        except Exception as error:
+            kinds = [kind.__name__ for kind in type(error).__mro__[:-2]]
+            self.keep(name, f"{' < '.join(kinds)}\n{error}")
+        else:
+            self.keep(name, f"no error: {describe.value(made)}")
 
 
-def differences(before: dict[str, str], now: dict[str, str]) -> Iterator[str]:
-    """A line for each thing that is not as it was."""
-    for name in before.keys() | now.keys():
-        if before.get(name) != now.get(name):
-            state = "gone" if name not in now else "new" if name not in before else "differs"
-            yield f"{name}: {state}"
+def rows_of(table: str) -> Iterator[tuple[str, str]]:
+    """Names and lines of a table; a line may go on in the next, which is indented."""
+    for row in re.sub(r"\n[ \t]+", " ", table).strip().splitlines():
+        name, _, line = row.partition(" ")
+        if name and not name.startswith("#"):
+            yield name, spelt(line.strip())
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def spelt(line: str) -> str:
+    """A line with `SHORT` for its words that begin with a dollar sign."""
+    while "$" in line:
+        line = re.sub(r"\$(\w+)", lambda match: cases.SHORT[match[1]], line)
+    return line
+
+
+def spelt_out(name: str, line: str) -> Iterator[tuple[str, str]]:
+    """A line without choices, and its name: the first ``<x|y>`` gives the name its ending."""
+    match = re.search(r"<([^<>|]+(?:\|[^<>|]+)+)>", line)
+    if match is None:
+        yield name, line
+        return
+    for choice in match[1].split("|"):
+        chosen = line[: match.start()] + choice + line[match.end() :]
+        yield from spelt_out(f"{name}/{choice}", chosen)
+
+
+def call(words: list[str]) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of kgtrec with these words, in this process."""
+    before, sys.argv = sys.argv, ["kgtrec", *words]
+    code: Any = 0
+    try:
+        with captured(1) as out, captured(2) as err, warnings.catch_warnings():
+            try:
+                main()
+            except SystemExit as end:
+                code = end.code
+            except Exception:  # which main() should never let through
+                code = TRACEBACK
+                traceback.print_exc()
+    finally:
+        sys.argv = before
+    return int(code or 0), *(
+        Path(path).read_text("utf-8", "backslashreplace") for path in (out, err)
+    )
+
+
+@contextmanager
+def captured(number: int) -> Iterator[str]:
+    """Send a stream of the process into a file whose path this gives, C code's output too."""
+    stream = {1: sys.stdout, 2: sys.stderr}[number]
+    stream.flush()
+    path = os.path.join(tempfile.gettempdir(), f"baseline-{os.getpid()}-{number}")
+    kept, target = os.dup(number), os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+    os.dup2(target, number)
+    try:
+        yield path
+    finally:
+        stream.flush()
+        os.dup2(kept, number)
+        os.close(kept)
+        os.close(target)
+
+
+def stamps(home: Path) -> Stamps:
+    """Every file below a folder, with what changes when it is written."""
+    made = {}
+    for folder, _, names in os.walk(home):
+        for name in names:
+            path = Path(folder, name)
+            with suppress(FileNotFoundError):
+                status = path.stat()
+                made[path] = (status.st_mtime_ns, status.st_ino)
+    return made
+
+
+def changed(before: Stamps, now: Stamps) -> Iterator[Path]:
+    """Files that are new or written again."""
+    return (path for path, stamp in sorted(now.items()) if before.get(path) != stamp)
+
+
+# ---- recording ----
+
+
+def record(home: Path, *, real: bool, only: str) -> Records:
+    """Everything whose name matches, in an empty folder."""
+    recorder = Recorder(home, only)
+    rcParams["svg.hashsalt"] = "baseline"
+    plain = Figure.savefig
+
+    def savefig(figure: Figure, *args: Any, **options: Any) -> None:
+        recorder.figures.append(figure)
+        plain(figure, *args, **options)
+
+    Figure.savefig = savefig  # type: ignore[method-assign,assignment]
+    recorder.commands(cases.DEMO, always=True)
+    inputs.write_inputs(home)
+    recorder.commands(cases.INPUTS, always=True)
+    inputs.judgements(home)
+    recorder.commands(cases.MERGED, always=True)
+    inputs.adjudication(home)
+    recorder.commands(cases.SETTLED, always=True)
+    inputs.complete_split(home)
+    recorder.commands(cases.WHOLE, always=True)
+    recorder.commands(cases.COMMANDS)
+    options_of(recorder, "kgtrec", cli)
+    for name, line, path in bad_files.cases(home):
+        recorder.mistake(f"error/file/{name}", spelt(line).replace("{file}", path))
+    for name, line in rows_of(errors.LINES):
+        recorder.mistake(f"error/line/{name}", line)
+    world = cases.world(home)
+    for name, expression in rows_of(cases.VALUES):
+        recorder.value(name, expression, world)
+    for name, expression in rows_of(errors.CALLS):
+        recorder.wrong_call(f"error/call/{name}", expression, world)
+    if real:
+        inputs.write_real(home)
+        recorder.commands(cases.REAL)
+    Figure.savefig = plain  # type: ignore[method-assign]
+    return recorder.records
+
+
+def options_of(recorder: Recorder, name: str, command: Any) -> None:
+    """The names, kinds, choices and defaults of a command's options, and of its subcommands'."""
+    if hasattr(command, "list_commands"):
+        context = command.make_context(name, [], resilient_parsing=True)
+        for each in command.list_commands(context):
+            options_of(recorder, f"{name} {each}", command.get_command(context, each))
+    lines = sorted(
+        f"{' '.join([*each.opts, *each.secondary_opts])} {choices(each.type)} "
+        f"default={each.default!r} multiple={each.multiple} required={each.required}"
+        if each.param_type_name == "option" else f"argument {each.name} {each.nargs}"
+        for each in command.params
+    )  # fmt: skip
+    if recorder.wants(f"options/{name}"):
+        recorder.keep(f"options/{name}", "\n".join(lines))
+
+
+def choices(kind: Any) -> str:
+    if hasattr(kind, "choices"):
+        return "|".join(map(str, kind.choices))
+    return str(kind.name if " object at " in str(kind) else kind)
+
+
+# ---- comparing ----
+
+
+def close(before: str, now: str) -> bool:
+    """Whether two texts have the same words, and numbers that sums in another order may give."""
+    pairs = zip(NUMBER.findall(before), NUMBER.findall(now), strict=False)
+    return NUMBER.sub("#", before) == NUMBER.sub("#", now) and all(
+        isclose(*(float(each.replace(",", "")) for each in pair), rel_tol=1e-12) for pair in pairs
+    )
+
+
+def state(before: dict[str, str] | None, now: dict[str, str] | None) -> str:
+    if before is None or now is None:
+        return NEW if before is None else MISSING
+    if before["hash"] == now["hash"]:
+        return SAME
+    if close(before["text"], now["text"]):
+        return CLOSE
+    return WORDS if before["numbers"] == now["numbers"] else DIFFERS
+
+
+def show(name: str, before: dict[str, str] | None, now: dict[str, str] | None) -> None:
+    """The two texts of a record as a diff."""
+    texts = [(each or {"text": ""})["text"].splitlines() for each in (before, now)]
+    heads = f"{name} (before)", f"{name} (now)"
+    print("\n".join(difflib.unified_diff(*texts, *heads, lineterm="", n=2)) or f"{name}: same")
+
+
+def check(before: Records, now: Records, shown: str | None) -> bool:
+    """Print what is not as it was, and how many records are; whether all are."""
+    names = sorted(before.keys() | now.keys())
+    states = {name: state(before.get(name), now.get(name)) for name in names}
+    for name, found in states.items():
+        if found != SAME:
+            print(f"{name}: {found}")
+    for name in names if shown else ():
+        if fnmatch.fnmatchcase(name, shown) and (states[name] != SAME or name == shown):
+            show(name, before.get(name), now.get(name))
+    counts = Counter(states.values())
+    print(", ".join(f"{counts[kind]} {kind}" for kind in STATES))
+    return counts[SAME] == len(names)
+
+
+def run() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--record", metavar="FILE", type=Path)
     action.add_argument("--check", metavar="FILE", type=Path)
+    parser.add_argument("--show", metavar="NAME", help="with --check: texts of records, by pattern")
+    parser.add_argument("--only", metavar="NAME", default="*", help="records by pattern")
+    parser.add_argument("--real", action="store_true", help="FB15k-237 with its models, too")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        hashes = record(Path(folder))
-    if options.record:
-        options.record.write_text(json.dumps(hashes, indent=1, sort_keys=True) + "\n")
+    kept = json.loads(options.check.read_text()) if options.check else {}
+    target = options.record and options.record.resolve()
+    place = Path(tempfile.mkdtemp(prefix="baseline-")).resolve()
+    home = place / "home"  # a name that does not change: some tables name the folder
+    try:
+        home.mkdir()
+        os.chdir(home)
+        now = record(home, real=options.real, only=options.only)
+    finally:
+        os.chdir("/")
+        shutil.rmtree(place)
+    print(f"{len(now)} records in {time.process_time():.0f} s of CPU", file=sys.stderr)
+    if target:
+        target.write_text(json.dumps(now, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
         return
-    lines = sorted(differences(json.loads(options.check.read_text()), hashes))
-    print("\n".join(lines) or f"{len(hashes)} hashes, all as before")
-    sys.exit(bool(lines))
+    names = fnmatch.filter(kept, options.only)
+    before = {name: kept[name] for name in names if options.real or not name.startswith("real/")}
+    sys.exit(not check(before, now, options.show))
 
 
 if __name__ == "__main__":
-    main()
+    run()

@@ -44,7 +44,7 @@ def _c1(settings: Settings) -> list[Row]:
     if find_spec("distributed") is None:
         return [not_run("C1", "", "Dask is not installed: pip install 'kgtrec[cluster]'")]
     import kgtrec.cluster
-    from kgtrec.cluster.dask.local import local_client
+    from kgtrec.cluster.dask.workers import local_client
 
     entities, questions = (5_000, 2_000) if settings.quick else (100_000, 48_000)
     with (

@@ -3,7 +3,7 @@
 What a score costs a worker, what a task and a byte cost the scheduler and the client, and a job of
 a batch the client, are measured here first, on two worker processes. Times of tasks scatter
 (log-normal); where one worker is lost, it goes in mid-run and its task is done anew. A batch of
-many small jobs is simulated with the rule of `kgtrec.cluster.batch.load`, and with two at a time.
+many small jobs is simulated with the rule of `kgtrec.cluster.batch.batch`, and with two at a time.
 
     python benchmarks/simulate.py            # three minutes; prints two Markdown tables
     python benchmarks/simulate.py --quick
@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 
 import kgtrec
-from kgtrec.cluster.array_files import ArrayFile, FactorFiles
-from kgtrec.cluster.batch.load import MOST, may_begin
+from kgtrec.cluster.batch.batch import MOST, keeps_busy
 from kgtrec.cluster.dask.rank import DASK_BYTES, cut
 from kgtrec.cluster.plan import make_plan
+from kgtrec.cluster.score_files import ArrayFile, FactorFiles
 
 N_ENTITIES, N_QUESTIONS, DIM = 86_054_151, 33_800_000, 64
 """Freebase86m: entities, questions of 5 % of its triples; and the model's dimension."""
@@ -270,7 +270,7 @@ def main() -> None:
     print("| workers | jobs at a time | tasks a job | minutes | idle | client busy |")
     print("|---|---|---|---|---|---|")
     for workers in (64, 1_024):
-        for rule, shared in ((two_at_a_time, 1), (may_begin, MOST)):
+        for rule, shared in ((two_at_a_time, 1), (keeps_busy, MOST)):
             tasks = plan_of(workers, SMALL[1], options.memory, SMALL[0], shared)
             of_batch = simulate_batch(tasks, JOBS, workers, costs, rule)
             print(

@@ -9,20 +9,25 @@ import numpy as np
 from zhou_published import CATEGORY_FILES, Files, Row, row
 
 import kgtrec
-from kgtrec.graph.statistics.categories import relation_categories
-from kgtrec.graph.statistics.relation_distribution import kl_divergence
-from kgtrec.graph.statistics.splits import triples_of
-from kgtrec.study.pooling.automatic_labels import read_relation_types, trivial_rules
-from kgtrec.study.pooling.completion import FALSE, TRUE, Completion, complete
+from kgtrec.graph.statistics.popularity import triples_of
+from kgtrec.graph.statistics.relations import kl_divergence, relation_categories
+from kgtrec.study.pooling.completion import (
+    FALSE,
+    TRUE,
+    Completion,
+    complete,
+    read_relation_types,
+    trivial_rules,
+)
 from kgtrec.study.pooling.pool import Pool
-from kgtrec.study.pooling.seed_questions import (
+from kgtrec.study.pooling.seeds import (
     SeedQuestions,
     question_key,
     read_question_ids,
     replaced_split,
+    sample_seeds,
     seed_questions,
 )
-from kgtrec.study.pooling.seed_sampling import sample_seeds
 from kgtrec.study.pooling.triple_files import Judgements, read_judgements, read_triples, triple_ids
 
 __all__ = ["Labels", "label_rows", "read_labels"]

@@ -14,17 +14,24 @@ from zhou_published import METRICS, Files
 from zhou_tables import column
 
 import kgtrec
+from kgtrec._internal.bootstrap import Resampling
 from kgtrec._internal.table import Table
 from kgtrec.study.comparison.samples import Samples, samples_of_ranks
 from kgtrec.study.comparison.significance import pairwise
 from kgtrec.study.comparison.stability import DepthCurves, data_sensitivity, depth_curves
 from kgtrec.study.pooling.completion import Completion, complete, depth_table
 from kgtrec.study.pooling.depths import with_intervals
-from kgtrec.study.pooling.judged_share import judged_values, mean_columns, share_table
+from kgtrec.study.pooling.lists import RankedLists, run_lists
 from kgtrec.study.pooling.pool import Pool, make_pool
-from kgtrec.study.pooling.ranked_lists import RankedLists, run_lists
-from kgtrec.study.pooling.seed_questions import replaced_split
-from kgtrec.study.pooling.unjudged import interval_table, intervals, open_candidates
+from kgtrec.study.pooling.seeds import replaced_split
+from kgtrec.study.pooling.unjudged import (
+    interval_table,
+    intervals,
+    judged_values,
+    mean_columns,
+    open_candidates,
+    share_table,
+)
 
 __all__ = ["MODELS", "Curves", "Study", "factors", "report"]
 
@@ -210,7 +217,7 @@ class Study:
         labels = self.labels
         done = [complete(labels.seeds, pool, labels.judgements, depth=k) for k in DEPTHS]
         samples = [self.samples(one) for one in done]
-        ranked = with_intervals(samples, DEPTHS, 0, DRAWS)
+        ranked = with_intervals(samples, DEPTHS, 0, Resampling(resamples=DRAWS))
         lists = [self.judged(one) for one in done]
         judged = {name: np.array([own[name] for own in lists]) for name in JUDGED}
         settled = [sum(map(_settled, row)) for row in samples]

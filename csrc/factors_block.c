@@ -1,5 +1,5 @@
-/* Entities and queries to vectors of 8 and of 16 bits, and what bounds their products. */
-#include "factors_bounds.h"
+/* Entities to vectors of 8 and of 16 bits, and what bounds their products and distances. */
+#include "factors_block.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -33,13 +33,6 @@ int64_t kgt_block_width(const kgt_factors *factors) {
     return (words + n_blocks - 1) / n_blocks * 64;
 }
 
-/* Groups of four codes of a vector. */
-static size_t groups_of(const kgt_factors *factors) {
-    const size_t dim = (size_t)factors->dim;
-    return factors->metric == KGT_L1 ? kgt_l1_groups(dim)
-                                     : kgt_byte_groups(kgt_bytes_active(), dim);
-}
-
 static bool has_offsets(const kgt_factors *factors) {
     return factors->metric == KGT_L2 || factors->bias != NULL;
 }
@@ -52,14 +45,15 @@ static size_t n_floats(const kgt_factors *factors, size_t n) {
 size_t kgt_block_bytes(const kgt_factors *factors, int64_t width) {
     const size_t n = (size_t)width, norm = factors->metric == KGT_L2 ? sizeof(double) : 0;
     const size_t fine = kgt_fine_stride((size_t)factors->dim) * sizeof(int16_t);
-    const size_t entity = groups_of(factors) * 4 + fine + sizeof(int32_t) + 2 * sizeof(uint16_t);
+    const size_t entity =
+        kgt_code_groups(factors) * 4 + fine + sizeof(int32_t) + 2 * sizeof(uint16_t);
     return n * (entity + norm) + n_floats(factors, n) * sizeof(float);
 }
 
 kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors, kgt_steps steps,
                           int64_t width) {
     const kgt_sums *sums = sums_of(factors);
-    const size_t n = (size_t)width, words = n / 64, groups = groups_of(factors);
+    const size_t n = (size_t)width, words = n / 64, groups = kgt_code_groups(factors);
     const size_t fine_stride = kgt_fine_stride((size_t)factors->dim);
     const bool distances = factors->metric == KGT_L2;
     *block = (kgt_block){.bytes = kgt_bytes_active(),
@@ -136,13 +130,6 @@ static kgt_status scratch_open(scratch *s, const kgt_block *block) {
     return KGT_OK;
 }
 
-/* What the codes of a vector have to reach at least. */
-static float range_of(const kgt_bytes *bytes, const kgt_factors *factors, const float *x,
-                      float largest, bool query) {
-    if (bytes->range == NULL || factors->metric == KGT_L1 || isnan(largest)) return largest;
-    return bytes->range(x, (size_t)factors->dim, largest, query);
-}
-
 /* A key that rises with a magnitude: one of so many for each 128th of a power of two. */
 static uint16_t magnitude_key(float largest) {
     uint32_t bits;
@@ -171,7 +158,7 @@ static bool take_order(kgt_block *block, const scratch *s) {
         const void *x = kgt_vector_at(block, i, s->copies, 0);
         const float *vector = kgt_in_float(factors, x, s->in_float);
         const float largest = block->bytes->largest(vector, (size_t)factors->dim);
-        s->largest[i] = range_of(block->bytes, factors, vector, largest, false);
+        s->largest[i] = kgt_code_range(block->bytes, factors, vector, largest, false);
         if (isnan(largest)) return false;
     }
     sort_by_digit(s->largest, 0, block->slot_of, n, s->half_done);
@@ -228,6 +215,24 @@ static bool take_offsets(kgt_block *block, const void *const *vectors, int64_t f
     return true;
 }
 
+/* The same for distances in L1. */
+static void take_l1_codes(kgt_block *block, int64_t slot, const float *vector, int8_t *codes) {
+    const size_t i = (size_t)slot, dim = (size_t)block->factors->dim;
+    kgt_quantised_l1 x, fine;
+    block->bytes->quantise_l1(vector, dim, block->steps.coarse, false, codes, &x);
+    block->bytes->quantise_l1(vector, dim, block->steps.fine, true,
+                              block->fine + i * block->fine_stride, &fine);
+    int8_t *panel = block->panels + i / KGT_BYTE_PANEL * KGT_BYTE_PANEL * block->groups * 4 +
+                    kgt_l1_place(i % KGT_BYTE_PANEL);
+    for (size_t k = 0; k < block->groups; k += 2)
+        memcpy(panel + k * KGT_BYTE_PANEL * 4, codes + k * 4, 8);
+    block->start[i] = 0;
+    const float error = (float)kgt_l1_error(x, block->factors);
+    if (error > block->base[i / 64]) block->base[i / 64] = error;
+    const kgt_figures figures = {1, (float)kgt_l1_error(fine, block->factors), 0, 0};
+    memcpy(kgt_figures_of(block, slot), &figures, sizeof figures);
+}
+
 /* Takes the entities of a word, which share a scale. False if some have no bounds. */
 static bool take_word(kgt_block *block, int64_t word, const scratch *s) {
     const int64_t first = word * 64, left = block->n - first, end = first + (left < 64 ? left : 64);
@@ -246,7 +251,7 @@ static bool take_word(kgt_block *block, int64_t word, const scratch *s) {
         const float *in_float = kgt_in_float(block->factors, vector, s->in_float);
         vectors[i - first] = vector;
         if (l1)
-            kgt_l1_take_codes(block, i, in_float, s->codes);
+            take_l1_codes(block, i, in_float, s->codes);
         else
             take_codes(block, i, in_float, largest, s);
     }
@@ -268,98 +273,5 @@ kgt_status kgt_block_take(kgt_block *block, int64_t first, int64_t n) {
         if (block->offset != NULL) block->offset[i] = block->shift[i] = 0;
     }
     scratch_close(&s);
-    return KGT_OK;
-}
-
-void kgt_queries_close(kgt_queries *queries) {
-    free(queries->codes);
-    free(queries->inverse);
-    free(queries->judged_norm);
-    free(queries->bounded);
-    free(queries->fine);
-    *queries = (kgt_queries){0};
-}
-
-/* k of the bound: |q - q'| / |q|, for a norm and a residual in units of s. */
-static float relative(double residual, double norm) {
-    return norm > 0 ? (float)(residual / norm * KGT_UP * KGT_UP) : 0;
-}
-
-/* The second level of query i. */
-static void take_fine(kgt_queries *queries, const kgt_factors *factors, int64_t i,
-                      const float *query, float largest, const kgt_quantised *coarse) {
-    kgt_quantised q;
-    queries->bytes->quantise_fine(query, (size_t)factors->dim, largest, coarse,
-                                  queries->fine + (size_t)i * queries->fine_stride, &q);
-    const double scale = q.scale > 0 ? (double)q.scale : 1; /* of a zero vector: any will do */
-    const double norm = (double)q.norm / scale * KGT_UP;
-    queries->fine_inverse[i] = 1 / (factors->metric == KGT_L2 ? 2 * scale : scale);
-    queries->fine_norm[i] = (float)(norm * KGT_UP);
-    queries->fine_factor[i] = (float)queries->fine_inverse[i];
-    queries->fine_relative[i] = relative((double)q.residual / scale, norm);
-}
-
-/* Quantises query i; false if it has no bounds. */
-static bool take_query(kgt_queries *queries, const kgt_factors *factors, int64_t i,
-                       const float *query, int8_t *codes) {
-    const size_t dim = (size_t)factors->dim;
-    kgt_quantised q;
-    const float largest = queries->bytes->largest(query, dim);
-    if (isnan(largest)) return false;
-    queries->bytes->quantise(query, dim, range_of(queries->bytes, factors, query, largest, true),
-                             codes, &q);
-    uint8_t *row = queries->codes + (size_t)i * queries->groups * 4;
-    for (size_t k = 0; k < dim; k++) row[k] = (uint8_t)(codes[k] + queries->bytes->query_zero);
-    const double scale = q.scale > 0 ? (double)q.scale : 1; /* of a zero vector: any will do */
-    const double norm = (double)q.norm / scale * KGT_UP;
-    queries->inverse[i] = 1 / (factors->metric == KGT_L2 ? 2 * scale : scale);
-    queries->judged_norm[i] = (float)(norm * KGT_UP);
-    queries->factor[i] = (float)queries->inverse[i];
-    queries->relative[i] = relative((double)q.residual / scale, norm);
-    take_fine(queries, factors, i, query, largest, &q);
-    queries->chain[i] = kgt_query_norm(factors, kgt_kernel_active(), i);
-    return true;
-}
-
-kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, kgt_steps steps) {
-    const int64_t n = factors->n_rows;
-    const size_t groups = groups_of(factors);
-    const bool l1 = factors->metric == KGT_L1;
-    const size_t n_tiles = (size_t)((n + KGT_BYTE_QUERIES - 1) / KGT_BYTE_QUERIES);
-    const size_t n_padded = n_tiles * KGT_BYTE_QUERIES + 1; /* never a request for 0 bytes */
-    *queries = (kgt_queries){.bytes = kgt_bytes_active(), .steps = steps, .groups = groups, .n = n};
-    queries->fine_stride = kgt_fine_stride((size_t)factors->dim);
-    int8_t *codes = kgt_allocate(groups, 4);
-    float *copy = kgt_allocate((size_t)factors->dim, sizeof(float));
-    queries->codes = kgt_allocate(n_padded, groups * 4);
-    queries->inverse = calloc(5 * n_padded, sizeof(double));
-    queries->judged_norm = calloc(6 * n_padded, sizeof(float));
-    queries->bounded = calloc(n_padded, sizeof(bool));
-    queries->fine = kgt_allocate(n_padded * queries->fine_stride, sizeof(int16_t));
-    if (!codes || !copy || !queries->codes || !queries->inverse || !queries->judged_norm ||
-        !queries->bounded || !queries->fine) {
-        free(codes);
-        free(copy);
-        kgt_queries_close(queries);
-        return KGT_NO_MEMORY;
-    }
-    queries->chain = queries->inverse + n_padded;
-    queries->fine_inverse = queries->chain + n_padded;
-    queries->own = queries->fine_inverse + n_padded;
-    queries->fine_own = queries->own + n_padded;
-    queries->factor = queries->judged_norm + n_padded;
-    queries->fine_norm = queries->factor + n_padded;
-    queries->fine_factor = queries->fine_norm + n_padded;
-    queries->relative = queries->fine_factor + n_padded;
-    queries->fine_relative = queries->relative + n_padded;
-    memset(queries->codes, l1 ? KGT_L1_ZERO : queries->bytes->query_zero, n_padded * groups * 4);
-    memset(queries->fine, 0, n_padded * queries->fine_stride * sizeof(int16_t));
-    for (int64_t i = 0; i < n; i++) {
-        const float *query = kgt_in_float(factors, kgt_query(factors, i), copy);
-        queries->bounded[i] = l1 ? kgt_l1_take_query(queries, factors, i, query)
-                                 : take_query(queries, factors, i, query, codes);
-    }
-    free(codes);
-    free(copy);
     return KGT_OK;
 }

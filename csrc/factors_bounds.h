@@ -1,5 +1,5 @@
-/* Entities and queries as vectors of 8 and of 16 bits, with what bounds the error of their
- * products and distances: internal to the factors family.
+/* What bounds the error of products and distances of codes, 8 or 16 bits a value, in place of
+ * vectors, and what the codes of entities and of queries share: internal to the factors family.
  *
  * THE BOUND. Let q and x be the vectors of a query and an entity, q' = s c and x' = r e what their
  * codes c and e stand for, u = 2^-24. By the triangle and the Cauchy-Schwarz inequality
@@ -76,127 +76,11 @@
 #ifndef KGT_FACTORS_BOUNDS_H
 #define KGT_FACTORS_BOUNDS_H
 
-#include "factors_tiles.h"
+#include "factors_vectors.h"
 #include "isa_bytes.h"
 
-/* What codes of 8 and of 16 bits count under L1, where all vectors of a call share it. Those of 8
- * are poor if they leave much of the vectors: distances of codes are too small then. */
-typedef struct {
-    float coarse, fine;
-    bool poor;
-} kgt_steps;
-
-/* Steps that suit a sample of the vectors; any are right. */
-kgt_status kgt_steps_choose(const kgt_factors *factors, kgt_steps *steps);
-
-/* A block of the ranked entities, at most `width`, a multiple of 64; once taken, it is only read.
- */
-typedef struct {
-    const kgt_bytes *bytes;
-    const kgt_factors *factors;
-    const kgt_sums *sums; /* the metric's */
-    kgt_pairs *pairs;     /* and the type's */
-    kgt_steps steps;
-    size_t groups;
-    int64_t width, first, n;
-    bool bounded; /* false: some entity has no bounds */
-    int8_t *panels;
-    int32_t *start;
-    /* Entities stand in order of their largest magnitudes, so that those of a word have much the
-     * same: places of the block by slot, and slots by place. All that follows is by slot, but for
-     * what the 64 of a word share. */
-    uint16_t *place_of, *slot_of;
-    float *scale, *inverse, *code_norm;
-    float *base;   /* |x - x'| + g' |x| */
-    float *offset; /* b - X; NULL where that is 0 for all */
-    float *shift;  /* the same times inverse */
-    int16_t *fine; /* the second level: codes and figures, row after row */
-    size_t fine_stride;
-    double *entity_norm;   /* X; NULL where that is 0 for all */
-    double largest_offset; /* of |o| + X + |b| */
-} kgt_block;
-
-/* Entities of the blocks of a call, but for the last, and what one takes in memory. */
-int64_t kgt_block_width(const kgt_factors *factors);
-size_t kgt_block_bytes(const kgt_factors *factors, int64_t width);
-kgt_status kgt_block_open(kgt_block *block, const kgt_factors *factors, kgt_steps steps,
-                          int64_t width);
-void kgt_block_close(kgt_block *block);
-/* Entities to multiply with: the last block's, padded to whole words of bits. */
-KGT_INLINE size_t kgt_block_padded(const kgt_block *block) {
-    return (size_t)(block->n + 63) / 64 * 64;
-}
-/* Takes the ranked entities first .. first + n - 1, n <= width. */
-kgt_status kgt_block_take(kgt_block *block, int64_t first, int64_t n);
-
-/* Vectors that are at hand at a time, for their chains side by side: those of a word. */
-#define KGT_AT_HAND 64
-
-/* The vector of an entity of a block as the table has it, or in copy number i of KGT_AT_HAND, of
- * two vectors each. */
-KGT_INLINE const void *kgt_vector_at(const kgt_block *block, int64_t slot, char *copies, size_t i) {
-    return kgt_entity(kgt_kernel_active(), block->factors, block->first + block->place_of[slot],
-                      copies + i * 2 * kgt_vector_bytes(block->factors));
-}
-
-/* The blocks of a model's entities, and a sample of the entities, from which the best of rows are
- * guessed. Either every block has a place of its own, and calls share them; or a call takes one
- * after the other, in the same place. */
-struct kgt_codes {
-    const kgt_bytes *bytes;
-    kgt_factors factors;
-    kgt_steps steps;
-    int64_t width, n_blocks;
-    bool shared;
-    kgt_block *blocks, sampled;
-    kgt_factors sampled_of; /* its entities alone */
-    int32_t *sampled_ids;
-    int64_t guessing_rank; /* of the sample's best the one that is the guess; 0: none */
-};
-
-/* Without taking anything yet. */
-kgt_status kgt_codes_begin(kgt_codes *codes, const kgt_factors *factors, int64_t depth,
-                           bool shared);
-void kgt_codes_end(kgt_codes *codes);
-/* Block number i, which has been taken. */
-KGT_INLINE const kgt_block *kgt_codes_block(const kgt_codes *codes, int64_t i) {
-    return codes->blocks + (codes->shared ? i : 0);
-}
-
-/* The queries of a call, in tiles of KGT_BYTE_QUERIES. */
-typedef struct {
-    const kgt_bytes *bytes;
-    kgt_steps steps;
-    size_t groups;
-    int64_t n;
-    uint8_t *codes;         /* row after row, as product takes them */
-    double *inverse;        /* 1 / (m s) */
-    double *chain;          /* Q */
-    double *own, *fine_own; /* |q - q'| + g' |q| under L1, else 0 */
-    float *judged_norm, *factor;
-    float *relative; /* k */
-    bool *bounded;
-    int16_t *fine; /* the second level: codes, 1 / (m s), |q| / s, 1 / (m s) and k */
-    size_t fine_stride;
-    double *fine_inverse;
-    float *fine_norm, *fine_factor, *fine_relative;
-} kgt_queries;
-
-/* Of the same steps as the blocks. */
-kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, kgt_steps steps);
-void kgt_queries_close(kgt_queries *queries);
-
-/* Under L1: takes the codes of an entity of the block, with room for its first ones, padded with
- * zeros; of query i, false if it has no bounds. */
-void kgt_l1_take_codes(kgt_block *block, int64_t slot, const float *vector, int8_t *codes);
-bool kgt_l1_take_query(kgt_queries *queries, const kgt_factors *factors, int64_t i,
-                       const float *query);
-
-/* Where the figures of an entity of a block stand. */
-KGT_INLINE char *kgt_figures_of(const kgt_block *block, int64_t slot) {
-    const size_t end = ((size_t)slot + 1) * block->fine_stride;
-    return (char *)(block->fine + end - KGT_FINE_FIGURES);
-}
+/* Above the roundings of a few steps in double, and of one to float. */
+#define KGT_UP (1 + 0x1p-20)
 
 /* g' of the bound. */
 KGT_INLINE double kgt_rounding(const kgt_factors *factors) {
@@ -205,7 +89,23 @@ KGT_INLINE double kgt_rounding(const kgt_factors *factors) {
     return steps / (1 - steps) * (1 + 0x1p-20);
 }
 
-/* Above the roundings of a few steps in double, and of one to float. */
-#define KGT_UP (1 + 0x1p-20)
+/* |x - x'| + g' |x| under L1, or the same of a query, rounded up. */
+KGT_INLINE double kgt_l1_error(kgt_quantised_l1 x, const kgt_factors *factors) {
+    return ((double)x.residual + kgt_rounding(factors) * (double)x.norm) * KGT_UP;
+}
+
+/* Groups of four codes of a vector. */
+KGT_INLINE size_t kgt_code_groups(const kgt_factors *factors) {
+    const size_t dim = (size_t)factors->dim;
+    return factors->metric == KGT_L1 ? kgt_l1_groups(dim)
+                                     : kgt_byte_groups(kgt_bytes_active(), dim);
+}
+
+/* What the codes of a vector have to reach at least. */
+KGT_INLINE float kgt_code_range(const kgt_bytes *bytes, const kgt_factors *factors, const float *x,
+                                float largest, bool query) {
+    if (bytes->range == NULL || factors->metric == KGT_L1 || isnan(largest)) return largest;
+    return bytes->range(x, (size_t)factors->dim, largest, query);
+}
 
 #endif

@@ -1,10 +1,16 @@
 /* The blocks of a model's entities, shared by several calls or taken by one, and the sample from
- * which these guess where the best of a row begin. */
-#include "factors_settle.h"
+ * which these guess where the best of a row begin; and whether bounds pay at all. */
+#include "factors_codes.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+/* Fewer rows than this do not pay for quantising the entities, fewer entities not for the queries;
+ * and scores of short vectors are computed as fast as their bounds. */
+#define FEWEST_ROWS 48
+#define FEWEST_ENTITIES 512
+#define SHORTEST 32
+#define DEEPEST 256
 /* Bounds are guessed from a sample of one entity in so many or fewer, if the guess is among so many
  * of the sample's best. */
 #define SAMPLED 8
@@ -91,6 +97,15 @@ kgt_status kgt_codes_take(kgt_codes *codes, int64_t part) {
 
 int64_t kgt_codes_parts(const kgt_codes *codes) {
     return codes->n_blocks + (codes->guessing_rank > 0);
+}
+
+bool kgt_bounds_serve(const kgt_factors *factors, int64_t depth) {
+    const kgt_bytes *bytes = kgt_bytes_active();
+    const bool l1 = factors->metric == KGT_L1;
+    return bytes != NULL && (l1 || bytes->dot.product != NULL) &&
+           (factors->dtype == KGT_F32 || factors->dtype == KGT_F64) &&
+           factors->n_rows >= FEWEST_ROWS && factors->n_entities >= FEWEST_ENTITIES &&
+           factors->dim >= SHORTEST && factors->dim <= 1 << 16 && depth <= DEEPEST;
 }
 
 kgt_status kgt_codes_open(const kgt_factors *factors, int64_t call_rows, int64_t depth,

@@ -3,12 +3,9 @@
 #ifndef KGT_FACTORS_SETTLE_H
 #define KGT_FACTORS_SETTLE_H
 
-#include "factors_bounds.h"
-
-/* Groups whose maxima give a row's best their first bound, which the block must be a multiple of,
- * and up to which depth they do. */
-#define KGT_FIRST_GROUPS 64
-#define KGT_FIRST_DEEPEST 32
+#include "factors_codes.h"
+#include "factors_queries.h"
+#include "factors_tiles.h"
 
 /* A pair that no bound decides: its score is computed with those of other pairs. */
 typedef struct {
@@ -21,8 +18,8 @@ typedef struct {
 /* What the ways to a row's counts cost, in steps of the chain of a score in a tile: by tiles, a
  * score, and comparing it with a threshold; by bounds, a product of bytes, comparing its bounds
  * with a threshold, keeping the best, and what these leave open at the first and at the second
- * level. As measured, with AVX-512 VNNI, and by how much bounds are dearer elsewhere; only how long
- * the work takes depends on it. */
+ * level. As measured on a Zen 4 with AVX-512 VNNI; `dearer` of kgt_bytes says how much more bounds
+ * cost elsewhere. Only how long the work takes depends on it. */
 #define KGT_FEW_THRESHOLDS 4 /* tiles compare with more in the same time: they are sorted */
 typedef struct {
     double score, compare, product, judge, best, refine, chain;
@@ -129,5 +126,8 @@ void kgt_fetch_row(const kgt_run *r, int64_t row);
 bool kgt_settle_row(kgt_run *r, kgt_row_state *state, kgt_costs *total);
 /* Settles the pairs that the bounds of a tile of queries have left. */
 void kgt_settle_pairs(kgt_run *r);
+
+/* The whole call (factors_run.c): where kgt_bounds_serve. */
+kgt_status kgt_rank_bounds(const kgt_factors *factors, const kgt_call *call);
 
 #endif

@@ -33,16 +33,6 @@ kgt_status kgt_rank_by_tiles(const kgt_factors *factors, const kgt_call *call) {
     return KGT_BAD_DTYPE;
 }
 
-kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task, int64_t first_row,
-                            const double *target_scores, const kgt_codes *codes,
-                            const kgt_counts *counts, const kgt_best *best, const kgt_nans *nans,
-                            kgt_tally *tally) {
-    const kgt_call call = {task, first_row, target_scores, counts, best, nans, tally, codes};
-    if (target_scores != NULL && kgt_bounds_serve(factors, best->depth))
-        return kgt_rank_bounds(factors, &call);
-    return kgt_rank_by_tiles(factors, &call);
-}
-
 kgt_status kgt_factor_scores(const kgt_factors *factors, void *out) {
     if (factors->dtype == KGT_F32) return factor_scores_f32(factors, out);
     if (factors->dtype == KGT_F64) return factor_scores_f64(factors, out);

@@ -57,8 +57,4 @@ KGT_TILER(f64, double)
 /* The whole call, from scores alone. */
 kgt_status kgt_rank_by_tiles(const kgt_factors *factors, const kgt_call *call);
 
-/* Ranks by bounds from 8-bit products (factors_bounds.c): where kgt_bounds_serve. */
-bool kgt_bounds_serve(const kgt_factors *factors, int64_t depth);
-kgt_status kgt_rank_bounds(const kgt_factors *factors, const kgt_call *call);
-
 #endif

@@ -1,5 +1,5 @@
 /* Products and distances of 8-bit vectors and what becomes of them: the primitives by which a
- * factorised model's scores are bounded (factors_bounds.c). A table per instruction set that
+ * factorised model's scores are bounded (factors_bounds.h). A table per instruction set that
  * multiplies bytes, or has sums of their absolute differences at least; a path without one computes
  * every score. */
 #ifndef KGT_ISA_BYTES_H
@@ -128,7 +128,7 @@ typedef struct {
     bool (*available)(void);
     uint8_t query_zero, entity_zero;
     bool in_pieces;
-    double dearer; /* bounds of products than on a Zen 4, in steps of a score's chain */
+    double dearer; /* bounds of products, than the prices of factors_settle.c say: 0.3 is 30 % */
     void (*open)(size_t groups);
     void (*close)(void);
     kgt_sums dot, l1;
@@ -170,6 +170,14 @@ KGT_INLINE size_t kgt_l1_place(size_t place) {
 KGT_INLINE size_t kgt_fine_stride(size_t dim) {
     return (dim + KGT_FINE_FIGURES + KGT_FINE_LANES - 1) / KGT_FINE_LANES * KGT_FINE_LANES;
 }
+
+/* What the templates give to the table of a path: behind the products, and besides. */
+#define KGT_BYTES_DOT FN(refine), FN(pairs_f32), FN(pairs_f64)
+#define KGT_BYTES_SHARED                                                                    \
+    .l1 = {FN(product_l1), NULL, FN(refine_l1), FN(pairs_l1_f32), FN(pairs_l1_f64)},        \
+    .largest = FN(largest), .quantise = FN(quantise), .quantise_fine = FN(quantise_fine),   \
+    .quantise_l1 = FN(quantise_l1), .judge = FN(judge), .highest_lower = FN(highest_lower), \
+    .count_bits = FN(count_bits), .undecided = FN(undecided)
 
 extern const kgt_bytes kgt_bytes_scalar;
 #if KGT_X86

@@ -25,13 +25,10 @@ static void FN(word_thresholds)(const kgt_bounds *bounds, size_t n_words, float 
 }
 
 KGT_INLINE void FN(judge_some)(const int32_t *products, uint64_t words, size_t n_words,
-                               const kgt_bounds *bounds, const float *above, const float *below,
-                               const size_t m, const bool shifted, uint64_t *sure,
-                               uint64_t *reach) {
-    float high[KGT_JUDGED][KGT_MOST_WORDS], low[KGT_JUDGED][KGT_MOST_WORDS];
+                               const kgt_bounds *bounds, float high[][KGT_MOST_WORDS],
+                               float low[][KGT_MOST_WORDS], const size_t m, const bool shifted,
+                               uint64_t *sure, uint64_t *reach) {
     const VEC factor = SET1(bounds->factor);
-    for (size_t t = 0; t < m; t++)
-        FN(word_thresholds)(bounds, n_words, above[t], below[t], high[t], low[t]);
     for (; words != 0; words &= words - 1, products += 64) {
         const size_t i = (size_t)__builtin_ctzll(words);
         uint64_t sure_word[KGT_JUDGED] = {0}, reach_word[KGT_JUDGED] = {0};
@@ -54,8 +51,10 @@ KGT_INLINE void FN(judge_some)(const int32_t *products, uint64_t words, size_t n
 static void FN(judge)(const int32_t *products, uint64_t words, size_t n_words,
                       const kgt_bounds *bounds, const float *above, const float *below, size_t m,
                       uint64_t *sure, uint64_t *reach) {
-#define WITH(m) \
-    FN(judge_some)(products, words, n_words, bounds, above, below, m, shifted, sure, reach)
+    float high[KGT_JUDGED][KGT_MOST_WORDS], low[KGT_JUDGED][KGT_MOST_WORDS];
+    for (size_t t = 0; t < m; t++)
+        FN(word_thresholds)(bounds, n_words, above[t], below[t], high[t], low[t]);
+#define WITH(m) FN(judge_some)(products, words, n_words, bounds, high, low, m, shifted, sure, reach)
 #define EACH(m)                         \
     case m:                             \
         if (bounds->shift != NULL) {    \

@@ -1,4 +1,4 @@
-/* One score row, or one range of its entities: internal to rank_rows.c and factors_tiles.c. */
+/* One score row, or one range of its entities: internal to the rank and factors families. */
 #ifndef KGT_RANK_ROW_H
 #define KGT_RANK_ROW_H
 

@@ -39,19 +39,21 @@ def _compiled_folder(source: str) -> str:
 if os.path.exists(os.path.join(__path__[0], "_core.pyx")):  # not so where it is installed
     __path__[:] = [_compiled_folder(__path__[0])]
 
-from kgtrec._internal.lazy import lazy_exports  # noqa: E402 - a module of the folder that was chosen
+from kgtrec._internal.lazy import homes, lazy_exports  # noqa: E402 - a module of the folder that was chosen
 from kgtrec._version import __version__  # noqa: E402
 
 if TYPE_CHECKING:
     from kgtrec.errors import FilterWarning as FilterWarning
+    from kgtrec.errors import GraphWarning as GraphWarning
     from kgtrec.errors import InputError as InputError
     from kgtrec.errors import KgtrecError as KgtrecError
+    from kgtrec.errors import RunWarning as RunWarning
     from kgtrec.errors import UsageError as UsageError
     from kgtrec.measures import Measure as Measure
     from kgtrec.questions.api import Graph as Graph
     from kgtrec.questions.api import Questions as Questions
     from kgtrec.questions.api import read_graph as read_graph
-    from kgtrec.ranking.config import show_config as show_config
+    from kgtrec.ranking.kernel import show_config as show_config
     from kgtrec.ranking.lists import rank_lists as rank_lists
     from kgtrec.ranking.partial import PartialRanks as PartialRanks
     from kgtrec.ranking.ranges import AnswerScores as AnswerScores
@@ -65,48 +67,41 @@ if TYPE_CHECKING:
     from kgtrec.results.evaluate import evaluate as evaluate
     from kgtrec.results.result import Result as Result
     from kgtrec.scores.factors import Factors as Factors
-    from kgtrec.study.alignment.alignment import align as align
+    from kgtrec.study.alignment import align as align
     from kgtrec.study.classification.classify import classify as classify
     from kgtrec.study.classification.labelled_triples import LabelledTriples as LabelledTriples
     from kgtrec.trec.files.run import Run as Run
     from kgtrec.trec.files.write import write_qrels as write_qrels
     from kgtrec.trec.files.write import write_questions as write_questions
 
-_HOMES = {
-    # graphs and what is asked of them
-    "Graph": "kgtrec.questions.api",
-    "read_graph": "kgtrec.questions.api",
-    "Questions": "kgtrec.questions.api",
-    # scores to ranks
-    "Factors": "kgtrec.scores.factors",
-    "Batch": "kgtrec.ranking.ranker",
-    "Ranker": "kgtrec.ranking.ranker",
-    "rank": "kgtrec.ranking.rank",
-    "rank_lists": "kgtrec.ranking.lists",
-    "AnswerScores": "kgtrec.ranking.ranges",
-    "PartialRanks": "kgtrec.ranking.partial",
-    "rank_range": "kgtrec.ranking.ranges",
-    "merge_ranges": "kgtrec.ranking.ranges",
-    "show_config": "kgtrec.ranking.config",
-    "Ranks": "kgtrec.ranking.ranks",
-    # ranks to numbers
-    "Measure": "kgtrec.measures",
-    "Result": "kgtrec.results.result",
-    "evaluate": "kgtrec.results.evaluate",
-    "comparable": "kgtrec.results.comparability",
-    "align": "kgtrec.study.alignment.alignment",
-    "LabelledTriples": "kgtrec.study.classification.labelled_triples",
-    "classify": "kgtrec.study.classification.classify",
-    # TREC files
-    "Run": "kgtrec.trec.files.run",
-    "write_qrels": "kgtrec.trec.files.write",
-    "write_questions": "kgtrec.trec.files.write",
-    # what goes wrong
-    "FilterWarning": "kgtrec.errors",
-    "InputError": "kgtrec.errors",
-    "KgtrecError": "kgtrec.errors",
-    "UsageError": "kgtrec.errors",
-}
+_HOMES = homes(
+    {
+        # graphs and what is asked of them
+        "kgtrec.questions.api": "Graph read_graph Questions",
+        # scores to ranks
+        "kgtrec.scores.factors": "Factors",
+        "kgtrec.ranking.ranker": "Batch Ranker",
+        "kgtrec.ranking.rank": "rank",
+        "kgtrec.ranking.lists": "rank_lists",
+        "kgtrec.ranking.ranges": "AnswerScores rank_range merge_ranges",
+        "kgtrec.ranking.partial": "PartialRanks",
+        "kgtrec.ranking.kernel": "show_config",
+        "kgtrec.ranking.ranks": "Ranks",
+        # ranks to numbers
+        "kgtrec.measures": "Measure",
+        "kgtrec.results.result": "Result",
+        "kgtrec.results.evaluate": "evaluate",
+        "kgtrec.results.comparability": "comparable",
+        "kgtrec.study.alignment": "align",
+        "kgtrec.study.classification.labelled_triples": "LabelledTriples",
+        "kgtrec.study.classification.classify": "classify",
+        # TREC files
+        "kgtrec.trec.files.run": "Run",
+        "kgtrec.trec.files.write": "write_qrels write_questions",
+        # what goes wrong
+        "kgtrec.errors": "FilterWarning GraphWarning InputError KgtrecError RunWarning UsageError",
+    }
+)
 
 __all__ = ["__version__", *_HOMES]
 

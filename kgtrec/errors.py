@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from os import PathLike
-
-__all__ = [
-    "FileError",
-    "FilterWarning",
-    "InputError",
-    "KgtrecError",
-    "UsageError",
-    "is_url",
-    "refuse_url",
-]
 
 
 class KgtrecError(Exception):
@@ -36,16 +27,10 @@ class UsageError(KgtrecError, ValueError):
 class FileError(InputError):
     """A file is wrong or cannot be used.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file or folder at fault.
-    line : int, optional
-        1-based line number, where one line is to blame.
-    found : str
-        What was met there.
-    hint : str
-        What the user can do about it.
+    - path, str or path-like: The file or folder at fault.
+    - line, int, optional: 1-based line number, where one line is to blame.
+    - found, str: What was met there.
+    - hint, str: What the user can do about it.
     """
 
     def __init__(
@@ -71,6 +56,15 @@ class FileError(InputError):
         self.path = path
         self.args = (self._text(),)
         return self
+
+
+def choose(name: str, value: object, choices: Iterable[object]) -> None:
+    """UsageError unless the value of an argument is one of the choices."""
+    known = list(choices)
+    if value not in known:
+        *most, last = map(repr, known)
+        wanted = f"{', '.join(most)} or {last}" if most else last
+        raise UsageError(f"{name}={value!r} is unknown; it must be {wanted}")
 
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
@@ -101,3 +95,11 @@ def refuse_url(path: str | PathLike[str], found: str = _ELSEWHERE, hint: str = _
 
 class FilterWarning(UserWarning):
     """A split that the graph has was left out of the filter, so known answers count as wrong."""
+
+
+class RunWarning(UserWarning):
+    """A run file was read, but looks damaged."""
+
+
+class GraphWarning(UserWarning):
+    """What was read as a graph looks misread: a split is absent, or lines are not triples."""

@@ -2,27 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import signal
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import object_store
+import profiles
 import pytest
 from checkout import SHARED_DATA
-from hypothesis import settings
 
-# A slow machine, or a build with sanitizers, is no reason to fail.
-settings.register_profile("kgtrec", deadline=None)
-settings.register_profile("sanitizers", deadline=None, max_examples=25)
-settings.load_profile("kgtrec")
+profiles.register()
 
+
+def take_signals() -> None:
+    """Undo that signals are ignored, as nohup and shells do for jobs in the background.
+
+    Processes inherit that, and tests that interrupt them would wait without end. A handler, though,
+    is not inherited: they have the default, and this process still ignores the signal.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
+take_signals()
 
 # A file is a worker's: one that takes long would go on alone at the end, if it did not come first.
 LONGEST = ("test_native.py", "test_dask.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files that take longest come first."""
+    """The files that take longest come first; what needs a server is slow."""
     items.sort(key=lambda item: item.path.name not in LONGEST)
+    for item in items:
+        if "s3_server" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Failures may quote labels in any bytes: what is no Unicode would end the whole run."""
+    report = yield
+    if report.failed:
+        text = str(report.longrepr)
+        if text != (sound := text.encode("utf-8", "backslashreplace").decode()):
+            report.longrepr = sound
+    return report
 
 
 @pytest.fixture(scope="session")

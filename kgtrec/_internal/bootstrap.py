@@ -22,28 +22,69 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.threads import available_cores, share_rows
+from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec.errors import UsageError
-
-__all__ = [
-    "DRAWS",
-    "Resampled",
-    "Resampling",
-    "bca_interval",
-    "cluster_sums",
-    "drawn_clusters",
-    "percentile_interval",
-    "ratio_intervals",
-    "resampled_means",
-]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-DRAWS = 5_000
 _BLOCK = 50  # draws whose weights are in memory together
 _WEIGHTS_AT_A_TIME = 1 << 22
 _EXACT_BITS = 52  # of a float64: sums of whole numbers below 2**53 are exact in any order
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How bootstrap intervals are made.
+
+    Parameters
+    ----------
+    percent : float
+        Confidence of the intervals, 1 to 99.9.
+    resamples : int
+        How often all queries or questions are drawn, 100 to 1,000,000.
+    seed : int
+        Of the random numbers, 0 or more; the same seed gives the same bits.
+
+    Raises
+    ------
+    UsageError
+        A value out of its range.
+    """
+
+    percent: float = 95.0
+    resamples: int = 2000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.percent <= 99.9:
+            raise UsageError(f"the confidence (--ci) is {self.percent:g}; it must be 1 to 99.9")
+        if not 100 <= self.resamples <= 1_000_000:
+            raise UsageError(
+                f"the number of resamples is {self.resamples}; it must be 100 to 1,000,000"
+            )
+        if self.seed < 0:
+            raise UsageError(f"the seed is {self.seed}; it must be 0 or more")
+
+    @property
+    def name(self) -> str:
+        """``ci95``, ``ci99.9``."""
+        return f"ci{self.percent:g}"
+
+    @property
+    def tails(self) -> tuple[float, float]:
+        """Shares of the draws below the two ends of a percentile interval."""
+        tail = (100.0 - self.percent) / 200.0
+        return tail, 1 - tail
+
+    @property
+    def column_titles(self) -> tuple[str, str]:
+        """Headings of the two ends in tables."""
+        return f"{self.percent:g}% from", "to"
+
+
+COMPARING = Resampling(resamples=5_000)
+"""What studies that compare systems take unless told otherwise."""
 
 
 def _drawn_sums(
@@ -74,63 +115,13 @@ def _drawn_sums(
 # -- Quotients of sums over queries --------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Resampling:
-    """How intervals are made.
-
-    Attributes
-    ----------
-    percent : float
-        Confidence, 1 to 99.9.
-    resamples : int
-        Draws of all queries, 100 or more.
-    seed : int
-        Of the random numbers, 0 or more.
-
-    Raises
-    ------
-    UsageError
-        If one of them is out of range.
-    """
-
-    percent: float = 95.0
-    resamples: int = 2000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.percent <= 99.9:
-            raise UsageError(f"the confidence (--ci) is {self.percent:g}; it must be 1 to 99.9")
-        if not 100 <= self.resamples <= 1_000_000:
-            raise UsageError(
-                f"the number of resamples is {self.resamples}; it must be 100 to 1,000,000"
-            )
-        if self.seed < 0:
-            raise UsageError(f"the seed is {self.seed}; it must be 0 or more")
-
-    @property
-    def name(self) -> str:
-        """``ci95``, ``ci99.9``."""
-        return f"ci{self.percent:g}"
-
-
 def ratio_intervals(
     numerators: Sequence[Floats], denominators: Sequence[Floats | None], how: Resampling
 ) -> Floats:
     """Ends of the intervals of ``sum of numerators / sum of denominators`` over queries.
 
-    Parameters
-    ----------
-    numerators : sequence of ndarray of float64, shape (n_queries,)
-    denominators : sequence of (ndarray of float64, shape (n_queries,), or None)
-        None for a mean: 1 for every query.
-    how : Resampling
-
-    Returns
-    -------
-    ndarray of float64, shape (n_ratios, 2)
-        Low and high; NaN where a value is not finite, or most draws have nothing to divide by.
-        The same bits on every machine: sums are taken over whole multiples of a power of two, by
-        which values are rounded at about 1e-11 of the largest.
+    Shapes: numerators float64 (n_queries,), denominators float64 (n_queries,) -> float64 (n_ratios,
+    2).
     """
     if not numerators or not len(numerators[0]):
         return np.full((len(numerators), 2), np.nan)
@@ -139,7 +130,6 @@ def ratio_intervals(
     columns = np.stack([*distinct.values()], axis=1).astype(np.float64)
     totals = _exact_totals(columns, how)
     n_queries = float(len(columns))
-    tail = (100.0 - how.percent) / 200.0
     ends = np.empty((len(numerators), 2))
     for row, (numerator, denominator) in enumerate(zip(numerators, denominators, strict=True)):
         above = totals[:, place[id(numerator)]]
@@ -148,7 +138,7 @@ def ratio_intervals(
             ratios = above / below
         if denominator is not None:  # draws without an answer say nothing
             ratios = ratios[totals[:, place[id(denominator)]] > 0]
-        ends[row] = np.quantile(ratios, (tail, 1 - tail)) if len(ratios) else np.nan
+        ends[row] = np.quantile(ratios, how.tails) if len(ratios) else np.nan
     return ends
 
 
@@ -177,17 +167,7 @@ def _whole_multiples(columns: Floats) -> tuple[Floats, Floats]:
 def drawn_clusters(n_clusters: int, how: Resampling, items: int = 1) -> Iterator[Floats]:
     """How often each draw takes each cluster, some draws at a time.
 
-    Parameters
-    ----------
-    n_clusters : int
-    how : Resampling
-    items : int
-        Numbers a draw that the caller has in memory at once: with many, fewer draws at a time.
-
-    Yields
-    ------
-    ndarray of float64, shape (draws, n_clusters)
-        `how.resamples` rows in all; one seed gives the same.
+    Shape: float64 (draws, n_clusters).
     """
     random = np.random.default_rng(how.seed)
     step = max(1, _WEIGHTS_AT_A_TIME // max(items, n_clusters))
@@ -203,12 +183,11 @@ def percentile_interval(draws: Floats, how: Resampling) -> Floats:
 
     NaN where fewer than half of the draws have a value.
     """
-    tail = (100 - how.percent) / 200
     ends = np.full((draws.shape[1], 2), np.nan)
     for column, values in enumerate(draws.T):
         known = values[~np.isnan(values)]
         if 2 * len(known) >= len(values):
-            ends[column] = np.quantile(known, (tail, 1 - tail))
+            ends[column] = np.quantile(known, how.tails)
     return ends
 
 
@@ -219,33 +198,29 @@ def percentile_interval(draws: Floats, how: Resampling) -> Floats:
 class Resampled:
     """Values of the systems, and what they are on other draws of the questions.
 
-    Attributes
-    ----------
-    estimate : ndarray of float64, shape (s,)
-    draws : ndarray of float64, shape (B, s)
-        On each draw of as many clusters.
-    jackknife : ndarray of float64, shape (clusters, s)
-        Without each cluster in turn.
+    - estimate: float64 (s,)
+    - draws, float64 (B, s): On each draw of as many clusters.
+    - jackknife, float64 (clusters, s): Without each cluster in turn.
+    - resampling: How often was drawn, and how wide intervals are.
     """
 
     estimate: Floats
     draws: Floats
     jackknife: Floats
+    resampling: Resampling = COMPARING
 
-    def interval(self, confidence: float = 0.95) -> Floats:
+    def interval(self) -> Floats:
         """BCa intervals of the values, float64 (2, s)."""
-        return bca_interval(self.estimate, self.draws, self.jackknife, confidence)
+        return bca_interval(self.estimate, self.draws, self.jackknife, self.resampling)
 
-    def difference_interval(self, pairs: NDArray[np.int64], confidence: float = 0.95) -> Floats:
+    def difference_interval(self, pairs: Ints) -> Floats:
         """Percentile intervals of the differences of pairs (p, 2) of systems, float64 (2, p)."""
-        _check_confidence(confidence)
         gaps = self.draws[:, pairs[:, 0]] - self.draws[:, pairs[:, 1]]
-        tails = [(1 - confidence) / 2, (1 + confidence) / 2]
-        return np.asarray(np.quantile(gaps, tails, axis=0))
+        return np.asarray(np.quantile(gaps, self.resampling.tails, axis=0))
 
 
 def resampled_means(
-    values: Floats, cluster: Ints, transform: Callable[[Floats], Floats], draws: int, seed: int
+    values: Floats, cluster: Ints, transform: Callable[[Floats], Floats], how: Resampling
 ) -> Resampled:
     """Values (n, s) of items averaged over drawn clusters, which are numbered without a gap.
 
@@ -254,13 +229,17 @@ def resampled_means(
     """
     sums = cluster_sums(np.column_stack([values, np.ones(len(values))]), cluster)
     drawn = _drawn_sums(
-        sums, draws, lambda first: np.random.default_rng([seed, first]), available_cores()
+        sums,
+        how.resamples,
+        lambda first: np.random.default_rng([how.seed, first]),
+        available_cores(),
     )
     left = sums.sum(axis=0) - sums
     return Resampled(
         transform(values.mean(axis=0)),
         transform(drawn[:, :-1] / drawn[:, -1:]),
         transform(left[:, :-1] / left[:, -1:]),
+        how,
     )
 
 
@@ -272,26 +251,14 @@ def cluster_sums(values: Floats, cluster: Ints) -> Floats:
 
 
 def bca_interval(
-    estimate: Floats, draws: Floats, jackknife: Floats, confidence: float = 0.95
+    estimate: Floats, draws: Floats, jackknife: Floats, how: Resampling = COMPARING
 ) -> Floats:
     """Bias-corrected and accelerated interval.
 
-    Parameters
-    ----------
-    estimate : ndarray of float64, shape (k,)
-    draws : ndarray of float64, shape (B, k)
-    jackknife : ndarray of float64, shape (n, k)
-    confidence : float
-        In (0, 1).
-
-    Returns
-    -------
-    ndarray of float64, shape (2, k)
-        Lower and upper end. Where nothing varies, both are the estimate.
+    Shapes: estimate float64 (k,), draws float64 (B, k), jackknife float64 (n, k) -> float64 (2, k).
     """
     from scipy.special import ndtr, ndtri
 
-    _check_confidence(confidence)
     n_draws = len(draws)
     below = (draws < estimate).sum(axis=0) + (draws == estimate).sum(axis=0) / 2
     bias: Any = ndtri(np.clip(below / n_draws, 0.5 / n_draws, 1 - 0.5 / n_draws))
@@ -300,13 +267,8 @@ def bca_interval(
     with np.errstate(invalid="ignore", divide="ignore"):
         pull = np.where(spread > 0, (gap**3).sum(axis=0) / (6 * spread), 0.0)
     ends = []
-    for tail in ((1 - confidence) / 2, (1 + confidence) / 2):
+    for tail in how.tails:
         z = bias + ndtri(tail)
         at = ndtr(bias + z / (1 - pull * z))
         ends.append([np.quantile(draws[:, k], at[k]) for k in range(draws.shape[1])])
     return np.array(ends)
-
-
-def _check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise UsageError(f"confidence={confidence!r} is not between 0 and 1; 0.95 is usual")

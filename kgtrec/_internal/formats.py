@@ -13,25 +13,16 @@ from typing import Any
 
 from kgtrec.errors import UsageError
 
-__all__ = ["Format", "Formats"]
-
 
 @dataclass(frozen=True)
 class Format:
     """One row of the table.
 
-    Attributes
-    ----------
-    name : str
-        As users write it.
-    title : str
-        Whose format it is.
-    files : str
-        What the files are called, or hold.
-    reader : str
-        ``module:function``, imported when it is needed.
-    declared : str
-        What the user has to say because no file does; empty if nothing.
+    - name: As users write it.
+    - title: Whose format it is.
+    - files: What the files are called, or hold.
+    - reader: ``module:function``, imported when it is needed.
+    - declared: What the user has to say because no file does; empty if nothing.
     """
 
     name: str
@@ -51,14 +42,9 @@ class Format:
 class Formats:
     """All formats of one kind of file.
 
-    Attributes
-    ----------
-    what : str
-        The kind, in the plural: "graphs".
-    group : str
-        Entry-point group of further rows.
-    rows : sequence of Format
-        The package's own.
+    - what: The kind, in the plural: "graphs".
+    - group: Entry-point group of further rows.
+    - rows: The package's own.
     """
 
     what: str
@@ -66,13 +52,7 @@ class Formats:
     rows: Sequence[Format]
 
     def named(self, name: str) -> Format:
-        """The row of this name.
-
-        Raises
-        ------
-        UsageError
-            There is none; the message lists those that are there.
-        """
+        """The row of this name."""
         own = {row.name: row for row in self.rows}
         match = own.get(name) or self.all().get(name)
         if match is None:

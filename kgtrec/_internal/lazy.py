@@ -1,7 +1,7 @@
 """Lazy exports of packages: names that are loaded on first use (PEP 562).
 
-Type checkers are told of them by imports under ``TYPE_CHECKING`` beside the table of homes; a test
-holds the two against each other.
+Type checkers read the imports under ``TYPE_CHECKING`` beside the table of homes; a test compares
+the two.
 """
 
 from __future__ import annotations
@@ -10,33 +10,27 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["lazy_exports"]
+
+def homes(names_of: Mapping[str, str]) -> dict[str, str]:
+    """Name to the module that has it, from module to its names, separated by blanks."""
+    return {name: module for module, names in names_of.items() for name in names.split()}
 
 
 def lazy_exports(
-    namespace: dict[str, Any], homes: Mapping[str, str]
+    namespace: dict[str, Any], modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """A package's ``__getattr__`` and ``__dir__``.
+    """A package's ``__getattr__`` and ``__dir__``; `modules` maps names to modules.
 
-    Parameters
-    ----------
-    namespace : dict
-        ``globals()`` of the package; what was loaded once is put there.
-    homes : mapping of str to str
-        Name to the module that has it.
-
-    Examples
-    --------
-    >>> __getattr__, __dir__ = lazy_exports(globals(), {"Graph": "kgtrec.questions.api"})
+    What was loaded once is put into the namespace, which is the package's ``globals()``.
     """
 
     def load(name: str) -> Any:
-        if name not in homes:
+        if name not in modules:
             raise AttributeError(f"module {namespace['__name__']!r} has no attribute {name!r}")
-        namespace[name] = getattr(import_module(homes[name]), name)
+        namespace[name] = getattr(import_module(modules[name]), name)
         return namespace[name]
 
     def names() -> list[str]:
-        return sorted({*namespace, *homes})
+        return sorted({*namespace, *modules})
 
     return load, names

@@ -1,4 +1,6 @@
-"""Files and folders in object stores, by URL: ``s3://``, ``gs://`` and ``file://``, with pyarrow.
+"""The file system of pyarrow that has what a URL names, with the settings of the environment.
+
+Files and folders in object stores, by URL: ``s3://``, ``gs://`` and ``file://``, with pyarrow.
 
 What is read is copied to this machine first, but for arrays of scores, of which `RangedFile` reads
 what is asked for. What is written is sent when it is whole, in one piece: no store shows a part of
@@ -15,32 +17,79 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
+from functools import lru_cache
 from pathlib import Path
 from threading import Thread
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
-from kgtrec._internal.stores import file_system
 from kgtrec.errors import LOCATION, FileError, is_url, refuse_url, url_text
 
-__all__ = [
-    "RangedFile",
-    "exists",
-    "fetched",
-    "files_below",
-    "is_folder",
-    "is_location",
-    "local_path",
-    "mapped_folder",
-    "named_as",
-    "names_in",
-    "reachable",
-    "read_bytes",
-    "real_path",
-    "remove",
-    "sent",
-    "stamps",
-]
+# pyarrow asks a Google store for 15 minutes before it gives up. At first it is asked for a moment.
+_PATIENCE, _FIRST = timedelta(seconds=30), timedelta(seconds=2)
+
+
+def file_system(url: str) -> tuple[Any, str]:
+    """A file system of pyarrow, and the path there."""
+    scheme, _, path = url.partition("://")
+    if scheme == "file":
+        from pyarrow import fs
+
+        return fs.LocalFileSystem(), unquote(path, errors="surrogateescape")
+    bucket = path.partition("/")[0]
+    if not bucket:
+        hint = f"write {scheme}://BUCKET/NAME"
+        raise FileError("", found="no name of a bucket", hint=hint).at(url)
+    if scheme == "gs":
+        return _google(os.environ.get("STORAGE_EMULATOR_HOST", ""), bucket), path
+    settings = sorted((name, text) for name, text in os.environ.items() if name[:4] == "AWS_")
+    return _s3(bucket, tuple(settings)), path
+
+
+@lru_cache(16)
+def _google(endpoint: str, bucket: str) -> Any:
+    """Google's store; or a server that stands in for it, which asks for no credentials.
+
+    OSError if nothing answers there: only a store that has answered once is asked for long.
+    """
+    from pyarrow import fs
+
+    options: dict[str, Any] = {}
+    if endpoint:
+        parts = urlsplit(endpoint if "://" in endpoint else f"http://{endpoint}")
+        options |= {"anonymous": True, "endpoint_override": parts.netloc, "scheme": parts.scheme}
+    try:
+        fs.GcsFileSystem(retry_time_limit=_FIRST, **options).get_file_info([bucket])
+    except OSError as error:
+        if "UNAVAILABLE" in str(error):  # other faults have their own message where they matter
+            raise
+    return fs.GcsFileSystem(retry_time_limit=_PATIENCE, **options)
+
+
+@lru_cache(16)
+def _s3(bucket: str, settings: tuple[tuple[str, str], ...]) -> Any:
+    """Amazon's store, or a server of one's own, of which pyarrow knows nothing. It is kept for the
+    next file: it takes some requests to find."""
+    from pyarrow import fs
+
+    environment = dict(settings)
+    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    options: dict[str, Any] = {"region": region or "us-east-1"}
+    if endpoint:
+        parts = urlsplit(endpoint)
+        options |= {
+            "endpoint_override": parts.netloc or endpoint,
+            "scheme": parts.scheme or "https",
+        }
+    elif not region:
+        options["region"] = fs.resolve_s3_region(bucket)
+    try:
+        return fs.S3FileSystem(**options, allow_delayed_open=True)  # small objects in one request
+    except TypeError:  # an older pyarrow
+        return fs.S3FileSystem(**options)
+
 
 _BROKEN: list[Any] = []  # streams of uploads that failed: one that is dropped would send again
 _AHEAD = 1 << 16  # bytes: headers are read so; who wants more asks for it
@@ -69,19 +118,7 @@ def real_path(path: str | os.PathLike[str]) -> str:
 
 
 def mapped_folder(path: str | os.PathLike[str], what: str) -> Path:
-    """A folder of this machine, by its path or ``file://`` URL, for files that are mapped.
-
-    Parameters
-    ----------
-    path : str or path-like
-    what : str
-        What is mapped, such as "the files of a work folder (folder=)".
-
-    Raises
-    ------
-    FileError
-        Another URL.
-    """
+    """A folder of this machine, by its path or ``file://`` URL, for files that are mapped."""
     local = local_path(path) if is_location(path) else os.fspath(path)
     refuse_url(
         path if local is None else local,
@@ -96,17 +133,6 @@ def fetched(path: str | os.PathLike[str], folders: bool = False) -> Iterator[Pat
     """What a path names, on this machine: a copy of a file at a URL, while this lasts.
 
     A `FileError` that names the copy, or a file in it, names the URL instead.
-
-    Parameters
-    ----------
-    path : str or path-like
-    folders : bool, default False
-        Whether a whole folder may be copied.
-
-    Raises
-    ------
-    FileError
-        It is not there, cannot be reached, or is a folder where only a file may be.
     """
     if not is_location(path):
         yield Path(path)
@@ -136,13 +162,7 @@ def named_as(url: str | os.PathLike[str], copy: str | os.PathLike[str]) -> Itera
 
 @contextmanager
 def sent(url: str | os.PathLike[str]) -> Iterator[Path]:
-    """The name of a file on this machine, which is sent to a URL if the block ends without error.
-
-    Raises
-    ------
-    FileError
-        It cannot be sent; what was there before stays.
-    """
+    """A local file that is sent to a URL if the block ends without error."""
     url = _url(url)
     with _temporary_folder() as folder:
         copy = Path(folder) / (url.rpartition("/")[2] or "copy")
@@ -167,13 +187,7 @@ def reachable(url: str | os.PathLike[str]) -> None:
 
 
 def names_in(folder: str | os.PathLike[str]) -> list[str] | None:
-    """Names of the files in a folder, on this machine or at a URL; None if it is a file.
-
-    Raises
-    ------
-    FileError
-        Neither is there; a store has no folder without files.
-    """
+    """Names of the files in a folder, on this machine or at a URL; None if it is a file."""
     local = local_path(folder) if is_location(folder) else folder
     if local is not None:
         if os.path.isdir(local):
@@ -238,15 +252,7 @@ def files_below(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """All of a file, on this machine or at a URL.
-
-    Raises
-    ------
-    OSError
-        Of this machine: as the system says it.
-    FileError
-        At a URL: it is not there, or cannot be reached.
-    """
+    """All of a file, on this machine or at a URL."""
     with fetched(path) as copy:
         return copy.read_bytes()
 
@@ -265,13 +271,7 @@ def remove(path: str | os.PathLike[str]) -> None:
 
 
 def stamps(urls: Iterable[str]) -> list[tuple[int, int]]:
-    """Size and time of files at URLs: what changes when an object is replaced.
-
-    Raises
-    ------
-    FileError
-        One is not there, or cannot be reached.
-    """
+    """Size and time of files at URLs: what changes when an object is replaced."""
     values = []
     for url in map(_url, urls):
         with _explained(url):
@@ -288,11 +288,8 @@ def stamps(urls: Iterable[str]) -> list[tuple[int, int]]:
 class RangedFile:
     """A file at a URL, of which ranges of bytes are read.
 
-    Attributes
-    ----------
-    url : str
-    size : int
-        Bytes.
+    - url: str
+    - size, int: Bytes.
     """
 
     def __init__(self, url: str | os.PathLike[str]) -> None:
@@ -453,6 +450,7 @@ def _explained(url: str) -> Iterator[None]:
             raise _no_room(url) from None
         said = " ".join(str(error).split())
         said = re.sub(r" \(Request ID: [^)]*\)| error_info=.*|google::cloud::Status\(", "", said)
+        said = re.sub(r"^UNAVAILABLE: .*CURL error \[\d+\]=([^)]*).*", r"\1", said)
         reason = said or type(error).__name__
         problem = f"it cannot be reached or used ({reason})"
         raise FileError("", found=problem, hint=_HINT).at(url) from None

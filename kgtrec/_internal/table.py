@@ -1,4 +1,9 @@
-"""A small table and the forms it is printed in: text, CSV, Markdown, LaTeX, JSON, a frame."""
+"""Cells of tables for spreadsheet programs, which take some texts for formulas.
+
+A small table and the forms it is printed in: text, CSV, Markdown, LaTeX, JSON, a frame.
+
+What notebooks show: HTML without style or script, in which labels are text.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +11,33 @@ import io
 import json
 import math
 import re
+import sys
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from kgtrec._internal.notebook import rows_as_html
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = [
-    "Cell", "Interval", "Table", "dump_json", "finite", "latex_text", "printed_cell", "stacked",
-]  # fmt: skip
+_FORMULA = re.compile(r"'*[=+\-@]")
+
+
+def cell_of(text: str) -> str:
+    """A text as a cell: with an apostrophe before it if a program could take it for a formula.
+
+    So ``=SUM(A1)`` becomes ``'=SUM(A1)``, which spreadsheet programs take for text. What has such
+    apostrophes already gets one more, so that `text_of_cell` gives every text back.
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def text_of_cell(cell: str) -> str:
+    """The text of a cell that `cell_of` made."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
 
 Cell = str | int | float
 
@@ -38,12 +57,7 @@ _LIGATURES = re.compile(r"(?<=[-`',?!])(?=[-`',])|(?<=[?!])(?=`)")
 
 
 class Interval(float):
-    """A number that is known to lie between two ends.
-
-    Attributes
-    ----------
-    low, high : float
-    """
+    """A number that is known to lie between two ends."""
 
     low: float
     high: float
@@ -77,17 +91,10 @@ class Interval(float):
 class Table:
     """Rows under headings; the first columns name the row.
 
-    Attributes
-    ----------
-    titles : sequence of str
-        Headings as printed.
-    keys : sequence of str
-        Names of the same columns in CSV, JSON and frames.
-    digits : sequence of int
-        Decimals of floats in print; CSV, JSON and frames keep every digit.
-    rows : sequence of tuples
-    names : int
-        How many columns, the first ones, name a row together.
+    - titles: Headings as printed.
+    - keys: Names of the same columns in CSV, JSON and frames.
+    - digits: Decimals of floats in print; CSV, JSON and frames keep every digit.
+    - names: How many columns, the first ones, name a row together.
     """
 
     titles: Sequence[str]
@@ -255,3 +262,84 @@ def stacked(tables: Mapping[str, Table]) -> Table:
     rows = [(name, *row) for name, table in tables.items() for row in table.rows]
     heads = ("file", *first.titles), ("file", *first.keys), (0, *first.digits)
     return Table(*heads, rows, first.names + 1)
+
+
+def _three_lines(shown: ShownInLines) -> str:
+    first, second = shown._lines()
+    return f"{type(shown).__name__}{shown._of()}\n  {first}\n  {second}"
+
+
+class ShownInLines(ABC):
+    """Results that consoles show in three lines: what it is, and `_lines`; notebooks too.
+
+    `_shown` names the methods or attributes that are tables, the most important one first.
+    """
+
+    _shown: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__repr__" not in cls.__dict__:  # before a dataclass would list all its arrays
+            cls.__repr__ = _three_lines  # type: ignore[assignment]
+
+    @abstractmethod
+    def _lines(self) -> tuple[str, str]:
+        """How large it is, and what it says."""
+
+    def _of(self) -> str:
+        """What stands behind the class name."""
+        return ""
+
+    def _tables(self) -> list[Any]:
+        parts = [getattr(self, name) for name in self._shown]
+        return [part() if callable(part) else part for part in parts]
+
+    def _repr_html_(self) -> str:
+        tables = "".join(table._repr_html_() for table in self._tables())
+        return lines_as_html(repr(self)) + tables
+
+
+class ShownAsTables(ShownInLines):
+    """Results that notebooks show as their tables, and consoles in three lines."""
+
+    _shown: ClassVar[tuple[str, ...]] = ("table",)
+
+    def _lines(self) -> tuple[str, str]:
+        """How large the first table is, and what it says."""
+        table = self._tables()[0]
+        return f"{len(table):,} rows", ", ".join(title for title in table.titles if title)
+
+
+def in_notebook() -> bool:
+    """Whether this runs in a Jupyter kernel, which has no terminal but shows what is printed."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def lines_as_html(text: str) -> str:
+    """Lines of a repr, the first of which is a heading."""
+    first, *more = text.splitlines()
+    rest = "".join(f"<br>{_escaped(line.strip())}" for line in more)
+    return f"<div><strong>{_escaped(first)}</strong>{rest}</div>"
+
+
+def rows_as_html(
+    titles: Sequence[str], rows: Sequence[Sequence[str]], names: int, left_out: int = 0
+) -> str:
+    """A table; the first `names` columns name the row. Rows that are left out are counted below."""
+    head = "".join(f'<th scope="col">{_escaped(title)}</th>' for title in titles)
+    lines = []
+    for row in rows:
+        cells = [f'<th scope="row">{_escaped(cell)}</th>' for cell in row[:names]]
+        cells += [f'<td style="text-align:right">{_escaped(cell)}</td>' for cell in row[names:]]
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    more = f"<p>{left_out:,} more rows</p>" if left_out else ""
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    return table + more
+
+
+def _escaped(text: str) -> str:
+    """Also where bytes are no UTF-8."""
+    import html
+
+    return html.escape(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))

@@ -5,11 +5,8 @@ Commands are imported when they are called, so that one does not pay for the lib
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -32,30 +29,28 @@ from kgtrec.errors import KgtrecError, UsageError
 with without_collector():
     import click
 
-    from kgtrec.cli._output import note, warn
-
-__all__ = ["cli", "main", "run"]
+    from kgtrec.cli._report import note, silenced, warn
 
 
 class _Entry(NamedTuple):
     summary: str
     guide: str
-    module: str | None = None  # where the command stands, if not in the module of its name
+    module: str | None = None  # with the name of the command, if it is not `command` in its own
 
 
 # In the order in which --help lists them.
 COMMANDS = {
     "demo": _Entry(
         "Evaluate three baselines on an embedded graph, and learn to read the table.",
-        "first-evaluation",
+        "first-evaluation", "about:demo",
     ),
     "rank": _Entry(
         "Scores of a model to ranks, metrics and TREC files.",
-        "first-evaluation", "rank.command",
+        "first-evaluation", "rank.command:command",
     ),
     "merge": _Entry(
         "Shards of `kgtrec rank --shard` to ranks, metrics and TREC files.",
-        "clusters", "rank.merge",
+        "clusters", "rank.merge:command",
     ),
     "batch": _Entry("Many models x graphs x protocols from one file, on Dask.", "clusters"),
     "align": _Entry(
@@ -71,12 +66,12 @@ COMMANDS = {
         "Full-ranking metrics from drawn candidates, with intervals.", "sampled-candidates"
     ),
     "report": _Entry(
-        "The published table of saved ranks.", "reading-the-report", "report.command"
+        "The published table of saved ranks.", "reading-the-report", "report.command:command"
     ),
     "plot": _Entry("Figures of saved ranks, for print.", "reading-the-report"),
     "compare": _Entry(
         "Which system is better? Intervals, paired tests, effect sizes.",
-        "sparse-labels", "compare.command",
+        "sparse-labels", "compare.command:command",
     ),
     "changes": _Entry(
         "Which answers change from one model or seed to another.", "changes"
@@ -95,10 +90,14 @@ COMMANDS = {
         "Judgements of a pool to qrels and a complete test split.", "sparse-labels"
     ),
     "convert": _Entry("A graph's questions and answers as TREC files.", "runs-and-qrels"),
-    "eval": _Entry("trec_eval's measures of a run file.", "runs-and-qrels", "eval.command"),
-    "formats": _Entry("Formats of graphs and predictions that are read.", "formats"),
-    "measures": _Entry("What can be measured: the list, or one measure explained.", "numbers"),
-    "guide": _Entry("How to do it, and why: the guides that come with kgtrec.", ""),
+    "eval": _Entry("trec_eval's measures of a run file.", "runs-and-qrels", "eval.command:command"),
+    "formats": _Entry(
+        "Formats of graphs and predictions that are read.", "formats", "about:formats"
+    ),
+    "measures": _Entry(
+        "What can be measured: the list, or one measure explained.", "numbers", "about:measures"
+    ),
+    "guide": _Entry("How to do it, and why: the guides that come with kgtrec.", "", "about:guide"),
 }  # fmt: skip
 
 INTERRUPTED = 130
@@ -112,11 +111,13 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
+            if not ctx.resilient_parsing:
+                _refuse_unknown(ctx, cmd_name)
             return None
         with without_collector():
             entry = COMMANDS[cmd_name]
-            module = import_module(f"kgtrec.cli.{entry.module or cmd_name}")
-        command: click.Command = module.command
+            module, _, name = (entry.module or f"{cmd_name}:command").partition(":")
+            command: click.Command = getattr(import_module(f"kgtrec.cli.{module}"), name)
         command.name = cmd_name
         if entry.guide:
             _name_guide(command, entry.guide)
@@ -134,6 +135,13 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+
+def _refuse_unknown(ctx: click.Context, name: str) -> None:
+    from difflib import get_close_matches
+
+    for close in get_close_matches(name, COMMANDS, 1):
+        ctx.fail(f"No such command {name!r}. Did you mean {close!r}?")
 
 
 def _name_guide(command: click.Command, guide: str) -> None:
@@ -169,17 +177,10 @@ def cli(ctx: click.Context, quiet: bool) -> None:
     output; 130 interrupted (143, 129: ended by a signal). `kgtrec eval` keeps trec_eval's own.
     """
     if quiet:
-        ctx.with_resource(_silenced())
+        ctx.with_resource(silenced())
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
         ctx.exit(1)
-
-
-@contextmanager
-def _silenced() -> Iterator[None]:
-    """Standard error leads nowhere until the command ends; errors are said after that."""
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stderr(nowhere):
-        yield
 
 
 def run() -> None:

@@ -1,13 +1,46 @@
-"""Options that several commands have: one name, one type, one default and one meaning each."""
+"""What systems are called: by ``--name``, or by their files.
+
+Options that several commands have: one name, one type, one default and one meaning each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec.cli._names import long_name
+from kgtrec.cli._report import (
+    DRAW,
+    FORMATS,
+    GRAPH_FOLDER,
+    READ,
+    WRITE,
+    PathType,
+)
+from kgtrec.cli._report import LATER as LATER
+from kgtrec.cli._report import PRINT_TO as PRINT_TO
+from kgtrec.cli._report import SCORES as SCORES
 from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec._internal.bootstrap import Resampling
+
+TESTS = ("randomisation", "t", "wilcoxon", "bootstrap")
+CORRECTIONS = ("holm", "bh", "bonferroni", "none")
+
+
+def system_names(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+    """A name for each file: as given, or its own without folder and ending."""
+    from kgtrec.ranking.parquet import system_name
+
+    if names and len(names) != len(files):
+        raise UsageError(
+            f"--name is given {len(names)} times for {len(files)} files; name every file, or none"
+        )
+    return names or tuple(map(system_name, files))
+
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -17,6 +50,12 @@ def on_command_line(name: str) -> bool:
     """Whether the user has typed an option, even if with its default."""
     source = click.get_current_context().get_parameter_source(name)
     return source is click.core.ParameterSource.COMMANDLINE
+
+
+def option_of(name: str) -> str:
+    """How the user spells the option with a parameter of this name."""
+    command = click.get_current_context().command
+    return next(long_name(one) for one in command.params if one.name == name)
 
 
 def all_of(*options: Decorator) -> Decorator:
@@ -33,7 +72,7 @@ def all_of(*options: Decorator) -> Decorator:
 # -- What is read ----------------------------------------------------------------------------------
 
 GRAPH = click.option(
-    "--graph", required=True, metavar="DIR",
+    "--graph", required=True, type=GRAPH_FOLDER, metavar="DIR",
     help="Folder with train, valid, test TSV, or in another format, which file names tell, or the "
     "user: FORMAT:DIR (see `kgtrec formats`).",
 )  # fmt: skip
@@ -62,19 +101,27 @@ SIDE = click.option(
     help="Side of the triple that is predicted; by default all that the ranks hold.",
 )  # fmt: skip
 SEED_TRIPLES = click.option(
-    "--seed-triples", required=True, metavar="FILE",
+    "--seed-triples", required=True, type=READ, metavar="FILE",
     help="Triples of the split whose questions are pooled; see `kgtrec sample`.",
 )  # fmt: skip
 QUESTION_NAMES = click.option(
-    "--questions", metavar="FILE",
+    "--questions", type=READ, metavar="FILE",
     help="How runs name their questions, lines name<TAB>entity<TAB>relation; by default as "
-    "`kgtrec convert --questions` and `kgtrec rank` do for the split.",
+    "`kgtrec convert --write-questions` and `kgtrec rank` do for the split.",
 )  # fmt: skip
 
 
-def graph(text: str) -> Decorator:
+def graph(text: str, *, required: bool = False) -> Decorator:
     """A graph that some calls need only."""
-    return click.option("--graph", metavar="DIR", help=text)
+    return click.option("--graph", type=GRAPH_FOLDER, metavar="DIR", required=required, help=text)
+
+
+def runs(text: str) -> Decorator:
+    """Runs beside files of ranks."""
+    return click.option(
+        "--run", "runs", type=READ, multiple=True, metavar="RUN",
+        help=f"A TREC run per file of ranks, in their order: {text}",
+    )  # fmt: skip
 
 
 def split(text: str) -> Decorator:
@@ -93,7 +140,8 @@ HOW_SCORED = all_of(
     click.option(
         "--rows", type=click.Choice(["questions", "instances"]), default="questions",
         show_default=True,
-        help="What a row of scores stands for: a question (as `kgtrec convert --questions` lists "
+        help="What a row of scores stands for: a question (as `kgtrec convert --write-questions` "
+            "lists "
         "them), or a triple with its head asked, all in file order, then with its tail asked.",
     ),
     LOWER_IS_BETTER,
@@ -127,6 +175,13 @@ def intervals(drawn: str, resamples: int) -> Decorator:
     )  # fmt: skip
 
 
+def resampling(options: Mapping[str, Any]) -> Resampling:
+    """What --ci, --resamples and --seed say."""
+    from kgtrec._internal.bootstrap import Resampling
+
+    return Resampling(options["ci"], options["resamples"], options["seed"])
+
+
 def cutoffs_of(text: str) -> tuple[int, ...]:
     """The numbers of ``--k 1,3,10``, ascending; UsageError if one is not."""
     words = [word.strip() for word in text.split(",")]
@@ -135,25 +190,74 @@ def cutoffs_of(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(word) for word in words}))
 
 
+N_ENTITIES = click.option(
+    "--n-entities", type=click.IntRange(1), metavar="N",
+    help="With --qrels: entities of the graph, for kg_mr, kg_mrr, kg_hits, as in `kgtrec eval`.",
+)  # fmt: skip
+TEST = click.option(
+    "--test", type=click.Choice(TESTS),
+    help="Paired test of every pair of systems.  [default: randomisation; of `power` t]",
+)  # fmt: skip
+CORRECTION = click.option(
+    "--correction", type=click.Choice(CORRECTIONS), default="holm", show_default=True,
+    help="For the number of pairs: any false finding (holm, bonferroni), or their share (bh).",
+)  # fmt: skip
+LEVEL = click.option(
+    "--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05,
+    show_default=True, metavar="P", help="Accepted error probability: p below it is significant.",
+)  # fmt: skip
+
+
+def repeats(default: int) -> Decorator:
+    return click.option(
+        "--repeats", type=click.IntRange(1), default=default, show_default=True, metavar="N",
+        help="Random parts of each size.",
+    )  # fmt: skip
+
+
 # -- What is written -------------------------------------------------------------------------------
 
-PLOT = click.option("--plot", metavar="FILE", help="Draw it too: .pdf, .svg, .png, ...")
-QUIET = click.option("-q", "--quiet", is_flag=True, help="Neither progress nor table.")
+PLOT = click.option("--plot", type=DRAW, metavar="FILE", help="Draw it too: .pdf, .svg, .png, ...")
 
 
-def output(text: str, *, required: bool = True) -> Decorator:
-    return click.option("-o", "--output", required=required, metavar="FILE", help=text)
+def _use_style(ctx: click.Context, _param: click.Parameter, text: str | None) -> None:
+    if text is not None:
+        from kgtrec.plots.style import Style, using
+
+        ctx.with_resource(using(Style.parse(text)))
+
+
+STYLE = click.option(
+    "--style", metavar="SETTINGS", expose_value=False, callback=_use_style,
+    help="Of figures, as a paper asks: size=9,width=3.25,family=serif (points, inches of a column, "
+    "a font), text=outlines (SVG that needs no font), or some of them.  "
+    "[default: size=8,width=3.4]",
+)  # fmt: skip
+FORMAT = click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
+    help="Of what is printed; csv, tsv and json in full precision.",
+)  # fmt: skip
+
+
+def output(text: str, *, required: bool = True, kind: PathType = WRITE) -> Decorator:
+    return click.option("-o", "--output", required=required, type=kind, metavar="FILE", help=text)
 
 
 def ranking_files(
-    ranks: str = "Ranks, as Parquet.", *, required: bool = True,
+    ranks: str = "Ranks, as Parquet.", *, required: bool = True, kind: PathType = WRITE,
     depth: str = "Candidates per question in the run.", default_depth: int | None = 1000,
 ) -> Decorator:  # fmt: skip
     """The ranks, a run with its depth and tag, and qrels."""
     return all_of(
-        output(ranks, required=required),
-        click.option("--run", metavar="FILE", help="Also write the best candidates as a TREC run."),
-        click.option("--qrels", metavar="FILE", help="Also write the answers as TREC qrels."),
+        output(ranks, required=required, kind=kind),
+        click.option(
+            "--write-run", "run", type=kind, metavar="FILE",
+            help="Also write the best candidates as a TREC run.",
+        ),
+        click.option(
+            "--write-qrels", "qrels", type=kind, metavar="FILE",
+            help="Also write the answers as TREC qrels."
+        ),
         click.option(
             "--run-depth", type=click.IntRange(1), default=default_depth, show_default=True,
             help=depth,

@@ -14,21 +14,6 @@ from functools import partial
 from types import FrameType
 from typing import ClassVar, NoReturn
 
-__all__ = [
-    "LeaveAtExit",
-    "Terminated",
-    "collect_seldom",
-    "exit_at_once",
-    "give_up_stdout",
-    "keep_blas_single",
-    "keep_freed_memory",
-    "let_blas_sleep",
-    "open_closed_streams",
-    "pyarrow_alone",
-    "signals_as_exceptions",
-    "without_collector",
-]
-
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 
@@ -60,10 +45,7 @@ class LeaveAtExit:
     That looks through all modules, which takes a fifth of the time of a short command. Made first,
     so that handlers of libraries, which run in reverse order, come before.
 
-    Attributes
-    ----------
-    code : int
-        The process's exit code.
+    - code, int: The process's exit code.
     """
 
     def __init__(self) -> None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._output import echo, note
-from kgtrec.cli._plot_style import style_option
+from kgtrec.cli._report import Command, Report
 from kgtrec.errors import FileError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -17,21 +16,38 @@ if TYPE_CHECKING:
 SIMILARITIES = ("cosine", "dot", "l2", "l1")
 
 
-@click.command(short_help="Entity alignment: embeddings or similarities to ranks and metrics.")
-@click.option("--left", metavar="FILE", help="Embeddings of the left graph, .npy (entities, dim).")
-@click.option("--right", metavar="FILE", help="Embeddings of the right graph, likewise.")
+@click.command(
+    cls=Command, short_help="Entity alignment: embeddings or similarities to ranks and metrics."
+)
 @click.option(
-    "--matrix", metavar="FILE",
+    "--left",
+    type=shared.READ,
+    metavar="FILE",
+    help="Embeddings of the left graph, .npy (entities, dim).",
+)
+@click.option(
+    "--right", type=shared.READ, metavar="FILE", help="Embeddings of the right graph, likewise."
+)
+@click.option(
+    "--matrix", type=shared.READ, metavar="FILE",
     help="In place of embeddings: similarities, .npy (left, right), higher for more alike.",
 )  # fmt: skip
 @click.option(
-    "--pairs", required=True, metavar="FILE",
+    "--pairs", required=True, type=shared.READ, metavar="FILE",
     help="Test alignments, lines left<TAB>right: row numbers from 0, or labels.",
 )  # fmt: skip
 @click.option(
-    "--left-labels", metavar="FILE", help="Labels of the left entities, one a line, in row order."
+    "--left-labels",
+    type=shared.READ,
+    metavar="FILE",
+    help="Labels of the left entities, one a line, in row order.",
 )
-@click.option("--right-labels", metavar="FILE", help="Labels of the right entities, likewise.")
+@click.option(
+    "--right-labels",
+    type=shared.READ,
+    metavar="FILE",
+    help="Labels of the right entities, likewise.",
+)
 @click.option(
     "--similarity", type=click.Choice(SIMILARITIES), default="cosine", show_default=True,
     help="Of embeddings; l2 and l1 are minus the distance.",
@@ -47,16 +63,13 @@ SIMILARITIES = ("cosine", "dot", "l2", "l1")
     help="Instead: the same model on random parts of the test alignments, of these sizes, as "
     "100,1000,all; 'auto' chooses eight.",
 )  # fmt: skip
-@click.option(
-    "--repeats", type=click.IntRange(1), default=5, show_default=True, help="Parts of each size."
-)
+@shared.repeats(5)
 @shared.seed("Of the parts.")
-@click.option("--plot", metavar="FILE", help="Draw what --sizes finds: .pdf, .svg, .png, ...")
-@shared.form("table", "csv", "json")
+@shared.PLOT
+@shared.form("table", "csv", "markdown", "latex", "json")
 @shared.THREADS
-@shared.QUIET
-@style_option
-def command(**options: Any) -> None:
+@shared.STYLE
+def command(**options: Any) -> Report:
     """Rank test alignments in both directions, among the entities of the test alignments.
 
     The candidates are as many as the test alignments have entities, and MR and Hits@k move with
@@ -69,17 +82,12 @@ def command(**options: Any) -> None:
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --csls 10 -o ranks.parquet
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --sizes 100,1000,all
     """
-    from kgtrec._internal.atomic_file import check_writable
-    from kgtrec.cli._output_files import keep_inputs
     from kgtrec.trec.files.run import check_tag
 
     check_tag(options["tag"])
     arrays = (options["left"], options["right"], options["matrix"])
     labels = (options["left_labels"], options["right_labels"])
-    outputs = {f"--{name}": options[name] for name in ("output", "run", "qrels", "plot")}
-    _check(arrays, *(options[name] for name in ("output", "run", "qrels", "sizes", "plot")))
-    check_writable(*outputs.values())
-    keep_inputs((*arrays, options["pairs"], *labels), outputs)
+    _check(options)
     loaded = _load(arrays, labels, options["pairs"])
     matrix = loaded["matrix"]
     model: dict[str, Any] = {
@@ -88,38 +96,32 @@ def command(**options: Any) -> None:
         "similarity": options["similarity"] if matrix is None else matrix,
     }  # fmt: skip
     try:
-        (_align if options["sizes"] is None else _experiment)(loaded, model, options)
+        return (_align if options["sizes"] is None else _experiment)(loaded, model, options)
     except InputError as error:
         if isinstance(error, FileError):
             raise
         raise InputError(f"{', '.join(path for path in arrays if path)}: {error}") from None
 
 
-def _experiment(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any]) -> None:
+def _experiment(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any]) -> Report:
     """What --sizes asks for."""
-    from kgtrec.study.alignment.alignment import size_experiment
+    from kgtrec.study.alignment import size_experiment
 
     experiment = size_experiment(
         loaded["pairs"], sizes=_sizes(options["sizes"], len(loaded["pairs"])),
         repeats=options["repeats"], seed=options["seed"], **model,
     )  # fmt: skip
-    if options["plot"] is not None:
-        from kgtrec.plots.ranks import alignment_sizes
-        from kgtrec.plots.style import save
-
-        save(alignment_sizes(experiment), options["plot"])
-    if not options["quiet"]:
-        _print(experiment.table(), options["form"])
+    figures = {"plot": ("ranks", "alignment_sizes", experiment)}
+    return Report.of_table(experiment.table(), figures=figures)
 
 
-def _align(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any]) -> None:
-    from kgtrec.study.alignment.alignment import align
+def _align(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any]) -> Report:
+    from kgtrec.study.alignment import align
 
     run, depth = options["run"], options["run_depth"]
     result = align(
         loaded["pairs"], **model, left_labels=loaded["left_labels"],
         right_labels=loaded["right_labels"], run_depth=depth if run else 20,
-        progress=False if options["quiet"] else None,
     )  # fmt: skip
     written = [options["output"]]
     result.ranks.save(options["output"])
@@ -130,28 +132,22 @@ def _align(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any
     if options["qrels"]:
         _write_qrels(loaded, options["sides"], options["qrels"])
         written.append(options["qrels"])
-    if not options["quiet"]:
-        _print(result, options["form"])
-        note(f"wrote {', '.join(written)}")
+    forms = {"csv": result.to_csv, "markdown": result.to_markdown, "latex": result.to_latex}
+    return Report(
+        lambda: str(result), result.to_dict, forms=forms, notes=[f"wrote {', '.join(written)}"]
+    )
 
 
 def _write_qrels(loaded: dict[str, Any], sides: str, path: str) -> None:
-    from kgtrec.study.alignment.alignment import alignment_questions
+    from kgtrec.study.alignment import alignment_questions
     from kgtrec.trec.files.write import write_qrels
 
     labels = {name: loaded[name] for name in ("left_labels", "right_labels")}
     write_qrels(alignment_questions(loaded["pairs"], *loaded["sizes"], sides=sides, **labels), path)
 
 
-def _check(
-    arrays: tuple[str | None, ...],
-    output: str | None,
-    run: str | None,
-    qrels: str | None,
-    sizes: str | None,
-    plot: str | None,
-) -> None:
-    left, right, matrix = arrays
+def _check(options: dict[str, Any]) -> None:
+    left, right, matrix, sizes = (options[name] for name in ("left", "right", "matrix", "sizes"))
     if matrix is None and (left is None or right is None):
         raise UsageError("name --left and --right embeddings, or a --matrix of similarities")
     if matrix is not None and (left is not None or right is not None):
@@ -163,16 +159,12 @@ def _check(
         )
     if sizes is None and any(map(shared.on_command_line, ("repeats", "seed"))):
         raise UsageError("--repeats and --seed are of the parts that --sizes draws")
-    if sizes is None and output is None:
+    if sizes is None and options["output"] is None:
         raise UsageError("name the file for the ranks: -o FILE (or --sizes for the experiment)")
-    if sizes is not None and (output or run or qrels):
-        raise UsageError("--sizes writes no ranks; leave -o, --run and --qrels out")
-    if plot is not None:
-        if sizes is None:
-            raise UsageError("--plot draws what --sizes finds; `kgtrec plot` draws ranks files")
-        from kgtrec.plots.style import check_plot
-
-        check_plot(plot)
+    if sizes is not None and any(options[name] for name in ("output", "run", "qrels")):
+        raise UsageError("--sizes writes no ranks; leave -o, --write-run and --write-qrels out")
+    if sizes is None and shared.on_command_line("plot"):
+        raise UsageError("--plot draws what --sizes finds; `kgtrec plot` draws ranks files")
 
 
 def _load(
@@ -208,8 +200,3 @@ def _sizes(text: str, n_pairs: int) -> list[int] | None:
             raise UsageError(f"--sizes {text!r}: {word!r} is not a number; write as 100,1000,all")
         chosen.append(n_pairs if word == "all" else int(word))
     return chosen
-
-
-def _print(result: Any, form: str) -> None:
-    text = {"table": lambda: str(result), "csv": result.to_csv, "json": result.to_json}[form]()
-    echo(text)

@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kgtrec.cli import _options as shared
-from kgtrec.cli._output import echo, note
+from kgtrec.cli._report import Command, Report, note
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.cluster.batch.job_file import Batch
+    from kgtrec.cluster.batch.job_file import JobBatch
     from kgtrec.cluster.batch.records import Outcome
 
-FAILED = 2
 
-
-@click.command(short_help="Many models x graphs x protocols from one file, resumable.")
+@click.command(cls=Command, short_help="Many models x graphs x protocols from one file, resumable.")
 @click.argument("jobs", metavar="JOBS")
 @click.option("--status", is_flag=True, help="Only say how every job stands.")
 @click.option(
@@ -31,17 +28,9 @@ FAILED = 2
     "--patience", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True,
     metavar="SECONDS", help="How long there may be no worker at all before it ends; inf: for ever.",
 )  # fmt: skip
-@shared.QUIET
-@click.pass_context
 def command(
-    ctx: click.Context,
-    jobs: str,
-    status: bool,
-    scheduler: str | None,
-    workers: int | None,
-    patience: float,
-    quiet: bool,
-) -> None:
+    jobs: str, status: bool, scheduler: str | None, workers: int | None, patience: float
+) -> Report:
     """Evaluate every model on its graphs under every protocol of the file JOBS (TOML), on
     worker processes of this machine or a Dask cluster.
 
@@ -86,41 +75,36 @@ def command(
 
     batch = read_jobs(jobs)
     if status:
-        for outcome in batch_status(batch):
-            echo(_line(outcome))
-        return
+        return _states(batch_status(batch))
     if scheduler and workers:
         raise UsageError("--workers is for this machine; a --scheduler has workers of its own")
     try:
-        outcomes = _run(batch, scheduler, workers, patience, quiet)
+        outcomes = _run(batch, scheduler, workers, patience)
     except KeyboardInterrupt:
         _release_semaphores()
         raise
-    failed = [one for one in outcomes if one.state == "failed"]
-    if not quiet:
-        _report(batch, outcomes)
-    if failed:
-        note(f"{len(failed)} of {len(outcomes)} jobs failed")
-        ctx.exit(FAILED)
+    return _report(batch, outcomes)
+
+
+def _states(outcomes: list[Outcome]) -> Report:
+    done = sum(one.state == "finished" for one in outcomes)
+    total = f"{done} of {len(outcomes)} finished"
+    return Report(lambda: "\n".join([*map(_line, outcomes), total]))
 
 
 def _run(
-    batch: Batch, scheduler: str | None, workers: int | None, patience: float, quiet: bool
+    batch: JobBatch, scheduler: str | None, workers: int | None, patience: float
 ) -> list[Outcome]:
     from kgtrec.cluster.batch.batch import run_batch
     from kgtrec.cluster.dask.workers import connected
 
-    def tell(said: Outcome | str) -> None:
-        if isinstance(said, str):
-            if not quiet:
-                note(f"{said}")
-        elif not quiet or said.state == "failed":
-            note(f"{_line(said)}")
+    def say(event: Outcome | str) -> None:
+        note(event if isinstance(event, str) else _line(event))
 
     if scheduler is None:
-        return run_batch(batch, None, workers, tell, patience)
+        return run_batch(batch, None, workers, say, patience)
     with connected(scheduler) as client:
-        return run_batch(batch, client, None, tell, patience)
+        return run_batch(batch, client, None, say, patience)
 
 
 def _release_semaphores() -> None:
@@ -131,13 +115,15 @@ def _release_semaphores() -> None:
     util._run_finalizers(0)  # type: ignore[attr-defined]
 
 
-def _report(batch: Batch, outcomes: list[Outcome]) -> None:
-    from kgtrec.cluster.batch.records import summary, tie_notes
+def _report(batch: JobBatch, outcomes: list[Outcome]) -> Report:
+    from kgtrec.cluster.batch.records import batch_notes, summary
 
-    echo(summary(outcomes, batch.measures).to_markdown())
-    for line in tie_notes(batch):
-        note(line)
-    note(f"wrote {batch.place}/ranks, summary.csv, summary.md")
+    failed = [one for one in outcomes if one.state == "failed"]
+    notes = [*batch_notes(batch), f"wrote {batch.place}/ranks, summary.csv, summary.md"]
+    error = ""
+    if failed:
+        error = "\n".join([f"{len(failed)} of {len(outcomes)} jobs failed", *map(_line, failed)])
+    return Report(summary(outcomes, batch.measures).to_markdown, notes=notes, error=error)
 
 
 def _line(outcome: Outcome) -> str:

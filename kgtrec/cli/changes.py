@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._names import system_names
-from kgtrec.cli._output import echo, rendered
+from kgtrec.cli._options import system_names
+from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,12 +18,9 @@ if TYPE_CHECKING:
 SHOWN = ("all", "hits", "best", "changed", "gained", "lost")
 
 
-@click.command(short_help="Which answers change from one model or seed to another.")
-@click.argument("ranks", nargs=2, metavar="BEFORE AFTER")
-@click.option(
-    "--run", "runs", multiple=True, metavar="FILE",
-    help="Runs of both models, BEFORE's first: adds how often both put the same entity first.",
-)  # fmt: skip
+@click.command(cls=Command, short_help="Which answers change from one model or seed to another.")
+@click.argument("ranks", nargs=2, metavar="BEFORE AFTER", type=shared.READ)
+@shared.runs("adds how often both models put the same entity first.")
 @click.option("--name", "names", multiple=True, metavar="NAME", help="Of either model, in order.")
 @click.option(
     "--k", "cutoffs", default="1,3,10", show_default=True, metavar="K,K,...", help="Of Hits@k."
@@ -36,11 +33,11 @@ SHOWN = ("all", "hits", "best", "changed", "gained", "lost")
     "--largest", type=click.IntRange(1), default=10, show_default=True, metavar="N",
     help="How many of the largest changes are listed.",
 )  # fmt: skip
-@shared.form("table", "csv", "tsv", "markdown", "latex", "json")
+@shared.FORMAT
 def command(
     ranks: tuple[str, str], runs: tuple[str, ...], names: tuple[str, ...], cutoffs: str, show: str,
-    largest: int, form: str,
-) -> None:  # fmt: skip
+    largest: int,
+) -> Report:  # fmt: skip
     """What one model has right and another has not: answers gained and lost among the k best, how
     often both put the same entity first, and the answers whose ranks change most.
 
@@ -52,7 +49,7 @@ def command(
     kgtrec changes old.parquet new.parquet --run old.run --run new.run
     kgtrec changes old.parquet new.parquet --show lost --largest 50 --format csv > lost.csv
     """
-    from kgtrec.cli._warnings import warn_of_each
+    from kgtrec.cli._ranks import warn_of_each
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.changes import answer_changes
 
@@ -66,10 +63,10 @@ def command(
     loaded = {name: Ranks.load(path) for name, path in zip(labels, ranks, strict=True)}
     warn_of_each(dict(zip(ranks, loaded.values(), strict=True)))
     changes = answer_changes(loaded, runs or None, cutoffs=shared.cutoffs_of(cutoffs))
-    echo(_text(changes, show, largest, form))
+    return _report(changes, show, largest)
 
 
-def _text(changes: AnswerChanges, show: str, largest: int, form: str) -> str:
+def _report(changes: AnswerChanges, show: str, largest: int) -> Report:
     best = changes.best_table()
     tables: dict[str, Table] = {"hits": changes.table()}
     if best is not None:
@@ -77,13 +74,8 @@ def _text(changes: AnswerChanges, show: str, largest: int, form: str) -> str:
     kinds = ("changed",) if show == "all" else (show,) if show in SHOWN[3:] else ()
     tables |= {kind: changes.largest(largest, kind) for kind in kinds}
     if show != "all":
-        return rendered(tables[show], form)
-    if form == "json":
-        from kgtrec._internal.table import dump_json
-
-        return dump_json({name: table.to_dict() for name, table in tables.items()})
-    if form != "table":
-        raise UsageError(f"--format {form} holds one table; choose it with --show")
+        return Report.of_table(tables[show])
+    texts = dict(tables)
     if best is not None:
-        tables["best"] = best.transposed()  # its titles hold names, and are too wide
-    return "\n\n".join(table.to_text() for table in tables.values())
+        texts["best"] = best.transposed()  # its titles hold names, and are too wide
+    return Report(Report.of_tables(texts).text, Report.of_tables(tables).data)

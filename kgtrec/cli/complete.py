@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._output import echo_parts, note, warn
+from kgtrec.cli._report import Command, Report, warning
 from kgtrec.cli.pool import read_seeds
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec._internal.table import Table
     from kgtrec.study.pooling.completion import Completion
+    from kgtrec.study.pooling.lists import RankedLists
     from kgtrec.study.pooling.pool import Pool
-    from kgtrec.study.pooling.ranked_lists import RankedLists
     from kgtrec.study.pooling.triple_files import Judgements
-    from kgtrec.study.pooling.unjudged import Interval
+    from kgtrec.study.pooling.unjudged import JudgedInterval
 
 
 CUTOFFS = (10, 20)
 
 
-@click.command(short_help="Judgements of a pool to qrels and a complete test split.")
-@click.argument("runs", nargs=-1, metavar="[RUN...]")
+@click.command(cls=Command, short_help="Judgements of a pool to qrels and a complete test split.")
+@click.argument("runs", nargs=-1, metavar="[RUN...]", type=shared.READ)
 @shared.GRAPH
 @shared.SEED_TRIPLES
-@click.option("--pool", "pooled", required=True, metavar="FILE", help="From `kgtrec pool`.")
 @click.option(
-    "--judgements", required=True, multiple=True, metavar="FILE",
+    "--pool", "pooled", required=True, type=shared.READ, metavar="FILE", help="From `kgtrec pool`."
+)
+@click.option(
+    "--judgements", required=True, multiple=True, type=shared.READ, metavar="FILE",
     help="Lines head<TAB>relation<TAB>tail<TAB>label, the label Y, N or ?; or any columns under a "
     "header that names these four. Repeatable.",
 )  # fmt: skip
@@ -43,19 +45,23 @@ CUTOFFS = (10, 20)
 )  # fmt: skip
 @click.option("--depth", type=int, help="Of the pool to be used; all of it by default.")
 @click.option(
-    "--qrels", metavar="FILE", help="Write question 0 entity label, the label 1, 0 or -1."
+    "--write-qrels",
+    "qrels",
+    type=shared.WRITE,
+    metavar="FILE",
+    help="Write question 0 entity label, the label 1, 0 or -1.",
 )
 @click.option(
-    "--sample-qrels", metavar="FILE",
+    "--write-sample-qrels", "sample_qrels", type=shared.WRITE, metavar="FILE",
     help="Of a pool with a sample (kgtrec pool --sample): write qrels in which only what was drawn "
     "has a label, and all else is -1, for infAP.",
 )  # fmt: skip
 @click.option(
-    "--test", "split_file", metavar="FILE",
+    "--write-split", "split_file", type=shared.WRITE, metavar="FILE",
     help="Write the complete test split: seeds and pooled triples that are true.",
 )  # fmt: skip
 @click.option(
-    "--run-dir", metavar="DIR",
+    "--write-runs", "run_dir", type=shared.LATER, metavar="DIR",
     help="Write each RUN as the qrels see it: seed questions only, known entities left out.",
 )  # fmt: skip
 @click.option(
@@ -81,26 +87,9 @@ CUTOFFS = (10, 20)
 @shared.QUESTION_NAMES
 @shared.form("table", "json")
 def command(
-    runs: tuple[str, ...],
-    graph: str,
-    seed_triples: str,
-    pooled: str,
-    judgements: tuple[str, ...],
-    blank: str,
-    rules: bool,
-    depth: int | None,
-    qrels: str | None,
-    sample_qrels: str | None,
-    split_file: str | None,
-    run_dir: str | None,
-    reverse: bool,
-    measures: tuple[str, ...],
-    cutoffs: tuple[int, ...],
-    within: int | None,
-    split: str,
-    questions: str | None,
-    form: str,
-) -> None:
+    runs: tuple[str, ...], graph: str, seed_triples: str, pooled: str, judgements: tuple[str, ...],
+    **options: Any,
+) -> Report:  # fmt: skip
     """Complete the labels of a pool: seeds are true, pooled triples are what judges (or rules) say.
 
     Prints what there is at every pooling depth; and for RUNs, how much of their first 10 and 20
@@ -112,58 +101,62 @@ def command(
     do to recall, to ideal gains, and to bpref.
 
     Qrels hold 1 for true and 0 for false; -1 for what was pooled and not decided. If a sample was
-    drawn (kgtrec pool --sample), infAP estimates from --sample-qrels what AP would be if the whole
-    pool were judged; other measures want --qrels, which have every label. Questions without a true
+    drawn (kgtrec pool --sample), infAP estimates from --write-sample-qrels what AP would be if the
+    whole
+    pool were judged; other measures want --write-qrels,
+        which have every label. Questions without a true
     triple in the sample are left out: infAP is for questions with many answers.
 
     \b
     kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv \\
-        --judgements judged.tsv --qrels qrels.txt --test complete.tsv
+        --judgements judged.tsv --write-qrels qrels.txt --write-split complete.tsv
     kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv \\
-        --judgements judged.tsv --depth 5 --qrels qrels.txt --run-dir filtered a.run b.run
-    kgtrec eval -m bpref -m ndcg_cut.20 qrels.txt filtered/a.run
+        --judgements judged.tsv --depth 5 --write-qrels qrels.txt --write-runs filtered a.run b.run
+    kgtrec eval -c -m bpref -m ndcg_cut.20 qrels.txt filtered/a.run
 
     \b
     kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool sampled.tsv \\
-        --judgements judged.tsv --sample-qrels sample.qrels --run-dir filtered a.run
+        --judgements judged.tsv --write-sample-qrels sample.qrels --write-runs filtered a.run
     kgtrec eval -m infAP sample.qrels filtered/a.run
     """
     from kgtrec.questions.api import read_graph
     from kgtrec.study.pooling.completion import complete, remarks
-    from kgtrec.study.pooling.judged_share import mean_columns
-    from kgtrec.study.pooling.pool_file import read_pool
-    from kgtrec.study.pooling.ranked_lists import doubts, run_lists, system_names
+    from kgtrec.study.pooling.lists import doubts, run_lists, system_names
+    from kgtrec.study.pooling.pool import read_pool
     from kgtrec.study.pooling.triple_files import read_judgements
-    from kgtrec.study.pooling.unjudged import MEASURES, WITHIN
+    from kgtrec.study.pooling.unjudged import MEASURES, WITHIN, mean_columns
 
+    within, run_dir, cutoffs = options["within"], options["run_dir"], options["cutoffs"]
     if not runs:
-        _refuse_options_of_runs(run_dir, bool(measures or cutoffs) or within is not None)
-    columns = [column.name for column in mean_columns(measures or MEASURES)]
+        others = options["measures"] or cutoffs or within is not None
+        _refuse_options_of_runs(run_dir, bool(others))
+    columns = [column.name for column in mean_columns(options["measures"] or MEASURES)]
     names = system_names(runs)
-    inputs = (*runs, seed_triples, pooled, *judgements, questions)
-    single = {"--qrels": qrels, "--sample-qrels": sample_qrels, "--test": split_file}
+    inputs = (*runs, seed_triples, pooled, *judgements, options["questions"])
+    single = {"--write-qrels": options["qrels"], "--write-sample-qrels": options["sample_qrels"],
+              "--write-split": options["split_file"]}  # fmt: skip
     targets = _targets(graph, inputs, names, single, run_dir)
     loaded = read_graph(graph)
-    seeds = read_seeds(loaded, seed_triples, split, questions)
+    seeds = read_seeds(loaded, seed_triples, options["split"], options["questions"])
     pool, fired = read_pool(pooled, loaded)
-    judged = read_judgements(judgements, loaded, blank)
-    used = fired if rules else None
-    done = complete(seeds, pool, judged, used, depth)
-    if sample_qrels and done.drawn is None:
-        raise UsageError("--sample-qrels needs a pool with a sample: kgtrec pool --sample SHARE")
+    judged = read_judgements(judgements, loaded, options["blank"])
+    used = fired if options["rules"] else None
+    done = complete(seeds, pool, judged, used, options["depth"])
+    if options["sample_qrels"] and done.drawn is None:
+        raise UsageError(
+            "--write-sample-qrels needs a pool with a sample: kgtrec pool --sample SHARE"
+        )
     lists = [run_lists(run, seeds, name) for run, name in zip(runs, names, strict=True)]
     bounds, notes = _open_intervals(lists, done, columns, WITHIN if within is None else within)
-    echo_parts(_tables(pool, judged, used, done, lists, cutoffs or CUTOFFS, bounds), form)
-    for doubt in doubts(lists, seeds, 20):
-        warn(doubt)
-    _write(done, lists, targets, reverse)
-    for text in (*notes, *remarks(done, judged)):
-        note(text)
+    tables = _tables(pool, judged, used, done, lists, cutoffs or CUTOFFS, bounds)
+    written = _written(done, lists, targets, options["reverse"])
+    doubtful = map(warning, doubts(lists, seeds, 20))
+    return Report.of_tables(tables, notes=[*doubtful, *written, *notes, *remarks(done, judged)])
 
 
 def _refuse_options_of_runs(run_dir: str | None, others: bool) -> None:
     if run_dir:
-        raise UsageError("--run-dir writes the RUNs that are given, and none is; name some")
+        raise UsageError("--write-runs writes the RUNs that are given, and none is; name some")
     if others:
         raise UsageError(
             "--measure, --top and --within are about RUNs, and none is given; name some"
@@ -172,7 +165,7 @@ def _refuse_options_of_runs(run_dir: str | None, others: bool) -> None:
 
 def _open_intervals(
     lists: list[RankedLists], done: Completion, columns: list[str], within: int
-) -> tuple[dict[str, dict[str, Interval]], list[str]]:
+) -> tuple[dict[str, dict[str, JudgedInterval]], list[str]]:
     """Every system's measures while candidates are open, and what to say about them."""
     from kgtrec.study.pooling.unjudged import intervals, open_candidates, open_remarks, verdicts
 
@@ -191,15 +184,15 @@ def _targets(
     """Files to write, by option or system, after checking them."""
     import os
 
-    from kgtrec._internal.atomic_file import make_folder
-    from kgtrec.cli._output_files import check_outputs, keep_inputs
+    from kgtrec._internal.files import make_folder
+    from kgtrec.cli._report import check_outputs
 
     targets = dict(single)
     if run_dir is not None:
         make_folder(run_dir)
         targets |= {name: os.path.join(run_dir, f"{os.path.basename(name)}.run") for name in names}
-    check_outputs(targets, graph)
-    keep_inputs(inputs, targets)
+    read = [("an input", path) for path in inputs if path is not None]
+    check_outputs(targets, [("the graph", graph), *read])
     return {name: path for name, path in targets.items() if path is not None}
 
 
@@ -210,12 +203,10 @@ def _tables(
     done: Completion,
     lists: list[RankedLists],
     cutoffs: tuple[int, ...],
-    bounds: dict[str, dict[str, Interval]],
+    bounds: dict[str, dict[str, JudgedInterval]],
 ) -> dict[str, Table]:
-    from kgtrec.study.pooling.automatic_labels import rule_table
-    from kgtrec.study.pooling.completion import complete, depth_table
-    from kgtrec.study.pooling.judged_share import share_table
-    from kgtrec.study.pooling.unjudged import interval_table
+    from kgtrec.study.pooling.completion import complete, depth_table, rule_table
+    from kgtrec.study.pooling.unjudged import interval_table, share_table
 
     depths = range(done.depth + 1)
     tables = {"depths": depth_table([complete(done.seeds, pool, judged, rules, d) for d in depths])}
@@ -227,22 +218,23 @@ def _tables(
     return tables
 
 
-def _write(
+def _written(
     done: Completion, lists: list[RankedLists], targets: dict[str, str], reverse: bool
-) -> None:
+) -> list[str]:
+    """Write the files; notes of that."""
     from kgtrec.study.pooling.triple_files import write_triples
 
-    if "--qrels" in targets:
+    notes = []
+    if "--write-qrels" in targets:
         qrels = done.qrels(reverse)
-        qrels.write(targets["--qrels"])
+        qrels.write(targets["--write-qrels"])
         if qrels.nameless:
-            note(f"{qrels.nameless:,} reverse questions have no name in the runs; left out")
-    if "--sample-qrels" in targets:
-        done.sample.qrels(reverse).of_answered().write(targets["--sample-qrels"])
-    if "--test" in targets:
-        write_triples(targets["--test"], done.seeds.graph, done.split)
+            notes = [f"{qrels.nameless:,} reverse questions have no name in the runs; left out"]
+    if "--write-sample-qrels" in targets:
+        done.sample.qrels(reverse).of_answered().write(targets["--write-sample-qrels"])
+    if "--write-split" in targets:
+        write_triples(targets["--write-split"], done.seeds.graph, done.split)
     for one in lists:
         if one.name in targets:
             one.to_run(done.seeds).write(targets[one.name], "_".join(one.name.split()))
-    if targets:
-        note(f"wrote {', '.join(targets.values())}")
+    return notes + ([f"wrote {', '.join(targets.values())}"] if targets else [])

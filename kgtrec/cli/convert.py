@@ -5,14 +5,20 @@ from __future__ import annotations
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._output import note
+from kgtrec.cli._report import Command, Report
 
 
-@click.command(short_help="A graph's questions and answers as TREC files.")
+@click.command(cls=Command, short_help="A graph's questions and answers as TREC files.")
 @shared.GRAPH
-@click.option("--qrels", metavar="FILE", help="Write `question 0 answer 1` lines.")
 @click.option(
-    "--questions", "topics", metavar="FILE",
+    "--write-qrels",
+    "qrels",
+    type=shared.WRITE,
+    metavar="FILE",
+    help="Write `question 0 answer 1` lines.",
+)
+@click.option(
+    "--write-questions", "topics", type=shared.WRITE, metavar="FILE",
     help="Write `question<TAB>entity<TAB>relation` lines.",
 )  # fmt: skip
 @shared.split("Split to convert.")
@@ -20,33 +26,34 @@ from kgtrec.cli._output import note
 @shared.CONTEXT
 def command(
     graph: str, qrels: str | None, topics: str | None, split: str, sides: str, context: str | None
-) -> None:
+) -> Report:
     """Write a split's answers as TREC qrels, and what its questions ask.
 
     Question headN asks (?, relation, entity), tailN asks (entity, relation, ?); N counts in order
     of first appearance. Labels with blanks are percent-encoded. Files named .gz are compressed.
 
     \b
-    kgtrec convert --graph FB15k-237 --qrels qrels.txt --questions questions.tsv
+    kgtrec convert --graph FB15k-237 --write-qrels qrels.txt --write-questions questions.tsv
     """
-    from kgtrec.cli._output_files import check_outputs
     from kgtrec.errors import UsageError
     from kgtrec.questions.api import read_graph
     from kgtrec.trec.files.write import write_qrels, write_questions
 
     if not qrels and not topics:
-        raise UsageError("nothing to write: name --qrels FILE, --questions FILE, or both")
-    check_outputs({"--qrels": qrels, "--questions": topics}, graph)
+        raise UsageError(
+            "nothing to write: name --write-qrels FILE, --write-questions FILE, or both"
+        )
     loaded = read_graph(graph)
     questions = loaded.questions(split, sides, context=context)
     if qrels:
         write_qrels(questions, qrels)
     if topics:
         write_questions(questions, topics)
-    note(
+    notes = [
         f"{len(questions):,} questions with {questions.n_instances:,} answers of split "
         f"{split!r} written to {' and '.join(filter(None, (qrels, topics)))}"
-    )
+    ]
     encoded = loaded.entities.n_encoded + loaded.relations.n_encoded
     if encoded:
-        note(f"{encoded:,} labels with blanks are percent-encoded")
+        notes.append(f"{encoded:,} labels with blanks are percent-encoded")
+    return Report(notes=notes)

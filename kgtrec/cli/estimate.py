@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._output import echo, note, rendered
+from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from kgtrec.study.sampling.estimates import FullEstimates
 
 
-@click.command(short_help="Full-ranking metrics from drawn candidates, with intervals.")
+@click.command(
+    cls=Command, short_help="Full-ranking metrics from drawn candidates, with intervals."
+)
 @shared.GRAPH
 @click.option(
-    "--scores", metavar="PATH",
-    help="As for `kgtrec rank`: a row a question; columns as --columns says. Without it, only "
-    "--candidates is written.",
+    "--scores", type=shared.SCORES, metavar="PATH",
+    help="As for `kgtrec rank`: a row a question; columns as --score-columns says. Without it, "
+        "only "
+    "--write-candidates is written.",
 )  # fmt: skip
 @shared.split("Split to evaluate.")
 @shared.sides("Which entity of a triple is asked.")
@@ -36,13 +39,16 @@ if TYPE_CHECKING:
     help="Candidates that are drawn for a question, besides its answers.",
 )  # fmt: skip
 @click.option(
-    "--by", default="frequency", show_default=True, metavar="NAME|FILE",
+    "--draw-by", "by", default="frequency", show_default=True, metavar="NAME|FILE",
     help="Where they are likely drawn from: uniform; frequency, as entities stand on that side of "
     "the relation in train; observed, whichever stands there; or a recommender's weights, a .npy "
     "array of shape (2 relations, entities), heads of every relation first.",
 )  # fmt: skip
 @click.option(
-    "--type-constraints", metavar="FILE", help="Or what OpenKE's type_constrain.txt lists."
+    "--type-constraints",
+    type=shared.READ,
+    metavar="FILE",
+    help="Or what OpenKE's type_constrain.txt lists.",
 )
 @click.option(
     "--full", type=click.FloatRange(0), default=0.1, show_default=True, metavar="N",
@@ -50,56 +56,58 @@ if TYPE_CHECKING:
     "MRR and Hits@k have no unbiased estimate without; 0 leaves bounds.",
 )  # fmt: skip
 @click.option(
-    "--within", type=click.FloatRange(0, min_open=True), default=0.002, show_default=True,
+    "--half-width", "within", type=click.FloatRange(0, min_open=True), default=0.002,
+    show_default=True,
     help="Say how many such questions an interval of MRR of this half width takes.",
 )  # fmt: skip
 @click.option(
-    "--candidates", metavar="FILE.npy",
+    "--write-candidates", "candidates", type=shared.WRITE, metavar="FILE.npy",
     help="Write the drawn candidates, ids of shape (questions, longest list), for a model that "
     "scores these alone. The same options draw the same again.",
 )  # fmt: skip
 @click.option(
-    "--columns", type=click.Choice(["entities", "candidates"]), default="entities",
-    show_default=True, help="What columns of --scores stand for: every entity, or --candidates.",
+    "--score-columns", "columns", type=click.Choice(["entities", "candidates"]), default="entities",
+    show_default=True, help="What columns of --scores stand for: every entity, or "
+        "--write-candidates.",
 )  # fmt: skip
 @click.option(
-    "--full-questions", metavar="FILE.npy",
-    help="With --columns candidates: write the numbers of the questions that --full draws.",
+    "--write-full-questions", "full_questions", type=shared.WRITE, metavar="FILE.npy",
+    help="With --score-columns candidates: write the numbers of the questions that --full draws.",
 )  # fmt: skip
 @click.option(
-    "--full-scores", metavar="PATH", help="Scores of these among all entities, a row each."
+    "--full-scores",
+    type=shared.SCORES,
+    metavar="PATH",
+    help="Scores of these among all entities, a row each.",
 )
 @shared.seed("Of both draws.")
 @shared.confidence("each by itself")
 @shared.LOWER_IS_BETTER
 @shared.NAN
-@shared.form("table", "csv", "tsv", "markdown", "latex", "json")
+@shared.FORMAT
 @shared.THREADS
-def command(**options: Any) -> None:
+def command(**options: Any) -> Report:
     """Estimate MR, MRR and Hits@k of full ranking from candidates that are drawn with known
     probabilities. Beside each estimate stands the value among the drawn candidates, which is
     something else: it is almost always too good.
 
     \b
     kgtrec estimate --graph FB15k-237 --scores scores.npy --size 500
-    kgtrec estimate --graph FB15k-237 --scores scores.npy --by recommender.npy --full 1000
+    kgtrec estimate --graph FB15k-237 --scores scores.npy --draw-by recommender.npy --full 1000
 
     Where a model shall score drawn candidates alone, in three steps with the same options:
 
     \b
-    kgtrec estimate --graph G --candidates c.npy
-    kgtrec estimate --graph G --columns candidates --scores s.npy --full-questions q.npy
-    kgtrec estimate --graph G --columns candidates --scores s.npy --full-scores f.npy
+    kgtrec estimate --graph G --write-candidates c.npy
+    kgtrec estimate --graph G --score-columns candidates --scores s.npy --write-full-questions q.npy
+    kgtrec estimate --graph G --score-columns candidates --scores s.npy --full-scores f.npy
     """
-    from kgtrec.cli._output_files import check_outputs
     from kgtrec.cli.rank.options import filter_of
     from kgtrec.questions.api import read_graph
     from kgtrec.study.sampling.counts import count_sampled
     from kgtrec.study.sampling.draw import draw_candidates
 
     _check(options)
-    written = {"--candidates": options["candidates"], "--full-questions": options["full_questions"]}
-    check_outputs(written, options["graph"], options["scores"])
     graph = read_graph(options["graph"])
     is_default = options["context"] is not None and options["known"] == "all"
     questions = graph.questions(
@@ -107,28 +115,35 @@ def command(**options: Any) -> None:
         filter=None if is_default else filter_of(options["known"]),
     )  # fmt: skip
     draw = draw_candidates(questions, options["size"], _by(graph, options), seed=options["seed"])
-    if options["candidates"] is not None:
-        _write(options["candidates"], draw.candidates)
+    notes = _written(options["candidates"], draw.candidates)
     if options["scores"] is None:
-        return
+        return Report(notes=notes)
     ranking = {
         "higher_is_better": not options["lower_is_better"], "nan": options["nan"],
         "threads": options["threads"],
     }  # fmt: skip
     counts = count_sampled(draw, options["scores"], columns=options["columns"], **ranking)
-    _show(_estimates(counts, options, ranking), options)
+    estimates = _estimates(counts, options, ranking, notes)
+    texts = estimates.notes(options["within"])
+
+    def text() -> str:
+        return "\n".join([estimates.heading(), "", estimates.table().to_text(), "", *texts])
+
+    return Report.of_table(estimates.table(), text, notes=notes)
 
 
 def _check(options: dict[str, Any]) -> None:
     apart = options["columns"] == "candidates"
     wrong = [
         (options["scores"] is None and options["candidates"] is None,
-         "nothing to do; name --scores PATH, or --candidates FILE.npy to draw alone"),
+         "nothing to do; name --scores PATH, or --write-candidates FILE.npy to draw alone"),
         (not 0 < options["ci"] < 100,
          f"--ci {options['ci']:g} is not a percentage between 0 and 100, such as 95"),
-        (apart and options["scores"] is None, "--columns candidates says what --scores holds"),
+        (apart and options["scores"] is None,
+            "--score-columns candidates says what --scores holds"),
         ((options["full_questions"] or options["full_scores"]) and not apart,
-         "--full-questions and --full-scores go with --columns candidates; scores of all entities "
+         "--write-full-questions and --full-scores go with --score-columns candidates; scores of "
+         "all entities "
          "hold those of every question"),
     ]  # fmt: skip
     problems = [problem for applies, problem in wrong if applies]
@@ -137,30 +152,29 @@ def _check(options: dict[str, Any]) -> None:
 
 
 def _by(graph: Graph, options: dict[str, Any]) -> Any:
-    from kgtrec.study.sampling.weights import NAMES
-    from kgtrec.study.semantics import fitting_by_constraints, fitting_observed
+    from kgtrec.study.sampling.draw import NAMES
+    from kgtrec.study.semantics import fitting_by_constraints
 
     if options["type_constraints"] is not None:
         if shared.on_command_line("by"):
-            raise UsageError("--by and --type-constraints each say what is drawn; name one")
+            raise UsageError("--draw-by and --type-constraints each say what is drawn; name one")
         return fitting_by_constraints(graph, options["type_constraints"])
     by = options["by"]
-    if by not in ("observed", *NAMES) and not by.endswith(".npy"):
-        raise UsageError(f"--by {by!r}: name observed, {', '.join(NAMES)}, or a .npy file")
-    return fitting_observed(graph, "train") if by == "observed" else by
+    if by not in NAMES and not by.endswith(".npy"):
+        raise UsageError(f"--draw-by {by!r}: name {', '.join(NAMES)}, or a .npy file")
+    return by
 
 
 def _estimates(
-    counts: SampledCounts, options: dict[str, Any], ranking: dict[str, Any]
+    counts: SampledCounts, options: dict[str, Any], ranking: dict[str, Any], notes: list[str]
 ) -> FullEstimates:
-    from kgtrec.study.sampling.estimates import full_estimates
-    from kgtrec.study.sampling.full_check import draw_check
-    from kgtrec.study.sampling.subset import rank_some
+    from kgtrec.study.sampling.counts import rank_some
+    from kgtrec.study.sampling.estimates import draw_check, full_estimates
 
     level = options["ci"] / 100
     check = draw_check(counts, options["full"], options["seed"]) if options["full"] else None
-    if check is not None and options["full_questions"] is not None:
-        _write(options["full_questions"], check.questions)
+    if check is not None:
+        notes += _written(options["full_questions"], check.questions)
     apart = options["columns"] == "candidates"
     scores = options["full_scores"] if apart else options["scores"]
     if check is None or scores is None or not len(check.questions):
@@ -169,18 +183,12 @@ def _estimates(
     return full_estimates(counts, check, full, level)
 
 
-def _show(estimates: FullEstimates, options: dict[str, Any]) -> None:
-    if options["form"] != "table":
-        echo(rendered(estimates.table(), options["form"]))
-        return
-    notes = estimates.notes(options["within"])
-    echo("\n".join([estimates.heading(), "", estimates.table().to_text(), "", *notes]))
+def _written(path: str | None, array: Any) -> list[str]:
+    """Write an array, if a file is named; a note of that."""
+    from kgtrec._internal.files import atomic_write, write_array
 
-
-def _write(path: str, array: Any) -> None:
-    from kgtrec._internal.atomic_file import atomic_write
-    from kgtrec._internal.npy_files import write_array
-
+    if path is None:
+        return []
     with atomic_write(path) as file:
         write_array(file, array)
-    note(f"wrote {path}")
+    return [f"wrote {path}"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -9,12 +11,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._output import echo, note, rendered, warn
+from kgtrec.cli._report import Command, Report, note, warning
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec.study.judging import Sheet
-    from kgtrec.study.judging.context import Context
+    from kgtrec.study.judging.questions import Context
+
+
+class Group(click.Group):
+    """Subcommands that return reports."""
+
+    command_class = Command
+
 
 BLANK = click.option(
     "--blank", type=click.Choice(["open", "N", "?"]), default="open", show_default=True,
@@ -22,7 +31,9 @@ BLANK = click.option(
 )  # fmt: skip
 
 
-@click.group(short_help="Sheets, a local page and agreement for people who judge triples.")
+@click.group(
+    cls=Group, short_help="Sheets, a local page and agreement for people who judge triples."
+)
 def command() -> None:
     """Have people judge which pooled triples are true.
 
@@ -45,9 +56,9 @@ def command() -> None:
 
 
 @command.command(short_help="Questions for the relations of a pool, to be edited.")
-@click.argument("pool")
+@click.argument("pool", type=shared.READ)
 @shared.output("TSV: relation, template.")
-def templates(pool: str, output: str) -> None:
+def templates(pool: str, output: str) -> Report:
     """Write a question for each relation of POOL, made from the relation's label.
 
     Read them, and rewrite what is hard to understand: {head} and {tail} stand for the names of the
@@ -56,28 +67,32 @@ def templates(pool: str, output: str) -> None:
     \b
     kgtrec judge templates pool.tsv -o templates.tsv
     """
-    from kgtrec._internal.atomic_file import check_writable
-    from kgtrec.cli._output_files import keep_inputs
     from kgtrec.study.judging import generated_templates, read_pooled, write_templates
 
-    check_writable(output)
-    keep_inputs([pool], {"--output": output})
     made = generated_templates(sorted({one.relation for one in read_pooled(pool)}))
     write_templates(output, made)
-    note(f"wrote {output}: {len(made.by_relation):,} templates")
+    return Report(notes=[f"wrote {output}: {len(made.by_relation):,} templates"])
 
 
 @command.command(short_help="A sheet of questions for each annotator.")
-@click.argument("pool")
-@click.option("-o", "--output", required=True, metavar="FOLDER", help="For the sheets.")
+@click.argument("pool", type=shared.READ)
+@click.option(
+    "-o", "--output", required=True, type=shared.LATER, metavar="FOLDER", help="For the sheets."
+)
 @click.option(
     "--annotators", required=True, metavar="NAME,NAME,...", help="Who judges; names of the files."
 )
 @click.option(
-    "--templates", "template_file", metavar="FILE",
+    "--templates", "template_file", type=shared.READ, metavar="FILE",
     help="Questions, as `kgtrec judge templates` writes them; made from labels by default.",
 )  # fmt: skip
-@click.option("--names", "name_file", metavar="FILE", help="Names of entities, lines id<TAB>name.")
+@click.option(
+    "--names",
+    "name_file",
+    type=shared.READ,
+    metavar="FILE",
+    help="Names of entities, lines id<TAB>name.",
+)
 @click.option(
     "--overlap", type=float, default=1.0, show_default=True, metavar="SHARE",
     help="Share of the triples that two annotators judge.",
@@ -87,26 +102,13 @@ def templates(pool: str, output: str) -> None:
     "--depth", type=click.IntRange(1), metavar="K", help="Only what is pooled at depth K."
 )
 @click.option(
-    "--done", multiple=True, metavar="FILE",
+    "--done", multiple=True, type=shared.READ, metavar="FILE",
     help="Leave out what has a label in this file; repeatable.",
 )  # fmt: skip
 @click.option("--by-rule", is_flag=True, help="Also what a rule has labelled.")
 @click.option("--by-relation", is_flag=True, help="Relation after relation: quicker to judge.")
 @shared.seed("Of the order.")
-def sheets(
-    pool: str,
-    output: str,
-    annotators: str,
-    template_file: str | None,
-    name_file: str | None,
-    overlap: float,
-    batch: int | None,
-    depth: int | None,
-    done: tuple[str, ...],
-    by_rule: bool,
-    by_relation: bool,
-    seed: int,
-) -> None:
+def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Report:
     """Make judgement sheets from POOL: a pool file, or any TSV of head, relation and tail.
 
     Sheets ask about triples in a random order, and say nothing of systems or depths. Of a pool with
@@ -120,51 +122,54 @@ def sheets(
     """
     from kgtrec.study.judging.assignment import make_batches, read_pooled, to_judge
     from kgtrec.study.judging.journal import judged_sheet
-    from kgtrec.study.judging.sheets import write_new_sheets
-    from kgtrec.study.judging.templates import (
+    from kgtrec.study.judging.questions import (
         Names,
         generated_templates,
         read_names,
         read_templates,
     )
+    from kgtrec.study.judging.sheets import write_new_sheets
 
     pooled = read_pooled(pool)
     known = {item.triple for file in done for item in judged_sheet(file).items if item.label}
-    triples = to_judge(pooled, depth, known, by_rule)
+    triples = to_judge(pooled, options["depth"], known, options["by_rule"])
     if not triples:
         raise UsageError(f"{pool}: of {len(pooled):,} triples none is left to judge")
+    name_file, template_file = options["name_file"], options["template_file"]
     names = read_names(name_file) if name_file else Names()
     relations = sorted({one.relation for one in triples})
     questions = read_templates(template_file) if template_file else generated_templates(relations)
-    people = [name.strip() for name in annotators.split(",")]
+    people = [name.strip() for name in options["annotators"].split(",")]
     made = make_batches(
-        triples, questions, names, annotators=people, overlap=overlap, size=batch, seed=seed,
-        by_relation=by_relation,
+        triples, questions, names, annotators=people, overlap=options["overlap"],
+        size=options["batch"], seed=options["seed"], by_relation=options["by_relation"],
     )  # fmt: skip
-    for path in write_new_sheets(output, {one.file_name: one.items for one in made}):
-        echo(str(path))
+    paths = write_new_sheets(output, {one.file_name: one.items for one in made})
+    text = f"{len(paths):,} sheets in {output}: {made[0].file_name} to {made[-1].file_name}"
     left = len(pooled) - len(triples)
-    note(
+    notes = [
         f"{len(triples):,} triples to judge, {left:,} left out (rule, sample, depth, judged "
         f"before); {len(made):,} sheets with {sum(len(one.items) for one in made):,} questions"
-    )
+    ]
     nameless = names.missing(one for triple in triples for one in (triple.head, triple.tail))
     if name_file and nameless:
-        warn(f"{len(nameless):,} entities have no name, the first is {nameless[0]!r}")
+        missing = f"{len(nameless):,} entities have no name, the first is {nameless[0]!r}"
+        notes.append(warning(missing))
+    return Report(lambda: text, notes=notes)
 
 
 # --- Judging --------------------------------------------------------------------------------------
 
 
 @command.command(short_help="The page on which an annotator answers.")
-@click.argument("sheet")
+@click.argument("sheet", type=shared.READ)
 @click.option(
     "--port", type=click.IntRange(0, 65535), metavar="N",
     help="0 for any that is free. Default: 8765, or any if that is taken.",
 )  # fmt: skip
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @click.option(
-    "-o", "--output", metavar="FILE",
+    "-o", "--output", type=shared.WRITE, metavar="FILE",
     help="The sheet with its labels. Default: NAME.judged.tsv beside it.",
 )  # fmt: skip
 @click.option(
@@ -172,25 +177,21 @@ def sheets(
     help="A page about an entity, such as https://www.wikidata.org/wiki/{label}: a link at each.",
 )  # fmt: skip
 @click.option(
-    "--graph", metavar="DIR", help="Show a few facts of its train split about both entities."
+    "--graph",
+    type=shared.GRAPH_FOLDER,
+    metavar="DIR",
+    help="Show a few facts of its train split about both entities.",
 )
 @click.option(
     "--facts", type=click.IntRange(1, 50), default=5, show_default=True, metavar="N",
     help="With --graph: how many an entity.",
 )  # fmt: skip
 @click.option(
-    "--names", "name_file", metavar="FILE",
+    "--names", "name_file", type=shared.READ, metavar="FILE",
     help="With --graph: names of entities in facts, lines id<TAB>name.",
 )  # fmt: skip
 def serve(
-    sheet: str,
-    port: int | None,
-    no_browser: bool,
-    output: str | None,
-    link: str | None,
-    graph: str | None,
-    facts: int,
-    name_file: str | None,
+    sheet: str, port: int | None, no_browser: bool, output: str | None, **options: Any
 ) -> None:
     """Judge the triples of SHEET in the browser, by keyboard: Y, N, ?; U takes back.
 
@@ -209,11 +210,11 @@ def serve(
     from kgtrec.study.judging.journal import Journal, judged_path
     from kgtrec.study.judging.server import JudgeServer
 
-    context = _context(link, graph, facts, name_file)
+    context = _context(*(options[name] for name in ("link", "graph", "facts", "name_file")))
     with Journal(sheet) as journal:
         server = JudgeServer(journal, output or str(judged_path(sheet)), port, context)
         note(f"{_progress(journal)}; the page is at {server.url}")
-        note(f"answers are kept in {journal.path}; Ctrl-C ends")
+        note(f"answers are kept in {journal.path}; {_how_to_end()}")
         try:
             with nullcontext() if no_browser else _browser(server.url):
                 server.serve()
@@ -222,10 +223,16 @@ def serve(
             note(_progress(journal) + f"; the labels are in {server.output}" * written)
 
 
+def _how_to_end() -> str:
+    """A shell without job control makes its background processes ignore Ctrl-C for good."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        return f"Ctrl-C is ignored by a process in the background: end it with kill {os.getpid()}"
+    return "Ctrl-C ends"
+
+
 def _context(link: str | None, graph: str | None, facts: int, name_file: str | None) -> Context:
     from kgtrec.questions.api import read_graph
-    from kgtrec.study.judging.context import Context, EntityFacts, check_link
-    from kgtrec.study.judging.templates import Names, read_names
+    from kgtrec.study.judging.questions import Context, EntityFacts, Names, check_link, read_names
 
     if graph is None and (name_file or shared.on_command_line("facts")):
         raise UsageError("--facts and --names are of the graph's facts; add --graph DIR")
@@ -262,16 +269,22 @@ def _browser(url: str) -> Iterator[None]:
 
 
 @command.command(short_help="A sheet with its labels, as far as it is.")
-@click.argument("sheet")
-@click.option("-o", "--output", metavar="FILE", help="Default: NAME.judged.tsv beside the sheet.")
-def export(sheet: str, output: str | None) -> None:
+@click.argument("sheet", type=shared.READ)
+@click.option(
+    "-o",
+    "--output",
+    type=shared.WRITE,
+    metavar="FILE",
+    help="Default: NAME.judged.tsv beside the sheet.",
+)
+def export(sheet: str, output: str | None) -> Report:
     """Write SHEET with the answers of its journal; the page may be open meanwhile.
 
     \b
     kgtrec judge export sheets/anna.tsv
     kgtrec judge export sheets/anna.tsv -o anna-so-far.tsv
     """
-    from kgtrec.cli._output_files import keep_inputs
+    from kgtrec.cli._report import keep_inputs
     from kgtrec.study.judging.journal import (
         check_earlier_state,
         journal_path,
@@ -286,16 +299,15 @@ def export(sheet: str, output: str | None) -> None:
         check_earlier_state(target, sheet)
     judged = judged_sheet(sheet)
     write_sheet(target, judged.items)
-    note(f"wrote {target}: {_counted(judged)}")
+    return Report(notes=[f"wrote {target}: {_counted(judged)}"])
 
 
 # --- After judging --------------------------------------------------------------------------------
 
 
 @command.command(short_help="Everything that is wrong with sheets, by line.")
-@click.argument("files", nargs=-1, required=True, metavar="SHEET...")
-@click.pass_context
-def check(ctx: click.Context, files: tuple[str, ...]) -> None:
+@click.argument("files", nargs=-1, required=True, metavar="SHEET...", type=shared.READ)
+def check(files: tuple[str, ...]) -> Report:
     """List unknown labels, duplicates, contradictions and malformed lines; exit code 2 if any.
 
     \b
@@ -304,24 +316,23 @@ def check(ctx: click.Context, files: tuple[str, ...]) -> None:
     from kgtrec.study.judging.journal import judged_sheet
     from kgtrec.study.judging.sheets import scan_sheet
 
-    wrong = False
+    wrong, lines = False, []
     for file in files:
         sheet, faults = scan_sheet(file)
         wrong |= bool(faults)
-        for fault in faults:
-            echo(f"{file}:{fault.line}: {fault.found}; {fault.hint}")
+        lines += [f"{file}:{fault.line}: {fault.found}; {fault.hint}" for fault in faults]
         if not faults:
             sheet = judged_sheet(file)
-        echo(f"{file}: {_counted(sheet)}, {len(faults):,} faults")
-    ctx.exit(2 if wrong else 0)
+        lines.append(f"{file}: {_counted(sheet)}, {len(faults):,} faults")
+    return Report(lambda: "\n".join(lines), code=2 if wrong else 0)
 
 
 @command.command(short_help="How far annotators agree: share and Cohen's kappa.")
-@click.argument("files", nargs=-1, required=True, metavar="SHEET...")
+@click.argument("files", nargs=-1, required=True, metavar="SHEET...", type=shared.READ)
 @click.option("--by-relation", is_flag=True, help="Also for each relation.")
 @BLANK
-@shared.form("table", "csv", "json", "markdown", "latex")
-def agreement(files: tuple[str, ...], by_relation: bool, blank: str, form: str) -> None:
+@shared.FORMAT
+def agreement(files: tuple[str, ...], by_relation: bool, blank: str) -> Report:
     """Compare annotators on the triples that they share; "?" counts as a label of its own.
 
     Files are named after annotators: anna.batch1.judged.tsv and anna.batch2.judged.tsv are both
@@ -332,32 +343,36 @@ def agreement(files: tuple[str, ...], by_relation: bool, blank: str, form: str) 
     kgtrec judge agreement anna.judged.tsv ben.judged.tsv
     kgtrec judge agreement sheets/*.judged.tsv --by-relation --format csv
     """
-    from kgtrec.study.judging.agreement import agreement_table, agreements
+    from kgtrec.study.judging.audit import agreement_table, agreements
     from kgtrec.study.judging.merging import by_annotator
 
     judged = by_annotator(files, _blank(blank))
     if len(judged) < 2:
         raise UsageError(f"one annotator, {next(iter(judged))}; name sheets of two or more")
-    echo(rendered(agreement_table(agreements(judged, by_relation)), form))
+    return Report.of_table(agreement_table(agreements(judged, by_relation)))
 
 
 @command.command(short_help="One judgement out of several annotators'.")
-@click.argument("files", nargs=-1, required=True, metavar="SHEET...")
+@click.argument("files", nargs=-1, required=True, metavar="SHEET...", type=shared.READ)
 @shared.output("Labels that stand.")
 @click.option(
-    "--conflicts", metavar="FILE", help="A sheet of what is in conflict, for an adjudicator."
+    "--conflicts",
+    type=shared.WRITE,
+    metavar="FILE",
+    help="A sheet of what is in conflict, for an adjudicator.",
 )
-@click.option("--adjudicated", metavar="FILE", help="That sheet, with the adjudicator's labels.")
+@click.option(
+    "--adjudicated",
+    type=shared.READ,
+    metavar="FILE",
+    help="That sheet, with the adjudicator's labels.",
+)
 @shared.seed("Of the order of conflicts.")
 @BLANK
 def merge(
-    files: tuple[str, ...],
-    output: str,
-    conflicts: str | None,
-    adjudicated: str | None,
-    seed: int,
+    files: tuple[str, ...], output: str, conflicts: str | None, adjudicated: str | None, seed: int,
     blank: str,
-) -> None:
+) -> Report:  # fmt: skip
     """Keep what annotators agree on, and what an adjudicator has decided.
 
     A conflict is left out until it is settled. The sheet of conflicts does not show who said what.
@@ -366,13 +381,11 @@ def merge(
     kgtrec judge merge anna.judged.tsv ben.judged.tsv --conflicts carla.tsv -o judged.tsv
     kgtrec judge merge anna.judged.tsv ben.judged.tsv --adjudicated carla.judged.tsv -o judged.tsv
     """
-    from kgtrec._internal.atomic_file import check_writable
-    from kgtrec.cli._output_files import keep_inputs
+    from kgtrec.cli._report import keep_inputs
     from kgtrec.study.judging.journal import journal_path, judged_sheet
     from kgtrec.study.judging.merging import by_annotator, merge_sheets
     from kgtrec.study.judging.sheets import write_new_sheet, write_sheet
 
-    check_writable(output, conflicts)
     inputs = [*files, adjudicated] + [str(journal_path(file)) for file in files]
     keep_inputs(inputs, {"--output": output, "--conflicts": conflicts})
     decided = judged_sheet(adjudicated) if adjudicated else None
@@ -380,20 +393,20 @@ def merge(
     if conflicts and merged.conflicts:
         write_new_sheet(conflicts, merged.conflicts)
     write_sheet(output, merged.final)
-    echo(merged.table().to_text())
-    note(f"wrote {output}" + (f", {conflicts}" if conflicts and merged.conflicts else ""))
+    notes = [f"wrote {output}" + (f", {conflicts}" if conflicts and merged.conflicts else "")]
     if merged.conflicts and not conflicts:
         left = f"{len(merged.conflicts):,} conflicts are left out"
-        warn(f"{left}; --conflicts FILE makes a sheet of them")
+        notes.append(warning(f"{left}; --conflicts FILE makes a sheet of them"))
+    return Report(merged.table().to_text, notes=notes)
 
 
 @command.command(short_help="A balanced sample of merged labels, to be judged once more.")
-@click.argument("sheet")
+@click.argument("sheet", type=shared.READ)
 @click.option("-n", "--size", type=click.IntRange(2), default=100, show_default=True,
               help="Triples: half of them true, half false.")  # fmt: skip
 @shared.output("The sheet, without labels.")
 @shared.seed("Of the draw.")
-def audit(sheet: str, size: int, output: str, seed: int) -> None:
+def audit(sheet: str, size: int, output: str, seed: int) -> Report:
     """Draw as many true as false triples of SHEET, blank and in random order, for an expert; how
     far the expert agrees with the labels is then said by `kgtrec judge agreement`.
 
@@ -402,17 +415,16 @@ def audit(sheet: str, size: int, output: str, seed: int) -> None:
     kgtrec judge serve expert.tsv
     kgtrec judge agreement judged.tsv expert.judged.tsv
     """
-    from kgtrec._internal.atomic_file import check_writable
-    from kgtrec.cli._output_files import keep_inputs
+    from kgtrec.cli._report import keep_inputs
     from kgtrec.study.judging.audit import audit_sample
     from kgtrec.study.judging.journal import journal_path, judged_sheet
     from kgtrec.study.judging.sheets import write_new_sheet
 
-    check_writable(output)
     keep_inputs([sheet, str(journal_path(sheet))], {"--output": output})
     drawn = audit_sample(judged_sheet(sheet).items, size, seed)
     write_new_sheet(output, drawn)
-    note(f"wrote {output}: {len(drawn):,} triples, half of them labelled Y in {sheet}")
+    text = f"wrote {output}: {len(drawn):,} triples, half of them labelled Y in {sheet}"
+    return Report(notes=[text])
 
 
 def _blank(choice: str) -> str:

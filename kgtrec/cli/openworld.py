@@ -8,22 +8,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._output import echo, note
-from kgtrec.cli._plot_style import style_option
 from kgtrec.cli._process import keep_blas_single
+from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from kgtrec.study.openworld import Comparison, FamilyStudy
     from kgtrec.study.openworld.simulate import Simulation
 
 SPARSITIES = (0.2, 0.5, 0.8)
 
 
-@click.command(short_help="Can two models be told apart where answers are missing?")
-@click.argument("files", nargs=-1, metavar="[A.parquet B.parquet]")
+@click.command(cls=Command, short_help="Can two models be told apart where answers are missing?")
+@click.argument("files", nargs=-1, metavar="[A.parquet B.parquet]", type=shared.READ)
 @click.option(
     "--sparsity", "sparsities", type=float, multiple=True, metavar="BETA",
     help="Share of the true answers that the test set lacks; repeatable. Default: 0.2, 0.5 and "
@@ -40,25 +37,26 @@ SPARSITIES = (0.2, 0.5, 0.8)
 )  # fmt: skip
 @click.option(
     "--values", type=float, nargs=2, metavar="A B",
-    help="Two published values instead of files; needs --questions and --answers.",
+    help="Two published values instead of files; needs --n-questions and --n-answers.",
 )  # fmt: skip
 @click.option(
-    "--questions", type=int, metavar="N",
+    "--n-questions", "questions", type=int, metavar="N",
     help="With --values: number of questions; with --figure simulated: of each point [500].",
 )  # fmt: skip
 @click.option(
-    "--answers", type=float, metavar="N",
+    "--n-answers", "answers", type=float, metavar="N",
     help="With --values: test answers a question has on average (test triples / questions); with "
     "--figure: a whole number of them [43].",
 )  # fmt: skip
 @click.option(
-    "--entities",
+    "--n-entities",
+    "entities",
     type=int,
     metavar="N",
     help="With --values, --figure expected and simulated: entities of the graph [14505].",
 )
 @click.option(
-    "-m", "--metric", default="mrr", show_default=True, metavar="NAME",
+    "-m", "--measure", "metric", default="mrr", show_default=True, metavar="NAME",
     help="mrr, hits@10, log_mrr, p_mrr@0.5, ...: averaged inside a question first.",
 )  # fmt: skip
 @click.option(
@@ -72,8 +70,9 @@ SPARSITIES = (0.2, 0.5, 0.8)
 )  # fmt: skip
 @shared.seed("Of --study, and of --figure simulated.")
 @shared.form(
-    "text", "json", "csv", text="csv: one row for each sparsity, or checkpoint of the study."
-)
+    "table", "csv", "tsv", "markdown", "latex", "json",
+    text="csv: one row per sparsity, or per checkpoint of the study.",
+)  # fmt: skip
 @click.option(
     "--figure", type=click.Choice(["expected", "approximation", "simulated"]),
     help="Instead, with --plot: against the strength of a model at several sparsities, a metric's "
@@ -86,8 +85,8 @@ SPARSITIES = (0.2, 0.5, 0.8)
     "a sparsity (Figure 2).  [default: 0]",
 )  # fmt: skip
 @shared.PLOT
-@style_option
-def command(**options: Any) -> None:
+@shared.STYLE
+def command(**options: Any) -> Report:
     """Are my two models' metrics different enough to trust, where answers are missing?
 
     A test set lacks true answers. Models that predict those are punished, so that metrics saturate,
@@ -98,7 +97,7 @@ def command(**options: Any) -> None:
     \b
     kgtrec openworld a.parquet b.parquet --sparsity 0.3 --sparsity 0.6
     kgtrec openworld a.parquet b.parquet --density 0.7 --format json
-    kgtrec openworld --values 0.190 0.193 --questions 500 --answers 28 --sparsity 0.35
+    kgtrec openworld --values 0.190 0.193 --n-questions 500 --n-answers 28 --sparsity 0.35
     kgtrec openworld --study small --plot curves.pdf
     kgtrec openworld --figure expected -m hits@10 --plot expected.pdf
     kgtrec openworld --figure approximation --sparsity 0.1 --sparsity 0.5 --plot bound.pdf
@@ -106,35 +105,31 @@ def command(**options: Any) -> None:
     kgtrec openworld --figure simulated --correlation -0.1 --correlation 0 \\
         --correlation 0.1 --correlation 0.2 --plot figure2.pdf
     """
-    request = _Request(**options)
+    params = click.get_current_context().params
+    request = _Request(**options, plot=params["plot"], form=params["form"])
     _refuse(request.correlations and request.figure != "simulated", "--correlation",
             "goes with --figure simulated")  # fmt: skip
     if request.study is not None:
         keep_blas_single()
-    if request.plot is not None:
-        from kgtrec.plots.style import check_plot
-
-        check_plot(request.plot)
     if request.figure is not None:
-        _draw_figure(request)
-    elif request.study is not None:
+        return _figure(request)
+    if request.study is not None:
         _refuse(request.files or request.values, "--study",
                 "compares models of its own: leave files and values out")  # fmt: skip
         _refuse_numbers(request)
         _refuse(request.sparsities or request.densities, "--study",
                 "removes facts of its own: leave --sparsity and --density out")  # fmt: skip
-        _show_study(_run_study(request.study, request.seed), request.form, request.plot)
-    elif request.values is not None:
+        return _study_report(_run_study(request.study, request.seed))
+    if request.values is not None:
         _refuse(request.files, "--values",
                 "and files are two ways of saying the same: give one of them")  # fmt: skip
-        _show(_of_values(request, request.values), request.form, request.plot)
-    elif request.files:
+        return _comparison_report(_of_values(request, request.values))
+    if request.files:
         _refuse_numbers(request)
-        _show(_of_files(request), request.form, request.plot)
-    else:
-        raise UsageError(
-            "nothing to compare; name two ranks files, or give --values A B, or --study small"
-        )
+        return _comparison_report(_of_files(request))
+    raise UsageError(
+        "nothing to compare; name two ranks files, or give --values A B, or --study small"
+    )
 
 
 @dataclass(frozen=True)
@@ -164,21 +159,18 @@ class _Request:
         return _sparsities(self.sparsities, self.densities, share)
 
 
-def _draw_figure(request: _Request) -> None:
+def _figure(request: _Request) -> Report:
     """A figure of formulas or simulations."""
-    form, plot = request.form, request.plot
     _refuse(request.files or request.values or request.study, "--figure",
             "is of formulas: leave files, --values and --study out")  # fmt: skip
     betas = request.betas() if request.sparsities or request.densities else ()
     if request.figure == "simulated":
-        _refuse(plot is None and form == "text", "--figure", "needs --plot FILE, or --format csv")
-        _show_simulated(_simulated(request, betas), request.metric, form, plot)
-    else:
-        _refuse(plot is None, "--figure", "needs --plot FILE")
-        _refuse(request.questions, "--questions", "goes with --values or --figure simulated")
-        _save(_formula(request, betas), str(plot))
-    if plot is not None:
-        note(f"wrote {plot}")
+        bare = request.plot is None and request.form == "table"
+        _refuse(bare, "--figure", "needs --plot FILE, or --format csv")
+        return _simulation_report(_simulated(request, betas), request.metric)
+    _refuse(request.plot is None, "--figure", "needs --plot FILE")
+    _refuse(request.questions, "--n-questions", "goes with --values or --figure simulated")
+    return Report(figures={"plot": _formula(request, betas)})
 
 
 def _refuse(condition: object, option: str, text: str) -> None:
@@ -190,12 +182,14 @@ def _refuse_numbers(request: _Request) -> None:
     """What files and the study tell themselves, and would pass over."""
     for option in ("questions", "answers", "entities"):
         _refuse(
-            getattr(request, option) is not None, f"--{option}", "goes with --values or --figure"
+            getattr(request, option) is not None,
+            shared.option_of(option),
+            "goes with --values or --figure",
         )
 
 
 def _of_files(request: _Request) -> Comparison:
-    from kgtrec.cli._warnings import warn_of_ranks
+    from kgtrec.cli._ranks import warn_of_ranks
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.openworld.compare import compare_ranks, short_names, train_share_of
 
@@ -216,7 +210,8 @@ def _of_values(request: _Request, values: tuple[float, float]) -> Comparison:
     questions, answers = request.questions, request.answers
     if questions is None or answers is None:
         raise UsageError(
-            "--values needs --questions N and --answers N: how many questions, and how many test "
+            "--values needs --n-questions N and --n-answers N: how many questions, and how many "
+            "test "
             "answers each has on average"
         )
     return compare_values(
@@ -248,30 +243,17 @@ def _run_study(size: str, seed: int) -> FamilyStudy:
     return family_study(seed)
 
 
-def _show_study(study: FamilyStudy, form: str, plot: str | None) -> None:
-    if plot is not None:
-        from kgtrec.plots.openworld import sparse_full
-
-        _save(sparse_full(study.panels), plot)
-    table = study.points() if form == "csv" else study.table()
-    texts = {"csv": table.to_csv, "json": table.to_json, "text": lambda: str(study)}
-    echo(texts[form]())
+def _study_report(study: FamilyStudy) -> Report:
+    figures = {"plot": ("studies", "sparse_full", study.panels)}
+    forms = {"json": study.table().to_json}
+    return Report(lambda: str(study), None, study.points(), forms, figures=figures)
 
 
-def _show(result: Comparison, form: str, plot: str | None) -> None:
-    from kgtrec._internal.table import dump_json
-    from kgtrec.study.openworld.report import outlook_table
+def _comparison_report(result: Comparison) -> Report:
+    from kgtrec.study.openworld.results import outlook_table
 
-    if plot is not None:
-        from kgtrec.plots.openworld import comparison
-
-        _save(comparison(result), plot)
-    texts = {
-        "csv": lambda: outlook_table(result).to_csv(),
-        "json": lambda: dump_json(result.to_dict()),
-        "text": lambda: str(result),
-    }
-    echo(texts[form]())
+    figures = {"plot": ("studies", "comparison", result)}
+    return Report(lambda: str(result), result.to_dict, outlook_table(result), figures=figures)
 
 
 def _simulated(request: _Request, betas: tuple[float, ...]) -> list[Simulation]:
@@ -290,47 +272,33 @@ def _simulated(request: _Request, betas: tuple[float, ...]) -> list[Simulation]:
     ]  # fmt: skip
 
 
-def _show_simulated(runs: list[Simulation], metric: str, form: str, plot: str | None) -> None:
-    from kgtrec._internal.table import dump_json
-
-    if plot is not None:
-        from kgtrec.plots.openworld import simulated
-
-        _save(simulated(runs if len(runs) > 1 else runs[0], metric), plot)
-    if form == "text":
-        return
-    from kgtrec.study.openworld.simulation_table import simulation_table
+def _simulation_report(runs: list[Simulation], metric: str) -> Report:
+    from kgtrec.study.openworld.simulate import simulation_table
 
     table = simulation_table(runs, metric)
-    if form == "csv":
-        echo(table.to_csv())
-    else:
-        rows = [dict(zip(table.keys, row, strict=True)) for row in table.rows]
-        echo(dump_json(rows))
+    drawn = runs if len(runs) > 1 else runs[0]
+    return Report(
+        None, lambda: [dict(zip(table.keys, row, strict=True)) for row in table.rows], table,
+        figures={"plot": ("studies", "simulated", drawn, metric)},
+    )  # fmt: skip
 
 
-def _formula(request: _Request, betas: tuple[float, ...]) -> Figure:
+def _formula(request: _Request, betas: tuple[float, ...]) -> tuple[Any, ...]:
     """A figure of formulas: what is not given is as in the paper."""
-    from kgtrec.plots.openworld import approximation_quality, expected_metric
     from kgtrec.study.openworld.model import ENTITIES
     from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS
 
     n_answers = _whole_answers(request, N_ANSWERS)
     if request.figure == "expected":
         n_entities = request.entities or ENTITIES
-        return expected_metric(request.metric, betas or (0.0, *BETAS), n_answers, n_entities)
-    _refuse(request.metric != "mrr", "--figure approximation", "is of MRR; leave --metric out")
-    return approximation_quality(betas or BETAS, n_answers)
+        strengths = betas or (0.0, *BETAS)
+        return "studies", "expected_metric", request.metric, strengths, n_answers, n_entities
+    _refuse(request.metric != "mrr", "--figure approximation", "is of MRR; leave --measure out")
+    return "studies", "approximation_quality", betas or BETAS, n_answers
 
 
 def _whole_answers(request: _Request, default: int) -> int:
     number = default if request.answers is None else int(request.answers)
     whole = request.answers is None or request.answers == number
-    _refuse(not whole, "--figure", "takes whole --answers")
+    _refuse(not whole, "--figure", "takes whole --n-answers")
     return number
-
-
-def _save(figure: Figure, path: str) -> None:
-    from kgtrec.plots.style import save
-
-    save(figure, path)

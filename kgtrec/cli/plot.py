@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._output import note
-from kgtrec.cli._plot_style import style_option
+from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+    from kgtrec.cli._report import Figure
     from kgtrec.ranking.ranks import Ranks
 
 KINDS = {
@@ -28,12 +26,12 @@ KINDS = {
 CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
 
 
-@click.command(short_help="Figures of saved ranks.")
+@click.command(cls=Command, short_help="Figures of saved ranks.")
 @click.argument("kind", type=click.Choice(list(KINDS)), metavar="KIND")
-@click.argument("files", nargs=-1, required=True, metavar="RANKS.parquet ...")
-@shared.output("The figure: .pdf, .svg, .eps for print, .png.")
+@click.argument("files", nargs=-1, required=True, metavar="RANKS.parquet ...", type=shared.READ)
+@shared.output("The figure: .pdf, .svg, .eps for print, .png.", kind=shared.DRAW)
 @click.option(
-    "-m", "--metric", "metrics", multiple=True, metavar="NAME",
+    "-m", "--measure", "metrics", multiple=True, metavar="NAME",
     help="mrr, hits@10, amr, ...; of rank-types, relations, times and beta-grid one (default: "
     "mrr), of beta several (default: mrr, hits@1, hits@3, hits@10).",
 )  # fmt: skip
@@ -43,15 +41,11 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
     "without folder and ending.",
 )  # fmt: skip
 @shared.SIDE
-@style_option
+@shared.STYLE
 def command(
-    kind: str,
-    files: tuple[str, ...],
-    output: str,
-    metrics: tuple[str, ...],
-    names: tuple[str, ...],
+    kind: str, files: tuple[str, ...], metrics: tuple[str, ...], names: tuple[str, ...],
     side: str | None,
-) -> None:
+) -> Report:  # fmt: skip
     """Draw one or more files of ranks. Needs matplotlib: pip install 'kgtrec[plot]'.
 
     \b
@@ -71,15 +65,9 @@ def command(
 
     Curves differ in dashes as well as in colours that are told apart without seeing red or green.
     """
-    from kgtrec._internal.atomic_file import check_writable
-    from kgtrec.cli._output_files import keep_inputs
-    from kgtrec.cli._warnings import warn_of_ranks
-    from kgtrec.plots.style import check_plot, save
+    from kgtrec.cli._ranks import warn_of_ranks
     from kgtrec.ranking.ranks import Ranks
 
-    check_plot(output)
-    check_writable(output)
-    keep_inputs(files, {"--output": output})
     legend = _legend(files, names)
     chosen = _metrics(kind, metrics)
     if kind == "beta-grid" and len(files) > 1:
@@ -88,12 +76,11 @@ def command(
     warn_of_ranks(loaded)
     if side is not None:
         loaded = {name: _of_side(name, ranks, side) for name, ranks in loaded.items()}
-    save(_drawn(kind, loaded, chosen), output)
-    note(f"wrote {output}")
+    return Report(figures={"output": _figure(kind, loaded, chosen)})
 
 
 def _legend(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
-    from kgtrec.cli._names import system_names
+    from kgtrec.cli._options import system_names
 
     stems = system_names(files, names)
     legend = stems if names or len(set(stems)) == len(stems) else files
@@ -106,7 +93,7 @@ def _legend(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
 def _metrics(kind: str, metrics: tuple[str, ...]) -> tuple[str, ...]:
     if kind in ("ranks", "ties"):
         if metrics:
-            raise UsageError(f"{kind} draws the ranks themselves; leave --metric out")
+            raise UsageError(f"{kind} draws the ranks themselves; leave --measure out")
         return ()
     if kind == "beta":
         return metrics or CURVES
@@ -117,7 +104,7 @@ def _metrics(kind: str, metrics: tuple[str, ...]) -> tuple[str, ...]:
 
 def _of_side(name: str, ranks: Ranks, side: str) -> Ranks:
     from kgtrec.measures.averaging import sides_present
-    from kgtrec.questions.sides import NAMES
+    from kgtrec.questions.questions import NAMES
 
     present = sides_present(ranks)
     if side not in present:
@@ -130,28 +117,21 @@ def _of_side(name: str, ranks: Ranks, side: str) -> Ranks:
     return ranks.subset(ranks.side == NAMES.index(side))
 
 
-def _drawn(kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...]) -> Figure:
-    if kind.startswith("beta"):
-        return _popularity(kind, loaded, metrics)
-    from kgtrec.plots import ranks as figures
+def _figure(kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...]) -> Figure:
     from kgtrec.results.result import Result
 
-    if kind == "ranks":
-        return figures.rank_distribution(loaded)
-    if kind == "ties":
-        return figures.tie_widths(loaded)
+    if kind.startswith("beta"):
+        return _popularity(kind, loaded, metrics)
+    module = "ranks"
+    if kind in ("ranks", "ties"):
+        return module, {"ranks": "rank_distribution", "ties": "tie_widths"}[kind], loaded
+    functions = {"times": "over_time", "rank-types": "rank_types", "relations": "relations"}
     results = {name: Result(ranks) for name, ranks in loaded.items()}
-    if kind == "times":
-        from kgtrec.plots.times import over_time
-
-        return over_time(results, metrics[0])
-    draw = figures.rank_types if kind == "rank-types" else figures.relations
-    return draw(results, metrics[0])
+    return module, functions[kind], results, metrics[0]
 
 
 def _popularity(kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...]) -> Figure:
     from kgtrec.measures.averaging import sides_present
-    from kgtrec.plots.stratified import beta_curves, beta_heat_map
     from kgtrec.study.stratified import beta_curve, beta_grid
 
     sides = {name: sides_present(ranks)[-1] for name, ranks in loaded.items()}
@@ -160,6 +140,6 @@ def _popularity(kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...]) -
             name: beta_curve(ranks, "beta_e", 0.0, metrics, side=sides[name])
             for name, ranks in loaded.items()
         }
-        return beta_curves(grids)
+        return "studies", "beta_curves", grids
     ((name, ranks),) = loaded.items()
-    return beta_heat_map(beta_grid(ranks, metrics=metrics, side=sides[name]))
+    return "studies", "beta_heat_map", beta_grid(ranks, metrics=metrics, side=sides[name])

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._output import echo_parts, note, warn
+from kgtrec.cli._report import Command, Report, warning
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
-    from kgtrec.study.pooling.judged_sample import Draw
-    from kgtrec.study.pooling.pool import Pool
-    from kgtrec.study.pooling.ranked_lists import RankedLists
-    from kgtrec.study.pooling.seed_questions import SeedQuestions
+    from kgtrec.study.pooling.lists import RankedLists
+    from kgtrec.study.pooling.pool import Draw, Pool
+    from kgtrec.study.pooling.seeds import SeedQuestions
 
 
-@click.command(short_help="The best candidates of several runs, to be judged.")
-@click.argument("systems", nargs=-1, required=True, metavar="SYSTEM...")
+@click.command(cls=Command, short_help="The best candidates of several runs, to be judged.")
+@click.argument("systems", nargs=-1, required=True, metavar="SYSTEM...", type=shared.READ)
 @shared.GRAPH
 @shared.SEED_TRIPLES
 @shared.output("The pool, as TSV.")
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @shared.HOW_SCORED
 @click.option(
-    "--types", metavar="FILE",
+    "--relation-types", "types", type=shared.READ, metavar="FILE",
     help="Try the type rules: lines relation<TAB>type of its heads<TAB>type of its tails.",
 )  # fmt: skip
 @click.option(
@@ -56,24 +55,9 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @shared.form("table", "json")
 def command(
-    systems: tuple[str, ...],
-    graph: str,
-    seed_triples: str,
-    output: str,
-    depth: int,
-    sample: float | None,
-    seed: int | None,
-    split: str,
-    questions: str | None,
-    places: str,
-    rows: str,
-    lower_is_better: bool,
-    nan: str,
-    types: str | None,
-    by_category: bool,
-    form: str,
-    threads: int | None,
-) -> None:
+    systems: tuple[str, ...], graph: str, seed_triples: str, output: str, depth: int,
+    **options: Any,
+) -> Report:  # fmt: skip
     """Pool the best candidates of SYSTEMs for the questions of seed triples, to have them judged.
 
     A SYSTEM is a TREC run, or scores as `kgtrec rank` takes them: a .npy matrix, a folder of .npy
@@ -86,15 +70,16 @@ def command(
     places, and the rule, if one was tried and fired, that labels it false without a judge.
 
     Where there are too many triples to judge, --sample marks a random part of the pool: sheets ask
-    about it alone, and `kgtrec complete --sample-qrels` gives the qrels from which infAP estimates
+    about it alone, and `kgtrec complete --write-sample-qrels` gives the qrels from which infAP
+    estimates
     what AP would be if everything were judged. What is drawn depends on the seed and on the triple:
     draw more later with the same seed, and nothing that was judged is lost.
 
     \b
-    kgtrec rank --graph FB15k-237 --scores a.npy -o a.parquet --run a.run
+    kgtrec rank --graph FB15k-237 --scores a.npy -o a.parquet --write-run a.run
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv a.run b.run -o pool.tsv
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv *.run --depth 20 --by-category \\
-        --types relation_types.tsv -o pool.tsv
+        --relation-types relation_types.tsv -o pool.tsv
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv transe.npz shards/ a.run -o pool.tsv
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv *.run --sample 0.3 --seed 1 -o sampled.tsv
 
@@ -102,39 +87,35 @@ def command(
     What comes next:
     kgtrec judge sheets pool.tsv ...
     kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv \\
-        --judgements judged.tsv --qrels qrels.txt
+        --judgements judged.tsv --write-qrels qrels.txt
     """
-    from kgtrec.cli._output_files import check_outputs, keep_inputs
     from kgtrec.questions.api import read_graph
-    from kgtrec.study.pooling.pool import make_pool
-    from kgtrec.study.pooling.pool_file import write_pool
-    from kgtrec.study.pooling.ranked_lists import is_scores, system_names
+    from kgtrec.study.pooling.lists import is_scores, system_names
+    from kgtrec.study.pooling.pool import make_pool, write_pool
 
     paths = dict(zip(system_names(systems), systems, strict=True))
-    draw = _draw(sample, seed)
-    of_scores = rows != "questions" or lower_is_better or nan != "error"
+    draw = _draw(options["sample"], options["seed"])
+    scoring = {"rows": options["rows"], "nan": options["nan"]}
+    of_scores = scoring != {"rows": "questions", "nan": "error"} or options["lower_is_better"]
     if of_scores and not any(map(is_scores, systems)):
         raise UsageError("--rows, --lower-is-better and --nan are about scores; these are all runs")
-    outputs = {"--output": output}
-    check_outputs(outputs, graph)
-    keep_inputs((*systems, seed_triples, questions, types), outputs)
     loaded = read_graph(graph)
-    seeds = read_seeds(loaded, seed_triples, split, questions)
+    seeds = read_seeds(loaded, seed_triples, options["split"], options["questions"])
     lists = _lists(
-        paths, seeds, depth, places=places, threads=threads,
-        rows=rows, nan=nan, higher_is_better=not lower_is_better,
+        paths, seeds, depth, places=options["places"], threads=options["threads"],
+        higher_is_better=not options["lower_is_better"], **scoring,
     )  # fmt: skip
     pool = replace(make_pool(lists, seeds, depth), draw=draw)
-    rules = _rules(pool, types, by_category)
+    rules = _rules(pool, options["types"], options["by_category"])
     write_pool(output, pool, rules)
-    _say(pool, lists, seeds, rules, form)
     marked = "" if draw is None else f", {int(pool.drawn.sum()):,} of them in the sample"
-    note(f"{len(pool):,} pooled triples{marked}, written to {output}")
+    written = f"{len(pool):,} pooled triples{marked}, written to {output}"
+    return _report(pool, lists, seeds, rules, written)
 
 
 def _draw(share: float | None, seed: int | None) -> Draw | None:
     """How the sample is drawn, if there is one."""
-    from kgtrec.study.pooling.judged_sample import Draw
+    from kgtrec.study.pooling.pool import Draw
 
     if seed is not None and share is None:
         raise UsageError("--seed is that of a sample; give --sample, or leave it out")
@@ -146,8 +127,7 @@ def _lists(
     **scoring: Any,
 ) -> list[RankedLists]:  # fmt: skip
     """Every system's candidates for the seeds' questions, from its run or its scores."""
-    from kgtrec.study.pooling.ranked_lists import is_scores, run_lists
-    from kgtrec.study.pooling.score_lists import score_lists
+    from kgtrec.study.pooling.lists import is_scores, run_lists, score_lists
 
     return [
         score_lists(path, seeds, name, depth, places=places, threads=threads, **scoring)
@@ -158,7 +138,7 @@ def _lists(
 
 def read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> SeedQuestions:
     """Seed questions from files."""
-    from kgtrec.study.pooling.seed_questions import read_question_ids, seed_questions
+    from kgtrec.study.pooling.seeds import read_question_ids, seed_questions
     from kgtrec.study.pooling.triple_files import read_triples
 
     names = None if questions is None else read_question_ids(questions, graph)
@@ -166,8 +146,8 @@ def read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> Se
 
 
 def _rules(pool: Pool, types: str | None, by_category: bool) -> list[str] | None:
-    from kgtrec.graph.statistics.categories import relation_categories
-    from kgtrec.study.pooling.automatic_labels import read_relation_types, trivial_rules
+    from kgtrec.graph.statistics.relations import relation_categories
+    from kgtrec.study.pooling.completion import read_relation_types, trivial_rules
 
     if types is None and not by_category:
         return None
@@ -178,19 +158,19 @@ def _rules(pool: Pool, types: str | None, by_category: bool) -> list[str] | None
     )
 
 
-def _say(
-    pool: Pool, lists: list[RankedLists], seeds: SeedQuestions, rules: list[str] | None, form: str
-) -> None:
-    from kgtrec.study.pooling.automatic_labels import rule_table
-    from kgtrec.study.pooling.ranked_lists import doubts
+def _report(
+    pool: Pool, lists: list[RankedLists], seeds: SeedQuestions, rules: list[str] | None,
+    written: str,
+) -> Report:  # fmt: skip
+    from kgtrec.study.pooling.completion import rule_table
+    from kgtrec.study.pooling.lists import doubts
 
-    parts = {
+    tables = {
         "depths": pool.depth_table(rules),
         "systems": pool.system_table(lists),
         "overlap": pool.overlap_table(),
     }
     if rules is not None:
-        parts["rules"] = rule_table(pool, rules)
-    echo_parts(parts, form)
-    for doubt in doubts(lists, seeds, pool.depth):
-        warn(doubt)
+        tables["rules"] = rule_table(pool, rules)
+    doubtful = map(warning, doubts(lists, seeds, pool.depth))
+    return Report.of_tables(tables, notes=[*doubtful, written])

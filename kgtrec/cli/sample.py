@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._output import echo, note
+from kgtrec.cli._report import Command, Report
 
 
-@click.command(short_help="Draw seed triples from a test split.")
-@click.argument("graph", metavar="DIR")
+@click.command(cls=Command, short_help="Draw seed triples from a test split.")
+@click.argument("graph", metavar="DIR", type=shared.GRAPH_FOLDER)
 @shared.output("The seed triples, as TSV.")
 @click.option(
     "--share", type=float, metavar="S",
@@ -22,15 +24,7 @@ from kgtrec.cli._output import echo, note
     "--by-relation", is_flag=True,
     help="Stratified: every relation has its share, largest remainders rounded up.",
 )  # fmt: skip
-def command(
-    graph: str,
-    output: str,
-    share: float | None,
-    size: int | None,
-    seed: int,
-    split: str,
-    by_relation: bool,
-) -> None:
+def command(graph: str, output: str, share: float | None, **options: Any) -> Report:
     """Draw seed triples from a split of the graph in DIR, and say how far their relations are from
     those of the split: KL divergence, in nats, one added to every count.
 
@@ -44,15 +38,15 @@ def command(
     What comes next:
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv a.run b.run -o pool.tsv
     """
-    from kgtrec.cli._output_files import check_outputs
     from kgtrec.questions.api import read_graph
-    from kgtrec.study.pooling.seed_sampling import sample_seeds
+    from kgtrec.study.pooling.seeds import sample_seeds
 
-    check_outputs({"--output": output}, graph)
-    sample = sample_seeds(
-        read_graph(graph), share, size=size, seed=seed, split=split, by_relation=by_relation
-    )
+    sample = sample_seeds(read_graph(graph), share, **options)
     sample.write(output)
-    echo(sample.table().to_text())
-    echo(f"\nKL({split} || sample) of the relation distributions: {sample.divergence:.4f}")
-    note(f"{len(sample):,} seed triples written to {output}")
+    divergence = (
+        f"KL({options['split']} || sample) of the relation distributions: {sample.divergence:.4f}"
+    )
+    return Report(
+        lambda: f"{sample.table().to_text()}\n\n{divergence}",
+        notes=[f"{len(sample):,} seed triples written to {output}"],
+    )

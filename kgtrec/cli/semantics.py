@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._output import echo, note, rendered, warn
+from kgtrec.cli._report import Command, Report, warning
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
     from kgtrec.study.semantics import FittingEntities
 
 
-@click.command(short_help="Sem@k: how many of the best candidates fit the relation at all.")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.command(
+    cls=Command, short_help="Sem@k: how many of the best candidates fit the relation at all."
+)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=shared.READ)
 @shared.GRAPH
 @shared.split("Split whose questions the runs answer.")
 @shared.CONTEXT
@@ -30,26 +33,24 @@ if TYPE_CHECKING:
     "train,valid.  [default: train]",
 )  # fmt: skip
 @click.option(
-    "--type-constraints", metavar="FILE", help="Or if OpenKE's type_constrain.txt lists it."
+    "--type-constraints",
+    type=shared.READ,
+    metavar="FILE",
+    help="Or if OpenKE's type_constrain.txt lists it.",
 )
 @click.option(
-    "--entity-types", metavar="FILE",
+    "--entity-types", type=shared.READ, metavar="FILE",
     help="Or if it is of the type that --relation-types requires: lines entity<TAB>type...",
 )  # fmt: skip
 @click.option(
-    "--relation-types", metavar="FILE",
+    "--relation-types", type=shared.READ, metavar="FILE",
     help="Lines relation<TAB>type of its heads<TAB>type of its tails.",
 )  # fmt: skip
 @shared.QUESTION_NAMES
 @shared.intervals("questions", 2000)
-@shared.form("table", "csv", "tsv", "markdown", "latex", "json")
+@shared.FORMAT
 @shared.THREADS
-def command(
-    runs: tuple[str, ...], graph: str, split: str, context: str | None, cutoffs: str,
-    observed: str | None, type_constraints: str | None, entity_types: str | None,
-    relation_types: str | None, questions: str | None, ci: float, resamples: int, seed: int,
-    form: str, threads: int | None,
-) -> None:  # fmt: skip
+def command(runs: tuple[str, ...], graph: str, cutoffs: str, **options: Any) -> Report:
     """Of the k best candidates of each question in RUNs, the share that fits the relation: a place
     where a place is asked for, right or wrong. Beside it stands what a random order would reach.
 
@@ -61,48 +62,41 @@ def command(
     kgtrec semantics --graph FB15k-237 a.run --k 1,10,100 --type-constraints type_constrain.txt
     kgtrec semantics --graph FB15k-237 a.run --entity-types types.tsv --relation-types roles.tsv
     """
-    from kgtrec._internal.bootstrap import Resampling
     from kgtrec.questions.api import read_graph
-    from kgtrec.study.pooling.ranked_lists import system_names
-    from kgtrec.study.pooling.seed_questions import read_question_ids
+    from kgtrec.study.pooling.lists import system_names
+    from kgtrec.study.pooling.seeds import read_question_ids
     from kgtrec.study.semantics import semantic_shares
 
-    chosen = shared.cutoffs_of(cutoffs)
-    resampling = Resampling(ci, resamples, seed)
+    chosen, resampling = shared.cutoffs_of(cutoffs), shared.resampling(options)
     paths = dict(zip(system_names(runs), runs, strict=True))
-    _check_sources(observed, type_constraints, entity_types, relation_types)
+    _check_sources(options)
     loaded = read_graph(graph)
-    fitting = _fitting(loaded, observed, type_constraints, entity_types, relation_types)
-    names = None if questions is None else read_question_ids(questions, loaded)
+    fitting = _fitting(loaded, options)
+    names = options["questions"] and read_question_ids(options["questions"], loaded)
     result = semantic_shares(
-        paths, loaded.questions(split, context=context), fitting, cutoffs=chosen, names=names,
-        resampling=resampling, threads=threads,
+        paths, loaded.questions(options["split"], context=options["context"]), fitting,
+        cutoffs=chosen, names=names, resampling=resampling, threads=options["threads"],
     )  # fmt: skip
-    echo(str(result) if form == "table" else rendered(result.table(), form))
-    for text in result.notes():
-        (warn if "lists" in text else note)(text)
+    notes = [warning(text) if "lists" in text else text for text in result.notes()]
+    return Report.of_table(result.table(), lambda: str(result), notes=notes)
 
 
-def _check_sources(
-    observed: str | None, constraints: str | None, entities: str | None, relations: str | None
-) -> None:
-    if (entities is None) != (relations is None):
+def _check_sources(options: Mapping[str, Any]) -> None:
+    sources = [options[name] for name in ("observed", "type_constraints", "entity_types")]
+    if (options["entity_types"] is None) != (options["relation_types"] is None):
         raise UsageError("--entity-types and --relation-types go together; name both")
-    if sum(source is not None for source in (observed, constraints, entities)) > 1:
+    if sum(source is not None for source in sources) > 1:
         raise UsageError(
             "--observed, --type-constraints and --entity-types each say what fits; name one"
         )
 
 
-def _fitting(
-    graph: Graph, observed: str | None, constraints: str | None, entities: str | None,
-    relations: str | None,
-) -> FittingEntities:  # fmt: skip
+def _fitting(graph: Graph, options: Mapping[str, Any]) -> FittingEntities:
     """What fits, from whichever source is named."""
     from kgtrec.study.semantics import fitting_by_constraints, fitting_by_types, fitting_observed
 
-    if constraints is not None:
-        return fitting_by_constraints(graph, constraints)
-    if entities is not None and relations is not None:
-        return fitting_by_types(graph, entities, relations)
-    return fitting_observed(graph, observed or "train")
+    if options["type_constraints"] is not None:
+        return fitting_by_constraints(graph, options["type_constraints"])
+    if options["entity_types"] is not None:
+        return fitting_by_types(graph, options["entity_types"], options["relation_types"])
+    return fitting_observed(graph, options["observed"] or "train")

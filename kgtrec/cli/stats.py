@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._output import echo
-from kgtrec.cli._plot_style import style_option
-
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Graph
+from kgtrec.cli._report import Command, Report
 
 
-@click.command(short_help="A graph at a glance: popularity, categories, leaks.")
-@click.argument("graph", metavar="DIR")
+@click.command(cls=Command, short_help="A graph at a glance: popularity, categories, leaks.")
+@click.argument("graph", metavar="DIR", type=shared.GRAPH_FOLDER)
 @click.option(
     "--percentile", type=click.FloatRange(0, 100), default=90, show_default=True,
     help="Entities and relations count as popular from this percentile of their counts on.",
 )  # fmt: skip
 @shared.form("table", "json", text="json holds every table, in full precision.")
-@click.option(
-    "--plot", metavar="FILE",
-    help="Draw how many triples involve the most frequent entities and relations: .pdf, .png, ...",
-)  # fmt: skip
-@style_option
-def command(graph: str, percentile: float, form: str, plot: str | None) -> None:
+@shared.PLOT
+@shared.STYLE
+def command(graph: str, percentile: float) -> Report:
     """Describe the graph in DIR: its splits, how popular its entities and relations are, the
     categories of its relations (1-1, 1-N, N-1, N-N), how the relation distributions of its splits
     differ, and what its train split gives away of its test split.
@@ -36,25 +27,16 @@ def command(graph: str, percentile: float, form: str, plot: str | None) -> None:
     kgtrec stats FB15k-237 --format json > fb15k-237.json
     kgtrec stats WN18RR --percentile 80
     """
+    from kgtrec.graph.statistics.popularity import entity_frequencies, relation_frequencies
     from kgtrec.graph.statistics.summary import overview
     from kgtrec.questions.api import read_graph
 
-    if plot is not None:
-        from kgtrec.plots.style import check_plot
-
-        check_plot(plot)
     loaded = read_graph(graph)
     result = overview(loaded, percentile)
-    if plot is not None:
-        _draw(loaded, plot)
-    text = str(result) if form == "table" else result.to_json()
-    echo(text)
-
-
-def _draw(graph: Graph, path: str) -> None:
-    from kgtrec.graph.statistics.popularity import entity_frequencies, relation_frequencies
-    from kgtrec.plots.stratified import popularity
-    from kgtrec.plots.style import save
-
-    frequencies = {"entities": entity_frequencies(graph), "relations": relation_frequencies(graph)}
-    save(popularity(frequencies), path)
+    frequencies = {
+        "entities": entity_frequencies(loaded), "relations": relation_frequencies(loaded)
+    }  # fmt: skip
+    return Report(
+        lambda: str(result), forms={"json": result.to_json},
+        figures={"plot": ("studies", "popularity", frequencies)},
+    )  # fmt: skip

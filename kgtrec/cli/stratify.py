@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._output import echo, of_files
+from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
-FORMATS = ("table", "csv", "json", "markdown", "latex")
 
 
-@click.command(short_help="Metrics by popularity: beta curves and grids of saved ranks.")
-@click.argument("files", nargs=-1, required=True, metavar="RANKS.parquet ...")
+@click.command(
+    cls=Command, short_help="Metrics by popularity: beta curves and grids of saved ranks."
+)
+@click.argument("files", nargs=-1, required=True, metavar="RANKS.parquet ...", type=shared.READ)
 @click.option(
-    "-m", "--metric", "metrics", multiple=True, metavar="NAME", default=METRICS, show_default=True,
+    "-m", "--measure", "metrics", multiple=True, metavar="NAME", default=METRICS, show_default=True,
     help="mrr, mr, hits@10, ...; repeatable.",
 )  # fmt: skip
 @click.option(
@@ -44,28 +45,16 @@ FORMATS = ("table", "csv", "json", "markdown", "latex")
 )  # fmt: skip
 @shared.graph("The graph of the ranks, to count popularity anew.")
 @click.option(
-    "--entities", metavar="SPLITS",
+    "--count-entities", "entities", metavar="SPLITS",
     help="Splits on which entities are counted (with --graph): train, train,valid or all. "
     "Default: all.",
 )  # fmt: skip
 @click.option(
-    "--relations", metavar="SPLITS",
+    "--count-relations", "relations", metavar="SPLITS",
     help="Splits on which relations are counted (with --graph). Default: the evaluated one.",
 )  # fmt: skip
-@shared.form(*FORMATS, text="csv and json in full precision.")
-def command(
-    files: tuple[str, ...],
-    metrics: tuple[str, ...],
-    vary: str,
-    at: float,
-    points: int,
-    side: str | None,
-    rank_type: str,
-    graph: str | None,
-    entities: str | None,
-    relations: str | None,
-    form: str,
-) -> None:
+@shared.FORMAT
+def command(files: tuple[str, ...], **options: Any) -> Report:
     """Print popularity-stratified metrics (Mohamed et al. 2020) of one or more files of ranks.
 
     Entities weigh N^-beta_e and relations N^-beta_r, N being their number of triples: the further
@@ -76,28 +65,34 @@ def command(
     kgtrec stratify ranks.parquet
     kgtrec stratify a.parquet b.parquet --vary beta_r -m mrr --format csv
     kgtrec stratify ranks.parquet --vary grid --points 41 --format csv > grid.csv
-    kgtrec stratify ranks.parquet --graph FB15k-237 --entities train --points 5
+    kgtrec stratify ranks.parquet --graph FB15k-237 --count-entities train --points 5
     """
-    from kgtrec.cli._warnings import warn_of_ranks
+    from kgtrec.cli._ranks import warn_of_ranks
     from kgtrec.ranking.ranks import Ranks
 
-    if (entities or relations) and not graph:
-        raise UsageError("--entities and --relations count triples anew: name --graph DIR, too")
-    if graph and not (entities or relations):
-        raise UsageError("--graph counts triples anew: say on which --entities or --relations")
-    if vary == "grid" and shared.on_command_line("at"):
+    graph, counted = options["graph"], (options["entities"], options["relations"])
+    if any(counted) and not graph:
+        raise UsageError(
+            "--count-entities and --count-relations count triples anew: name --graph DIR, too"
+        )
+    if graph and not any(counted):
+        raise UsageError(
+            "--graph counts triples anew: say on which --count-entities or --count-relations"
+        )
+    if options["vary"] == "grid" and shared.on_command_line("at"):
         raise UsageError("--at is the other exponent of a curve, and --vary grid has both")
     loaded = {file: Ranks.load(file) for file in files}
     warn_of_ranks(loaded)
     if graph:
-        loaded = _recounted(loaded, graph, entities, relations)
-    grids = {
-        file: _grid(ranks, metrics, vary, at, points, side, rank_type)
-        for file, ranks in loaded.items()
-    }
+        loaded = _recounted(loaded, graph, *counted)
+    grids = {file: _grid(ranks, options) for file, ranks in loaded.items()}
     tables = {file: grid.table() for file, grid in grids.items()}
-    texts = [f"{file}: {grid.caption()}\n{tables[file].to_text()}" for file, grid in grids.items()]
-    echo("\n\n".join(texts) if form == "table" else of_files(tables, form))
+
+    def text() -> str:
+        each = [f"{file}: {one.caption()}\n{tables[file].to_text()}" for file, one in grids.items()]
+        return "\n\n".join(each)
+
+    return Report.of_files(tables, text)
 
 
 def _recounted(
@@ -110,20 +105,12 @@ def _recounted(
     return {file: recounted(ranks, read, entities, relations) for file, ranks in loaded.items()}
 
 
-def _grid(
-    ranks: Ranks,
-    metrics: tuple[str, ...],
-    vary: str,
-    at: float,
-    points: int,
-    side: str | None,
-    rank_type: str,
-) -> BetaGrid:
+def _grid(ranks: Ranks, options: dict[str, Any]) -> BetaGrid:
     from kgtrec.measures.averaging import sides_present
     from kgtrec.study.stratified import beta_curve, beta_grid, betas
 
-    axis = betas(points)
-    side = side or sides_present(ranks)[-1]
-    if vary == "grid":
-        return beta_grid(ranks, axis, axis, metrics, rank_type=rank_type, side=side)
-    return beta_curve(ranks, vary, at, metrics, points=axis, rank_type=rank_type, side=side)
+    axis, metrics = betas(options["points"]), options["metrics"]
+    how = {"rank_type": options["rank_type"], "side": options["side"] or sides_present(ranks)[-1]}
+    if options["vary"] == "grid":
+        return beta_grid(ranks, axis, axis, metrics, **how)
+    return beta_curve(ranks, options["vary"], options["at"], metrics, points=axis, **how)

@@ -14,8 +14,7 @@ Examples
 >>> ranks, run = kgtrec.cluster.rank("model.npz", questions, client)  # doctest: +SKIP
 """
 
-from kgtrec.cluster.dask.rank import rank
-from kgtrec.cluster.dask.rank_to_file import rank_to_file
+from kgtrec.cluster.dask.rank import rank, rank_to_file
 from kgtrec.cluster.question_store import store_questions
 
 __all__ = ["rank", "rank_to_file", "store_questions"]

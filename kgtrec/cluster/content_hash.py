@@ -1,11 +1,10 @@
-"""What files hold, as hashes: by which parts of a ranking know that they belong together.
+"""What files hold, as hashes: how parts of a ranking and jobs of a batch recognise their inputs.
 
-Clocks are not relied on, but those of object stores: an object is known by its size and the time at
-which the store took it, which nobody can set. Graphs, lists and factorised models are hashed whole,
-and so are matrices of up to 1 GiB. Larger ones no job could read for that alone, nor hash what it
-reads anyway: a core ranks 4 GB of a matrix a second and hashes 0.7. Of these the size, 16 MB spread
-over the file and the time of modification must agree, so that a copy has to keep its time (``cp
--p``), and bytes that change between the samples under a time set back are not seen.
+There is one rule. Files of up to 1 GiB together are hashed whole, and so are graphs, lists and the
+factorised models of shards, however large. A larger matrix is known by its size, its time of
+modification and 16 MB spread over each file: a core ranks 4 GB of a matrix per second and hashes
+0.7. So a copy of such a matrix has to keep its time (``cp -p``). An object of a store is known by
+its size and the time at which the store took it, which nobody can set.
 """
 
 from __future__ import annotations
@@ -17,121 +16,74 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kgtrec._internal.locations import exists, fetched, is_location
+from kgtrec._internal.locations import exists, is_location, local_path
 from kgtrec._version import __version__
-from kgtrec.cluster.array_files import FactorFiles, Files
-from kgtrec.cluster.question_store import hash_file
 from kgtrec.errors import FileError
 from kgtrec.graph.formats import graph_files
 from kgtrec.graph.openke import is_numbered
 from kgtrec.scores.mapped_files import stamp
 
-__all__ = ["WHOLE", "describe_request", "identify_scores", "label_files", "signature"]
+PathName = str | os.PathLike[str]
 
 WHOLE = 1 << 30
-"""Bytes of matrices that are hashed whole."""
+"""Bytes of files that are hashed whole."""
 
 _SAMPLES, _SAMPLE = 256, 1 << 16
-_BESIDE = ("entity2id.txt", "relation2id.txt")
+_LABELS = ("entity2id.txt", "relation2id.txt")
 
 
-def describe_request(
-    graph: str | os.PathLike[str],
-    options: Mapping[str, Any],
-    files: Mapping[str, Iterable[str | os.PathLike[str]]],
+def hash_text(text: str) -> str:
+    """Hash (32 hexadecimal digits) of a text."""
+    return _hash_pieces([text.encode("utf-8", "surrogateescape")])
+
+
+def hash_file(path: PathName) -> str:
+    """Hash (32 hexadecimal digits) of a file's bytes, read a little at a time."""
+    with open(path, "rb") as file:
+        return _hash_pieces(iter(lambda: file.read(1 << 20), b""))
+
+
+def _hash_pieces(pieces: Iterable[bytes]) -> str:
+    hasher = hashlib.blake2b(digest_size=16)
+    for piece in pieces:
+        hasher.update(piece)
+    return hasher.hexdigest()
+
+
+def describe_files(
+    paths: Iterable[PathName],
+    whole: bool = False,
+    here: bool = False,
+    hint: str = "check the name and the path",
 ) -> dict[str, Any]:
-    """What questions are made from, in plain JSON types: equal for equal content.
+    """What files hold, in plain JSON types: equal for equal content.
 
-    Parameters
-    ----------
-    graph : path
-        Folder of the graph.
-    options : mapping
-        How they are asked.
-    files : mapping of str to paths
-        Further files that are read, by option.
+    ``whole`` hashes all bytes, however many; ``here``: no other machine compares this, so that the
+    times that only the system sets count too.
     """
-    named = {option: [str(path) for path in paths] for option, paths in files.items()}
-    splits = graph_files(graph)
-    beside = label_files(splits, named.get("type_constraints", ()))
-    return {
-        "kgtrec": __version__,
-        "graph": Path(graph).resolve().name,
-        "splits": {name: _hash(path) for name, path in splits.items()},
-        "options": dict(options),
-        "files": {option: [[path, _hash(path)] for path in paths]
-                  for option, paths in named.items()},
-        "labels": [[path.name, _hash(path)] for path in beside],
-    }  # fmt: skip
-
-
-def label_files(
-    splits: Mapping[str, Path], type_constraints: Iterable[str | os.PathLike[str]] = ()
-) -> list[Path]:
-    """OpenKE's label files, which nobody names: beside a graph's splits and type constraints.
-
-    They say which entity a number is.
-    """
-    folders = [Path(path).parent for path in type_constraints]
-    if splits and is_numbered(splits):
-        folders.append(next(iter(splits.values())).parent)
-    return [path for folder in folders for name in _BESIDE if exists(path := folder / name)]
-
-
-def identify_scores(files: Files) -> dict[str, Any]:
-    """Content of score files, in plain JSON types.
-
-    Raises
-    ------
-    FileError
-        A file cannot be read, or an archive is damaged.
-    """
-    content: dict[str, Any] = {
-        "rows": files.n_rows,
-        "columns": files.n_columns,
-        "dtype": files.dtype,
-    }
-    paths = _paths(files)
-    if any(map(is_location, paths)):
-        return content | {
-            "metric": getattr(files, "metric", ""),
-            "objects": [[os.path.basename(path), *stamp(path)] for path in paths],
-        }
-    if isinstance(files, FactorFiles):
-        return content | {"metric": files.metric, "hash": [_hash(path) for path in paths]}
-    total = sum(_stat(path).st_size for path in paths)
-    if total <= WHOLE:
-        return content | {"hash": [_hash(path) for path in paths]}
-    return content | {
-        "sampled_hash": [_hash_sample(path) for path in paths],
-        "modified": [_stat(path).st_mtime_ns for path in paths],
-    }
-
-
-def signature(files: Files) -> list[tuple[int, ...]]:
-    """What changes when a file is written to, even if its time is set back afterwards."""
+    names = [(local_path(path) or path) if is_location(path) else path for path in paths]
     try:
-        return [stamp(path) for path in _paths(files)]
+        stamps = [stamp(name) for name in names]
+        if any(map(is_location, names)):
+            named = zip(names, stamps, strict=True)
+            return {"objects": [[os.path.basename(name), *stamp] for name, stamp in named]}
+        if whole or sum(size for size, *_ in stamps) <= WHOLE:
+            return {"hash": [_hash_content(name) for name in names]}
+        samples = [_hash_sample(name, size) for name, (size, *_) in zip(names, stamps, strict=True)]
+        times = [list(stamp[1 : 3 if here else 2]) for stamp in stamps]
+        return {"sampled_hash": samples, "modified": times}
+    except FileError:
+        raise
     except OSError as error:
-        raise _unreadable(error.filename, error) from None
+        problem = error.strerror or str(error)
+        raise FileError(error.filename or names[0], found=problem, hint=hint) from None
 
 
-def _paths(files: Files) -> list[str]:
-    if isinstance(files, FactorFiles):
-        # What was unpacked for workers has the user's archive as its source.
-        return [files.place] if files.place else [array.path for array in files.arrays]
-    return [part.path for part in files.parts]
+def _hash_content(path: PathName) -> str:
+    return _hash_archive(path) if Path(path).suffix == ".npz" else hash_file(path)
 
 
-def _hash(path: str | os.PathLike[str]) -> str:
-    try:
-        with fetched(path) as copy:
-            return _hash_archive(copy) if copy.suffix == ".npz" else hash_file(copy)
-    except OSError as error:
-        raise _unreadable(path, error) from None
-
-
-def _hash_archive(path: str | os.PathLike[str]) -> str:
+def _hash_archive(path: PathName) -> str:
     """The members' bytes: their checksums are verified, which mapping them would not."""
     hasher = hashlib.blake2b(digest_size=16)
     try:
@@ -151,27 +103,49 @@ def _hash_archive(path: str | os.PathLike[str]) -> str:
     return hasher.hexdigest()
 
 
-def _hash_sample(path: str) -> str:
-    hasher = hashlib.blake2b(digest_size=16)
-    size = _stat(path).st_size
+def _hash_sample(path: PathName, size: int) -> str:
+    """Hash of the size and of pieces spread over a file, its first and its last bytes included."""
     last = max(0, size - _SAMPLE)
-    try:
-        with open(path, "rb") as file:
-            for number in range(_SAMPLES + 1):
-                file.seek(last * number // _SAMPLES)
-                hasher.update(file.read(_SAMPLE))
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    hasher.update(str(size).encode())
-    return hasher.hexdigest()
+    pieces = [str(size).encode()]
+    with open(path, "rb") as file:
+        for number in range(_SAMPLES + 1):
+            file.seek(last * number // _SAMPLES)
+            pieces.append(file.read(_SAMPLE))
+    return _hash_pieces(pieces)
 
 
-def _stat(path: str) -> os.stat_result:
-    try:
-        return os.stat(path)
-    except OSError as error:
-        raise _unreadable(path, error) from None
+def describe_request(
+    graph: PathName, options: Mapping[str, Any], files: Mapping[str, Iterable[PathName]]
+) -> dict[str, Any]:
+    """What questions are made from, in plain JSON types: equal for equal content."""
+    named = {option: [str(path) for path in paths] for option, paths in files.items()}
+    splits = graph_files(graph)
+    labels = label_files(splits, named.get("type_constraints", ()))
+    return {
+        "kgtrec": __version__,
+        "graph": Path(graph).resolve().name,
+        "splits": {name: _describe(path) for name, path in splits.items()},
+        "options": dict(options),
+        "files": {option: [[path, _describe(path)] for path in paths]
+                  for option, paths in named.items()},
+        "labels": [[path.name, _describe(path)] for path in labels],
+    }  # fmt: skip
 
 
-def _unreadable(path: str | os.PathLike[str], error: OSError) -> FileError:
-    return FileError(path, found=error.strerror or str(error), hint="check the name and the path")
+def _describe(path: PathName) -> Any:
+    """A file's hash; what an object's store says of it."""
+    ((described,),) = describe_files([path], whole=True).values()
+    return described
+
+
+def label_files(
+    splits: Mapping[str, Path], type_constraints: Iterable[PathName] = ()
+) -> list[Path]:
+    """OpenKE's label files, which nobody names: beside a graph's splits and type constraints.
+
+    They say which entity a number is.
+    """
+    folders = [Path(path).parent for path in type_constraints]
+    if splits and is_numbered(splits):
+        folders.append(next(iter(splits.values())).parent)
+    return [path for folder in folders for name in _LABELS if exists(path := folder / name)]

@@ -15,27 +15,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.atomic_file import atomic_write
-from kgtrec._internal.npy_files import map_array, write_array
-from kgtrec.cluster.array_files import FactorFiles, Files, ScoreFiles
-from kgtrec.cluster.content_hash import WHOLE
-from kgtrec.cluster.part import Inputs
-from kgtrec.cluster.question_store import Store, hash_text, save_questions
-from kgtrec.cluster.score_files import describe_scores, save_scores
+from kgtrec._internal.files import atomic_write, map_array, write_array
+from kgtrec.cluster.content_hash import WHOLE, hash_text
+from kgtrec.cluster.question_store import Store, save_questions
+from kgtrec.cluster.ranges import ONE_THREAD, Inputs
+from kgtrec.cluster.score_files import (
+    FactorFiles,
+    Files,
+    ScoreFiles,
+    describe_scores,
+    save_scores,
+)
 from kgtrec.errors import InputError, UsageError
-from kgtrec.questions.sides import NAMES, SIDES
-from kgtrec.ranking.blocks import check_nan
-from kgtrec.ranking.kernel import whole_number
+from kgtrec.questions.questions import NAMES, SIDES
 from kgtrec.ranking.rank import check_shape, rows_to_rank
 from kgtrec.ranking.ranker import Ranker
-from kgtrec.ranking.tolerance import checked_tolerance
+from kgtrec.ranking.settings import Settings
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
-
-__all__ = ["fit_files", "inputs_of_store", "make_inputs", "stored_questions"]
 
 
 def stored_questions(
@@ -44,23 +44,7 @@ def stored_questions(
     ask: Callable[[], Questions],
     rows: str,
 ) -> Store:
-    """The store of the questions that a request describes; asked only if it is not there yet.
-
-    Parameters
-    ----------
-    folder : path
-        Made if need be.
-    describe : callable
-        See `kgtrec.cluster.content_hash.describe_request`.
-    ask : callable
-        Reads the graph and asks the questions.
-    rows : {"questions", "instances"}
-
-    Raises
-    ------
-    InputError
-        The files changed while they were read.
-    """
+    """The store of the questions that a request describes; asked only if it is not there yet."""
     request = describe()
     key = hash_text(json.dumps([request, rows], sort_keys=True))
     target = Path(folder) / f"questions-{key}"
@@ -76,15 +60,7 @@ def stored_questions(
 
 
 def fit_files(files: Files, store: Store, higher_is_better: bool = True) -> Files:
-    """The files with their rows chosen for the questions of a store, their shape checked.
-
-    Raises
-    ------
-    InputError
-        A wrong shape.
-    UsageError
-        Distances asked of a factorised model.
-    """
+    """The files with their rows chosen for the questions of a store, their shape checked."""
     factors = isinstance(files, FactorFiles)
     if factors and not higher_is_better:
         raise UsageError(
@@ -120,73 +96,34 @@ def make_inputs(
     source: Any,
     questions: Questions,
     folder: str | PathLike[str],
-    *,
-    run_depth: int = 0,
-    rows: str = "questions",
-    higher_is_better: bool = True,
-    nan: str = "error",
-    threads: int = 1,
-    atol: float = 0.0,
-    rtol: float = 0.0,
+    settings: Settings = ONE_THREAD,
 ) -> Inputs:
-    """Write what is in memory into a work folder, and describe what is in files.
-
-    Parameters
-    ----------
-    source : path, array, Factors, mapping of arrays, or None
-        As for `kgtrec.rank`; None: every part will be handed its scores.
-    questions : Questions
-    folder : path
-        Folder that the workers see.
-    run_depth, rows, higher_is_better, nan, threads, atol, rtol
-        As for `kgtrec.rank`.
-
-    Raises
-    ------
-    InputError
-        Wrong shapes or dtypes.
-    UsageError
-        A source without a file: a callable, an iterable of chunks.
-    """
-    if isinstance(source, Mapping):
-        rows = "instances"  # a matrix per side has a row per triple
-    # Checks its arguments, with the messages that users know.
-    ranker = Ranker(
-        questions, run_depth, threads, rows=rows, higher_is_better=higher_is_better, nan=nan,
-        atol=atol, rtol=rtol,
-    )  # fmt: skip
+    """Write what is in memory into a work folder, and describe what is in files."""
+    if isinstance(source, Mapping):  # a matrix per side has a row per triple
+        settings = replace(settings, rows="instances")
+    Ranker.of(questions, settings)  # checks the questions, with the messages that users know
     work = Path(folder)
     files = None if source is None else _files(source, questions.sides, work / "scores")
-    store = save_questions(questions, rows, work)
+    store = save_questions(questions, settings.rows, work)
     if files is not None:
-        files = fit_files(files, Store(store), ranker.higher_is_better)
-    return Inputs(
-        str(store), files, ranker.run_depth, ranker.higher_is_better, nan, threads, ranker.tolerance
-    )
+        files = fit_files(files, Store(store), settings.higher_is_better)
+    return Inputs(str(store), files, settings)
 
 
 def inputs_of_store(
     source: Any,
     store: Store,
     folder: str | os.PathLike[str],
-    *,
-    run_depth: int = 0,
-    higher_is_better: bool = True,
-    nan: str = "error",
-    atol: float = 0.0,
-    rtol: float = 0.0,
+    settings: Settings,
 ) -> Inputs:
     """As `make_inputs`, of questions that are stored already and stay where they are."""
     if isinstance(source, Mapping) and store.rows != "instances":
         raise UsageError(
             "a matrix per side has a row per triple; store the questions with rows='instances'"
         )
-    check_nan(nan)
     files = _files(source, store.body["facts"]["sides"], Path(folder) / "scores")
-    files = fit_files(files, store, higher_is_better)
-    tolerance = checked_tolerance(atol, rtol)
-    depth = whole_number("run_depth", run_depth, 0)
-    return Inputs(str(store.folder), files, depth, bool(higher_is_better), nan, tolerance=tolerance)
+    files = fit_files(files, store, settings.higher_is_better)
+    return Inputs(str(store.folder), files, replace(settings, rows=store.rows))
 
 
 def _files(source: Any, sides: str, folder: Path) -> Files:

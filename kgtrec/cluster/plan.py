@@ -1,35 +1,182 @@
-"""How work is cut into parts that fit the memory granted, and how long they will take."""
+"""How work is cut into parts that fit the memory granted, and how long they will take.
+
+`RowBytes` and its neighbours say what a part takes of memory: fixed, for each entity, and for each
+row. `make_plan` cuts rows and entities accordingly. `PartFiles` keeps finished parts on disk, so
+that a ranking that was killed goes on where it was; what is damaged is ranked again.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import astuple, dataclass, replace
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec.cluster.array_files import FactorFiles, ScoreFiles
-from kgtrec.cluster.part import Inputs, answer_scores, partial
+from kgtrec._internal.files import atomic_write
+from kgtrec.cluster.content_hash import hash_text
 from kgtrec.cluster.question_store import Store
-from kgtrec.cluster.task_memory import (
-    BASE,
-    MARGIN,
-    MOST_ROWS,
-    RowBytes,
-    besides,
-    entity_bytes,
-    score_bytes,
-)
-from kgtrec.errors import UsageError
-from kgtrec.ranking.partial import Task
+from kgtrec.cluster.ranges import GATHERED, Inputs, answer_scores, partial
+from kgtrec.cluster.score_files import FactorFiles, ScoreFiles
+from kgtrec.errors import FileError, UsageError
+from kgtrec.ranking.partial import PartialRanks, Task, read_parts, write_parts
 
-__all__ = ["Plan", "format_bytes", "make_plan", "memory_bytes", "throughput"]
+
+class PartFiles:
+    """Parts of one ranking as files of a folder, which nothing else may use.
+
+    - folder, Path: Named after everything that the parts depend on but their rows and entities.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def _path(self, task: Task) -> Path:
+        return self.folder / ("-".join(map(str, astuple(task))) + ".part")
+
+    def save(self, part: PartialRanks) -> None:
+        """Write a part beside its place and rename it."""
+        write_parts(self._path(part.task), {}, [part])
+
+    def load(self, task: Task) -> PartialRanks | None:
+        """A part that was saved whole, else None."""
+        with suppress(FileError):
+            (part,) = read_parts(self._path(task))
+            return part if part.task == task else None
+        return None
+
+    def count(self) -> int:
+        """Files of parts, sound or not."""
+        return sum(1 for _ in self.folder.glob("*.part"))
+
+    def save_note(self, name: str, content: Any) -> None:
+        """Keep something of plain JSON types beside the parts."""
+        text = json.dumps(content)
+        with atomic_write(self.folder / f"{name}.json") as file:
+            file.write(f"{hash_text(text)}\n{text}".encode())
+
+    def load_note(self, name: str) -> Any:
+        """What was kept; None if it is not there or damaged."""
+        with suppress(OSError, ValueError):
+            digest, text = (self.folder / f"{name}.json").read_text("utf-8").split("\n", 1)
+            return json.loads(text) if digest == hash_text(text) else None
+        return None
+
 
 Int64 = npt.NDArray[np.int64]
+
+# Bytes, as measured: `tests/cluster/test_plan.py` holds peaks of tasks against their plans.
+# BASE: interpreter, numpy, this package, and what allocators keep.
+BASE = 52 << 20
+MARGIN = 1.1  # of all that follows from rows and entities
+_ROW = 128
+_TARGET = 200
+_KNOWN, _RENUMBERED = 10, 72  # an id of a filter list; while ranges of entities are renumbered
+_TOLERANT = 2  # so many times as much, while rows are ranked anew by other thresholds
+_PLACE, _ORDERED = 8, 40  # an entity's place in the order of names, where ids are not in that order
+_POOL = 32 << 10  # a candidate kept, while rows are ranked
+_SORTED = 64 << 18  # candidates of two ranges, as many as are sorted at a time
+_ANSWER = 49  # an answer in a result
+MOST_ROWS = 1 << 14
+"""Of a block, so that progress is seen and a retry is cheap."""
+
+
+def besides(inputs: Inputs, cut: bool) -> int:
+    """What candidates kept take, however many rows there are; and, of ranges of entities (`cut`),
+    the answers' vectors, which come first."""
+    if not cut:
+        return _POOL * inputs.settings.run_depth
+    merging = _SORTED if inputs.settings.run_depth else 0
+    if not isinstance(inputs.files, FactorFiles):
+        return merging
+    files = inputs.files
+    return merging + min(GATHERED, MOST_ROWS * files.queries.shape[1] * files.itemsize)
+
+
+def entity_bytes(inputs: Inputs, store: Store, cut: bool) -> int:
+    """What an entity costs once, however many rows there are."""
+    order = 0 if store.ordered else _ORDERED if cut else _PLACE
+    files = inputs.files
+    if not isinstance(files, FactorFiles):
+        return order
+    stored = 0
+    for array in (files.entities, files.bias):
+        if array is not None:
+            dtype, size = np.dtype(array.dtype), math.prod(array.shape[1:])
+            half = array is files.entities and dtype == np.float16 and files.itemsize == 4
+            plain = dtype.isnative and not array.fortran and dtype.itemsize == files.itemsize
+            stored += size * (dtype.itemsize + (0 if plain or half else files.itemsize))
+    return order + stored
+
+
+def score_bytes(inputs: Inputs) -> int:
+    """What an entity costs in every row."""
+    files = inputs.files
+    if isinstance(files, FactorFiles):
+        return 0
+    if files is None:
+        return 8
+    copied = bool(files.selection) or len(files.parts) > 1 or files.parts[0].is_remote
+    return files.itemsize * (2 if copied else 1)
+
+
+@dataclass(frozen=True)
+class RowBytes:
+    """What rows need in memory, of all entities or of a range (`cut`)."""
+
+    inputs: Inputs
+    store: Store
+    width: int
+    cut: bool
+    results: int
+
+    def of(self, first: int, stop: int) -> Int64:
+        """Bytes of each of some rows."""
+        store, depth = self.store, min(self.inputs.settings.run_depth, self.store.n_labels)
+        question = store.array("plan_question")[first:stop]
+        targets = np.diff(store.array("plan_target_offsets")[first : stop + 1])
+        again = 1 if self.inputs.settings.tolerance is None else _TOLERANT
+        needs = again * _TARGET * targets + self.results * _ANSWER * targets
+        needs += again * self._filter_bytes(question)
+        item = 4 if self.inputs.files is None else max(4, self.inputs.files.itemsize)
+        needs += _ROW + depth * self.results * (4 + item)
+        scores = self._scores()
+        if self.cut:
+            best = 4 * depth * (4 + item)  # merged, of one more range, and in the making
+            return np.ceil(MARGIN * (needs + scores + best)).astype(np.int64)
+        # Candidates beside the scores, or twice, with a mask, when these are of no more use.
+        best = max(scores + depth * (4 + item), depth * (2 * (4 + item) + 1))
+        return np.ceil(MARGIN * (needs + best)).astype(np.int64)
+
+    def _filter_bytes(self, question: Int64) -> Int64:
+        store, each = self.store, _RENUMBERED if self.cut else _KNOWN
+        needs = np.zeros(len(question), np.int64)
+        for name in ("known", "removed"):
+            offsets = store.array(f"{name}_offsets")
+            needs += each * (offsets[question + 1] - offsets[question])
+        if store.restricted:
+            of = np.array(store.array("lists_of")[question])
+            offsets = store.array("lists_offsets")
+            needs += _RENUMBERED * np.where(of >= 0, offsets[of + 1] - offsets[of], 0)
+        return needs
+
+    def _scores(self) -> int:
+        """A row's query, or its scores."""
+        files = self.inputs.files
+        if isinstance(files, FactorFiles):
+            return 2 * files.queries.shape[1] * files.itemsize
+        columns = self.store.n_columns if self.store.restricted else self.width
+        return columns * score_bytes(self.inputs)
+
 
 _CHUNK = 1 << 16  # rows whose needs are looked at together
 _SHARES, _LEAST_SHARES = 4, 32  # a block is that part of a worker's share of what is left, of all
@@ -45,19 +192,12 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 class Plan:
     """Blocks of rows times ranges of entities.
 
-    Attributes
-    ----------
-    blocks, ranges : tuple of (int, int)
-        First row, and the first behind the last; entities likewise. Both adjacent and ascending.
-    task_bytes : int
-        Most that one worker has in memory at a time, everything included.
-    memory : int
-        What was granted.
-    workers, threads : int
-    sent : int
-        Bytes of files that each host is sent.
-    speed : float or None
-        Scores that one worker ranks per second, as measured.
+    - blocks, ranges: First row, and the first behind the last; entities likewise. Both adjacent and
+      ascending.
+    - task_bytes: Most that one worker has in memory at a time, everything included.
+    - memory: What was granted.
+    - sent: Bytes of files that each host is sent.
+    - speed: Scores that one worker ranks per second, as measured.
     """
 
     blocks: tuple[tuple[int, int], ...]
@@ -156,35 +296,7 @@ def make_plan(
     jobs: int = 1,
     results: int = 0,
 ) -> Plan:
-    """Cut a ranking into parts.
-
-    Parameters
-    ----------
-    inputs : Inputs
-    memory : str or int
-        Most that one worker may have in memory.
-    workers : int
-        How many work at the same time: each gets several blocks, if there are rows enough.
-    rows, entities : (int, int), optional
-        First, and the first behind the last; by default all.
-    calibrate : bool
-        Measure the speed of the native kernel, on this machine and these scores: about 0.2 s.
-    worth : int
-        Scores from which on it is measured.
-    reserve : int
-        Bytes of a worker's memory that something else takes, such as Dask.
-    sent : int
-        Bytes of files that each host is sent.
-    jobs : int
-        Rankings that share the workers: where there are others, fewer and larger parts do.
-    results : int
-        Results of other parts that a worker holds until they are fetched.
-
-    Raises
-    ------
-    UsageError
-        The memory does not suffice for the smallest part.
-    """
+    """Cut a ranking into parts."""
     store, granted = inputs.store(), memory_bytes(memory)
     rows = rows or (0, store.n_rows)
     entities = entities or (0, store.n_labels)
@@ -206,7 +318,7 @@ def make_plan(
         fixed + width * per_entity + most,
         granted,
         workers,
-        inputs.threads,
+        inputs.settings.n_threads,
         sent,
     )
     worth_it = calibrate and plan.n_rows * plan.n_entities >= worth
@@ -298,7 +410,7 @@ def throughput(plan: Plan, inputs: Inputs) -> float | None:
     if inputs.files is None:
         return None
     store, (first, stop), entities = inputs.store(), plan.blocks[0], plan.ranges[0]
-    lenient = replace(inputs, nan="worst")
+    lenient = replace(inputs, settings=replace(inputs.settings, nan="worst"))
     rows, width = min(_TILE, stop - first), entities[1] - entities[0]
     if isinstance(inputs.files, FactorFiles) and not store.restricted:
         dim = max(1, inputs.files.entities.shape[1])

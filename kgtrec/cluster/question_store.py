@@ -7,7 +7,6 @@ renamed. Nothing in it is ever changed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import secrets
@@ -19,20 +18,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.atomic_file import atomic_write, make_folder, sync_folder
 from kgtrec._internal.csr import Csr
+from kgtrec._internal.files import atomic_write, make_folder, map_array, sync_folder, write_array
 from kgtrec._internal.locations import mapped_folder
-from kgtrec._internal.npy_files import map_array, write_array
 from kgtrec._version import __version__
+from kgtrec.cluster.content_hash import hash_file, hash_text
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.labels import Labels
-from kgtrec.graph.qualifiers import QualifierSets
+from kgtrec.graph.triples import QualifierSets
 from kgtrec.questions.api import Graph, Questions
 from kgtrec.questions.candidates import CandidateLists
-from kgtrec.questions.columns import require_columns_by_id
-from kgtrec.ranking.row_plan import RowPlan, plan_rows
-
-__all__ = ["Store", "gather", "hash_file", "hash_text", "save_questions", "store_questions"]
+from kgtrec.questions.questions import require_columns_by_id
+from kgtrec.ranking.rows import RowPlan, plan_rows
 
 Array = npt.NDArray[Any]
 
@@ -58,31 +55,18 @@ _FACTS = ("split", "sides", "n_extra_known", "details")
 _HINT = "remove this folder and rank a part again, which makes it anew from the graph"
 
 
-def hash_text(text: str) -> str:
-    """Hash (32 hexadecimal digits) of a text."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
-
-
-def hash_file(path: str | os.PathLike[str]) -> str:
-    """Hash (32 hexadecimal digits) of a file's bytes, read a little at a time."""
-    hasher = hashlib.blake2b(digest_size=16)
-    with open(path, "rb") as file:
-        while piece := file.read(1 << 20):
-            hasher.update(piece)
-    return hasher.hexdigest()
-
-
-def gather(array: Array, ids: Array) -> Array:
+def read_rows(array: Array, ids: Array) -> Array:
     """Rows of a mapped array, read instead of mapped.
 
     A page that is touched may bring up to 2 MB of its surroundings into memory with it, which
-    stay until the map is dropped: too much for rows that lie far apart.
+    stay until the map is dropped: too much for rows that are far apart.
     """
-    order = np.argsort(ids, kind="stable")
-    ordered = np.asarray(ids, dtype=np.int64)[order]
+    ids = np.asarray(ids, dtype=np.int64)
     if not isinstance(array, np.memmap) or not array.flags.c_contiguous:
-        return np.array(array[np.asarray(ids, dtype=np.int64)])
-    gathered = np.empty((len(ids), *array.shape[1:]), dtype=array.dtype)
+        return np.array(array[ids])
+    order = np.argsort(ids, kind="stable")
+    ordered = ids[order]
+    read = np.empty((len(ids), *array.shape[1:]), dtype=array.dtype)
     size = max(1, array.itemsize * int(np.prod(array.shape[1:])))
     breaks = np.append(np.flatnonzero(np.diff(ordered) * size > _GAP) + 1, len(ordered))
     start = 0
@@ -91,17 +75,22 @@ def gather(array: Array, ids: Array) -> Array:
             while start < end:
                 first = int(ordered[start])
                 stop = min(end, int(np.searchsorted(ordered, first + max(1, _WINDOW // size))))
-                n = int(ordered[stop - 1]) - first + 1
-                file.seek(array.offset + first * size)
-                rows = np.fromfile(file, dtype=array.dtype, count=n * size // array.itemsize)
-                if len(rows) * array.itemsize != n * size:
-                    there = f"{len(rows) * array.itemsize:,} of {n * size:,} bytes are there"
-                    raise FileError(str(array.filename), found=f"it was cut short: {there}",
-                                    hint="rank again when it stays as it is")  # fmt: skip
-                rows = rows.reshape(-1, *array.shape[1:])
-                gathered[order[start:stop]] = rows[ordered[start:stop] - first]
+                rows = _read_span(file, array, first, int(ordered[stop - 1]) - first + 1)
+                read[order[start:stop]] = rows[ordered[start:stop] - first]
                 start = stop
-    return gathered
+    return read
+
+
+def _read_span(file: Any, array: np.memmap[Any, Any], first: int, n: int) -> Array:
+    """Consecutive rows of a mapped array; FileError if its file is too short by now."""
+    size = array.itemsize * int(np.prod(array.shape[1:]))
+    file.seek(array.offset + first * size)
+    rows = np.fromfile(file, dtype=array.dtype, count=n * size // array.itemsize)
+    if len(rows) * array.itemsize != n * size:
+        there = f"{len(rows) * array.itemsize:,} of {n * size:,} bytes are there"
+        raise FileError(str(array.filename), found=f"it was cut short: {there}",
+                        hint="rank again when it stays as it is")  # fmt: skip
+    return rows.reshape(-1, *array.shape[1:])
 
 
 def store_questions(
@@ -137,28 +126,7 @@ def store_questions(
 def save_questions(
     questions: Questions, rows: str, folder: str | os.PathLike[str], key: str | None = None
 ) -> Path:
-    """Write a store below ``folder``, unless it is there.
-
-    Parameters
-    ----------
-    questions : Questions
-    rows : {"questions", "instances"}
-        What a row of scores stands for.
-    folder : path
-        Made if need be. Several processes may save into it at the same moment.
-    key : str, optional
-        Names the store; by default a hash of the questions and of all that describes them.
-
-    Returns
-    -------
-    Path
-        ``folder/questions-KEY``.
-
-    Raises
-    ------
-    FileError
-        It is there, and damaged.
-    """
+    """Write a store below ``folder``, unless it is there."""
     require_columns_by_id(questions, "a ranking in parts")
     place = mapped_folder(folder, "stored questions")
     if key is None:
@@ -254,17 +222,8 @@ def _write_labels(labels: Labels, path: Path) -> None:
 class Store:
     """A store, opened: what is asked for is mapped, and leaves memory when it is dropped.
 
-    Parameters
-    ----------
-    folder : path
-        What `save_questions` returned.
-    verify : bool
-        Read all files once and compare their hashes.
-
-    Raises
-    ------
-    FileError
-        Missing, damaged, or of another version.
+    - folder, path: What `save_questions` returned.
+    - verify, bool: Read all files once and compare their hashes.
     """
 
     def __init__(self, folder: str | os.PathLike[str], verify: bool = False) -> None:

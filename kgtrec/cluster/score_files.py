@@ -1,4 +1,8 @@
-"""What a path to scores holds, and scores in memory as files: see `kgtrec.cluster.array_files`."""
+"""Scores in files, as descriptions of a few hundred bytes that open them in place.
+
+`describe_scores` says what a path or URL holds, and `save_scores` writes what is in memory. A
+worker opens an `ArrayFile` by its path and reads the rows and columns that its part needs.
+"""
 
 from __future__ import annotations
 
@@ -7,46 +11,320 @@ import os
 import struct
 import zipfile
 import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.files import PARSING, atomic_write, map_array, write_array
 from kgtrec._internal.locations import RangedFile, is_folder, is_location, local_path
-from kgtrec._internal.npy_files import PARSING, map_array, write_array
-from kgtrec.cluster.array_files import ArrayFile, FactorFiles, Files, ScoreFiles
-from kgtrec.cluster.question_store import hash_text
+from kgtrec.cluster.content_hash import describe_files, hash_text
+from kgtrec.cluster.question_store import read_rows
 from kgtrec.errors import FileError, InputError, UsageError, url_text
 from kgtrec.scores.arrays import score_dtype
 from kgtrec.scores.factors import Factors
-from kgtrec.scores.files import check_factor_names, load_scores, one_line
-from kgtrec.scores.ranged import BY_COLUMN, SAVE_ROWS
-from kgtrec.scores.sources import JoinedSource, MatrixSource
-
-__all__ = ["ArrayFile", "FactorFiles", "Files", "ScoreFiles", "describe_scores", "save_scores"]
+from kgtrec.scores.files import (
+    BY_COLUMN,
+    SAVE_ROWS,
+    RangedArray,
+    check_factor_names,
+    load_scores,
+    one_line,
+)
+from kgtrec.scores.mapped_files import stamp
+from kgtrec.scores.sources import JoinedSource, MatrixSource, alike
 
 Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
 
 _PIECE = 8 << 20  # bytes of an archive that are read at a time: of one at a URL, in a request
 
 
-def describe_scores(path: str | os.PathLike[str], work: str | os.PathLike[str]) -> Files:
-    """What a path to scores holds, nothing of it in memory.
+@dataclass(frozen=True)
+class ArrayFile:
+    """An array of at most two dimensions that stands in a file as it does in memory.
 
-    Parameters
-    ----------
-    path : path
-        A ``.npy`` matrix, a folder of them, or an ``.npz`` with a factorised model.
-    work : path
-        Folder in which the arrays of a compressed ``.npz`` are unpacked.
-
-    Raises
-    ------
-    FileError
-        As `kgtrec.scores.files.load_scores`.
+    ``path`` is that of a file, or the URL of an object.
     """
+
+    path: str
+    offset: int
+    shape: tuple[int, ...]
+    dtype: str
+    fortran: bool = False
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it lies in an object store, of which every worker reads what it needs."""
+        return is_location(self.path)
+
+    def open(self) -> Any:
+        """A new memory map: its pages leave this process's memory when it is dropped; or an array
+        at a URL, of which what is asked for is read."""
+        if 0 in self.shape:
+            return np.empty(self.shape, dtype=self.dtype)
+        if self.is_remote:
+            return RangedArray(RangedFile(self.path), self.offset, self.shape, self.dtype)
+        order: Any = "F" if self.fortran else "C"
+        try:
+            return np.memmap(
+                self.path, self.dtype, "r", offset=self.offset, shape=self.shape, order=order
+            )
+        except (OSError, ValueError) as error:
+            raise FileError(
+                self.path,
+                found=f"cannot be mapped any more ({error})",
+                hint="it must stay as it is, where it is, until all is ranked",
+            ) from None
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True)
+class ScoreFiles:
+    """Matrices of consecutive rows.
+
+    - selection: A ``.npy`` with the file row of each row of the ranking; empty: they are the same.
+    - place: What the user named.
+    """
+
+    parts: tuple[ArrayFile, ...]
+    selection: str = ""
+    place: str = ""
+
+    @property
+    def arrays(self) -> dict[str, ArrayFile]:
+        """All arrays, by names that differ."""
+        return {f"scores{number}": part for number, part in enumerate(self.parts)}
+
+    def with_arrays(self, arrays: Mapping[str, ArrayFile], selection: str) -> ScoreFiles:
+        """The same scores in other files, named as `arrays` names them."""
+        return replace(self, parts=tuple(arrays.values()), selection=selection)
+
+    @property
+    def sources(self) -> list[str]:
+        """Paths of the user's files."""
+        return [part.path for part in self.parts]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in the files."""
+        return sum(part.shape[0] for part in self.parts)
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a row."""
+        return self.parts[0].shape[1]
+
+    @property
+    def dtype(self) -> str:
+        """Name of the dtype in which scores are compared."""
+        return np.dtype(self.parts[0].dtype).name
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a score."""
+        return self.parts[0].itemsize
+
+    def rows(self, first: int, stop: int) -> Int64:
+        """File rows of rows of the ranking."""
+        return _selected(self.selection, first, stop)
+
+    def block(self, first: int, stop: int, columns: slice) -> Array:
+        """Scores of rows of the ranking, (stop - first, columns): mapped if they are in one file
+        and in order, else copied."""
+        rows = self.rows(first, stop)
+        owner = np.searchsorted(self._starts, rows, side="right") - 1
+        if (owner == owner[0]).all() and rows[-1] - rows[0] == len(rows) - 1 and _rising(rows):
+            low = int(rows[0] - self._starts[owner[0]])
+            whole: Array = self.parts[owner[0]].open()[low : low + len(rows), columns]
+            return whole
+        width = len(range(*columns.indices(self.n_columns)))
+        block = np.empty((len(rows), width), dtype=self.parts[0].dtype)
+        for number in np.unique(owner).tolist():
+            mine = np.flatnonzero(owner == number)
+            matrix, start = self.parts[number].open(), self._starts[number]
+            if isinstance(matrix, RangedArray):
+                block[mine] = matrix[rows[mine] - start, columns]
+                continue
+            for row in mine.tolist():
+                block[row] = matrix[rows[row] - start, columns]
+        return block
+
+    def elements(self, rows: Int64, columns: npt.NDArray[Any]) -> Array:
+        """Single scores, one per (row of the ranking, column)."""
+        values = np.empty(len(rows), dtype=self.parts[0].dtype)
+        if not len(rows):
+            return values
+        first = int(rows.min())
+        rows = self.rows(first, int(rows.max()) + 1)[rows - first]
+        owner = np.searchsorted(self._starts, rows, side="right") - 1
+        for number in np.unique(owner).tolist():
+            mine = np.flatnonzero(owner == number)
+            part, row = self.parts[number], rows[mine] - self._starts[number]
+            if part.fortran or 0 in part.shape:
+                values[mine] = part.open()[row, columns[mine]]
+                continue
+            flat = replace(part, shape=(part.shape[0] * part.shape[1],))
+            values[mine] = read_rows(flat.open(), row * part.shape[1] + columns[mine])
+        return values
+
+    @property
+    def _starts(self) -> Int64:
+        return np.cumsum([0] + [part.shape[0] for part in self.parts])
+
+
+@dataclass(frozen=True, eq=False)
+class HeldScores(ScoreFiles):
+    """Some consecutive rows of a matrix, in memory, in place of its files.
+
+    - first: Which row of the ranking is the first.
+    - held: (rows, columns)
+    """
+
+    first: int = 0
+    held: Array = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
+
+    def block(self, first: int, stop: int, columns: slice) -> Array:
+        """As that of `ScoreFiles`."""
+        return self.held[first - self.first : stop - self.first, columns]
+
+    def elements(self, rows: Int64, columns: npt.NDArray[Any]) -> Array:
+        """As that of `ScoreFiles`."""
+        values: Array = self.held[rows - self.first, columns]
+        return values
+
+
+@dataclass(frozen=True)
+class FactorFiles:
+    """A factorised model, array by array; see `ScoreFiles` and `Factors`."""
+
+    queries: ArrayFile
+    entities: ArrayFile
+    bias: ArrayFile | None = None
+    metric: str = "dot"
+    selection: str = ""
+    place: str = ""
+
+    @property
+    def n_rows(self) -> int:
+        """Query vectors in the file."""
+        return self.queries.shape[0]
+
+    @property
+    def n_columns(self) -> int:
+        """Entities."""
+        return self.entities.shape[0]
+
+    @property
+    def arrays(self) -> dict[str, ArrayFile]:
+        """All arrays, by name."""
+        arrays = {"queries": self.queries, "entities": self.entities, "bias": self.bias}
+        return {name: array for name, array in arrays.items() if array is not None}
+
+    def with_arrays(self, arrays: Mapping[str, ArrayFile], selection: str) -> FactorFiles:
+        """The same model in other files, named as `arrays` names them."""
+        named: dict[str, Any] = dict(arrays)
+        return replace(self, selection=selection, **named)
+
+    @property
+    def sources(self) -> list[str]:
+        """Paths of the user's files: of what was unpacked for workers, the archive."""
+        return [self.place] if self.place else [array.path for array in self.arrays.values()]
+
+    @property
+    def dtype(self) -> str:
+        """Computing type: float32 or float64."""
+        double = any(np.dtype(array.dtype).itemsize == 8 for array in self.arrays.values())
+        return "float64" if double else "float32"
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a score."""
+        return np.dtype(self.dtype).itemsize
+
+    def some_queries(self, first: int, stop: int) -> Array:
+        """Query vectors of rows of the ranking, copied."""
+        if not self.selection:
+            return np.array(self.queries.open()[first:stop])
+        return read_rows(self.queries.open(), _selected(self.selection, first, stop))
+
+    def factors(self, queries: Array, entities: slice | npt.NDArray[Any]) -> Factors:
+        """The model of some queries and entities; a slice of them is mapped."""
+        bias = None if self.bias is None else _some(self.bias, entities)
+        table = _some(self.entities, entities)
+        # The computing type must not hang on which part of the model is looked at.
+        if self.dtype == "float64":
+            queries = queries.astype(np.float64, copy=False)
+        return Factors(queries, table, bias, self.metric)
+
+
+def _some(array: ArrayFile, rows: slice | npt.NDArray[Any]) -> Array:
+    some: Array = array.open()[rows] if isinstance(rows, slice) else read_rows(array.open(), rows)
+    return some
+
+
+Files = ScoreFiles | FactorFiles
+
+
+def identify_scores(files: Files) -> dict[str, Any]:
+    """Content of score files, in plain JSON types."""
+    factors = isinstance(files, FactorFiles)
+    shape = {"rows": files.n_rows, "columns": files.n_columns, "dtype": files.dtype}
+    metric = {"metric": files.metric} if isinstance(files, FactorFiles) else {}
+    return shape | metric | describe_files(files.sources, whole=factors)
+
+
+def local_paths(files: Files | None) -> list[str]:
+    """Files of this machine that workers open: arrays, and the chosen rows."""
+    if files is None:
+        return []
+    paths = [array.path for array in files.arrays.values() if not array.is_remote]
+    return paths + ([files.selection] if files.selection else [])
+
+
+def moved(
+    files: Files | None, array_at: Callable[[str, ArrayFile], ArrayFile], selection: str
+) -> Files | None:
+    """The same scores with each array of this machine at another place, its rows at `selection`."""
+    if files is None:
+        return None
+    arrays = {
+        name: array if array.is_remote else array_at(name, array)
+        for name, array in files.arrays.items()
+    }
+    return files.with_arrays(arrays, selection if files.selection else "")
+
+
+def file_stamps(files: Files) -> list[tuple[int, ...]]:
+    """What changes when a file is written to, even if its time is set back afterwards."""
+    try:
+        return [stamp(path) for path in files.sources]
+    except OSError as error:
+        raise FileError(
+            error.filename, found=error.strerror or str(error), hint="check the name and the path"
+        ) from None
+
+
+def _selected(selection: str, first: int, stop: int) -> Int64:
+    if not selection:
+        return np.arange(first, stop)
+    rows = map_array(selection)
+    return np.array(rows[first:stop])
+
+
+def _rising(rows: Int64) -> bool:
+    return bool((np.diff(rows) > 0).all())
+
+
+def describe_scores(path: str | os.PathLike[str], work: str | os.PathLike[str]) -> Files:
+    """What a path to scores holds, nothing of it in memory."""
     if is_location(path):
         path = local_path(path) or url_text(os.fspath(path))
     if Path(path).suffix == ".npz" and not is_folder(path):
@@ -57,7 +335,7 @@ def describe_scores(path: str | os.PathLike[str], work: str | os.PathLike[str]) 
     first = parts[0].matrix
     for part in parts:
         score_dtype(part.matrix, part.place)
-        if (part.matrix.shape[1], part.matrix.dtype) != (first.shape[1], first.dtype):
+        if not alike(part.matrix, first):
             raise FileError(
                 part.place,
                 found=f"{part.matrix.shape[1]} columns of {part.matrix.dtype}, and "
@@ -120,7 +398,7 @@ def _factor_files(path: str | os.PathLike[str], work: Path) -> FactorFiles:
             check_factor_names(path, members)
             packed = any(info.compress_type != zipfile.ZIP_STORED for info in members.values())
             metric = _metric(archive) if "metric" in members else "dot"
-            unpacked = work / f"factors-{_archive_hash(archive)}" if packed else None
+            unpacked = work / f"factors-{_hash_members(archive)}" if packed else None
             arrays: dict[str, Any] = {
                 name: _member(archive, info, path, unpacked)
                 for name, info in members.items()
@@ -166,7 +444,7 @@ def _check_factors(files: FactorFiles, path: str | os.PathLike[str]) -> None:
         ) from None
 
 
-def _archive_hash(archive: zipfile.ZipFile) -> str:
+def _hash_members(archive: zipfile.ZipFile) -> str:
     return hash_text(
         str([(info.filename, info.CRC, info.file_size) for info in archive.infolist()])
     )

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kgtrec.demo.run import run_demo as run_demo
 
-__all__ = ["run_demo"]
-
 
 def __getattr__(name: str) -> Any:
     if name == "run_demo":

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kgtrec import Factors
     from kgtrec.questions.api import Questions
 
-__all__ = ["popularity_scores", "random_scores", "svd_factors"]
 
 # Chosen by their MRR on the valid split of the embedded graph.
 RANK = 48
@@ -29,14 +28,7 @@ DEGREE_POWER = 0.25  # 0 leaves popular entities dominant, 0.5 (cosine) lets rar
 def random_scores(questions: Questions, seed: int = 0) -> NDArray[np.float32]:
     """Uniform random scores: what every measure gives to a model that has learned nothing.
 
-    Parameters
-    ----------
-    questions : Questions
-    seed : int, default 0
-
-    Returns
-    -------
-    ndarray of float32, shape (questions, entities), in [0, 1)
+    Shape: float32 (questions, entities).
     """
     shape = (len(questions), questions.n_entities)
     return np.random.default_rng(seed).random(shape, dtype=np.float32)
@@ -45,14 +37,7 @@ def random_scores(questions: Questions, seed: int = 0) -> NDArray[np.float32]:
 def popularity_scores(questions: Questions) -> NDArray[np.float32]:
     """How often each entity answers this relation on this side in train, whatever entity is given.
 
-    Parameters
-    ----------
-    questions : Questions
-
-    Returns
-    -------
-    ndarray of float32, shape (questions, entities)
-        Whole numbers, so ties are the rule: every entity never seen with the relation scores 0.
+    Shape: float32 (questions, entities).
     """
     counts = _answer_counts(questions)
     return counts[_slot(questions.relation, questions.side)].astype(np.float32)
@@ -66,20 +51,6 @@ def svd_factors(questions: Questions, rank: int = RANK, seed: int = 0) -> Factor
     training row ``x`` seen through the factorisation, plus the rows of the entities that are like
     ``e``, which exist for questions without a training row too. A little popularity is added, in
     extra dimensions, so that the whole stays one pair of factors.
-
-    Parameters
-    ----------
-    questions : Questions
-    rank : int, default 48
-        Singular vectors kept; fewer on a graph too small for that many.
-    seed : int, default 0
-        Of the start vector of the Lanczos iteration.
-
-    Returns
-    -------
-    Factors
-        ``queries`` (questions, d) and ``entities`` (entities, d), float32, with d = rank + 2 x
-        relations.
     """
     from kgtrec import Factors
 

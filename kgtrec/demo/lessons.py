@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.results.result import Result
 
-__all__ = ["Evaluated", "report"]
 
 MRR = "both.realistic.micro.mrr"
 AMRI = "both.realistic.micro.amri"

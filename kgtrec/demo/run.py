@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kgtrec._internal.atomic_file import atomic_write, make_folder
-from kgtrec._internal.npy_files import write_array
+from kgtrec._internal.files import atomic_write, make_folder, write_array
 from kgtrec._internal.table import WIDTH, dump_json
 from kgtrec._version import __version__
 from kgtrec.errors import FileError, is_url, url_text
@@ -20,33 +19,13 @@ if TYPE_CHECKING:
     from kgtrec.demo.lessons import Evaluated
     from kgtrec.questions.api import Questions
 
-__all__ = ["COUNTRIES", "run_demo"]
 
 COUNTRIES = Path(__file__).parent / "countries"
 RUN_DEPTH = 100
 
 
 def run_demo(out: str | os.PathLike[str] = "kgtrec-demo", *, seed: int = 0) -> str:
-    """Evaluate three baselines on the embedded graph of countries.
-
-    Parameters
-    ----------
-    out : str or path-like, default "kgtrec-demo"
-        Folder for the graph, qrels, questions, runs, ranks and report; made if it is missing. Files
-        of an earlier demo there are replaced.
-    seed : int, default 0
-        Of the random scorer and of the factorisation's start; not negative.
-
-    Returns
-    -------
-    str
-        The comparison as text, 80 columns wide; ``report.txt`` holds the same.
-
-    Raises
-    ------
-    FileError
-        The folder cannot be made or written to.
-    """
+    """Evaluate three baselines on the embedded graph of countries."""
     from kgtrec.demo.lessons import report
 
     folder = _output_folder(out)
@@ -95,7 +74,7 @@ def _scores(questions: Questions, seed: int) -> dict[str, Any]:
 def _output_folder(out: str | os.PathLike[str]) -> Path:
     """The folder, made if need be; asked for before anything is computed."""
     folder = Path(out)
-    hint = "give another folder with --out"
+    hint = "give another folder with --output"
     try:
         make_folder(folder / "graph")
     except (FileExistsError, NotADirectoryError) as error:

@@ -18,8 +18,6 @@ from kgtrec.errors import FileError, UsageError, refuse_url
 from kgtrec.graph.readers.common import checked_columns
 from kgtrec.graph.tsv import find_split_files, has_splits
 
-__all__ = ["GRAPHS", "Format", "GraphPlace", "graph_files", "graph_place", "split_format"]
-
 _READERS = "kgtrec.graph.readers"
 
 GRAPHS = Formats(
@@ -30,33 +28,33 @@ GRAPHS = Formats(
             "tsv",
             "tab-separated labels",
             "train.txt, valid.txt (or dev.txt), test.txt, or .tsv: head<TAB>relation<TAB>tail",
-            f"{_READERS}.delimited:read_tab_separated",
+            f"{_READERS}.text:read_tab_separated",
             "another order of columns: tsv,htr:DIR",
         ),
         Format(
             "openke",
             "OpenKE",
             "train2id.txt, valid2id.txt, test2id.txt, entity2id.txt, relation2id.txt",
-            f"{_READERS}.openke:read_openke",
+            "kgtrec.graph.openke:read_openke",
         ),
         Format(
             "libkge",
             "LibKGE",
             "dataset.yaml, train.del, valid.del, test.del, entity_ids.del, relation_ids.del",
-            f"{_READERS}.libkge:read_libkge",
+            f"{_READERS}.folders:read_libkge",
         ),
         Format(
             "rotate",
             "RotatE, and DGL-KE's own datasets",
             "entities.dict, relations.dict; train.txt, valid.txt, test.txt with labels",
-            f"{_READERS}.dict_files:read_rotate",
+            f"{_READERS}.folders:read_rotate",
             "the format; another order of columns than hrt: rotate,htr:DIR",
         ),
         Format(
             "dgl-ke",
             "DGL-KE (udd)",
             "entities.dict (or .tsv), relations.dict; train.txt, valid.txt, test.txt with numbers",
-            f"{_READERS}.dict_files:read_dgl_ke",
+            f"{_READERS}.folders:read_dgl_ke",
             "format and columns: dgl-ke,hrt:DIR",
         ),
         Format(
@@ -64,13 +62,13 @@ GRAPHS = Formats(
             "PyKEEN (Dataset.to_directory_binary)",
             "training, validation, testing, each with numeric_triples.tsv.gz, entity_to_id.tsv.gz, "
             "relation_to_id.tsv.gz",
-            f"{_READERS}.pykeen:read_pykeen",
+            f"{_READERS}.folders:read_pykeen",
         ),
         Format(
             "ogb",
             "OGB link prediction",
             "train.npz, valid.npz, test.npz with the arrays head, relation, tail",
-            f"{_READERS}.ogb:read_ogb",
+            f"{_READERS}.folders:read_ogb",
         ),
         Format(
             "arrow",
@@ -82,47 +80,47 @@ GRAPHS = Formats(
             "csv",
             "CSV",
             "train.csv, valid.csv, test.csv with a first line head,relation,tail in any order",
-            f"{_READERS}.delimited:read_csv",
+            f"{_READERS}.text:read_csv",
             "without a first line, the columns: csv,hrt:DIR",
         ),
         Format(
             "ntriples",
             "N-Triples",
             "train.nt, valid.nt, test.nt, without literals",
-            f"{_READERS}.ntriples:read_ntriples",
+            f"{_READERS}.text:read_ntriples",
         ),
         Format(
             "timed",
             "facts with a time (ICEWS, Wikidata)",
             "train.txt, valid.txt, test.txt: head, relation, tail and time, or since and until",
-            f"{_READERS}.timed:read_timed",
+            f"{_READERS}.text:read_timed",
             "the format: timed:DIR",
         ),
         Format(
             "statements",
             "facts with qualifiers (WD50K, JF17K as in StarE)",
             "train.txt, valid.txt, test.txt: head,relation,tail,relation,value,relation,value,...",
-            f"{_READERS}.statements:read_statements",
+            f"{_READERS}.text:read_statements",
             "the format: statements:DIR",
         ),
         Format(
             "wikipeople",
             "facts with qualifiers (WikiPeople)",
             "n-ary_train.json, n-ary_valid.json, n-ary_test.json: JSON lines of roles and values",
-            f"{_READERS}.statements:read_wikipeople",
+            f"{_READERS}.text:read_wikipeople",
         ),
         Format(
             "ilpc",
             "ILPC 2022 (inductive)",
             "train.txt, inference.txt, inference_validation.txt, inference_test.txt",
-            f"{_READERS}.inductive:read_ilpc",
+            f"{_READERS}.folders:read_ilpc",
             "the format: its inference graph is asked",
         ),
         Format(
             "grail",
             "GraIL (inductive)",
             "NAME/train.txt, and NAME_ind/ with train.txt, valid.txt, test.txt",
-            f"{_READERS}.inductive:read_grail",
+            f"{_READERS}.folders:read_grail",
             "the format: NAME_ind is asked",
         ),
         Format(
@@ -130,7 +128,7 @@ GRAPHS = Formats(
             "ULTRA (inductive)",
             "transductive_train.txt, inference_graph.txt, inf_valid.txt, inf_test.txt; or "
             "train.txt and train_ind.txt, valid_ind.txt, test_ind.txt",
-            f"{_READERS}.inductive:read_ultra",
+            f"{_READERS}.folders:read_ultra",
             "the format: its inference graph is asked",
         ),
     ),
@@ -153,15 +151,9 @@ _UNPICKLED = (
 class GraphPlace(NamedTuple):
     """A folder and how it is read.
 
-    Attributes
-    ----------
-    format : str
-        Name of a row of `GRAPHS`.
-    columns : str or None
-        Order of columns that the user has declared.
-    folder : Path
-    is_declared : bool
-        The user has said the format; otherwise file names have.
+    - format: Name of a row of `GRAPHS`.
+    - columns: Order of columns that the user has declared.
+    - is_declared: The user has said the format; otherwise file names have.
     """
 
     format: str
@@ -173,15 +165,7 @@ class GraphPlace(NamedTuple):
 def graph_place(
     folder: str | PathLike[str], format: str | None = None, columns: str | None = None
 ) -> GraphPlace:
-    """What a user means by a graph: ``DIR``, ``FORMAT:DIR`` or ``FORMAT,COLUMNS:DIR``.
-
-    Raises
-    ------
-    UsageError
-        An unknown format or order of columns.
-    FileError
-        The files do not say what they are, and neither has the user.
-    """
+    """What a user means by a graph: ``DIR``, ``FORMAT:DIR`` or ``FORMAT,COLUMNS:DIR``."""
     location = os.fspath(folder)
     declared, path = split_format(location) if format is None else ("", location)
     if declared:
@@ -214,7 +198,7 @@ def _recognised(folder: Path) -> str:
     except OSError:  # whoever reads it in earnest will say so
         return "tsv"
     if {"entities.dict", "relations.dict"} <= names:
-        from kgtrec.graph.readers.dict_files import DECLARE
+        from kgtrec.graph.readers.folders import DECLARE
 
         raise FileError(folder, found="entities.dict and relations.dict", hint=DECLARE)
     if "dataset.yaml" in names and any(name.endswith(".del") for name in names):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
@@ -14,30 +15,30 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.locations import fetched, is_location
-from kgtrec._internal.notebook import lines_as_html
-from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.graph.label_arguments import resolve_labels
-from kgtrec.graph.labels import Labels
-from kgtrec.graph.qualifiers import (
-    QualifierSets,
-    checked_qualifiers,
-    number_sets,
-    set_labels,
-    value_rows,
-)
+from kgtrec._internal.table import lines_as_html
+from kgtrec.errors import FileError, GraphWarning, InputError, UsageError
+from kgtrec.graph.labels import Labels, resolve_labels
 from kgtrec.graph.triples import (
+    SPLITS,
+    QualifierSets,
     as_triples,
     checked_ids,
+    checked_qualifiers,
     count_entities,
     drop_duplicates,
     hash_array,
+    number_sets,
     pack_triples,
+    set_labels,
+    value_rows,
 )
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["GraphData"]
+
+# Of fewer triples, a relation that only first lines have says nothing.
+_MANY = 10
 
 
 class GraphData:
@@ -107,33 +108,7 @@ class GraphData:
         """Graph from integer triples, from facts with a fourth column: the time of each, or from
         triples with qualifiers.
 
-        Parameters
-        ----------
-        train, valid, test : array-like of int, shape (n, 3) or (n, 4), optional
-            Rows head, relation, tail; with a fourth column in all of them, the time (or another
-            context, such as a source) of each fact, as a number; ids count from 0. At least one is
-            needed. The arrays are copied, never changed.
-        n_entities, n_relations : int, optional
-            Default: the number of labels, or without labels the largest id plus one.
-        entities, relations : sequence of str, or mapping of str to int, optional
-            Labels in id order, or the id of each label: 0, 1, ..., each once. Default: the ids in
-            decimal.
-        times : sequence of str, or mapping of str to int, optional
-            Labels of the fourth column, in the order of time.
-        qualifiers : mapping of str to (offsets, pairs), optional
-            By the name of every split, the qualifiers of its triples: row i has
-            ``pairs[offsets[i]:offsets[i + 1]]``, with the ids of relation and value in the two
-            columns. They are a set: order and repeats mean nothing.
-
-        Raises
-        ------
-        InputError
-            On anything but integers of shape (n, 3), or of (n, 4) in every split, or an id out of
-            range: split, row, column and value are named. Qualifiers that are not those of the
-            triples.
-        UsageError
-            If no split is given, a size contradicts its labels, labels have no order, or ids of
-            labels are not 0, 1, ...
+        Shapes: train, valid, test (n, 3).
         """
         splits = {"train": train, "valid": valid, "test": test}
         given = {name: array for name, array in splits.items() if array is not None}
@@ -219,14 +194,56 @@ class GraphData:
                 tables.times, tables.qualifiers,
             )  # fmt: skip
         graph.name = place.folder.resolve().name
+        for doubt in graph.doubts():
+            warnings.warn(f"{folder}: {doubt}", GraphWarning, stacklevel=3)  # read_graph's caller
         return graph
+
+    def doubts(self) -> list[str]:
+        """What makes a graph look misread: splits, first lines and relations, a sentence each."""
+        return [*self._absent_splits(), *self._odd_first_lines(), *self._untrained_relations()]
+
+    def _absent_splits(self) -> Iterator[str]:
+        absent = [name for name in SPLITS if name not in self.splits]
+        if "test" in self.splits and absent:
+            names = " and ".join(map(repr, absent))
+            yield (
+                f"there is no split {names}, so none of its triples is filtered; add its file if "
+                "the graph has one"
+            )
+
+    def _odd_first_lines(self) -> Iterator[str]:
+        """Relations that only first lines of splits have: what the first line of a table says."""
+        counts = sum(
+            (self.relation_counts(name) for name in self.splits), np.zeros(self.n_relations, int)
+        )
+        first = {name: int(rows[0, 1]) for name, rows in self.splits.items() if len(rows)}
+        for relation in dict.fromkeys(first.values()):
+            names = [name for name, own in first.items() if own == relation]
+            if counts[relation] == len(names) and counts.sum() >= _MANY:
+                yield (
+                    f"relation {self.relations[relation]!r} is in the first line of "
+                    f"{', '.join(names)} and nowhere else; delete these lines if they are headings"
+                )
+
+    def _untrained_relations(self) -> Iterator[str]:
+        if not len(self.splits.get("train", ())):
+            return
+        trained = self.relation_counts("train") > 0
+        for name in ("valid", "test"):
+            own = self.relation_counts(name) > 0 if name in self.splits else trained[:0]
+            n_new = int((own & ~trained).sum()) if len(own) else 0
+            if n_new:
+                yield (
+                    f"{n_new:,} of {int(own.sum()):,} relations of split {name!r} are never in "
+                    "train; if lines are not head, relation, tail, name their order as in "
+                    "tsv,htr:DIR"
+                )
 
     @classmethod
     def _read_labels(cls, folder: Path, progress: bool | None, is_declared: bool) -> Self | None:
         """From tab-separated labels; None if the files turn out to be OpenKE's."""
         from kgtrec.graph.openke import is_numbered
-        from kgtrec.graph.tsv import find_split_files
-        from kgtrec.graph.tsv_triples import load_triples
+        from kgtrec.graph.tsv import find_split_files, load_triples
 
         files = find_split_files(folder)
         if not is_declared and is_numbered(files):
@@ -275,9 +292,7 @@ class GraphData:
 
         A triple from an entity to itself counts twice.
 
-        Returns
-        -------
-        ndarray of int64, shape (n_entities,)
+        Shape: int64 (n_entities,).
         """
         return self._entity_counts
 
@@ -321,11 +336,7 @@ class GraphData:
     def qualifier_facts(self, split: str) -> npt.NDArray[np.int32]:
         """What questions for a qualifier's value are asked of: a row for each qualifier of a fact.
 
-        Returns
-        -------
-        ndarray of int32, shape (n, 4)
-            Number of the primary triple in `statements`, qualifier relation, value, and number of
-            the set of the other qualifiers in `qualifiers`; in the order of the facts.
+        Shape: int32 (n, 4).
         """
         self.split(split)  # raises, naming the splits that exist
         if split not in self._qualifier_facts:

@@ -20,29 +20,11 @@ import numpy.typing as npt
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.triples import COLUMNS
-from kgtrec.graph.tsv_errors import damaged, open_packed
-from kgtrec.graph.tsv_triples import load_triples
+from kgtrec.graph.tsv import damaged, load_triples, open_packed
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
 
-__all__ = [
-    "NEGATIVES",
-    "SKIP",
-    "check_unknown",
-    "delimited_rows",
-    "known_ids",
-    "lines_of",
-    "load_arrays",
-    "read_candidates",
-    "read_known",
-    "read_labels",
-    "read_names",
-    "read_negatives",
-    "read_pairs",
-    "refuse",
-    "text_of",
-]
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -64,17 +46,7 @@ def read_known(
 ) -> tuple[Int32, dict[str, Any]]:
     """Known triples from a file with lines as in a split.
 
-    Returns
-    -------
-    triples : ndarray of int32, shape (n, 3)
-        Ids of the graph.
-    details : dict
-        ``file``; ``triples`` used; ``unknown``: lines passed over for a label that the graph lacks.
-
-    Raises
-    ------
-    FileError
-        Missing, malformed, or (by default) with an unknown label: the first line is named.
+    Shape: triples int32 (n, 3).
     """
     check_unknown(unknown)
     with _regular(path) as place:
@@ -98,13 +70,7 @@ def read_known(
 def read_labels(
     path: str | PathLike[str], labels: Labels, unknown: str = "error"
 ) -> tuple[Int64, int]:
-    """Ids of a file's labels, one a line, and how many lines were passed over as unknown.
-
-    Raises
-    ------
-    FileError
-        Missing, empty, with a tab in a line, or (by default) with an unknown label.
-    """
+    """Ids of a file's labels, one a line, and how many lines were passed over as unknown."""
     check_unknown(unknown)
     numbers, names = [], []
     for number, text in lines_of(path):
@@ -118,13 +84,7 @@ def read_labels(
 
 
 def read_names(path: str | PathLike[str], size: int) -> Labels:
-    """Labels of `size` ids, one a line, in id order.
-
-    Raises
-    ------
-    FileError
-        Missing, of another number of lines, or with a label twice.
-    """
+    """Labels of `size` ids, one a line, in id order."""
     from kgtrec.graph.labels import Labels
 
     at: dict[bytes, int] = {}
@@ -141,13 +101,7 @@ def read_names(path: str | PathLike[str], size: int) -> Labels:
 
 
 def read_pairs(path: str | PathLike[str], left: Labels, right: Labels) -> Int64:
-    """Left and right ids from lines ``left<TAB>right``, shape (n, 2).
-
-    Raises
-    ------
-    FileError
-        Missing, empty, malformed, with an unknown label or a pair twice: the line is named.
-    """
+    """Left and right ids from lines ``left<TAB>right``, shape (n, 2)."""
     at: dict[tuple[bytes, ...], int] = {}
     for number, text in lines_of(path):
         pair = tuple(text.split(b"\t"))
@@ -176,23 +130,12 @@ def read_pairs(path: str | PathLike[str], left: Labels, right: Labels) -> Int64:
 def read_candidates(
     path: str | PathLike[str], question_ids: Sequence[str], entities: Labels, unknown: str = "error"
 ) -> tuple[list[Int64], dict[str, Any]]:
-    """Candidates of every question, from lines ``question<TAB>entity<TAB>entity...``.
-
-    Returns
-    -------
-    lists : list of ndarray of int64
-        In question order.
-    details : dict
-        ``file``; ``unknown``: labels passed over that the graph lacks.
-
-    Raises
-    ------
-    FileError
-        Missing, malformed, with an unknown question or (by default) entity, or with a question
-        twice or not at all.
-    """
+    """Candidates of every question, from lines ``question<TAB>entity<TAB>entity...``."""
     check_unknown(unknown)
-    hint = "write question<TAB>entity<TAB>entity..., questions as `kgtrec convert --questions` does"
+    hint = (
+        "write question<TAB>entity<TAB>entity..., questions as `kgtrec convert --write-questions` "
+        "does"
+    )
     number_of = {name.encode(): number for number, name in enumerate(question_ids)}
     owner, line_of = [], [0] * len(question_ids)
     names: list[bytes] = []
@@ -225,13 +168,7 @@ def read_candidates(
 
 
 def read_negatives(path: str | PathLike[str]) -> dict[str, npt.NDArray[Any]]:
-    """Arrays ``head_neg`` and ``tail_neg`` (or one of them) of an ``.npz``, as OGB has them.
-
-    Raises
-    ------
-    FileError
-        Missing, not an archive of arrays, or with none of the two.
-    """
+    """Arrays ``head_neg`` and ``tail_neg`` (or one of them) of an ``.npz``, as OGB has them."""
     hint = f"save {' and '.join(NEGATIVES)}, ids of shape (triples, negatives), with numpy.savez"
     return load_arrays(path, NEGATIVES, hint)
 
@@ -239,13 +176,7 @@ def read_negatives(path: str | PathLike[str]) -> dict[str, npt.NDArray[Any]]:
 def load_arrays(
     path: str | PathLike[str], names: Sequence[str], hint: str
 ) -> dict[str, npt.NDArray[Any]]:
-    """Those arrays of an ``.npz`` that have one of these names, without unpickling.
-
-    Raises
-    ------
-    FileError
-        Missing, not an archive of arrays, or with none of the names.
-    """
+    """Those arrays of an ``.npz`` that have one of these names, without unpickling."""
     try:
         with _regular(path) as place, np.load(place, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in names if name in archive.files}
@@ -320,11 +251,6 @@ def delimited_rows(
 
     A quoted field ends in its line. One that goes on is nearly always a quotation mark that nothing
     closes, and all lines up to the next one would be part of a label.
-
-    Raises
-    ------
-    FileError
-        With the first line that is not so.
     """
     texts = (text_of(text) for _, text in lines_of(path))
     reader, line = csv.reader(texts, delimiter=delimiter, strict=True), 0

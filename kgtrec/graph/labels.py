@@ -2,21 +2,22 @@
 
 A label is any non-empty run of bytes. Millions of them are kept in one Arrow array, never as
 Python objects; ids that are their own labels (a graph given as arrays) cost nothing at all.
+
+Labels as users hand them in with arrays: in id order, as a mapping to ids, or not at all.
 """
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec.errors import InputError
-
-__all__ = ["Labels", "decode_docno", "encode_docno"]
+from kgtrec.errors import InputError, UsageError
 
 # White space as C's isspace() sees it would end a docno; NUL would end the string that holds it.
 _SEPARATORS = b"\x00\t\n\v\f\r "
@@ -35,21 +36,6 @@ def encode_docno(label: bytes) -> bytes:
     White-space bytes, NUL and ``%`` become ``%XX``. A label without white space keeps its ``%``
     unless two hexadecimal digits follow it, so most labels stay as they are and
     `decode_docno` always gives the label back.
-
-    Parameters
-    ----------
-    label : bytes
-        Any non-empty label.
-
-    Returns
-    -------
-    bytes
-        The docno, free of white space and NUL.
-
-    Raises
-    ------
-    InputError
-        If the label is empty: a TREC file has no way to write it.
     """
     if not label:
         raise InputError("an empty label cannot be written to a TREC file; give it a name")
@@ -97,18 +83,7 @@ class Labels(Sequence[str]):
 
     @classmethod
     def from_strings(cls, labels: Sequence[str]) -> Labels:
-        """Labels in id order.
-
-        Parameters
-        ----------
-        labels : sequence of str
-            Distinct and non-empty; the label at position i belongs to id i.
-
-        Raises
-        ------
-        InputError
-            If a label is not a ``str``, is empty, or stands twice (both positions are named).
-        """
+        """Labels in id order."""
         import pyarrow.compute as pc
 
         if isinstance(labels, Labels):
@@ -179,19 +154,7 @@ class Labels(Sequence[str]):
     def ids(self, labels: Sequence[str]) -> npt.NDArray[np.int64]:
         """Ids of many labels at once.
 
-        Parameters
-        ----------
-        labels : sequence of str
-            In any order, repeats allowed.
-
-        Returns
-        -------
-        ndarray of int64, shape (len(labels),)
-
-        Raises
-        ------
-        InputError
-            Naming the labels (at most five) that are unknown.
+        Shape: int64 (len(labels).
         """
         if isinstance(labels, (str, bytes)):
             raise InputError(f"ids() takes a list of labels, got {labels!r}; write [{labels!r}]")
@@ -297,10 +260,7 @@ class Labels(Sequence[str]):
     def trec_order(self) -> npt.NDArray[np.int32] | None:
         """Position of each id in the byte order of the docnos, by which TREC tools break ties.
 
-        Returns
-        -------
-        ndarray of int32, shape (n,), or None
-            None if ids already ascend in that order.
+        Shape: int32 (n,).
         """
         docnos = self.docnos
         if docnos._array is None:
@@ -398,3 +358,67 @@ def _decimal_byte_order(size: int) -> npt.NDArray[np.int64]:
     # Left-aligned to one width, equal keys differ only in trailing zeros: the shorter is first.
     aligned = numbers * 10 ** (widest - digits)
     return np.argsort(aligned * (widest + 1) + digits)
+
+
+_MAX_ID = (1 << 31) - 1  # ids are int32 wherever there is one per triple or candidate
+
+
+def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequence[str]:
+    """Labels as a sequence, whose places are their ids."""
+    hint = "give labels in id order, or a mapping of each label to its id"
+    if isinstance(labels, Set):  # keys of a mapping, too: their order need not be that of ids
+        raise UsageError(f"{name}= is a {type(labels).__name__}, which has no order; {hint}")
+    if not isinstance(labels, Mapping):
+        return labels
+    if any(isinstance(i, (bool, np.bool_)) for i in labels.values()):
+        raise UsageError(f"{name}= maps labels to True or False, which are no ids; {hint}")
+    ordered: list[str | None] = [None] * len(labels)
+    for label, number in labels.items():
+        try:
+            place = operator.index(number)
+        except TypeError:
+            raise UsageError(
+                f"{name}= maps {label!r} to {number!r}, which is not an id; {hint}"
+            ) from None
+        if not 0 <= place < len(ordered):
+            raise UsageError(
+                f"{name}= maps {label!r} to {place}, but {len(ordered)} labels have the ids 0 to "
+                f"{len(ordered) - 1}; {hint}"
+            )
+        if ordered[place] is not None:
+            raise UsageError(
+                f"{name}= maps both {ordered[place]!r} and {label!r} to {place}; {hint}"
+            )
+        ordered[place] = label
+    return ordered  # type: ignore[return-value]  # every place is taken, as each is taken once
+
+
+def resolve_labels(
+    name: str,
+    size: int | None,
+    labels: Sequence[str] | Mapping[str, int] | None,
+    columns: Iterable[npt.NDArray[Any]],
+) -> Labels:
+    """Labels of all ids: those given, or decimal ones up to the given or the largest id."""
+    if size is not None:
+        try:
+            size = operator.index(size)
+        except TypeError:
+            raise UsageError(
+                f"n_{name}={size!r} is not an integer; give the number of {name}"
+            ) from None
+    if labels is not None:
+        named = Labels.from_strings(_in_id_order(name, labels))
+        if size is not None and size != len(named):
+            raise UsageError(
+                f"n_{name}={size}, but {name}= holds {len(named)} labels; leave n_{name} out"
+            )
+        size = len(named)
+    if size is None:
+        size = 1 + max((int(ids.max()) for ids in columns if len(ids)), default=-1)
+        if size > _MAX_ID:
+            raise InputError(f"the largest id of {name} is {size - 1}; ids must be below {_MAX_ID}")
+        size = max(size, 1)
+    if not 1 <= size <= _MAX_ID:
+        raise UsageError(f"n_{name}={size}; it must be between 1 and {_MAX_ID}")
+    return named if labels is not None else Labels.decimal(size)

@@ -1,4 +1,7 @@
-"""OpenKE's files: triples by number, the labels of the numbers, and type constraints."""
+"""OpenKE's files: triples by number, the labels of the numbers, and type constraints.
+
+OpenKE's folders as a reader of the table; the format itself is in ``kgtrec.graph.openke``.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,11 @@ import numpy.typing as npt
 
 from kgtrec.errors import FileError
 from kgtrec.graph.id_files import check_unknown, known_ids, lines_of, refuse, text_of
-from kgtrec.graph.readers.common import number_rows
-from kgtrec.graph.tsv import NUMBERED
+from kgtrec.graph.readers.common import GraphTables, check_order, number_rows
+from kgtrec.graph.tsv import NUMBERED, find_split_files
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
-
-__all__ = [
-    "is_numbered",
-    "load_openke",
-    "read_openke_ids",
-    "read_type_constraints",
-]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -52,23 +48,7 @@ def load_openke(
 ) -> tuple[dict[str, npt.NDArray[np.int32]], dict[str, list[str] | None]]:
     """Triples and labels of a graph in OpenKE's format, under OpenKE's own numbers.
 
-    Parameters
-    ----------
-    files : mapping of str to Path
-        Split name to file. ``entity2id.txt`` and ``relation2id.txt`` beside them hold the labels;
-        files named ``*2id.txt`` need them, others do with numbers.
-
-    Returns
-    -------
-    triples : dict of int32 array, shape (n, 3)
-        Rows head, relation, tail.
-    labels : dict
-        ``entities`` and ``relations`` in order of their numbers; None where there are none.
-
-    Raises
-    ------
-    FileError
-        With the first bad line.
+    Shape: triples int32 (n, 3).
     """
     folder = next(iter(files.values())).parent
     labels: dict[str, list[str] | None] = {}
@@ -111,18 +91,6 @@ def read_type_constraints(
     The file begins with the number of relations; each has two lines of a relation id, the number of
     ids that follow, and ids of entities: the heads first, then the tails. ``entity2id.txt`` and
     ``relation2id.txt`` beside it turn OpenKE's ids into labels, and these into the graph's.
-
-    Returns
-    -------
-    heads, tails : dict of int to ndarray of int64
-        Ids of the graph.
-    details : dict
-        ``file``; ``relations`` with lists; ``unknown``: labels passed over that the graph lacks.
-
-    Raises
-    ------
-    FileError
-        With the first bad line of one of the three files.
     """
     check_unknown(unknown)
     folder = Path(path).parent
@@ -223,3 +191,10 @@ def _count(path: str | PathLike[str], lines: Iterator[tuple[int, bytes]], form: 
     if not text.strip().isdigit() or len(text.strip()) > 18:
         refuse(path, number, f"{text_of(text[:60])!r} in place of a number", form)
     return int(text)
+
+
+def read_openke(folder: Path, columns: str | None = None) -> GraphTables:
+    """``train2id.txt`` and so on; see `load_openke`."""
+    check_order(columns, "htr")
+    splits, labels = load_openke(find_split_files(folder))
+    return GraphTables(dict(splits), labels["entities"], labels["relations"])

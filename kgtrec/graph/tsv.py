@@ -1,20 +1,394 @@
-"""Which files of a folder are its splits: their names, and what is to be said of others."""
+"""Triples files line by line: the slow way, which finds the first bad line and explains it.
+
+Triples from tab-separated files, natively: labels are numbered while their lines are read.
+
+The fast way looks for nothing but tabs and line ends. At a line that is not as it must be it stops,
+and `tsv_errors.scan` walks the file line by line, and says which line is wrong and a hint.
+
+Which files of a folder are its splits: their names, and what is to be said of others.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import cycle
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._core import LABEL_PAD, LabelTable, TripleLines, renumber_triples
+from kgtrec._internal.runtime import available_cores
 from kgtrec.errors import FileError, FilterWarning
-from kgtrec.graph.tsv_errors import CODECS
+from kgtrec.graph.triples import COLUMNS, SPLITS
 
-__all__ = ["NUMBERED", "SPLITS", "find_split_files", "has_splits"]
+CODECS = {".gz": "gzip", ".zst": "zstd"}
+WANTED = "each line must be head<TAB>relation<TAB>tail"
+_MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
+BOM = b"\xef\xbb\xbf"
+OPENKE_HINT = (
+    "every split of a graph in OpenKE's format begins with one, and these do not: fix the others, "
+    "or delete this line"
+)
 
-SPLITS = ("train", "valid", "test")
+
+def open_packed(path: Path) -> tuple[Any, Any]:
+    """The file as it lies on disk, and the stream of its unpacked bytes."""
+    try:
+        raw = open(path, "rb")  # noqa: SIM115 (closed by the callers, with the stream over it)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FileError(
+            path, found=f"cannot be read ({reason})", hint="check that the file may be read"
+        ) from None
+    codec = CODECS.get(path.suffix)
+    if codec is None:
+        return raw, raw
+    import pyarrow as pa
+
+    return raw, pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), codec)
+
+
+def damaged(path: Path, error: OSError) -> FileError:
+    """What to raise when the bytes of a file cannot be read or unpacked."""
+    return FileError(
+        path, found=f"reading failed ({error})", hint="the file is damaged: fetch or pack it again"
+    )
+
+
+def scan(path: Path) -> int:
+    """Walk a file line by line up to the first bad line."""
+    longest, blank, number = 0, 0, 0
+    raw, stream = open_packed(path)
+    with raw:
+        try:
+            for number, line in enumerate(_lines(stream), start=1):
+                text = line.removesuffix(b"\n").removesuffix(b"\r")
+                if not text:
+                    blank = blank or number
+                    continue
+                if blank:
+                    raise FileError(path, blank, found="an empty line", hint="delete it: " + WANTED)
+                _check_line(path, number, text)
+                longest = max(longest, len(line))
+        except OSError as error:
+            raise damaged(path, error) from None
+    if longest == 0:
+        raise FileError(
+            path, found="no triples: the file is empty", hint="fill it, or remove the file"
+        )
+    return longest
+
+
+def _lines(stream: Any) -> Iterator[bytes]:
+    reader = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)
+    first = True
+    for line in reader:
+        yield line.removeprefix(BOM) if first else line
+        first = False
+
+
+def _check_line(path: Path, number: int, line: bytes) -> None:
+    if number == 1:
+        _check_binary(path, line)
+    if b"\0" in line:
+        raise FileError(
+            path,
+            number,
+            found=f"a NUL byte in {_quote(line)}",
+            hint="take NUL bytes out: they end a text in many programs",
+        )
+    fields = line.split(b"\t")
+    if b"\r" in line:
+        raise FileError(
+            path,
+            number,
+            found=f"a carriage return inside the line {_quote(line)}",
+            hint="end lines with LF or CRLF, and keep carriage returns out of labels",
+        )
+    if len(fields) != 3:
+        raise _wrong_columns(path, number, line, len(fields))
+    for column, field in zip(COLUMNS, fields, strict=True):
+        if not field:
+            raise FileError(
+                path,
+                number,
+                found=f"an empty {column} in {_quote(line)}",
+                hint="every head, relation and tail needs a label",
+            )
+
+
+def _check_binary(path: Path, line: bytes) -> None:
+    for magic, suffix in _MAGIC.items():
+        if line.startswith(magic):
+            raise FileError(
+                path,
+                found=f"data packed as {suffix}, in a file not named so",
+                hint=f"add {suffix} to the file name",
+            )
+    if line[:2] in (b"\xff\xfe", b"\xfe\xff") and b"\0" in line:
+        raise FileError(path, found="UTF-16 text", hint="save the file as UTF-8")
+    controls = sum(byte < 32 and byte not in b"\t\r" for byte in line[:1024])
+    if controls > 0.1 * min(len(line), 1024):
+        raise FileError(
+            path, 1, found=f"binary data: {_quote(line)}", hint="give a text file: " + WANTED
+        )
+
+
+def _wrong_columns(path: Path, number: int, line: bytes, columns: int) -> FileError:
+    count = "1 column" if columns == 1 else f"{columns} columns"
+    problem, hint = f"{count} in place of 3: {_quote(line)}", WANTED
+    if columns == 1:
+        if number == 1 and line.strip().isdigit():
+            problem += ", a count as in OpenKE's format"
+            hint = OPENKE_HINT
+        elif line.count(b",") == 2:
+            problem += ", which looks comma-separated"
+            hint = f"turn the commas into tabs: {WANTED}"
+        elif len(line.split()) == 3:
+            problem += ", which looks space-separated"
+            hint = f"turn the spaces into tabs: {WANTED}"
+    elif columns > 3:
+        timed = "; or, if the fourth is a time, read it as timed:DIR" if columns in (4, 5) else ""
+        hint = f"cut the other columns off (cut -f 1-3): {WANTED}{timed}"
+    return FileError(path, number, found=problem, hint=hint)
+
+
+def _quote(line: bytes, limit: int = 60) -> str:
+    text = line[: limit * 4].decode("utf-8", "backslashreplace")
+    return repr(text) if len(text) <= limit else repr(text[:limit]) + "..."
+
+
+Triples = npt.NDArray[np.int32]
+Advance = Callable[[int], None]
+Explain = Callable[[Path], object]
+
+_BLOCK = 1 << 20
+"""Bytes that are read at a time: they and their labels stay in the cache."""
+_LARGEST_BLOCK = 1 << 31
+_ALONE = 64 << 20  # files below this size are not worth a second thread
+
+
+class _Faulty(Exception):
+    """A line is not as it must be."""
+
+
+class _Stopped(Exception):
+    """The user has interrupted the reading."""
+
+
+def load_triples(files: dict[str, Path], progress: bool) -> tuple[dict[str, Triples], Any, Any]:
+    """Read the files of all splits; ids are positions in the byte order of the labels.
+
+    Shape: triples int32 (n, 3).
+    """
+    entities, relations = LabelTable(), LabelTable()
+    tables, n_tabs = (entities, relations, entities), dict.fromkeys(files, 2)
+    triples = _load(files, tables, n_tabs, scan, progress)
+    return triples, *_renumber(triples, entities, relations)
+
+
+def load_facts(
+    files: dict[str, Path], n_tabs: Mapping[str, int], explain: Explain
+) -> tuple[dict[str, Triples], Any, Any, Any]:
+    """The same of lines with a time, or the ends of an interval.
+
+    Shape: facts int32 (n, 4).
+    """
+    entities, relations, times = LabelTable(), LabelTable(), LabelTable()
+    facts = _load(files, (entities, relations, entities, times), n_tabs, explain, False)
+    labels = _renumber(facts, entities, relations)
+    time_labels, places = _in_order(times)
+    for rows in facts.values():
+        renumber_column(rows[:, 3], places)
+    return facts, *labels, time_labels
+
+
+def renumber_column(column: npt.NDArray[np.int32], places: npt.NDArray[np.int32]) -> None:
+    """Put places for numbers, some at a time."""
+    for start in range(0, len(column), _BLOCK):
+        column[start : start + _BLOCK] = places[column[start : start + _BLOCK]]
+
+
+def _load(
+    files: dict[str, Path],
+    tables: Sequence[LabelTable],
+    n_tabs: Mapping[str, int],
+    explain: Explain,
+    progress: bool,
+) -> dict[str, Triples]:
+    """Rows of all files by the numbers of the tables, one for each column."""
+    sizes = {split: path.stat().st_size for split, path in files.items()}
+    with _drawn(sum(sizes.values()), progress) as advance:
+        return {
+            split: _read(path, sizes[split], tables, n_tabs[split], explain, advance)
+            for split, path in files.items()
+        }
+
+
+def _renumber(
+    rows: Mapping[str, Triples], entities: LabelTable, relations: LabelTable
+) -> tuple[Any, Any]:
+    """The labels in order, and their places in the rows."""
+    entity_labels, entity_places = _in_order(entities)
+    relation_labels, relation_places = _in_order(relations)
+    for some in rows.values():
+        renumber_triples(some, entity_places, relation_places)
+    return entity_labels, relation_labels
+
+
+@contextlib.contextmanager
+def _drawn(size: int, progress: bool) -> Iterator[Advance]:
+    """What is told of bytes read: a bar, if one is to be drawn."""
+    if not progress:
+        yield lambda _: None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=size, unit="B", unit_scale=True, desc="reading", delay=1) as bar:
+        yield bar.update
+
+
+def _read(
+    path: Path,
+    size: int,
+    tables: Sequence[LabelTable],
+    n_tabs: int,
+    explain: Explain,
+    advance: Advance,
+) -> Triples:
+    """Rows of a file by the numbers of the tables, which labels join as they appear."""
+    raw, stream = open_packed(path)
+    blocks = _Blocks(path, stream, n_tabs)
+    rows: Triples = np.empty((0, len(tables)), dtype=np.int32)
+    n = position = 0
+    with raw, contextlib.closing(_some_ahead(blocks, size)) as some:
+        try:
+            for lines in some:
+                advance(raw.tell() - position)
+                position = raw.tell()
+                rows = _with_space(rows, n, lines.n, position / max(size, 1))
+                n += lines.n
+                for column, table in enumerate(tables):
+                    table.number(lines, column, rows[n - lines.n : n])
+        except _Faulty:
+            n = 0
+        except OSError as error:
+            raise damaged(path, error) from None
+    if not n:
+        explain(path)  # raises, and says what is wrong
+        raise FileError(path, found="the file cannot be parsed", hint="check its lines")
+    rows.resize((n, len(tables)), refcheck=False)
+    return rows
+
+
+def _with_space(rows: Triples, n: int, more: int, share: float) -> Triples:
+    """Rows with space behind the first n: for as many as a share of the file lets expect."""
+    if n + more <= len(rows):
+        return rows
+    length = max(n + more + n // 8, int(1.01 * (n + more) / share) if 0 < share < 1 else 0)
+    if not n:
+        return np.empty((length, rows.shape[1]), dtype=np.int32)
+    rows.resize((length, rows.shape[1]), refcheck=False)  # in place, as far as the system can
+    return rows
+
+
+def _some_ahead(blocks: _Blocks, size: int) -> Generator[TripleLines]:
+    """Lines, of which a large file's are made on another thread while those before are used."""
+    made = iter(blocks)
+    if size < _ALONE or available_cores() < 2:
+        yield from made
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            coming = pool.submit(next, made, None)
+            while (lines := coming.result()) is not None:
+                coming = pool.submit(next, made, None)
+                yield lines
+        finally:
+            blocks.stopped = True
+
+
+class _Blocks:
+    """The lines of a file, some at a time; each is overwritten by the next but one."""
+
+    def __init__(self, path: Path, stream: Any, n_tabs: int) -> None:
+        self.stopped = False
+        self._path, self._stream, self._n_tabs = path, stream, n_tabs
+        self._block = _BLOCK
+
+    def __iter__(self) -> Iterator[TripleLines]:
+        made = cycle([TripleLines(max(_BLOCK // 16, 1), self._n_tabs) for _ in range(2)])
+        blank = False
+        for number, (text, stop) in enumerate(self._texts()):
+            at = len(BOM) if number == 0 and text.startswith(BOM) else 0
+            while at < stop:
+                lines = next(made)
+                at, blank, faulty = lines.read(text, stop, at, blank)
+                if faulty:
+                    raise _Faulty
+                yield lines  # blank ones too: who uses those before is one step behind, not two
+
+    def _texts(self) -> Iterator[tuple[bytearray, int]]:
+        """Whole lines, and how many bytes they are; each text is there until the next but one."""
+        texts = [bytearray(), bytearray()]
+        rest, is_end = b"", False
+        while not is_end:
+            texts.reverse()
+            length = self._block + LABEL_PAD + 1
+            if len(texts[0]) < length:
+                texts[0] = bytearray(length)
+            text = texts[0]
+            text[: len(rest)] = rest
+            size, is_end = self._fill(text, len(rest))
+            stop = text.rfind(b"\n", 0, size) + 1
+            if is_end and stop < size:
+                text[size] = ord("\n")
+                stop = size = size + 1
+            rest = bytes(memoryview(text)[stop:size])
+            if stop:
+                yield text, stop
+            elif not is_end:
+                self._enlarge()
+
+    def _fill(self, text: bytearray, size: int) -> tuple[int, bool]:
+        """Read on behind `size` bytes until the block is full; its size, and whether it is all."""
+        with memoryview(text) as view:
+            while size < self._block:
+                if self.stopped:
+                    raise _Stopped
+                if not (n := self._stream.readinto(view[size : self._block])):
+                    return size, True
+                size += n
+        return size, False
+
+    def _enlarge(self) -> None:
+        self._block *= 2
+        if self._block > _LARGEST_BLOCK:
+            raise FileError(self._path, found="a line of more than 2 GB", hint=WANTED)
+
+
+def _in_order(table: LabelTable) -> tuple[Any, npt.NDArray[np.int32]]:
+    """The labels of a table in byte order, and the place of each of its numbers."""
+    import pyarrow as pa
+
+    offsets = np.empty(table.n + 1, dtype=np.int64)
+    text = np.empty(table.n_bytes, dtype=np.uint8)
+    places = np.empty(table.n, dtype=np.int32)
+    table.close(offsets, text, places)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
+    return pa.Array.from_buffers(pa.large_binary(), len(places), buffers), places
+
+
 NUMBERED = "2id.txt"  # how the names of OpenKE's files end
 
 _STEMS = {"train": "train", "valid": "valid", "dev": "valid", "test": "test"}
@@ -53,11 +427,6 @@ def find_split_files(folder: str | PathLike[str]) -> dict[str, Path]:
     """Files of the splits in a folder, in the order train, valid, test.
 
     Those of OpenKE's format, ``train2id.txt`` and so on, where there are no others.
-
-    Raises
-    ------
-    FileError
-        If the folder is missing or a file, if it holds no split, or two files for one split.
     """
     folder = Path(folder)
     advice = "give the folder that holds train.txt, valid.txt and test.txt"

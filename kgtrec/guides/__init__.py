@@ -11,8 +11,6 @@ from pathlib import Path
 
 from kgtrec.errors import UsageError
 
-__all__ = ["ORDER", "path", "text", "title"]
-
 ORDER = (
     "first-evaluation",
     "reading-the-report",
@@ -39,13 +37,7 @@ ORDER = (
 
 
 def path(name: str) -> Path:
-    """The file of a guide.
-
-    Raises
-    ------
-    UsageError
-        There is no guide of this name.
-    """
+    """The file of a guide."""
     if name not in ORDER:
         near = get_close_matches(name, ORDER, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(ORDER)}"

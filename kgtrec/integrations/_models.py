@@ -11,12 +11,10 @@ import torch
 
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Graph, Questions
-from kgtrec.questions.sides import NAMES
+from kgtrec.questions.questions import NAMES
 from kgtrec.ranking.ranker import Batch, Ranker
 from kgtrec.results.evaluate import evaluate
 from kgtrec.results.result import Result
-
-__all__ = ["as_triples", "evaluate_model", "questions_of", "require_entity_sides"]
 
 Int64 = npt.NDArray[np.int64]
 

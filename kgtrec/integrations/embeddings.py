@@ -22,8 +22,6 @@ from kgtrec.errors import FileError
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.files import one_line
 
-__all__ = ["load_embeddings"]
-
 Array = npt.NDArray[Any]
 
 _KINDS = (".npz", ".npy", ".safetensors", ".pt", ".pth")

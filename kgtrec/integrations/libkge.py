@@ -31,8 +31,6 @@ from kgtrec.integrations._models import evaluate_model, questions_of, require_en
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 
-__all__ = ["KgtrecJob", "evaluate"]
-
 _TIES = "entity_ranking.tie_handling"
 _ATOL, _RTOL = 1e-5, 1e-4  # entity_ranking.tie_handling of LibKGE's config-default.yaml
 _HITS = (1, 3, 10, 50, 100, 200, 300, 400, 500, 1000)  # its hits_at_k_s

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch.torch_version import TorchVersion  # a str, in the options of every trained checkpoint
 
 from kgtrec._internal.locations import exists, fetched, is_folder
 from kgtrec.errors import FileError, InputError, UsageError
@@ -29,7 +30,6 @@ from kgtrec.scores.files import one_line
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
 
-__all__ = ["checkpoint_factors"]
 
 Array = npt.NDArray[Any]
 PathName = str | PathLike[str]
@@ -37,10 +37,12 @@ PathName = str | PathLike[str]
 _MODELS = {"DistMult": "distmult", "ComplEx": "complex", "TransE": "transe", "RotatE": "rotate",
            "Rescal": "rescal", "CP": "cp", "SimplE": "simple"}  # fmt: skip
 _RECIPROCAL = "ReciprocalRelationsModel"
-_CONVERTED = (
-    "nothing is unpickled here; where you trust it, load it with LibKGE and save what is read: "
-    "torch.save({'model': c['model'], 'config': c['config'].options}, path)"
+CONVERT = (
+    "import json, torch; c = torch.load('{path}', map_location='cpu', weights_only=False); "
+    "torch.save({{'model': c['model'], 'config': json.loads(json.dumps(c['config'].options, "
+    "default=str))}}, '{path}.plain')"
 )
+"""Python that writes a checkpoint anew without pickled objects; it needs LibKGE."""
 
 
 class _Config:
@@ -100,14 +102,16 @@ def _read(path: PathName) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     try:
         with (
             fetched(path) as copy,
-            torch.serialization.safe_globals([(_Config, "kge.config.Config")]),
+            torch.serialization.safe_globals([(_Config, "kge.config.Config"), TorchVersion]),
         ):
             loaded = torch.load(copy, map_location="cpu", weights_only=True)
     except FileError:
         raise
     except Exception as error:  # of zipfile, the unpickler and torch itself
         problem = f"more than weights and a configuration, or damaged ({one_line(error)})"
-        raise FileError(path, found=problem, hint=_CONVERTED) from None
+        convert = CONVERT.format(path=path)
+        hint = f"nothing is unpickled here; if you trust it, convert it where LibKGE is: {convert}"
+        raise FileError(path, found=problem, hint=hint) from None
     parts = loaded if isinstance(loaded, Mapping) else {}
     config, model = parts.get("config"), parts.get("model")
     options = getattr(config, "options", None) if isinstance(config, _Config) else config

@@ -26,8 +26,6 @@ try:
 except ImportError:
     from pytorch_lightning.callbacks import Callback
 
-__all__ = ["RankingCallback"]
-
 
 class RankingCallback(Callback):
     """Ranks all questions after each validation, and logs measures for `EarlyStopping`.

@@ -19,10 +19,7 @@ import numpy.typing as npt
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
-from kgtrec.scores.arrays import as_array, comparable, directed
-from kgtrec.scores.devices import as_block, block_dtype, host_blocks, to_host
-
-__all__ = ["as_lists", "evaluate"]
+from kgtrec.scores.arrays import ScoreBlock, as_array, as_block, to_host
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -79,7 +76,7 @@ def evaluate(
     counted = None
     if protocol == "kgtrec":
         counted = _distinct(answers, negatives, columns[1].shape)
-    greater, equal = _count(*columns, dtype, counted)
+    greater, equal = _count(*columns, counted)
     n_negatives = np.full(len(greater), columns[1].shape[1], dtype=np.int64)
     candidates = 1 + (n_negatives if counted is None else counted.sum(axis=1))
     return Result(_ranks(greater, equal, candidates, side, protocol, dtype))
@@ -110,7 +107,7 @@ def _two_columns(positive: Any, negative: Any) -> tuple[tuple[Any, Any], str]:
         )
     if not shapes[0][0]:
         raise InputError("there are no predictions; y_pred_pos has shape (0,)")
-    dtypes = [block_dtype(block) for block in blocks]
+    dtypes = [ScoreBlock.of(block).dtype for block in blocks]
     if dtypes[0] != dtypes[1]:
         raise InputError(
             f"y_pred_pos has dtype {dtypes[0]} and y_pred_neg {dtypes[1]}; ties are exact only "
@@ -120,17 +117,16 @@ def _two_columns(positive: Any, negative: Any) -> tuple[tuple[Any, Any], str]:
 
 
 def _count(
-    positive: Any, negative: Any, dtype: str, counted: npt.NDArray[np.bool_] | None
+    positive: Any, negative: Any, counted: npt.NDArray[np.bool_] | None
 ) -> tuple[Int64, Int64]:
     """Negatives above, and tied with, each answer."""
-    answer = directed(comparable(as_array(to_host(positive)), dtype), dtype, True)
+    answer = ScoreBlock.of(to_host(positive)).directed(slice(None))
     greater, equal = np.zeros((2, len(answer)), dtype=np.int64)
     _refuse_nan(np.asarray(np.isnan(answer)), "y_pred_pos", 0)
-    for start, rows in host_blocks(negative):
-        rows = comparable(rows, dtype)
-        for row in range(0, len(rows), 1024):
-            scores = directed(rows[row : row + 1024], dtype, True)
-            low, high = start + row, start + row + len(scores)
+    for piece in ScoreBlock.of(negative).pieces():
+        for row in range(0, len(piece), 1024):
+            scores = piece.directed(slice(row, row + 1024))
+            low, high = piece.start + row, piece.start + row + len(scores)
             _refuse_nan(np.asarray(np.isnan(scores).any(axis=1)), "y_pred_neg", low)
             own = answer[low:high, None]
             mask = True if counted is None else counted[low:high]

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from kgtrec.errors import UsageError
 from kgtrec.integrations._models import (
     as_triples,
     evaluate_model,
@@ -19,8 +20,6 @@ from kgtrec.integrations._models import (
     require_entity_sides,
 )
 from kgtrec.results.result import Result
-
-__all__ = ["evaluate"]
 
 # Of the candidates' embeddings in one call of a model, which holds several arrays of that size:
 # larger ones are given back to the system by each call, and cost more than the calls.
@@ -80,4 +79,9 @@ def evaluate(
 def _triples(data: Any) -> Any:
     if hasattr(data, "edge_index"):
         return as_triples(data.edge_index[0], data.edge_type, data.edge_index[1])
+    if not isinstance(data, (tuple, list)) or len(data) != 3:
+        raise UsageError(
+            f"data is of type {type(data).__name__}; pass a Data object with edge_index and "
+            "edge_type, or (heads, relations, tails)"
+        )
     return as_triples(*data)

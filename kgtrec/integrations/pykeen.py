@@ -24,8 +24,6 @@ from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.evaluate import evaluate as evaluate_scores
 from kgtrec.results.result import Result
 
-__all__ = ["KgtrecEvaluator", "evaluate", "graph_of"]
-
 _SPLITS = {"train": "training", "valid": "validation", "test": "testing"}
 _RANK_TYPES = ("optimistic", "realistic", "pessimistic")
 

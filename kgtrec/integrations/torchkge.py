@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from kgtrec.integrations._models import as_triples, evaluate_model, questions_of
 from kgtrec.results.result import Result
-
-__all__ = ["evaluate"]
 
 
 def evaluate(
@@ -35,9 +34,10 @@ def evaluate(
     ----------
     model : torchkge.models.Model
     kg : torchkge.data_structures.KnowledgeGraph
-        Facts to evaluate.
+        Facts to evaluate. All facts that it knows are filtered out, as by TorchKGE's evaluators:
+        ``split_kg()`` leaves those of every split in its ``dict_of_heads`` and ``dict_of_tails``.
     known : sequence of KnowledgeGraph, or None
-        Further facts that are filtered out, of the other splits. None: nothing is filtered.
+        Further facts that are filtered out. None: nothing is filtered.
     sides : {"both", "head", "tail", "relation"}
     batch_size : int
         Questions scored at a time.
@@ -46,7 +46,7 @@ def evaluate(
     """
     questions = questions_of(
         _triples(kg),
-        None if known is None else [_triples(each) for each in known],
+        None if known is None else [_known_to(each) for each in (kg, *known)],
         model.n_ent,
         model.n_rel,
         sides,
@@ -71,3 +71,11 @@ def evaluate(
 
 def _triples(kg: Any) -> Any:
     return as_triples(kg.head_idx, kg.relations, kg.tail_idx)
+
+
+def _known_to(kg: Any) -> Any:
+    """Every fact that a graph knows, int64 (n, 3): its own, and those of its dictionaries."""
+    facts = [(h, r, t) for (t, r), heads in kg.dict_of_heads.items() for h in heads]
+    facts += [(h, r, t) for (h, r), tails in kg.dict_of_tails.items() for t in tails]
+    listed = np.array(facts, dtype=np.int64).reshape(-1, 3)
+    return np.unique(np.concatenate([_triples(kg), listed]), axis=0)

@@ -23,9 +23,8 @@ from kgtrec.ranking.kernel import active_path
 from kgtrec.ranking.partial import PartialRanks, Task
 from kgtrec.ranking.ranked_rows import RankedRows
 from kgtrec.ranking.ranker import Ranker
+from kgtrec.ranking.settings import Settings
 from kgtrec.results.result import Result
-
-__all__ = ["LinkPrediction", "keys_of"]
 
 KEYS = ("both.realistic.micro.mrr", "both.realistic.micro.hits@1",
         "both.realistic.micro.hits@3", "both.realistic.micro.hits@10",
@@ -76,11 +75,11 @@ class LinkPrediction(torchmetrics.Metric):
         self.questions, self.incomplete = questions, incomplete
         self.measures = list(keys_of(questions) if measures is None else measures)
         parse_all(self.measures)
-        self._made: dict[str, Any] = {
-            "rows": rows, "columns": columns, "higher_is_better": higher_scores_are_better,
-            "duplicates": "ignore",
-        }  # fmt: skip
-        self._ranker = Ranker(questions, **self._made)
+        self._settings = Settings(
+            rows=rows, columns=columns, higher_is_better=higher_scores_are_better,
+            duplicates="ignore",
+        )  # fmt: skip
+        self._ranker = Ranker.of(questions, self._settings)
         self._merged: Ranker | None = None
         # What torchmetrics itself reduces; ranks are merged in _sync_dist.
         self.add_state("rows_given", default=torch.tensor(0), dist_reduce_fx="sum")
@@ -120,7 +119,31 @@ class LinkPrediction(torchmetrics.Metric):
     def reset(self) -> None:
         """Begin anew."""
         super().reset()
-        self._ranker, self._merged = Ranker(self.questions, **self._made), None
+        self._ranker, self._merged = Ranker.of(self.questions, self._settings), None
+
+    def merge_state(self, incoming_state: Any) -> None:
+        """Take over the rows that another metric of the same questions has ranked.
+
+        Parameters
+        ----------
+        incoming_state : LinkPrediction
+            Rows that both have count once.
+
+        Raises
+        ------
+        UsageError
+            A dict of states, which holds no ranks, or a metric of other questions or settings.
+        """
+        if not isinstance(incoming_state, LinkPrediction):
+            raise UsageError(
+                f"merge_state takes a LinkPrediction, whose ranks it merges; got "
+                f"{type(incoming_state).__name__}"
+            )
+        if incoming_state._ranker.n_scored:
+            self._ranker.merge(incoming_state._ranker)
+        self.rows_given += incoming_state.rows_given.to(self.device)
+        self._update_count += incoming_state._update_count
+        self._computed = None
 
     def _sync_dist(
         self, dist_sync_fn: Callable[..., Any] | None = None, process_group: Any = None
@@ -130,7 +153,7 @@ class LinkPrediction(torchmetrics.Metric):
         group = process_group or self.process_group
         sent = _as_tensors(self._ranker)
         parts = [gather(tensor.to(self.device), group=group) for tensor in sent]
-        merged = Ranker(self.questions, **self._made)
+        merged = Ranker.of(self.questions, self._settings)
         for part in zip(*parts, strict=True):
             ranked = _from_tensors([tensor.cpu().numpy() for tensor in part], merged)
             if ranked is not None:
@@ -152,7 +175,7 @@ class LinkPrediction(torchmetrics.Metric):
     def __setstate__(self, state: dict[str, Any]) -> None:
         ranked = state.pop("_ranker")
         super().__setstate__(state)
-        self._ranker = Ranker(self.questions, **self._made)
+        self._ranker = Ranker.of(self.questions, self._settings)
         if ranked is not None:
             self._ranker.merge(ranked)
 
@@ -193,9 +216,7 @@ def _from_tensors(arrays: list[Any], ranker: Ranker) -> RankedRows | None:
         int(nan_counts.sum()),
         name,
         active_path(),
-        0,
-        ranker.nan,
+        ranker.settings.shared(),
         questions.fingerprint,
-        ranker.tolerance,
     )
-    return RankedRows(part, row_ids, nan_counts, ranker.rows, ranker.higher_is_better)
+    return RankedRows(part, row_ids, nan_counts)

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from kgtrec.errors import UsageError
 from kgtrec.results.result import Result
 
-__all__ = ["metrics"]
-
 _REFUSED = re.compile(r"[^0-9A-Za-z_./-]+")
 
 

@@ -20,27 +20,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.csr import position_type
-from kgtrec._internal.ordering import order_by
+from kgtrec._internal.csr import order_by, position_type
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures.random_baseline import Chance, ChanceOf, Tally
-from kgtrec.measures.tied_ranks import PairedTies, Ranked, Ties, Values
-from kgtrec.questions.sides import NAMES, SIDES
+from kgtrec.measures.ties import PairedTies, Ranked, Scaled, Ties
+from kgtrec.questions.questions import NAMES, SIDES
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
-__all__ = [
-    "SIDES",
-    "Cells",
-    "Groups",
-    "Weighing",
-    "instance_ties",
-    "question_rows",
-    "question_ties",
-    "require_side",
-    "sides_present",
-]
 
 Ints = NDArray[np.int64]
 
@@ -49,13 +37,7 @@ _ITEMS = 1 << 18
 
 
 def sides_present(ranks: Ranks) -> tuple[str, ...]:
-    """Side names that the ranks can answer for.
-
-    Raises
-    ------
-    InputError
-        There is no row.
-    """
+    """Side names that the ranks can answer for."""
     if not len(ranks.side):
         raise InputError("there are no ranks to average: not one instance was evaluated")
     present = {code for code in range(len(NAMES)) if (ranks.side == code).any()}
@@ -74,15 +56,11 @@ def require_side(request: object, side: str, present: tuple[str, ...]) -> None:
 class Cells:
     """Items sorted into cells of equal (relation, side).
 
-    Parameters
-    ----------
-    relation, side : int64 array (n,)
-        Relation id and side code (0 head, 1 tail, 2 relation) of every item.
+    - relation, side, int64 (n,): Relation id and side code (0 head, 1 tail, 2 relation) of every
+      item.
 
-    Attributes
-    ----------
-    relation, side, count : int64 array (cells,)
-        What each cell stands for, in ascending (relation, side), and how many items it has.
+    - relation, side, count, int64 (cells,): What each cell stands for, in ascending (relation,
+      side), and how many items it has.
     """
 
     def __init__(self, relation: Ints, side: Ints) -> None:
@@ -148,12 +126,7 @@ def instance_ties(ranks: Ranks) -> Ties:
 def question_rows(ranks: Ranks) -> tuple[Ints, Ints]:
     """Each question's best answer (lowest ordinal macro rank); some questions at a time.
 
-    Returns
-    -------
-    rows : int64 array (questions,)
-        In ascending question number.
-    level : int64 array (questions,)
-        How many answers of the question have as many candidates above them as the best one.
+    Shape: rows int64 (questions,), level int64 (questions,).
     """
     question, n = ranks.question, len(ranks.question)
     order = None if (question[1:] >= question[:-1]).all() else order_by(question)
@@ -197,25 +170,20 @@ def question_ties(ranks: Ranks, rows: Ints, level: Ints) -> Ties:
 
 Floats = NDArray[np.float64]
 Groups = list[NDArray[np.intp]]
-ValuesOf = Callable[[Ranked, NDArray[Any]], Values]
+ValuesOf = Callable[[Ranked, NDArray[Any]], Scaled]
 
 
-def _one(ties: Ranked, rows: NDArray[Any]) -> Values:
-    return Values(np.ones(len(rows)), 1)
+def _one(ties: Ranked, rows: NDArray[Any]) -> Scaled:
+    return Scaled(np.ones(len(rows)), 1)
 
 
 class Weighing:
     """Items with their ties, weights and numbers of candidates, and sums that are kept.
 
-    Attributes
-    ----------
-    cells : Cells
-        Where the items stand; groups (see `Cells.of_side`) are made of these.
-    ties : Ranked
-    candidates : array (n,)
-        A triple has the mean of its two numbers.
-    weight : float64 array (n,) or None
-        None: every item weighs 1, and sums of integers are exact.
+    - cells, Cells: Where the items stand; groups (see `Cells.of_side`) are made of these.
+    - ties: Ranked
+    - candidates, (n,): A triple has the mean of its two numbers.
+    - weight, float64 (n,) or None: None: every item weighs 1, and sums of integers are exact.
     """
 
     def __init__(
@@ -228,7 +196,7 @@ class Weighing:
         self.cells, self.ties = cells, ties
         self.candidates, self.weight = candidates, weight
         self._ordered: Ranked | None = None  # cell by cell, where they are few
-        self._sums: dict[object, Values] = {}
+        self._sums: dict[object, Scaled] = {}
         self._tallies: dict[bytes, Tally] = {}
         self._chances: dict[object, Chance] = {}
 
@@ -282,7 +250,7 @@ class Weighing:
 
     def sums(
         self, key: object, values: ValuesOf, groups: Groups, *, at_once: bool = False
-    ) -> Values:
+    ) -> Scaled:
         """Weighted sum per group, kept as `mean` keeps them.
 
         ``values`` gives those of some items, from their ties and rows; ``at_once``: of all, where
@@ -291,9 +259,9 @@ class Weighing:
         if key not in self._sums:
             self._sums[key] = self._per_cell(values, len(self.ties) if at_once else _ITEMS)
         sums = self._sums[key]
-        return Values(_per_group(sums.scaled, groups), sums.scale)
+        return Scaled(_per_group(sums.scaled, groups), sums.scale)
 
-    def _per_cell(self, values: ValuesOf, n_items: int) -> Values:
+    def _per_cell(self, values: ValuesOf, n_items: int) -> Scaled:
         """Weighted sum per cell, of so many items at a time."""
         pieces = list(self.cells.pieces(n_items))
         parts, scale = [], 1
@@ -305,7 +273,7 @@ class Weighing:
             scaled, scale = values(ties, rows)
             weighed = scaled if self.weight is None else scaled * self.weight[rows]
             parts.append(self.cells.sums(piece, weighed))
-        return Values(np.concatenate(parts) if parts else np.zeros(0), scale)
+        return Scaled(np.concatenate(parts) if parts else np.zeros(0), scale)
 
     def total(self, groups: Groups) -> NDArray[np.int64] | Floats:
         """Sum of the weights per group; the number of items where each weighs 1."""

@@ -1,4 +1,7 @@
-"""From ranks and per-question trec_eval values to any measure, overall or per relation."""
+"""From ranks and per-question trec_eval values to any measure, overall or per relation.
+
+Ranks with answers beyond their lists give intervals, from the best to the worst case.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.table import Interval
 from kgtrec.errors import UsageError
 from kgtrec.measures.averaging import Groups, Weighing, require_side, sides_present
 from kgtrec.measures.measure import Measure
-from kgtrec.measures.metric import Moments
-from kgtrec.measures.stratified import Strata, stratified_means, values_of
-from kgtrec.measures.tied_ranks import Ranked, Values
+from kgtrec.measures.metric import GroupMoments
+from kgtrec.measures.stratified import Strata, stratified_means
+from kgtrec.measures.ties import Ranked, Scaled
+from kgtrec.trec.measures.values import natively
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
-
-__all__ = ["Calculator"]
 
 Floats = NDArray[np.float64]
 
@@ -29,19 +32,12 @@ PER_RELATION = ("micro", "macro", "question", "triple")
 class Calculator:
     """Computes measures, keeping only sums per (relation, side): a few numbers per metric.
 
-    Parameters
-    ----------
-    ranks : Ranks
-    trec : function (name) -> float64 array (questions,)
-        A trec_eval measure per question, in ascending question number.
+    - ranks: Ranks
+    - trec, float64 (questions,): A trec_eval measure per question, in ascending question number.
 
-    Attributes
-    ----------
-    ranks : Ranks
-    per_question : function
-        The one that was given as `trec`.
-    sides : tuple of str
-        Side names that the ranks can answer for.
+    - ranks: Ranks
+    - per_question, function: The one that was given as `trec`.
+    - sides, tuple of str: Side names that the ranks can answer for.
     """
 
     def __init__(self, ranks: Ranks, trec: Callable[[str], Floats]) -> None:
@@ -52,15 +48,7 @@ class Calculator:
         self._strata: dict[str, Strata] = {}
 
     def value(self, measure: Measure) -> float:
-        """The measure over all instances or questions of its side.
-
-        Raises
-        ------
-        UsageError
-            The side was not asked, or a trec_eval measure cannot be had.
-        InputError
-            Triple averages, and a triple of which only one side was asked.
-        """
+        """The measure over all instances or questions of its side."""
         require_side(measure, measure.side, self.sides)
         if measure.averaging == "stratified":
             return self._stratified(measure)
@@ -134,11 +122,13 @@ class Calculator:
             return self._trec_grouped(measure.metric, weighing, groups)
         metric, parameter = measure.row
         assert measure.rank_type is not None
-        return metric.finish(Moments(metric, measure.rank_type, parameter, weighing, groups))
+        return metric.of_groups(
+            GroupMoments(metric, measure.rank_type, parameter, weighing, groups)
+        )
 
     def _trec_grouped(self, name: str, weighing: Weighing, groups: Groups) -> Floats:
-        def per_question(_: Ranked, rows: NDArray[Any]) -> Values:
-            return Values(self.per_question(name)[rows], 1)
+        def per_question(_: Ranked, rows: NDArray[Any]) -> Scaled:
+            return Scaled(self.per_question(name)[rows], 1)
 
         if name.startswith("num_"):
             return np.asarray(weighing.sums(name, per_question, groups).scaled)
@@ -150,6 +140,60 @@ class Calculator:
     def _stratified(self, measure: Measure) -> float:
         if measure.side not in self._strata:
             self._strata[measure.side] = Strata.of(self.ranks, measure.side)
-        values = values_of(measure, self._weighing("micro", measure.side).ties)[None]
+        values = measure.per_item(self._weighing("micro", measure.side).ties)[None]
         betas = (np.array([beta]) for beta in measure.params)
         return float(stratified_means(values, self._strata[measure.side], *betas)[0, 0, 0])
+
+
+def calculator_of(ranks: Ranks, trec: Callable[[str], Floats]) -> Calculator:
+    """The calculator that the ranks need; `trec` as for `Calculator`."""
+    ends = ranks.listed_ends()
+    if ends is None:
+        return Calculator(ranks, trec)
+    return ListedCalculator(ranks, trec, [Calculator(end, natively(end)) for end in ends])
+
+
+class ListedCalculator(Calculator):
+    """A calculator whose values are intervals; as numbers they are those of the ranks' columns.
+
+    There each answer beyond a list has the middle of its places, whatever other answers of the
+    question have: of all together that may be worse than any case. Then it is the nearer end.
+
+    - ranks, trec: As for `Calculator`.
+    - ends, two calculators: Of the ranks if answers beyond their lists come right behind these, and
+      if they come last.
+    """
+
+    def __init__(self, ranks: Ranks, trec: Callable[[str], Floats], ends: list[Calculator]) -> None:
+        super().__init__(ranks, trec)
+        self._ends = ends
+
+    def value(self, measure: Measure) -> float:
+        """See `Calculator`; UsageError also for measures of spread, which no ends bound."""
+        self._check_bounded(measure)
+        return Interval.of(super().value(measure), *(end.value(measure) for end in self._ends))
+
+    def per_relation(self, measure: Measure) -> Any:
+        """See `Calculator`; an object array of intervals."""
+        self._check_bounded(measure)
+        columns = super().per_relation(measure), *(e.per_relation(measure) for e in self._ends)
+        intervals = np.empty(len(columns[0]), dtype=object)
+        intervals[:] = [Interval.of(*values) for values in zip(*map(np.ndarray.tolist, columns),
+                                                               strict=True)]  # fmt: skip
+        return intervals
+
+    def part(self, members: NDArray[np.int64], trec: Iterable[str]) -> Calculator:
+        """See `Calculator`."""
+        names = list(trec)
+        whole = super().part(members, names)
+        ends = [end.part(members, names) for end in self._ends]
+        return ListedCalculator(whole.ranks, whole.per_question, ends)
+
+    def _check_bounded(self, measure: Measure) -> None:
+        if measure.is_trec or measure.higher_is_better is not None:
+            return
+        if measure.row[0].name != "count":
+            raise UsageError(
+                f"{measure} has no interval: the ranks of {self.ranks.n_unlisted:,} answers beyond "
+                "their lists are open, and a spread need not be greatest or least where they are"
+            )

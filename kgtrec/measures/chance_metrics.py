@@ -1,26 +1,28 @@
 """Rows of the table: metrics adjusted for chance, each a base row as ratio, as index or as z-score.
 
-``value`` and ``chance`` are the base's; the form decides what is made of mean, expectation and
-variance, and with that help, formula, caveats and averagings.
+``value`` and ``chance`` are those of the base. The form decides what is made of mean, expectation
+and variance, and with that help, formula, caveats and averagings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec.measures import item_values, random_baseline
-from kgtrec.measures.metric import Metric, Moments, plain
-from kgtrec.measures.tied_ranks import Ranked, Values
-
-__all__ = ["CHANCE_ROWS"]
+from kgtrec.measures import random_baseline
+from kgtrec.measures.metric import GroupMoments, Metric, OfMean
+from kgtrec.measures.random_baseline import ChanceOf
+from kgtrec.measures.rank_metrics import RANK_ROWS
 
 Floats = NDArray[np.float64]
-Finish = Callable[[Moments], Floats]
+FromMoments = Callable[[GroupMoments], Floats]
+
+_ROWS = {row.name: row for row in RANK_ROWS}
 
 _WEIGHTED = ("micro", "question", "relation")
 _AVERAGED = (*_WEIGHTED, "macro_relation")
@@ -45,95 +47,85 @@ _TRULY_GEOMETRIC = (
 # -- The three forms -----------------------------------------------------------------------------
 
 
-def _ratio(base: Finish) -> Finish:
+def _ratio(base: OfMean) -> FromMoments:
     """M / E."""
 
-    def finish(moments: Moments) -> Floats:
-        return base(moments) / moments.chance
+    def ratio(moments: GroupMoments) -> Floats:
+        return base(moments.mean) / moments.chance
 
-    return finish
+    return ratio
 
 
-def _index(base: Finish) -> Finish:
+def _index(base: OfMean) -> FromMoments:
     """1 - (M - 1) / (E - 1), which is (M - E) / (1 - E)."""
 
-    def finish(moments: Moments) -> Floats:
-        value, expected = base(moments), moments.chance
+    def index(moments: GroupMoments) -> Floats:
+        value, expected = base(moments.mean), moments.chance
         with np.errstate(divide="ignore", invalid="ignore"):
             adjusted = 1.0 - (value - 1.0) / (expected - 1.0)
         return np.where(expected != 1.0, adjusted, np.nan)
 
-    return finish
+    return index
 
 
-def _z_score(sign: float, base: Finish) -> Finish:
+def _z_score(sign: float, base: OfMean) -> FromMoments:
     """(M - E) / sqrt(Var), its sign changed where lower is better."""
 
-    def finish(moments: Moments) -> Floats:
-        value, deviation = base(moments), moments.chance_deviation
+    def z_score(moments: GroupMoments) -> Floats:
+        value, deviation = base(moments.mean), moments.chance_deviation
         with np.errstate(divide="ignore", invalid="ignore"):
             score = sign * (value - moments.chance) / deviation
         return np.where(deviation > 0, score, np.nan)
 
-    return finish
-
-
-def _geometric(moments: Moments) -> Floats:
-    return np.asarray(np.exp(moments.mean))
+    return z_score
 
 
 @dataclass(frozen=True, eq=False)
 class _Base:
     """What is adjusted.
 
-    Attributes
-    ----------
-    words, symbol : str
-        In help and in formulas.
-    value, chance, finish
-        As in `Metric`, without adjustment.
-    mean, variance : str
-        Formulas of expectation and variance under a random scorer.
-    is_rank : bool
-        A rank, lower is better: its expectation is written ``E[symbol]``.
-    caveats : tuple of str
-        Of all forms.
-    reference : str, optional
-        Of all forms, where it is not that of the form.
+    - row: The metric without adjustment; a rank if lower is better, whose expectation is written
+      ``E[symbol]``.
+    - words: In help.
+    - mean, variance: Formulas of expectation and variance under a random scorer.
+    - chance: In place of the row's.
+    - caveats: Of all forms.
+    - reference: Of all forms, where it is not that of the form.
     """
 
+    row: Metric
     words: str
-    symbol: str
-    value: Callable[[Ranked, str, float], Values]
-    chance: random_baseline.ChanceOf
     mean: str
     variance: str = ""
-    finish: Finish = plain
-    is_rank: bool = False
+    chance: ChanceOf | None = None
     caveats: tuple[str, ...] = ()
     reference: str | None = None
 
     @property
+    def is_rank(self) -> bool:
+        return self.row.higher_is_better is False
+
+    @property
     def expectation(self) -> str:
         """Its symbol."""
-        return f"E[{self.symbol}]" if self.is_rank else "E"
+        return f"E[{self.row.symbol}]" if self.is_rank else "E"
 
     def ratio(self, name: str, title: str, range: str, **own: Any) -> Metric:
         """Over its expectation: 1 is random."""
         defaults: dict[str, Any] = {
             "help": f"{self.words} over that of a random scorer: 1 is random.",
-            "formula": f"{self.symbol} / {self.expectation}, {self.expectation} = {self.mean}",
+            "formula": f"{self.row.symbol} / {self.expectation}, {self.expectation} = {self.mean}",
             "higher_is_better": not self.is_rank,
             "reference": self.reference or f"{_BERRENDORF}, for the MR",
             "averagings": _AVERAGED,
             "caveats": (_OWN_COUNT, *self.caveats),
             "digits": 4 if self.is_rank else 2,
         }
-        return self._row(name, title, range, _ratio(self.finish), defaults | own)
+        return self._form(name, title, range, _ratio, defaults | own)
 
     def index(self, name: str, title: str, range: str, **own: Any) -> Metric:
         """1 is perfect, 0 random."""
-        e, m = self.expectation, self.symbol
+        e, m = self.expectation, self.row.symbol
         form = f"1 - ({m} - 1) / ({e} - 1)" if self.is_rank else f"({m} - E) / (1 - E)"
         low = () if self.is_rank else (_LOW_END,)
         defaults: dict[str, Any] = {
@@ -144,11 +136,12 @@ class _Base:
             "averagings": _AVERAGED,
             "caveats": (_OWN_COUNT, *self.caveats, *low, _NOTHING_TO_RANK),
         }
-        return self._row(name, title, range, _index(self.finish), defaults | own)
+        return self._form(name, title, range, _index, defaults | own)
 
     def z_score(self, name: str, title: str, **own: Any) -> Metric:
         """In standard deviations of a random scorer, higher is better."""
-        m, spread = self.symbol, f"Var[{self.symbol}]" if self.is_rank else "Var"
+        m = self.row.symbol
+        spread = f"Var[{m}]" if self.is_rank else "Var"
         gap = f"E[{m}] - {m}" if self.is_rank else f"{m} - E"
         defaults: dict[str, Any] = {
             "help": f"{self.words} in standard deviations of a random scorer's"
@@ -160,57 +153,55 @@ class _Base:
             "caveats": (_OWN_COUNT, *self.caveats, _TIES, _INDEPENDENT, _NO_SPREAD),
             "digits": 2,
         }
-        finish = _z_score(-1.0 if self.is_rank else 1.0, self.finish)
-        return self._row(name, title, "(-inf, inf)", finish, defaults | own)
+        form = partial(_z_score, -1.0 if self.is_rank else 1.0)
+        return self._form(name, title, "(-inf, inf)", form, defaults | own)
 
-    def _row(self, name: str, title: str, range: str, finish: Finish, own: Any) -> Metric:
+    def _form(
+        self, name: str, title: str, range: str, form: Callable[[OfMean], FromMoments], own: Any
+    ) -> Metric:
+        row = self.row
+        assert row.of_mean is not None
         return Metric(
-            name=name, title=title, range=range, value=self.value, finish=finish,
-            chance=self.chance, **own,
+            name=name, title=title, range=range, value=row.value, of_mean=None,
+            from_moments=form(row.of_mean), chance=self.chance or row.chance, base=row.name, **own,
         )  # fmt: skip
 
 
 # -- The bases, and their forms ------------------------------------------------------------------
 
 _MR = _Base(
-    "Mean rank", "MR", item_values.mean_rank, random_baseline.mean_rank,
-    "sum w (c + 1) / 2 / sum w", "sum w^2 (c^2 - 1) / 12 / (sum w)^2", is_rank=True,
-)  # fmt: skip
+    _ROWS["mr"], "Mean rank", "sum w (c + 1) / 2 / sum w", "sum w^2 (c^2 - 1) / 12 / (sum w)^2"
+)
 _MRR = _Base(
-    "MRR", "MRR", item_values.reciprocal_rank, random_baseline.reciprocal,
-    "sum w H(c) / c / sum w", "sum w^2 (c H2(c) - H(c)^2) / c^2 / (sum w)^2, "
-    "H2(c) = 1 + 1/4 + ... + 1/c^2",
+    _ROWS["mrr"], "MRR", "sum w H(c) / c / sum w",
+    "sum w^2 (c H2(c) - H(c)^2) / c^2 / (sum w)^2, H2(c) = 1 + 1/4 + ... + 1/c^2",
 )  # fmt: skip
 _MRR_CONTINUOUS = _Base(
-    "MRR", "MRR", item_values.reciprocal_rank, random_baseline.reciprocal_continuous,
-    "sum w ln(c) / (c - 1) / sum w", reference="PyKEEN, Understanding the Evaluation",
+    _ROWS["mrr"], "MRR", "sum w ln(c) / (c - 1) / sum w",
+    chance=random_baseline.reciprocal_continuous,
+    reference="PyKEEN, Understanding the Evaluation",
 )  # fmt: skip
 _HITS = _Base(
-    "Hits@k", "Hits@k", item_values.hits, random_baseline.hits, "sum w min(k / c, 1) / sum w",
+    _ROWS["hits@k"], "Hits@k", "sum w min(k / c, 1) / sum w",
     "sum w^2 p (1 - p) / (sum w)^2, p = min(k / c, 1)",
 )  # fmt: skip
 _GMR = _Base(
-    "Geometric mean rank", "GMR", item_values.log_rank, random_baseline.geometric,
-    "product of E[r_i^(w_i / W)]", "product of E[r_i^(2 w_i / W)] - E[GMR]^2", _geometric,
-    is_rank=True, caveats=(_TRULY_GEOMETRIC,),
+    _ROWS["gmr"], "Geometric mean rank", "product of E[r_i^(w_i / W)]",
+    "product of E[r_i^(2 w_i / W)] - E[GMR]^2", caveats=(_TRULY_GEOMETRIC,),
 )  # fmt: skip
 
 
-def _soft(
-    name: str, title: str, term: str, value: Callable[[Ranked, str, float], Values],
-    chance: random_baseline.ChanceOf,
-) -> tuple[Metric, ...]:  # fmt: skip
+def _soft(row: Metric, term: str) -> tuple[Metric, ...]:
     """The forms of a metric in [0, 1] that weighs lower places more than MRR."""
-    stem, at, parameter = name.partition("@")
-    what = title.replace("{p}", "p")
+    stem, at, parameter = row.name.partition("@")
     base = _Base(
-        what, what, value, chance, f"sum w E[{term}] / sum w, r uniform on 1 .. c",
+        row, row.symbol, f"sum w E[{term}] / sum w, r uniform on 1 .. c",
         f"sum w^2 Var[{term}] / (sum w)^2", reference="after Hoyt et al. 2022, for the MRR",
     )  # fmt: skip
     return (
-        base.index(f"adjusted_{name}", f"adj. {title}", "(-inf, 1]"),
-        base.ratio(f"{stem}_ratio{at}{parameter}", f"{title}/E", "(0, 1/E]"),
-        base.z_score(f"z_{name}", f"z-{title}"),
+        base.index(f"adjusted_{row.name}", f"adj. {row.title}", "(-inf, 1]"),
+        base.ratio(f"{stem}_ratio{at}{parameter}", f"{row.title}/E", "(0, 1/E]"),
+        base.z_score(f"z_{row.name}", f"z-{row.title}"),
     )
 
 
@@ -258,9 +249,8 @@ CHANCE_ROWS: tuple[Metric, ...] = (
         caveats=("For comparison with published values only: see adjusted_mrr_continuous.",),
         papers=("mrr*",),
     ),
-    *_soft("log_mrr", "log-MRR", "1 / log2(r + 1)", item_values.reciprocal_log_rank,
-           random_baseline.reciprocal_log),
-    *_soft("p_mrr@p", "{p}-MRR", "r^-p", item_values.power_of_rank, random_baseline.power),
+    *_soft(_ROWS["log_mrr"], "1 / log2(r + 1)"),
+    *_soft(_ROWS["p_mrr@p"], "r^-p"),
     _HITS.index(
         "adjusted_hits@k", "adj. Hits@{k}", "(-inf, 1]",
         pykeen=("adjusted_hits_at_k", "ahits@k", "ahits_at_k", "ah@k", "ah_at_k"),

@@ -8,14 +8,11 @@ import textwrap
 from typing import Any
 
 from kgtrec.errors import UsageError
-from kgtrec.measures.keys import metric_names
+from kgtrec.measures.keys import AVERAGINGS, METRICS, Metric, find_metric, metric_names
 from kgtrec.measures.measure import Measure
-from kgtrec.measures.registry import AVERAGINGS, METRICS, Metric, find_metric
-from kgtrec.measures.tied_ranks import RANK_TYPES
-from kgtrec.trec.measures.definitions import TABLE, Family
+from kgtrec.measures.ties import RANK_TYPES
 from kgtrec.trec.measures.names import key_column
-
-__all__ = ["SIDE_TEXTS", "describe", "explained", "listed", "overview"]
+from kgtrec.trec.measures.rows import TABLE, Family
 
 WIDTH = 80
 
@@ -82,18 +79,7 @@ def _first_sentence(text: str) -> str:
 
 
 def describe(name: str) -> dict[str, Any]:
-    """What the table says of one measure, averaging, rank type or side, as plain types.
-
-    Parameters
-    ----------
-    name : str
-        A name or alias, with or without its cutoff, or a whole key. Case does not matter.
-
-    Raises
-    ------
-    UsageError
-        Nothing of that name; offers near misses.
-    """
+    """What the table says of one measure, averaging, rank type or side, as plain types."""
     word = name.strip().lower()
     metric = _metric_called(word)
     if metric is not None:
@@ -124,7 +110,7 @@ def _row(metric: Metric) -> dict[str, Any]:
     better = {True: "higher is better", False: "lower is better", None: "neither end is better"}
     row: dict[str, Any] = {
         "name": metric.name,
-        "title": metric.title.replace("{k}", "k").replace("{p}", "p"),
+        "title": metric.symbol,
         "help": metric.help,
         "formula": metric.formula,
         "in_which": _SYMBOLS,

@@ -1,4 +1,4 @@
-"""The grammar of keys: taking one apart, and saying what is wrong with it."""
+"""The grammar of keys: the parts of a key, the rows that they name, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,48 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kgtrec.measures.averaging import SIDES
-from kgtrec.measures.registry import AVERAGINGS, METRICS, find_metric
-from kgtrec.measures.tied_ranks import RANK_TYPES
+from kgtrec.measures.chance_metrics import CHANCE_ROWS
+from kgtrec.measures.metric import Metric
+from kgtrec.measures.rank_metrics import RANK_ROWS, SPREAD_ROWS
+from kgtrec.measures.ties import RANK_TYPES
 from kgtrec.trec.measures.names import TABLE, canonical
 
-__all__ = ["FORM", "Parts", "metric_names", "near", "number", "problem_of", "split_key"]
+AVERAGINGS = {
+    "micro": "every (triple, side) counts equally; candidates filtered per answer",
+    "macro": "every question counts equally; its first answer among question-level candidates",
+    "question": "every question counts equally; the mean over its answers, filtered as for micro",
+    "relation": "every relation counts equally in one weighted mean, adjusted for chance as one",
+    "triple": "every triple counts equally, by the mean of its head's and its tail's rank",
+    "macro_relation": "every relation counts equally: the mean of the relations' micro values",
+    "stratified": "weighted by popularity, (beta_e, beta_r): Mohamed et al., section 4",
+}
+
+METRICS: tuple[Metric, ...] = (*RANK_ROWS, *CHANCE_ROWS, *SPREAD_ROWS)
+
+_BY_NAME = {name: metric for metric in METRICS for name in (metric.name, *metric.aliases)}
+
+
+def find_metric(name: str) -> tuple[Metric, int | float] | None:
+    """Row and parameter (0 where it takes none) that a metric's name or alias stands for.
+
+    ``hits@10``, ``hits_at_10`` and ``hits.10`` all give (hits@k, 10), and ``p_mrr@0.5`` gives
+    (p_mrr@p, 0.5). An unknown name, or a parameter that is missing, not wanted, a cutoff below 1
+    or an exponent outside (0, 1), gives None.
+    """
+    exponent = re.fullmatch(r"(.*@)([0-9]*\.?[0-9]+(?:e-?[0-9]{1,3})?)", name)
+    if exponent and exponent[1] + "p" in _BY_NAME:
+        p = float(exponent[2])
+        return (_BY_NAME[exponent[1] + "p"], p) if 0 < p < 1 else None
+    stem = name.rstrip("0123456789")
+    digits = name[len(stem) :]
+    metric = _BY_NAME.get(stem + "k" if digits else stem)
+    if metric is None or metric.parameter == "p":
+        return None
+    if metric.takes_cutoff != bool(digits) or len(digits) > 18:
+        return None
+    cutoff = int(digits or 0)
+    return None if digits and cutoff < 1 else (metric, cutoff)
+
 
 FORM = "side.rank_type.averaging.metric, for example both.realistic.micro.hits@10, or hits@10"
 
@@ -24,7 +61,7 @@ _PYKEEN_TYPES = {
 }
 
 
-class Parts(NamedTuple):
+class KeyParts(NamedTuple):
     """The parts of a key, in canonical spelling as far as they are known."""
 
     side: str
@@ -34,7 +71,7 @@ class Parts(NamedTuple):
     params: tuple[float, ...]
 
 
-def split_key(key: str) -> Parts | str:
+def split_key(key: str) -> KeyParts | str:
     """Take a key apart; a sentence when it does not have the form of one.
 
     Side, rank type and averaging may be left out: both sides, realistic, micro (macro for
@@ -60,12 +97,14 @@ def split_key(key: str) -> Parts | str:
     row = find_metric(metric)
     if row is not None:
         canonical_name = row[0].named(row[1])
-        return Parts(side, rank_type or "realistic", averaging or "micro", canonical_name, params)
+        return KeyParts(
+            side, rank_type or "realistic", averaging or "micro", canonical_name, params
+        )
     # Of trec_eval's names, which differ in case only: RBP has p = .8 in ir_measures.
     measure = canonical(".".join(written[length:]))
     if measure is None and (wrong := _wrong_word(names, length)):
         return wrong
-    return Parts(side, rank_type, averaging or "macro", measure or metric, params)
+    return KeyParts(side, rank_type, averaging or "macro", measure or metric, params)
 
 
 def _leading_words(names: list[str]) -> tuple[str, str | None, str | None, int]:
@@ -134,7 +173,7 @@ def _named(metric: str, averaging: str, params: tuple[float, ...]) -> tuple[str,
     return (joined, ()) if find_metric(joined) else (metric, params)
 
 
-def problem_of(measure: Parts) -> str | None:
+def problem_of(measure: KeyParts) -> str | None:
     """What is wrong with the parts, in one sentence; None when nothing is."""
     if measure.side not in SIDES:
         return f"{measure.side!r} is not a side" + near(measure.side, SIDES)
@@ -160,7 +199,7 @@ def problem_of(measure: Parts) -> str | None:
     return _params_problem(measure)
 
 
-def _params_problem(measure: Parts) -> str | None:
+def _params_problem(measure: KeyParts) -> str | None:
     if measure.averaging != "stratified":
         return f"{measure.averaging} averages take no parameters" if measure.params else None
     if len(measure.params) != 2:
@@ -170,7 +209,7 @@ def _params_problem(measure: Parts) -> str | None:
     return None
 
 
-def _trec_problem(measure: Parts) -> str | None:
+def _trec_problem(measure: KeyParts) -> str | None:
     if canonical(measure.metric) != measure.metric:
         return _unknown_metric(measure.metric)
     if measure.averaging != "macro":

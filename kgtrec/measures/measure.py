@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from kgtrec.errors import UsageError
-from kgtrec.measures.keys import FORM, Parts, number, problem_of, split_key
-from kgtrec.measures.registry import Metric, find_metric
-
-__all__ = ["Measure", "headings", "parse_all"]
+from kgtrec.measures.keys import FORM, KeyParts, Metric, find_metric, number, problem_of, split_key
+from kgtrec.measures.metric import Floats
+from kgtrec.measures.ties import Ranked
+from kgtrec.trec.measures.names import key_column
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Measure:
     params: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        parts = Parts(self.side, self.rank_type, self.averaging, self.metric, self.params)
+        parts = KeyParts(self.side, self.rank_type, self.averaging, self.metric, self.params)
         problem = problem_of(parts)
         if problem:
             raise UsageError(f"no measure {self.key!r}: {problem}")
@@ -110,6 +110,27 @@ class Measure:
         if row is None:
             raise UsageError(f"{self.key} is a trec_eval measure: it has no row of rank metrics")
         return row
+
+    @property
+    def higher_is_better(self) -> bool | None:
+        """None where neither end is better."""
+        if not self.is_trec:
+            return self.row[0].higher_is_better
+        column = key_column(self.metric)
+        assert column is not None
+        return column.row.higher_is_better
+
+    @property
+    def base(self) -> Measure:
+        """The measure whose mean over the same items orders systems as this one does."""
+        metric, parameter = self.row
+        return replace(self, metric=metric.base_named(parameter))
+
+    def per_item(self, ties: Ranked) -> Floats:
+        """A rank metric's value for each item, float64 (n,)."""
+        metric, parameter = self.row
+        assert self.rank_type is not None
+        return metric.per_item(ties, self.rank_type, parameter)
 
     @property
     def title(self) -> str:

@@ -12,26 +12,17 @@ from numpy.typing import NDArray
 
 from kgtrec.measures.averaging import Groups, Weighing
 from kgtrec.measures.random_baseline import Chance, ChanceOf
-from kgtrec.measures.tied_ranks import Ranked, Values
-
-__all__ = ["Metric", "Moments", "plain"]
+from kgtrec.measures.ties import Ranked, Scaled
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class GroupMoments:
     """What a metric is made of, for several groups of items; computed as far as it is asked for.
 
-    Attributes
-    ----------
-    metric : Metric
-    rank_type : str
-    parameter : float
-        The metric's cutoff or exponent; 0 where it takes none.
-    weighing : Weighing
-    groups : list of int arrays
-        Cells of each group.
+    - parameter: The metric's cutoff or exponent; 0 where it takes none.
+    - groups: Cells of each group.
     """
 
     metric: Metric
@@ -77,44 +68,47 @@ class Moments:
         return (self.weighing.items(group) for group in self.groups)
 
 
-def plain(moments: Moments) -> Floats:
+OfMean = Callable[[Floats], Floats]
+
+
+def same(mean: Floats) -> Floats:
     """The mean as it is."""
-    return moments.mean
+    return mean
+
+
+def inverse(mean: Floats) -> Floats:
+    """1 / mean."""
+    return np.asarray(1.0 / mean)
+
+
+def inverse_exp(mean: Floats) -> Floats:
+    """exp(-mean)."""
+    return np.asarray(np.exp(-mean))
+
+
+FALLING = (inverse, inverse_exp)
+"""Functions of the mean that fall as it rises."""
 
 
 class Metric(NamedTuple):
     """One row of the table.
 
-    Attributes
-    ----------
-    name : str
-        As it stands in keys; "@k" at the end asks for a cutoff, "@p" for an exponent.
-    title : str
-        Column heading; "{k}" or "{p}" is replaced by the parameter.
-    help : str
-        What it is, in a sentence.
-    formula : str
-        In plain text; r is the rank, c the number of candidates, E and Var are those of a random
-        scorer.
-    higher_is_better : bool or None
-        None where neither end is better.
-    range : str
-    reference : str
-        Where it is defined.
-    averagings : tuple of str
-        The averagings it is defined for.
-    value : function (ties, rank_type, parameter) -> Values
-        The metric per item, before averaging.
-    finish : function (moments) -> float64 array
-        From the mean over items, and what chance gives, to the value of every group.
-    chance : function (tally, parameter) -> Chance, optional
-        Expectation and variance under a random scorer.
-    caveats : tuple of str
-        What to beware of, a sentence each.
-    pykeen, libkge, papers : tuple of str
-        Other spellings that are understood, lower case, by who uses them.
-    digits : int
-        Decimals in tables.
+    - name: As it stands in keys; "@k" at the end asks for a cutoff, "@p" for an exponent.
+    - title: Column heading; "{k}" or "{p}" is replaced by the parameter.
+    - help: What it is, in a sentence.
+    - formula: In plain text; r is the rank, c the number of candidates, E and Var are those of a
+      random scorer.
+    - higher_is_better: None where neither end is better.
+    - reference: Where it is defined.
+    - averagings: The averagings it is defined for.
+    - value: The metric per item, before averaging.
+    - of_mean: Makes the metric of the mean over items; None if the mean alone does not give it.
+    - from_moments: Makes the metric of every group where `of_mean` is None.
+    - chance: Expectation and variance under a random scorer.
+    - base: The metric that is averaged over the same items, as it stands in keys; "" for itself.
+    - caveats: What to beware of, a sentence each.
+    - pykeen, libkge, papers: Other spellings that are understood, lower case, by who uses them.
+    - digits: Decimals in tables.
     """
 
     name: str
@@ -125,9 +119,11 @@ class Metric(NamedTuple):
     range: str
     reference: str
     averagings: tuple[str, ...]
-    value: Callable[[Ranked, str, float], Values]
-    finish: Callable[[Moments], Floats] = plain
+    value: Callable[[Ranked, str, float], Scaled]
+    of_mean: OfMean | None = same
+    from_moments: Callable[[GroupMoments], Floats] | None = None
     chance: ChanceOf | None = None
+    base: str = ""
     caveats: tuple[str, ...] = ()
     pykeen: tuple[str, ...] = ()
     libkge: tuple[str, ...] = ()
@@ -154,6 +150,33 @@ class Metric(NamedTuple):
         """The name with its parameter: "hits@10", "p_mrr@0.5"."""
         return self.name if self.parameter is None else f"{self.name[:-1]}{parameter!r}"
 
+    def base_named(self, parameter: float) -> str:
+        """The name of the base with the parameter: "mrr" of z_mrr, "hits@10" of z_hits@10."""
+        base = self.base or self.name
+        return base if self.parameter is None else f"{base[:-1]}{parameter!r}"
+
+    @property
+    def is_adjusted(self) -> bool:
+        """Whether chance decides the value: the metric is a base's ratio, index or z-score."""
+        return self.chance is not None and bool(self.base)
+
+    @property
+    def symbol(self) -> str:
+        """The heading with the letter of its parameter: "Hits@k"."""
+        return self.title.replace("{k}", "k").replace("{p}", "p")
+
     def titled(self, parameter: float) -> str:
         """The heading with its parameter: "Hits@10"."""
         return self.title.replace("{k}", str(parameter)).replace("{p}", f"{parameter:g}")
+
+    def per_item(self, ties: Ranked, rank_type: str, parameter: float) -> Floats:
+        """The metric of each item, float64 (n,)."""
+        values = self.value(ties, rank_type, parameter)
+        return np.asarray(values.scaled / values.scale, np.float64)
+
+    def of_groups(self, moments: GroupMoments) -> Floats:
+        """The metric of each group of items."""
+        if self.of_mean is not None:
+            return self.of_mean(moments.mean)
+        assert self.from_moments is not None, f"{self.name} has neither of_mean nor from_moments"
+        return self.from_moments(moments)

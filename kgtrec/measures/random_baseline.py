@@ -15,20 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kgtrec.errors import InputError
-from kgtrec.measures.tie_expectation import expected_reciprocal, sums_over
-
-__all__ = [
-    "Chance",
-    "ChanceOf",
-    "Tally",
-    "geometric",
-    "hits",
-    "mean_rank",
-    "power",
-    "reciprocal",
-    "reciprocal_continuous",
-    "reciprocal_log",
-]
+from kgtrec.measures.ties import expected_reciprocal, sums_over
 
 Floats = NDArray[np.float64]
 
@@ -44,10 +31,8 @@ class Chance(NamedTuple):
 class Tally:
     """Items counted by their number of candidates and weight.
 
-    Attributes
-    ----------
-    candidates, weight, count : float64 arrays (distinct,)
-        Every pair that occurs, ascending in (weight, candidates), and how often it does.
+    - candidates, weight, count: Every pair that occurs, ascending in (weight, candidates), and how
+      often it does.
     """
 
     candidates: Floats
@@ -56,20 +41,7 @@ class Tally:
 
     @classmethod
     def of(cls, candidates: ArrayLike, weight: ArrayLike | None = None) -> Tally:
-        """Count items.
-
-        Parameters
-        ----------
-        candidates : array_like (n,)
-            Numbers of candidates, the answer included: 1 or more.
-        weight : array_like (n,), optional
-            0 or more, not all of them 0; without it every item weighs 1.
-
-        Raises
-        ------
-        InputError
-            No items, a number below 1, or weights that are negative, all 0 or of another length.
-        """
+        """Count items."""
         numbers = np.asarray(candidates)
         _check(numbers, weight)
         if weight is None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from kgtrec.errors import UsageError
+from kgtrec.measures.keys import find_metric
 from kgtrec.measures.random_baseline import Chance, Tally
 from kgtrec.measures.rank_metrics import RANK_ROWS
-from kgtrec.measures.registry import find_metric
-
-__all__ = ["random_scorer"]
 
 
 def random_scorer(metric: str, candidates: ArrayLike, weight: ArrayLike | None = None) -> Chance:

@@ -1,16 +1,191 @@
-"""Rows of the table: means of the rank, and of functions of the rank."""
+"""Metrics of ranks: the value per item, order statistics and spread, and the rows of the table.
+
+Under ties, ``expected`` medians are those of the pooled ranks: every item's weight is spread evenly
+over the ranks that its tie allows. The variance is the exact expectation over all ways to break the
+ties, each independently.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec.measures import dispersion, item_values, random_baseline
-from kgtrec.measures.metric import Metric, Moments
-
-__all__ = ["INSTANCES", "RANK_ROWS", "SPREAD_ROWS"]
+from kgtrec.measures import random_baseline
+from kgtrec.measures.metric import GroupMoments, Metric, inverse, inverse_exp
+from kgtrec.measures.ties import (
+    PairedTies,
+    Ranked,
+    Scaled,
+    Ties,
+    expected_hits,
+    expected_log_rank,
+    expected_reciprocal,
+)
 
 Floats = NDArray[np.float64]
+
+
+def _rank(ties: Ranked, rank_type: str) -> Floats:
+    scaled, scale = ties.ranks(rank_type)
+    return np.asarray(scaled / scale)
+
+
+def mean_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
+    """The rank. Expected: the realistic rank, or the exact mean of a question's first answer."""
+    return ties.ranks(rank_type)
+
+
+def reciprocal_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
+    """1/rank."""
+    if rank_type != "expected":
+        return Scaled(1.0 / _rank(ties, rank_type), 1)
+    if isinstance(ties, Ties):
+        return Scaled(expected_reciprocal(ties.greater, ties.size, ties.answers), 1)
+    return Scaled(ties.mean_of(np.reciprocal), 1)
+
+
+def hits(ties: Ranked, rank_type: str, k: float) -> Scaled:
+    """1 if rank <= k, else 0; expected: the probability of that."""
+    k = int(min(k, 1 << 60))  # 4k must fit int64
+    if rank_type != "expected":
+        scaled, scale = ties.ranks(rank_type)
+        return Scaled((scaled <= k * scale).astype(np.int64), 1)
+    if isinstance(ties, Ties):
+        return Scaled(expected_hits(ties.greater, ties.size, ties.answers, k), 1)
+    return Scaled(ties.share_within(4 * k), 1)
+
+
+def log_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
+    """Natural logarithm of the rank; one answer per tie."""
+    if rank_type != "expected":
+        return Scaled(np.log(_rank(ties, rank_type)), 1)
+    if isinstance(ties, PairedTies):
+        return Scaled(ties.mean_of(np.log), 1)
+    assert isinstance(ties, Ties)
+    return Scaled(expected_log_rank(ties.greater, ties.size), 1)
+
+
+def reciprocal_log_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
+    """1 / log2(rank + 1); one answer per tie."""
+    if rank_type == "expected":
+        return Scaled(ties.mean_of(_reciprocal_log), 1)
+    return Scaled(_reciprocal_log(_rank(ties, rank_type)), 1)
+
+
+def _reciprocal_log(rank: Floats) -> Floats:
+    return np.asarray(1.0 / np.log2(rank + 1.0))
+
+
+def power_of_rank(ties: Ranked, rank_type: str, p: float) -> Scaled:
+    """rank ** -p; one answer per tie."""
+    if rank_type == "expected":
+        return Scaled(ties.mean_of(lambda rank: rank**-p), 1)
+    return Scaled(_rank(ties, rank_type) ** -p, 1)
+
+
+def one(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
+    """1 for every item."""
+    return Scaled(np.ones(len(ties), np.int64), 1)
+
+
+TO_DEVIATION = 1.482602218505602
+"""1 / (third quartile of the standard normal): makes the MAD of normal values their deviation."""
+_ROUNDING = 1e-12
+
+
+def median(moments: GroupMoments) -> Floats:
+    """Median rank per group."""
+    expected = moments.rank_type == "expected"
+    return np.array(
+        [
+            _pooled_median(ties, weight) / 4 if expected
+            else _median(_ranks(ties, moments.rank_type), weight)
+            for ties, weight in moments.items()
+        ]
+    )  # fmt: skip
+
+
+def median_deviation(moments: GroupMoments) -> Floats:
+    """Median absolute deviation from the median rank, times `TO_DEVIATION`."""
+    deviations = []
+    for ties, weight in moments.items():
+        if moments.rank_type == "expected":
+            middle = int(_pooled_median(ties, weight))
+            deviations.append(_pooled_median(ties, weight, around=middle) / 4)
+        else:
+            ranks = _ranks(ties, moments.rank_type)
+            deviations.append(_median(np.abs(ranks - _median(ranks, weight)), weight))
+    return TO_DEVIATION * np.array(deviations)
+
+
+def variance(moments: GroupMoments) -> Floats:
+    """Variance of the ranks, divided by the sum of the weights (not by n - 1)."""
+    variances = []
+    for ties, weight in moments.items():
+        shares = np.full(len(ties), 1 / len(ties)) if weight is None else weight / weight.sum()
+        ranks = _ranks(ties, moments.rank_type)
+        value = (shares * (ranks - (shares * ranks).sum()) ** 2).sum()
+        if moments.rank_type == "expected":
+            value += (shares * (1 - shares) * ties.variance()).sum()
+        variances.append(value)
+    return np.array(variances)
+
+
+def deviation(moments: GroupMoments) -> Floats:
+    """Square root of the variance."""
+    return np.asarray(np.sqrt(variance(moments)))
+
+
+def _ranks(ties: Ranked, rank_type: str) -> Floats:
+    scaled, scale = ties.ranks(rank_type)
+    return np.asarray(scaled / scale)
+
+
+def _median(values: Floats, weight: Floats | None) -> float:
+    """Least value with half of the weight up to it; midpoint with the next at exactly half."""
+    if weight is None:
+        return float(np.median(values))
+    order = np.argsort(values, kind="stable")
+    share = np.cumsum(weight[order])
+    half = share[-1] / 2
+    low, high = (
+        np.searchsorted(share, half * (1 + side * _ROUNDING), side="left") for side in (-1, 1)
+    )
+    return float(values[order[low]] + values[order[high]]) / 2
+
+
+def _pooled_median(ties: Ranked, weight: Floats | None, around: int | None = None) -> float:
+    """Median of the pooled ranks, or of their distance from `around`; in quarters of a rank."""
+    weights = np.ones(len(ties)) if weight is None else weight
+    total = weights.sum()
+
+    def share(quarters: int) -> float:
+        if around is None:
+            inside = ties.share_within(quarters)
+        else:
+            inside = ties.share_within(around + quarters)
+            inside = inside - ties.share_within(around - quarters - 1)
+        return float((weights * inside).sum() / total)
+
+    scaled, scale = ties.ranks("pessimistic")
+    top = int(scaled.max()) * 4 // scale
+    low, high = (_first(share, 0.5 + side * _ROUNDING, top) for side in (-1, 1))
+    return (low + high) / 2
+
+
+def _first(share: Callable[[int], float], least: float, top: int) -> int:
+    """Least number in 0 .. top whose share reaches `least`."""
+    low, high = 0, top
+    while low < high:
+        middle = (low + high) // 2
+        if share(middle) >= least:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
 
 INSTANCES = ("micro", "question", "relation", "triple", "macro_relation")
 _MEANS = ("micro", "macro", "question", "relation", "triple", "macro_relation", "stratified")
@@ -22,23 +197,11 @@ _REALISTIC_HALF = "A realistic rank can end in a half: 10.5 is not a hit at 10."
 _GROWS = "Grows with the number of candidates: compare {} across graphs."
 
 
-def _exp(moments: Moments) -> Floats:
-    return np.asarray(np.exp(moments.mean))
+def _inverse_median(moments: GroupMoments) -> Floats:
+    return 1.0 / median(moments)
 
 
-def _inverse_exp(moments: Moments) -> Floats:
-    return np.asarray(np.exp(-moments.mean))
-
-
-def _inverse(moments: Moments) -> Floats:
-    return 1.0 / moments.mean
-
-
-def _inverse_median(moments: Moments) -> Floats:
-    return 1.0 / dispersion.median(moments)
-
-
-def _total(moments: Moments) -> Floats:
+def _total(moments: GroupMoments) -> Floats:
     return moments.total.astype(np.float64)
 
 
@@ -53,7 +216,7 @@ RANK_ROWS: tuple[Metric, ...] = (
         range="[1, candidates]",
         reference="Bordes et al. 2013",
         averagings=_MEANS,
-        value=item_values.mean_rank,
+        value=mean_rank,
         chance=random_baseline.mean_rank,
         pykeen=("arithmetic_mean_rank", "mean_rank"),
         libkge=("mean_rank",),
@@ -73,7 +236,7 @@ RANK_ROWS: tuple[Metric, ...] = (
         range="(0, 1]",
         reference="Voorhees 1999",
         averagings=_MEANS,
-        value=item_values.reciprocal_rank,
+        value=reciprocal_rank,
         chance=random_baseline.reciprocal,
         pykeen=("inverse_harmonic_mean_rank", "mean_reciprocal_rank"),
         libkge=("mean_reciprocal_rank",),
@@ -88,7 +251,7 @@ RANK_ROWS: tuple[Metric, ...] = (
         range="[0, 1]",
         reference="Bordes et al. 2013",
         averagings=_MEANS,
-        value=item_values.hits,
+        value=hits,
         chance=random_baseline.hits,
         pykeen=("hits_at_k", "hits.k", "h@k", "h_at_k"),
         libkge=("hits_at_k",),
@@ -107,8 +270,8 @@ RANK_ROWS: tuple[Metric, ...] = (
         range="[1, candidates]",
         reference=_HOYT,
         averagings=INSTANCES,
-        value=item_values.log_rank,
-        finish=_exp,
+        value=log_rank,
+        of_mean=np.exp,
         chance=random_baseline.geometric,
         pykeen=("geometric_mean_rank",),
         digits=2,
@@ -123,8 +286,9 @@ RANK_ROWS: tuple[Metric, ...] = (
         range="(0, 1]",
         reference=_HOYT,
         averagings=INSTANCES,
-        value=item_values.log_rank,
-        finish=_inverse_exp,
+        value=log_rank,
+        of_mean=inverse_exp,
+        base="gmr",
         pykeen=("inverse_geometric_mean_rank",),
     ),
     Metric(
@@ -137,8 +301,9 @@ RANK_ROWS: tuple[Metric, ...] = (
         range="[1, candidates]",
         reference=_HOYT,
         averagings=INSTANCES,
-        value=item_values.reciprocal_rank,
-        finish=_inverse,
+        value=reciprocal_rank,
+        of_mean=inverse,
+        base="mrr",
         pykeen=("harmonic_mean_rank",),
     ),
     Metric(
@@ -150,8 +315,9 @@ RANK_ROWS: tuple[Metric, ...] = (
         range="(0, 1]",
         reference=_HOYT,
         averagings=INSTANCES,
-        value=item_values.mean_rank,
-        finish=_inverse,
+        value=mean_rank,
+        of_mean=inverse,
+        base="mr",
         pykeen=("inverse_arithmetic_mean_rank", "iamr"),
     ),
     Metric(
@@ -167,7 +333,7 @@ RANK_ROWS: tuple[Metric, ...] = (
         range="(0, 1]",
         reference=_OPEN_WORLD,
         averagings=_UNLIKE_MACRO,
-        value=item_values.reciprocal_log_rank,
+        value=reciprocal_log_rank,
         chance=random_baseline.reciprocal_log,
         papers=("log-mrr", "logmrr"),
     ),
@@ -184,7 +350,7 @@ RANK_ROWS: tuple[Metric, ...] = (
         range="(0, 1]",
         reference=_OPEN_WORLD,
         averagings=_UNLIKE_MACRO,
-        value=item_values.power_of_rank,
+        value=power_of_rank,
         chance=random_baseline.power,
         papers=("p-mrr@p", "pmrr@p"),
     ),
@@ -207,8 +373,10 @@ SPREAD_ROWS: tuple[Metric, ...] = (
         range="[1, candidates]",
         reference=_HOYT,
         averagings=INSTANCES,
-        value=item_values.mean_rank,
-        finish=dispersion.median,
+        value=mean_rank,
+        of_mean=None,
+        from_moments=median,
+        base="mr",
         papers=("median", "mdr"),
         digits=1,
     ),
@@ -222,8 +390,10 @@ SPREAD_ROWS: tuple[Metric, ...] = (
         range="(0, 1]",
         reference=_HOYT,
         averagings=INSTANCES,
-        value=item_values.mean_rank,
-        finish=_inverse_median,
+        value=mean_rank,
+        of_mean=None,
+        from_moments=_inverse_median,
+        base="mr",
     ),
     Metric(
         name="std",
@@ -235,8 +405,10 @@ SPREAD_ROWS: tuple[Metric, ...] = (
         range="[0, (candidates - 1) / 2]",
         reference=_PYKEEN,
         averagings=INSTANCES,
-        value=item_values.mean_rank,
-        finish=dispersion.deviation,
+        value=mean_rank,
+        of_mean=None,
+        from_moments=deviation,
+        base="mr",
         pykeen=("standard_deviation", "rank_std"),
         digits=2,
     ),
@@ -253,8 +425,10 @@ SPREAD_ROWS: tuple[Metric, ...] = (
         range="[0, ((candidates - 1) / 2)^2]",
         reference=_PYKEEN,
         averagings=INSTANCES,
-        value=item_values.mean_rank,
-        finish=dispersion.variance,
+        value=mean_rank,
+        of_mean=None,
+        from_moments=variance,
+        base="mr",
         pykeen=("variance", "rank_var"),
         digits=1,
     ),
@@ -273,8 +447,10 @@ SPREAD_ROWS: tuple[Metric, ...] = (
         range="[0, 1.4826 (candidates - 1)]",
         reference=_PYKEEN,
         averagings=INSTANCES,
-        value=item_values.mean_rank,
-        finish=dispersion.median_deviation,
+        value=mean_rank,
+        of_mean=None,
+        from_moments=median_deviation,
+        base="mr",
         pykeen=("median_absolute_deviation", "rank_mad"),
         digits=2,
     ),
@@ -287,8 +463,9 @@ SPREAD_ROWS: tuple[Metric, ...] = (
         range="[1, inf)",
         reference=_PYKEEN,
         averagings=("micro",),
-        value=item_values.one,
-        finish=_total,
+        value=one,
+        of_mean=None,
+        from_moments=_total,
         pykeen=("rank_count",),
         digits=0,
     ),

@@ -9,16 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kgtrec import _core
-from kgtrec._internal.ordering import numbered, order_by
+from kgtrec._internal.csr import numbered, order_by
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures.averaging import SIDES, instance_ties, require_side, sides_present
 from kgtrec.measures.measure import Measure, parse_all
-from kgtrec.measures.tied_ranks import Ranked
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
-__all__ = ["Strata", "stratified_grid", "stratified_means", "values_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -89,7 +87,7 @@ def stratified_grid(
     ties = instance_ties(ranks)
     values = np.empty((len(measures), len(ranks)))
     for line, measure in zip(values, measures, strict=True):
-        line[:] = values_of(measure, ties)
+        line[:] = measure.per_item(ties)
     return stratified_means(values, Strata.of(ranks, side), *exponents)
 
 
@@ -106,33 +104,18 @@ def _exponents(name: str, values: ArrayLike) -> Floats:
     return np.ascontiguousarray(betas)
 
 
-def values_of(measure: Measure, ties: Ranked) -> Floats:
-    """The metric of a measure per instance, float64 (n,)."""
-    metric, parameter = measure.row
-    assert measure.rank_type is not None
-    values = metric.value(ties, measure.rank_type, parameter)
-    return np.asarray(values.scaled / values.scale)
-
-
 class Strata(NamedTuple):
     """The instances of a side by relation and triple, and their popularities.
 
-    Attributes
-    ----------
-    rows : int64 array (m,)
-        Rows of the ranks on the asked side, ordered by relation, triple and side.
-    triples : int64 array (triples + 1,)
-        Offsets into `rows`: where each triple's instances begin.
-    relations : int64 array (relations + 1,)
-        Offsets into the triples: where each relation's triples begin.
-    popularity_of : int32 array (m,)
-        Place in `popularity` of the entity that the instance predicts.
-    popularity : float64 array (p,)
-        Distinct numbers of triples in which predicted entities stand, ascending.
-    relation_popularity : float64 array (relations,)
-        Triples of each relation.
-    counted_on : tuple of str
-        Where the triples of entities, and those of relations, were counted, in words.
+    - rows, int64 (m,): Rows of the ranks on the asked side, ordered by relation, triple and side.
+    - triples, int64 (triples + 1,): Offsets into `rows`: where each triple's instances begin.
+    - relations, int64 (relations + 1,): Offsets into the triples: where each relation's triples
+      begin.
+    - popularity_of, int32 (m,): Place in `popularity` of the entity that the instance predicts.
+    - popularity, float64 (p,): Distinct numbers of triples in which predicted entities stand,
+      ascending.
+    - relation_popularity, float64 (relations,): Triples of each relation.
+    - counted_on: Where the triples of entities, and those of relations, were counted, in words.
     """
 
     rows: Ints
@@ -167,7 +150,7 @@ class Strata(NamedTuple):
 
 def _counted_on(ranks: Ranks) -> tuple[str, str]:
     """The splits that the manifest names where popularity was counted anew."""
-    named = ranks.manifest.get("popularity", {})
+    named = ranks.provenance.popularity
     entities, relations = (" and ".join(named.get(what, ())) for what in ("entities", "relations"))
     return entities or "all splits", relations or "the evaluated split"
 
@@ -185,24 +168,7 @@ def stratified_means(values: Floats, strata: Strata, beta_e: Floats, beta_r: Flo
     one side was asked, the entity weights cancel. Triples are averaged within relations, and
     relations with weights ``popularity(relation) ** -beta_r``.
 
-    Parameters
-    ----------
-    values : float64 array (metrics, n)
-        Each metric's value for every row of the ranks (not only of the asked side).
-    strata : Strata
-        From the same ranks.
-    beta_e, beta_r : float64 arrays (e,) and (r,)
-        In [-1, 1].
-
-    Returns
-    -------
-    float64 array (metrics, e, r)
-
-    Raises
-    ------
-    InputError
-        An entity or relation with popularity 0 would need an infinite weight (beta > 0), or
-        nothing with a weight is left (beta < 0).
+    Shapes: values float64 (metrics, n) -> float64 (metrics, e, r).
     """
     _check_weights(strata, beta_e, beta_r)
     out = np.empty((len(values), len(beta_e), len(beta_r)))

@@ -1,4 +1,4 @@
-"""Figures of compared systems: intervals, pairs, p-value curves, pools without one of them."""
+"""Figures of compared systems: intervals, pairs, p-value curves, places in several rankings."""
 
 from __future__ import annotations
 
@@ -6,27 +6,32 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
 from kgtrec.plots.style import (
     COLUMN,
     figure,
+    label_ends,
     label_panels,
     legend_above,
     marker_places,
+    panel_grid,
+    require,
     series_style,
     short,
     styled,
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from kgtrec.study.comparison.discriminative_power import Discrimination
-    from kgtrec.study.comparison.report import Comparison
+    from kgtrec.study.comparison.rankings import Rankings
+    from kgtrec.study.comparison.report import SystemComparison
+    from kgtrec.study.comparison.significance import Discrimination
+    from kgtrec.study.comparison.stability import DepthCurves, Sensitivity
     from kgtrec.study.pooling.reusability import Reuse
-
-__all__ = ["intervals", "left_out", "p_curves", "pair_matrix"]
 
 SHADES = ("#ffffff", "#a9cbe6", "#4292c6", "#08306b")
 STARS = ("", "*", "**", "***")
@@ -35,12 +40,12 @@ STARS = ("", "*", "**", "***")
 CORRECTIONS = {"holm": "Holm's", "bh": "BH's", "bonferroni": "Bonferroni's", "none": "plain"}
 
 
-def intervals(compared: Sequence[Comparison]) -> Figure:
+def intervals(compared: Sequence[SystemComparison]) -> Figure:
     """Values of the systems with their intervals, a panel for each measure.
 
     Parameters
     ----------
-    compared : sequence of Comparison
+    compared : sequence of SystemComparison
         One for each measure, of the same systems.
 
     Returns
@@ -49,17 +54,12 @@ def intervals(compared: Sequence[Comparison]) -> Figure:
         Systems stand in the order of the first measure, best on top. Filled: the best one by the
         panel's measure, and those that are not significantly worse.
     """
-    if not compared:
-        raise UsageError("no comparison to draw; give at least one")
+    require(compared, "comparison")
     order = compared[0].order
     names = [short(compared[0].samples.systems[i], 20) for i in order]
     with styled():
-        columns, rows = _grid(len(compared))
-        made, axes = figure(
-            columns, rows, height=0.75 + 0.2 * len(order), sharey=True, squeeze=False
-        )
-        panels = list(axes.flat)
-        for axes, one in zip(panels, compared, strict=False):
+        made, places = panel_grid(len(compared), 4, height=0.75 + 0.2 * len(order), sharey=True)
+        for axes, one in zip(places, compared, strict=True):
             low, high = one.intervals()
             better = one.tests.better(one.level)
             best = one.order[0]
@@ -73,37 +73,34 @@ def intervals(compared: Sequence[Comparison]) -> Figure:
                     color="#0072B2", fillstyle=fill, capsize=1.5, linewidth=0.8,
                 )  # fmt: skip
             axes.set_xlabel(f"{one.samples.title} ({one.samples.unit})")
-        _rows(panels, len(compared), names)
+        _name_rows(places, names)
         legend_above(made, _fillings(compared[0]))
         return made
 
 
-def _fillings(one: Comparison) -> list[Any]:
+def _fillings(one: SystemComparison) -> list[Any]:
     """What filled and empty circles are, and their bars, for a legend."""
     from matplotlib.lines import Line2D
 
     look: dict[str, Any] = {"color": "#0072B2", "marker": "o", "linewidth": 0.8}
-    full = Line2D([], [], label=f"best, or not worse ({one.confidence:.0%} intervals)", **look)
+    full = Line2D(
+        [],
+        [],
+        label=f"best, or not worse ({one.resampling.percent:g}% intervals)",
+        **look,
+    )
     worse = f"worse at p < {one.level:g}"
     return [full, Line2D([], [], fillstyle="none", label=worse, **look)]
 
 
-def _grid(many: int) -> tuple[int, int]:
-    """Columns and rows of panels that share a page's width."""
-    columns = min(many, 4)
-    return columns, -(-many // columns)
-
-
-def _rows(panels: Sequence[Any], used: int, names: Sequence[str]) -> None:
-    """A row a system in every panel, names at the left; panels that are not used go."""
-    panels[0].set_yticks(range(len(names)), names)
-    panels[0].set_ylim(len(names) - 0.5, -0.5)
-    for panel in panels[:used]:
+def _name_rows(places: Sequence[Axes], names: Sequence[str]) -> None:
+    """A row per system in every panel, names at the left."""
+    places[0].set_yticks(range(len(names)), names)
+    places[0].set_ylim(len(names) - 0.5, -0.5)
+    for panel in places:
         panel.locator_params(axis="x", nbins=4)
-    for panel in panels[used:]:
-        panel.remove()
-    if used > 1:
-        label_panels(np.array(panels[:used]))
+    if len(places) > 1:
+        label_panels(places)
 
 
 def p_curves(discrimination: Discrimination, level: float = 0.05) -> Figure:
@@ -137,12 +134,12 @@ def p_curves(discrimination: Discrimination, level: float = 0.05) -> Figure:
         return made
 
 
-def pair_matrix(compared: Sequence[Comparison]) -> Figure:
+def pair_matrix(compared: Sequence[SystemComparison]) -> Figure:
     """Every pair of systems: told apart or not, and by how much; a panel for each measure.
 
     Parameters
     ----------
-    compared : sequence of Comparison
+    compared : sequence of SystemComparison
         One for each measure, of the same systems.
 
     Returns
@@ -152,28 +149,22 @@ def pair_matrix(compared: Sequence[Comparison]) -> Figure:
         stars say how small the corrected p-value of row against column is; below it stands the
         effect size d_z of column against row (mean difference in standard deviations).
     """
-    if not compared:
-        raise UsageError("no comparison to draw; give at least one")
+    require(compared, "comparison")
     many = len(compared[0].samples.systems)
     wide = max(COLUMN, 1.15 + 0.17 * many)
     columns = 2 if len(compared) > 1 and wide <= COLUMN else 1
-    rows = -(-len(compared) // columns)
+    height = 1.15 + 0.155 * max(many, 5)
     with styled():
-        made, axes = figure(
-            columns, rows, width=wide * columns, height=1.15 + 0.155 * max(many, 5), squeeze=False
-        )
-        panels = list(axes.flat)
-        for panel, one in zip(panels, compared, strict=False):
+        made, places = panel_grid(len(compared), columns, width=wide * columns, height=height)
+        for panel, one in zip(places, compared, strict=True):
             _matrix(panel, one)
-        for panel in panels[len(compared) :]:
-            panel.remove()
         _key(made, compared[0])
         if len(compared) > 1:
-            label_panels(np.array(panels[: len(compared)]))
+            label_panels(places)
         return made
 
 
-def _matrix(axes: Any, one: Comparison) -> None:
+def _matrix(axes: Any, one: SystemComparison) -> None:
     from matplotlib.patches import Rectangle
 
     order, names = one.order, one.samples.systems
@@ -210,7 +201,7 @@ def _steps(level: float) -> tuple[float, float, float]:
     return level, level / 5, level / 50
 
 
-def _key(made: Figure, one: Comparison) -> None:
+def _key(made: Figure, one: SystemComparison) -> None:
     from matplotlib.patches import Patch
 
     labels = [f"p < {bound:g} {stars}" for bound, stars in zip(_steps(one.level), STARS[1:],
@@ -244,15 +235,11 @@ def left_out(measures: Sequence[Reuse]) -> Figure:
     order = np.argsort(-first.full, kind="stable").tolist()
     names = [short(first.systems[i], 20) for i in order]
     with styled():
-        columns, rows = _grid(len(measures))
-        made, axes = figure(
-            columns, rows, height=1.05 + 0.2 * len(order), sharey=True, squeeze=False
-        )
-        panels = list(axes.flat)
-        for axes, one in zip(panels, measures, strict=False):
+        made, places = panel_grid(len(measures), 4, height=1.05 + 0.2 * len(order), sharey=True)
+        for axes, one in zip(places, measures, strict=True):
             _left_out(axes, one, order)
             axes.set_xlabel(one.measure)
-        _rows(panels, len(measures), names)
+        _name_rows(places, names)
         legend_above(made, title="at the right: place, and then that without its own")
         return made
 
@@ -269,3 +256,178 @@ def _left_out(axes: Any, one: Reuse, order: Sequence[int]) -> None:
         took_part = one.systems[i] in one.contributors
         then = f"{one.place[i]} → {one.place_left_out[i]}" if took_part else "not in the pool"
         axes.text(1.02, row, then, transform=axes.get_yaxis_transform(), fontsize=6.5, va="center")
+
+
+BANDS = 3
+"""So many bands can be told from each other; with more lines there are none."""
+
+FEW, SHORT = 5, 14
+"""So many curves with names of so many letters are named where they end."""
+
+_LABEL = 1.05  # inches of names on each side of a bump chart
+_STEP = 1.0  # inches from ranking to ranking
+
+
+def bump_chart(rankings: Rankings | Sequence[Rankings]) -> Figure:
+    """Places of the systems in two or more rankings, a line for each system.
+
+    Parameters
+    ----------
+    rankings : Rankings, or several of them
+        A panel for each.
+
+    Returns
+    -------
+    Figure
+        Between neighbouring rankings stands their tau-b with its interval (over questions, or
+        over systems where values alone are known: the figure says which). Grey bars hold systems
+        together that tie.
+    """
+    from kgtrec.study.comparison.rankings import Rankings
+
+    several = [rankings] if isinstance(rankings, Rankings) else list(rankings)
+    require(several, "rankings")
+    most = max(len(one.names) for one in several)
+    columns = 2 if most == 2 and len(several) > 1 else 1
+    width = max(COLUMN, 2 * _LABEL + _STEP * (most - 1)) * columns
+    height = 0.85 + 0.17 * len(several[0].systems)
+    with styled():
+        made, places = panel_grid(len(several), columns, width=width, height=height)
+        for panel, one in zip(places, several, strict=True):
+            _bump(panel, one)
+        if len(several) > 1:
+            label_panels(places)
+        return made
+
+
+def _bump(axes: Any, one: Rankings) -> None:
+    slots, places = _slots(one), one.places()
+    n_rankings, n_systems = slots.shape
+    at = np.arange(n_rankings)
+    order = np.argsort(slots[0]).tolist()
+    for number, i in enumerate(order):
+        style = series_style(number, marked=True)
+        axes.plot(at, slots[:, i], clip_on=False, label=one.systems[i], **style)
+        for end, side in ((0, "right"), (n_rankings - 1, "left")):
+            text = (
+                f"{short(one.systems[i], 16)}  " if end == 0 else f"  {short(one.systems[i], 16)}"
+            )
+            axes.text(end, slots[end, i], text, ha=side, va="center", fontsize=6.5)
+    for k in range(n_rankings):
+        for place in np.unique(places[k]):
+            tied = slots[k][places[k] == place]
+            if len(tied) > 1:
+                axes.plot([k, k], [tied.min(), tied.max()], color="#bbbbbb", linewidth=5,
+                          solid_capstyle="round", zorder=0)  # fmt: skip
+    for k in range(n_rankings - 1):
+        between = one.agreement(k, k + 1)
+        low, high = between.tau_interval
+        text = f"τ = {between.tau:.2f}\n[{low:.2f}, {high:.2f}]".replace("-", "\N{MINUS SIGN}")
+        axes.text(k + 0.5, n_systems - 0.4, text, ha="center", va="top", fontsize=6.5)
+    axes.set_xlim(-_LABEL / _STEP, n_rankings - 1 + _LABEL / _STEP)
+    axes.set_ylim(n_systems + 0.9, -0.6)
+    axes.set_xticks(at, [short(name, 18) for name in one.names])
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    axes.set_yticks([])
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    drawn = one.agreement(0, 1)
+    note = f"{drawn.resampling.percent:g}% intervals over {drawn.over}"
+    if any(len(np.unique(row)) < n_systems for row in places):
+        note += "; grey: equal values"
+    axes.set_xlabel(f"{one.title}: {note}" if one.title else note)
+
+
+def _slots(one: Rankings) -> NDArray[np.int64]:
+    """Rows of the systems, 0 on top; among those that tie, in the order of the ranking before."""
+    places = one.places()
+    slots = np.empty_like(places)
+    before = np.arange(places.shape[1])
+    for k, row in enumerate(places):
+        slots[k][np.lexsort((before, row))] = np.arange(len(row))
+        before = slots[k]
+    return slots
+
+
+def sensitivity(result: Sensitivity) -> Figure:
+    """Mean correlation of rankings on random parts of the test set with that on all of it.
+
+    Parameters
+    ----------
+    result : Sensitivity
+
+    Returns
+    -------
+    Figure
+        A line for each measure, as in Figure 7 of Zhou et al. (2022); with up to three measures a
+        band that holds the middle 95 % of the random parts.
+    """
+    with styled():
+        from matplotlib.patches import Patch
+
+        made, axes = figure(height=2.7)
+        share = 100 * result.shares
+        low, high = result.spread()
+        for number, (title, tau) in enumerate(zip(result.titles, result.mean(), strict=True)):
+            style = series_style(number, marked=True)
+            style["markevery"] = marker_places(number, len(result.shares))
+            axes.plot(share, tau, label=title, **style)
+            if len(result.titles) <= BANDS:
+                axes.fill_between(share, low[number], high[number], color=style["color"],
+                                  alpha=0.13, linewidth=0)  # fmt: skip
+        axes.set_xlabel("test triples kept (%)")
+        axes.set_ylabel("Kendall's τ to the whole test set")
+        axes.set_xlim(0, 100)
+        axes.set_ylim(top=1.02)
+        band = Patch(facecolor="#888888", alpha=0.3, label="95 % of the parts")
+        legend_above(made, [band] * (len(result.titles) <= BANDS))
+        return made
+
+
+def depth_curves(curves: DepthCurves) -> Figure:
+    """Correlation of rankings at every depth of a pool with that at the reference depth.
+
+    Parameters
+    ----------
+    curves : DepthCurves
+
+    Returns
+    -------
+    Figure
+        A line for each measure, as in Figures 4 and 5 of Zhou et al. (2022), with bars over the
+        intervals where they are known. Measures stand a little beside each other, or bars would
+        hide bars.
+    """
+    with styled():
+        made, axes = figure(height=2.7)
+        depths = np.array(curves.depths, np.float64)
+        many = len(curves.measures)
+        for number, (name, tau) in enumerate(zip(curves.measures, curves.tau, strict=True)):
+            style = series_style(number, marked=True)
+            if curves.interval is None:
+                axes.plot(depths, tau, label=name, **style)
+                continue
+            low, high = curves.interval[:, number]
+            gaps = [np.maximum(tau - low, 0), np.maximum(high - tau, 0)]
+            beside = 0.5 / many * (number - (many - 1) / 2)
+            axes.errorbar(depths + beside, tau, yerr=gaps, label=name, elinewidth=0.6, capsize=1.2,
+                          capthick=0.6, **style)  # fmt: skip
+        axes.axhline(0, color="#888888", linewidth=0.6)
+        axes.set_xlabel("pool depth")
+        axes.set_ylabel(f"Kendall's τ to depth {curves.reference}")
+        if len(curves.depths) <= 15:
+            axes.set_xticks(list(curves.depths))
+        axes.set_ylim(top=1.05)
+        level = curves.agreements[0][0].resampling.percent
+        bars = f"bars: {level:g}% intervals" if curves.interval is not None else ""
+        if many > FEW or max(map(len, curves.measures)) > SHORT:
+            legend_above(made, title=bars or None)
+            return made
+        label_ends(axes, [
+            (name, float(tau[-1]), series_style(number)["color"])
+            for number, (name, tau) in enumerate(zip(curves.measures, curves.tau, strict=True))
+        ])  # fmt: skip
+        axes.set_xlabel(f"pool depth ({bars})" if bars else "pool depth")
+        return made

@@ -1,4 +1,4 @@
-"""Figures of ranks: their distribution, ties, rank types side by side, metrics over relations."""
+"""Figures of ranks: distribution, ties, rank types, metrics over relations and over time."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from kgtrec.plots.style import (
     label_panels,
     legend_above,
     marker_places,
+    panel_grid,
+    require,
     series_style,
     short,
     styled,
@@ -26,10 +28,7 @@ if TYPE_CHECKING:
 
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
-    from kgtrec.study.alignment.alignment import SizeExperiment
-
-__all__ = ["alignment_sizes", "over_relations", "rank_distribution", "rank_types", "relations",
-           "tie_widths"]  # fmt: skip
+    from kgtrec.study.alignment import SizeExperiment
 
 RANK_TYPES = ("optimistic", "expected", "realistic", "ordinal", "pessimistic")
 CUTOFFS = (1, 3, 10, 100)
@@ -54,7 +53,7 @@ def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Fi
     -------
     Figure
     """
-    _require(ranks, "ranks")
+    require(ranks, "ranks")
     with styled():
         made, axes = figure()
         first = next(iter(ranks.values()))
@@ -87,7 +86,7 @@ def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
     Figure
         Both axes are logarithmic; a model without ties is named in the legend as such.
     """
-    _require(ranks, "ranks")
+    require(ranks, "ranks")
     with styled():
         made, axes = figure()
         for number, (name, one) in enumerate(ranks.items()):
@@ -131,7 +130,7 @@ def rank_types(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
     -------
     Figure
     """
-    _require(results, "results")
+    require(results, "results")
     values = np.array(
         [
             [result[f"{result.sides[-1]}.{kind}.micro.{metric}"] for kind in RANK_TYPES]
@@ -166,7 +165,7 @@ def relations(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
     metric : str
         Such as "mrr" or "hits@10"; realistic ranks, all sides that the results hold.
     """
-    _require(results, "results")
+    require(results, "results")
     keys = {
         name: f"{result.sides[-1]}.realistic.micro.{metric}" for name, result in results.items()
     }
@@ -197,7 +196,7 @@ def over_relations(
     Figure
         Boxes from the lower to the upper quartile with the median; whiskers span all relations.
     """
-    _require(values, "values")
+    require(values, "values")
     with styled():
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
@@ -246,34 +245,25 @@ def alignment_sizes(experiments: SizeExperiment | Mapping[str, SizeExperiment]) 
     with styled():
         from matplotlib.patches import Patch
 
-        rows = -(-len(names) // 2)
-        made, axes = figure(min(len(names), 2), rows, height=1.7, squeeze=False, sharex=True)
-        panels = list(axes.flat)
-        for panel, name in zip(panels, names, strict=False):
+        made, places = panel_grid(len(names), 2, height=1.7, sharex=True)
+        for panel, name in zip(places, names, strict=True):
             for number, (model, one) in enumerate(several.items()):
-                _band(
-                    panel,
-                    one,
-                    name,
-                    label=short(model) or None,
-                    **series_style(number, marked=True),
-                )
+                style = series_style(number, marked=True)
+                _band(panel, one, name, label=short(model) or None, **style)
             panel.set_xscale("log")
             panel.set_ylim(bottom=min(0.0, *(one.values[name].min() for one in several.values())))
             panel.set_ylabel(_title(name))
-        for panel in panels[len(names) :]:
-            panel.remove()
-        for panel in panels[max(0, len(names) - 2) : len(names)]:
+        for panel in places[-2:]:
             panel.set_xlabel("test alignments = candidates")
             panel.tick_params(labelbottom=True)
-        label_panels(np.array(panels[: len(names)]))
+        label_panels(places)
         band = Patch(facecolor="#888888", alpha=0.3, label="all repeats (line: mean)")
         legend_above(made, [band])
         return made
 
 
 def _shared_metrics(experiments: Mapping[str, SizeExperiment]) -> list[str]:
-    _require(experiments, "experiments")
+    require(experiments, "experiments")
     first, *others = ((name, list(one.values)) for name, one in experiments.items())
     for name, metrics in others:
         if metrics != first[1]:
@@ -300,11 +290,6 @@ def _named(name: str, ranks: Ranks) -> str:
     return short(name) + " (sampled)" * ranks.sampled
 
 
-def _require(data: Mapping[str, object], what: str) -> None:
-    if not data:
-        raise UsageError(f"no {what} to draw; give at least one")
-
-
 def _cumulative(rank: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Distinct ranks and the share of instances at or below each."""
     values, counts = np.unique(rank, return_counts=True)
@@ -329,3 +314,53 @@ def _mark_cutoffs(axes: Any) -> None:
     _plain_numbers(axes.xaxis, "{:,.0f}")
     for cutoff in CUTOFFS:
         axes.axvline(cutoff, color="#dddddd", linewidth=0.6, zorder=0)
+
+
+_TICKS = 4
+
+
+def over_time(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
+    """A micro metric of the questions of each time, in the order of time.
+
+    Parameters
+    ----------
+    results : mapping of str to Result
+        By the name in the legend; of questions at a time, of one graph.
+    metric : str
+        Such as "mrr" or "hits@10"; realistic ranks, all sides that the results hold.
+
+    Raises
+    ------
+    UsageError
+        No results, or questions without a time.
+    """
+    require(results, "results")
+    slices = {
+        name: result.slice("time", [f"{result.sides[-1]}.realistic.micro.{metric}"]).rows
+        for name, result in results.items()
+    }
+    labels = {
+        at: time for each in results.values() for at, time in each.ranks.context_labels.items()
+    }
+    there = {row[0] for rows in slices.values() for row in rows}
+    place = {
+        time: x for x, time in enumerate(labels[at] for at in sorted(labels) if labels[at] in there)
+    }
+    with styled():
+        made, axes = figure()
+        for number, (name, rows) in enumerate(slices.items()):
+            style = series_style(number, marked=True)
+            style["markevery"] = marker_places(number, len(rows))
+            axes.plot(
+                [place[str(row[0])] for row in rows],
+                np.array([row[-1] for row in rows], dtype=np.float64),
+                label=_named(name, results[name].ranks),
+                **style,
+            )
+        times = list(place)
+        ticks = np.unique(np.linspace(0, len(times) - 1, min(_TICKS, len(times))).round())
+        axes.set_xticks(ticks, [short(times[int(at)]) for at in ticks])
+        axes.set_xlabel("time of the question")
+        axes.set_ylabel(_title(metric))
+        legend_above(made)
+        return made

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.files import atomic_write
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "COLOURS", "COLUMN", "DASHES", "MARKERS", "Style", "check_plot", "figure", "label_ends",
-    "label_panels",
-    "legend_above", "marker_places", "save", "series_style", "short", "styled", "using",
-]  # fmt: skip
 
 # Okabe and Ito's palette without its yellow, which is too pale on white: told apart with any of the
 # common colour vision deficiencies, and in a grey print by the dashes and markers that go with it.
@@ -67,21 +62,10 @@ def styled() -> Iterator[None]:
 class Style:
     """What a paper asks of its figures.
 
-    Attributes
-    ----------
-    size : float
-        Of the text in points, 4 to 20; ticks and legends are a point smaller.
-    width : float
-        Of a column in inches, 1 to 12.
-    family : str or None
-        "serif", "sans-serif", "monospace" or the name of a font that is installed.
-    text : {"fonts", "outlines"}
-        Of SVG: text that stays text, or its outlines, which need no font where it is shown.
-
-    Raises
-    ------
-    UsageError
-        A size or a width out of range, or another kind of text.
+    - size: Of the text in points, 4 to 20; ticks and legends are a point smaller.
+    - width: Of a column in inches, 1 to 12.
+    - family: "serif", "sans-serif", "monospace" or the name of a font that is installed.
+    - text: Of SVG: text that stays text, or its outlines, which need no font where it is shown.
     """
 
     size: float = 8.0
@@ -99,13 +83,7 @@ class Style:
 
     @classmethod
     def parse(cls, text: str) -> Style:
-        """Read ``size=9,width=3.25,family=serif``; what is left out stays as it is by default.
-
-        Raises
-        ------
-        UsageError
-            Other keys, values that are not numbers, or a font that is not installed.
-        """
+        """Read ``size=9,width=3.25,family=serif``; what is left out stays as it is by default."""
         chosen: dict[str, Any] = {}
         for part in text.split(","):
             key, equals, value = (word.strip() for word in part.partition("="))
@@ -170,30 +148,7 @@ def _number(text: str, key: str, value: str) -> float:
 def figure(
     columns: int = 1, rows: int = 1, *, width: float | None = None, height: float = 2.4, **axes: Any
 ) -> tuple[Figure, Any]:
-    """An empty figure and its axes, apart from any window and from pyplot's state.
-
-    Parameters
-    ----------
-    columns, rows : int
-        Grid of panels.
-    width : float, optional
-        Inches; by default one column of a page a panel, two at most.
-    height : float
-        Inches of one panel.
-    **axes
-        For ``Figure.subplots``, such as ``sharey=True``.
-
-    Returns
-    -------
-    figure : Figure
-    axes : Axes, or ndarray of Axes
-        As ``Figure.subplots`` gives them.
-
-    Raises
-    ------
-    UsageError
-        matplotlib is not installed.
-    """
+    """An empty figure and its axes, apart from any window and from pyplot's state."""
     _matplotlib()
     from matplotlib.figure import Figure
 
@@ -203,6 +158,22 @@ def figure(
     height *= max(1.0, style.size / Style.size)
     made = Figure(figsize=(wide, height * rows), layout="constrained")
     return made, made.subplots(rows, columns, **axes)
+
+
+def panel_grid(count: int, columns: int, **options: Any) -> tuple[Figure, list[Axes]]:
+    """A figure of so many panels, in rows of so many columns at most."""
+    columns = min(count, columns)
+    made, axes = figure(columns, -(-count // columns), squeeze=False, **options)
+    places: list[Axes] = list(axes.flat)
+    for left_over in places[count:]:
+        left_over.remove()
+    return made, places[:count]
+
+
+def require(data: Sized, what: str) -> None:
+    """UsageError if there is nothing to draw."""
+    if not len(data):
+        raise UsageError(f"no {what} to draw; give at least one")
 
 
 def series_style(number: int, marked: bool = False) -> dict[str, Any]:
@@ -229,18 +200,7 @@ def marker_places(number: int, points: int, markers: int = 8) -> tuple[int, int]
 def legend_above(
     made: Figure, handles: Sequence[Any] = (), *, series: bool = True, **options: Any
 ) -> None:
-    """A legend above all panels, never on what they show, in as many columns as there is room for.
-
-    Parameters
-    ----------
-    made : Figure
-    series : bool
-        Whether the series of the first panel are named in it; else they are where they end.
-    handles : sequence of artists
-        What else is to be explained, each with its label.
-    **options
-        For ``legend``, such as ``title="sparsity"``.
-    """
+    """A legend above all panels, in as many columns as there is room for."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     drawn = made.axes[0].get_legend_handles_labels()[0] if series else []
@@ -257,15 +217,7 @@ def legend_above(
 
 
 def label_ends(axes: Axes, ends: Sequence[tuple[str, float, Any]]) -> None:
-    """Name lines at their right ends, where they are few: nobody has to look colours up.
-
-    Parameters
-    ----------
-    axes : Axes
-        Whose limits are final.
-    ends : sequence of (text, y, colour)
-        Last values of the lines. Names of lines that end close together are moved apart.
-    """
+    """Name lines at their right ends, where they are few: nobody has to look colours up."""
     size = (_chosen.get() or Style()).size - 1
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -306,9 +258,8 @@ def short(name: str, most: int = 28) -> str:
     return name.replace("$", r"\$")
 
 
-def label_panels(axes: Any) -> None:
+def label_panels(panels: Sequence[Axes]) -> None:
     """(a), (b), ... above the panels of a figure, for its caption to name."""
-    panels: list[Axes] = list(axes.flat)
     for number, panel in enumerate(panels):
         title = panel.get_title()
         panel.set_title(f"({chr(97 + number)}) {title}".rstrip(), loc="left")

@@ -12,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec.errors import FileError
-from kgtrec.questions.sides import NAMES
+from kgtrec.questions.questions import NAMES
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
     from kgtrec.questions.questions import QuestionData
 
-__all__ = ["ANY", "ListsBuilder", "PredictedLists", "checked_score", "ids_of"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -30,30 +29,20 @@ ANY = -1
 class PredictedLists:
     """The lists of a file.
 
-    Attributes
-    ----------
-    format : str
-        Name of the format.
-    path : str
-        Of the file; "predictions" if there is none.
-    side : ndarray of int64, shape (n_lists,)
-        0: the head is predicted, 1: the tail, 2: the relation.
-    entity, second : ndarray of int64, shape (n_lists,)
-        Ids of the question's entity and relation, or of its head and tail, if the relation is
-        predicted; below -1: the graph lacks it.
-    answer : ndarray of int64, shape (n_lists,)
-        The answer that the list was made for; `ANY`: every answer of the question.
-    line : ndarray of int64, shape (n_lists,)
-        Where the list stands in its file, from 1.
-    offsets : ndarray of int64, shape (n_lists + 1,)
-    entities : ndarray of int64, shape (n,)
-        Best first (relations, if these are predicted). Below -1: a label that names none, a number
-        for each such label.
-    scores : ndarray of float64, shape (n,), or None
-        Higher is better, and equal ones tie; None: the order decides.
-    context : ndarray of int64, shape (n_lists,), or None
-        Places of the questions' times (or sets of qualifiers) in ``graph.contexts``; below -1: the
-        graph lacks it. None: the file says none.
+    - format: Name of the format.
+    - path: Of the file; "predictions" if there is none.
+    - side, int64 (n_lists,): 0: the head is predicted, 1: the tail, 2: the relation.
+    - entity, second, int64 (n_lists,): Ids of the question's entity and relation, or of its head
+      and tail, if the relation is predicted; below -1: the graph lacks it.
+    - answer, int64 (n_lists,): The answer that the list was made for; `ANY`: every answer of the
+      question.
+    - line, int64 (n_lists,): Where the list stands in its file, from 1.
+    - offsets: int64 (n_lists + 1,)
+    - entities, int64 (n,): Best first (relations, if these are predicted). Below -1: a label that
+      names none, a number for each such label.
+    - scores, float64 (n,) or None: Higher is better, and equal ones tie; None: the order decides.
+    - context, int64 (n_lists,) or None: Places of the questions' times (or sets of qualifiers) in
+      ``graph.contexts``; below -1: the graph lacks it. None: the file says none.
     """
 
     format: str
@@ -83,14 +72,9 @@ class _Codes(dict[bytes, int]):
 class ListsBuilder:
     """Collects lists of labels and turns them into ids at the end, all at once.
 
-    Parameters
-    ----------
-    questions : Questions
-        Whose graph has the labels.
-    name : str
-        Name of the format.
-    path : path-like
-        File to name in messages.
+    - questions, Questions: Whose graph has the labels.
+    - name, str: Name of the format.
+    - path, path-like: File to name in messages.
     """
 
     def __init__(

@@ -16,8 +16,6 @@ from kgtrec.questions import candidates as lists
 from kgtrec.questions.filters import Filter, build_questions
 from kgtrec.questions.questions import QuestionData
 
-__all__ = ["Graph", "Questions", "read_graph"]
-
 
 def read_graph(
     folder: str | PathLike[str],
@@ -68,6 +66,12 @@ def read_graph(
         If a file is missing, unreadable, empty, or has a bad line (the first one is named).
     UsageError
         An unknown format or order of columns.
+
+    Warns
+    -----
+    GraphWarning
+        There is a test split and no train or valid split; a relation is in first lines and nowhere
+        else, as headings are; relations of valid or test are never in train.
     """
     return Graph.read(folder, format=format, columns=columns, progress=progress)
 
@@ -131,7 +135,8 @@ class Graph(GraphData):
             at the time, or with the (other) qualifiers, of its fact. `filter` then says what is
             known: "time-aware" or "qualifier-aware", the default, answers at that time, or with
             these qualifiers, alone; "static" those at any time, or with any; "raw" none; from
-            `filter_splits`, by default all.
+            `filter_splits`, by default all, or from splits behind a colon ("time-aware:test", as in
+            TGB 2.0; "static:train+valid").
         filter : {"all", "test", "valid", "raw"} or iterable of str, optional
             Which splits' triples count as known, by protocol: "all", the default, is every split;
             "test" is train, valid and test, as when a model is tested; "valid" is train and valid,
@@ -231,7 +236,7 @@ class Questions(QuestionData):
         Splits whose triples count as known.
     n_extra_known : int
         Further known triples: rows of `extra_known`, and triples of the files of `known`.
-    side : ndarray of int8, shape (Q,)
+    side : ndarray of int64, shape (Q,)
         0: the head is asked, the tail is given. 1: the tail is asked, the head is given. 2: the
         relation is asked, head and tail are given. 3: a qualifier's value is asked, the statement
         and the qualifier's relation are given.

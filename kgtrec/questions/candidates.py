@@ -23,7 +23,6 @@ from kgtrec.graph.openke import read_type_constraints
 if TYPE_CHECKING:
     from kgtrec.questions.questions import QuestionData
 
-__all__ = ["CandidateLists", "apply_lists", "label_ids", "restrict", "separate"]
 
 Int64 = npt.NDArray[np.int64]
 QuestionsT = TypeVar("QuestionsT", bound="QuestionData")
@@ -36,18 +35,13 @@ _ONE_LIST = ("entities", "relation list")
 class CandidateLists:
     """Candidate lists of questions.
 
-    Attributes
-    ----------
-    kind : {"entities", "relation list", "relations", "candidates"}
-        One list of entities, or of relations, for all questions; a list a relation; or a question.
-    lists : Csr
-        Ascending ids, list after list.
-    of : ndarray of int64, shape (Q,)
-        The list of each question; -1: every label.
-    columns : ndarray of int32, shape (len(lists.ids),), or None
-        Score column of each id, where score rows hold the candidates alone; None: columns go by id.
-    width : int
-        Columns of a score row.
+    - kind: One list of entities, or of relations, for all questions; a list a relation; or a
+      question.
+    - lists: Ascending ids, list after list.
+    - of, int64 (Q,): The list of each question; -1: every label.
+    - columns, int32 (len(lists.ids) or None: Score column of each id, where score rows hold the
+      candidates alone; None: columns go by id.
+    - width: Columns of a score row.
     """
 
     kind: str

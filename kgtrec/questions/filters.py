@@ -1,9 +1,9 @@
-"""How questions are asked: filter protocols, kept triples, and what is known of each question."""
+"""What is known of each question: filter protocols, kept triples, known facts from files."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -21,19 +21,28 @@ from kgtrec._internal.csr import (
     stack,
     to_csr,
 )
-from kgtrec.errors import FilterWarning, InputError, UsageError
-from kgtrec.graph.id_files import read_known
-from kgtrec.graph.qualifiers import given_rows, value_rows
-from kgtrec.graph.triples import as_triples, checked_ids
+from kgtrec.errors import FileError, FilterWarning, InputError, UsageError
+from kgtrec.graph.id_files import SKIP, check_unknown, read_known
+from kgtrec.graph.labels import Labels
+from kgtrec.graph.readers.common import GraphTables
+from kgtrec.graph.readers.text import read_statement_file, read_timed_file
+from kgtrec.graph.triples import (
+    QualifierSets,
+    as_triples,
+    checked_ids,
+    given_rows,
+    number_sets,
+    set_labels,
+    value_rows,
+)
 from kgtrec.questions.candidates import label_ids, restrict
-from kgtrec.questions.columns import column_of_label
-from kgtrec.questions.known_facts import KnownFacts, read_known_facts
-from kgtrec.questions.questions import QuestionData
-from kgtrec.questions.sides import (
+from kgtrec.questions.questions import (
     ASKED,
     GIVEN,
     QUALIFIER,
     SIDES,
+    QuestionData,
+    column_of_label,
     facts_of,
     given_pair,
     label_counts,
@@ -43,10 +52,94 @@ from kgtrec.questions.sides import (
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
 
-__all__ = ["CONTEXT_FILTERS", "CONTEXT_FILTER_NAMES", "PROTOCOLS", "Filter", "build_questions"]
-
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+
+_TERMS = ("head", "relation", "tail")
+_PAIR = ("qualifier relation", "qualifier value")
+
+
+class KnownFacts(NamedTuple):
+    """Facts that count as known.
+
+    - facts, int32 (n, 3): Ids of the graph; in the fourth column -1: a time or set of qualifiers
+      that it lacks.
+    - values, int32 (m, 4) or None: What they say of qualifiers' values, as
+      `GraphData.qualifier_facts` has it; None: as follows from the facts.
+    """
+
+    facts: Int32
+    values: Int32 | None = None
+
+
+def read_known_facts(
+    path: str | PathLike[str], graph: GraphData, unknown: str = "error"
+) -> tuple[KnownFacts, dict[str, Any]]:
+    """Known facts from a file with lines as in a split of ``timed:`` or ``statements:``.
+
+    A time or a set of qualifiers that no fact of the graph has is no fault.
+    """
+    check_unknown(unknown)
+    tables = (read_timed_file if graph.context_name == "time" else read_statement_file)(path)
+    entities = _places(graph.entities, tables.entities)
+    relations = _places(graph.relations, tables.relations)
+    rows = tables.splits["known"]
+    ids = np.column_stack([entities[rows[:, 0]], relations[rows[:, 1]], entities[rows[:, 2]]])
+    bad = np.any(ids < 0, axis=1)
+    counts, pairs = np.zeros(len(rows), np.int64), np.empty((0, 2), np.int64)
+    if tables.qualifiers is not None:
+        offsets, own = tables.qualifiers["known"]
+        counts = np.diff(offsets)
+        pairs = np.column_stack([relations[own[:, 0]], entities[own[:, 1]]])
+    owner = np.repeat(np.arange(len(rows)), counts)
+    bad[owner[(pairs < 0).any(axis=1)]] = True
+    if bad.any() and unknown == "error":
+        _refuse(path, int(np.flatnonzero(bad)[0]), ids, pairs, owner, tables)
+    details = {"file": str(path), "triples": int((~bad).sum()), "unknown": int(bad.sum())}
+    if graph.context_name == "time" or bad.all():
+        times = _places(graph.contexts, tables.times)[rows[:, 3:]] if tables.times else ids[:, :1]
+        facts = np.column_stack([ids, times])[~bad]
+        return KnownFacts(facts.astype(np.int32)), details
+    return _qualified(graph, ids[~bad], counts[~bad], pairs[~bad[owner]]), details
+
+
+def _qualified(graph: GraphData, triples: Int64, counts: Int64, pairs: Int64) -> KnownFacts:
+    numbers, sets = number_sets({"known": (np.append(0, np.cumsum(counts)), pairs)})
+    place = _places(graph.contexts, set_labels(sets, graph.entities, graph.relations))
+    # The sets that there are in the file, but what is left of one by its number in the graph.
+    without = np.where(sets.without < 0, -1, place[sets.without]).astype(np.int32)
+    own = QualifierSets(sets.offsets, sets.pairs, without)
+    facts, in_file = (
+        np.column_stack([triples, column]).astype(np.int32)
+        for column in (place[numbers["known"]], numbers["known"])
+    )
+    return KnownFacts(facts, graph.of_qualifiers(value_rows, in_file, own))
+
+
+def _places(labels: Labels | None, names: Any) -> Int64:
+    """The id of each name; -1: there is none."""
+    assert labels is not None  # the graph has contexts, and a reader gives all labels
+    return labels.positions(Labels.from_strings(names).to_arrow())
+
+
+def _refuse(
+    path: str | PathLike[str], row: int, ids: Int64, pairs: Int64, owner: Int64, tables: GraphTables
+) -> None:
+    """FileError that names the first unknown label of a line."""
+    labels: tuple[Any, Any] = (tables.entities, tables.relations)
+    own = tables.splits["known"][row, :3]
+    terms = [(name, labels[at == 1][own[at]], ids[row, at]) for at, name in enumerate(_TERMS)]
+    if tables.qualifiers is not None:
+        for at in np.flatnonzero(owner == row).tolist():
+            pair = tables.qualifiers["known"][1][at]
+            terms += [
+                (name, labels[1 - column][pair[column]], pairs[at, column])
+                for column, name in enumerate(_PAIR)
+            ]
+    name, label, _ = next(term for term in terms if term[2] < 0)
+    raise FileError(path, row + 1, found=f"{name} {label!r} is not in the graph", hint=SKIP)
+
+
 Integers = npt.NDArray[np.integer[Any]]
 Path = str | PathLike[str]
 QuestionsT = TypeVar("QuestionsT", bound=QuestionData)
@@ -75,22 +168,8 @@ CONTEXT_FILTER_NAMES = ("time-aware", "qualifier-aware", "static")
 
 
 class Filter(NamedTuple):
-    """What is known: splits by protocol or name, and further triples.
-
-    Attributes
-    ----------
-    name : str or iterable of str or None
-        `filter` of `Graph.questions`.
-    splits : iterable of str or None
-        `filter_splits` of it.
-    extra : array-like or None
-        `extra_known` of it.
-    files : path or sequence of paths
-        `known` of it.
-    unknown : {"error", "skip"}
-    context : str or None
-        `context` of it.
-    """
+    """What is known, as `Graph.questions` takes it: `filter`, `filter_splits`, `extra_known`,
+    `known`, how labels that the graph lacks are met, and `context`."""
 
     name: str | Iterable[str] | None = None
     splits: Iterable[str] | None = None
@@ -136,7 +215,7 @@ def build_questions(
         sides=sides,
         filter_splits=filters,
         n_extra_known=n_extra,
-        side=np.repeat(np.array(SIDES[sides], np.int8), sizes),
+        side=np.repeat(np.array(SIDES[sides], np.int64), sizes),
         **fields,
         kept=rows,
         details=details,
@@ -171,10 +250,19 @@ def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, A
             f"and filter={choices[0]!r}, 'static' or 'raw'; got context={known.context!r}"
         )
     chosen = choices[0] if known.name is None else known.name
+    if isinstance(chosen, str) and ":" in chosen:  # time-aware:test
+        chosen, _, splits = chosen.partition(":")
+        if known.splits is not None:
+            raise UsageError(
+                f"filter={known.name!r} and filter_splits={known.splits!r} both name splits; give "
+                "one of them"
+            )
+        known = known._replace(splits=tuple(splits.split("+")))
     if chosen not in choices:
         raise UsageError(
             f"filter={chosen!r} does not say what is known at a context ({name}); choose one of "
-            f"{', '.join(choices)}, of the splits in filter_splits"
+            f"{', '.join(choices)}, of the splits in filter_splits or behind a colon, as in "
+            f"{choices[0]}:train+test"
         )
     details = {"context": name, "context_filter": chosen}
     return (known if chosen == "raw" else known._replace(name=None)), details
@@ -196,10 +284,7 @@ def _check_split(graph: GraphData, split: str, sides: str) -> None:
 def _filter_splits(
     graph: GraphData, known: Filter, evaluated: str
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The splits that filter, and what the manifest tells of them; warns of those left out.
-
-    To ask for the protocol of validation on the validation split is right: nothing to warn of.
-    """
+    """The splits that filter, and what the manifest tells of them; warns of those left out."""
     choice, name = known.splits, "all" if known.splits is None else None
     if known.name is not None:
         if choice is not None:
@@ -218,10 +303,22 @@ def _filter_splits(
     for split in sorted(names, key=str):
         graph.split(split)  # raises, naming the splits that exist
     left_out = [split for split in graph.splits if split not in names]
-    if names and left_out and (name, evaluated) != ("valid", "valid"):
+    if names and left_out and not is_usual_filter(name, evaluated, known.context, names):
         warnings.warn(_left_out(name, left_out), FilterWarning, stacklevel=4)  # questions()' caller
     splits = tuple(split for split in graph.splits if split in names)
     return splits, {"filter": name, "filter_left_out": left_out}
+
+
+def is_usual_filter(
+    name: str | None, evaluated: str | None, context: str | None, splits: Collection[str]
+) -> bool:
+    """Whether to leave splits out of the filter is a protocol, and nothing to warn of.
+
+    That of validation on the validation split; and TGB 2.0's, whose conflicts at a time are those
+    of the evaluated split alone.
+    """
+    at_validation = (name, evaluated) == ("valid", "valid")
+    return at_validation or (context == "time" and set(splits) == {evaluated})
 
 
 def _by_protocol(graph: GraphData, choice: Any) -> tuple[str | None, Iterable[str] | None]:

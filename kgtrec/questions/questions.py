@@ -1,9 +1,17 @@
-"""Questions of a split: what is asked, the answers, and what else is known."""
+"""Sides: which column of a fact a question asks for, and which pair of columns it is given.
+
+For a qualifier's value, the facts are those of `GraphData.qualifier_facts`: a statement stands
+where others have their head, the qualifier relation and value where they have relation and tail.
+
+Column order: which column of a model's scores is whose, declared once by its labels or ids.
+
+Questions of a split: what is asked, the answers, and what else is known.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,29 +20,146 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.csr import Csr, contains, inverse, to_keys
-from kgtrec._internal.notebook import lines_as_html
+from kgtrec._internal.table import lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.triples import as_triples, checked_ids, hash_array
-from kgtrec.questions.sides import (
-    GIVEN,
-    NAMES,
-    QUALIFIER,
-    SIDES,
-    facts_of,
-    given_keys,
-    label_counts,
-    question_keys,
-)
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
     from kgtrec.graph.labels import Labels
     from kgtrec.questions.candidates import CandidateLists
 
-__all__ = ["Csr", "QuestionData", "describe_question", "places_of"]
-
-Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+NAMES = ("head", "tail", "relation", "qualifier")
+"""What a side is called, by its code."""
+
+QUALIFIER = NAMES.index("qualifier")
+
+SIDES = {
+    "head": (0,), "tail": (1,), "both": (0, 1), "relation": (2,), "qualifier": (QUALIFIER,),
+}  # fmt: skip
+"""Codes of the sides that a name covers."""
+
+ASKED = (0, 2, 1, 2)
+"""Column of a fact that is asked, by side."""
+
+GIVEN = ((2, 1), (0, 1), (0, 2), (0, 1))
+"""Columns of a fact that are given, by side: an entity (or statement), then the relation or the
+other entity."""
+
+
+def facts_of(graph: GraphData, split: str, side: int) -> Int32:
+    """The facts of a split that a side asks: int32, shape (n, 3), or (n, 4) with their context."""
+    return graph.qualifier_facts(split) if side == QUALIFIER else graph.facts[split]
+
+
+def label_counts(graph: GraphData, side: int) -> tuple[int, int, int]:
+    """How many labels each column of a side's facts chooses from."""
+    first = len(graph.statements) if side == QUALIFIER else graph.n_entities
+    return first, graph.n_relations, graph.n_entities
+
+
+def given_keys(graph: GraphData, triples: npt.NDArray[np.integer], side: int) -> Int64:
+    """One number for what each triple gives a question of a side: int64, shape (n,)."""
+    first, second = GIVEN[side]
+    keys: Int64 = triples[:, first].astype(np.int64)
+    keys *= label_counts(graph, side)[second]
+    keys += triples[:, second]
+    return keys
+
+
+def question_keys(
+    graph: GraphData, facts: npt.NDArray[np.integer], side: int, n_contexts: int = 1
+) -> Int64:
+    """One number for the question of a side that each fact answers; `n_contexts` above 1: at the
+    context in its fourth column."""
+    keys = given_keys(graph, facts, side)
+    if n_contexts > 1:
+        keys *= n_contexts
+        keys += facts[:, 3]
+    return keys
+
+
+def given_pair(graph: GraphData, keys: Int64, side: int) -> tuple[Int32, Int32]:
+    """The ids of the two columns of `GIVEN` that such numbers stand for: int32, shape (n,) each."""
+    size = label_counts(graph, side)[GIVEN[side][1]]
+    return (keys // size).astype(np.int32), (keys % size).astype(np.int32)
+
+
+_PLURAL = {"entity": "entities", "relation": "relations"}
+
+
+def column_of_label(columns: Any, labels: Labels, kind: str = "entity") -> Int64:
+    """The column of each entity (or relation): int64, shape (len(labels),)."""
+    if isinstance(columns, (str, bytes)) or not isinstance(columns, Iterable):
+        raise InputError(
+            f"columns={columns!r} is not an order of {_PLURAL[kind]}; give their labels or ids in "
+            "the order of the columns, or a mapping of label to column"
+        )
+    if isinstance(columns, Mapping):
+        places, names = np.asarray(list(columns.values())), list(columns)
+        if places.dtype.kind not in "iu" or sorted(places.tolist()) != list(range(len(places))):
+            raise InputError(
+                f"columns maps {len(names)} labels to columns that are not 0 to "
+                f"{len(names) - 1}, each once; give every label a column of its own"
+            )
+        columns = [names[at] for at in np.argsort(places).tolist()]
+    return inverse(_each_once(_as_ids(columns, labels, kind), labels, kind))
+
+
+def _as_ids(columns: Any, labels: Labels, kind: str) -> Int64:
+    values = columns if isinstance(columns, np.ndarray) else list(columns)
+    if len(values) and isinstance(values[0], str):
+        try:
+            return labels.ids(values if isinstance(values, list) else values.tolist())
+        except InputError as error:
+            raise InputError(f"columns: {error}") from None
+    ids = np.asarray(values)
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise InputError(
+            f"columns have shape {ids.shape} and dtype {ids.dtype}; give the label or the id of "
+            f"the {kind} of each column"
+        )
+    wrong = np.flatnonzero((ids < 0) | (ids >= len(labels)))
+    if len(wrong):
+        raise InputError(
+            f"column {wrong[0]} is declared as {kind} {ids[wrong[0]]}, which is not an id below "
+            f"{len(labels)}"
+        )
+    return ids.astype(np.int64)
+
+
+def _each_once(ids: Int64, labels: Labels, kind: str) -> Int64:
+    counts = np.bincount(ids, minlength=len(labels))
+    if (counts > 1).any():
+        twice = int(np.flatnonzero(counts > 1)[0])
+        first, second = np.flatnonzero(ids == twice)[:2].tolist()
+        raise InputError(
+            f"columns {first} and {second} are both declared as {labels[twice]!r} (id "
+            f"{twice}); every {kind} has one column"
+        )
+    if not counts.all():
+        missing = np.flatnonzero(counts == 0)
+        named = ", ".join(repr(label) for label in labels[missing[:5]])
+        raise InputError(
+            f"{len(missing)} of {len(labels)} {_PLURAL[kind]} have no column: {named}"
+            f"{', ...' if len(missing) > 5 else ''}; a model that numbers only what it was trained "
+            "on needs a column for them too (a constant, such as -inf), or a graph without them"
+        )
+    return ids
+
+
+def require_columns_by_id(questions: QuestionData, what: str) -> None:
+    """UsageError if the columns of these questions are declared in another order than by id."""
+    if questions.column_of is not None:
+        raise UsageError(
+            f"{what} takes columns in id order, and these questions declare another (columns=); "
+            "leave it out, and hand over columns by id"
+        )
+
+
 Integers = npt.NDArray[np.integer[Any]]
 
 
@@ -50,7 +175,7 @@ class QuestionData:
     sides: str
     filter_splits: tuple[str, ...]
     n_extra_known: int
-    side: npt.NDArray[np.int8]
+    side: npt.NDArray[np.int64]
     given: tuple[Int32, Int32]
     answers: Csr
     known: Csr
@@ -218,20 +343,7 @@ class QuestionData:
         return self.candidate_lists.sizes(self.n_labels) - taken
 
     def rows_among(self, rows: str = "questions") -> tuple[Int64, int]:
-        """Where the rows of scores of these questions stand among those of the whole split.
-
-        Parameters
-        ----------
-        rows : {"questions", "instances"}
-            What a row of scores stands for; of "questions", equal ones have one row.
-
-        Returns
-        -------
-        positions : ndarray of int64
-            Of this ranking's rows.
-        total : int
-            Rows that the split has with every triple evaluated.
-        """
+        """Where the rows of scores of these questions stand among those of the whole split."""
         triples = facts_of(self.graph, self.split, SIDES[self.sides][0])
         n_contexts = 1 if self.graph.contexts is None else len(self.graph.contexts)
         sides = SIDES[self.sides]
@@ -275,7 +387,7 @@ class QuestionData:
         hasher = hashlib.blake2b(digest_size=16)
         hasher.update(f"{self.graph.fingerprint} {self.split} {self.sides}".encode())
         second = "tail" if self.kind == "relation" else "relation"
-        hash_array(hasher, "side", self.side)
+        hash_array(hasher, "side", self.side.astype(np.int8))
         for name, ids in zip(("entity", second), self.given, strict=True):
             hash_array(hasher, name, ids)
         for name in ("answers", "known", "removed"):

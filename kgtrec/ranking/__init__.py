@@ -1,10 +1,11 @@
 """Ranking: questions and blocks of scores in, counts per answer out.
 
-Open `rank` first (one call) or `ranker` (a loop of the user's own), then follow the picture::
+Open `rank` first (one call) or `ranker` (a loop of the user's own), then follow the picture. How
+scores are ranked is one value, `settings`, which every step is handed and every part carries::
 
-    questions ──> row_plan: which row of scores counts which answers
+    questions ──> rows: which row of scores counts which answers
                      │
-    scores ──blocks──┤    Ranker (ranker): claims rows; ranges: a part of the entities
+    scores ──blocks──┤    `ScoreBlock`; Ranker claims rows; ranges: a part of the entities
                      ▼
                   blocks: ranks a block or a factorised model; NaN is an error, or last
                      ▼

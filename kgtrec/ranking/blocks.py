@@ -1,7 +1,12 @@
-"""Blocks of scores and factorised models ranked by one rule for NaN: an error, or counted and last.
+"""Blocks of scores and factorised models ranked by one rule for NaN, and with a tolerance of ties.
 
 The native core says which rows hold a NaN. These are looked at again here: was it a candidate's,
 and was it an answer's?
+
+A candidate c ties with the answer a if ``s(c) == s(a)``, or if ``|s(c) - s(a)|`` is finite and at
+most ``atol + rtol |s(a)|``, computed in the dtype of the scores: LibKGE's meaning. The rounded
+difference rises with s(c), so the tied scores are an interval around s(a). The kernel is given its
+two ends as thresholds in place of s(a), and what it counts above each gives both counts exactly.
 """
 
 from __future__ import annotations
@@ -12,26 +17,115 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec.errors import InputError, UsageError
+from kgtrec._internal.csr import contains, to_keys
+from kgtrec.errors import InputError
 from kgtrec.questions.questions import QuestionData, describe_question
 from kgtrec.ranking.kernel import NativeRanking
-from kgtrec.ranking.row_plan import QuestionLists, Rows
-from kgtrec.ranking.tolerance import Tolerance, widen_ties
-from kgtrec.scores.arrays import comparable, directed, score_dtype
+from kgtrec.ranking.rows import QuestionLists, Rows
+from kgtrec.ranking.settings import Settings, Tolerance
+from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors
-
-__all__ = ["Refuse", "check_nan", "nan_error", "rank_block", "rank_rows", "rank_vectors"]
 
 Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
+
+
+def thresholds(own: Float64, dtype: str, tolerance: Tolerance) -> tuple[Float64, Float64]:
+    """The largest score that ties with each of the answers' scores, and the largest below them all.
+
+    Shapes: own float64 (n,).
+    """
+    if dtype not in _BITS:
+        raise InputError(
+            f"ties with a tolerance are computed in the scores' dtype, and {dtype} is none of "
+            f"{', '.join(_BITS)}; cast the scores, or leave atol and rtol out"
+        )
+    center = own.astype(dtype)
+    center = np.where(np.isfinite(center), center, np.zeros_like(center))  # the others: no matter
+    kind = center.dtype.type
+    with np.errstate(over="ignore"):
+        allowed = kind(tolerance.atol) + np.abs(kind(tolerance.rtol) * center)
+    high, low = (_farthest(center, allowed, sign).astype(np.float64) for sign in (1, -1))
+    with np.errstate(over="ignore"):  # below the least number there is
+        below = np.nextafter(low.astype(_computed(dtype)), -np.inf, dtype=_computed(dtype))
+    odd = ~np.isfinite(own)
+    return np.where(odd, own, high), np.where(odd, own, below.astype(np.float64))
+
+
+_BITS: dict[str, Any] = {"float16": np.int16, "float32": np.int32, "float64": np.int64}
+
+
+def _computed(dtype: str) -> Any:
+    """What the kernel compares in."""
+    return np.float64 if dtype == "float64" else np.float32
+
+
+def _farthest(center: Array, allowed: Array, sign: int) -> Array:
+    """The finite score farthest from the center, upward or downward, that still ties with it.
+
+    A search by bisection among all floats in their order, in which ties end once.
+    """
+    name = center.dtype.name
+    near = _ordinal(sign * center, name)
+    far = np.full_like(near, _ordinal(np.array([np.finfo(center.dtype).max]), name)[0])
+    while (far > near).any():
+        # Between them, never `near` itself, by halves that overflow nothing.
+        middle = (far >> 1) + (near >> 1) + (((far & 1) + (near & 1) + 1) >> 1)
+        with np.errstate(over="ignore"):
+            apart = np.abs(sign * _float(middle, name) - center)
+        tied = np.isfinite(apart) & (apart <= allowed)
+        near, far = np.where(tied, middle, near), np.where(tied, far, middle - 1)
+    return sign * _float(near, name)
+
+
+def _ordinal(values: Array, dtype: str) -> npt.NDArray[np.int64]:
+    """Places of floats in their order; 0.0 and -0.0 are one."""
+    bits = np.ascontiguousarray(values, dtype=dtype).view(_BITS[dtype])
+    sign = np.iinfo(_BITS[dtype]).min
+    wide = bits.astype(np.int64)
+    return np.where(wide < 0, sign - wide, wide)
+
+
+def _float(places: Array, dtype: str) -> Array:
+    sign = np.iinfo(_BITS[dtype]).min
+    bits = np.where(places < 0, sign - places, places)
+    return bits.astype(_BITS[dtype]).view(dtype)
+
+
+def _widen_ties(
+    state: NativeRanking,
+    start: int,
+    scores: ScoreBlock | Factors,
+    rank: Callable[[NativeRanking], None],
+) -> None:
+    """Give rows that were ranked by exact ties the micro counts that they have under the tolerance.
+
+    Ordinal ranks stay: what was greater and is tied now still stands ahead. The interval of tied
+    scores is that of the answer's score alone, so that counts of ranges of entities add up.
+    """
+    n_rows, width = scores.shape
+    targets, tolerance = state.targets_of(start, start + n_rows), state.settings.tolerance
+    assert tolerance is not None  # callers ask
+    own, above = state.answer_scores(scores, targets), []
+    for limits in thresholds(own, state.dtype, tolerance):
+        part = state.without_best(start, start + n_rows, limits)
+        rank(part)
+        above.append(part.counts[0])
+    # Above the lower end stands the answer, too, unless the filter takes it out, or the range.
+    n_labels, answers = part.lists.n_labels, part.plan.targets
+    row = np.repeat(np.arange(n_rows), np.diff(part.plan.target_offsets))
+    itself = ~contains(to_keys(part.lists.known, n_labels), row * n_labels + answers)
+    if state.answers is not None:
+        itself &= (answers >= state.first_entity) & (answers < state.first_entity + width)
+    exact, finite = state.counts[:3, targets], np.isfinite(own)
+    greater = np.where(finite, above[0], exact[0])
+    equal = np.where(finite, above[1] - itself - greater, exact[1])
+    ahead = exact[0] + exact[2] - greater
+    state.counts[:3, targets] = np.stack([greater, equal, ahead])
+
+
 Refuse = Callable[[int, int, int], Exception]
 """Makes an error: of a question, where in the range its first NaN is, and how many more."""
-
-
-def check_nan(nan: Any) -> None:
-    """UsageError if it is not a rule for NaN."""
-    if nan not in ("error", "worst"):
-        raise UsageError(f"nan={nan!r} is unknown; choose 'error' or 'worst'")
 
 
 def nan_error(
@@ -46,142 +140,67 @@ def nan_error(
     )
 
 
-def rank_block(
-    state: NativeRanking,
-    block: Array,
-    start: int,
-    refuse: Refuse | None,
-    *,
-    higher_is_better: bool,
-    first_entity: int = 0,
-    answers: Float64 | None = None,
-    tolerance: Tolerance | None = None,
-) -> None:
-    """Rank a block of score rows, of all entities or of a range of them.
-
-    Parameters
-    ----------
-    state : NativeRanking
-    block : ndarray, shape (rows, columns)
-    start : int
-        The block's first row.
-    refuse : function or None
-        What is raised of NaN candidates; None: NaN is the worst score.
-    higher_is_better : bool
-    first_entity : int
-        The range's first entity, as `state` numbers them.
-    answers : float64 (n_targets,), optional
-        Scores of the answers of all rows of `state`, where the rows do not hold them all.
-    tolerance : Tolerance, optional
-        Within which scores tie with an answer's.
-    """
-    block, negate = comparable(block, state.dtype), not higher_is_better
-    state.rank_rows(block, start, negate=negate, first_entity=first_entity, target_scores=answers)
+def rank_block(state: NativeRanking, block: ScoreBlock, refuse: Refuse) -> None:
+    """Rank a block of score rows, of all entities or of the state's range of them."""
+    state.rank_rows(block)
 
     def row_scores(row: int) -> Array:
-        scores = directed(block[row - start], state.dtype, higher_is_better)
+        scores = block.directed(row - block.start)
         return state.lists.by_entity(int(state.plan.question[row]), scores)
 
-    def read_answers(out: Float64) -> None:
-        state.target_scores(block, start, out, negate=False, first_entity=first_entity)
-
-    rows = slice(start, start + len(block))
-    _settle(state, rows, row_scores, read_answers, refuse, first_entity, answers)
-    if tolerance is None:
-        return
-
-    def rank(part: NativeRanking, limits: Float64) -> None:
-        part.rank_rows(block, 0, negate=negate, first_entity=first_entity, target_scores=limits)
-
-    entities = None
-    if answers is None:
-        own = state.own_scores(block, start, negate=negate)
-    else:
-        offsets = state.plan.target_offsets
-        own = answers[offsets[start] : offsets[start + len(block)]]
-        entities = first_entity, first_entity + block.shape[1]
-    widen_ties(state, start, start + len(block), own, tolerance, rank, entities)
+    _check_nan(state, (block.start, block.stop), block, row_scores, refuse)
+    if state.settings.tolerance is not None:
+        _widen_ties(state, block.start, block, lambda part: part.rank_rows(block.at(0)))
 
 
-def rank_rows(
+def rank_all(
     lists: QuestionLists,
     rows: Rows,
-    scores: Array | Factors,
-    depth: int,
-    threads: int,
-    refuse: Refuse | None,
+    scores: ScoreBlock | Factors,
+    settings: Settings,
+    refuse: Refuse,
     *,
-    higher_is_better: bool,
     first_entity: int = 0,
     answers: Float64 | None = None,
-    tolerance: Tolerance | None = None,
+    advance: Callable[[int], Any] = int,
 ) -> NativeRanking:
-    """Rank all rows, by their scores or a factorised model; parameters as for `rank_block`."""
+    """Rank all rows, by their scores or a factorised model, of all entities or of a range.
+
+    ``first_entity`` and ``answers`` are those of `NativeRanking`; ``advance`` is told how many rows
+    are done of a factorised model.
+    """
     if isinstance(scores, Factors):
-        return rank_vectors(
-            lists, rows, scores, depth, threads, refuse, first_entity=first_entity,
-            answers=answers, tolerance=tolerance,
-        )  # fmt: skip
-    state = NativeRanking(lists, rows, depth, score_dtype(scores), threads)
-    rank_block(
-        state,
-        scores,
-        0,
-        refuse,
-        higher_is_better=higher_is_better,
-        first_entity=first_entity,
-        answers=answers,
-        tolerance=tolerance,
-    )
+        return _rank_factors(lists, rows, scores, settings, refuse, first_entity, answers, advance)
+    state = NativeRanking(lists, rows, settings, scores.dtype, first_entity, answers)
+    rank_block(state, scores, refuse)
     return state
 
 
-def rank_vectors(
+def _rank_factors(
     lists: QuestionLists,
     rows: Rows,
     factors: Factors,
-    depth: int,
-    threads: int,
-    refuse: Refuse | None,
-    *,
-    first_entity: int = 0,
-    answers: Float64 | None = None,
-    tolerance: Tolerance | None = None,
-    advance: Callable[[int], Any] = int,
+    settings: Settings,
+    refuse: Refuse,
+    first_entity: int,
+    answers: Float64 | None,
+    advance: Callable[[int], Any],
 ) -> NativeRanking:
-    """Rank all rows by a factorised model of all entities or of a range of them.
-
-    Parameters are those of `rank_block`; ``advance`` is told how many rows are done. What is
-    returned is in the order of ``rows``.
-    """
     ordered, own = rows, None
     if lists.candidate_lists is not None:
         # Rows with the same candidates follow one another, so that these are packed once.
         order = np.argsort(lists.candidate_lists.of[rows.question], kind="stable")
         ordered, own = rows.selected(order)
         factors = Factors(factors.queries[order], *factors.table)
-    state = NativeRanking(lists, ordered, depth, factors.dtype.name, threads)
-    state.rank_factors(factors, first_entity=first_entity, target_scores=answers, advance=advance)
-    _settle(
-        state,
-        slice(0, rows.n_rows),
-        lambda row: factors.scores(row, row + 1)[0],
-        lambda out: state.factor_target_scores(factors, out, first_entity=first_entity),
-        refuse,
-        first_entity,
-        answers,
-    )
-    if tolerance is not None:
+    state = NativeRanking(lists, ordered, settings, factors.dtype.name, first_entity, answers)
+    state.rank_factors(factors, advance)
 
-        def rank(part: NativeRanking, limits: Float64) -> None:
-            part.rank_factors(factors, first_entity=first_entity, target_scores=limits)
+    def row_scores(row: int) -> Array:
+        return factors.scores(row, row + 1)[0]
 
-        scores = answers
-        if scores is None:
-            scores = np.empty(len(ordered.targets))
-            state.factor_target_scores(factors, scores, first_entity=0)
-        entities = first_entity, first_entity + len(factors.entities)
-        widen_ties(state, 0, rows.n_rows, scores, tolerance, rank, entities)
+    _check_nan(state, (0, rows.n_rows), factors, row_scores, refuse)
+    if settings.tolerance is not None:
+        _widen_ties(state, 0, factors, lambda part: part.rank_factors(factors))
     if own is not None:
         state.plan, counts, target_nan = rows, state.counts, state.target_nan
         state.counts, state.target_nan = np.empty_like(counts), np.empty_like(target_nan)
@@ -189,30 +208,26 @@ def rank_vectors(
     return state
 
 
-def _settle(
+def _check_nan(
     state: NativeRanking,
-    rows: slice,
+    rows: tuple[int, int],
+    scores: ScoreBlock | Factors,
     row_scores: Callable[[int], Array],
-    read_answers: Callable[[Float64], None],
-    refuse: Refuse | None,
-    first_entity: int,
-    answers: Float64 | None,
+    refuse: Refuse,
 ) -> None:
     """Refuse the NaN candidates of rows just ranked, or mark the answers among them."""
     plan = state.plan
-    if answers is not None:
-        state.target_nan[:] = np.isnan(answers)
-    with_nan = np.flatnonzero(state.nan_count[rows])
+    if state.answers is not None:
+        state.target_nan[:] = np.isnan(state.answers)
+    with_nan = np.flatnonzero(state.nan_count[slice(*rows)])
     if not len(with_nan):
         return
-    if refuse is not None:
-        row = rows.start + int(with_nan[0])
+    if state.settings.nan == "error":
+        row = rows[0] + int(with_nan[0])
         wrong = np.isnan(row_scores(row))
         candidates = plan.row_candidates(state.lists, row)
-        entities = np.flatnonzero(wrong & candidates[first_entity : first_entity + len(wrong)])
+        entities = np.flatnonzero(wrong & candidates[state.first_entity :][: len(wrong)])
         raise refuse(int(plan.question[row]), int(entities[0]), len(entities) - 1)
-    if answers is None:
-        own = np.zeros(len(plan.targets))
-        read_answers(own)
-        targets = slice(plan.target_offsets[rows.start], plan.target_offsets[rows.stop])
-        state.target_nan[targets] = np.isnan(own[targets])
+    if state.answers is None:
+        targets = state.targets_of(*rows)
+        state.target_nan[targets] = np.isnan(state.answer_scores(scores, targets))

@@ -1,8 +1,14 @@
-"""One native ranking: the arrays that the C core writes to, and the threads that share its rows."""
+"""One native ranking: the arrays that the C core writes to, and the threads that share its rows.
+
+`show_config` says what this build can do and which kernel path is in use.
+"""
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -10,24 +16,53 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec import _core
-from kgtrec._internal.threads import available_cores, share_rows
-from kgtrec.errors import UsageError
-from kgtrec.ranking.row_plan import Rows
+from kgtrec._internal.runtime import available_cores, share_rows
+from kgtrec._version import __version__
+from kgtrec.ranking.rows import Rows
+from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import mapped_file
 
 if TYPE_CHECKING:
-    from kgtrec.ranking.row_plan import QuestionLists
-    from kgtrec.scores.factors import Factors
+    from kgtrec.ranking.rows import QuestionLists
+    from kgtrec.ranking.settings import Settings
+    from kgtrec.scores.arrays import ScoreBlock
 
-__all__ = [
-    "NativeRanking",
-    "active_path",
-    "available_cores",
-    "available_paths",
-    "last_shares",
-    "share_rows",
-    "whole_number",
-]
+
+def show_config() -> str:
+    """Version, kernel path in use and why, and threads: a text for bug reports.
+
+    Examples
+    --------
+    >>> print(kgtrec.show_config())  # doctest: +SKIP
+    kgtrec 0.1.0, Python 3.11.7, Linux x86_64
+    kernel path: avx512vnni (the best of avx512vnni, avx512, avx2, scalar that this machine runs)
+    last factorised model: 1.1 % of its scores computed, 1.2 % decided by 16 bits, the rest by 8
+    threads: 2 (cores that this process may use)
+    """
+
+    paths, path, isa = available_paths(), active_path(), os.environ.get("KGTREC_ISA")
+    why = f"the best of {', '.join(paths)} that this machine runs"
+    if isa:
+        why = f"KGTREC_ISA={isa}; there are {', '.join(paths)}"
+    elif path != paths[0]:
+        why = f"forced by the program; there are {', '.join(paths)}"
+    bounds = []
+    if shares := last_shares():
+        computed, refined = (f"{100 * share:.2g} %" for share in shares)
+        bounds.append(
+            f"last factorised model: {computed} of its scores computed, "
+            f"{refined} decided by 16 bits, the rest by 8"
+        )
+    system = f"{platform.system()} {platform.machine()}"
+    return "\n".join(
+        [
+            f"kgtrec {__version__}, Python {platform.python_version()}, {system}",
+            f"kernel path: {path} ({why})",
+            *bounds,
+            f"threads: {available_cores()} (cores that this process may use)",
+        ]
+    )
+
 
 Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
@@ -50,27 +85,33 @@ class NativeRanking:
     places of their own; counts are integers and the best entities are totally ordered, so the
     results have the same bits for every number of threads and every size of block.
 
-    Attributes
-    ----------
-    counts : ndarray of int64, shape (6, n_targets)
-        Greater, equal, tied ahead, among micro and then among macro candidates.
-    depth : int
-        As many best entities as are listed of a question with so many candidates.
-    best_ids, best_scores, best_length : ndarray
-        Best entities of every question: (Q, width) int32 and float, and how many there are. No
-        question has more candidates than `width`, or it is `depth`.
-    nan_count, nan_entity : ndarray of int64 and int32, shape (n_rows,)
-        NaN scores among a row's macro candidates, and the first of them.
-    target_nan : ndarray of bool, shape (n_targets,)
-        The answer's own score is NaN; filled by `kgtrec.ranking.blocks`.
-    written : ndarray of bool, shape (n_rows,)
-        Rows that something was written to, whole or not.
+    - first_entity, answers: Of a range of the entities, its first one, and the scores of all
+      answers, float64 (n_targets,); None: every row holds those of its own.
+    - counts, int64 (6, n_targets): Greater, equal, tied ahead, among micro and then among macro
+      candidates.
+    - depth, int: As many best entities as are listed of a question with so many candidates.
+    - best_ids, best_scores, best_length, ndarray: Best entities of every question: (Q, width) int32
+      and float, and how many there are. No question has more candidates than `width`, or it is
+      `depth`.
+    - nan_count, nan_entity, int64 (n_rows,): NaN scores among a row's macro candidates, and the
+      first of them.
+    - target_nan, bool (n_targets,): The answer's own score is NaN; filled by
+      `kgtrec.ranking.blocks`.
+    - written, bool (n_rows,): Rows that something was written to, whole or not.
     """
 
     def __init__(
-        self, lists: QuestionLists, plan: Rows, depth: int, dtype: str, threads: int
+        self,
+        lists: QuestionLists,
+        plan: Rows,
+        settings: Settings,
+        dtype: str,
+        first_entity: int = 0,
+        answers: Float64 | None = None,
     ) -> None:
-        self.dtype, self.plan, self.threads = dtype, plan, min(threads, _MOST_THREADS)
+        self.dtype, self.plan, self.settings = dtype, plan, settings
+        self.first_entity, self.answers = first_entity, answers
+        depth, self.threads = settings.run_depth, min(settings.n_threads, _MOST_THREADS)
         self.lists, self._candidate_lists = lists, lists.candidate_lists
         self._tallies: list[tuple[int, int, int, int]] = []
         self.depth = min(depth, lists.n_labels)
@@ -115,7 +156,7 @@ class NativeRanking:
         self.written[start:stop] = True
         if untouched:
             return
-        targets = slice(self.plan.target_offsets[start], self.plan.target_offsets[stop])
+        targets = self.targets_of(start, stop)
         self.counts[:, targets] = 0
         self.target_nan[targets] = False
         self.nan_count[start:stop] = 0
@@ -126,15 +167,18 @@ class NativeRanking:
         every = np.arange(len(rows))
         own = Rows(every, plan.target_offsets, plan.targets, np.where(plan.slot < 0, -1, every))
         lists = self.lists.selected(plan.question)
-        part = NativeRanking(lists, own, self.depth, self.dtype, self.threads)
+        part = NativeRanking(lists, own, self.settings, self.dtype)
         return part, plan.question
 
-    def without_best(self, start: int, stop: int) -> NativeRanking:
-        """The same rows once more as a ranking apart, which keeps no best entities."""
+    def without_best(self, start: int, stop: int, limits: Float64) -> NativeRanking:
+        """The same rows once more as a ranking apart, which counts what is above ``limits`` in
+        place of the answers' scores and keeps no best entities."""
         rows = np.arange(start, stop)
         plan, every = self.plan.selected(rows)[0], np.arange(stop - start)
         own = Rows(every, plan.target_offsets, plan.targets, np.full(len(rows), -1))
-        return NativeRanking(self.lists.selected(plan.question), own, 0, self.dtype, self.threads)
+        settings = replace(self.settings, run_depth=0)
+        lists = self.lists.selected(plan.question)
+        return NativeRanking(lists, own, settings, self.dtype, self.first_entity, limits)
 
     def take_over(self, part: NativeRanking, rows: Int64) -> None:
         """What a ranking of some rows has found (see `selected`)."""
@@ -150,75 +194,71 @@ class NativeRanking:
         self.best_scores[slots, :width] = part.best_scores[listed]
         self.best_length[slots] = part.best_length[listed]
 
-    def rank_rows(
-        self,
-        block: Array,
-        start: int,
-        *,
-        negate: bool = False,
-        first_entity: int = 0,
-        target_scores: Float64 | None = None,
-    ) -> None:
-        """Rank a block of score rows, of all entities or of a range with given answer scores."""
-        column_of = self.lists.column_of
-        row_bytes = max(1, block.shape[1] * block.itemsize)
+    def rank_rows(self, block: ScoreBlock) -> None:
+        """Rank a block of score rows on the host."""
+        column_of, array, start = self.lists.column_of, block.array, block.start
+        row_bytes = max(1, array.shape[1] * array.itemsize)
         height = len(block) if column_of is None else max(1, _REORDERED_BYTES // row_bytes)
 
         def rank_part(low: int, high: int) -> None:
             for first in range(low, high, height):
-                rows = block[first - start : min(first + height, high) - start]
+                rows = array[first - start : min(first + height, high) - start]
                 _core.rank_rows(
                     self._task,
                     rows if column_of is None else rows.take(column_of, axis=1),
                     self.dtype,
                     first,
-                    negate=negate,
-                    first_entity=first_entity,
-                    target_scores=target_scores,
+                    negate=block.negate,
+                    first_entity=self.first_entity,
+                    target_scores=self.answers,
                 )
 
-        share_rows(rank_part, _even_parts(start, start + len(block), self.threads), self.threads)
+        share_rows(rank_part, _even_parts(start, block.stop, self.threads), self.threads)
 
-    def target_scores(
-        self, block: Array, start: int, out: Float64, *, negate: bool, first_entity: int
-    ) -> None:
-        """Scores of the answers that a block of rows holds."""
-        column_of = self.lists.column_of
-        rows = block if column_of is None else block.take(column_of, axis=1)
+    def target_scores(self, scores: ScoreBlock | Factors, out: Float64) -> None:
+        """Scores of the answers that a block of rows holds, or that a factorised model's range of
+        entities holds."""
+        if isinstance(scores, Factors):
+            _core.factor_target_scores(
+                self._task, scores.queries, *scores.table, 0, out, first_entity=self.first_entity
+            )
+            return
+        column_of, rows = self.lists.column_of, scores.array
+        if column_of is not None:
+            rows = rows.take(column_of, axis=1)
         _core.target_scores(
-            self._task, rows, self.dtype, start, out, negate=negate, first_entity=first_entity
-        )
+            self._task, rows, self.dtype, scores.start, out, negate=scores.negate,
+            first_entity=self.first_entity,
+        )  # fmt: skip
 
-    def own_scores(self, block: Array, start: int, *, negate: bool) -> Float64:
-        """Scores of the answers of the rows of a block that holds every entity."""
-        offsets = self.plan.target_offsets
+    def targets_of(self, start: int, stop: int) -> slice:
+        """The targets of some consecutive rows."""
+        return slice(self.plan.target_offsets[start], self.plan.target_offsets[stop])
+
+    def answer_scores(self, scores: ScoreBlock | Factors, targets: slice) -> Float64:
+        """Scores of some rows' answers: those that are given, else those in the rows."""
+        if self.answers is not None:
+            return self.answers[targets]
         out = np.empty(len(self.plan.targets))
-        self.target_scores(block, start, out, negate=negate, first_entity=0)
-        return out[offsets[start] : offsets[start + len(block)]]
+        self.target_scores(scores, out)
+        return out[targets]
 
-    def rank_factors(
-        self,
-        factors: Factors,
-        *,
-        first_entity: int = 0,
-        target_scores: Float64 | None = None,
-        advance: Callable[[int], Any] = int,
-    ) -> None:
+    def rank_factors(self, factors: Factors, advance: Callable[[int], Any] = int) -> None:
         """Rank all rows by a factorised model; ``advance`` is told how many rows are done."""
-        own_scores = np.empty(len(self.plan.targets)) if target_scores is None else target_scores
+        own_scores = np.empty(len(self.plan.targets)) if self.answers is None else self.answers
         parts = self._factor_parts(factors.dtype.itemsize)
-        codes = self._codes(factors, first_entity, parts)
+        codes = self._codes(factors, parts)
 
         def rank_part(start: int, stop: int) -> None:
             queries = factors.queries[start:stop]
-            if target_scores is None:
+            if self.answers is None:
                 _core.factor_target_scores(self._task, queries, *factors.table, start, own_scores)
             tally = _core.rank_factors(
                 self._task,
                 queries,
                 *factors.table,
                 start,
-                first_entity=first_entity,
+                first_entity=self.first_entity,
                 ids=self._candidates(start),
                 target_scores=own_scores,
                 codes=codes,
@@ -239,15 +279,7 @@ class NativeRanking:
         pairs, tiled, refined, close = np.sum([(0, 0, 0, 0), *self._tallies], axis=0).tolist()
         return ((tiled + close) / pairs, max(0, refined - close) / pairs) if pairs else None
 
-    def factor_target_scores(self, factors: Factors, out: Float64, *, first_entity: int) -> None:
-        """Scores of the answers that a factorised model's range of entities holds."""
-        _core.factor_target_scores(
-            self._task, factors.queries, *factors.table, 0, out, first_entity=first_entity
-        )
-
-    def _codes(
-        self, factors: Factors, first_entity: int, parts: list[tuple[int, int]]
-    ) -> _core.Codes | None:
+    def _codes(self, factors: Factors, parts: list[tuple[int, int]]) -> _core.Codes | None:
         """The entities as ranking by bounds takes them, made once for all parts, by all threads.
 
         None: one part, restricted candidates, or a mapped table, which is read a block at a time.
@@ -258,7 +290,7 @@ class NativeRanking:
         codes = _core.Codes(
             factors.queries,
             *factors.table,
-            first_entity=first_entity,
+            first_entity=self.first_entity,
             call_rows=min(stop - start for start, stop in parts),
             depth=self.best_ids.shape[1],
             most_bytes=_CODES_BYTES * self.threads,
@@ -316,10 +348,3 @@ def active_path() -> str:
 def available_paths() -> list[str]:
     """Names of the kernel paths that this build and machine can run, best first."""
     return _core.available_paths()
-
-
-def whole_number(name: str, value: Any, least: int) -> int:
-    """An argument that must be a whole number from ``least`` on; UsageError if it is not."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise UsageError(f"{name}={value!r} is not a whole number from {least} on")
-    return int(value)

@@ -1,14 +1,14 @@
 """`rank_lists`: ranks of answers in predicted lists, filtered by the graph.
 
-An answer in its list has its rank among the listed candidates that the filter leaves. One beyond
-the list may have any rank behind it: ``greater`` is the filtered length of the list, ``equal`` all
+An answer in its list is ranked among the listed candidates that the filter leaves. One beyond the
+list may have any rank behind it: ``greater`` is the filtered length of the list, ``equal`` all
 candidates after it, and the column ``unlisted`` says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -17,27 +17,172 @@ import numpy.typing as npt
 
 from kgtrec._internal.csr import Csr, contains, to_keys
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.predictions.formats import PREDICTIONS
 from kgtrec.predictions.lists import ANY, PredictedLists
-from kgtrec.questions.sides import label_counts
-from kgtrec.ranking.list_places import Entries, ListPlaces, without_repeats
+from kgtrec.predictions.readers import PREDICTIONS
+from kgtrec.questions.questions import label_counts
 from kgtrec.ranking.ranks import assemble_ranks
 from kgtrec.trec.files.run import Run
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
+    from kgtrec.questions.questions import QuestionData
     from kgtrec.ranking.ranks import Ranks
 
-__all__ = ["rank_lists", "ranked_lists"]
-
 Int64 = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """What lists hold, best first, a list after the other.
+
+    - owner, int64 (n,): The list, or question, of an entry; ascending.
+    - entity, int64 (n,): Below 0: a label that names none, a number for each.
+    - scores: float64 (n,) or None
+    - tie_order, int64 (n_entities,): Place of an entity among those that tie: by name, descending
+      in byte order.
+    - listed: The place in its list decides, and scores only merge the lists of one question.
+    """
+
+    owner: Int64
+    entity: Int64
+    scores: npt.NDArray[np.float64] | None
+    tie_order: Int64
+    listed: bool = False
+
+    def some(self, rows: npt.NDArray[Any]) -> Entries:
+        """The entries of a mask or an index array."""
+        scores = None if self.scores is None else self.scores[rows]
+        return replace(self, owner=self.owner[rows], entity=self.entity[rows], scores=scores)
+
+    def owned(self, owner: Int64) -> Entries:
+        """The same entries as those of other owners, who need not ascend."""
+        return replace(self, owner=owner).some(np.argsort(owner, kind="stable"))
+
+    def ordered(self) -> Entries:
+        """By score, ties by name as in trec_eval, and each entity once, where it comes first."""
+        entries = self
+        if self.scores is not None and not self.listed:
+            # What names no entity has no name to go by: it comes first among those that tie.
+            by_name = np.where(self.entity < 0, -1, self.tie_order[np.maximum(self.entity, 0)])
+            entries = self.some(np.lexsort((by_name, -self.scores, self.owner)))
+        order = np.lexsort((np.arange(len(entries.owner)), entries.entity, entries.owner))
+        owner, entity = entries.owner[order], entries.entity[order]
+        repeated = np.zeros(len(order), dtype=bool)
+        repeated[order[1:]] = (owner[1:] == owner[:-1]) & (entity[1:] == entity[:-1])
+        return entries.some(~repeated)
+
+    @property
+    def tie(self) -> Int64:
+        """Number of the tie that an entry belongs to, ascending; all differ by place."""
+        if self.scores is None or self.listed:
+            return np.arange(len(self.owner))
+        new = np.ones(len(self.owner), dtype=np.int64)
+        new[1:] = (self.owner[1:] != self.owner[:-1]) | (self.scores[1:] != self.scores[:-1])
+        return np.cumsum(new) - 1
+
+
+def without_repeats(
+    lists: PredictedLists, used: Int64, tie_order: Int64, listed: bool = False
+) -> tuple[Entries, int]:
+    """Ordered entries of the used lists, owned by places in `used`; how many came again."""
+    lengths = np.diff(lists.offsets)[used]
+    starts = np.append(0, np.cumsum(lengths))
+    at = np.arange(starts[-1]) + np.repeat(lists.offsets[used] - starts[:-1], lengths)
+    owner = np.repeat(np.arange(len(used)), lengths)
+    scores = None if lists.scores is None else lists.scores[at]
+    entries = Entries(owner, lists.entities[at], scores, tie_order, listed).ordered()
+    return entries, len(at) - len(entries.owner)
+
+
+class ListPlaces:
+    """Counts of answers in lists of which only some entries count.
+
+    - entries, Entries: Ordered.
+    - questions: QuestionData
+    - counted, bool (n,): The entries that are candidates (of whichever answer; the answer itself
+      need not be).
+    """
+
+    def __init__(self, entries: Entries, questions: QuestionData, counted: Flags) -> None:
+        self._entries, self._counted, self._questions = entries, counted, questions
+        self._before = np.append(0, np.cumsum(counted))  # entries that count before each
+        tie = entries.tie
+        first = np.flatnonzero(np.append(True, tie[1:] != tie[:-1])) if len(tie) else tie
+        self._tie = tie
+        self._tie_starts = np.append(first, len(tie))
+        self._keys = entries.owner * questions.n_labels + np.maximum(entries.entity, 0)
+        linked = np.flatnonzero(entries.entity >= 0)
+        self._by_key = linked[np.argsort(self._keys[linked])]
+
+    def counts(self, owner: Int64, answer: Int64, candidates: Int64) -> tuple[Int64, Flags]:
+        """Greater, equal and tied ahead of answers in owners' lists, (3, n); who is in none.
+
+        An answer beyond its list may be anywhere behind it: all of that is ``equal``, and ahead.
+        """
+        at = self._find(owner, answer)
+        listed = at >= 0
+        greater, equal, ahead = (np.zeros(len(owner), dtype=np.int64) for _ in range(3))
+        place = at[listed]
+        tie = self._tie[place]
+        start, stop = self._before[self._tie_starts[tie]], self._before[self._tie_starts[tie + 1]]
+        last = candidates[listed] - 1
+        entry_start = self._before[np.searchsorted(self._entries.owner, owner[listed])]
+        greater[listed] = np.minimum(start - entry_start, last)
+        equal[listed] = np.minimum(stop - start - self._counted[place], last - greater[listed])
+        ahead[listed] = np.minimum(self._before[place] - start, equal[listed])
+        beyond = ~listed
+        length = self._lengths(owner[beyond])
+        greater[beyond] = np.minimum(length, candidates[beyond] - 1)
+        equal[beyond] = ahead[beyond] = candidates[beyond] - 1 - greater[beyond]
+        return np.stack([greater, equal, ahead]), beyond
+
+    def _find(self, owner: Int64, answer: Int64) -> Int64:
+        """Place of answers among the entries; -1: not there."""
+        if not len(self._by_key):
+            return np.full(len(owner), -1)
+        keys = self._keys[self._by_key]
+        answer_keys = owner * self._questions.n_labels + answer
+        at = np.minimum(np.searchsorted(keys, answer_keys), len(keys) - 1)
+        return np.where((keys[at] == answer_keys) & (owner >= 0), self._by_key[at], -1)
+
+    def _lengths(self, owner: Int64) -> Int64:
+        """Entries that count in owners' lists; none for owner -1."""
+        ends = (np.searchsorted(self._entries.owner, owner, side) for side in ("left", "right"))
+        first, last = (self._before[end] for end in ends)
+        return np.where(owner < 0, 0, last - first)
+
+    def run(self, n_questions: int) -> Run:
+        """The entries that count and name an entity as a run; owners are questions."""
+        entries = self._entries.some(self._counted & (self._entries.entity >= 0))
+        offsets = np.searchsorted(entries.owner, np.arange(n_questions + 1)).astype(np.int64)
+        lengths = np.diff(offsets)
+        scores = entries.scores
+        if scores is None or entries.listed:  # falling, as readers of runs sort by score
+            scores = (offsets[1:][entries.owner] - np.arange(len(entries.owner))).astype(np.float64)
+        return Run(
+            self._questions.ids,
+            offsets,
+            entries.entity.astype(np.int32),
+            scores,
+            self._questions.candidate_labels.docnos,
+            int(lengths.max(initial=0)),
+        )
+
+
 Integers = npt.NDArray[np.integer[Any]]
 
 UNLINKABLE = ("place", "drop")
+ORDERS = ("scores", "listed")
 
 
 def rank_lists(
-    predictions: Any, questions: Questions, format: str | None = None, *, unlinkable: str = "place"
+    predictions: Any,
+    questions: Questions,
+    format: str | None = None,
+    *,
+    unlinkable: str = "place",
+    list_order: str = "scores",
 ) -> Ranks:
     """Rank every answer in lists of the best predictions, which the graph's known answers leave.
 
@@ -54,6 +199,10 @@ def rank_lists(
         Of a file: "anyburl", "jsonl", "pykeen", "ogb-lsc", "trec".
     unlinkable : {"place", "drop"}
         A label that names no entity takes a place in its list, or is left out; it is counted.
+    list_order : {"scores", "listed"}
+        What orders a list that has scores: these, and equal ones tie; or the place in the list, as
+        rule learners (AnyBURL, PyClause) rank, which order by more than they print. Ranks of the
+        two are not comparable; the manifest names the choice.
 
     Returns
     -------
@@ -73,21 +222,30 @@ def rank_lists(
 
     Notes
     -----
-    A label that a list holds twice counts once, where it comes first. Where scores are given they
-    order the list, and equal ones tie; candidates beyond the list are behind all of it. Lists made
-    for one triple serve that triple alone; macro ranks are of all lists of the question together if
-    they have scores, and of its first list if they have none. No rank is below the last candidate,
-    however many unlinkable labels stand before it.
+    A label that a list holds twice counts once, where it comes first. Candidates beyond the list
+    are behind all of it. Lists made for one triple serve that triple alone. Macro ranks are of all
+    lists of the question together if they have scores (by score; ``list_order="listed"`` keeps the
+    order of equal ones), and of its first list if they have none. No rank is below the last
+    candidate, however many unlinkable labels come before it.
     """
-    return ranked_lists(predictions, questions, format, unlinkable=unlinkable)[0]
+    return ranked_lists(
+        predictions, questions, format, unlinkable=unlinkable, list_order=list_order
+    )[0]
 
 
 def ranked_lists(
-    predictions: Any, questions: Questions, format: str | None = None, *, unlinkable: str = "place"
+    predictions: Any,
+    questions: Questions,
+    format: str | None = None,
+    *,
+    unlinkable: str = "place",
+    list_order: str = "scores",
 ) -> tuple[Ranks, Run]:
     """As `rank_lists`, and the filtered lists as a run."""
     if unlinkable not in UNLINKABLE:
         raise UsageError(f"unlinkable={unlinkable!r} is unknown; choose 'place' or 'drop'")
+    if list_order not in ORDERS:
+        raise UsageError(f"list_order={list_order!r} is unknown; choose 'scores' or 'listed'")
     lists = _opened(predictions, questions, format)
     if questions.context is not None and lists.context is None:
         raise UsageError(
@@ -95,7 +253,8 @@ def ranked_lists(
             f"{questions.graph.context_name} of their questions; give JSON lines that do, or a run"
         )
     matched = _match(lists, questions)
-    entries, repeats = without_repeats(lists, matched.used, _tie_order(questions))
+    listed = list_order == "listed"
+    entries, repeats = without_repeats(lists, matched.used, _tie_order(questions), listed)
     n_unlinkable = int((entries.entity < 0).sum())
     if unlinkable == "drop":
         entries = entries.some(entries.entity >= 0)
@@ -125,6 +284,7 @@ def ranked_lists(
             "same_again": matched.same_again,
             "questions_without_list": int((matched.of_question < 0).sum()),
             "questions_of_several_lists": n_apart,
+            "list_order": None if lists.scores is None else list_order,
             "unlinkable": unlinkable,
             "n_unlinkable": n_unlinkable,
             "repeats": repeats,
@@ -139,7 +299,9 @@ def _opened(predictions: Any, questions: Questions, format: str | None) -> Predi
     if isinstance(predictions, (str, PathLike)):
         if format is None:
             names = ", ".join(PREDICTIONS.all())
-            raise UsageError(f"{predictions}: say its format, one of {names} (--format)")
+            raise UsageError(
+                f"{predictions}: say its format, one of {names} (--predictions-format)"
+            )
         lists: PredictedLists = PREDICTIONS.named(format).load()(predictions, questions)
         return lists
     if format is not None:
@@ -147,11 +309,11 @@ def _opened(predictions: Any, questions: Questions, format: str | None) -> Predi
     if isinstance(predictions, PredictedLists):
         return predictions
     if isinstance(predictions, Run):
-        from kgtrec.predictions.trec_run import lists_of_run
+        from kgtrec.predictions.readers import lists_of_run
 
         return lists_of_run(predictions, questions)
     if isinstance(predictions, Iterable) and not isinstance(predictions, Mapping):
-        from kgtrec.predictions.jsonl import lists_of_records
+        from kgtrec.predictions.readers import lists_of_records
 
         return lists_of_records(predictions, questions)
     raise UsageError(
@@ -164,18 +326,12 @@ def _opened(predictions: Any, questions: Questions, format: str | None) -> Predi
 class _Matched:
     """Which question or instance each list is of.
 
-    Attributes
-    ----------
-    question : int64 array (n_used,)
-        Of every list that is used.
-    used : int64 array (n_used,)
-        These lists among all.
-    own : int64 array (n_instances,)
-        Place in `used` of the list in which an instance's answer is looked for; -1: none.
-    of_question : int64 array (n_questions,)
-        Place in `used` of a question's first list; -1: none.
-    not_asked, same_again : int
-        Lists passed over.
+    - question, int64 (n_used,): Of every list that is used.
+    - used, int64 (n_used,): These lists among all.
+    - own, int64 (n_instances,): Place in `used` of the list in which an instance's answer is looked
+      for; -1: none.
+    - of_question, int64 (n_questions,): Place in `used` of a question's first list; -1: none.
+    - not_asked, same_again: Lists passed over.
     """
 
     question: Int64
@@ -306,4 +462,8 @@ def _by_question(entries: Entries, matched: _Matched, n_questions: int) -> tuple
     if entries.scores is None:
         first = matched.of_question[question] == entries.owner
         return entries.some(first).owned(question[first]), n_apart
+    if entries.listed:  # lists of one question are merged by score; in each, the place decides
+        falling = np.where(lists_of[question] > 1, -entries.scores, 0.0)
+        order = np.lexsort((falling, question))
+        entries, question = entries.some(order), question[order]
     return entries.owned(question).ordered(), n_apart

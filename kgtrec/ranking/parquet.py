@@ -1,11 +1,16 @@
-"""Ranks as Parquet: columns, labels of what stands in them, and the manifest in the file's
-metadata."""
+"""Ranks as Parquet: columns, labels of what they hold, and the manifest in the file's metadata.
+
+A file that is read is checked against what it says of its columns. The checksums of its pages
+cover neither the numbers of rows nor the smallest and largest values, by which queries skip rows.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,26 +18,172 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.arrow_file import arrow_file
-from kgtrec._internal.atomic_file import atomic_write
 from kgtrec._internal.csr import distinct
+from kgtrec._internal.files import arrow_file, atomic_write
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError
-from kgtrec.questions.sides import NAMES
-from kgtrec.ranking.parquet_check import check_copies, check_row_counts, check_value_ranges
-from kgtrec.ranking.parquet_labels import EntityLabels, column_values, encoded, encoded_labels
+from kgtrec.graph.labels import Labels
+from kgtrec.questions.questions import NAMES
 
-__all__ = [
-    "IDS",
-    "ROW_GROUP",
-    "first_line",
-    "ids_in",
-    "not_ranks",
-    "read_ranks",
-    "system_name",
-    "write_blocks",
-    "write_ranks",
-]
+
+def check_copies(metadata: Any, schema: Any, key: bytes) -> None:
+    """InputError if a file's two copies of a description differ, its own and Arrow's."""
+    import pyarrow as pa
+
+    facts = metadata.metadata or {}
+    if b"ARROW:schema" not in facts:  # others may have written the columns anew
+        return
+    copy = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(facts[b"ARROW:schema"])))
+    if not copy.equals(schema) or (copy.metadata or {}).get(key) != facts.get(key):
+        raise InputError("a damaged description")
+
+
+def check_row_counts(metadata: Any, n_rows: int) -> None:
+    """InputError unless a file's row groups, and their columns, have the rows of its table."""
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    if not sum(group.num_rows for group in groups) == metadata.num_rows == n_rows:
+        raise InputError(f"the numbers of rows do not add up to {metadata.num_rows}")
+    for group in groups:
+        for i in range(group.num_columns):
+            if group.column(i).num_values != group.num_rows:
+                name = group.column(i).path_in_schema
+                raise InputError(f"column {name!r} lacks rows")
+
+
+def check_value_ranges(metadata: Any, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+    """InputError if a column of numbers goes beyond what the file says, or does not reach it."""
+    for name, rows, low, high in _declared_ranges(metadata):
+        if name not in columns or columns[name].dtype == bool:
+            continue
+        values = columns[name][rows]
+        if len(values) and (np.fmin.reduce(values) != low or np.fmax.reduce(values) != high):
+            raise InputError(f"column {name!r} does not go from {low} to {high}, as is declared")
+
+
+def _declared_ranges(metadata: Any) -> Iterator[tuple[str, slice, Any, Any]]:
+    """Column, rows of a group, smallest and largest value there."""
+    start = 0
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        rows = slice(start, start + group.num_rows)
+        start += group.num_rows
+        for j in range(group.num_columns):
+            chunk = group.column(j)
+            statistics = chunk.statistics if chunk.physical_type in ("INT64", "DOUBLE") else None
+            if statistics is not None and statistics.has_min_max:
+                yield chunk.path_in_schema, rows, statistics.min, statistics.max
+
+
+_FEW_LABELS = 1 << 16
+
+
+def column_values(values: Any) -> Any:
+    """The values of a column: of a pyarrow array of bytes, large or not, or of text."""
+    import pyarrow as pa
+
+    few = len(values) <= _FEW_LABELS and values.nbytes < 1 << 31
+    if few and pa.types.is_large_binary(values.type):
+        values = _plain_text(values)
+    else:
+        values = values.cast(pa.binary())
+        with suppress(pa.ArrowInvalid):  # a label that is not UTF-8 stays as bytes
+            values = values.cast(pa.string())
+    return values
+
+
+def _plain_text(labels: Any) -> Any:
+    """What the casts of `column_values` make of bytes, without pyarrow's compute module.
+
+    That takes longer to import than to write a file.
+    """
+    import pyarrow as pa
+
+    first, n = labels.offset, len(labels)
+    _, offsets, content = labels.buffers()
+    bounds = np.frombuffer(offsets or bytes(8), np.int64)[first : first + n + 1]
+    data = np.frombuffer(content or b"", np.uint8)[bounds[0] : bounds[-1]]
+    bounds = (bounds - bounds[0]).astype(np.int32)
+    # Cut between characters, a text is UTF-8 if its parts are.
+    starts = data[bounds[:-1][np.diff(bounds) > 0]]
+    kind = pa.string()
+    try:
+        data.tobytes().decode("utf-8")
+    except UnicodeDecodeError:
+        kind = pa.binary()
+    if ((starts & 0xC0) == 0x80).any():
+        kind = pa.binary()
+    return pa.Array.from_buffers(kind, n, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
+
+
+def encoded_labels(labels: Any, ids: npt.NDArray[np.int64]) -> Any:
+    """Labels of many ids as a pyarrow array of bytes, from what `Ranks.entity_labels` may be."""
+    if isinstance(labels, (Labels, EntityLabels)):
+        return labels.arrow_of(ids)
+    return encoded(labels[i] for i in ids.tolist())
+
+
+def encoded(labels: Iterable[str]) -> Any:
+    import pyarrow as pa
+
+    encoded = [label.encode("utf-8", "surrogateescape") for label in labels]
+    return pa.array(encoded, pa.large_binary())
+
+
+class EntityLabels(Mapping[int, str]):
+    """Labels of the entities that stand in a ranks file, by id.
+
+    There are tens of thousands of them and few readers want any: they stay in their columns until
+    one is asked for.
+    """
+
+    def __init__(self, columns: Sequence[tuple[npt.NDArray[np.int64], Any]]) -> None:
+        """Pairs of ids and labels, row by row; an id of several has the label of the first."""
+        self._columns = columns
+
+    @cached_property
+    def _distinct(self) -> tuple[npt.NDArray[np.int64], Any]:
+        """Ids, ascending, and a pyarrow array of their labels as bytes."""
+        import pyarrow as pa
+
+        ids, labels = [], []
+        for all_ids, column in self._columns:
+            first = np.unique(all_ids, return_index=True)[1]
+            ids.append(all_ids[first])
+            labels.append(_plain(column.take(pa.array(first))))
+        known, place = np.unique(np.concatenate(ids), return_index=True)
+        return known, pa.concat_arrays(labels).take(pa.array(place))
+
+    def arrow_of(self, ids: npt.NDArray[np.int64]) -> Any:
+        """Labels of many ids as a pyarrow array; KeyError for one that stands nowhere."""
+        import pyarrow as pa
+
+        known, labels = self._distinct
+        places = np.searchsorted(known, ids)
+        strangers = places == len(known)
+        strangers[~strangers] = known[places[~strangers]] != ids[~strangers]
+        if strangers.any():
+            raise KeyError(int(ids[np.argmax(strangers)]))
+        return labels.take(pa.array(places))
+
+    def __getitem__(self, number: int) -> str:
+        label: bytes = self.arrow_of(np.array([number]))[0].as_py()
+        return label.decode("utf-8", "surrogateescape")
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._distinct[0].tolist())
+
+    def __len__(self) -> int:
+        return len(self._distinct[0])
+
+
+def _plain(column: Any) -> Any:
+    """A column of labels as one array of bytes."""
+    import pyarrow as pa
+
+    column = column.combine_chunks()
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    return column.cast(pa.binary())
+
 
 FORMAT = 1
 """Raised when a file of this version can no longer be read by older ones."""

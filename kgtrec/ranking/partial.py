@@ -3,39 +3,42 @@
 `Ranker` makes the one part of all rows and entities; `kgtrec.ranking.ranges` parts of the entities;
 the tasks and shards of `kgtrec.cluster` parts of both. Counts add up, the best candidates merge
 (`merge`), and parts of all entities become `Ranks` and `Run` (`assemble`).
+
+A file of parts is an Arrow IPC stream with a row per part, in record batches of one row, followed
+by the BLAKE2b-256 of all its bytes, which is compared before anything is decoded. What the parts
+belong to is in the schema's metadata.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
 from functools import reduce
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.notebook import ShownInLines
-from kgtrec.errors import UsageError
+from kgtrec._internal.files import arrow_file, atomic_write
+from kgtrec._internal.locations import fetched
+from kgtrec._internal.table import ShownInLines
+from kgtrec.errors import FileError, UsageError
 from kgtrec.ranking.kernel import NativeRanking, active_path
-from kgtrec.ranking.row_plan import RowPlan, Rows
-from kgtrec.ranking.tolerance import Tolerance
+from kgtrec.ranking.rows import RowPlan, Rows
+from kgtrec.ranking.settings import Settings
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
-
-__all__ = [
-    "PartialRanks",
-    "Task",
-    "assemble",
-    "describe_parts",
-    "join_paths",
-    "merge",
-    "take_partial",
-]
 
 Array = npt.NDArray[Any]
 Int32 = npt.NDArray[np.int32]
@@ -91,14 +94,10 @@ class PartialRanks(ShownInLines):
         NaN candidates met.
     dtype, path : str
         Of the scores; of the kernel.
-    depth : int
-        Asked run depth.
-    nan : {"error", "worst"}
-        What a NaN among the candidates is.
+    settings : Settings
+        How they were ranked: run depth, direction, NaN, tolerance of ties.
     questions_hash : str
         What the scores answer.
-    tolerance : Tolerance or None
-        Within which micro counts take scores as tied with the answer's.
     """
 
     task: Task
@@ -110,34 +109,29 @@ class PartialRanks(ShownInLines):
     nan_count: int
     dtype: str
     path: str
-    depth: int
-    nan: str
+    settings: Settings
     questions_hash: str
-    tolerance: Tolerance | None = None
 
     def _lines(self) -> tuple[str, str]:
         return (
             f"counts of {self.counts.shape[1]:,} answers, {len(self.documents):,} candidates kept",
-            f"scores {self.dtype}, path {self.path}, run depth {self.depth:,}",
+            f"scores {self.dtype}, path {self.path}, run depth {self.settings.run_depth:,}",
         )
 
 
-def take_partial(
+def partial_of(
     state: NativeRanking,
     task: Task,
-    depth: int,
-    nan: str,
     questions_hash: str,
     shift: int = 0,
     rows: Int64 | None = None,
-    tolerance: Tolerance | None = None,
     *,
-    apart: bool = False,
+    copied: bool = False,
 ) -> PartialRanks:
     """What a native ranking has found, in all rows or in some.
 
-    ``shift`` leads from its numbers of entities to ids; ``tolerance`` is what it was ranked with.
-    Arrays may be the ranking's own; ``apart``: none is.
+    ``shift`` leads from its numbers of entities to ids. Arrays may be the ranking's own, unless
+    they are ``copied``.
     """
     plan: Rows = state.plan
     counts, answer_nan, nan_count = state.counts, state.target_nan, state.nan_count
@@ -145,7 +139,7 @@ def take_partial(
         plan, targets = plan.selected(rows)
         counts, answer_nan = counts[:, targets], answer_nan[targets]
         nan_count = nan_count[rows]
-    elif apart:
+    elif copied:
         counts, answer_nan = counts.copy(), answer_nan.copy()
     slots: Any = _listed(plan.slot)
     every = len(slots) == len(state.best_length) and bool((slots[1:] > slots[:-1]).all())
@@ -155,7 +149,7 @@ def take_partial(
     best = [state.best_ids[slots], state.best_scores[slots]]
     width = state.best_ids.shape[1]
     if (lengths == width).all():
-        documents, scores = (each.flatten() if apart and every else each.ravel() for each in best)
+        documents, scores = (each.flatten() if copied and every else each.ravel() for each in best)
     else:
         used = np.arange(width) < lengths[:, None]
         documents, scores = (each[used] for each in best)
@@ -171,10 +165,8 @@ def take_partial(
         int(nan_count.sum()),
         state.dtype,
         active_path(),
-        depth,
-        nan,
+        state.settings.shared(),
         questions_hash,
-        tolerance,
     )
 
 
@@ -184,19 +176,7 @@ def _listed(slot: Int64) -> Int64:
 
 
 def merge(parts: Iterable[PartialRanks], place: Callable[[Int32], Int32] | None) -> PartialRanks:
-    """One part of several of the same rows with adjacent ranges, which come in ascending order.
-
-    Parameters
-    ----------
-    parts : iterable of PartialRanks
-    place : function, or None
-        Place of entities' names in byte order, for their ids; None: ids are in that order.
-
-    Raises
-    ------
-    UsageError
-        Other rows, a gap, an overlap, or scores of another dtype.
-    """
+    """One part of several of the same rows with adjacent ranges, which come in ascending order."""
     return reduce(lambda one, other: _merge_two(one, other, place), parts)
 
 
@@ -214,18 +194,18 @@ def _merge_two(
         one.nan_count + other.nan_count,
         one.dtype,
         join_paths([one.path, other.path]),
-        one.depth,
-        one.nan,
+        one.settings,
         one.questions_hash,
-        one.tolerance,
     )
 
 
 def _check_alike(one: PartialRanks, other: PartialRanks) -> None:
     if one.questions_hash != other.questions_hash:
         raise UsageError(f"parts were ranked for other questions: {one.task} and {other.task}")
-    names = ("dtype", "depth", "nan", "tolerance")
-    mine, its = ([getattr(part, name) for name in names] for part in (one, other))
+    mine, its = (
+        [part.dtype, part.settings.run_depth, part.settings.nan, part.settings.tolerance]
+        for part in (one, other)
+    )
     if mine != its:
         raise UsageError(
             f"{one.task} have dtype, run depth, nan and tie tolerance {mine}; {other.task} have "
@@ -245,7 +225,7 @@ def _merge_best(
 
     A few rows at a time: sorting takes many times the memory of what is sorted.
     """
-    depth = one.depth
+    depth = one.settings.run_depth
     lengths = np.minimum(one.lengths.astype(np.int64) + other.lengths, depth).astype(np.int32)
     documents = np.empty(int(lengths.sum()), dtype=np.int32)
     scores = np.empty(len(documents), dtype=one.scores.dtype)
@@ -274,35 +254,14 @@ def assemble(
     plan: RowPlan,
     questions: Questions,
     *,
-    rows: str,
-    higher_is_better: bool,
     entity_ranges: int | None = None,
 ) -> tuple[Ranks, Run]:
-    """Ranks and run, the very ones of one pass, from parts with all entities.
-
-    Parameters
-    ----------
-    parts : sequence of PartialRanks
-        Of disjoint rows that are all rows together, in any order.
-    plan : RowPlan
-        Of all rows.
-    questions : Questions
-    rows : {"questions", "instances"}
-        What a row stands for.
-    higher_is_better : bool
-    entity_ranges : int, optional
-        Ranges of entities that the scores came in, for the manifest.
-
-    Raises
-    ------
-    UsageError
-        A gap, an overlap, a part of the entities only, or parts that were ranked differently.
-    """
+    """Ranks and run, the very ones of one pass, from parts with all entities."""
     from kgtrec.ranking.ranks import assemble_ranks
     from kgtrec.trec.files.run import Run
 
     ordered = sorted(parts, key=lambda part: part.task)
-    described = describe_parts(ordered, plan.n_rows, questions, rows, higher_is_better)
+    described = describe_parts(ordered, plan.n_rows, questions)
     if entity_ranges is not None:
         tolerance = {key: described.pop(key) for key in ("tie_tolerance",) if key in described}
         described |= {"entity_ranges": entity_ranges} | tolerance
@@ -316,33 +275,28 @@ def assemble(
         documents=documents,
         scores=scores,
         docnos=questions.candidate_labels.docnos,
-        depth=ordered[0].depth,
+        depth=ordered[0].settings.run_depth,
     )
     return ranks, run
 
 
 def describe_parts(
-    ordered: Sequence[PartialRanks],
-    n_rows: int,
-    questions: Questions,
-    rows: str,
-    higher_is_better: bool,
+    ordered: Sequence[PartialRanks], n_rows: int, questions: Questions
 ) -> dict[str, Any]:
     """What the manifest says of the scores that parts in the order of their rows were made from.
 
     Only what describes them is read, no counts; see `assemble` for the errors.
     """
     _check_rows(ordered, n_rows, questions)
+    settings = ordered[0].settings
     described: dict[str, Any] = {
         "dtype": ordered[0].dtype,
-        "rows": rows,
-        "higher_is_better": higher_is_better,
-        "nan": ordered[0].nan,
+        **settings.described(),
         "nan_count": sum(part.nan_count for part in ordered),
         "kernel_path": join_paths(part.path for part in ordered),
     }
-    if ordered[0].tolerance is not None:
-        described["tie_tolerance"] = ordered[0].tolerance._asdict()
+    if settings.tolerance is not None:
+        described["tie_tolerance"] = settings.tolerance._asdict()
     return described
 
 
@@ -384,3 +338,191 @@ def _check_rows(parts: Sequence[PartialRanks], n_rows: int, questions: Questions
     for one, other in pairwise(parts):
         if one.task.stop_row != other.task.first_row:
             raise UsageError(f"parts do not follow one another: {one.task} and {other.task}")
+
+
+FORMAT = 2
+_TASK = ("first_row", "stop_row", "first_entity", "stop_entity")
+_FACTS = {
+    **dict.fromkeys((*_TASK, "nan_count", "depth"), "int64"),
+    **dict.fromkeys(("dtype", "path", "nan", "questions_hash"), "string"),
+    **dict.fromkeys(("atol", "rtol"), "float64"),
+}
+_ARRAYS = ("counts", "answer_nan", "lengths", "documents", "scores")
+_DECLARED = ("rows", "higher_is_better")
+_DIGEST = 32
+_START = b"\xff\xff\xff\xff"  # of every Arrow IPC stream
+
+
+def write_parts(
+    path: str | os.PathLike[str],
+    about: dict[str, Any],
+    parts: Iterable[PartialRanks],
+    arrays: Mapping[str, npt.NDArray[Any]] | None = None,
+) -> None:
+    """Write parts with scores of one dtype, beside the file's place, and rename it when complete.
+
+    Settings that are not in the rows of parts, ``rows`` and ``higher_is_better``, join ``about``.
+    Shapes: arrays (n,).
+    """
+    import pyarrow as pa
+
+    with atomic_write(path) as file:
+        sink, writer = _Hashing(file), None
+        for part in parts:
+            batch = _batch(part, about, arrays or {})
+            if writer is None:
+                writer = pa.ipc.new_stream(sink, batch.schema)
+            writer.write_batch(batch)
+        if writer is None:
+            raise ValueError("a file of parts needs at least one")
+        writer.close()
+        file.write(sink.hasher.digest())
+
+
+class _Hashing:
+    """A file that hashes what is written to it, as pyarrow wants one."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self.file, self.hasher = file, hashlib.blake2b(digest_size=_DIGEST)
+
+    def write(self, data: Any) -> int:
+        self.hasher.update(data)
+        return int(self.file.write(data))
+
+    def flush(self) -> None:
+        self.file.flush()
+
+
+def _batch(
+    part: PartialRanks, about: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+) -> pa.RecordBatch:
+    """A part, and what stands beside it, as one row."""
+    import pyarrow as pa
+
+    settings = part.settings
+    facts = dict(zip(_TASK, astuple(part.task), strict=True)) | vars(part) | vars(settings)
+    facts["depth"] = settings.run_depth
+    columns = {name: pa.array([facts[name]], getattr(pa, kind)()) for name, kind in _FACTS.items()}
+    beside = {name: getattr(part, name) for name in _ARRAYS} | dict(arrays)
+    for name, array in beside.items():
+        values = pa.array(np.ascontiguousarray(array).reshape(-1))
+        columns[name] = pa.LargeListArray.from_arrays(pa.array([0, len(values)], "int64"), values)
+    about = about | {name: getattr(settings, name) for name in _DECLARED} | {"format": FORMAT}
+    text = json.dumps(about, sort_keys=True)
+    schema = pa.schema(
+        [(name, column.type) for name, column in columns.items()], {"kgtrec_parts": text}
+    )
+    return pa.record_batch(list(columns.values()), schema=schema)
+
+
+def read_about(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What the parts of a file belong to; FileError if it is not whole."""
+    with _opened(path) as (about, _):
+        return about
+
+
+def read_parts(path: str | os.PathLike[str]) -> Iterator[PartialRanks]:
+    """The parts of a file, in order; FileError before the first if it is not whole."""
+    with _opened(path) as (about, reader):
+        for batch in reader:
+            batch.validate(full=True)
+            for row in range(batch.num_rows):
+                yield _part(batch.slice(row, 1), about)
+
+
+def read_with_arrays(
+    path: str | os.PathLike[str], names: Iterable[str]
+) -> tuple[PartialRanks, dict[str, npt.NDArray[Any]]]:
+    """The only part of a file, and arrays that stand beside it; FileError if it is not whole."""
+    with _opened(path) as (about, reader):
+        batch = reader.read_next_batch()
+        batch.validate(full=True)
+        return _part(batch.slice(0, 1), about), {name: _array(batch, name) for name in names}
+
+
+def _array(row: pa.RecordBatch, name: str) -> npt.NDArray[Any]:
+    array: npt.NDArray[Any] = row.column(name)[0].values.to_numpy(zero_copy_only=False)
+    return array
+
+
+def _part(row: pa.RecordBatch, about: dict[str, Any]) -> PartialRanks:
+    """A part of one row; ValueError if its arrays do not fit together."""
+    facts = {name: row.column(name)[0].as_py() for name in _FACTS}
+    arrays: dict[str, Any] = {name: _array(row, name) for name in _ARRAYS}
+    task = Task(*(facts.pop(name) for name in _TASK))
+    score_type = np.float64 if facts["dtype"] == "float64" else np.float32
+    dtypes = (np.int64, np.bool_, np.int32, np.int32, score_type)
+    if [arrays[name].dtype for name in _ARRAYS] != list(map(np.dtype, dtypes)):
+        raise ValueError(f"the arrays of {task} are of the wrong types")
+    n_targets, n_documents = len(arrays["answer_nan"]), int(arrays["lengths"].sum(dtype=np.int64))
+    fitting = (
+        0 <= task.first_row < task.stop_row
+        and 0 <= task.first_entity < task.stop_entity
+        and len(arrays["counts"]) == 6 * n_targets
+        and len(arrays["lengths"]) <= task.stop_row - task.first_row
+        and (arrays["lengths"] >= 0).all()
+        and len(arrays["documents"]) == len(arrays["scores"]) == n_documents
+    )
+    if not fitting:
+        raise ValueError(f"the arrays of {task} do not fit together")
+    arrays["counts"] = arrays["counts"].reshape(6, n_targets)
+    declared = {name: about[name] for name in _DECLARED}
+    declared |= {name: facts.pop(name) for name in ("nan", "atol", "rtol")}
+    settings = Settings(facts.pop("depth"), **declared)
+    return PartialRanks(task, **arrays, **facts, settings=settings)
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], Any]]:
+    """A file's metadata and its reader; whatever is wrong with its bytes is one FileError."""
+    import pyarrow as pa
+
+    try:
+        with fetched(path) as copy, _stream(copy) as reader:
+            about = json.loads(reader.schema.metadata[b"kgtrec_parts"])
+            if about["format"] != FORMAT:
+                raise FileError(
+                    path,
+                    found=f"a shard of format {about['format']}, this version reads {FORMAT}",
+                    hint="merge with the version of kgtrec that ranked it",
+                )
+            yield about, reader
+    except FileError:
+        raise
+    except FileNotFoundError:
+        raise FileError(path, found="there is no such file", hint="rank the shard") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise FileError(
+            path,
+            found=f"damaged or not complete ({reason})",
+            hint="rank this shard again, which replaces it",
+        ) from None
+
+
+@contextmanager
+def _stream(path: Path) -> Iterator[Any]:
+    import pyarrow as pa
+
+    _check_digest(path)
+    with arrow_file(path) as file, pa.ipc.open_stream(file) as reader:
+        yield reader
+
+
+def _check_digest(path: Path) -> None:
+    """ValueError if a file is not as it was written; FileError if it never was one of ours."""
+    hasher, left = hashlib.blake2b(digest_size=_DIGEST), path.stat().st_size - _DIGEST
+    with open(path, "rb") as file:
+        head = file.read(len(_START))
+        if not _START.startswith(head):
+            raise FileError(
+                path, found="not a shard of a ranking", hint="move it out of the folder"
+            )
+        file.seek(0)
+        while left > 0 and (piece := file.read(min(left, 1 << 20))):
+            hasher.update(piece)
+            left -= len(piece)
+        if file.read() != hasher.digest():
+            raise ValueError("its hash is another")

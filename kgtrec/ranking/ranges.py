@@ -8,28 +8,29 @@ to the very Ranks and Run of one pass over all entities.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kgtrec.errors import InputError, UsageError
-from kgtrec.questions.columns import require_columns_by_id
-from kgtrec.questions.questions import describe_question
-from kgtrec.ranking.blocks import check_nan, nan_error, rank_rows
-from kgtrec.ranking.kernel import NativeRanking, available_cores
-from kgtrec.ranking.partial import PartialRanks, Task, assemble, merge, take_partial
-from kgtrec.ranking.row_plan import QuestionLists, plan_rows
-from kgtrec.ranking.tolerance import checked_tolerance
-from kgtrec.scores.arrays import as_array, comparable, score_dtype
+from kgtrec.questions.questions import describe_question, require_columns_by_id
+from kgtrec.ranking.blocks import nan_error, rank_all
+from kgtrec.ranking.kernel import NativeRanking
+from kgtrec.ranking.partial import PartialRanks, Task, assemble, merge, partial_of
+from kgtrec.ranking.rows import QuestionLists, plan_rows
+from kgtrec.ranking.settings import Settings, TieOptions
+from kgtrec.scores.arrays import ScoreBlock, as_array
 from kgtrec.scores.factors import Factors
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 
-__all__ = ["AnswerScores", "merge_ranges", "rank_range"]
 
 Array = npt.NDArray[Any]
 
@@ -41,10 +42,8 @@ class AnswerScores:
     ----------
     questions : Questions
         Not restricted to candidate lists.
-    higher_is_better : bool
-        False for distances.
-    atol, rtol : float, default 0
-        Within which scores tie with the answer's, as for `kgtrec.Ranker`; the same for all ranges.
+    higher_is_better, atol, rtol
+        As for `kgtrec.Ranker`; the same for all ranges.
 
     Attributes
     ----------
@@ -54,19 +53,12 @@ class AnswerScores:
         Which of them are known.
     """
 
-    def __init__(
-        self,
-        questions: Questions,
-        *,
-        higher_is_better: bool = True,
-        atol: float = 0.0,
-        rtol: float = 0.0,
-    ) -> None:
+    def __init__(self, questions: Questions, **options: Unpack[TieOptions]) -> None:
         if questions.candidate_lists is not None:
             raise UsageError("entity ranges do not go together with restricted candidates")
         require_columns_by_id(questions, "a range of entities")
-        self.questions, self.higher_is_better = questions, higher_is_better
-        self.tolerance = checked_tolerance(atol, rtol)
+        self.questions = questions
+        self.settings = Settings.of("AnswerScores", TieOptions, options, threads=1)
         self.lists = QuestionLists.of(questions)
         self.plan = plan_rows(questions, "questions")
         self.values = np.zeros(questions.n_instances)
@@ -82,17 +74,29 @@ class AnswerScores:
         first_entity : int
             Id of the range's first entity.
         """
-        width = _width(scores, self.questions, first_entity)
-        if isinstance(scores, Factors):
-            state = NativeRanking(self.lists, self.plan, 0, scores.dtype.name, 1)
-            state.factor_target_scores(scores, self.values, first_entity=first_entity)
-        else:
-            block = as_array(scores)
-            state = NativeRanking(self.lists, self.plan, 0, score_dtype(block), 1)
-            block, negate = comparable(block, state.dtype), not self.higher_is_better
-            state.target_scores(block, 0, self.values, negate=negate, first_entity=first_entity)
+        scores, width = self.checked(scores, first_entity)
+        dtype = str(scores.dtype)
+        state = NativeRanking(self.lists, self.plan, self.settings, dtype, first_entity)
+        state.target_scores(scores, self.values)
         ids = self.questions.answers.ids
         self.filled |= (ids >= first_entity) & (ids < first_entity + width)
+
+    def checked(self, scores: Any, first_entity: int) -> tuple[ScoreBlock | Factors, int]:
+        """Scores of a range as they are ranked, and how many entities it has; InputError of a wrong
+        shape."""
+        if not isinstance(scores, Factors):
+            scores = ScoreBlock.of(as_array(scores), not self.settings.higher_is_better)
+        shape, questions = scores.shape, self.questions
+        if len(shape) != 2 or shape[0] != len(questions):
+            raise InputError(
+                f"scores of a range have shape {shape}; expected ({len(questions)}, entities in it)"
+            )
+        if first_entity < 0 or first_entity + shape[1] > questions.n_labels:
+            raise InputError(
+                f"the range {first_entity} to {first_entity + shape[1] - 1} goes beyond the "
+                f"{questions.n_labels} entities; correct first_entity or the number of columns"
+            )
+        return scores, shape[1]
 
     def merge(self, other: AnswerScores) -> None:
         """Take over what another one has filled."""
@@ -118,13 +122,8 @@ def rank_range(
         Every answer's score.
     first_entity : int
         Id of the range's first entity.
-    run_depth : int
-        Best candidates to keep per question.
-    threads : int, optional
-        Every core by default.
-    nan : {"error", "worst"}
-        What a NaN among the candidates is: an error, or a score below every other. The same for
-        all ranges.
+    run_depth, threads, nan
+        As for `kgtrec.Ranker`; run depth and NaN the same for all ranges.
 
     Raises
     ------
@@ -141,28 +140,23 @@ def rank_range(
             f"{len(missing)} answers have no score yet, the first of {question}; "
             "fill() AnswerScores from every range first"
         )
-    check_nan(nan)
-    width = _width(scores, questions, first_entity)
+    settings = replace(answers.settings, run_depth=run_depth, threads=threads, nan=nan)
+    scores, width = answers.checked(scores, first_entity)
 
     def refuse(question: int, entity: int, more: int) -> InputError:
         return nan_error(questions, question, first_entity + entity, more)
 
-    state = rank_rows(
+    state = rank_all(
         answers.lists,
         answers.plan,
-        scores if isinstance(scores, Factors) else as_array(scores),
-        run_depth,
-        threads or available_cores(),
-        refuse if nan == "error" else None,
-        higher_is_better=answers.higher_is_better,
+        scores,
+        settings,
+        refuse,
         first_entity=first_entity,
         answers=answers.values,
-        tolerance=answers.tolerance,
     )
     task = Task(0, answers.plan.n_rows, first_entity, first_entity + width)
-    return take_partial(
-        state, task, run_depth, nan, questions.fingerprint, tolerance=answers.tolerance
-    )
+    return partial_of(state, task, questions.fingerprint)
 
 
 def merge_ranges(parts: Sequence[PartialRanks], answers: AnswerScores) -> tuple[Ranks, Run]:
@@ -178,32 +172,7 @@ def merge_ranges(parts: Sequence[PartialRanks], answers: AnswerScores) -> tuple[
     _check_ranges(ordered, questions.n_labels)
     position = answers.lists.trec_order
     whole = merge(ordered, None if position is None else position.__getitem__)
-    return assemble(
-        [whole],
-        answers.plan,
-        questions,
-        rows="questions",
-        higher_is_better=answers.higher_is_better,
-        entity_ranges=len(ordered),
-    )
-
-
-def _width(scores: Any, questions: Questions, first_entity: int) -> int:
-    """Entities of the range; the shape is checked."""
-    if isinstance(scores, Factors):
-        shape: tuple[int, ...] = (len(scores.queries), len(scores.entities))
-    else:
-        shape = as_array(scores).shape
-    if len(shape) != 2 or shape[0] != len(questions):
-        raise InputError(
-            f"scores of a range have shape {shape}; expected ({len(questions)}, entities in it)"
-        )
-    if first_entity < 0 or first_entity + shape[1] > questions.n_labels:
-        raise InputError(
-            f"the range {first_entity} to {first_entity + shape[1] - 1} goes beyond the "
-            f"{questions.n_labels} entities; correct first_entity or the number of columns"
-        )
-    return shape[1]
+    return assemble([whole], answers.plan, questions, entity_ranges=len(ordered))
 
 
 def _check_ranges(parts: Sequence[PartialRanks], n_entities: int) -> None:

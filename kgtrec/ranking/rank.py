@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.progress import progress_bar
+from kgtrec._internal.runtime import progress_bar
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.ranking.ranker import Ranker
-from kgtrec.scores.devices import host_blocks
+from kgtrec.ranking.settings import RankOptions, Settings
+from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors
+from kgtrec.scores.files import as_source
 from kgtrec.scores.mapped_files import guarded_maps
-from kgtrec.scores.open import as_source
 from kgtrec.scores.sources import Source, selected
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 
-__all__ = ["check_shape", "rank", "rows_to_rank"]
 
 Array = npt.NDArray[Any]
 
@@ -35,13 +38,8 @@ def rank(
     run_depth: int = 0,
     threads: int | None = None,
     *,
-    rows: str = "questions",
-    higher_is_better: bool = True,
-    nan: str = "error",
-    columns: Any = None,
-    atol: float = 0.0,
-    rtol: float = 0.0,
     progress: bool | None = None,
+    **options: Unpack[RankOptions],
 ) -> tuple[Ranks, Run]: ...
 @overload
 def rank(
@@ -50,13 +48,8 @@ def rank(
     run_depth: int = 0,
     threads: int | None = None,
     *,
-    rows: str = "questions",
-    higher_is_better: bool = True,
-    nan: str = "error",
-    columns: Any = None,
-    atol: float = 0.0,
-    rtol: float = 0.0,
     progress: bool | None = None,
+    **options: Unpack[RankOptions],
 ) -> dict[str, tuple[Ranks, Run]]: ...
 def rank(
     source: Any,
@@ -64,13 +57,8 @@ def rank(
     run_depth: int = 0,
     threads: int | None = None,
     *,
-    rows: str = "questions",
-    higher_is_better: bool = True,
-    nan: str = "error",
-    columns: Any = None,
-    atol: float = 0.0,
-    rtol: float = 0.0,
     progress: bool | None = None,
+    **options: Unpack[RankOptions],
 ) -> tuple[Ranks, Run] | dict[str, tuple[Ranks, Run]]:
     """Rank every answer of every question by a source of scores.
 
@@ -109,23 +97,21 @@ def rank(
         A file cannot be read, or was written to or cut short while it was ranked; also that of an
         array that ``numpy.load`` has mapped to read it.
     """
-    if isinstance(source, Mapping):
-        rows = "instances"  # a matrix per side has a row per triple
+    settings = Settings.of("rank", RankOptions, options, run_depth=run_depth, threads=threads)
+    return rank_as(source, questions, settings, progress)
+
+
+def rank_as(
+    source: Any,
+    questions: Questions | Mapping[str, Questions],
+    settings: Settings,
+    progress: bool | None = None,
+) -> Any:
+    """`rank`, by settings that were made before."""
+    if isinstance(source, Mapping):  # a matrix per side has a row per triple
+        settings = replace(settings, rows="instances")
     named_questions = _named(questions)
-    rankers = [
-        Ranker(
-            each,
-            run_depth,
-            threads,
-            rows=rows,
-            higher_is_better=higher_is_better,
-            nan=nan,
-            columns=columns,
-            atol=atol,
-            rtol=rtol,
-        )
-        for each in named_questions.values()
-    ]
+    rankers = [Ranker.of(each, settings) for each in named_questions.values()]
     first = rankers[0]
     scores = as_source(source, first.questions, first.batches, first.n_rows)
     scores = _scores_to_rank(scores, first)
@@ -143,11 +129,8 @@ def rank(
         place = getattr(scores, "place", "") or source
         raise InputError(f"{place}: {error}") from None
     if not isinstance(questions, Mapping):
-        return first.finished(apart=False)
-    return {
-        name: each.finished(apart=False)
-        for name, each in zip(named_questions, rankers, strict=True)
-    }
+        return first.hand_over()
+    return {name: each.hand_over() for name, each in zip(named_questions, rankers, strict=True)}
 
 
 def _named(questions: Questions | Mapping[str, Questions]) -> Mapping[str, Questions]:
@@ -183,7 +166,8 @@ def _scores_to_rank(scores: Source | Factors, ranker: Ranker) -> Source | Factor
     """Of scores for the whole split, the rows of questions that are a part of it or separate."""
     n_scored = len(scores.queries) if isinstance(scores, Factors) else scores.n_rows
     by_entity = isinstance(scores, Factors)
-    rows = rows_to_rank(ranker.questions, ranker.rows, ranker.n_rows, n_scored, by_entity)
+    layout = ranker.settings.rows
+    rows = rows_to_rank(ranker.questions, layout, ranker.n_rows, n_scored, by_entity)
     return scores if rows is None else selected(scores, rows)
 
 
@@ -213,7 +197,7 @@ def rows_to_rank(
 
 def _rank_blocks(rankers: list[Ranker], source: Source, progress: bool | None) -> None:
     ranker = rankers[0]
-    questions, rows = ranker.questions, ranker.rows
+    questions, rows = ranker.questions, ranker.settings.rows
     if source.n_rows is not None and source.n_rows != ranker.n_rows:
         raise InputError(_wrong_rows(questions, rows, source.n_rows, ranker.n_rows))
     start = 0
@@ -224,18 +208,21 @@ def _rank_blocks(rankers: list[Ranker], source: Source, progress: bool | None) -
                 raise InputError(_wrong_columns(questions, block))
             if stop > ranker.n_rows:
                 raise InputError(_wrong_rows(questions, rows, stop, ranker.n_rows, "at least "))
-            for at, piece in host_blocks(block) if stop > start else ():
-                for each in rankers:
-                    _update(each, start + at, piece, source)
+            if stop > start:
+                _rank_block(rankers, block, start, source)
             bar.update(stop - start)
             start = stop
     if start < ranker.n_rows:
         raise InputError(_wrong_rows(questions, rows, start, ranker.n_rows))
 
 
-def _update(ranker: Ranker, start: int, block: Array, source: Source) -> None:
+def _rank_block(rankers: list[Ranker], scores: Any, start: int, source: Source) -> None:
+    negate = not rankers[0].settings.higher_is_better
     try:
-        ranker.update(range(start, start + len(block)), block)
+        for piece in ScoreBlock.of(scores, negate, start).pieces():
+            rows = np.arange(piece.start, piece.stop)
+            for ranker in rankers:
+                ranker.rank_rows(rows, piece)
     except InputError:
         source.check()  # half-written scores may be refused for what the whole ones are not
         raise
@@ -280,7 +267,7 @@ def _wrong_rows(questions: Questions, rows: str, n_rows: int, expected: int, mor
         return f"{text}; split {questions.split!r} holds {dropped} repeated triples that count once"
     return (
         f"{text}; score every question of questions{given}, .side in that order "
-        "(kgtrec convert --questions lists them)"
+        "(kgtrec convert --write-questions lists them)"
     )
 
 

@@ -7,20 +7,27 @@ between processes or saved, and `Ranker.merge` puts it into its place.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from kgtrec.errors import FileError, UsageError
 from kgtrec.ranking.kernel import NativeRanking
-from kgtrec.ranking.part_file import read_about, read_with_arrays, write_parts
-from kgtrec.ranking.partial import PartialRanks, Task, take_partial
-from kgtrec.ranking.row_plan import RowPlan
-from kgtrec.ranking.tolerance import Tolerance
+from kgtrec.ranking.partial import (
+    PartialRanks,
+    Task,
+    partial_of,
+    read_about,
+    read_with_arrays,
+    write_parts,
+)
+from kgtrec.ranking.rows import QuestionLists, RowPlan
+from kgtrec.ranking.settings import Settings
 
-__all__ = ["RankedRows"]
+if TYPE_CHECKING:
+    from kgtrec.questions.api import Questions
 
 Int64 = npt.NDArray[np.int64]
 
@@ -31,24 +38,14 @@ _HINT = "save it again with Ranker.save"
 class RankedRows:
     """Rows that one `Ranker` has ranked.
 
-    Attributes
-    ----------
-    part : PartialRanks
-        What they contribute; its task counts these rows from 0.
-    row_ids : ndarray of int64, shape (n,)
-        Ids of the rows among all of the ranking, ascending.
-    nan_counts : ndarray of int64, shape (n,)
-        NaN candidates met in each.
-    rows : {"questions", "instances"}
-        What a row stands for.
-    higher_is_better : bool
+    - part: What they contribute; its task counts these rows from 0.
+    - row_ids, int64 (n,): Ids of the rows among all of the ranking, ascending.
+    - nan_counts, int64 (n,): NaN candidates met in each.
     """
 
     part: PartialRanks
     row_ids: Int64
     nan_counts: Int64
-    rows: str
-    higher_is_better: bool
 
     def __len__(self) -> int:
         return len(self.row_ids)
@@ -57,25 +54,14 @@ class RankedRows:
         return f"RankedRows({len(self)} rows)"
 
     @classmethod
-    def take(
-        cls,
-        state: NativeRanking,
-        row_ids: Int64,
-        n_entities: int,
-        nan: str,
-        questions_hash: str,
-        tolerance: Tolerance | None,
-        **declared: Any,
-    ) -> RankedRows:
-        """Some rows of a native ranking; ``declared``: `rows` and `higher_is_better`."""
-        task = Task(0, len(row_ids), 0, n_entities)
-        part = take_partial(
-            state, task, state.depth, nan, questions_hash, rows=row_ids, tolerance=tolerance,
-            apart=True,
-        )  # fmt: skip
-        return cls(part, row_ids, state.nan_count[row_ids], **declared)
+    def of(cls, state: NativeRanking, row_ids: Int64, questions: Questions) -> RankedRows:
+        """Some rows of a native ranking."""
+        task = Task(0, len(row_ids), 0, questions.n_labels)
+        part = partial_of(state, task, questions.fingerprint, rows=row_ids, copied=True)
+        part = replace(part, settings=_no_deeper(part.settings, questions.n_labels))
+        return cls(part, row_ids, state.nan_count[row_ids])
 
-    def put(self, state: NativeRanking, chosen: npt.NDArray[np.bool_]) -> None:
+    def write_to(self, state: NativeRanking, chosen: npt.NDArray[np.bool_]) -> None:
         """Write those of the rows that are ``chosen`` to their places in a native ranking."""
         part, plan = self.part, state.plan
         own, targets = plan.selected(self.row_ids)
@@ -92,25 +78,24 @@ class RankedRows:
         state.best_scores[place] = part.scores[mask]
         state.best_length[slots] = lengths
 
-    def check(self, other: RankedRows, plan: RowPlan, width: int) -> None:
-        """UsageError if these are not rows of a ranking that is like ``other``, with places for
-        ``width`` of the best of a question."""
-        mine, its = self.part, other.part
-        if mine.questions_hash != its.questions_hash:
+    def check(
+        self, questions: Questions, settings: Settings, plan: RowPlan, lists: QuestionLists
+    ) -> None:
+        """UsageError if these are not rows of such a ranking."""
+        mine, there = self.part, self.part.settings
+        here = _no_deeper(settings, questions.n_labels)
+        width = min(here.run_depth, lists.most_candidates) if here.run_depth else 0
+        if mine.questions_hash != questions.fingerprint:
             raise UsageError(
                 "these rows were ranked for other questions; merge rankers of the same graph, "
                 "split, sides, filter and candidates"
             )
-        for name, here, there in (
-            ("rows", other.rows, self.rows),
-            ("higher_is_better", other.higher_is_better, self.higher_is_better),
-            ("run_depth", its.depth, mine.depth),
-            ("nan", its.nan, mine.nan),
-            ("tie tolerance", its.tolerance, mine.tolerance),
-        ):
-            if here != there:
+        for name in ("rows", "higher_is_better", "run_depth", "nan", "tolerance"):
+            ours, theirs = getattr(here, name), getattr(there, name)
+            if ours != theirs:
+                shown = "tie tolerance" if name == "tolerance" else name
                 raise UsageError(
-                    f"these rows were ranked with {name}={there!r}, this ranker has {here!r}; "
+                    f"these rows were ranked with {shown}={theirs!r}, this ranker has {ours!r}; "
                     "rank all parts alike"
                 )
         fitting = (np.diff(self.row_ids) > 0).all() and len(self.row_ids) == mine.task.stop_row
@@ -129,10 +114,8 @@ class RankedRows:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file, beside and renamed; FileError if that cannot be."""
-        names = ("rows", "higher_is_better")
-        about = {"ranked_rows": True, **{name: getattr(self, name) for name in names}}
         arrays = {"row_ids": self.row_ids, "nan_counts": self.nan_counts}
-        write_parts(path, about, [self.part], arrays)
+        write_parts(path, {"ranked_rows": True}, [self.part], arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RankedRows:
@@ -144,12 +127,12 @@ class RankedRows:
         part, arrays = read_with_arrays(path, ("row_ids", "nan_counts"))
         if any(array.dtype != np.int64 or array.ndim != 1 for array in arrays.values()):
             raise FileError(path, found="arrays of wrong types", hint=_HINT)
-        return cls(
-            part,
-            **arrays,
-            rows=about["rows"],
-            higher_is_better=about["higher_is_better"],
-        )
+        return cls(part, **arrays)
+
+
+def _no_deeper(settings: Settings, most: int) -> Settings:
+    """With a run depth of no more than the candidates that there can be."""
+    return replace(settings, run_depth=min(settings.run_depth, most))
 
 
 def _counted(lengths: npt.NDArray[np.int32]) -> Int64:

@@ -12,28 +12,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.progress import progress_bar
+from kgtrec._internal.runtime import progress_bar
 from kgtrec.errors import InputError, UsageError
-from kgtrec.questions.columns import column_of_label
-from kgtrec.questions.questions import describe_question, places_of
-from kgtrec.questions.sides import NAMES, SIDES
-from kgtrec.ranking.blocks import check_nan, nan_error, rank_block, rank_vectors
-from kgtrec.ranking.kernel import NativeRanking, available_cores, whole_number
-from kgtrec.ranking.partial import Task, assemble, join_paths, take_partial
+from kgtrec.questions.questions import NAMES, SIDES, column_of_label, describe_question, places_of
+from kgtrec.ranking.blocks import nan_error, rank_all, rank_block
+from kgtrec.ranking.kernel import NativeRanking
+from kgtrec.ranking.partial import Task, assemble, join_paths, partial_of
 from kgtrec.ranking.ranked_rows import RankedRows
-from kgtrec.ranking.row_claims import RowClaims, as_index, checked_rows, is_run
-from kgtrec.ranking.row_plan import QuestionLists, plan_rows
-from kgtrec.ranking.tolerance import checked_tolerance
-from kgtrec.scores.arrays import as_array
-from kgtrec.scores.devices import as_block, block_dtype, host_blocks, to_host
+from kgtrec.ranking.rows import QuestionLists, RowClaims, as_index, checked_rows, is_run, plan_rows
+from kgtrec.ranking.settings import RankOptions, Settings, whole_number
+from kgtrec.scores.arrays import ScoreBlock, as_array, as_block, to_host
 from kgtrec.scores.factors import Factors
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 
-__all__ = ["Batch", "Ranker"]
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -134,31 +131,32 @@ class Ranker:
         run_depth: int = 0,
         threads: int | None = None,
         *,
-        rows: str = "questions",
-        higher_is_better: bool = True,
-        nan: str = "error",
         duplicates: str = "error",
-        columns: Any = None,
-        atol: float = 0.0,
-        rtol: float = 0.0,
+        **options: Unpack[RankOptions],
     ) -> None:
+        settings = Settings.of(
+            "Ranker", RankOptions, options,
+            run_depth=run_depth, threads=threads, duplicates=duplicates,
+        )  # fmt: skip
+        self._prepare(questions, settings)
+
+    @classmethod
+    def of(cls, questions: Questions, settings: Settings) -> Ranker:
+        """A ranker by settings that were made before."""
+        ranker = cls.__new__(cls)
+        ranker._prepare(questions, settings)
+        return ranker
+
+    def _prepare(self, questions: Questions, settings: Settings) -> None:
         _check_questions(questions)
-        if rows not in ("questions", "instances"):
-            raise UsageError(f"rows={rows!r} is unknown; choose 'questions' or 'instances'")
-        check_nan(nan)
-        if not isinstance(higher_is_better, (bool, np.bool_)):
-            raise UsageError(f"higher_is_better={higher_is_better!r}; choose True or False")
-        self.questions = questions
-        self.run_depth = whole_number("run_depth", run_depth, 0)
-        self.threads = available_cores() if threads is None else whole_number("threads", threads, 1)
-        self.rows, self.higher_is_better, self.nan = rows, bool(higher_is_better), nan
-        self.tolerance = checked_tolerance(atol, rtol)
-        self._column_of = _declared_columns(questions, columns)
+        self.questions, self.settings = questions, settings
+        self._column_of = _declared_columns(questions, settings.columns)
         self._lists = QuestionLists.of(questions, self._column_of)
-        self._plan = plan_rows(questions, rows)
-        self._claims = RowClaims(self._plan.n_rows, duplicates, self._describe_row)
+        self._plan = plan_rows(questions, settings.rows)
+        self._claims = RowClaims(self._plan.n_rows, settings.duplicates, self._describe_row)
         self._state: NativeRanking | None = None
         self._paths: set[str] = set()  # of the kernels of rows that were merged
+        self._users: set[object] = set()  # claims of calls that write to the state
         self._lock = Lock()  # of the state's making
 
     @property
@@ -246,7 +244,7 @@ class Ranker:
             )
         place = places_of(self.questions, as_array(to_host(triples), "triples"))
         place = place + codes.index(side) * len(self.questions.triples)
-        if self.rows == "instances":
+        if self.settings.rows == "instances":
             return place.astype(np.int64)
         question = self.questions.instance_question[self.questions.triple_rows[place]]
         return question.astype(np.int64)
@@ -279,22 +277,26 @@ class Ranker:
         kept, and it may be given again.
         """
         ids = self._row_ids(rows)
-        block = as_block(scores)
+        scores = as_block(scores)
         expected = (len(ids), self.questions.n_columns)
-        if tuple(block.shape) != expected:
+        if tuple(scores.shape) != expected:
             named = rows if isinstance(rows, Batch) else f"{len(ids)} rows"
             raise InputError(
-                f"scores have shape {tuple(block.shape)} for {named}; expected {expected}: "
+                f"scores have shape {tuple(scores.shape)} for {named}; expected {expected}: "
                 f"a row per row of the batch, a column per {self.questions.kind} (or per listed "
                 "candidate)"
             )
-        dtype, claim = block_dtype(block), object()
+        self.rank_rows(ids, ScoreBlock.of(scores, not self.settings.higher_is_better))
+
+    def rank_rows(self, ids: Int64, block: ScoreBlock) -> None:
+        """`update`, of checked ids and scores."""
+        claim = object()
         try:
             new = self._claims.take(claim, ids)
             if not new.all():
-                ids, block = ids[new], block[np.flatnonzero(new).tolist()]
+                ids, block = ids[new], block.selected(np.flatnonzero(new))
             if len(ids):
-                self._rank(ids, block, self._open(dtype))
+                self._rank(ids, block, self._open(block.dtype, claim))
                 self._claims.scored[as_index(ids)] = True
         finally:
             if claim in self._claims.at_work:  # no call here: nothing can interrupt it
@@ -307,58 +309,58 @@ class Ranker:
             raise UsageError("update needs a batch that came from this ranker's batches()")
         return np.arange(rows.start, rows.stop)
 
-    def _rank(self, ids: Int64, block: Any, state: NativeRanking) -> None:
+    def _rank(self, ids: Int64, block: ScoreBlock, state: NativeRanking) -> None:
         """Rank rows that are claimed: where they stand, or apart if they are out of order."""
-        settings: dict[str, Any] = {
-            "higher_is_better": self.higher_is_better,
-            "tolerance": self.tolerance,
-        }
+        refuse = partial(nan_error, self.questions)
         if is_run(ids):
             first = int(ids[0])
             state.reset(first, first + len(ids))
-            for start, piece in host_blocks(block):
-                rank_block(state, piece, first + start, self._refuse, **settings)
+            for piece in block.at(first).pieces():
+                rank_block(state, piece, refuse)
             return
         part, questions = state.selected(ids)
-        refuse, own = self._refuse, questions.tolist()
-        named = refuse and (lambda question, entity, more: refuse(own[question], entity, more))
-        for start, piece in host_blocks(block):
-            rank_block(part, piece, start, named, **settings)
+        for piece in block.at(0).pieces():
+            rank_block(part, piece, lambda row, *found: refuse(int(questions[row]), *found))
         state.take_over(part, ids)
 
     def _describe_row(self, row: int) -> str:
         return describe_question(self.questions, int(self._plan.question[row]))
 
-    @property
-    def _refuse(self) -> Any:
-        return None if self.nan == "worst" else partial(nan_error, self.questions)
-
-    def _open(self, dtype: str) -> NativeRanking:
+    def _open(self, dtype: str, claim: object) -> NativeRanking:
+        """The state, for a claim that is at work; its dtype is that of the first rows it keeps."""
+        at_work = self._claims.at_work
         with self._lock:
-            if self._state is None:
-                self._state = NativeRanking(
-                    self._lists, self._plan, self.run_depth, dtype, self.threads
-                )
+            self._users = {user for user in self._users if user in at_work}
             state = self._state
+            # A call that ended has marked its rows by now: nothing was kept if none is.
+            other = state is not None and state.dtype != dtype
+            if state is None or (other and not self._users and not self._claims.scored.any()):
+                state = self._state = NativeRanking(self._lists, self._plan, self.settings, dtype)
+            self._users.add(claim)
+        self._check_dtype(state, dtype)
+        return state
+
+    @staticmethod
+    def _check_dtype(state: NativeRanking, dtype: str) -> None:
         if state.dtype != dtype:
             raise InputError(
                 f"scores have dtype {dtype}, and earlier ones {state.dtype}; "
                 "ties are exact only within one dtype: give all rows in the same"
             )
-        return state
 
     def rank_factors(self, factors: Factors, progress: bool | None = None) -> None:
         """Rank every row by a factorised model, without its score matrix."""
-        if not self.higher_is_better:
+        if not self.settings.higher_is_better:
             raise UsageError(
                 "Factors score higher-is-better (metric='l2' is minus the squared distance); "
                 "leave higher_is_better as it is (no --lower-is-better)"
             )
         expected = (self.n_rows, self.questions.n_labels)
-        if (len(factors.queries), len(factors.entities)) != expected:
+        if factors.shape != expected:
             raise InputError(
                 f"Factors hold {len(factors.queries)} queries, {len(factors.entities)} candidates; "
-                f"expected {expected[0]} (one per row of rows={self.rows!r}) and {expected[1]}"
+                f"expected {expected[0]} (one per row of rows={self.settings.rows!r}) and "
+                f"{expected[1]}"
             )
         if self._column_of is not None:
             factors = factors.reordered(self._column_of)
@@ -368,14 +370,12 @@ class Ranker:
             if not self._claims.take(claim, rows).all():
                 raise UsageError("some rows have their scores already; rank Factors by themselves")
             with progress_bar(self.n_rows, "rows", progress) as bar:
-                self._state = rank_vectors(
+                self._state = rank_all(
                     self._lists,
                     self._plan,
                     factors,
-                    self.run_depth,
-                    self.threads,
-                    self._refuse,
-                    tolerance=self.tolerance,
+                    self.settings,
+                    partial(nan_error, self.questions),
                     advance=bar.update,
                 )
             self._claims.scored[:] = True
@@ -394,14 +394,7 @@ class Ranker:
         rows, state = np.flatnonzero(self._claims.scored), self._state
         if state is None or not len(rows):
             raise UsageError("no row has its scores yet; update() some first")
-        return self._taken(state, rows)
-
-    def _taken(self, state: NativeRanking, rows: Int64) -> RankedRows:
-        hash_ = self.questions.fingerprint
-        declared = {"rows": self.rows, "higher_is_better": self.higher_is_better}
-        return RankedRows.take(
-            state, rows, self.questions.n_labels, self.nan, hash_, self.tolerance, **declared
-        )
+        return RankedRows.of(state, rows, self.questions)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the rows that have their scores by now to a file, for `merge`.
@@ -442,12 +435,13 @@ class Ranker:
             raise UsageError(
                 f"merge takes a Ranker, what its partial() gave, or a path; got {type(other)}"
             )
-        claim, state = object(), self._open(ranked.part.dtype)
-        width = state.best_ids.shape[1]
-        ranked.check(self._taken(state, np.arange(0)), self._plan, width)
+        ranked.check(self.questions, self.settings, self._plan, self._lists)
+        if self._state is not None and self._claims.scored.any():
+            self._check_dtype(self._state, ranked.part.dtype)
+        claim = object()
         try:
             new = self._claims.take(claim, ranked.row_ids)
-            ranked.put(state, new)
+            ranked.write_to(self._open(ranked.part.dtype, claim), new)
             self._paths.update(ranked.part.path.split(", "))
             self._claims.scored[ranked.row_ids[new]] = True
         finally:
@@ -462,26 +456,20 @@ class Ranker:
         UsageError
             Some rows were never scored, or another thread is ranking some: the message says which.
         """
-        return self.finished(apart=True)
+        return self._assembled(copied=True)
 
-    def finished(self, *, apart: bool) -> tuple[Ranks, Run]:
-        """As `finish`; not ``apart``: with arrays of this ranker's own, which is not used again."""
+    def hand_over(self) -> tuple[Ranks, Run]:
+        """As `finish`, with this ranker's own arrays: it must not be used again."""
+        return self._assembled(copied=False)
+
+    def _assembled(self, *, copied: bool) -> tuple[Ranks, Run]:
         self._claims.close()
         state = self._state
         assert state is not None  # there is at least one question, so there was an update
         questions, everything = self.questions, Task(0, self.n_rows, 0, self.questions.n_labels)
-        part = take_partial(
-            state, everything, self.run_depth, self.nan, questions.fingerprint,
-            tolerance=self.tolerance, apart=apart,
-        )  # fmt: skip
+        part = partial_of(state, everything, questions.fingerprint, copied=copied)
         part = replace(part, path=join_paths([part.path, *self._paths]))
-        return assemble(
-            [part],
-            self._plan,
-            questions,
-            rows=self.rows,
-            higher_is_better=self.higher_is_better,
-        )
+        return assemble([part], self._plan, questions)
 
 
 def _check_questions(questions: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.notebook import lines_as_html
+from kgtrec._internal.table import lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
-from kgtrec.questions.sides import NAMES
-from kgtrec.ranking.instance_columns import (
+from kgtrec.questions.questions import NAMES
+from kgtrec.ranking.instances import (
     COUNTS,
     instance_columns,
     popularities,
     ranks_manifest,
 )
+from kgtrec.ranking.provenance import SCORING, Provenance, differences
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
 
-__all__ = ["RANK_TYPES", "Ranks", "assemble_ranks", "typed_columns"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -151,9 +151,9 @@ class Ranks:
         return len(self.triple)
 
     def __repr__(self) -> str:
-        facts = self.manifest.get("questions") or {}
-        of = [f" of {facts['graph_name']}"] if facts.get("graph_name") else [""]
-        of += [f"split {facts['split']}"] if facts.get("split") else []
+        facts = self.provenance
+        of = [f" of {facts.graph_name}" if facts.graph_name else ""]
+        of += [f"split {facts.split}"] if facts.split else []
         among = " among sampled candidates" if self.sampled else ""
         ties = int(np.count_nonzero(self.equal))
         return (
@@ -168,6 +168,11 @@ class Ranks:
     @property
     def _names(self) -> tuple[str, ...]:
         return (*_COLUMNS, *(name for name in _OPTIONAL if getattr(self, name) is not None))
+
+    @property
+    def provenance(self) -> Provenance:
+        """The manifest as a typed value."""
+        return Provenance.of(self.manifest)
 
     @cached_property
     def context_labels(self) -> dict[int, str]:
@@ -184,7 +189,7 @@ class Ranks:
     @property
     def sampled(self) -> bool:
         """Whether each question had its own list of candidates, as sampled ones are."""
-        return bool(self.manifest.get("questions", {}).get("sampled"))
+        return self.provenance.sampled
 
     def rank(self, kind: str = "realistic") -> Float64:
         """Filtered rank of every instance, float64, shape (n,), from 1 to ``candidates``.
@@ -242,7 +247,7 @@ class Ranks:
     def question_ids(self) -> list[str]:
         """Name of every instance's question (head0, ..., tail0, ...), as in TREC files; or
         relation0, ..."""
-        heads = int(self.manifest.get("questions", {}).get("n_head_questions", 0))
+        heads = self.provenance.n_head_questions
         pairs = zip(self.side.tolist(), self.question.tolist(), strict=True)
         names = [f"{NAMES[side]}{number - heads * (side == 1)}" for side, number in pairs]
         if self.context is None:
@@ -261,21 +266,13 @@ class Ranks:
             candidates an instance; ``width``: optimistic minus pessimistic value (absolute) of mr,
             mrr and hits@k.
         """
-        if not len(self):
-            return {"tied_share": 0.0, "mean_equal": 0.0, "max_equal": 0, "width": {}}
         ends = self.listed_ends()  # what lies beyond a list is open, but not tied
-        if ends is not None:
-            return ends[0].tie_report()
-        best, worst = self.rank("optimistic"), self.rank("pessimistic")
-        width = {"mr": float((worst - best).mean()), "mrr": float((1 / best - 1 / worst).mean())}
-        for k in (1, 3, 10):
-            width[f"hits@{k}"] = float(((best <= k) & (worst > k)).mean())
-        return {
-            "tied_share": float((self.equal > 0).mean()),
-            "mean_equal": float(self.equal.mean()),
-            "max_equal": int(self.equal.max()),
-            "width": width,
-        }
+        counted = self if ends is None else ends[0]
+
+        def counts(start: int, stop: int) -> tuple[Int64, Int64]:
+            return counted.greater[start:stop], counted.equal[start:stop]
+
+        return tie_report(counts, len(self))
 
     def save(self, path: str | PathLike[str], rank_type: str | None = None) -> None:
         """Write the columns, labels and manifest as one Parquet file, beside and renamed.
@@ -352,6 +349,49 @@ class Ranks:
         )
         _check_distinct(joined)
         return joined
+
+
+_BLOCK = 1 << 19  # values that are added at a time: from 128 on, where numpy no longer halves
+_DEPTHS = (1, 3, 10)
+
+
+def tree_sum(values: Callable[[int, int], float], start: int, stop: int) -> float:
+    """A sum in the order in which numpy adds contiguous float64, from sums of its blocks.
+
+    numpy halves an array, at multiples of eight, until 128 are left, and adds the halves.
+    """
+    n = stop - start
+    if n <= _BLOCK:
+        return values(start, stop)
+    half = n // 2
+    half -= half % 8
+    return tree_sum(values, start, start + half) + tree_sum(values, start + half, stop)
+
+
+def tie_report(
+    places: Callable[[int, int], tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]], n: int
+) -> dict[str, Any]:
+    """As `kgtrec.Ranks.tie_report`, of ``n`` instances."""
+    if not n:
+        return {"tied_share": 0.0, "mean_equal": 0.0, "max_equal": 0, "width": {}}
+    tied = total = most = 0
+    cut = dict.fromkeys(_DEPTHS, 0)
+
+    def width_of_mrr(start: int, stop: int) -> float:
+        nonlocal tied, total, most
+        greater, equal = places(start, stop)
+        tied += int(np.count_nonzero(equal))
+        total += int(equal.sum())
+        most = max(most, int(equal.max()))
+        best = greater + 1.0
+        worst = best + equal
+        for k in cut:
+            cut[k] += int(np.count_nonzero((best <= k) & (worst > k)))
+        return float(np.add.reduce(1 / best - 1 / worst))
+
+    mrr = tree_sum(width_of_mrr, 0, n) / n
+    width = {"mr": total / n, "mrr": mrr, **{f"hits@{k}": count / n for k, count in cut.items()}}
+    return {"tied_share": tied / n, "mean_equal": total / n, "max_equal": most, "width": width}
 
 
 def typed_columns(columns: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
@@ -448,31 +488,23 @@ def _rank_fault(ranks: Ranks, rank: Float64 | None) -> str | None:
     return f"in row {row}, rank {rank[row]:g} with {ranks.greater[row]} greater"
 
 
-# What must be the same for ranks to be comparable, and to be joined.
-_EVALUATION = (
-    "graph_hash",
-    "split",
-    "filter_splits",
-    "extra_known",
-    "n_entities",
-    "questions_hash",
-)
-
-
 def _check_same_evaluation(first: Ranks, other: Ranks, number: int) -> None:
-    ours, theirs = (part.manifest.get("questions", {}) for part in (first, other))
-    for name in _EVALUATION:
-        if ours.get(name) != theirs.get(name):
-            raise UsageError(
-                f"part {number} has {name} {theirs.get(name)!r}, part 0 has {ours.get(name)!r}; "
-                "only ranks of the same graph, split, sides and filter can be joined"
-            )
-    for name in ("dtype", "higher_is_better", "nan", "tie_tolerance"):
-        mine, its = (part.manifest.get("scores", {}).get(name) for part in (first, other))
-        if mine != its:
-            raise UsageError(
-                f"part {number} was scored with {name} {its!r}, part 0 with {mine!r}; rank alike"
-            )
+    ours, theirs = first.provenance, other.provenance
+    for name in differences(ours, theirs):
+        raise UsageError(
+            f"part {number} has {name} {_shown(theirs, name)}, part 0 has {_shown(ours, name)}; "
+            "only ranks of the same graph, split, sides and filter can be joined"
+        )
+    for name in differences(ours, theirs, SCORING):
+        raise UsageError(
+            f"part {number} was scored with {name} {_shown(theirs, name)}, part 0 with "
+            f"{_shown(ours, name)}; rank alike"
+        )
+
+
+def _shown(provenance: Provenance, name: str) -> str:
+    value = getattr(provenance, name)
+    return repr(list(value) if isinstance(value, tuple) else value)
 
 
 def _check_distinct(ranks: Ranks) -> None:

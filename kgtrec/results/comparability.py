@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kgtrec.errors import UsageError
+from kgtrec.ranking.provenance import Provenance, differences
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
 
-__all__ = ["check_graph", "comparable", "context_note", "tolerance_text"]
+
+@dataclass(frozen=True)
+class Comparability:
+    """Whether the numbers of two evaluations may stand in one table; true if they may.
+
+    Attributes
+    ----------
+    reasons : tuple of str
+        Why not: one phrase per difference, the first evaluation before the second.
+    """
+
+    reasons: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return not self.reasons
+
+    def __str__(self) -> str:
+        return "comparable" if self else f"not comparable: {'; '.join(self.reasons)}"
 
 
-def comparable(a: Ranks | Result, b: Ranks | Result) -> list[str]:
-    """Why numbers of two evaluations can't be held against each other.
+def comparable(a: Ranks | Result, b: Ranks | Result) -> Comparability:
+    """Whether the numbers of two evaluations may stand in one table.
 
     Parameters
     ----------
@@ -25,27 +44,32 @@ def comparable(a: Ranks | Result, b: Ranks | Result) -> list[str]:
 
     Returns
     -------
-    list of str
-        One phrase a reason, `a` before `b`; empty if both answer the same questions among the same
-        candidates.
+    Comparability
+        True if both answer the same questions among the same candidates; ``reasons`` say what
+        differs.
+
+    Examples
+    --------
+    >>> same = comparable(ranks, other)  # doctest: +SKIP
+    >>> if not same:
+    ...     print("; ".join(same.reasons))
     """
     one, other = _ranks_of(a), _ranks_of(b)
-    ours, theirs = (dict(ranks.manifest.get("questions") or {}) for ranks in (one, other))
-    if not ours or not theirs:
-        return [] if ours == theirs else ["one of them does not say what was asked"]
+    ours, theirs = one.provenance, other.provenance
+    if not (ours.asked and theirs.asked):
+        unknown = ("one of them does not say what was asked",)
+        return Comparability(() if ours.asked == theirs.asked else unknown)
     reasons = []
-    for name, decides, tell in _FACTS:
-        if decides(ours) != decides(theirs):
-            reasons.append(f"{name}: {tell(ours)} against {tell(theirs)}")
-    for name, say in _SCORING:
-        mine, its = (say(ranks.manifest.get("scores") or {}) for ranks in (one, other))
-        if mine != its and mine and its:
+    for name, tell in _FACTS.items():
+        mine, its = tell(ours), tell(theirs)
+        differs = differences(ours, theirs, ["graph_hash"]) if name == "graph" else mine != its
+        if differs and mine is not None and its is not None:
             reasons.append(f"{name}: {mine} against {its}")
-    if not reasons and ours.get("questions_hash") != theirs.get("questions_hash"):
+    if not reasons and differences(ours, theirs, ["questions_hash"]):
         reasons.append("questions, answers or candidates differ (their hashes do)")
     if not reasons and (len(one) != len(other) or (one.candidates != other.candidates).any()):
         reasons.append("one of them is a part of the evaluation only")
-    return reasons
+    return Comparability(tuple(reasons))
 
 
 def _ranks_of(source: Ranks | Result) -> Ranks:
@@ -54,105 +78,79 @@ def _ranks_of(source: Ranks | Result) -> Ranks:
     return ranks
 
 
-def _graph(facts: Mapping[str, Any]) -> str:
-    name = facts.get("graph_name") or "unnamed"
-    return f"{name} ({str(facts.get('graph_hash', 'unknown'))[:8]})"
+def _graph(facts: Provenance) -> str:
+    return f"{facts.graph_name or 'unnamed'} ({(facts.graph_hash or 'unknown')[:8]})"
 
 
-def _filter(facts: Mapping[str, Any]) -> str:
-    splits = facts.get("filter_splits")
-    if splits is None:
+def filter_text(facts: Provenance) -> str:
+    """The splits that filter, and what they count as known of questions at a context."""
+    if facts.filter_splits is None:
         return "not recorded"
-    extra = facts.get("extra_known")
-    names = ", ".join(splits) + context_note(facts) if splits else "unfiltered"
-    return f"{names} and {extra:,} further triples" if extra else names
+    at_context = f" ({facts.context_filter})" if facts.context_filter else ""
+    return ", ".join(facts.filter_splits) + at_context if facts.filter_splits else "unfiltered"
 
 
-def context_note(facts: Mapping[str, Any]) -> str:
-    """What a filter counts as known of questions at a context, behind the names of its splits."""
-    return f" ({facts['context_filter']})" if facts.get("context_filter") else ""
+def _filter(facts: Provenance) -> str:
+    extra = facts.extra_known if facts.filter_splits is not None else 0
+    return filter_text(facts) + (f" and {extra:,} further triples" if extra else "")
 
 
-def _context(facts: Mapping[str, Any]) -> str:
+def _context(facts: Provenance) -> str:
     how = {None: "none", "time": "asked at a time", "qualifiers": "asked with qualifiers"}
-    return how.get(facts.get("context"), str(facts.get("context")))
+    return how.get(facts.context, str(facts.context))
 
 
-def _candidates(facts: Mapping[str, Any]) -> str:
-    if facts.get("sampled"):
+def _candidates(facts: Provenance) -> str:
+    if facts.sampled:
         return "sampled candidates"
-    kind = facts.get("restricted")
-    return f"candidates restricted by {kind}" if kind else "all candidates"
+    return f"candidates restricted by {facts.restricted}" if facts.restricted else "all candidates"
 
 
-def _evaluated(facts: Mapping[str, Any]) -> str:
-    subset = facts.get("subset")
-    return f"{subset['triples_kept']:,} triples" if subset else "every triple"
+def _evaluated(facts: Provenance) -> str:
+    return f"{facts.subset['triples_kept']:,} triples" if facts.subset else "every triple"
 
 
-def _split(facts: Mapping[str, Any]) -> str:
-    return str(facts.get("split"))
+def tolerance_text(facts: Provenance) -> str:
+    """What ties with an answer."""
+    if not facts.tie_tolerance:
+        return "equal scores"
+    return f"within {facts.tie_tolerance['atol']:g} + {facts.tie_tolerance['rtol']:g} |score|"
 
 
-def _sides(facts: Mapping[str, Any]) -> str:
-    return str(facts.get("sides"))
-
-
-def _outside(facts: Mapping[str, Any]) -> str:
-    return str(facts.get("outside", 0))
-
-
-# What a fact is called, what decides whether it differs, and how it is told. A graph's folder may
-# have any name: its triples and labels decide.
-_FACTS = (
-    ("candidates", _candidates, _candidates),
-    ("graph", lambda facts: facts.get("graph_hash"), _graph),
-    ("split", _split, _split),
-    ("sides", _sides, _sides),
-    ("context", _context, _context),
-    ("filter", _filter, _filter),
-    ("evaluated", _evaluated, _evaluated),
-    ("answers at the worst rank", _outside, _outside),
-)
-
-
-def tolerance_text(facts: Mapping[str, Any]) -> str:
-    """What ties with an answer, of the manifest's facts about scores."""
-    tolerance = facts.get("tie_tolerance")
-    return (
-        f"within {tolerance['atol']:g} + {tolerance['rtol']:g} |score|"
-        if tolerance
-        else "equal scores"
-    )
-
-
-def _unlinkable(facts: Mapping[str, Any]) -> str | None:
-    lists = facts.get("predictions")
-    if not lists:
+def _unlinkable(facts: Provenance) -> str | None:
+    lists = facts.predictions
+    if not lists or not lists["n_unlinkable"]:
         return None
-    fate = {"place": "take a place", "drop": "are dropped"}
-    return fate[lists["unlinkable"]] if lists["n_unlinkable"] else None
+    return {"place": "take a place", "drop": "are dropped"}[lists["unlinkable"]]
 
 
-# What is said of scores, and how; None: it makes no difference.
-_SCORING = (("predictions that name no entity", _unlinkable), ("ties", tolerance_text))
+# What is said of each fact; None: it makes no difference. A graph's folder may have any name: its
+# triples and labels decide.
+_FACTS: dict[str, Callable[[Provenance], str | None]] = {
+    "candidates": _candidates,
+    "graph": lambda facts: (
+        f"{facts.graph_name or 'unnamed'} ({(facts.graph_hash or 'unknown')[:8]})"
+    ),
+    "split": lambda facts: str(facts.split),
+    "sides": lambda facts: str(facts.sides),
+    "context": _context,
+    "filter": _filter,
+    "evaluated": _evaluated,
+    "answers at the worst rank": lambda facts: str(facts.outside),
+    "predictions that name no entity": _unlinkable,
+    "what orders lists": lambda facts: facts.predictions.get("list_order"),
+    "ties": tolerance_text,
+}
 
 
 def check_graph(ranks: Ranks, graph: Graph) -> None:
-    """Refuse a graph on which the ranks were not made.
-
-    Raises
-    ------
-    UsageError
-        The fingerprints differ, or ids of ranks without a manifest are out of range.
-    """
-    made_on: dict[str, Any] = ranks.manifest.get("questions", {})
-    name = graph.name or "the graph"
-    if made_on.get("graph_hash", graph.fingerprint) != graph.fingerprint:
+    """Refuse a graph on which the ranks were not made."""
+    made_on, name = ranks.provenance, graph.name or "the graph"
+    if made_on.graph_hash not in (None, graph.fingerprint):
         raise UsageError(
             f"{name} ({graph.n_entities:,} entities, {graph.n_relations:,} relations) is not the "
-            f"graph that these ranks were made on ({made_on.get('graph_name') or 'without a name'}"
-            f", {made_on.get('n_entities', 0):,} entities, {made_on.get('n_relations', 0):,} "
+            f"graph that these ranks were made on ({made_on.graph_name or 'without a name'}"
+            f", {made_on.n_entities or 0:,} entities, {made_on.n_relations or 0:,} "
             "relations): labels or triples differ; give the folder that `kgtrec rank` was given"
         )
     for what, ids, size in (

@@ -7,6 +7,7 @@ The module is not named after the function: importing it would put the module in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from kgtrec.errors import InputError, UsageError
@@ -14,13 +15,15 @@ from kgtrec.measures import Measure, parse_all, required_depth
 from kgtrec.results.result import Result
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from kgtrec._internal.csr import Csr
     from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
+    from kgtrec.ranking.settings import EvaluateOptions
     from kgtrec.results.result import Floats
     from kgtrec.trec.files.run import Run
 
-__all__ = ["checked_result", "checked_values", "evaluate"]
 
 COMPARED = ("map_cut_20", "ndcg_cut_20")
 """Measures that every run is checked with: pytrec_eval against the answers' ordinal ranks."""
@@ -32,15 +35,8 @@ def evaluate(
     questions: Questions | None = None,
     measures: Sequence[str | Measure] | None = None,
     *,
-    run_depth: int = 20,
-    threads: int | None = None,
-    rows: str = "questions",
-    higher_is_better: bool = True,
-    nan: str = "error",
-    columns: Any = None,
-    atol: float = 0.0,
-    rtol: float = 0.0,
     progress: bool | None = None,
+    **options: Unpack[EvaluateOptions],
 ) -> Result: ...
 @overload
 def evaluate(
@@ -48,30 +44,16 @@ def evaluate(
     questions: Mapping[str, Questions],
     measures: Sequence[str | Measure] | None = None,
     *,
-    run_depth: int = 20,
-    threads: int | None = None,
-    rows: str = "questions",
-    higher_is_better: bool = True,
-    nan: str = "error",
-    columns: Any = None,
-    atol: float = 0.0,
-    rtol: float = 0.0,
     progress: bool | None = None,
+    **options: Unpack[EvaluateOptions],
 ) -> dict[str, Result]: ...
 def evaluate(
     scores: Any,
     questions: Questions | Mapping[str, Questions] | None = None,
     measures: Sequence[str | Measure] | None = None,
     *,
-    run_depth: int = 20,
-    threads: int | None = None,
-    rows: str = "questions",
-    higher_is_better: bool = True,
-    nan: str = "error",
-    columns: Any = None,
-    atol: float = 0.0,
-    rtol: float = 0.0,
     progress: bool | None = None,
+    **options: Unpack[EvaluateOptions],
 ) -> Result | dict[str, Result]:
     """Rank every answer and average.
 
@@ -89,17 +71,8 @@ def evaluate(
     run_depth : int, default 20
         Candidates kept per question, at least 20 and at least what `measures` see. Measures that
         see a whole run (map, bpref, recip_rank, ...) refer to the run at this depth.
-    threads : int, optional
-        Threads of the native kernel; all cores by default. Results do not depend on it.
-    rows : {"questions", "instances"}
-        What a row of scores stands for, as for `kgtrec.Ranker`.
-    higher_is_better : bool, default True
-    nan : {"error", "worst"}
-        What a NaN score does.
-    columns : sequence or mapping, optional
-        The model's own numbering of entities, as for `kgtrec.Ranker`.
-    atol, rtol : float, default 0
-        Within which scores tie with the answer's, as for `kgtrec.Ranker`.
+    threads, rows, higher_is_better, nan, columns, atol, rtol
+        As for `kgtrec.Ranker`.
     progress : bool, optional
         Progress bar on stderr; by default only on a terminal.
 
@@ -129,23 +102,13 @@ def evaluate(
         return Result(scores, questions=questions, measures=parsed)
     if questions is None:
         raise UsageError("evaluate needs the questions of the scores; pass graph.questions()")
-    from kgtrec.ranking.kernel import whole_number
-    from kgtrec.ranking.rank import rank
+    from kgtrec.ranking.rank import rank_as
+    from kgtrec.ranking.settings import EvaluateOptions, Settings
 
+    settings = Settings.of("evaluate", EvaluateOptions, options, run_depth=20)
+    settings = replace(settings, run_depth=max(settings.run_depth, *_depths(parsed or [])))
     several = questions if isinstance(questions, Mapping) else {"": questions}
-    ranked = rank(
-        scores,
-        several,
-        run_depth=max(whole_number("run_depth", run_depth, 0), *_depths(parsed or [])),
-        threads=threads,
-        rows=rows,
-        higher_is_better=higher_is_better,
-        nan=nan,
-        columns=columns,
-        atol=atol,
-        rtol=rtol,
-        progress=progress,
-    )
+    ranked = rank_as(scores, several, settings, progress)
     results = {
         name: checked_result(ranks, run, several[name], parsed)
         for name, (ranks, run) in ranked.items()
@@ -196,10 +159,9 @@ def _check_same(ranks: Ranks, questions: Questions | None) -> None:
     """Ranks of other questions than those given are a mistake that no number would show."""
     if questions is None:
         return
-    recorded = [ranks.manifest, *(v for v in ranks.manifest.values() if isinstance(v, dict))]
-    hashes = {part["questions_hash"] for part in recorded if "questions_hash" in part}
-    if hashes and questions.fingerprint not in hashes:
+    recorded = ranks.provenance.questions_hash
+    if recorded not in (None, questions.fingerprint):
         raise InputError(
-            f"the ranks belong to other questions (hash {hashes.pop()}) than those given "
+            f"the ranks belong to other questions (hash {recorded}) than those given "
             f"({questions.fingerprint}); pass the questions they were ranked with, or none"
         )

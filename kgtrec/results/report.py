@@ -10,18 +10,22 @@ import numpy as np
 
 from kgtrec._internal.table import WIDTH, Table, printed_cell
 from kgtrec.measures import Measure, required_depth
-from kgtrec.results.comparability import context_note, tolerance_text
+from kgtrec.measures.averaging import SIDES
+from kgtrec.results.comparability import filter_text, tolerance_text
 from kgtrec.results.tables import OVER_RELATIONS, PUBLISHED, QUESTIONWISE, by_filter
 
 if TYPE_CHECKING:
+    from kgtrec.ranking.provenance import Provenance
+    from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
 
-__all__ = ["fitting", "side_by_side", "summary", "tie_note", "warnings_of"]
 
 AGREEMENT = 1e-12
 
-RANDOM, INSTANCES = 0.02, 100
-"""Scores look random where |AMRI| is below this on every side, over more instances than this."""
+INSTANCES = 100
+"""Of so few, nothing is said about whether their scores look random."""
+BEYOND_CHANCE = 4.8916
+"""Random scores exceed this |z| once in a million tests."""
 
 
 def summary(result: Result) -> str:
@@ -103,19 +107,19 @@ def _sides(side: str) -> str:
 
 def _header(result: Result, filters: str | None = None) -> str:
     """What was evaluated; ``filters`` in place of the result's own filter."""
-    facts = _facts(result.ranks.manifest)
+    facts = result.ranks.provenance
     side = result.sides[-1]
     questions, instances = result.count(side)
-    name = facts.get("graph_name") or facts.get("graph")
-    first = ["kgtrec", str(name) if isinstance(name, str) else "", _split(facts), _sides(side)]
+    split = f"split {facts.split}" if facts.split else ""
+    first = ["kgtrec", facts.graph_name or "", split, _sides(side), filters or _filter(facts)]
     second = [f"{questions:,} questions", f"{instances:,} instances"]
-    what = "relations" if side == "relation" else "entities"
-    if f"n_{what}" in facts:
-        second.append(f"{facts[f'n_{what}']:,} {what}")
-    first.append(filters or _filter(facts))
+    if side == "relation" and facts.n_relations is not None:
+        second.append(f"{facts.n_relations:,} relations")
+    elif side != "relation" and facts.n_entities is not None:
+        second.append(f"{facts.n_entities:,} entities")
     lines = [" · ".join(part for part in first if part), " · ".join(second)]
     sizes = result.ranks.candidates
-    if facts.get("restricted") and len(sizes):
+    if facts.restricted and len(sizes):
         lines.append(
             f"{sizes.min():,} to {sizes.max():,} candidates, {sizes.mean():,.1f} on average"
         )
@@ -123,18 +127,18 @@ def _header(result: Result, filters: str | None = None) -> str:
 
 
 def _tolerance(result: Result) -> list[str]:
-    scores = result.ranks.manifest.get("scores", {})
-    if not scores.get("tie_tolerance"):
+    facts = result.ranks.provenance
+    if not facts.tie_tolerance:
         return []
     return [
-        f"Micro ranks count scores {tolerance_text(scores)} of the answer's as ties; ordinal and "
+        f"Micro ranks count scores {tolerance_text(facts)} of the answer's as ties; ordinal and "
         "macro ranks count equal ones alone."
     ]
 
 
 def _predictions(result: Result) -> list[str]:
     """What was listed, of predicted lists, and what lies beyond them."""
-    facts = result.ranks.manifest.get("scores", {}).get("predictions")
+    facts = result.ranks.provenance.predictions
     if not facts:
         return []
     sentences = [f"{facts['lists']:,} predicted lists ({facts['format']}), filtered by the graph."]
@@ -144,6 +148,8 @@ def _predictions(result: Result) -> list[str]:
             f"{beyond:,} answers ({100 * beyond / len(result.ranks):.3g} %) are beyond their lists:"
             " their ranks are open, and values are intervals."
         )
+    if facts.get("list_order") == "listed":
+        sentences.append("The place in its list ranks an answer, also among equal scores.")
     counted = {
         "questions_without_list": "questions have no list.",
         "not_asked": "lists are of questions that are not asked.",
@@ -156,20 +162,18 @@ def _predictions(result: Result) -> list[str]:
     return sentences + [f"{facts[key]:,} {text}" for key, text in counted.items() if facts[key]]
 
 
-def _restrictions(facts: Mapping[str, Any]) -> list[str]:
+def _restrictions(facts: Provenance) -> list[str]:
     """What narrows questions and candidates, or widens the filter, a sentence each."""
     sentences = []
-    subset = facts.get("subset") or {}
+    subset, lists = facts.subset, facts.lists
     if subset:
         sizes = [f"{subset[name]:,} {name}" for name in ("entities", "relations") if subset[name]]
         sentences.append(
             f"Restricted to {' and '.join(sizes)}: {subset['triples_kept']:,} triples are "
             f"evaluated, {subset['triples_dropped']:,} are not."
         )
-    lists = facts.get("lists") or {}
-    kind = facts.get("restricted")
-    if kind in _LISTS:
-        sentences.append(f"{_LISTS[kind]}{_from_file(lists)}.")
+    if facts.restricted in _LISTS:
+        sentences.append(f"{_LISTS[facts.restricted]}{_from_file(lists)}.")
     if lists.get("questions_without_list"):
         sentences.append(
             f"{lists['questions_without_list']:,} questions have relations without a list, and "
@@ -177,7 +181,7 @@ def _restrictions(facts: Mapping[str, Any]) -> list[str]:
         )
     if lists.get("repeats"):
         sentences.append(f"{lists['repeats']:,} candidates stood in a list twice and count once.")
-    for file in facts.get("known_files") or ():
+    for file in facts.known_files:
         sentences.append(f"{file['triples']:,} further known triples{_from_file(file)}.")
     return sentences
 
@@ -194,24 +198,8 @@ def _from_file(facts: Mapping[str, Any]) -> str:
     return place + (f" ({skipped:,} with labels that the graph lacks)" if skipped else "")
 
 
-def _split(facts: Mapping[str, Any]) -> str:
-    return f"split {facts['split']}" if "split" in facts else ""
-
-
-def _filter(facts: Mapping[str, Any]) -> str:
-    splits = facts.get("filter_splits")
-    if splits is None:
-        return "filter not recorded"
-    return f"filter {', '.join(splits)}{context_note(facts)}" if len(splits) else "unfiltered"
-
-
-def _facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest, with what it nests one level down lifted up."""
-    facts: dict[str, Any] = {}
-    for value in manifest.values():
-        if isinstance(value, Mapping):
-            facts.update(value)
-    return facts | dict(manifest)
+def _filter(facts: Provenance) -> str:
+    return f"filter {filter_text(facts)}" if facts.filter_splits != () else "unfiltered"
 
 
 def tie_note(result: Result) -> str:
@@ -262,21 +250,22 @@ def _trec_notes(result: Result) -> list[str]:
 
 def warnings_of(result: Result) -> list[str]:
     """What makes its numbers other than people take them for, a sentence each."""
-    facts = _facts(result.ranks.manifest)
+    facts = result.ranks.provenance
     sentences = []
-    outside = int(facts.get("outside") or 0)  # these have no score either, and their own sentence
+    outside, nan_count = (
+        facts.outside,
+        facts.nan_count,
+    )  # those outside have no score either, and their own sentence
     unscored = int(np.count_nonzero(result.ranks.answer_nan)) - outside
-    nan_count = int(facts.get("nan_count") or 0)
     lost = [f"{nan_count:,} scores were NaN and counted below everything"] * (nan_count > 0)
     lost += [f"{unscored:,} answers had no score and got the worst rank"] * (unscored > 0)
     if lost:
         sentences.append("; ".join(lost) + ".")
-    splits = facts.get("filter_splits")
-    if splits is not None and not len(splits):
+    if facts.filter_splits == ():
         sentences.append("unfiltered: other known answers count as wrong candidates.")
-    elif splits is not None:
-        missing = [name for name in facts.get("triples", ()) if name not in splits]
-        if missing and (facts.get("filter"), facts.get("split")) != ("valid", "valid"):
+    elif facts.filter_splits is not None:
+        missing = [name for name in facts.triples if name not in facts.filter_splits]
+        if missing and not _is_usual(facts):
             sentences.append(
                 f"{' and '.join(missing)} left out of the filter: its answers count as wrong."
             )
@@ -284,23 +273,65 @@ def warnings_of(result: Result) -> list[str]:
         sentences.append(
             f"{outside:,} answers were not among their candidates and count at the worst rank."
         )
-    if facts.get("sampled"):
+    if facts.sampled:
         sentences.append("sampled candidates: not comparable with full ranking.")
-    if _looks_random(result):
-        sentences.append("scores look random: AMRI is about 0; check the order of entity columns.")
+    sentences += _beside_chance(result)
     one = "amri" in " ".join(map(str, result.measures or ("amri",)))
     if one and (result.ranks.candidates <= 1).all():
         sentences.append("AMRI is undefined (nan): every instance has one candidate only.")
     return sentences
 
 
-def _looks_random(result: Result) -> bool:
-    """Whether ranks on every side are, on average, what a random scorer's would be."""
+def _is_usual(facts: Provenance) -> bool:
+    from kgtrec.questions.filters import is_usual_filter  # which loads the readers of graphs
+
+    splits = facts.filter_splits or ()
+    return is_usual_filter(facts.filter, facts.split, facts.context, splits)
+
+
+def _beside_chance(result: Result) -> list[str]:
+    """Whether every side is as by chance, or a side is worse, by a z-test per side."""
     if len(result.ranks) <= INSTANCES:
-        return False
+        return []
     sides = ("head", "tail") if result.sides[-1] == "both" else result.sides
-    values = [result[f"{side}.realistic.micro.amri"] for side in sides]
-    return all(abs(value) < RANDOM for value in values)  # nan, of single candidates, is not below
+    amri = {side: float(result[f"{side}.realistic.micro.amri"]) for side in sides}
+    z = {side: value / _spread_by_chance(result.ranks, side) for side, value in amri.items()}
+    if all(abs(value) < BEYOND_CHANCE for value in z.values()):  # not nan, of single candidates
+        return [
+            f"scores look random: AMRI ({_listed(amri)}) does not differ from 0 by a z-test that "
+            "random scores fail once in a million times per side; check the order of entity "
+            "columns."
+        ]
+    worse = {side: amri[side] for side, value in z.items() if value < -BEYOND_CHANCE}
+    if not worse:
+        return []
+    return [
+        f"ranks are worse than by chance: AMRI ({_listed(worse)}) is below 0 by a z-test that "
+        "random scores fail once in a million times per side; if lower scores are better, declare "
+        "it (higher_is_better=False, --lower-is-better)."
+    ]
+
+
+def _listed(amri: Mapping[str, float]) -> str:
+    return ", ".join(f"{side} {value:.3f}" for side, value in amri.items())
+
+
+def _spread_by_chance(ranks: Ranks, side: str) -> float:
+    """An upper bound on the standard deviation of the AMRI of a side under random scores.
+
+    The ranks of one answer move together where columns were permuted, and are independent where
+    scores are random numbers: they are taken to move together. Answers may be too few for that test
+    to notice an AMRI of 0.5; then all instances are taken to be independent.
+    """
+    rows = np.isin(ranks.side, SIDES[side])
+    size = ranks.candidates[rows].astype(np.float64)
+    deviation = np.sqrt((size**2 - 1) / 12)
+    best = ((size - 1) / 2).sum()  # the difference from chance that makes an AMRI of 1
+    answers = np.unique(ranks.answer[rows], return_inverse=True)[1]
+    together = np.sqrt((np.bincount(answers.reshape(-1), weights=deviation) ** 2).sum())
+    alone = np.sqrt((deviation**2).sum())
+    spread = together if together * 2 * BEYOND_CHANCE < best else alone
+    return float(spread / best) if best else np.nan
 
 
 def _wrapped(lines: list[str]) -> str:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.notebook import lines_as_html
-from kgtrec._internal.table import Table, dump_json
+from kgtrec._internal.table import Table, dump_json, lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all
-from kgtrec.measures.listed import ListedCalculator, calculator_of
+from kgtrec.measures.calculator import ListedCalculator, calculator_of
 from kgtrec.results import tables
-from kgtrec.trec.measures.from_ranks import natively
+from kgtrec.trec.measures.values import natively
 
 if TYPE_CHECKING:
     import pandas
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from kgtrec.results.triple_labels import TripleLabels
     from kgtrec.trec.files.run import Run
 
-__all__ = ["Result"]
 
 Floats = NDArray[np.float64]
 
@@ -77,7 +75,7 @@ class Result(Mapping[str, float]):
     ) -> None:
         self.ranks = ranks
         self.run = run
-        self.agreement: Mapping[str, float] = agreement or _recorded_agreement(ranks)
+        self.agreement: Mapping[str, float] = agreement or ranks.provenance.trec_agreement
         self.measures = None if measures is None else parse_all(measures)
         self._questions = questions
         self._trec = dict(trec_values or {})
@@ -92,11 +90,6 @@ class Result(Mapping[str, float]):
 
         Where answers lie beyond their predicted lists it is an `Interval`: a float with the
         attributes low and high, itself the value at the middle of every open rank.
-
-        Raises
-        ------
-        UsageError
-            The key is not a measure, or its side was not asked.
         """
         if isinstance(key, str) and key.startswith(tables.SAMPLED):
             key = key.removeprefix(tables.SAMPLED)
@@ -132,8 +125,8 @@ class Result(Mapping[str, float]):
         questions, instances = self._calculator.count(side)
         shown = [Measure.parse(f"{side}.{name}") for name in ("mrr", "hits@1", "hits@10", "mr")]
         values = [f"{m.title} {self[m]:.{m.digits}f}" for m in shown]
-        facts = self.ranks.manifest.get("questions") or {}
-        name = f" of {facts['graph_name']}" if facts.get("graph_name") else ""
+        graph = self.ranks.provenance.graph_name
+        name = f" of {graph}" if graph else ""
         return (
             f"Result{name}\n  {questions:,} questions, {instances:,} instances\n"
             f"  {self.label}{side}, micro: {', '.join(values)}"
@@ -329,9 +322,3 @@ class Result(Mapping[str, float]):
                 "kgtrec.evaluate(scores, questions, measures=[…]), or write a run and use "
                 "kgtrec eval"
             ) from None
-
-
-def _recorded_agreement(ranks: Ranks) -> Mapping[str, float]:
-    """What an evaluation left in the manifest of ranks that were saved and loaded again."""
-    agreement = ranks.manifest.get("trec_agreement")
-    return agreement if isinstance(agreement, dict) else {}

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
-from kgtrec.graph.qualifiers import n_qualifiers
-from kgtrec.graph.statistics.categories import CATEGORIES, UNSEEN, relation_categories
 from kgtrec.graph.statistics.popularity import relation_popularity
+from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
+from kgtrec.graph.triples import n_qualifiers
 from kgtrec.measures import Measure, headings, parse_all
 from kgtrec.measures.calculator import Calculator
 from kgtrec.results.comparability import check_graph
@@ -23,7 +23,6 @@ from kgtrec.results.triple_labels import UNLABELLED, TripleLabels, triple_labels
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
 
-__all__ = ["DIMENSIONS", "parse_by", "sliced"]
 
 Ints = NDArray[np.int64]
 
@@ -56,13 +55,7 @@ class _Groups:
 
 
 def parse_by(by: str | Iterable[str]) -> tuple[str, ...]:
-    """The dimensions that are meant: "category,side" or a list of names; the side goes last.
-
-    Raises
-    ------
-    UsageError
-        An unknown name, none, or one that is named twice.
-    """
+    """The dimensions that are meant: "category,side" or a list of names; the side goes last."""
     names = by.split(",") if isinstance(by, str) else list(by)
     names = [name.strip() if isinstance(name, str) else name for name in names]
     for name in names:
@@ -281,7 +274,7 @@ def _by_label(calculator: Calculator, graph: Graph | None, labels: TripleLabels 
 def _by_time(calculator: Calculator, graph: Graph | None, labels: TripleLabels | None) -> _Groups:
     """In the order of time."""
     ranks = calculator.ranks
-    if ranks.context is None or ranks.manifest["questions"].get("context") != "time":
+    if ranks.context is None or ranks.provenance.context != "time":
         raise UsageError("slices by time need questions at a time: rank with context='time'")
     times, code = np.unique(ranks.context, return_inverse=True)
     texts = ranks.context_labels
@@ -293,7 +286,7 @@ def _by_qualifiers(
 ) -> _Groups:
     """By their number."""
     ranks = calculator.ranks
-    if ranks.context is None or ranks.manifest["questions"].get("context") != "qualifiers":
+    if ranks.context is None or ranks.provenance.context != "qualifiers":
         raise UsageError(
             "slices by qualifiers need questions with them: rank with context='qualifiers'"
         )

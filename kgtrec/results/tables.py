@@ -14,21 +14,6 @@ if TYPE_CHECKING:
     from kgtrec.measures.calculator import Calculator
     from kgtrec.results.result import Result
 
-__all__ = [
-    "BY_RELATION",
-    "OVER_RELATIONS",
-    "PUBLISHED",
-    "QUESTIONWISE",
-    "SAMPLED",
-    "by_filter",
-    "by_rank_type",
-    "by_relation",
-    "by_side",
-    "labelled",
-    "long_table",
-    "side_table",
-    "wide_table",
-]
 
 PUBLISHED = ("realistic.micro.mr", "realistic.micro.mrr", "realistic.micro.hits@1",
              "realistic.micro.hits@3", "realistic.micro.hits@10", "realistic.micro.amr",
@@ -145,7 +130,7 @@ def by_relation(result: Result, calculator: Calculator, measures: Sequence[Measu
 
 def labelled(result: Result, table: Table) -> Table:
     """A table that says so, in its first heading, if candidates were sampled or ties are wider."""
-    if result.ranks.manifest.get("scores", {}).get("tie_tolerance"):
+    if result.ranks.provenance.tie_tolerance:
         table = replace(table, titles=(f"tolerant {table.titles[0]}", *table.titles[1:]))
     if not result.ranks.sampled:
         return table

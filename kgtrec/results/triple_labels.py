@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import lines_of, refuse, text_of
-from kgtrec.ranking.instance_labels import triple_ids
-from kgtrec.ranking.parquet_labels import encoded_labels
+from kgtrec.ranking.instances import triple_ids
+from kgtrec.ranking.parquet import encoded_labels
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
-__all__ = ["UNLABELLED", "TripleLabels", "triple_labels"]
 
 UNLABELLED = "(no label)"
 _LINE_FORM = "each line must be head<TAB>relation<TAB>tail<TAB>label"
@@ -30,30 +29,7 @@ Triple = tuple[str, str, str]
 def triple_labels(ranks: Ranks, source: TripleLabels) -> tuple[NDArray[np.int64], list[str]]:
     """The label of every instance's triple.
 
-    Parameters
-    ----------
-    ranks : Ranks
-    source : path, or sequence of str
-        A file of lines ``head<TAB>relation<TAB>tail<TAB>label``, in which triples may stand that
-        were not evaluated (their lines are passed over); or a label for each triple of the
-        evaluated split, in its order.
-
-    Returns
-    -------
-    code : int64 array (n,)
-        Place of each instance's label in `names`.
-    names : list of str
-        Labels in use, ascending; `UNLABELLED` last, for evaluated triples without a line.
-
-    Raises
-    ------
-    FileError
-        Missing, not four columns, an empty label, two labels for one triple, or not one line
-        about an evaluated triple. The line is named.
-    InputError
-        A sequence of another length than the split, or that holds something else than text.
-    UsageError
-        A file, but the ranks carry no labels of entities and relations.
+    Shape: code int64 (n,).
     """
     if isinstance(source, (str, PathLike)):
         labels = _from_file(ranks, Path(source))
@@ -76,14 +52,13 @@ def _from_sequence(ranks: Ranks, labels: Sequence[str]) -> list[str | None]:
 
 def _check_number(ranks: Ranks, n_labels: int) -> None:
     """InputError unless there is one label a triple: behind one too many, all would be others'."""
-    facts = ranks.manifest.get("questions", {})
-    split, least = facts.get("split"), int(ranks.triple.max(initial=-1)) + 1
-    of_triples = facts.get("sides") != "qualifier"  # whose rows are qualifiers
-    n_triples = facts.get("triples", {}).get(split) if of_triples else None
+    facts, least = ranks.provenance, int(ranks.triple.max(initial=-1)) + 1
+    of_triples = facts.sides != "qualifier"  # whose rows are qualifiers
+    n_triples = facts.triples.get(facts.split or "") if of_triples else None
     if n_labels == n_triples or (n_triples is None and n_labels >= least):
         return
     size = f"at least {least}" if n_triples is None else f"{n_triples}"
-    repeats = facts.get("duplicates_dropped", {}).get(split)
+    repeats = facts.duplicates_dropped.get(facts.split or "")
     raise InputError(
         f"{n_labels} labels for a split of {size} triples; give one for each triple, in the order "
         f"of the split{f' without its {repeats} repeats' if repeats else ''}"

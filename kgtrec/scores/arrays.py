@@ -1,16 +1,24 @@
-"""Arrays of any framework as numpy sees them, and the types in which scores are compared."""
+"""Arrays of any framework as numpy sees them, and blocks of scores as they are compared.
+
+A matrix of scores on a GPU never exists on the host: rows go through two pinned buffers, on a
+stream of their own, which waits for what computes the scores. A block is copied while the one
+before is ranked. torch is not imported here: whoever hands over a tensor has it.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kgtrec.errors import InputError
 
-__all__ = ["as_array", "comparable", "directed", "score_dtype"]
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Array = npt.NDArray[Any]
 
@@ -18,14 +26,7 @@ _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 def as_array(scores: Any, name: str = "scores") -> Array:
-    """A numpy view of an array of any framework, by DLPack or ``__array__``, without importing it.
-
-    Raises
-    ------
-    InputError
-        The framework refuses (a tensor on a GPU, a dtype that numpy does not know), or values are
-        masked.
-    """
+    """A numpy view of any framework's array, by DLPack or ``__array__``, without importing it."""
     # Whoever has a masked array has imported numpy.ma, which takes numpy a while.
     if "numpy.ma" in sys.modules and np.ma.is_masked(scores):
         raise InputError(
@@ -58,13 +59,7 @@ def as_array(scores: Any, name: str = "scores") -> Array:
 
 
 def score_dtype(array: Array, name: str = "scores") -> str:
-    """Name of the dtype in which scores are compared.
-
-    Raises
-    ------
-    InputError
-        Not a floating-point type that can be ranked.
-    """
+    """Name of the dtype in which scores are compared."""
     if array.dtype.name not in _FLOATS:
         raise InputError(
             f"{name} have dtype {array.dtype}; they must be one of {', '.join(_FLOATS)}: "
@@ -73,17 +68,165 @@ def score_dtype(array: Array, name: str = "scores") -> str:
     return array.dtype.name
 
 
-def comparable(block: Array, dtype: str) -> Array:
-    """The block in the machine's byte order, bfloat16 as its bits."""
-    if not block.dtype.isnative:
-        block = block.astype(block.dtype.newbyteorder("="))
-    return block.view(np.uint16) if dtype == "bfloat16" else block
+@dataclass(frozen=True, eq=False)
+class ScoreBlock:
+    """Consecutive rows of scores, and what their ranking has to know of them.
+
+    - array, (rows, columns): A tensor on a device, or as the native core takes it: in the machine's
+      byte order, bfloat16 as its bits.
+    - dtype: Name of the dtype in which they are compared.
+    - negate: Lower is better.
+    - start: The row of the ranking that the first one is.
+    """
+
+    array: Any
+    dtype: str
+    negate: bool = False
+    start: int = 0
+
+    @classmethod
+    def of(cls, scores: Any, negate: bool = False, start: int = 0, name: str = "scores") -> Self:
+        """Scores of any framework; InputError if they cannot be compared."""
+        array = as_block(scores, name)
+        if on_device(array):
+            return cls(array, _device_dtype(array), negate, start)
+        return cls._of_host(array, negate, start)
+
+    @classmethod
+    def _of_host(cls, array: Array, negate: bool, start: int) -> Self:
+        dtype = score_dtype(array)
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
+        return cls(array.view(np.uint16) if dtype == "bfloat16" else array, dtype, negate, start)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        return tuple(self.array.shape)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @property
+    def stop(self) -> int:
+        """The row of the ranking behind its last."""
+        return self.start + len(self)
+
+    def at(self, start: int) -> Self:
+        """The same as other rows of a ranking."""
+        return replace(self, start=start)
+
+    def selected(self, rows: npt.NDArray[np.int64]) -> Self:
+        """Some of the rows."""
+        return replace(self, array=self.array[rows.tolist()])
+
+    def directed(self, *index: Any) -> Array:
+        """Some scores as float64, higher is better."""
+        values = self.array[index]
+        if self.dtype == "bfloat16":
+            values = (np.asarray(values, dtype=np.uint32) << 16).view(np.float32)
+        with np.errstate(invalid="ignore"):  # widening a signalling NaN
+            values = np.asarray(values, dtype=np.float64)
+        return -values if self.negate else values
+
+    def pieces(self) -> Iterator[Self]:
+        """The block in pieces on the host, in order; one where it is there already.
+
+        What is yielded is overwritten once the next but one is asked for.
+        """
+        if not on_device(self.array):
+            yield self
+            return
+        for start, array in _copied(self.array):
+            yield self._of_host(array, self.negate, self.start + start)
 
 
-def directed(row: Array, dtype: str, higher_is_better: bool) -> Array:
-    """One row of a comparable block as float64, higher is better."""
-    if dtype == "bfloat16":
-        row = (np.asarray(row, dtype=np.uint32) << 16).view(np.float32)
-    with np.errstate(invalid="ignore"):  # widening a signalling NaN
-        values: Array = np.asarray(row, dtype=np.float64)
-    return values if higher_is_better else -values
+COPIED_BYTES = 8 << 20
+"""Size of each of the two buffers: large enough for the bus, small enough to overlap."""
+
+_STREAMS = ("Stream", "Event", "stream", "current_stream")
+
+
+def on_device(scores: Any) -> bool:
+    """Whether this is a torch tensor that is not in the host's memory."""
+    kind = getattr(getattr(scores, "device", None), "type", "cpu")
+    if kind == "meta":
+        raise InputError(
+            "scores are a tensor on the meta device, which has a shape and no values; make the "
+            "model on a real device, as with model.to_empty(device='cpu') and loaded weights"
+        )
+    return bool(kind != "cpu")
+
+
+def to_host(values: Any) -> Any:
+    """Few values, such as ids, in the host's memory."""
+    return values.detach().cpu() if on_device(values) else values
+
+
+def as_block(scores: Any, name: str = "scores") -> Any:
+    """A tensor on a device as it is, any other array as numpy sees it (see `as_array`)."""
+    return scores.detach() if on_device(scores) else as_array(scores, name)
+
+
+def _device_dtype(block: Any) -> str:
+    """As `score_dtype`, of a tensor on a device, whose bfloat16 is widened there."""
+    name = str(block.dtype).rpartition(".")[2]
+    if name not in _FLOATS:
+        raise InputError(
+            f"scores have dtype {name}; they must be one of {', '.join(_FLOATS)}: "
+            "convert them with .float()"
+        )
+    return "float32" if name == "bfloat16" else name
+
+
+def _copied(block: Any) -> Iterator[tuple[int, Array]]:
+    """First row and numpy array of pieces of a tensor on a device."""
+    if hasattr(block, "resolve_neg"):
+        block = block.resolve_neg()
+    torch = sys.modules[type(block).__module__.partition(".")[0]]
+    row_bytes = max(1, block.shape[1] * block.element_size())
+    height = min(len(block), max(1, COPIED_BYTES // row_bytes))
+    streams = getattr(torch, block.device.type, None)
+    if all(hasattr(streams, name) for name in _STREAMS):
+        yield from _streamed(torch, streams, block, height)
+        return
+    for start in range(0, len(block), height):
+        yield start, as_array(block[start : start + height].cpu())
+
+
+def _streamed(torch: Any, streams: Any, block: Any, height: int) -> Iterator[tuple[int, Array]]:
+    side = streams.Stream(device=block.device)
+    side.wait_stream(streams.current_stream(block.device))
+    dtype = torch.float32 if block.dtype == torch.bfloat16 else block.dtype
+    buffers = [_pinned(torch, (height, block.shape[1]), dtype) for _ in range(2)]
+
+    def begin(number: int) -> tuple[Any, Any]:
+        """Have a piece copied; its buffer, and the event of its arrival."""
+        rows = block[number * height : (number + 1) * height]
+        buffer = buffers[number % 2][: len(rows)]
+        with streams.stream(side):
+            # Widened on the device: a copy between types would pass through pageable memory.
+            buffer.copy_(rows.to(dtype), non_blocking=True)
+            arrival = streams.Event()
+            arrival.record(side)
+        return buffer, arrival
+
+    try:
+        n_pieces = -(-len(block) // height)
+        under_way = begin(0)
+        for number in range(n_pieces):
+            buffer, arrival = under_way
+            if number + 1 < n_pieces:
+                under_way = begin(number + 1)
+            arrival.synchronize()
+            yield number * height, np.from_dlpack(buffer)
+    finally:
+        side.synchronize()  # nothing writes to the buffers when they are freed
+
+
+def _pinned(torch: Any, shape: tuple[int, int], dtype: Any) -> Any:
+    """Page-locked memory, which a device reads and writes by itself; any, where there is none."""
+    try:
+        return torch.empty(shape, dtype=dtype, pin_memory=True)
+    except RuntimeError:
+        return torch.empty(shape, dtype=dtype)

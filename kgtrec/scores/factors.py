@@ -9,14 +9,12 @@ import numpy.typing as npt
 
 from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
-from kgtrec.scores.arrays import as_array
-from kgtrec.scores.devices import to_host
+from kgtrec.scores.arrays import as_array, to_host
 from kgtrec.scores.formulas import Parts, QueryIds, build
 
 if TYPE_CHECKING:
     from kgtrec.questions.questions import QuestionData
 
-__all__ = ["METRICS", "Factors"]
 
 Array = npt.NDArray[Any]
 
@@ -164,6 +162,11 @@ class Factors:
     def dtype(self) -> np.dtype[Any]:
         """Computing type: float32 or float64."""
         return self.queries.dtype
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of its scores: queries, entities."""
+        return len(self.queries), len(self.entities)
 
     @property
     def table(self) -> tuple[Array, Array | None, str]:

@@ -1,30 +1,42 @@
-"""Scores in files: a ``.npy`` matrix, a folder of ``.npy`` shards, an ``.npz`` with `Factors`.
+"""Scores in files, and whatever else the user has, as a source of score rows.
 
-Nothing is ever unpickled.
+A file is a ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with `Factors`. Of a matrix
+in an object store, the rows that are asked for are read. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.locations import fetched, is_location, names_in
-from kgtrec._internal.npy_files import map_array
+from kgtrec._internal.files import map_array
+from kgtrec._internal.locations import RangedFile, fetched, is_location, names_in
 from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.questions.questions import NAMES, SIDES
+from kgtrec.scores import sources
+from kgtrec.scores.arrays import as_array, on_device
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch
-from kgtrec.scores.ranged import ranged_matrix
-from kgtrec.scores.sources import JoinedSource, MatrixSource, Source
+from kgtrec.scores.sources import (
+    CalledSource,
+    DeviceSource,
+    JoinedSource,
+    MatrixSource,
+    Source,
+    StreamSource,
+)
 
-__all__ = ["check_factor_names", "load_matrix", "load_scores", "one_line"]
+if TYPE_CHECKING:
+    from kgtrec.questions.api import Questions
 
 _MAGIC = b"\x93NUMPY"
 _FACTORS = ("queries", "entities", "bias", "metric")
@@ -36,11 +48,6 @@ def load_scores(path: str | PathLike[str]) -> Source | Factors:
 
     Shards are joined in the order of their names, numbers in them counted as numbers: ``2.npy``
     comes before ``10.npy``. Hidden files are passed over.
-
-    Raises
-    ------
-    FileError
-        The path does not exist or cannot be read, or holds something else.
     """
     if is_location(path):
         return _load_from_url(os.fspath(path))
@@ -203,3 +210,175 @@ def _unreadable(path: Path, error: OSError) -> FileError:
     elif error.errno == errno.ENOENT:
         hint = "check the name and the working folder"
     return FileError(path, found=error.strerror or str(error), hint=hint)
+
+
+_HEADER = 1 << 16
+_GAP = 1 << 20  # bytes between two rows that are read with them, rather than in two requests
+_SPAN = 16 << 20  # bytes that are read at a time where only some of them are of use
+BY_COLUMN = "its columns lie one after another, so that no row can be read alone"
+SAVE_ROWS = "save numpy.ascontiguousarray(scores)"
+
+
+class RangedArray:
+    """An array of one or two dimensions at a URL, of which only what is asked for is read.
+
+    - file: RangedFile
+    - offset, int: Of its first value, in bytes.
+    - shape: tuple of int
+    - dtype: numpy dtype
+    """
+
+    def __init__(self, file: RangedFile, offset: int, shape: tuple[int, ...], dtype: Any) -> None:
+        self._file, self.offset, self.shape = file, offset, shape
+        self.dtype = np.dtype(dtype)
+        self.ndim, self.itemsize = len(shape), self.dtype.itemsize
+        self._width = int(np.prod(shape[1:], dtype=object))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> npt.NDArray[Any]:
+        """Rows, by a slice or their numbers; some columns of them, a slice; or single elements, by
+        a number of a row and one of a column each."""
+        rows, columns = key if isinstance(key, tuple) else (key, slice(None))
+        if not isinstance(columns, slice):
+            starts = np.asarray(rows, np.int64) * self._width + np.asarray(columns, np.int64)
+            return self._gathered(starts, 1).reshape(-1)
+        first, stop, _ = columns.indices(self._width)
+        length = max(0, stop - first)
+        if isinstance(rows, slice):
+            low, high, _ = rows.indices(len(self))
+            high = max(low, high)
+            if length == self._width:
+                values = self._read(low * length, (high - low) * length)
+                return values.reshape(high - low, *self.shape[1:])
+            rows = np.arange(low, high)
+        starts = np.asarray(rows, np.int64) * self._width + first
+        return self._gathered(starts, length).reshape(len(starts), *([length] * (self.ndim - 1)))
+
+    def _gathered(self, starts: npt.NDArray[np.int64], length: int) -> npt.NDArray[Any]:
+        """So many values from each start on, shape (starts, length)."""
+        ordered, places = np.unique(starts, return_inverse=True)
+        values = np.empty((len(ordered), length), self.dtype)
+        if not values.size:
+            return values[places.reshape(-1)]
+        most = max(length, _SPAN // self.itemsize)
+        breaks = np.flatnonzero(np.diff(ordered) > length + _GAP // self.itemsize) + 1
+        first = 0
+        for end in [*breaks.tolist(), len(ordered)]:
+            while first < end:
+                low = int(ordered[first])
+                stop = min(end, int(np.searchsorted(ordered, low + most - length, "right")))
+                data = self._read(low, int(ordered[stop - 1]) + length - low)
+                windows = np.lib.stride_tricks.sliding_window_view(data, length)
+                values[first:stop] = windows[ordered[first:stop] - low]
+                first = stop
+        return values[places.reshape(-1)]
+
+    def _read(self, first: int, count: int) -> npt.NDArray[Any]:
+        """So many values, from the one of this number on."""
+        n_bytes = count * self.itemsize
+        data = self._file.read(self.offset + first * self.itemsize, n_bytes) if n_bytes else b""
+        if len(data) != n_bytes:
+            problem = f"it was cut short: {len(data):,} of {n_bytes:,} bytes are there"
+            raise FileError(self._file.url, found=problem, hint="try again when it stays as it is")
+        return np.frombuffer(data, self.dtype)
+
+
+def ranged_matrix(url: str) -> MatrixSource:
+    """The matrix of a ``.npy`` file at a URL."""
+    file = RangedFile(url)
+    try:
+        start, shape, by_column, dtype = _header(io.BytesIO(bytes(file.read(0, _HEADER))))
+    except FileError:
+        raise
+    except Exception as error:  # the header is parsed as Python, which has errors of its own
+        said = " ".join(str(error).split())[:160]
+        problem = f"not a readable .npy array ({said})"
+        raise FileError(file.url, found=problem, hint=_SAVE_AGAIN) from None
+    if dtype.hasobject:
+        raise FileError(file.url, found="an array of Python objects", hint=_SAVE_AGAIN)
+    if by_column:
+        raise FileError(file.url, found=BY_COLUMN, hint=SAVE_ROWS)
+    n_bytes = start + int(np.prod(shape, dtype=object)) * dtype.itemsize
+    if file.size < n_bytes:
+        problem = f"it was cut short: {file.size:,} of {n_bytes:,} bytes are there"
+        raise FileError(file.url, found=problem, hint=_SAVE_AGAIN)
+    rows: Any = RangedArray(file, start, shape, dtype)
+    watch: Any = file
+    try:
+        return MatrixSource(rows, file.url, watch)
+    except InputError as error:
+        problem, hint = str(error).split("; ", 1)
+        raise FileError(file.url, found=problem, hint=hint) from None
+
+
+def _header(head: io.BytesIO) -> tuple[int, tuple[int, ...], bool, np.dtype[Any]]:
+    """Where the values begin, the shape, whether it is Fortran's order, and the dtype."""
+    version = np.lib.format.read_magic(head)
+    readers: dict[Any, Any] = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    if version not in readers:
+        raise ValueError(f"format {version} of .npy")
+    shape, by_column, dtype = readers[version](head)
+    return head.tell(), shape, by_column and len(shape) > 1, dtype
+
+
+def as_source(
+    scores: Any, questions: Questions, batches: Callable[[int], Iterable[Any]], n_rows: int
+) -> Source | Factors:
+    """Whatever the user has, as a source."""
+    if isinstance(scores, Factors):
+        return scores
+    if isinstance(scores, (str, PathLike)):
+        return load_scores(scores)
+    if isinstance(scores, Mapping):
+        return _join_sides(scores, questions)
+    if on_device(scores):
+        return DeviceSource(scores.detach())
+    if hasattr(scores, "__dlpack__") or hasattr(scores, "__array__"):
+        return MatrixSource(as_array(scores))
+    if isinstance(scores, memoryview):  # which numpy reads, and which is iterable too
+        return MatrixSource(as_array(scores))
+    if hasattr(scores, "toarray"):
+        raise InputError(
+            f"scores are a sparse matrix ({type(scores).__name__}), which says nothing of how what "
+            "it leaves out ranks; hand over .toarray(), if that is 0"
+        )
+    if callable(scores):
+        size = max(1, min(1024, sources.BLOCK_BYTES // (4 * questions.n_labels)))
+        return CalledSource(scores, batches(size), n_rows)
+    if isinstance(scores, list) and scores and isinstance(scores[0], (list, tuple)):
+        return MatrixSource(as_array(scores))
+    if isinstance(scores, Iterable):
+        return StreamSource(scores)
+    raise InputError(
+        f"scores of type {type(scores).__name__} are not understood; hand over an array, a path, "
+        "Factors, a callable or an iterable of chunks"
+    )
+
+
+def _matrix(scores: Any) -> MatrixSource | DeviceSource:
+    return DeviceSource(scores.detach()) if on_device(scores) else MatrixSource(as_array(scores))
+
+
+def _join_sides(scores: Mapping[Any, Any], questions: Questions) -> Source:
+    """Matrices of one row per triple for each side that is asked."""
+    sides = tuple(NAMES[code] for code in SIDES[questions.sides])
+    if set(scores) != set(sides):
+        raise InputError(
+            f"a mapping of scores has the keys {list(scores)}; these questions need {list(sides)}"
+        )
+    parts = {side: _matrix(scores[side]) for side in sides}
+    n_triples = len(questions.triples)
+    if all(part.n_rows == len(questions.graph.split(questions.split)) for part in parts.values()):
+        return JoinedSource(list(parts.values()))
+    for side, part in parts.items():
+        if part.n_rows != n_triples:
+            raise InputError(
+                f"the {side!r} scores have {part.n_rows} rows; "
+                f"expected {n_triples}, one per triple of split {questions.split!r}"
+            )
+    return JoinedSource(list(parts.values()))

@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from kgtrec.errors import InputError, UsageError
 
-__all__ = ["FORMULAS", "REFUSED", "Parts", "QueryIds", "build"]
-
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 
@@ -26,12 +24,8 @@ Int64 = npt.NDArray[np.int64]
 class QueryIds:
     """What a model is asked: one row per question.
 
-    Attributes
-    ----------
-    entity, relation : ndarray of int64, shape (n,)
-        The given entity, and the row of the relation's vectors.
-    is_tail : ndarray of bool, shape (n,)
-        Whether the tail is asked; else the head is.
+    - entity, relation, int64 (n,): The given entity, and the row of the relation's vectors.
+    - is_tail, bool (n,): Whether the tail is asked; else the head is.
     """
 
     entity: Int64
@@ -207,15 +201,7 @@ REFUSED = {
 
 
 def build(model: str, parts: Parts, ids: QueryIds) -> Built:
-    """Queries, table and metric of a model.
-
-    Raises
-    ------
-    UsageError
-        A model that is not known or does not fall apart, arrays that are missing or too many.
-    InputError
-        Arrays that do not fit.
-    """
+    """Queries, table and metric of a model."""
     name = model.lower() if isinstance(model, str) else ""
     if name in REFUSED:
         raise UsageError(

@@ -15,21 +15,11 @@ from kgtrec import _core
 from kgtrec._internal.locations import is_location, stamps
 from kgtrec.errors import FileError, InputError
 
-__all__ = ["Watch", "guarded_maps", "mapped_file", "stamp"]
-
 _AGAIN = "try again when it stays as it is"
 
 
 def stamp(path: str | PathLike[str]) -> tuple[int, ...]:
-    """What changes when a file is written to or replaced, even if its time is set back afterwards.
-
-    Raises
-    ------
-    OSError
-        It is not there.
-    FileError
-        It is at a URL, and not there.
-    """
+    """A value that changes when a file is written or replaced, even if its time is set back."""
     if is_location(path):
         return stamps([os.fspath(path)])[0]
     now = os.stat(path)
@@ -49,14 +39,7 @@ def mapped_file(array: npt.NDArray[Any]) -> str | None:
 class Watch:
     """Files as they are now.
 
-    Parameters
-    ----------
-    paths : iterable of paths
-
-    Raises
-    ------
-    OSError
-        One is not there.
+    - paths: iterable of paths
     """
 
     def __init__(self, paths: Iterable[str | PathLike[str]]) -> None:
@@ -89,18 +72,6 @@ def guarded_maps(place: str | PathLike[str], watch: Watch | None = None) -> Iter
 
     The system ends a process that touches a page of a mapped file which is gone. In this context
     such a page is read as zeros, in all threads, and the context ends in a FileError.
-
-    Parameters
-    ----------
-    place : path
-        What the user named.
-    watch : Watch, optional
-        Says which file, and is checked at the end.
-
-    Raises
-    ------
-    FileError
-        Also in place of an InputError that came of zeros, or of what was half written.
     """
     before = _core.map_faults()
     _core.map_guard_begin()

@@ -13,23 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec.errors import InputError
-from kgtrec.scores.devices import as_block
+from kgtrec.scores.arrays import as_block
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch
 
 if TYPE_CHECKING:
     pass
 
-__all__ = [
-    "CalledSource",
-    "DeviceSource",
-    "JoinedSource",
-    "MatrixSource",
-    "SelectedSource",
-    "Source",
-    "StreamSource",
-    "selected",
-]
 
 Array = npt.NDArray[Any]
 
@@ -126,6 +116,12 @@ class JoinedSource:
             part.check()
 
 
+def alike(one: Any, other: Any) -> bool:
+    """Whether two matrices have as many columns of one type; their byte order may differ."""
+    kinds = (matrix.dtype.newbyteorder("=") for matrix in (one, other))
+    return bool(one.shape[1] == other.shape[1] and next(kinds) == next(kinds))
+
+
 class SelectedSource:
     """Some rows of matrices, in an order of their own."""
 
@@ -142,7 +138,7 @@ class SelectedSource:
     def blocks(self) -> Iterator[Array]:
         first = self.parts[0].matrix
         for part in self.parts:
-            if (part.matrix.shape[1], part.matrix.dtype) != (first.shape[1], first.dtype):
+            if not alike(part.matrix, first):
                 self.place = part.place
                 raise InputError(
                     f"scores have {part.matrix.shape[1]} columns of {part.matrix.dtype} here, and "

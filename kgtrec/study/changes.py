@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.notebook import lines_as_html
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
-from kgtrec.questions.sides import NAMES
-from kgtrec.ranking.instance_labels import answer_label, given_labels
+from kgtrec.questions.questions import NAMES
+from kgtrec.ranking.instances import answer_label, given_labels
 from kgtrec.study.comparison.samples import align_ranks
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from kgtrec.trec.files.columns import RunColumns
     from kgtrec.trec.files.run import Run
 
-__all__ = ["CUTOFFS", "AnswerChanges", "BestAnswers", "answer_changes", "changes_of_pairs"]
 
 Path = str | PathLike[str]
 Bools = npt.NDArray[np.bool_]
@@ -40,15 +38,10 @@ CUTOFFS = (1, 3, 10)
 class BestAnswers:
     """The candidate that each of two runs puts first, question by question.
 
-    Attributes
-    ----------
-    side : ndarray of int64, shape (q,)
-        Of the questions that both runs list: 0, the head is asked for; 1, the tail; 2, the
-        relation.
-    same : ndarray of bool, shape (q,)
-        Both put the same candidate first.
-    right : ndarray of bool, shape (q, 2)
-        Whether what either puts first is an answer.
+    - side, int64 (q,): Of the questions that both runs list: 0, the head is asked for; 1, the tail;
+      2, the relation.
+    - same, bool (q,): Both put the same candidate first.
+    - right, bool (q, 2): Whether what either puts first is an answer.
     """
 
     side: npt.NDArray[np.int64]
@@ -56,20 +49,14 @@ class BestAnswers:
     right: Bools
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class AnswerChanges:
+@dataclass(frozen=True, eq=False)
+class AnswerChanges(ShownAsTables):
     """Ranks of the same answers by two models.
 
-    Attributes
-    ----------
-    names : (str, str)
-        Of the model before and the model after.
-    before, after : Ranks
-        The same instances in the same order.
-    cutoffs : tuple of int
-        k of Hits@k.
-    best : BestAnswers or None
-        None without runs.
+    - names: Of the model before and the model after.
+    - before, after: The same instances in the same order.
+    - cutoffs: k of Hits@k.
+    - best: None without runs.
     """
 
     names: tuple[str, str]
@@ -78,20 +65,19 @@ class AnswerChanges:
     cutoffs: tuple[int, ...]
     best: BestAnswers | None
 
-    def __repr__(self) -> str:
+    def _of(self) -> str:
+        return f" from {self.names[0]} to {self.names[1]}"
+
+    def _lines(self) -> tuple[str, str]:
         gained, lost = (int(mask.sum()) for mask in self.gained_and_lost(self.cutoffs[0]))
         return (
-            f"AnswerChanges from {self.names[0]} to {self.names[1]}\n"
-            f"  {len(self.before):,} instances\n"
-            f"  Hits@{self.cutoffs[0]}: {gained:,} gained, {lost:,} lost"
+            f"{len(self.before):,} instances",
+            f"Hits@{self.cutoffs[0]}: {gained:,} gained, {lost:,} lost",
         )
 
     def __str__(self) -> str:
         tables = [self.table(), self.best_table(), self.largest()]
         return "\n\n".join(table.to_text() for table in tables if table is not None)
-
-    def _repr_html_(self) -> str:
-        return lines_as_html(repr(self)) + self.table()._repr_html_()
 
     def gained_and_lost(self, k: int) -> tuple[Bools, Bools]:
         """Instances among the k best after but not before, and the reverse; bool (n,) each."""
@@ -99,7 +85,7 @@ class AnswerChanges:
         return after & ~before, before & ~after
 
     def table(self) -> Table:
-        """A row a side and k: Hits@k of both, and how many instances are gained and lost."""
+        """A row per side and k: Hits@k of both, and how many instances are gained and lost."""
         rows: list[tuple[Cell, ...]] = []
         ranks = [one.rank() for one in (self.before, self.after)]
         for name, chosen in _by_side(self.before.side):
@@ -113,7 +99,7 @@ class AnswerChanges:
         return Table(titles, keys, (0, 0, 0, 4, 4, 0, 0, 4), rows, names=2)
 
     def best_table(self) -> Table | None:
-        """A row a side: questions by whether both put the same entity first, and who is right."""
+        """A row per side: questions by whether both put the same entity first, and who is right."""
         if self.best is None:
             return None
         rows: list[tuple[Cell, ...]] = []
@@ -137,20 +123,7 @@ class AnswerChanges:
         return Table(titles, keys, (0, 0, 4, *(0,) * 6), rows)
 
     def largest(self, n: int = 10, kind: str = "changed") -> Table:
-        """The instances that change most, by the difference of their reciprocal ranks.
-
-        Parameters
-        ----------
-        n : int
-            Rows.
-        kind : {"changed", "gained", "lost"}
-            In either direction, or in one.
-
-        Raises
-        ------
-        UsageError
-            Another kind.
-        """
+        """The instances that change most, by the difference of their reciprocal ranks."""
         change = 1 / self.after.rank() - 1 / self.before.rank()
         order_by = {"changed": np.abs(change), "gained": change, "lost": -change}
         if kind not in order_by:
@@ -208,28 +181,11 @@ def changes_of_pairs(
     *,
     cutoffs: Sequence[int] = CUTOFFS,
 ) -> list[AnswerChanges]:
-    """What changes from each of several models to each that comes after it.
-
-    Parameters
-    ----------
-    ranks : mapping of str to Ranks
-        Two or more, by name, of the same questions.
-    runs : mapping of str to Run, RunColumns or path, optional
-        Of some of the models, by name; best answers are compared where both have one.
-    cutoffs : sequence of int
-        k of Hits@k.
-
-    Raises
-    ------
-    UsageError
-        A cutoff below 1.
-    InputError
-        As for `answer_changes`.
-    """
+    """What changes from each of several models to each that comes after it."""
     if not cutoffs or min(cutoffs) < 1:
         raise UsageError(f"cutoffs={list(cutoffs)!r}; give some of 1 or more")
     aligned = align_ranks(ranks)
-    firsts = {name: _first_of(run) for name, run in (runs or {}).items()}
+    firsts = {name: checked_firsts(name, aligned[name], run) for name, run in (runs or {}).items()}
     answers = _answers_by_question(next(iter(aligned.values()))) if firsts else {}
     return [
         AnswerChanges(
@@ -245,7 +201,7 @@ def _best_answers(
 ) -> BestAnswers:
     names = [name for name in answers if name in first and name in second]
     if not names:
-        raise InputError("the runs list none of the ranks' questions; name runs of these models")
+        raise InputError("the runs share no question; name runs of the same questions")
     return BestAnswers(
         np.array([NAMES.index(name.partition("@")[0].rstrip(digits)) for name in names], np.int64),
         np.array([first[name] == second[name] for name in names]),
@@ -264,11 +220,45 @@ def _answers_by_question(ranks: Ranks) -> dict[str, set[str]]:
     return answers
 
 
+def checked_firsts(name: str, ranks: Ranks, run: Run | RunColumns | Path) -> dict[str, str]:
+    """The label that a model's run puts first, by question; InputError if the ranks disagree.
+
+    Where ranks place an answer first, a run of the same scores holds it first, and the reverse.
+    """
+    firsts = _first_of(run)
+    answers = _answers_by_question(ranks)
+    if not answers.keys() & firsts.keys():
+        raise InputError(
+            f"the run of {name!r} lists none of the ranks' questions, such as "
+            f"{next(iter(answers))!r}; name the run that was written with these ranks"
+        )
+    is_first = ranks.macro_rank("ordinal") == 1
+    if ranks.macro_unlisted is not None:
+        is_first &= ~ranks.macro_unlisted
+    best = np.flatnonzero(is_first)
+    names = ranks.subset(best).question_ids
+    due = {
+        query: answer_label(ranks, int(ranks.answer[row]))
+        for query, row in zip(names, best.tolist(), strict=True)
+    }
+    for query, first in firsts.items():
+        if query not in answers:
+            continue
+        expected = due.get(query)
+        if first != expected and (expected is not None or first in answers[query]):
+            placed = f"place {expected!r}" if expected else "place no answer"
+            raise InputError(
+                f"the run of {name!r} holds {first!r} first for question {query}, and its ranks "
+                f"{placed} first; name the run that was written with these ranks, in their order"
+            )
+    return firsts
+
+
 def _first_of(run: Run | RunColumns | Path) -> dict[str, str]:
     """The label that a run puts first, by question, in trec_eval's order."""
     from kgtrec.graph.labels import decode_docno
     from kgtrec.trec.files.columns import RunColumns
-    from kgtrec.trec.files.read import read_run_columns
+    from kgtrec.trec.files.run import read_run_columns
 
     columns = read_run_columns(run) if isinstance(run, (str, PathLike)) else run
     if isinstance(columns, RunColumns):

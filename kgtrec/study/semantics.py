@@ -18,24 +18,20 @@ import numpy.typing as npt
 
 from kgtrec._internal.bootstrap import Resampling, ratio_intervals
 from kgtrec._internal.csr import contains, distinct, to_keys
-from kgtrec._internal.notebook import ShownInLines, lines_as_html
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.openke import read_type_constraints
-from kgtrec.graph.statistics.splits import SplitNames, triples_of
-from kgtrec.study.pooling.automatic_labels import read_relation_types
-from kgtrec.study.pooling.ranked_lists import run_entries
-from kgtrec.study.pooling.seed_questions import Key
+from kgtrec.graph.statistics.popularity import SplitNames, triples_of
+from kgtrec.study.pooling.completion import read_relation_types
+from kgtrec.study.pooling.lists import run_entries
+from kgtrec.study.pooling.seeds import Key
 
 if TYPE_CHECKING:
+    from kgtrec.graph.graph import GraphData
     from kgtrec.questions.api import Graph, Questions
     from kgtrec.trec.files.run import Run
 
-__all__ = [
-    "CUTOFFS", "FittingEntities", "SemanticShares", "fitting_by_constraints", "fitting_by_types",
-    "fitting_observed", "semantic_shares",
-]  # fmt: skip
 
 Path = str | PathLike[str]
 Int64 = npt.NDArray[np.int64]
@@ -50,12 +46,8 @@ _SIDES = (("head", 0), ("tail", 1))
 class FittingEntities(ShownInLines):
     """Entities that fit each relation as head and as tail.
 
-    Attributes
-    ----------
-    keys : ndarray of int64, shape (n,)
-        (2 · relation + side) · n_entities + entity, ascending; side 0 is the head.
-    source : str
-        Where this is known from, as tables say it.
+    - keys, int64 (n,): (2 · relation + side) · n_entities + entity, ascending; side 0 is the head.
+    - source: Where this is known from, as tables say it.
     """
 
     keys: Int64
@@ -65,7 +57,7 @@ class FittingEntities(ShownInLines):
         return f"{len(self.keys):,} entities fit as head or tail of a relation", self.source
 
 
-def fitting_observed(graph: Graph, splits: SplitNames = "train") -> FittingEntities:
+def fitting_observed(graph: GraphData, splits: SplitNames = "train") -> FittingEntities:
     """Entities that stand as head or as tail of a relation in some splits."""
     rows = triples_of(graph, splits).astype(np.int64)
     keys = [(2 * rows[:, 1] + side) * graph.n_entities + rows[:, 2 * side] for _, side in _SIDES]
@@ -92,7 +84,7 @@ def fitting_by_types(graph: Graph, entity_types: Path, relation_types: Path) -> 
     graph : Graph
     entity_types : path
         Lines ``entity<TAB>type``, perhaps with more types behind it; an entity may have several
-        lines. Entities that the graph lacks are passed over.
+        lines. Entities that the graph lacks are ignored.
     relation_types : path
         Lines ``relation<TAB>type of its heads<TAB>type of its tails``.
 
@@ -136,28 +128,20 @@ def _members(graph: Graph, path: Path) -> dict[str, Int64]:
     return {name: np.array(entities, np.int64) for name, entities in members.items()}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SemanticShares:
+@dataclass(frozen=True, eq=False)
+class SemanticShares(ShownAsTables):
     """Sem@k of systems, question by question.
 
-    Attributes
-    ----------
-    names : tuple of str
-        Of the systems.
-    cutoffs : tuple of int
-        k.
-    side : ndarray of int64, shape (Q,)
-        0 where a head is asked for, 1 for a tail.
-    values : ndarray of float64, shape (systems, cutoffs, Q)
-        Share of the k best (or of all, in shorter lists) that fit; NaN for questions that a system
-        does not list, and where nothing is known of what fits.
-    chance : ndarray of float64, shape (Q,)
-        Share of all candidates that fit: what a random order reaches on average at every k.
-    shorter : tuple of int
-        Questions whose list ends before the largest k, of each system.
-    source : str
-        What is known of what fits.
-    resampling : Resampling
+    - names: Of the systems.
+    - cutoffs: k.
+    - side, int64 (Q,): 0 where a head is asked for, 1 for a tail.
+    - values, float64 (systems, cutoffs, Q): Share of the k best (or of all, in shorter lists) that
+      fit; NaN for questions that a system does not list, and where nothing is known of what fits.
+    - chance, float64 (Q,): Share of all candidates that fit: what a random order reaches on average
+      at every k.
+    - shorter: Questions whose list ends before the largest k, of each system.
+    - source: What is known of what fits.
+    - triples, int64 (Q,): Evaluated triples of each question: its weight in means over triples.
     """
 
     names: tuple[str, ...]
@@ -168,20 +152,20 @@ class SemanticShares:
     shorter: tuple[int, ...]
     source: str
     resampling: Resampling
+    triples: Int64
 
-    def __repr__(self) -> str:
+    def _of(self) -> str:
+        return f" of {len(self.names)} systems, {len(self.side):,} questions"
+
+    def _lines(self) -> tuple[str, str]:
         known = int((~np.isnan(self.chance)).sum())
         return (
-            f"SemanticShares of {len(self.names)} systems, {len(self.side):,} questions\n"
-            f"  {known:,} questions of relations with entities that fit\n"
-            f"  entities that fit are {self.source}"
+            f"{known:,} questions of relations with entities that fit",
+            f"entities that fit are {self.source}",
         )
 
     def __str__(self) -> str:
         return f"entities that fit: {self.source}\n\n{self.table().to_text()}"
-
-    def _repr_html_(self) -> str:
-        return lines_as_html(repr(self)) + self.table()._repr_html_()
 
     def rows_of(self, side: str) -> npt.NDArray[np.bool_]:
         """Which questions ask for "head", "tail" or "both"; bool (Q,)."""
@@ -190,20 +174,39 @@ class SemanticShares:
         return self.side == dict(_SIDES)[side]
 
     def table(self) -> Table:
-        """A row a system, side and k: mean over questions, interval, chance."""
+        """Rows per system, side and k: means over questions and over triples, interval, chance.
+
+        The authors of Sem@k average over triples, so that a question counts once per answer.
+        """
         sides = [name for name, side in _SIDES if (self.side == side).any()]
         rows: list[tuple[Cell, ...]] = []
         for system, name in enumerate(self.names):
             for side in [*sides, "both"] if len(sides) > 1 else sides:
                 chosen = self.rows_of(side) & ~np.isnan(self.values[system, 0])
-                values = self.values[system][:, chosen]
-                ends = ratio_intervals(list(values), [None] * len(values), self.resampling)
-                chance = _mean(self.chance[chosen])
-                for k, row, (low, high) in zip(self.cutoffs, values, ends.tolist(), strict=True):
-                    n = int(chosen.sum())
-                    rows.append((name, side, f"Sem@{k}", n, _mean(row), low, high, chance))
-        titles = ("system", "side", "measure", "questions", "value", "low", "high", "chance")
-        return Table(titles, titles, (0, 0, 0, 0, 4, 4, 4, 4), rows, names=3)
+                for over, weights in (("questions", None), ("triples", self.triples[chosen])):
+                    means = self._means(system, chosen, weights)
+                    n = int(chosen.sum() if weights is None else weights.sum())
+                    rows += [
+                        (name, side, f"Sem@{k}", over, n, *row)
+                        for k, row in zip(self.cutoffs, means, strict=True)
+                    ]
+        titles = ("system", "side", "measure", "over", "n", "value", "low", "high", "chance")
+        return Table(titles, titles, (0, 0, 0, 0, 0, 4, 4, 4, 4), rows, names=4)
+
+    def _means(
+        self, system: int, chosen: npt.NDArray[np.bool_], weights: Int64 | None
+    ) -> list[tuple[float, float, float, float]]:
+        """Weighted mean, its interval, and chance, for each k; whole questions are drawn."""
+        values, chance = self.values[system][:, chosen], self.chance[chosen]
+        if weights is None:
+            own, below = list(values), None
+            means = [_mean(row) for row in values]
+        else:
+            own, below = list(values * weights), weights.astype(np.float64)
+            means = [_weighted(row, below) for row in values]
+        ends = ratio_intervals(own, [below] * len(own), self.resampling).tolist()
+        expected = _mean(chance) if below is None else _weighted(chance, below)
+        return [(m, low, high, expected) for m, (low, high) in zip(means, ends, strict=True)]
 
     def notes(self) -> list[str]:
         """What was left out, a sentence each."""
@@ -226,6 +229,10 @@ def _mean(values: Float64) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
+def _weighted(values: Float64, weights: Float64) -> float:
+    return float(values @ weights / weights.sum()) if len(values) else float("nan")
+
+
 def semantic_shares(
     runs: Mapping[str, Run | Path],
     questions: Questions,
@@ -236,7 +243,7 @@ def semantic_shares(
     resampling: Resampling | None = None,
     threads: int | None = None,
 ) -> SemanticShares:
-    """Sem@k of runs, mean over questions, with intervals and chance.
+    """Sem@k of runs, means over questions and over triples, with intervals and chance.
 
     What the questions' filter knows is taken out of the lists first, but for the answers; answers
     fit only if they are among the entities that do, like every other candidate.
@@ -284,6 +291,7 @@ def semantic_shares(
     return SemanticShares(
         tuple(runs), tuple(cutoffs), questions.side.astype(np.int64), values, chance,
         tuple(short for _, short in of_runs), fitting.source, resampling or Resampling(),
+        questions.answers.lengths.astype(np.int64),
     )  # fmt: skip
 
 

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgtrec._internal.notebook import ShownAsTables
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
-from kgtrec.graph.statistics.popularity import entity_popularity, relation_popularity
-from kgtrec.graph.statistics.splits import SplitNames, named_splits
+from kgtrec.graph.statistics.popularity import (
+    SplitNames,
+    entity_popularity,
+    named_splits,
+    relation_popularity,
+)
 from kgtrec.measures import RANK_TYPES, stratified_grid
 from kgtrec.measures.averaging import SIDES, require_side, sides_present
 from kgtrec.measures.stratified import DEFAULT_METRICS, Strata, stratified_means
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
     from kgtrec.ranking.ranks import Ranks
 
-__all__ = ["BetaGrid", "beta_curve", "beta_grid", "betas", "recounted"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,17 +48,10 @@ def betas(points: int = POINTS) -> Floats:
 class BetaGrid(ShownAsTables):
     """Stratified metrics over exponents of entity and relation popularity.
 
-    Attributes
-    ----------
-    metrics : tuple of str
-    beta_e, beta_r : float64 arrays (e,) and (r,)
-        A curve has one of them of length 1.
-    values : float64 array (metrics, e, r)
-    side, rank_type : str
-    counted_on : tuple of str
-        What the popularity of entities, and of relations, was counted on.
-    sampled : bool
-        Whether candidates were sampled; tables and captions say so.
+    - beta_e, beta_r: A curve has one of them of length 1.
+    - values: float64 (metrics, e, r)
+    - counted_on: What the popularity of entities, and of relations, was counted on.
+    - sampled: Whether candidates were sampled; tables and captions say so.
     """
 
     metrics: tuple[str, ...]

@@ -32,29 +32,15 @@ from ir_measures.util import QrelsConverter, RunConverter
 
 from kgtrec.errors import UsageError
 from kgtrec.trec.files.convert import is_frame, qrels_data, run_data
+from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import ranked, read_judgements, read_lists
-from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
 from kgtrec.trec.measures.names import TABLE, Column, depth_needed, resolve
-from kgtrec.trec.measures.options import EvalOptions
+from kgtrec.trec.measures.relevant import UNJUDGED, Lists
 from kgtrec.trec.measures.values import values
-
-__all__ = ["KgtrecProvider", "register"]
 
 
 def register(*, first: bool = False) -> KgtrecProvider:
-    """Make kgtrec known to ir_measures as ``ir_measures.providers.registry["kgtrec"]``.
-
-    Parameters
-    ----------
-    first : bool
-        Also put it first in ``ir_measures.DefaultPipeline``, so that ``ir_measures.calc``,
-        ``calc_aggregate``, ``iter_calc`` and ``evaluator`` take from it all that it has.
-
-    Returns
-    -------
-    KgtrecProvider
-        The same one every time.
-    """
+    """Make kgtrec known to ir_measures as ``ir_measures.providers.registry["kgtrec"]``."""
     provider = providers.registry.get("kgtrec")
     if not isinstance(provider, KgtrecProvider):
         provider = providers.register(KgtrecProvider())
@@ -68,15 +54,9 @@ def register(*, first: bool = False) -> KgtrecProvider:
 class _Setting:
     """What holds for all measures of one computation.
 
-    Attributes
-    ----------
-    level : int
-        Relevance from which a document is relevant.
-    judged_only : bool
-    gains : tuple of (int, int)
-        Relevance, and what to take in its place.
-    is_binary : bool
-        Relevance is taken as 1 from the level on, else 0.
+    - level: Relevance from which a document is relevant.
+    - gains: Relevance, and what to take in its place.
+    - is_binary: Relevance is taken as 1 from the level on, else 0.
     """
 
     level: int = 1
@@ -162,7 +142,7 @@ class KgtrecProvider(providers.Provider):
     NAME = "kgtrec"
     SUPPORTED_MEASURES = _supported()
 
-    def _evaluator(self, measures: Iterable[Any], qrels: Any) -> KgtrecEvaluator:
+    def _evaluator(self, measures: Iterable[Any], qrels: Any) -> ProvidedEvaluator:
         measures = list(measures)
         unknown = [str(measure) for measure in measures if not self.supports(measure)]
         if unknown:
@@ -172,10 +152,10 @@ class KgtrecProvider(providers.Provider):
             )
         converter = QrelsConverter(qrels)
         data = qrels if is_frame(qrels) else converter.as_dict_of_dict()
-        return KgtrecEvaluator(measures, qrels_data(data))
+        return ProvidedEvaluator(measures, qrels_data(data))
 
 
-class KgtrecEvaluator(providers.Evaluator):
+class ProvidedEvaluator(providers.Evaluator):
     """Some measures for one set of qrels; any number of runs."""
 
     def __init__(self, measures: list[Any], qrels: Any) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import kgtrec
 from kgtrec import Graph, Ranks
-from kgtrec._internal.arrow_file import arrow_file
+from kgtrec._internal.files import arrow_file
 
 TRIPLES = np.array([[0, 0, 3], [4, 1, 0], [3, 1, 4], [6, 0, 6]])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -105,10 +106,11 @@ def test_a_seed_gives_the_values_that_it_always_gave() -> None:
         [0.009464319525321643, 0.018307366395716954],
     ]
     cluster = np.arange(40) // 4
-    sample = resampled_means(np.column_stack(values), cluster, np.asarray, 200, 3)
+    sample = resampled_means(np.column_stack(values), cluster, np.asarray, Resampling(90, 200, 3))
     assert sample.draws.sum(axis=0) == pytest.approx([14290.971428571434, 195.175], rel=1e-13)
-    assert sample.interval(0.9).ravel() == pytest.approx(
+    assert sample.interval().ravel() == pytest.approx(
         [48.69730531138757, 0.85, 116.96731905757373, 1.075], rel=1e-12
     )
-    gap = sample.difference_interval(np.array([[0, 1]]))
+    wider = replace(sample, resampling=Resampling(95, 200, 3))
+    gap = wider.difference_interval(np.array([[0, 1]]))
     assert gap.ravel() == pytest.approx([36.75696428571428, 112.3475], rel=1e-12)

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from kgtrec._internal.atomic_file import atomic_write
-from kgtrec._internal.npy_files import write_array
+from kgtrec._internal.files import atomic_write, write_array
 from kgtrec.errors import FileError
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(3, 4)

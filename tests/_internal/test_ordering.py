@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kgtrec._internal.csr import contains, finder
-from kgtrec._internal.ordering import numbered, order_by
+from kgtrec._internal.csr import contains, finder, numbered, order_by
 
 RANGES = {"small": (0, 5), "digits": (-70_000, 70_000), "wide": (-(2**40), 2**40)}
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from kgtrec._internal.threads import share_rows
+from kgtrec._internal.runtime import share_rows
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 50])

@@ -19,10 +19,9 @@ import kgtrec
 from kgtrec.cli.compare.command import command
 from kgtrec.errors import InputError, KgtrecError, UsageError
 from kgtrec.ranking.ranks import Ranks
-from kgtrec.study.pooling.pool import Pool
-from kgtrec.study.pooling.pool_file import write_pool
+from kgtrec.study.pooling.pool import Pool, write_pool
 
-QUICK = ("--permutations", "2000", "--draws", "200")
+QUICK = ("--permutations", "2000", "--resamples", "200")
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +72,7 @@ RUNS = ("--qrels", "q.qrels", "a.run", "b.run", "c.run")
 
 def test_json_holds_what_scipy_finds(folder: Path) -> None:
     report = json.loads(
-        run(folder, *RANKS, "--test", "t", "--draws", "200", "--format", "json",
+        run(folder, *RANKS, "--test", "t", "--resamples", "200", "--format", "json",
             "-m", "both.realistic.micro.mrr", "-m", "tail.realistic.macro.hits@3")
     )  # fmt: skip
     assert list(report)[:2] == ["both.realistic.micro.mrr", "tail.realistic.macro.hits@3"]
@@ -97,15 +96,15 @@ def test_json_holds_what_scipy_finds(folder: Path) -> None:
     [
         (*RANKS, *QUICK),
         (*RANKS, *QUICK, "--cluster", "--correction", "bh"),
-        (*RANKS, "--stability", "--repeats", "2"),
-        (*RANKS, "--discriminative"),
-        (*RANKS, "--discriminative", "--cluster", "--test", "wilcoxon"),
+        ("stability", *RANKS, "--repeats", "2"),
+        ("power", *RANKS),
+        ("power", *RANKS, "--cluster", "--test", "wilcoxon"),
         (*RUNS, *QUICK, "-m", "map", "-m", "P.5"),
-        (*RUNS, "--draws", "200", "--against", "sparse.qrels", "-m", "map"),
-        (*RANKS, "--draws", "200", "--against", "other"),
-        (*RUNS, "--draws", "200", "--depths", "pool.tsv", "--graph", "graph"),
-        (*RUNS, "--discriminative", "-m", "map"),
-        (*RUNS, "--reuse", "pool.tsv", "--graph", "graph", "-m", "recip_rank"),
+        ("labels", *RUNS, "--resamples", "200", "--against", "sparse.qrels", "-m", "map"),
+        ("labels", *RANKS, "--resamples", "200", "--against", "other"),
+        ("depths", *RUNS, "--resamples", "200", "--pool", "pool.tsv", "--graph", "graph"),
+        ("power", *RUNS, "-m", "map"),
+        ("reuse", *RUNS, "--pool", "pool.tsv", "--graph", "graph", "-m", "recip_rank"),
     ],
 )
 def test_every_report_has_every_form_and_is_the_same_again(
@@ -145,17 +144,17 @@ def test_runs_answer_all_queries(folder: Path) -> None:
 
 
 def test_reuse(folder: Path) -> None:
-    report = ("--reuse", "pool.tsv", "--graph", "graph", "-m", "recip_rank")
-    systems = json.loads(run(folder, *RUNS, *report, "--format", "json"))["recip_rank"]
+    report = ("--pool", "pool.tsv", "--graph", "graph", "-m", "recip_rank")
+    systems = json.loads(run(folder, "reuse", *RUNS, *report, "--format", "json"))["recip_rank"]
     assert systems["c"]["left_out"] == pytest.approx(1 / 3)
     assert (systems["c"]["judged"], systems["c"]["relevant"]) == (12, 12)
     assert systems["a"]["judged"] == 0  # b has x, too
-    assert "c" in run(folder, *RUNS, *report)
+    assert "c" in run(folder, "reuse", *RUNS, *report)
 
 
 def test_depths(folder: Path) -> None:
-    report = ("--depths", "pool.tsv", "--graph", "graph", "-m", "recip_rank", "--draws", "200")
-    printed = json.loads(run(folder, *RUNS, *report, "--format", "json"))
+    report = ("--pool", "pool.tsv", "--graph", "graph", "-m", "recip_rank", "--resamples", "200")
+    printed = json.loads(run(folder, "depths", *RUNS, *report, "--format", "json"))
     # Before pooling nothing is judged; w enters at depth 1 with c, x with a, y with b, z at 2.
     values = printed["values"]["recip_rank"]
     assert list(values) == ["1", "2"]
@@ -165,8 +164,8 @@ def test_depths(folder: Path) -> None:
 
 
 def test_against_a_folder_of_ranks(folder: Path) -> None:
-    report = ("--against", "other", "--draws", "200")
-    printed = json.loads(run(folder, *RANKS, *report, "--format", "json"))
+    report = ("--against", "other", "--resamples", "200")
+    printed = json.loads(run(folder, "labels", *RANKS, *report, "--format", "json"))
     assert list(printed["values"]) == [f"both.realistic.{kind}.mrr" for kind in ("micro", "macro")]
     values = printed["values"]["both.realistic.micro.mrr"]
     for name in ("s0", "s1", "s2"):
@@ -177,30 +176,33 @@ def test_against_a_folder_of_ranks(folder: Path) -> None:
     due = stats.kendalltau(here, there).statistic
     alike = printed["rankings"]["both.realistic.micro.mrr"]
     assert alike["questions"]["tau_b"] == alike["systems"]["tau_b"] == pytest.approx(due)
-    text = run(folder, *RANKS, *report)
+    text = run(folder, "labels", *RANKS, *report)
     assert "micro.mrr" in text
     assert "macro.mrr" in text
     assert "random rankings" in text  # they agree in full
 
 
-SMALL = ("--draws", "200")
+SMALL = ("--resamples", "200")
 
 
 @pytest.mark.parametrize(
     ("report", "texts"),
     [
         ((*RANKS, *QUICK), ("s0", "MRR (instances)")),
-        ((*RANKS, "--stability", "--repeats", "2"), ("micro MRR", "test triples kept (%)")),
-        ((*RANKS, "--discriminative"), ("p (t test)", "pair of systems, largest p-value first")),
+        (("stability", *RANKS, "--repeats", "2"), ("micro MRR", "test triples kept (%)")),
+        (("power", *RANKS), ("p (t test)", "pair of systems, largest p-value first")),
         ((*RUNS, *QUICK), ("a", "map_cut_20 (queries)")),
-        ((*RUNS, *SMALL, "--against", "sparse.qrels"), ("q.qrels", "sparse.qrels")),
+        (("labels", *RUNS, *SMALL, "--against", "sparse.qrels"), ("q.qrels", "sparse.qrels")),
         (
-            (*RANKS, *SMALL, "--against", "other"),
+            ("labels", *RANKS, *SMALL, "--against", "other"),
             ("macro.mrr: 95% intervals over questions",),
         ),
-        ((*RUNS, "--reuse", "pool.tsv", "--graph", "graph"), ("without its own", "map_cut_20")),
         (
-            (*RUNS, *SMALL, "--depths", "pool.tsv", "--graph", "graph"),
+            ("reuse", *RUNS, "--pool", "pool.tsv", "--graph", "graph"),
+            ("without its own", "map_cut_20"),
+        ),
+        (
+            ("depths", *RUNS, *SMALL, "--pool", "pool.tsv", "--graph", "graph"),
             ("pool depth (bars: 95% intervals)",),
         ),
     ],
@@ -230,31 +232,31 @@ WRONG = [
     ((*RANKS, "-m", "both.micro.amri"), UsageError, "is not a mean over items"),
     ((*RANKS, "-m", "both.macro.bpref"), UsageError, "--qrels"),
     ((*RANKS, "-m", "mapp"), UsageError, "no measure 'mapp'"),
-    ((*RANKS, "--stability", "--discriminative"), UsageError, "ask for one"),
-    ((*RANKS, "--stability", "--test", "t"), UsageError, "--test has no part"),
     ((*RANKS, "--test", "t", "--permutations", "10"), UsageError, "not of t"),
-    ((*RANKS, "--repeats", "3"), UsageError, "--repeats goes with --stability"),
-    ((*RANKS, "--against", "sparse.qrels"), UsageError, "is not a folder"),
-    ((*RANKS, "--against", "graph"), UsageError, "holds no 's0.parquet'"),
-    ((*RANKS[:2], "--against", "other"), UsageError, "3 or more"),
-    ((*RANKS, "--depths", "pool.tsv"), UsageError, "--depths needs --graph"),
-    ((*RUNS, "--depths", "pool.tsv"), UsageError, "--depths needs --graph"),
-    ((*RUNS[:4], "--depths", "pool.tsv", "--graph", "graph"), UsageError, "3 or more"),
-    ((*RUNS, "--depths", "pool.tsv", "--reuse", "pool.tsv"), UsageError, "ask for one"),
-    ((*RANKS, "--stability", "--plot-pairs", "x.svg"), UsageError, "take --plot"),
+    (("labels", *RANKS, "--against", "sparse.qrels"), UsageError, "is not a folder"),
+    (("labels", *RANKS, "--against", "graph"), UsageError, "holds no 's0.parquet'"),
+    (("labels", *RANKS[:2], "--against", "other"), UsageError, "3 or more"),
+    (("depths", *RUNS[:4], "--pool", "pool.tsv", "--graph", "graph"), UsageError, "3 or more"),
     ((*RANKS[:2], "--plot-rankings", "x.svg"), UsageError, "three systems"),
     ((*RANKS, "--plot-rankings", "x.svg", "-m", "both.micro.mrr"), UsageError, "two measures"),
-    ((*RUNS, "--draws", "100", "--plot-rankings", "x.svg", "-m", "P.5,5"), UsageError, "name two"),
+    (
+        (*RUNS, "--resamples", "100", "--plot-rankings", "x.svg", "-m", "P.5,5"),
+        UsageError,
+        "name two",
+    ),
     ((*RANKS, "--plot", "nowhere/x.svg"), KgtrecError, "nowhere"),
-    ((*RANKS, "--reuse", "pool.tsv"), UsageError, "--reuse needs runs"),
-    ((*RUNS, "--reuse", "pool.tsv"), UsageError, "--reuse needs --graph"),
-    ((*RUNS, "--graph", "graph"), UsageError, "--graph goes with --reuse or --depths"),
-    ((*RUNS, "--stability"), UsageError, "needs files of ranks"),
     ((*RUNS, "-m", "num_ret"), UsageError, "do not say which run is better"),
     ((*RUNS, "-m", "mapp"), UsageError, "did you mean 'map"),
-    ((*RANKS[:2], "--stability"), UsageError, "3 or more"),
+    (("stability", *RANKS[:2]), UsageError, "3 or more"),
     ((*RANKS, "--plot", "x.doc"), UsageError, "must end in one of"),
     ((RANKS[0], "q.qrels"), KgtrecError, "q.qrels"),
+    (("labels", *RANKS, "--against", "other", "--graph", "graph"), UsageError, "goes with --by"),
+    (
+        ("depths", *RANKS, "--pool", "pool.tsv", "--graph", "graph", "--questions", "q.qrels"),
+        UsageError,
+        "--questions is about runs",
+    ),
+    (("power", *RANKS, "--permutations", "10"), UsageError, "not of t"),
     (("a.run", "b.run"), UsageError, "add --qrels QRELS"),
     (("--qrels", "q.qrels", *RANKS), UsageError, "without --qrels"),
     ((RANKS[0], "no.parquet"), KgtrecError, "no.parquet"),

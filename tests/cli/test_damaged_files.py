@@ -44,6 +44,7 @@ def refused(path: str) -> list[str]:
     return messages
 
 
+@pytest.mark.slow
 def test_damaged_at_random() -> None:
     """Three of every kind of file; `python tests/helpers/fuzz_files.py --minutes 30` runs more."""
     cases = 3 * len(fuzz_files.reads())
@@ -119,7 +120,7 @@ def test_spoilt_compressed_models(home: Path, at: float) -> None:
 def test_shards_whose_hash_is_right(home: Path, name: str, change) -> None:
     from dataclasses import replace
 
-    from kgtrec.ranking.part_file import read_about, read_parts, write_parts
+    from kgtrec.ranking.partial import read_about, read_parts, write_parts
 
     path = "shards/shard-1-of-2.arrow"
     about, (part,) = read_about(path), read_parts(path)

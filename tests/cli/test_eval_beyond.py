@@ -182,6 +182,21 @@ def test_intervals_are_seeded(invoke: Invoke, files) -> None:
     refused(invoke("--ci", "95", "--resamples", "5", *files), 1, "100 to")
 
 
+def test_another_seed_draws_other_queries(invoke: Invoke, tmp_path: Path) -> None:
+    rows = [(f"q{i}", f"d{j}") for i in range(40) for j in range(7)]
+    (tmp_path / "q").write_text("".join(f"{q} 0 d{int(q[1:]) % 7} 1\n" for q, d in rows[::7]))
+    (tmp_path / "r").write_text("".join(f"{q} Q0 {d} 1 -{d[1:]} t\n" for q, d in rows))
+
+    def intervals(seed: str) -> dict[str, list[float]]:
+        words = ("-m", "map", "--ci", "95", "--resamples", "100", "--seed", seed)
+        printed = invoke(*words, "--format", "json", str(tmp_path / "q"), str(tmp_path / "r"))[1]
+        (one,) = json.loads(printed).values()
+        return dict(one["intervals"])
+
+    assert intervals("0") == intervals("0")
+    assert len({str(intervals(str(seed))) for seed in range(4)}) == 4
+
+
 def test_intervals_in_tables(invoke: Invoke, tmp_path: Path, files) -> None:
     (tmp_path / "b.run").write_text(RUN.replace("1 Q0 a 1 9", "1 Q0 a 1 1"))
     runs = [*files, str(tmp_path / "b.run")]
@@ -221,7 +236,7 @@ def test_intervals_with_absent_queries_and_z_scores(invoke: Invoke, tmp_path: Pa
 
 # -- Micro metrics of graphs -------------------------------------------------------------------
 
-KG = ["-m", "kg_mr,kg_mrr,kg_hits.1,3,10,kg_amr", "--entities", "10"]
+KG = ["-m", "kg_mr,kg_mrr,kg_hits.1,3,10,kg_amr", "--n-entities", "10"]
 
 
 def test_micro_metrics_by_hand(invoke: Invoke, files) -> None:
@@ -255,13 +270,13 @@ def test_micro_metrics_without_entities(invoke: Invoke, files) -> None:
     _, out, err = invoke("-m", "kg_mrr", *files)
     assert out == line("kg_mrr_low", "0.5333") + line("kg_mrr_high", "0.6333")
     assert "1 of 5 answers are not in the run" in err
-    assert "--entities N" in err
-    refused(invoke("-m", "kg_mr,kg_mrr", *files), 1, "kg_mr need", "--entities")
-    refused(invoke("-m", "map", "--entities", "9", *files), 1, "--entities is for kg_")
+    assert "--n-entities N" in err
+    refused(invoke("-m", "kg_mr,kg_mrr", *files), 1, "kg_mr need", "--n-entities")
+    refused(invoke("-m", "map", "--n-entities", "9", *files), 1, "--n-entities is for kg_")
 
 
 def test_micro_metrics_at_a_level_and_over_all_queries(invoke: Invoke, tmp_path: Path, files):
-    out = invoke("-l2", "-m", "kg_mr", "-q", "--entities", "10", *files)[1]
+    out = invoke("-l2", "-m", "kg_mr", "-q", "--n-entities", "10", *files)[1]
     assert line("kg_mr_low", "2.5000", "1") in out  # a counts now as any other document
     assert line("kg_mr_low", "   nan", "2") in out
     assert line("kg_mr_low", "2.5000") in out
@@ -269,10 +284,10 @@ def test_micro_metrics_at_a_level_and_over_all_queries(invoke: Invoke, tmp_path:
     assert runs[files[1]]["queries"]["2"]["kg_mrr_low"] is None
     (tmp_path / "short").write_text("".join(RUN.splitlines(keepends=True)[:6]))
     short = files[0], str(tmp_path / "short")
-    _, out, err = invoke("-m", "kg_mr", "--entities", "10", *short)
+    _, out, err = invoke("-m", "kg_mr", "--n-entities", "10", *short)
     assert out == line("kg_mr_low", "1.8333") + line("kg_mr_high", "1.8333")
     assert "1 of 3 queries of the qrels are not in the run; they are left out" in err
-    out = invoke("-c", "-m", "kg_mr", "--entities", "10", *short)[1]
+    out = invoke("-c", "-m", "kg_mr", "--n-entities", "10", *short)[1]
     assert out == line("kg_mr_low", "1.5000") + line("kg_mr_high", "4.7000")  # 1 to 9, twice
 
 
@@ -297,15 +312,15 @@ def test_wrong_micro_metrics(invoke: Invoke, files) -> None:
     refused(invoke("-m", "kg_mmr", *files), 1, "'kg_mmr'")
     refused(invoke("-m", "kg_mr,map", *files), 1, "'map'", "-m of their own")
     refused(invoke("-m", "kg_hits.0", *files), 2, "'kg_hits.0'")
-    refused(invoke("-m", "kg_mr", "--entities", "2", *files), 2, "'1'", "--entities is 2")
+    refused(invoke("-m", "kg_mr", "--n-entities", "2", *files), 2, "'1'", "--n-entities is 2")
     refused(invoke("-J", "-m", "kg_mrr", *files), 1, "-J")
     refused(invoke("-Z", files[0], "-m", "kg_mrr", *files), 1, "-Z")
-    refused(invoke("-m", "kg_mrr", "--entities", "x", *files), 1, "'x'")
+    refused(invoke("-m", "kg_mrr", "--n-entities", "x", *files), 1, "'x'")
 
 
 def test_help(invoke: Invoke) -> None:
     text = invoke("--help")[1]
-    for word in ("--ties [expected|min|max]", "--entities N", "--ci PERCENT", "kg_amri"):
+    for word in ("--ties [expected|min|max]", "--n-entities N", "--ci PERCENT", "kg_amri"):
         assert word in text
     text = invoke("-h", "-m", "kg_mrr", "-m", "bpref", "-m", "kg_hits.5")[1]
     assert text.startswith("bpref\n    ")

@@ -67,7 +67,7 @@ def test_from_a_pool_to_one_judgement(call: Call):
     Path("t.tsv").write_text(text.replace("have {tail} among its languages", "speak {tail}"))
     made = call("sheets", "pool.tsv", "--templates", "t.tsv", "--names", "names.tsv",
                 "--annotators", "anna, ben", "-o", "sheets")  # fmt: skip
-    assert (made.code, made.out) == (0, "sheets/anna.tsv\nsheets/ben.tsv\n")
+    assert (made.code, made.out) == (0, "2 sheets in sheets: anna.tsv to ben.tsv\n")
     assert "3 triples to judge, 1 left out" in made.err
     assert "1 entities have no name, the first is 'male'" in made.err
     questions = {item.question for item in read_sheet("sheets/anna.tsv").items}

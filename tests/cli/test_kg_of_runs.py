@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from kgtrec.cli import cli
 
-QUICK = ("--permutations", "200", "--draws", "200")
+QUICK = ("--permutations", "200", "--resamples", "200")
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +43,10 @@ MEASURES = ("-m", "kg_mrr,kg_hits.1,3", "-m", "kg_mr")
 
 def test_eval_and_compare_give_the_same_values(folder: Path) -> None:
     out, _ = run(
-        folder, "eval", "--format", "json", *MEASURES, "--entities", "40", "q.qrels", *RUNS
+        folder, "eval", "--format", "json", *MEASURES, "--n-entities", "40", "q.qrels", *RUNS
     )
     evaluated = {Path(file).stem: one["summary"] for file, one in json.loads(out).items()}
-    out, _ = run(folder, "compare", "--format", "json", *MEASURES, "--entities", "40", *QUICK,
+    out, _ = run(folder, "compare", "--format", "json", *MEASURES, "--n-entities", "40", *QUICK,
                  "--qrels", "q.qrels", *RUNS)  # fmt: skip
     compared = json.loads(out)
     del compared["rankings"]
@@ -63,9 +63,9 @@ def test_eval_and_compare_give_the_same_values(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("-m", "kg_amri", "--entities", "40", "--qrels", "q.qrels", *RUNS), "compare by kg_mr"),
-        (("-m", "kg_mr", "--qrels", "q.qrels", *RUNS), "--entities N"),
-        (("-m", "map", "--entities", "40", "--qrels", "q.qrels", *RUNS), "for kg_ measures"),
+        (("-m", "kg_amri", "--n-entities", "40", "--qrels", "q.qrels", *RUNS), "compare by kg_mr"),
+        (("-m", "kg_mr", "--qrels", "q.qrels", *RUNS), "--n-entities N"),
+        (("-m", "map", "--n-entities", "40", "--qrels", "q.qrels", *RUNS), "for kg_ measures"),
         (("-m", "kg_mrr", "a.parquet", "b.parquet"), "both.realistic.micro.mrr"),
     ],
 )

@@ -28,7 +28,7 @@ def test_the_average_is_in_the_heading(tmp_path: Path, key: str, heading: str) -
     for name, ranks in systems(2, levels=30).items():
         files.append(str(tmp_path / f"{name}.parquet"))
         ranks.save(files[-1])
-    quick = ("--permutations", "100", "--draws", "100")
+    quick = ("--permutations", "100", "--resamples", "100")
     done = CliRunner().invoke(command, [*files, *quick, "-m", key, "--format", "latex"])
     assert done.exit_code == 0, done.stderr
     first, *rest = done.stdout.splitlines()

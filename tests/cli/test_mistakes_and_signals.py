@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from slow import slow_after
 
 import kgtrec
 from kgtrec.cli import main
@@ -168,7 +169,7 @@ def test_a_split_of_another_name_is_refused(home: Home):
 
 def test_a_second_file_of_a_split_is_warned_of_once(home: Home):
     (home.folder / "g" / "test_hard.txt").write_text("a\tr\tb\n")
-    outcome = home.call("convert", "--graph", "g", "--qrels", "q")
+    outcome = home.call("convert", "--graph", "g", "--write-qrels", "q")
     assert outcome.code == 0
     assert outcome.err.count("'test_hard.txt' is not read: split 'test' is 'test.txt'") == 1
 
@@ -188,16 +189,16 @@ def test_no_output_overwrites_an_input_or_another(home: Home):
     before = {path: path.read_bytes() for path in home.folder.rglob("*") if path.is_file()}
     calls = [
         home.rank(out="s.npy"),
-        home.rank("--run", "./s.npy"),
+        home.rank("--write-run", "./s.npy"),
         home.rank(scores="sh", out="sh/0.npy"),
-        home.rank("--qrels", "g/../g/train.txt"),
-        home.rank("--run", "o.parquet"),
-        home.call("convert", "--graph", "g", "--qrels", "q", "--questions", "q"),
-        home.call("convert", "--graph", "g", "--qrels", "g/test.txt"),
+        home.rank("--write-qrels", "g/../g/train.txt"),
+        home.rank("--write-run", "o.parquet"),
+        home.call("convert", "--graph", "g", "--write-qrels", "q", "--write-questions", "q"),
+        home.call("convert", "--graph", "g", "--write-qrels", "g/test.txt"),
         home.rank(out=f"{url}/s.npy"),
         home.rank(scores=f"{url}/sh", out="sh/0.npy"),
-        home.rank("--qrels", "g/train.txt", graph=f"{url}/g"),
-        home.rank("--run", f"FILE:{home.folder}/o.p%61rquet"),
+        home.rank("--write-qrels", "g/train.txt", graph=f"{url}/g"),
+        home.rank("--write-run", f"FILE:{home.folder}/o.p%61rquet"),
     ]
     for outcome in calls:
         home.refuses(outcome, "would overwrite", code=1)
@@ -206,8 +207,8 @@ def test_no_output_overwrites_an_input_or_another(home: Home):
 
 def test_what_would_fail_in_the_end_fails_at_once(home: Home):
     for outcome in (
-        home.rank("--run", "r", "--tag", "a b", scores="missing.npy"),
-        home.rank("--run", "r", "--tag", "", scores="missing.npy"),
+        home.rank("--write-run", "r", "--tag", "a b", scores="missing.npy"),
+        home.rank("--write-run", "r", "--tag", "", scores="missing.npy"),
         home.rank("--filter", "train,", "--tag", "x"),
     ):
         assert "missing.npy" not in outcome.err
@@ -216,11 +217,11 @@ def test_what_would_fail_in_the_end_fails_at_once(home: Home):
 
 
 def test_pipes_take_what_is_written(home: Home):
-    command = [*COMMAND, "convert", "--graph", "g", "--qrels", "/dev/stdout"]
+    command = [*COMMAND, "convert", "--graph", "g", "--write-qrels", "/dev/stdout"]
     done = subprocess.run(command, capture_output=True, check=True)
-    home.call("convert", "--graph", "g", "--qrels", "q")
+    home.call("convert", "--graph", "g", "--write-qrels", "q")
     assert done.stdout == (home.folder / "q").read_bytes()
-    assert home.rank("-q", "--run", "/dev/null", out="/dev/null").code == 0
+    assert home.rank("-q", "--write-run", "/dev/null", out="/dev/null").code == 0
 
 
 # -- Options -----------------------------------------------------------------------------------
@@ -240,7 +241,7 @@ def test_only_eval_ends_with_the_codes_of_trec_eval(home: Home):
     Path("other").write_text("tail9 0 e01 1\n")
     home.refuses(home.call("eval", "q", "twice.run"), "twice.run:2", code=4)
     home.refuses(home.call("semantics", "--graph", "g", "twice.run"), "twice.run:2")
-    lists = ("rank", "--graph", "g", "--predictions", "twice.run", "--format", "trec")
+    lists = ("rank", "--graph", "g", "--predictions", "twice.run", "--predictions-format", "trec")
     home.refuses(home.call(*lists, "-o", "o.parquet"), "twice.run:2")
     home.refuses(home.call("eval", "other", "one.run"), "share no query", code=7)
     runs = ("one.run", "twice.run")
@@ -381,46 +382,42 @@ def interrupt(number: int, command: list[str], ready: Callable[[], bool]) -> tup
         return process.wait(60), process.stderr.read().decode()
 
 
-def skip_if_ignored(number: int) -> None:
-    """Children inherit that a signal is ignored, and then nothing can be tested."""
-    if signal.getsignal(number) == signal.SIG_IGN:
-        pytest.skip("this signal is ignored here (nohup, or a job in the background)")
-
-
 @pytest.mark.parametrize(
     ("number", "code", "said"),
-    [
-        (signal.SIGINT, 130, "interrupted"),
-        (signal.SIGTERM, 143, "terminated"),
-        (signal.SIGHUP, 129, "hung up"),
-    ],
+    slow_after(
+        1,
+        [
+            (signal.SIGINT, 130, "interrupted"),
+            (signal.SIGTERM, 143, "terminated"),
+            (signal.SIGHUP, 129, "hung up"),
+        ],
+    ),
 )
 def test_a_signal_while_a_run_is_written_leaves_nothing(home: Home, number, code, said):
     # 7.5 million lines: long enough to be met in the middle.
-    skip_if_ignored(number)
     (home.folder / "big").mkdir()
     for split, rows in (("test", 1500), ("train", 5000)):
         text = "".join(f"{row}\tr\t{row}\n" for row in range(rows))
         (home.folder / "big" / f"{split}.txt").write_text(text)
     np.lib.format.open_memmap("big.npy", "w+", np.float32, (1500, 5000)).flush()  # a sparse file
     command = ["rank", "--graph", "big", "--scores", "big.npy", "--sides", "tail"]
-    command += ["-o", "b.parquet", "--run", "b.run", "--run-depth", "5000"]
+    command += ["-o", "b.parquet", "--write-run", "b.run", "--run-depth", "5000"]
 
     def writing() -> bool:
         return (home.folder / "b.parquet").exists() and bool(list(home.folder.glob(".*.tmp")))
 
     got, text = interrupt(number, command, writing)
-    assert (got, text.strip()) == (code, f"kgtrec: {said}; nothing half-written is left behind")
+    last = text.strip().splitlines()[-1]
+    assert (got, last) == (code, f"kgtrec: {said}; nothing half-written is left behind")
     assert not list(home.folder.glob(".*.tmp"))
     assert not (home.folder / "b.run").exists()
 
 
 def test_an_interrupt_while_a_graph_is_read_is_not_lost(home: Home):
-    skip_if_ignored(signal.SIGINT)
     # The file is a pipe that never ends, so reading it is what the command is at.
     code = (
         "import os, signal, sys, threading, time\n"
-        "from kgtrec.graph import tsv_triples\n"
+        "from kgtrec.graph import id_files, tsv\n"
         "class Endless:\n"
         "    def tell(self): return 0\n"
         "    def __enter__(self): return self\n"
@@ -431,14 +428,14 @@ def test_an_interrupt_while_a_graph_is_read_is_not_lost(home: Home):
         "        space[:6] = b'a\\tr\\tb\\n'\n"
         "        return 6\n"
         "endless = Endless()\n"
-        "tsv_triples.open_packed = lambda path: (endless, endless)\n"
+        "tsv.open_packed = lambda path: (endless, endless)\n"
         "reading = threading.Event()\n"
         "def stop():\n"
         "    reading.wait()\n"
         "    time.sleep(0.3)\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "threading.Thread(target=stop).start()\n"
-        "sys.argv = ['kgtrec', 'convert', '--graph', 'g', '--qrels', 'q']\n"
+        "sys.argv = ['kgtrec', 'convert', '--graph', 'g', '--write-qrels', 'q']\n"
         "from kgtrec.cli import main\n"
         "main()\n"
     )
@@ -462,7 +459,7 @@ def test_an_interrupt_does_not_wait_for_all_parts():
 
     with pytest.raises(KeyboardInterrupt):
         share_rows(part, [(i, i + 1) for i in range(1000)], 2)
-    assert len(begun) < 50
+    assert len(begun) < 500  # in ten seconds, a main thread that waits for a processor gets one
 
 
 # -- From Python -------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from slow import slow_after
 
 import kgtrec
 from kgtrec.cli import cli
@@ -79,11 +80,14 @@ def commands(folder: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [
-        ("sampled", SAMPLED),
-        ("raw", "unfiltered: other known answers count as wrong"),
-        ("parted", "valid left out of the filter: its answers count as wrong"),
-    ],
+    slow_after(
+        1,
+        [
+            ("sampled", SAMPLED),
+            ("raw", "unfiltered: other known answers count as wrong"),
+            ("parted", "valid left out of the filter: its answers count as wrong"),
+        ],
+    ),
 )
 def test_every_command_says_it(name: str, said: str, files: dict[str, str], tmp_path: Path) -> None:
     for words in commands(tmp_path):
@@ -102,19 +106,19 @@ def test_comparisons_say_it_of_every_file(
         shutil.copy(files[name], path)
         shutil.copy(files[name], tmp_path / "other" / Path(path).name)
     (tmp_path / "ratios.tsv").write_text("a\t0\tb\n")
-    least, few = ("-m", "mrr"), ("--draws", "100")
+    least, few = ("-m", "mrr"), ("--resamples", "100")
     other = ("--against", str(tmp_path / "other"))
     reports = (
-        few, ("--by", "side"), ("--discriminative",), ("--stability", "--repeats", "1"),
-        ("--replicates", *few), (*other, *few), ("--by", "side", *other, *few),
-        ("--ratios", str(tmp_path / "ratios.tsv")),
+        few, ("parts", "--by", "side"), ("power",), ("stability", "--repeats", "1"),
+        ("replicates", *few), ("labels", *other, *few), ("labels", "--by", "side", *other, *few),
+        ("parts", "--ratios", str(tmp_path / "ratios.tsv")),
     )  # fmt: skip
-    for words in (*(("compare", *several, *least, *one) for one in reports),
+    for words in (*(("compare", *one, *several, *least) for one in reports),
                   ("changes", *several[:2])):  # fmt: skip
         done = run(*words)
         assert done.exit_code == 0, done.output
         paths = [path for path in words if path in several]
-        if words[-len(few) - 2 : -len(few)] == other:
+        if other[0] in words:
             paths += [str(tmp_path / "other" / Path(path).name) for path in several]
         for path in paths:
             assert f"{path}: {said}" in done.stderr, words
@@ -140,7 +144,7 @@ def test_every_command_says_what_cannot_be_compared(files: dict[str, str], tmp_p
 def test_figures_name_sampled_candidates(results: dict[str, kgtrec.Result]) -> None:
     pytest.importorskip("matplotlib")
     from kgtrec.plots import ranks as figures
-    from kgtrec.plots.stratified import beta_curves, beta_heat_map
+    from kgtrec.plots.studies import beta_curves, beta_heat_map
     from kgtrec.study.stratified import beta_curve, beta_grid
 
     both = {name: results[name] for name in ("full", "sampled")}
@@ -177,8 +181,10 @@ def test_keys_of_sampled_ranks_are_not_those_of_full_ones(
 
 def test_results_can_be_compared_as_their_ranks(results: dict[str, kgtrec.Result]) -> None:
     full, sampled = results["full"], results["sampled"]
-    reasons = kgtrec.comparable(full.ranks, sampled.ranks)
-    assert reasons
-    assert kgtrec.comparable(full, sampled) == reasons
-    assert kgtrec.comparable(full, sampled.ranks) == reasons
-    assert kgtrec.comparable(full, full) == []
+    different = kgtrec.comparable(full.ranks, sampled.ranks)
+    assert not different
+    assert str(different) == f"not comparable: {'; '.join(different.reasons)}"
+    assert kgtrec.comparable(full, sampled) == different
+    assert kgtrec.comparable(full, sampled.ranks) == different
+    assert kgtrec.comparable(full, full)
+    assert str(kgtrec.comparable(full, full)) == "comparable"

@@ -17,19 +17,23 @@ import kgtrec
 from kgtrec._internal.locations import files_below, read_bytes
 from kgtrec.cli import cli
 
+pytestmark = pytest.mark.slow
+
 URL = "s3://kgtrec-commands"
 
 # {} is the folder with what is read, {o} that for what is written; in order, as some read that.
 COMMANDS = """
-rank --graph {}/g --scores {}/s.npy -o {o}/a.parquet --run {o}/a.run.gz --qrels {o}/a.qrels
-rank --graph {}/g --scores {}/m.npz -o {o}/b.parquet --run {o}/b.run
+rank --graph {}/g --scores {}/s.npy -o {o}/a.parquet --write-run {o}/a.run.gz \
+ --write-qrels {o}/a.qrels
+rank --graph {}/g --scores {}/m.npz -o {o}/b.parquet --write-run {o}/b.run
 rank --graph {}/g --scores {}/s.npy -o {o}/ab/a.parquet -q
 rank --graph {}/g --scores {}/m.npz -o {o}/ab/b.parquet -q
 rank --graph {}/g --scores {}/s2.npy -o {o}/ab/c.parquet -q
 rank --graph {}/g --scores {}/s2.npy -o {o}/c.parquet -q
-rank --graph {}/g --predictions {}/p.jsonl --format jsonl -o /dev/null
+rank --graph {}/g --predictions {}/p.jsonl --predictions-format jsonl -o /dev/null
 rank --graph {}/g --scores {}/s.npy --known {}/known.txt --entities {}/names.txt -o /dev/null
-rank --graph {}/g --predictions {}/q.jsonl --format jsonl --sides relation --relations {}/r.txt \
+rank --graph {}/g --predictions {}/q.jsonl --predictions-format jsonl --sides relation \
+ --relations {}/r.txt \
  -o /dev/null
 rank --graph {}/g --scores {}/s.npy --candidates {}/c.tsv --outside worst -o /dev/null -q
 rank --graph {}/g --scores {}/s.npy --type-constraints {}/k/types.txt --outside worst -q \
@@ -39,20 +43,23 @@ report {o}/a.parquet {o}/b.parquet --html {o}/r.html --graph {}/g --run {o}/a.ru
 report {o}/a.parquet --ratios {}/known.txt
 report {o}/a.parquet --by label --labels {}/sheet.tsv
 plot ranks {o}/a.parquet {o}/b.parquet -o {o}/r.svg
-compare {o}/a.parquet {o}/b.parquet {o}/c.parquet --against {o}/ab
-compare {}/t1.csv --against {}/t2.csv -m micro_mrr -m macro_mrr --plot {o}/c.svg
+compare labels {o}/a.parquet {o}/b.parquet {o}/c.parquet --against {o}/ab
+compare labels {}/t1.csv --against {}/t2.csv -m micro_mrr -m macro_mrr --plot {o}/c.svg
 compare --qrels {o}/a.qrels {o}/a.run.gz {o}/b.run
 changes {o}/a.parquet {o}/b.parquet --run {o}/a.run.gz --run {o}/b.run
-stratify {o}/a.parquet --graph {}/g --entities train --relations train
+stratify {o}/a.parquet --graph {}/g --count-entities train --count-relations train
 openworld {o}/a.parquet {o}/b.parquet --plot {o}/o.svg --sparsity 0.5
 eval {o}/a.qrels {o}/b.run
 stats {}/g --plot {o}/s.svg
-convert --graph {}/g --qrels {o}/q.txt --questions {o}/q.tsv
+convert --graph {}/g --write-qrels {o}/q.txt --write-questions {o}/q.tsv
 semantics --graph {}/g {o}/a.run.gz --entity-types {}/et.txt --relation-types {}/rt.txt
-estimate --graph {}/g --scores {}/s.npy --by {}/w.npy --size 10 --candidates {o}/drawn.npy
+estimate --graph {}/g --scores {}/s.npy --draw-by {}/w.npy --size 10 \
+ --write-candidates {o}/drawn.npy
 align --left {}/v.npy --right {}/v.npy --pairs {}/pairs.tsv --left-labels {}/n.txt -o {o}/l.parquet
-align --matrix {}/v.npy --pairs {}/pairs.txt -o {o}/m.parquet --run {o}/m.run --qrels {o}/m.qrels
-classify --valid {}/cv.tsv --test {}/cv.tsv --valid-scores {}/cs.npy --test-scores {}/cs.txt
+align --matrix {}/v.npy --pairs {}/pairs.txt -o {o}/m.parquet --write-run {o}/m.run \
+ --write-qrels {o}/m.qrels
+classify --valid-triples {}/cv.tsv --test-triples {}/cv.tsv --valid-scores {}/cs.npy \
+ --test-scores {}/cs.txt
 sample {}/g --share 0.5 -o {o}/seeds.tsv
 pool --graph {}/g --seed-triples {o}/seeds.tsv --depth 2 -o {o}/pool.tsv {}/s.npy {o}/b.run
 judge templates {o}/pool.tsv -o {o}/templates.tsv
@@ -62,7 +69,8 @@ judge export {}/sheet.tsv -o {o}/exported.tsv
 judge merge {}/sheet.tsv {}/other.tsv -o {o}/merged.tsv --conflicts {o}/conflicts.tsv
 judge audit {}/sheet.tsv -n 2 -o {o}/audit.tsv
 complete --graph {}/g --seed-triples {o}/seeds.tsv --pool {o}/pool.tsv --judgements {}/sheet.tsv \
- --no-rules --depth 0 --qrels {o}/full.qrels --test {o}/full.tsv --run-dir {o}/runs {o}/b.run
+ --no-rules --depth 0 --write-qrels {o}/full.qrels --write-split {o}/full.tsv \
+ --write-runs {o}/runs {o}/b.run
 """
 
 

@@ -17,7 +17,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.study import openworld as ow
 from kgtrec.study.openworld.compare import short_names, train_share_of
 
-VALUES = ("--values", 0.19, 0.193, "--questions", 500, "--answers", 28)
+VALUES = ("--values", 0.19, 0.193, "--n-questions", 500, "--n-answers", 28)
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_values_alone_have_no_paired_error():
         ((), "nothing to compare"),
         (("a.parquet",), "1 ranks file"),
         (("a.parquet", "b.parquet", "a.parquet"), "3 ranks file"),
-        (("--values", 0.1, 0.2), "--questions N and --answers N"),
+        (("--values", 0.1, 0.2), "--n-questions N and --n-answers N"),
         (("a.parquet", "b.parquet", "--values", 0.1, 0.2), "give one of them"),
         (("a.parquet", "b.parquet", "--sparsity", 0.1, "--density", 0.5), "give one of them"),
         (("a.parquet", "b.parquet", "--sparsity", 1.1), "sparsity beta=1.1"),
@@ -120,9 +120,9 @@ def test_values_alone_have_no_paired_error():
         (("a.parquet", "b.parquet", "-m", "foo"), "'foo' has no open-world formula"),
         (("a.parquet", "b.parquet", "--plot", "x.doc"), "must end in one of"),
         (("a.parquet", "b.parquet", "--study", "small"), "leave files and values out"),
-        (("a.parquet", "b.parquet", "--questions", 5), "--questions goes with --values"),
-        (("a.parquet", "b.parquet", "--entities", 5), "--entities goes with --values"),
-        (("--study", "small", "--answers", 5), "--answers goes with --values"),
+        (("a.parquet", "b.parquet", "--n-questions", 5), "--n-questions goes with --values"),
+        (("a.parquet", "b.parquet", "--n-entities", 5), "--n-entities goes with --values"),
+        (("--study", "small", "--n-answers", 5), "--n-answers goes with --values"),
         (("--study", "small", "--sparsity", 0.5), "leave --sparsity and --density out"),
         ((*VALUES, "--level", 0.9), "level=0.9"),
     ],
@@ -164,7 +164,7 @@ def lines_of(axes) -> dict[str, np.ndarray]:
 
 def test_expected_metric_draws_the_formula():
     pytest.importorskip("matplotlib")
-    from kgtrec.plots.openworld import expected_metric
+    from kgtrec.plots.studies import expected_metric
 
     axes = expected_metric("log_mrr", betas=(0.2, 0.65)).axes[0]
     drawn = lines_of(axes)
@@ -178,7 +178,7 @@ def test_expected_metric_draws_the_formula():
 
 def test_expected_metric_ends_where_the_correlation_does():
     pytest.importorskip("matplotlib")
-    from kgtrec.plots.openworld import expected_metric
+    from kgtrec.plots.studies import expected_metric
 
     x, _ = lines_of(expected_metric(betas=(0.2,), rho=0.2).axes[0])["0.2"].T
     low, high = (ow.correlation_range(edge, 0.2) for edge in (x[0], x[-1]))
@@ -189,7 +189,7 @@ def test_expected_metric_ends_where_the_correlation_does():
 
 def test_simulation_bands_are_two_standard_errors():
     pytest.importorskip("matplotlib")
-    from kgtrec.plots.openworld import simulated
+    from kgtrec.plots.studies import simulated
 
     runs = [ow.simulate((0.4, 0.6, 0.8), (0.2, 0.5), rho=rho, repeats=40) for rho in (0.0, 0.1)]
     one = simulated(runs[0]).axes[0]
@@ -207,8 +207,8 @@ def test_simulation_bands_are_two_standard_errors():
 
 def test_sparse_full_draws_every_checkpoint_in_one_style_a_model():
     pytest.importorskip("matplotlib")
-    from kgtrec.plots.openworld import sparse_full
-    from kgtrec.study.openworld.factorise import MODELS, Model
+    from kgtrec.plots.studies import sparse_full
+    from kgtrec.study.openworld.projection import MODELS, Model
 
     few = [Model(m.label, m.train, m.setting, (2, 8)) for m in MODELS if "RESCAL" in m.label]
     study = ow.family_study(families=1, n_questions=30, models=few, progress=False)
@@ -233,7 +233,7 @@ def test_sparse_full_draws_every_checkpoint_in_one_style_a_model():
 
 def test_the_approximation_is_drawn_beside_the_exact_line():
     pytest.importorskip("matplotlib")
-    from kgtrec.plots.openworld import approximation_quality
+    from kgtrec.plots.studies import approximation_quality
 
     axes = approximation_quality(betas=(0.35,)).axes[0]
     exact, close = (line.get_data()[1] for line in axes.get_lines()[:2])
@@ -257,9 +257,10 @@ def simulated(*words: object) -> list[dict[str, float]]:
     return [{k: float(v) for k, v in row.items()} for row in csv.DictReader(io.StringIO(text))]
 
 
+@pytest.mark.slow
 def test_figures_1_and_2_hold_what_theory_says() -> None:
     """Points of simulation lie about the exact line, that beside the approximation."""
-    rows = simulated("--correlation", 0, "--correlation", 0.1, "--questions", 300)
+    rows = simulated("--correlation", 0, "--correlation", 0.1, "--n-questions", 300)
     assert len(rows) == 2 * 4 * 71
     possible = [row for row in rows if not np.isnan(row["mean"])]
     off = np.array([(row["mean"] - row["exact"]) / row["error"] for row in possible])
@@ -286,25 +287,25 @@ def test_what_the_paper_prints_of_its_figures(shared_data: Path) -> None:
         pytest.skip(f"no list of figures at {path}")
     known = {k: one["ours"] for k, one in json.loads(path.read_text()).items()}
     for density in ("0.95", "0.85", "0.75", "0.65"):
-        (one, *_) = simulated("--density", density, "--train-share", 0.7, "--questions", 2)
+        (one, *_) = simulated("--density", density, "--train-share", 0.7, "--n-questions", 2)
         assert 1 - one["sparsity"] == pytest.approx(known[f"004.alpha.{density}"], abs=1e-6)
-    rows = simulated("--sparsity", 0.35, "--questions", 1500, "--seed", 1)
+    rows = simulated("--sparsity", 0.35, "--n-questions", 1500, "--seed", 1)
     (there,) = (row for row in rows if row["strength"] == 0.7)
     assert there["std"] ** 2 == pytest.approx(known["004.V"], rel=0.2)
 
 
 def test_simulated_figures_are_drawn_and_refused(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    words = ("--figure", "simulated", "--sparsity", 0.35, "--questions", 5)
+    words = ("--figure", "simulated", "--sparsity", 0.35, "--n-questions", 5)
     run(*words, "--correlation", 0, "--correlation", 0.1, "--plot", tmp_path / "a.svg")
     assert "β = 0.35" in (tmp_path / "a.svg").read_text("utf-8")
     assert len(json.loads(run(*words, "--format", "json"))) == 71
     for wrong, said in (
         (words, "needs --plot FILE, or --format csv"),
-        ((*words, "--questions", 1, "--format", "csv"), "repeats=1"),
+        ((*words, "--n-questions", 1, "--format", "csv"), "repeats=1"),
         ((*words, "-m", "nonsense", "--format", "csv"), "nonsense"),
         (("--figure", "expected", "--correlation", 0.1, "--plot", "x.svg"), "goes with"),
-        (("--figure", "expected", "--questions", 5, "--plot", "x.svg"), "goes with"),
+        (("--figure", "expected", "--n-questions", 5, "--plot", "x.svg"), "goes with"),
     ):
         with pytest.raises(UsageError, match=said):
             run(*wrong)

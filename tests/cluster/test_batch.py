@@ -8,31 +8,32 @@ import errno
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from slow import slow_after
 from small_disk import small_disk
 
 import kgtrec
 from kgtrec.cli import cli
-from kgtrec.cluster.batch.job_file import Batch, read_jobs
+from kgtrec.cluster.batch.job_file import JobBatch, read_jobs
 from kgtrec.errors import FileError, UsageError
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 
-from dask_workers import worker_processes
 from distributed import Client
 
+from kgtrec.cluster import content_hash
 from kgtrec.cluster.batch import records
-from kgtrec.cluster.batch.batch import batch_status, run_batch
-from kgtrec.cluster.batch.load import Load
+from kgtrec.cluster.batch.batch import Load, batch_status, run_batch
+from kgtrec.cluster.batch.records import batch_notes
 from kgtrec.cluster.dask.workers import SchedulerLost
 
 MODELS = ("a", "b", "c")
@@ -59,17 +60,8 @@ sides = "tail"
 """
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    with (
-        worker_processes(tmp_path_factory.mktemp("dask")) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
-
-
 @pytest.fixture
-def batch(tmp_path: Path) -> Batch:
+def batch(tmp_path: Path) -> JobBatch:
     """Two graphs and their scores in files, and the job file."""
     for seed, name in enumerate(("one", "two")):
         make_graph(tmp_path, name, np.random.default_rng(seed))
@@ -103,7 +95,7 @@ def results(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
-def states(batch: Batch) -> list[str]:
+def states(batch: JobBatch) -> list[str]:
     return [outcome.state for outcome in batch_status(batch)]
 
 
@@ -111,10 +103,10 @@ def states(batch: Batch) -> list[str]:
 
 
 def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(
-    batch: Batch, client: Client, tmp_path: Path
+    batch: JobBatch, client: Client, tmp_path: Path
 ) -> None:
     messages: list[object] = []
-    outcomes = run_batch(batch, client, tell=messages.append)
+    outcomes = run_batch(batch, client, say=messages.append)
     assert [outcome.state for outcome in outcomes] == ["finished"] * 9
     assert len([said for said in messages if isinstance(said, str)]) == 9  # plans
     files = results(batch.output)
@@ -138,7 +130,7 @@ def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(
 
 @pytest.mark.parametrize(("size", "most"), [(1, 9), (9 * 10**8, 1)])
 def test_jobs_with_few_tasks_are_under_way_together(
-    size: int, most: int, batch: Batch, client: Client, monkeypatch: pytest.MonkeyPatch
+    size: int, most: int, batch: JobBatch, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More than two, whose tasks would not fill two workers; one where the client has no memory."""
     counts: list[int] = []
@@ -156,16 +148,16 @@ def test_jobs_with_few_tasks_are_under_way_together(
 
 
 def test_too_little_memory_for_a_summary_fails_the_job(
-    batch: Batch, client: Client, monkeypatch: pytest.MonkeyPatch
+    batch: JobBatch, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kgtrec.cluster.measure_blocks._SUMMED", 10**8)
+    monkeypatch.setattr("kgtrec.cluster.stored_ranks._SUMMED", 10**8)
     outcomes = run_batch(batch, client)
     assert {one.state for one in outcomes} == {"failed"}
     text = "the memory granted is too little: to average "
     assert all(one.detail.startswith(text) for one in outcomes)
 
 
-def test_tolerances_of_a_protocol(batch: Batch, client: Client, tmp_path: Path) -> None:
+def test_tolerances_of_a_protocol(batch: JobBatch, client: Client, tmp_path: Path) -> None:
     text = (
         JOBS.partition("[models]")[0]
         + """
@@ -228,7 +220,7 @@ def test_protocols_at_a_time_are_those_of_rank(tmp_path: Path, client: Client) -
         assert (tmp_path / "again.parquet").read_bytes() == single.read_bytes()
 
 
-def check_dataset(batch: Batch) -> None:
+def check_dataset(batch: JobBatch) -> None:
     import pyarrow.dataset as ds
 
     table = ds.dataset(batch.output / "ranks", format="parquet", partitioning="hive").to_table()
@@ -239,7 +231,7 @@ def check_dataset(batch: Batch) -> None:
     assert counted["one", "test", "a"] == len(ranks)
 
 
-def check_summary(batch: Batch) -> None:
+def check_summary(batch: JobBatch) -> None:
     with open(batch.output / "summary.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["model"], row["graph"]) for row in rows] == [
@@ -258,7 +250,7 @@ def check_summary(batch: Batch) -> None:
     assert len(lines) == 2 + len(rows)
 
 
-def test_a_failed_job_is_reported_and_the_others_go_on(batch: Batch, client: Client) -> None:
+def test_a_failed_job_is_reported_and_the_others_go_on(batch: JobBatch, client: Client) -> None:
     scores = np.load(batch.path.parent / "one-a-test.npy")
     scores[3, 4] = np.nan
     np.save(batch.path.parent / "one-a-test.npy", scores)
@@ -281,7 +273,7 @@ def test_a_failed_job_is_reported_and_the_others_go_on(batch: Batch, client: Cli
 
 
 def test_only_what_is_missing_damaged_or_changed_is_done(
-    batch: Batch, client: Client, monkeypatch: pytest.MonkeyPatch
+    batch: JobBatch, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert states(batch) == ["waiting"] * 9
     run_batch(batch, client)
@@ -289,7 +281,7 @@ def test_only_what_is_missing_damaged_or_changed_is_done(
 
     def again() -> list[str]:
         messages: list[object] = []
-        run_batch(batch, client, tell=messages.append)
+        run_batch(batch, client, say=messages.append)
         return sorted(said.job.name for said in messages if not isinstance(said, str))
 
     monkeypatch.setattr(
@@ -310,27 +302,23 @@ def test_only_what_is_missing_damaged_or_changed_is_done(
     assert not list(batch.output.rglob("*.tmp"))
 
 
-@pytest.mark.parametrize(
-    "change",
-    ["inputs", "ranks", "values", {"inputs": 3}, {"values": None}, {"values": {"mrr": "high"}},
-     {"failed": 3}],
-)  # fmt: skip
-def test_a_record_that_is_none_is_written_again(
-    batch: Batch, client: Client, change: str | dict
-) -> None:
+def test_a_record_that_is_none_is_written_again(batch: JobBatch, client: Client) -> None:
     run_batch(batch, client)
     path = batch.output / "records/one/test/a.json"
     whole = path.read_bytes()
     record = json.loads(whole)
-    damaged = record | change if isinstance(change, dict) else record
-    path.write_text(json.dumps({key: damaged[key] for key in damaged if key != change}))
-    assert states(batch) == ["waiting"] + ["finished"] * 8
+    for change in ({"inputs": 3}, {"values": None}, {"values": {"mrr": "high"}}, {"failed": 3}):
+        path.write_text(json.dumps(record | change))
+        assert states(batch) == ["waiting"] + ["finished"] * 8, change
+    for missing in ("inputs", "ranks", "values"):
+        path.write_text(json.dumps({key: record[key] for key in record if key != missing}))
+        assert states(batch) == ["waiting"] + ["finished"] * 8, missing
     run_batch(batch, client)
     assert path.read_bytes() == whole
 
 
 def test_a_batch_is_done_wherever_it_is_started(
-    batch: Batch, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    batch: JobBatch, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "known.txt").write_text("e1\tr1\te2\n")
     (tmp_path / "seen.txt").write_text("".join(f"e{i}\n" for i in range(30)))
@@ -348,7 +336,7 @@ def test_a_batch_is_done_wherever_it_is_started(
     assert states(read_jobs(tmp_path / "jobs.toml")).count("changed") == 4
 
 
-def test_changed_inputs_are_seen_whatever_the_clock_says(batch: Batch, client: Client) -> None:
+def test_changed_inputs_are_seen_whatever_the_clock_says(batch: JobBatch, client: Client) -> None:
     run_batch(batch, client)
     before = results(batch.output)
     scores = batch.path.parent / "one-a-test.npy"
@@ -371,8 +359,9 @@ def test_changed_inputs_are_seen_whatever_the_clock_says(batch: Batch, client: C
     assert states(read_jobs(batch.path)).count("changed") == 4
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_the_bytes_are_the_same(
-    batch: Batch, client: Client, tmp_path: Path
+    batch: JobBatch, client: Client, tmp_path: Path
 ) -> None:
     run_batch(batch, client)
     expected = results(batch.output)
@@ -419,7 +408,8 @@ def family(pid: int) -> list[int]:
     return pids
 
 
-def test_a_full_disk_fails_jobs_and_room_finishes_them(batch: Batch, client: Client) -> None:
+@pytest.mark.slow
+def test_a_full_disk_fails_jobs_and_room_finishes_them(batch: JobBatch, client: Client) -> None:
     run_batch(batch, client)
     expected = results(batch.output)
     with small_disk(batch.path.parent / "small", "400k") as disk:
@@ -427,7 +417,7 @@ def test_a_full_disk_fails_jobs_and_room_finishes_them(batch: Batch, client: Cli
         small = read_jobs(batch.path)
         messages: list[object] = []
         with contextlib.suppress(FileError):  # no room for the summary either
-            run_batch(small, client, tell=messages.append)
+            run_batch(small, client, say=messages.append)
         reasons = [getattr(one, "detail", "") for one in messages if not isinstance(one, str)]
         reasons = [reason for reason in reasons if reason]
         assert reasons
@@ -437,7 +427,7 @@ def test_a_full_disk_fails_jobs_and_room_finishes_them(batch: Batch, client: Cli
         assert results(small.output) == expected
 
 
-def test_a_corrupted_page_of_ranks_is_one_sentence(batch: Batch, client: Client) -> None:
+def test_a_corrupted_page_of_ranks_is_one_sentence(batch: JobBatch, client: Client) -> None:
     """Where a flipped bit is not noticed, it is in nothing that is read."""
     run_batch(batch, client)
     path = batch.output / "ranks/graph=one/protocol=test/model=a/ranks.parquet"
@@ -457,14 +447,15 @@ def test_a_corrupted_page_of_ranks_is_one_sentence(batch: Batch, client: Client)
     assert states(batch) == ["finished"] * 9
 
 
+@pytest.mark.slow
 def test_labels_of_openke_and_large_scores_are_inputs(
-    batch: Batch, client: Client, monkeypatch: pytest.MonkeyPatch
+    batch: JobBatch, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither a renamed entity nor a write under a time set back goes unseen."""
     folder = batch.path.parent
     rewrite_as_openke(folder / "one")
-    for name, value in (("_WHOLE", 500), ("_SAMPLES", 2), ("_SAMPLE", 64)):
-        monkeypatch.setattr(records, name, value)
+    for name, value in (("WHOLE", 500), ("_SAMPLES", 1), ("_SAMPLE", 64)):
+        monkeypatch.setattr(content_hash, name, value)
     run_batch(batch, client)
     assert states(batch) == ["finished"] * 9
     labels = folder / "one" / "entity2id.txt"
@@ -508,7 +499,8 @@ def run_command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_the_command_on_a_scheduler(batch: Batch, client: Client) -> None:
+@pytest.mark.slow
+def test_the_command_on_a_scheduler(batch: JobBatch, client: Client) -> None:
     (batch.path.parent / "one-a-test.npy").unlink()
     address = client.scheduler.address
     done = run_command("jobs.toml", "--scheduler", address, cwd=batch.path.parent)
@@ -518,15 +510,48 @@ def test_the_command_on_a_scheduler(batch: Batch, client: Client) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_scheduler_that_is_not_there(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_of_a_model_that_was_removed_from_the_file_are_named(
+    batch: JobBatch, client: Client
+) -> None:
+    """They stay in the dataset, whose queries and tables would show them."""
+    run_batch(batch, client)
+    assert batch_notes(batch) == []
+    text = JOBS.replace('b = { scores = "{graph}-b-{split}.npz" }\n', "")
+    batch.path.write_text(text)
+    fewer = read_jobs(batch.path)
+    expected = (
+        "the dataset also has ranks of jobs that jobs.toml does not list (b on one, tails; b on "
+        "one, test; b on two, tails; b on two, test): remove their folders from "
+        f"{batch.output}/ranks to leave them out of queries and tables"
+    )
+    assert batch_notes(fewer) == [expected]
+    run_batch(fewer, client)
+    assert f"- {expected}\n" in (batch.output / "summary.md").read_text()
+    said = CliRunner().invoke(cli, ["batch", str(batch.path), "--status"]).output
+    assert said.splitlines()[-1] == "5 of 5 finished"
+    shutil.rmtree(batch.output / "ranks/graph=one")
+    assert "(b on two, tails; b on two, test)" in batch_notes(fewer)[0]
+
+
+def test_a_scheduler_that_is_not_there(batch: JobBatch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kgtrec.cluster.dask.workers.CONNECT", 0.5)
     done = CliRunner().invoke(cli, ["batch", str(batch.path), "--scheduler", "tcp://127.0.0.1:9"])
     assert isinstance(done.exception, UsageError)
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in str(done.exception)
 
 
-@pytest.mark.parametrize("begun", ["dask-scratch-space", "parts"])
-def test_ctrl_c_ends_all_processes_with_one_sentence(batch: Batch, begun: str) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("begun", "number", "code", "word"),
+    [
+        ("dask-scratch-space", signal.SIGINT, 130, "interrupted"),
+        ("parts", signal.SIGINT, 130, "interrupted"),
+        ("dask-scratch-space", signal.SIGTERM, 143, "terminated"),
+    ],
+)
+def test_a_signal_ends_all_processes_with_one_sentence(
+    batch: JobBatch, begun: str, number: int, code: int, word: str
+) -> None:
     """It goes to the workers as well: while they start, and while they work."""
     slow = "import numpy, time; save = numpy.savez; " if begun == "parts" else ""
     slow += "numpy.savez = lambda *a, **k: (save(*a, **k), time.sleep(9)); " if slow else ""
@@ -535,20 +560,20 @@ def test_ctrl_c_ends_all_processes_with_one_sentence(batch: Batch, begun: str) -
          "sys.argv = ['kgtrec', 'batch', 'jobs.toml', '--workers', '2']; kgtrec.cli.main()"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=batch.path.parent,
         start_new_session=True,
-        # Not ignored, as it is by what a shell starts in the background.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     wait_for(lambda: list((batch.output / ".kgtrec-work").glob(begun)))
     children = family(process.pid)
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number)
     said = process.communicate()[1].splitlines()
-    assert process.returncode == 130, said
+    assert process.returncode == code, said
     assert [line for line in said if not line.startswith(("kgtrec: ", "20"))] in ([], [""])
-    assert said[-1] == "kgtrec: interrupted; nothing half-written is left behind"
+    assert said[-1] == f"kgtrec: {word}; nothing half-written is left behind"
+    left = {path.name for path in batch.output.iterdir()}
+    assert left - ({".kgtrec-work"} if begun == "parts" else set()) == {".lock"}
     wait_for(lambda: not any(os.path.exists(f"/proc/{pid}/fd/0") for pid in children))
 
 
-def test_two_batches_do_not_share_an_output(batch: Batch, client: Client) -> None:
+def test_two_batches_do_not_share_an_output(batch: JobBatch, client: Client) -> None:
     from kgtrec.cluster.batch.batch import _locked
 
     with _locked(batch), pytest.raises(UsageError, match="another batch is at work"):
@@ -556,7 +581,7 @@ def test_two_batches_do_not_share_an_output(batch: Batch, client: Client) -> Non
 
 
 def test_a_file_system_without_locks_is_no_other_batch(
-    batch: Batch, client: Client, monkeypatch: pytest.MonkeyPatch
+    batch: JobBatch, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_locks(file: object, how: int) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
@@ -566,8 +591,9 @@ def test_a_file_system_without_locks_is_no_other_batch(
         run_batch(batch, client)
 
 
+@pytest.mark.slow
 def test_two_batches_do_not_share_a_folder_of_parts(
-    batch: Batch, client: Client, tmp_path: Path
+    batch: JobBatch, client: Client, tmp_path: Path
 ) -> None:
     from kgtrec.cluster.batch.batch import _locked
 
@@ -582,12 +608,12 @@ def test_two_batches_do_not_share_a_folder_of_parts(
 
 
 def test_a_lost_scheduler_is_no_fault_of_the_jobs(
-    batch: Batch, client: Client, monkeypatch: pytest.MonkeyPatch
+    batch: JobBatch, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lost(*_: object, **__: object) -> None:
         raise SchedulerLost("the connection to the scheduler is lost")
 
-    monkeypatch.setattr("kgtrec.cluster.batch.batch.rank_in_files", lost)
+    monkeypatch.setattr("kgtrec.cluster.batch.batch.rank_parts", lost)
     with pytest.raises(SchedulerLost):
         run_batch(batch, client)
     assert states(batch) == ["waiting"] * 9
@@ -596,7 +622,7 @@ def test_a_lost_scheduler_is_no_fault_of_the_jobs(
 # -- Job files ---------------------------------------------------------------------------------
 
 
-def test_a_job_file_lists_its_jobs(batch: Batch, tmp_path: Path) -> None:
+def test_a_job_file_lists_its_jobs(batch: JobBatch, tmp_path: Path) -> None:
     assert [job.name for job in batch.jobs[:3]] == [
         "a on one, test", "b on one, test", "c on one, test"
     ]  # fmt: skip
@@ -604,7 +630,7 @@ def test_a_job_file_lists_its_jobs(batch: Batch, tmp_path: Path) -> None:
     assert [job.higher_is_better for job in batch.jobs[:3]] == [True, True, False]
 
 
-def test_models_by_pattern(batch: Batch) -> None:
+def test_models_by_pattern(batch: JobBatch) -> None:
     def jobs(pattern: str) -> list[tuple[str, str, str]]:
         batch.path.write_text(
             f'output = "o"\nmodels = "{pattern}"\n[graphs]\ntwo = "two"\none = "one"\n'
@@ -720,9 +746,11 @@ def test_malformed_files_are_one_sentence(
 # -- What is missing for the moment, and what is somebody else's ---------------------------------
 
 
-@pytest.mark.parametrize("lost", ["one-a-test.npy", "one/train.txt", "one", "one-a-valid.npy"])
+@pytest.mark.parametrize(
+    "lost", slow_after(1, ["one-a-test.npy", "one/train.txt", "one", "one-a-valid.npy"])
+)
 def test_results_stay_while_an_input_is_missing(
-    batch: Batch, client: Client, tmp_path: Path, lost: str
+    batch: JobBatch, client: Client, tmp_path: Path, lost: str
 ) -> None:
     run_batch(batch, client)
     before = results(batch.output)
@@ -738,14 +766,15 @@ def test_results_stay_while_an_input_is_missing(
     messages: list[object] = []
     if lost != "one/train.txt":  # a graph without its training split is another graph
         assert states(batch) == ["finished"] * 9
-        run_batch(batch, client, tell=messages.append)
+        run_batch(batch, client, say=messages.append)
         assert messages == []
     run_batch(batch, client)
     assert results(batch.output) == before
 
 
+@pytest.mark.slow
 def test_results_stay_while_a_folder_of_scores_is_not_mounted(
-    batch: Batch, client: Client, tmp_path: Path
+    batch: JobBatch, client: Client, tmp_path: Path
 ) -> None:
     (tmp_path / "shards").mkdir()
     os.rename(tmp_path / "one-a-test.npy", tmp_path / "shards" / "0.npy")
@@ -766,7 +795,7 @@ def test_results_stay_while_a_folder_of_scores_is_not_mounted(
     assert results(batch.output) == before
 
 
-def test_results_of_other_inputs_go(batch: Batch, client: Client, tmp_path: Path) -> None:
+def test_results_of_other_inputs_go(batch: JobBatch, client: Client, tmp_path: Path) -> None:
     run_batch(batch, client)
     np.save(tmp_path / "one-a-test.npy", np.zeros((1, 1), np.float32))  # read, and refused
     outcome = next(one for one in run_batch(batch, client) if one.job.name == "a on one, test")
@@ -775,8 +804,9 @@ def test_results_of_other_inputs_go(batch: Batch, client: Client, tmp_path: Path
     assert states(batch).count("finished") == 8
 
 
+@pytest.mark.slow
 def test_a_batch_whose_output_is_the_folder_itself(
-    batch: Batch, client: Client, tmp_path: Path
+    batch: JobBatch, client: Client, tmp_path: Path
 ) -> None:
     (tmp_path / "jobs.toml").write_text(JOBS.replace('"results"', '"."'))
     batch = read_jobs(tmp_path / "jobs.toml")
@@ -798,7 +828,7 @@ def test_a_batch_whose_output_is_the_folder_itself(
     assert not (tmp_path / ".kgtrec-work").exists()
 
 
-def test_urls_are_faults_of_the_job_file(batch: Batch, tmp_path: Path) -> None:
+def test_urls_are_faults_of_the_job_file(batch: JobBatch, tmp_path: Path) -> None:
     text = JOBS.replace('"results"', '"hdfs://bucket/results"').replace(
         '"one"\n', '"https://b/one"\n', 1
     )

@@ -11,12 +11,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from question_cases import N, random_questions, some_scores
+from slow import slow_after
 from small_disk import small_disk
 from worker_functions import count_opened, failing, failing_once, fatal, fatal_once, sent_files
 
@@ -32,34 +32,15 @@ from distributed import Client, LocalCluster
 from distributed.protocol.pickle import dumps
 
 import kgtrec.cluster
-from kgtrec.cluster.checkpoint import PartFiles
 from kgtrec.cluster.dask import rank as dask_rank
-from kgtrec.cluster.dask import transfer, workers
-from kgtrec.cluster.dask.local import local_client
-from kgtrec.cluster.dask.workers import ClusterError, SchedulerLost
-from kgtrec.cluster.plan import Plan, format_bytes
+from kgtrec.cluster.dask import shipment, workers
+from kgtrec.cluster.dask.workers import ClusterError, SchedulerLost, local_client
+from kgtrec.cluster.plan import PartFiles, Plan, format_bytes
 from kgtrec.ranking.partial import Task
+from kgtrec.ranking.settings import Settings
 
 DEPTH = 5
 META = np.empty((0, 0), "f4")  # else Dask calls the function here to see what it returns
-
-
-@pytest.fixture
-def client(cluster_client: Client) -> Client:
-    """The module's, with both workers there, whatever the last test did to them."""
-    cluster_client.wait_for_workers(2, timeout=120)
-    return cluster_client
-
-
-@pytest.fixture(scope="module")
-def cluster_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """Two worker processes that come back when they are killed, also when that takes long."""
-    with (
-        worker_processes(tmp_path_factory.mktemp("dask")) as cluster,
-        Client(cluster) as client,
-    ):
-        cluster.scheduler.allowed_failures = 2
-        yield client
 
 
 def assert_same(got, expected, folder: Path) -> None:
@@ -91,53 +72,6 @@ def cut_at_random(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, mos
 # -- The same bytes ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_every_partition_gives_the_bytes_of_the_local_run(
-    seed: int, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(seed)
-    questions = random_questions(rng)
-    scores = some_scores(rng, (len(questions), N)).astype([np.float16, np.float32][seed % 2])
-    settings = {"run_depth": DEPTH, "higher_is_better": seed % 3 > 0, "nan": "worst"}
-    scores[rng.random(scores.shape) < 0.02 * (seed % 3)] = np.nan
-    cut_at_random(monkeypatch, rng)
-    got = kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "work", **settings)
-    assert_same(got, kgtrec.rank(scores, questions, **settings), tmp_path)
-
-
-@pytest.mark.parametrize("metric", ["dot", "l2", "l1"])
-def test_factors(
-    metric: str, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(7)
-    questions = random_questions(rng)
-    entities = rng.normal(size=(N, 9)).astype(np.float32)
-    entities[rng.integers(0, N, 6)] = entities[3]  # equal vectors tie exactly
-    bias = rng.integers(0, 2, N).astype(np.float32)
-    queries = rng.normal(size=(len(questions), 9)).astype(np.float32)
-    factors = kgtrec.Factors(queries, entities, bias, metric)
-    cut_at_random(monkeypatch, rng)
-    got = kgtrec.cluster.rank(factors, questions, client, run_depth=DEPTH)
-    assert_same(got, kgtrec.rank(factors, questions, DEPTH), tmp_path)
-
-
-def test_rows_per_instance_restrictions_and_files(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(8)
-    questions = random_questions(rng)
-    cut_at_random(monkeypatch, rng)
-    n = len(questions.triples)
-    sides = {side: some_scores(rng, (n, N)) for side in ("head", "tail")}
-    got = kgtrec.cluster.rank(sides, questions, client, run_depth=DEPTH)
-    assert_same(got, kgtrec.rank(sides, questions, DEPTH), tmp_path)
-    narrow = questions.restrict(entities=range(0, N, 2), outside="worst")
-    path = tmp_path / "scores.npy"
-    np.save(path, some_scores(rng, (len(questions), N)))
-    got = kgtrec.cluster.rank(str(path), narrow, client, run_depth=DEPTH)
-    assert_same(got, kgtrec.rank(str(path), narrow, DEPTH), tmp_path)
-
-
 def test_what_was_written_to_a_copy_on_write_map_is_ranked(client: Client, tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     questions = random_questions(rng)
@@ -164,23 +98,7 @@ def test_dask_arrays_are_ranked_chunk_by_chunk(
     assert_same(got, kgtrec.rank(scores, narrow, DEPTH, nan="worst"), tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["dask", "matrix", "factors"])
-def test_tolerant_ties_are_those_of_one_process(
-    kind: str, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(21)
-    questions, close = random_questions(rng), {"atol": 1e-3, "rtol": 0.1}
-    queries = rng.integers(1, 9, (len(questions), 3)).astype("f4")
-    factors = kgtrec.Factors(queries, rng.integers(1, 9, (N, 3)).astype("f4"))
-    scores = factors.scores()
-    source = {"factors": factors, "matrix": scores, "dask": da.from_array(scores, chunks=(5, 9))}
-    cut_at_random(monkeypatch, rng)
-    ranked = kgtrec.cluster.rank(source[kind], questions, client, run_depth=DEPTH, **close)
-    expected = kgtrec.rank(scores, questions, DEPTH, **close)
-    assert (expected[0].equal > kgtrec.rank(scores, questions)[0].equal).any()
-    assert_same(ranked, expected, tmp_path)
-
-
+@pytest.mark.slow
 def test_without_a_client_processes_are_started_and_ended(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
@@ -218,6 +136,7 @@ def test_a_work_folder_whose_name_is_no_utf8(tmp_path: Path) -> None:
     assert_same(got, kgtrec.rank(np.load(path), questions, run_depth=DEPTH), tmp_path)
 
 
+@pytest.mark.slow
 def test_a_cluster_that_adapts_itself_starts_from_no_worker(tmp_path: Path) -> None:
     """It has none before there is a task, and none again after the last."""
     rng = np.random.default_rng(22)
@@ -233,6 +152,7 @@ def test_a_cluster_that_adapts_itself_starts_from_no_worker(tmp_path: Path) -> N
     assert_same(got, kgtrec.rank(scores, questions), tmp_path)
 
 
+@pytest.mark.slow
 def test_workers_that_end_late_do_not_hide_what_happened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,14 +182,14 @@ NEVER_ENDS = """
 import asyncio, os, time
 from pathlib import Path
 from distributed import Nanny
-from kgtrec.cluster.dask import local
+from kgtrec.cluster.dask import workers
 
 async def never(*_, **__):
     await asyncio.Event().wait()
 
 if __name__ == "__main__":
-    local._CLOSE = 0.5
-    with local.local_client(Path(os.getcwd()), 1) as client:
+    workers._CLOSE = 0.5
+    with workers.local_client(Path(os.getcwd()), 1) as client:
         print(client.submit(sum, [1, 2]).result(), flush=True)
         Nanny.kill = never
     print("ended", flush=True)
@@ -277,6 +197,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_worker_that_does_not_end_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(NEVER_ENDS)
     done = subprocess.run(
@@ -318,7 +239,7 @@ def test_nothing_large_is_pickled(
 def test_workers_that_share_no_folder_are_sent_the_files(
     kind: str, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "look_at_workers", lambda *_: False)
+    monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
     rng = np.random.default_rng(11)
     questions = random_questions(rng)
     factors = kgtrec.Factors(
@@ -338,7 +259,7 @@ def test_a_host_is_sent_once_what_tasks_read(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two worker processes share the files; no splits, labels or answers, which may be large."""
-    monkeypatch.setattr(transfer, "look_at_workers", lambda *_: False)
+    monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
     rng = np.random.default_rng(31)
     questions = random_questions(rng)
     factors = kgtrec.Factors(
@@ -346,7 +267,7 @@ def test_a_host_is_sent_once_what_tasks_read(
     )
     cut_at_random(monkeypatch, rng, most=9)
     plans: list[str] = []
-    monkeypatch.setattr(dask_rank, "tell_plan", lambda _: plans.append)
+    monkeypatch.setattr(dask_rank, "plan_printer", lambda _: plans.append)
     for number in range(2):
         folder = tmp_path / str(number)
         got = kgtrec.cluster.rank(factors, questions, client, run_depth=DEPTH, folder=folder)
@@ -372,7 +293,7 @@ def test_a_host_is_sent_once_what_tasks_read(
 def test_nan_is_named_where_names_were_not_sent(
     kind: str, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "look_at_workers", lambda *_: False)
+    monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
     rng = np.random.default_rng(32)
     questions = random_questions(rng)
     scores = some_scores(rng, (len(questions), N)).astype(np.float32)
@@ -393,7 +314,7 @@ def test_a_matrix_is_sent_by_the_rows_that_tasks_need(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No worker is sent it whole, and few rows are on their way at a time."""
-    monkeypatch.setattr(transfer, "look_at_workers", lambda *_: False)
+    monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
     rng = np.random.default_rng(21)
     questions = random_questions(rng)
     scores = some_scores(rng, (len(questions), N)).astype(np.float32)
@@ -401,7 +322,7 @@ def test_a_matrix_is_sent_by_the_rows_that_tasks_need(
     blocks = tuple(itertools.pairwise(starts))
     monkeypatch.setattr(dask_rank, "make_plan", lambda *_, **__: Plan(blocks, ranges, 0, 0))
     shapes, pieces, alive = [], [], []
-    scatter, submit = client.scatter, transfer.Workers.submit
+    scatter, submit = client.scatter, shipment.Workers.submit
 
     def weigh(data, **options):
         if isinstance(data, np.ndarray):
@@ -415,13 +336,13 @@ def test_a_matrix_is_sent_by_the_rows_that_tasks_need(
         return submit(self, work)
 
     monkeypatch.setattr(client, "scatter", weigh)
-    monkeypatch.setattr(transfer.Workers, "submit", watch)
+    monkeypatch.setattr(shipment.Workers, "submit", watch)
     got = kgtrec.cluster.rank(scores, questions, client, run_depth=DEPTH)
     assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
     assert sorted(shapes) == sorted((stop - start, N) for start, stop in blocks)
     assert scores.tobytes() not in pieces
     assert len(blocks) > 4 > max(alive)  # two workers of one thread
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while any("ndarray" in key for keys in client.has_what().values() for key in keys):
         assert time.monotonic() < deadline, "rows stay on the workers"
         time.sleep(0.05)
@@ -459,7 +380,7 @@ class FakeClient:
 # -- Losses ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fault", [fatal_once, failing_once])
+@pytest.mark.parametrize("fault", slow_after(1, [failing_once, fatal_once]))
 def test_a_worker_killed_in_mid_task_changes_nothing(fault, client: Client, tmp_path: Path) -> None:
     rng = np.random.default_rng(12)
     questions = random_questions(rng)
@@ -471,13 +392,14 @@ def test_a_worker_killed_in_mid_task_changes_nothing(fault, client: Client, tmp_
     assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_worker_killed_between_parts_changes_nothing(
     shared: bool, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other worker, or the one that takes its place, has or fetches what it needs."""
     if not shared:
-        monkeypatch.setattr(transfer, "look_at_workers", lambda *_: False)
+        monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
     killed = []
     save = PartFiles.save
 
@@ -506,17 +428,15 @@ def test_what_cannot_be_done_is_one_clear_error(client: Client) -> None:
     def rank(source, **options):
         return kgtrec.cluster.rank(source, questions, client, **options)
 
-    with pytest.raises(ClusterError, match="died of it, again and again"):
-        rank(da.from_array(scores).map_blocks(fatal, meta=META))
     with pytest.raises(ClusterError, match="ZeroDivisionError: a bug of the model"):
         rank(array.map_blocks(failing, meta=META), retries=1)
     scores[2, 3] = np.nan
-    with pytest.raises(InputError, match=r"NaN for question .*entity '3'") as local:
+    with pytest.raises(InputError, match=r"NaN for question .*entity '3'") as here:
         kgtrec.rank(scores, questions)
     for source in (scores, da.from_array(scores, chunks=(100, 9)), da.from_array(scores)):
         with pytest.raises(InputError) as refusal:
             rank(source)
-        assert str(refusal.value) == str(local.value)
+        assert str(refusal.value) == str(here.value)
     with pytest.raises(InputError, match="expected"):
         rank(array[1:])
     with pytest.raises(InputError, match="unknown size"):
@@ -529,6 +449,15 @@ def test_what_cannot_be_done_is_one_clear_error(client: Client) -> None:
         rank(np.nan_to_num(scores), memory="10MB")
     with pytest.raises(UsageError, match=r"pass a distributed\.Client"):
         kgtrec.cluster.rank(scores, questions, "tcp://here:1")
+
+
+@pytest.mark.slow
+def test_a_task_that_kills_its_workers_is_one_clear_error(client: Client) -> None:
+    rng = np.random.default_rng(14)
+    questions = random_questions(rng)
+    array = da.from_array(some_scores(rng, (len(questions), N))).map_blocks(fatal, meta=META)
+    with pytest.raises(ClusterError, match="died of it, again and again"):
+        kgtrec.cluster.rank(array, questions, client)
 
 
 def test_scores_that_change_while_they_are_ranked(
@@ -596,7 +525,7 @@ def test_parts_survive_their_file(tmp_path: Path) -> None:
     part = dask_rank.PartialRanks(
         task, rng.integers(0, 9, (6, 4)), np.array([True, False, False, True]),
         np.array([1, 2], dtype=np.int32), np.array([5, 1, 7], dtype=np.int32),
-        np.array([0.5, -1, np.inf]), 3, "float64", "avx2", 2, "worst", "1f",
+        np.array([0.5, -1, np.inf]), 3, "float64", "avx2", Settings(2, nan="worst"), "1f",
     )  # fmt: skip
     files.save(part)
     loaded = files.load(task)
@@ -648,6 +577,7 @@ class Scheduler:
         self.processes.clear()
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_goes_is_named_and_one_that_comes_back_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

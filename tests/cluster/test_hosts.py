@@ -24,6 +24,8 @@ import numpy as np
 from distributed import Client
 import kgtrec, kgtrec.cluster
 from kgtrec.cluster.dask import rank as engine
+from kgtrec.cluster.dask.workers import TaskOptions
+from kgtrec.ranking.settings import Settings
 
 folder, address = sys.argv[1:]
 rng = np.random.default_rng(5)
@@ -37,8 +39,8 @@ expected, expected_run = kgtrec.rank(model, questions, 4)
 with Client(address, timeout=30) as client:
     client.wait_for_workers(2, timeout=60)
     hosts = {worker["host"] for worker in client.scheduler_info()["workers"].values()}
-    inputs = engine.make_inputs(model, questions, folder + "/a", run_depth=4)
-    print(sorted(hosts), engine.Workers(client, inputs, 3).shared)
+    inputs = engine.make_inputs(model, questions, folder + "/a", Settings(4, threads=1))
+    print(sorted(hosts), engine.Workers(client, inputs, TaskOptions()).shared)
     ranks, run = kgtrec.cluster.rank(model, questions, client, run_depth=4, folder=folder + "/b")
     again, _ = kgtrec.cluster.rank(model.scores(), questions, client, folder=folder + "/c")
 ranks.save(folder + "/got"); expected.save(folder + "/expected")
@@ -76,6 +78,7 @@ def on(host: str, *command: str) -> list[str]:
     return ["ip", "netns", "exec", host, *command]
 
 
+@pytest.mark.slow
 def test_two_hosts_of_which_one_shares_no_folder(hosts: None, tmp_path: Path) -> None:
     work, local = tmp_path / "work", tmp_path / "local"
     work.mkdir()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgtrec.cluster.batch.load import MOST, Load, may_begin
+from kgtrec.cluster.batch.batch import MOST, Load, keeps_busy
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 5000)), max_size=40), st.integers(1, 1024))
@@ -14,8 +14,8 @@ def test_jobs_begin_while_workers_could_run_out_of_tasks(
 ) -> None:
     known = [tasks for tasks in left if tasks is not None]
     if len(left) < 2:
-        assert may_begin(left, threads)
-    elif may_begin(left, threads):
+        assert keeps_busy(left, threads)
+    elif keeps_busy(left, threads):
         assert sum(known) < 2 * threads
         assert len(left) < MOST
         assert len(left) - len(known) < 2
@@ -26,7 +26,7 @@ def test_jobs_begin_while_workers_could_run_out_of_tasks(
 def filled(load: Load, tasks: int, threads: int, size: int) -> int:
     """Jobs that are begun, each as soon as it may, until no other may."""
     number = 0
-    while load.may_begin():
+    while load.has_room():
         load.begin(str(number))
         load.sized(str(number), size)
         load.watch(str(number), tasks, threads)
@@ -47,9 +47,9 @@ def test_the_memory_of_the_client_bounds_them() -> None:
     assert filled(Load(100), tasks=1, threads=1024, size=1000) == 1
     load = Load(100)
     filled(load, tasks=1, threads=1024, size=30)
-    assert not load.may_begin()
+    assert not load.has_room()
     load.end("1")
-    assert load.may_begin()
+    assert load.has_room()
 
 
 def test_whoever_waits_is_told_of_each_task() -> None:
@@ -61,11 +61,11 @@ def test_whoever_waits_is_told_of_each_task() -> None:
         load.watch("a", left, 4)
     load.end("a")
     assert len(told) == 3
-    assert load.may_begin()
+    assert load.has_room()
     load.begin("b")
-    assert not load.may_begin()  # how large jobs are is not known yet
+    assert not load.has_room()  # how large jobs are is not known yet
     load.sized("b", 5)
     assert len(told) == 4
-    assert load.may_begin()
+    assert load.has_room()
     load.end("b")
     assert load.jobs == 7

@@ -19,9 +19,11 @@ from stored_graph import call, write_graph_and_scores
 
 import kgtrec
 import kgtrec.cluster
-from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.files import atomic_write
 from kgtrec._internal.locations import exists, files_below, read_bytes
 from kgtrec.errors import FileError, KgtrecError
+
+pytestmark = pytest.mark.slow
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 URL = "s3://kgtrec-cluster"
@@ -41,7 +43,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(home / "fortran.npz", **vectors | {"entities": np.asfortranarray(vectors["entities"])})
     (home / "some.txt").write_text("".join(f"{label}\n" for label in questions.graph.entities))
     for name in MODELS:
-        outputs = ["-o", f"{home}/{name}.parquet", "--run", f"{home}/{name}.run"]
+        outputs = ["-o", f"{home}/{name}.parquet", "--write-run", f"{home}/{name}.run"]
         call("rank", "--graph", f"{home}/g", "--scores", f"{home}/{name}", "-q", *outputs,
              "--run-depth", "20")  # fmt: skip
     return home
@@ -69,8 +71,8 @@ def test_shards(name: str, by: str, home: Path, store: str) -> None:
     folder = f"{URL}/shards-of-{name}-{by}"
     for number in (2, 1, 2):
         call("rank", "--graph", f"{URL}/g", "--scores", f"{URL}/{name}", "--shard", f"{number}/2",
-             "--by", by, "-o", folder, "-q")  # fmt: skip
-    call("merge", folder, "-o", f"{folder}.parquet", "--run", f"{folder}.run", "-q")
+             "--shard-by", by, "-o", folder, "-q")  # fmt: skip
+    call("merge", folder, "-o", f"{folder}.parquet", "--write-run", f"{folder}.run", "-q")
     assert read_bytes(f"{folder}.parquet") == (home / f"{name}.parquet").read_bytes()
     assert read_bytes(f"{folder}.run") == (home / f"{name}.run").read_bytes()
 
@@ -102,10 +104,10 @@ def test_workers_read_scores_themselves(
 ) -> None:
     from distributed import Client, LocalCluster
 
-    from kgtrec.cluster.dask import shipment, transfer
+    from kgtrec.cluster.dask import shipment
 
     shipped: list[Path] = []
-    pieces, rows = shipment._pieces, transfer.Workers._rows
+    pieces, rows = shipment._pieces, shipment.Workers._rows
 
     def seen(path: Path, *where: int) -> Iterator[bytes]:
         shipped.append(path)
@@ -115,9 +117,9 @@ def test_workers_read_scores_themselves(
         assert rows(self, work) is None
 
     monkeypatch.setattr(shipment, "_pieces", seen)
-    monkeypatch.setattr(transfer.Workers, "_rows", no_rows)
+    monkeypatch.setattr(shipment.Workers, "_rows", no_rows)
     if not is_shared:
-        monkeypatch.setattr(transfer, "look_at_workers", lambda *_: False)
+        monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
     questions = kgtrec.read_graph(f"{URL}/g", progress=False).questions()
     with (
         LocalCluster(
@@ -164,7 +166,7 @@ entities = "../some.txt"
     ranks = kgtrec.Ranks.load(f"{output}/{files[0]}")
     expected = kgtrec.Ranks.load(home / "m.npz.parquet")
     assert ranks.rank().tolist() == expected.rank().tolist()
-    assert call("batch", place, "--status").count("finished") == 2
+    assert call("batch", place, "--status").endswith("test: finished\n2 of 2 finished\n")
     assert call("report", output, "--columns", "mrr").count("0.") == 2
     with atomic_write(f"{output}/{files[0]}") as file:
         file.write(b"other")
@@ -180,7 +182,7 @@ entities = "../some.txt"
 
 
 def test_patterns_at_urls_match_as_those_of_files(store: str, home: Path) -> None:
-    from kgtrec.cluster.batch.model_pattern import models_by_pattern
+    from kgtrec.cluster.batch.job_file import models_by_pattern
 
     for pattern in (
         "*.npz",
@@ -264,7 +266,7 @@ def test_a_process_that_ends_while_it_sends(number: int, home: Path, store: str)
 
 _SEND = """
 import sys
-from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.files import atomic_write
 with atomic_write(sys.argv[2]) as file:
     file.write(open(sys.argv[1], "rb").read())
 """

@@ -12,20 +12,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from question_cases import N, R, random_questions, run_lists, some_scores
-from strategies import PATIENT, RankCase, rank_cases
+from slow import slow_after
+from strategies import RankCase, rank_cases
 
 import kgtrec
 from kgtrec.cluster.inputs import fit_files, make_inputs
-from kgtrec.cluster.merge_parts import finish, merge, perform
-from kgtrec.cluster.part import Inputs, answer_scores, partial
 from kgtrec.cluster.plan import Plan, _most_rows, format_bytes, make_plan, memory_bytes
-from kgtrec.cluster.question_store import Store, gather, save_questions
+from kgtrec.cluster.question_store import Store, read_rows, save_questions
+from kgtrec.cluster.ranges import Inputs, answer_scores, join_parts, merge, partial, rank_block
 from kgtrec.cluster.score_files import describe_scores
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.ranking.partial import Task
+from kgtrec.ranking.settings import Settings
 
 Spans = list[tuple[int, int]]
 
@@ -50,8 +51,8 @@ def outputs(result: tuple[kgtrec.Ranks, kgtrec.Run], folder: Path) -> list[bytes
 def same_as_local(
     inputs: Inputs, blocks: Spans, ranges: Spans, local: tuple[kgtrec.Ranks, kgtrec.Run]
 ) -> None:
-    """Blocks in reverse, each by `perform`, and the bytes of what comes of them."""
-    result = finish([perform(rows, ranges, inputs) for rows in blocks[::-1]], inputs)
+    """Blocks in reverse, each by `rank_block`, and the bytes of what comes of them."""
+    result = join_parts([rank_block(rows, ranges, inputs) for rows in blocks[::-1]], inputs)
     assert result[0].manifest == local[0].manifest
     assert run_lists(result[1]) == run_lists(local[1])
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
@@ -61,7 +62,6 @@ def same_as_local(
 # -- Identity ----------------------------------------------------------------------------------
 
 
-@settings(PATIENT, max_examples=40)
 @given(case=rank_cases(), data=st.data())
 def test_every_partition_of_a_matrix_gives_the_bytes_of_one_pass(case: RankCase, data) -> None:
     questions, options = case.graph.questions(), case.options()
@@ -70,12 +70,12 @@ def test_every_partition_of_a_matrix_gives_the_bytes_of_one_pass(case: RankCase,
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "s.npy"
         np.save(path, case.source())  # keeps byte order, and Fortran's layout
-        inputs = make_inputs(str(path), questions, folder, **options)
+        inputs = make_inputs(str(path), questions, folder, Settings(threads=1, **options))
         try:
             local = kgtrec.rank(np.load(path), questions, **options)
         except InputError as error:
             with pytest.raises(InputError, match="NaN for question") as raised:
-                finish([perform(rows, ranges, inputs) for rows in blocks], inputs)
+                join_parts([rank_block(rows, ranges, inputs) for rows in blocks], inputs)
             named = str(error).partition("NaN for ")[2].partition(" (")[0]
             if len(blocks) == 1 and len(ranges) == 1:
                 assert f"NaN for {named}" in str(raised.value)
@@ -83,7 +83,6 @@ def test_every_partition_of_a_matrix_gives_the_bytes_of_one_pass(case: RankCase,
         same_as_local(inputs, blocks, ranges, local)
 
 
-@settings(PATIENT, max_examples=40)
 @given(
     seed=st.integers(0, 10**6),
     data=st.data(),
@@ -115,12 +114,11 @@ def test_every_partition_of_factors_gives_the_bytes_of_one_pass(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "m.npz"
         (np.savez_compressed if packed else np.savez)(path, **arrays)
-        inputs = make_inputs(str(path), questions, folder, **options)
+        inputs = make_inputs(str(path), questions, folder, Settings(threads=1, **options))
         local = kgtrec.rank(str(path), questions, **options)
         same_as_local(inputs, data.draw(spans(n_rows)), data.draw(spans(N)), local)
 
 
-@settings(PATIENT, max_examples=40)
 @given(
     seed=st.integers(0, 10**6),
     data=st.data(),
@@ -146,13 +144,13 @@ def test_restricted_candidates_in_blocks_of_rows(seed, data, kind, nan, tmp_path
     options = {"run_depth": 6, "nan": "worst"}
     blocks = data.draw(spans(len(questions)))
     folder = tmp_path_factory.mktemp("restricted")
-    inputs = make_inputs(scores, questions, folder, **options)
+    inputs = make_inputs(scores, questions, folder, Settings(threads=1, **options))
     same_as_local(inputs, blocks, [(0, N)], kgtrec.rank(scores, questions, **options))
     if kind != "columns":
         factors = kgtrec.Factors(
             rng.normal(size=(len(questions), 4)), rng.normal(size=(N, 4)).round(1)
         )
-        inputs = make_inputs(factors, questions, folder, **options)
+        inputs = make_inputs(factors, questions, folder, Settings(threads=1, **options))
         same_as_local(inputs, blocks, [(0, N)], kgtrec.rank(factors, questions, **options))
     with pytest.raises(UsageError, match="restricted candidates"):
         partial(Task(0, 1, 0, 5), inputs, np.zeros(9))
@@ -165,7 +163,7 @@ def test_labels_in_another_order_than_ids_keep_their_ties(tmp_path: Path) -> Non
     graph = kgtrec.Graph.from_arrays(train=triples[:10], test=triples[10:], entities=labels)
     questions = graph.questions()
     scores = rng.integers(0, 2, (len(questions), 12)).astype(np.float32)
-    inputs = make_inputs(scores, questions, tmp_path, run_depth=7)
+    inputs = make_inputs(scores, questions, tmp_path, Settings(7, threads=1))
     assert not inputs.store().ordered
     local = kgtrec.rank(scores, questions, run_depth=7)
     for cuts in ([0, 12], [0, 5, 12], [0, 1, 2, 3, 7, 12]):
@@ -182,7 +180,7 @@ def test_scores_in_several_files_with_rows_of_the_whole_split(tmp_path: Path) ->
     some = questions.graph.questions(relations=[1])
     assert len(some) < len(questions)
     for subset in (questions, some):
-        inputs = make_inputs(str(tmp_path / "s"), subset, tmp_path / "w", run_depth=4)
+        inputs = make_inputs(str(tmp_path / "s"), subset, tmp_path / "w", Settings(4, threads=1))
         local = kgtrec.rank(str(tmp_path / "s"), subset, run_depth=4)
         blocks = [(0, 3), (3, len(subset))]
         same_as_local(inputs, blocks, [(0, 9), (9, N)], local)
@@ -192,7 +190,7 @@ def test_blocks_that_are_handed_over(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     questions = random_questions(rng)
     scores = some_scores(rng, (len(questions), N)).astype(np.float16)
-    inputs = make_inputs(None, questions, tmp_path, run_depth=4, higher_is_better=False)
+    inputs = make_inputs(None, questions, tmp_path, Settings(4, threads=1, higher_is_better=False))
     parts = []
     for rows in ((0, 5), (5, len(questions))):
         tasks = [Task(*rows, 0, 10), Task(*rows, 10, N)]
@@ -203,12 +201,12 @@ def test_blocks_that_are_handed_over(tmp_path: Path) -> None:
         values = np.sum([values for values, _ in pieces], axis=0)
         parts.append(merge([partial(task, inputs, values, block) for task, block in pairs], inputs))
     local = kgtrec.rank(scores, questions, run_depth=4, higher_is_better=False)
-    assert run_lists(finish(parts, inputs)[1]) == run_lists(local[1])
-    assert (finish(parts, inputs)[0].greater == local[0].greater).all()
+    assert run_lists(join_parts(parts, inputs)[1]) == run_lists(local[1])
+    assert (join_parts(parts, inputs)[0].greater == local[0].greater).all()
     with pytest.raises(UsageError, match="missing"):
-        finish(parts[:1], inputs)
+        join_parts(parts[:1], inputs)
     with pytest.raises(UsageError, match="follow one another"):
-        finish([parts[0], parts[0], parts[1]], inputs)
+        join_parts([parts[0], parts[0], parts[1]], inputs)
     with pytest.raises(UsageError, match="do not fit together"):
         merge([parts[0], parts[1]], inputs)
     with pytest.raises(InputError, match="have shape"):
@@ -265,7 +263,7 @@ def test_gathered_rows_are_the_rows(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", array)
     mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
     for ids in (rng.integers(0, 70_000, 50), np.arange(70_000)[::-1], np.array([], int), [7, 7]):
-        np.testing.assert_array_equal(gather(mapped, np.asarray(ids, int)), array[ids])
+        np.testing.assert_array_equal(read_rows(mapped, np.asarray(ids, int)), array[ids])
 
 
 # -- Plans -------------------------------------------------------------------------------------
@@ -283,7 +281,7 @@ def big_inputs(folder: Path, n: int, n_triples: int, depth: int = 20, dim: int =
         queries=rng.normal(size=(len(questions), dim)).astype(np.float32),
         entities=rng.normal(size=(n, dim)).astype(np.float32),
     )
-    return make_inputs(str(folder / "m.npz"), questions, folder, run_depth=depth)
+    return make_inputs(str(folder / "m.npz"), questions, folder, Settings(depth, threads=1))
 
 
 @pytest.mark.parametrize("memory", ["80MB", "150MB", "2GB"])
@@ -327,7 +325,7 @@ def test_too_little_memory_is_one_sentence(tmp_path: Path) -> None:
     inputs = big_inputs(tmp_path, 5000, 300)
     with pytest.raises(UsageError, match=r"too little.*grant more \(--memory [0-9]+MB\)"):
         make_plan(inputs, "50MB", calibrate=False)
-    deep = Inputs(inputs.folder, inputs.files, 5000)
+    deep = Inputs(inputs.folder, inputs.files, Settings(5000, threads=1))
     plan = make_plan(deep, "250MB", calibrate=False)
     assert plan.task_bytes <= 250e6
     assert len(plan.blocks) > len(make_plan(inputs, "250MB", calibrate=False).blocks)
@@ -386,7 +384,7 @@ IMPORTED = 42 << 20
 
 _MEASURE = """
 import pickle, sys
-from kgtrec.cluster.merge_parts import perform
+from kgtrec.cluster.ranges import rank_block
 from kgtrec.cluster.plan import make_plan
 inputs, memory = pickle.load(sys.stdin.buffer)
 def peak():
@@ -394,7 +392,7 @@ def peak():
 imported = peak()
 plan = make_plan(inputs, memory, calibrate=False)
 for rows in plan.blocks:
-    perform(rows, plan.ranges, inputs)
+    rank_block(rows, plan.ranges, inputs)
 print(peak() - imported, plan.task_bytes, len(plan.ranges))
 """
 
@@ -405,7 +403,7 @@ def matrix_inputs(folder: Path, dtype: str, **options: float) -> Inputs:
     triples = np.stack([rng.integers(0, n, 3000) for n in (8000, 4, 8000)], axis=1)
     questions = kgtrec.Graph.from_arrays(test=triples, n_entities=8000).questions("test", "tail")
     np.save(folder / "s.npy", rng.normal(size=(len(questions), 8000)).astype(dtype))
-    return make_inputs(str(folder / "s.npy"), questions, folder, run_depth=20, **options)
+    return make_inputs(str(folder / "s.npy"), questions, folder, Settings(20, threads=1, **options))
 
 
 def filter_inputs(folder: Path) -> Inputs:
@@ -416,7 +414,7 @@ def filter_inputs(folder: Path) -> Inputs:
     )
     questions = kgtrec.Graph.from_arrays(train=train, test=test).questions("test")
     vectors = [rng.normal(size=(n, 20)).astype("f4") for n in (len(questions), 20_000)]
-    return make_inputs(kgtrec.Factors(*vectors), questions, folder, run_depth=20)
+    return make_inputs(kgtrec.Factors(*vectors), questions, folder, Settings(20, threads=1))
 
 
 TASKS: dict[str, tuple[Callable[[Path], Inputs], str]] = {
@@ -431,7 +429,7 @@ TASKS: dict[str, tuple[Callable[[Path], Inputs], str]] = {
 
 @pytest.mark.memory
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-@pytest.mark.parametrize("kind", TASKS)
+@pytest.mark.parametrize("kind", slow_after(1, TASKS))
 def test_a_plan_is_a_little_above_the_memory_that_tasks_take(tmp_path: Path, kind: str) -> None:
     make, memory = TASKS[kind]
     done = subprocess.run(

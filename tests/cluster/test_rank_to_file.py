@@ -9,20 +9,24 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from slow import slow_after
 
 import kgtrec
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.ranking import parquet, tie_totals
+from kgtrec.ranking import parquet
+from kgtrec.ranking import ranks as ranks_module
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 
 from distributed import Client
 
 import kgtrec.cluster
-from kgtrec.cluster import run_files, write_blocks
-from kgtrec.cluster.dask.rank_to_file import rank_in_files
+from kgtrec.cluster import stored_ranks
+from kgtrec.cluster.dask.rank import rank_parts
+from kgtrec.cluster.dask.workers import TaskOptions
 from kgtrec.cluster.inputs import make_inputs
-from kgtrec.cluster.measure_blocks import stored_result
+from kgtrec.cluster.stored_ranks import StoredRanks, stored_result
+from kgtrec.ranking.settings import Settings
 
 N = 30
 
@@ -37,11 +41,10 @@ def client() -> Iterator[Client]:
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row groups of 64 instances, sums of 128, runs of 50 questions: some hundreds are many."""
-    for module in (parquet, write_blocks):
+    for module in (parquet, stored_ranks):
         monkeypatch.setattr(module, "ROW_GROUP", 64)
-    monkeypatch.setattr(tie_totals, "_BLOCK", 128)
-    monkeypatch.setattr(write_blocks, "_CANDIDATES", 200)
-    monkeypatch.setattr(run_files, "_PIECES", 3)
+    monkeypatch.setattr(ranks_module, "_BLOCK", 128)
+    monkeypatch.setattr(stored_ranks, "_CANDIDATES", 200)
 
 
 def questions_of(filters: tuple[str, ...] | None = None, sides: str = "both") -> kgtrec.Questions:
@@ -60,8 +63,8 @@ def scores_of(questions: kgtrec.Questions, rows: str) -> np.ndarray:
 
 
 @pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
-@pytest.mark.parametrize("stored", [False, True])
-@pytest.mark.parametrize("rows", ["questions", "instances"])
+@pytest.mark.parametrize("stored", slow_after(1, [True, False]))
+@pytest.mark.parametrize("rows", slow_after(1, ["questions", "instances"]))
 @pytest.mark.parametrize(
     "case", ["all known", "train known", "restricted", "relations", "timed", "values"]
 )
@@ -106,7 +109,7 @@ def test_the_file_is_that_of_one_process(
 
 
 @pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
-@pytest.mark.parametrize("rows", ["questions", "instances"])
+@pytest.mark.parametrize("rows", slow_after(1, ["questions", "instances"]))
 @pytest.mark.parametrize("filters", [None, ("train",)])
 def test_a_result_of_files_is_that_of_one_process(
     tmp_path: Path, client: Client, rows: str, filters: tuple[str, ...] | None
@@ -116,8 +119,9 @@ def test_a_result_of_files_is_that_of_one_process(
         "tail.P_3", "macro_relation.mrr", "question.amri", "triple.hits@3"]  # fmt: skip
     due = kgtrec.evaluate(scores, questions, names, rows=rows, nan="worst")
     work = tmp_path / "work"
-    inputs = make_inputs(scores, questions, work, run_depth=20, rows=rows, nan="worst")
-    stored = rank_in_files(inputs, client, "2GB", tmp_path, progress=False)
+    inputs = make_inputs(scores, questions, work, Settings(20, rows=rows, nan="worst", threads=1))
+    stored = StoredRanks(tmp_path, inputs)
+    rank_parts(inputs, client, stored.add, TaskOptions(progress=False))
     result = stored_result(stored, tmp_path, kgtrec.measures.parse_all(names))
     assert result.to_dict() == due.to_dict()
     assert result.agreement == due.agreement
@@ -164,5 +168,5 @@ def test_what_is_refused(tmp_path: Path, client: Client) -> None:
 @given(st.integers(0, 3000), st.integers(0, 99))
 def test_sums_of_blocks_have_the_bits_of_the_whole(n: int, seed: int) -> None:
     values = np.random.default_rng(seed).standard_normal(n)
-    total = tie_totals.tree_sum(lambda a, b: float(np.add.reduce(values[a:b])), 0, n)
+    total = ranks_module.tree_sum(lambda a, b: float(np.add.reduce(values[a:b])), 0, n)
     assert total == float(np.add.reduce(values))

@@ -17,14 +17,14 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
+from slow import slow_after
 
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.cluster import content_hash
-from kgtrec.cluster.shards.merge import shard_name
-from kgtrec.cluster.shards.shard import parse_shard, rank_shard
+from kgtrec.cluster.shards import parse_shard, rank_shard, shard_name
 from kgtrec.errors import FileError, KgtrecError, UsageError
-from kgtrec.ranking.part_file import read_about, read_parts, write_parts
+from kgtrec.ranking.partial import read_about, read_parts, write_parts
 
 COMMAND = [sys.executable, "-m", "kgtrec"]
 N = 60  # entities
@@ -55,13 +55,15 @@ class Home:
 
     def merged(self, into: str = "d", *more: str) -> list[bytes]:
         """Bytes of ranks, run and qrels."""
-        self.call("merge", into, "-o", OUTPUTS[0], "--run", OUTPUTS[1], "--qrels", OUTPUTS[2],
+        self.call("merge", into, "-o", OUTPUTS[0], "--write-run", OUTPUTS[1], "--write-qrels",
+            OUTPUTS[2],
                   *more)  # fmt: skip
         return self.take()
 
     def local(self, *more: str, scores: str = "m.npz", depth: str = "30") -> list[bytes]:
-        self.call("rank", "--graph", "g", "--scores", scores, "-o", OUTPUTS[0], "--run", OUTPUTS[1],
-                  "--qrels", OUTPUTS[2], "--run-depth", depth, *more)  # fmt: skip
+        self.call("rank", "--graph", "g", "--scores", scores, "-o", OUTPUTS[0], "--write-run",
+            OUTPUTS[1],
+                  "--write-qrels", OUTPUTS[2], "--run-depth", depth, *more)  # fmt: skip
         return self.take()
 
     def take(self) -> list[bytes]:
@@ -115,9 +117,9 @@ def save_scores(folder: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("scores", ["m.npz", "s.npy"])
 @pytest.mark.parametrize("by", ["auto", "questions", "entities"])
-@pytest.mark.parametrize("count", [1, 3, 16])
+@pytest.mark.parametrize("count", slow_after(1, [3, 1, 16]))
 def test_merged_shards_are_the_bytes_of_one_piece(home: Home, scores, by, count) -> None:
-    home.shards(count, "--by", by, "--run-depth", "30", scores=scores)
+    home.shards(count, "--shard-by", by, "--run-depth", "30", scores=scores)
     assert home.merged() == home.local(scores=scores)
 
 
@@ -157,7 +159,9 @@ def test_the_depth_that_shards_keep(home: Home) -> None:
     home.shards(2)  # 20 for the check of trec_eval's measures, as in one piece
     assert home.merged() == home.local(depth="20")
     assert home.merged("d", "--run-depth", "7") == home.local(depth="7")
-    said = home.refuses("merge", "d", "-o", "o.parquet", "--run", "o.run", "--run-depth", "21")
+    said = home.refuses(
+        "merge", "d", "-o", "o.parquet", "--write-run", "o.run", "--run-depth", "21"
+    )
     assert "the shards keep 20 candidates" in said
 
 
@@ -176,7 +180,7 @@ def test_the_graph_is_read_once_and_not_to_merge(home: Home) -> None:
     home.shard("1/2", "--plan", "--run-depth", "30")
     assert [path.name[:10] for path in Path("d").iterdir()] == ["questions-"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kgtrec.graph.tsv_triples.load_triples", None)
+        patch.setattr("kgtrec.graph.tsv.load_triples", None)
         home.shards(2, "--run-depth", "30")
     shutil.rmtree("g")
     os.unlink("m.npz")
@@ -349,11 +353,11 @@ def test_an_entity_renamed_between_shards_is_noticed(home: Home) -> None:
 
 
 def test_scores_that_change_while_they_are_ranked(home: Home, monkeypatch) -> None:
-    def meddle(shard, plan, progress):
+    def meddle(shard, plan):
         save_scores(home.folder, 9)
-        rank_shard(shard, plan, progress)
+        rank_shard(shard, plan)
 
-    monkeypatch.setattr("kgtrec.cluster.shards.shard.rank_shard", meddle)
+    monkeypatch.setattr("kgtrec.cluster.shards.rank_shard", meddle)
     said = home.refuses("rank", "--graph", "g", "--scores", "s.npy", "--shard", "1/2", "-o", "d")
     assert said == (
         "s.npy: the scores were written to while this shard was ranked; "
@@ -439,7 +443,9 @@ exit $code
 """
 
 
-@pytest.mark.parametrize("size", [8, 4000])  # the store does not fit; the shard does not
+@pytest.mark.parametrize(
+    "size", slow_after(1, [8, 4000])
+)  # the store does not fit; the shard does not
 def test_a_full_disk(home: Home, size: int) -> None:
     """A small tmpfs, in a mount namespace that ends with the command."""
     if not shutil.which("unshare"):
@@ -463,15 +469,15 @@ _SLOW = """
 import time
 from kgtrec import cli
 from kgtrec.cluster import plan
-from kgtrec.cluster.shards import shard
-plan.MOST_ROWS, perform, began = 5, shard.perform, []
+from kgtrec.cluster import shards as shard
+plan.MOST_ROWS, rank_block, began = 5, shard.rank_block, []
 
 def slowly(*args):
     began.append(args)
     time.sleep(60 * (len(began) > 3))
-    return perform(*args)
+    return rank_block(*args)
 
-shard.perform = slowly
+shard.rank_block = slowly
 cli.main()
 """
 
@@ -502,7 +508,7 @@ def test_a_terminated_shard_leaves_nothing(home: Home) -> None:
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kgtrec.cluster.shards.shard.perform", stop)
+        patch.setattr("kgtrec.cluster.shards.rank_block", stop)
         with pytest.raises(click.exceptions.Abort):
             home.shard("1/2")
     assert {path.name[:10] for path in Path("d").iterdir()} == {"questions-"}
@@ -542,16 +548,16 @@ def test_wrong_calls_are_one_sentence(home: Home) -> None:
     rank = ("rank", "--graph", "g", "--scores", "m.npz")
     shard = (*rank, "--shard", "1/2", "-o", "d")
     assert "require --shard" in home.refuses(*rank, "-o", "o.parquet", "--memory", "2GB")
-    assert "kgtrec merge ... --run o.run" in home.refuses(*shard, "--run", "o.run")
-    assert "--qrels is written when" in home.refuses(*shard, "--qrels", "q")
+    assert "kgtrec merge ... --write-run o.run" in home.refuses(*shard, "--write-run", "o.run")
+    assert "--write-qrels is written when" in home.refuses(*shard, "--write-qrels", "q")
     assert "is not a size" in home.refuses(*shard, "--memory", "much")
     assert "too little" in home.refuses(*shard, "--memory", "1MB")
-    assert "500 shards of" in home.refuses(*rank, "--shard", "1/500", "-o", "d", "--by",
+    assert "500 shards of" in home.refuses(*rank, "--shard", "1/500", "-o", "d", "--shard-by",
                                            "questions")  # fmt: skip
     assert "higher-is-better" in home.refuses(*shard, "--lower-is-better")
     (home.folder / "e.txt").write_text("".join(f"e {i:02}\n" for i in range(N)))
-    assert "restricted candidates are shared out --by questions" in home.refuses(
-        *shard, "--by", "entities", "--entities", "e.txt"
+    assert "restricted candidates are shared out --shard-by questions" in home.refuses(
+        *shard, "--shard-by", "entities", "--entities", "e.txt"
     )
     assert "the folder of the scores" in home.refuses(*rank, "--shard", "1/2", "-o", ".")
     assert "no shards in this folder" in home.refuses("merge", "g", "-o", "o.parquet")

@@ -219,6 +219,7 @@ def _keys(questions):
     )
 
 
+@pytest.mark.slow
 def test_svd_scores_depend_on_its_seed_only_by_rounding(questions):
     first, second = _dense(svd_factors(questions, seed=0)), _dense(svd_factors(questions, seed=9))
     assert np.isfinite(first).all()
@@ -333,6 +334,7 @@ def test_graph_and_scores_left_behind_give_the_same_ranks_again(demo):
         assert np.array_equal(getattr(ranks, column), getattr(saved, column)), column
 
 
+@pytest.mark.slow
 def test_demo_can_be_repeated_in_the_same_folder(tmp_path):
     first = run_demo(tmp_path, seed=1)
     before = {path.name: path.read_bytes() for path in tmp_path.glob("*.run")}
@@ -384,10 +386,10 @@ def test_a_folder_where_a_file_must_go_is_one_clear_error(tmp_path):
 
 
 def test_command_prints_the_report_and_refuses_bad_options(tmp_path):
-    from kgtrec.cli.demo import command
+    from kgtrec.cli.about import demo as command
 
     runner = click.testing.CliRunner()
-    done = runner.invoke(command, ["--out", str(tmp_path / "out"), "--seed", "5"])
+    done = runner.invoke(command, ["--output", str(tmp_path / "out"), "--seed", "5"])
     assert done.exit_code == 0, done.output
     report = Path(tmp_path / "out" / "report.txt").read_text(encoding="utf-8")
     assert done.stdout_bytes.decode("utf-8") == report

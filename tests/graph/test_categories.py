@@ -14,7 +14,7 @@ from study_cases import N_RELATIONS, graphs, listed
 
 import kgtrec
 from kgtrec.errors import UsageError
-from kgtrec.graph.statistics.categories import CATEGORIES, UNSEEN, relation_categories
+from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
 
 PUBLISHED = {
     "one_to_one": "1-1",

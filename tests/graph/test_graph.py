@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph import triples as triples_module
-from kgtrec.graph import tsv_triples
+from kgtrec.graph import tsv
 from kgtrec.graph.triples import drop_duplicates, pack_triples
 from kgtrec.questions.api import Graph, read_graph
 
@@ -62,7 +62,7 @@ def check_read(graph: Graph) -> None:
 )
 @pytest.mark.parametrize("block", [32, 1 << 20])
 def test_line_ends(tmp_path: Path, monkeypatch, content: bytes, block: int) -> None:
-    monkeypatch.setattr(tsv_triples, "_BLOCK", block)
+    monkeypatch.setattr(tsv, "_BLOCK", block)
     check_read(read_graph(folder_with(tmp_path, train__txt=content)))
 
 
@@ -91,7 +91,6 @@ label = st.binary(min_size=1, max_size=4).map(lambda b: b.translate(None, b"\t\n
 rows = st.lists(st.tuples(label, label, label), min_size=1, max_size=30)
 
 
-@settings(max_examples=60, deadline=None)
 @given(splits=st.fixed_dictionaries({"train": rows}, optional={"valid": rows, "test": rows}))
 def test_read_against_naive(tmp_path_factory, splits: dict) -> None:
     folder = tmp_path_factory.mktemp("graph")
@@ -112,7 +111,7 @@ def test_read_against_naive(tmp_path_factory, splits: dict) -> None:
 
 
 def test_line_longer_than_a_block(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(tsv_triples, "_BLOCK", 1000)
+    monkeypatch.setattr(tsv, "_BLOCK", 1000)
     huge = b"x" * 5000
     content = b"a\tr\tb\n" * 400 + huge + b"\tr\tb\n" + b"b\tr\tc\n"
     graph = read_graph(folder_with(tmp_path, test__txt=content))
@@ -214,7 +213,7 @@ def test_no_permission(tmp_path: Path, monkeypatch, target: str) -> None:
 
     folder_with(tmp_path, train__txt=GOOD)
     if target == "open":
-        monkeypatch.setattr("kgtrec.graph.tsv_errors.open", refuse, raising=False)
+        monkeypatch.setattr("kgtrec.graph.tsv.open", refuse, raising=False)
     else:
         monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(FileError, match=r"cannot be (read|listed) \(Permission denied\); "):
@@ -500,6 +499,7 @@ def test_openke_ids_without_labels_fit_32_bits(tmp_path: Path) -> None:
         read_graph(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_real_graphs_in_openkes_format(shared_data: Path) -> None:
     graph = read_graph(shared_data / "wn18")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from profiles import examples
 
 import kgtrec
 from kgtrec.errors import FileError
-from kgtrec.graph import tsv_triples
+from kgtrec.graph import tsv
 
 
 def odd(text: bytes) -> bool:
@@ -39,9 +40,9 @@ def slow(content: bytes) -> list[tuple[str, ...]] | int | None:
 
 def read(folder: Path, block: int, threads: int) -> list[tuple[str, ...]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tsv_triples, "_BLOCK", block)
-        patch.setattr(tsv_triples, "_ALONE", 0 if threads > 1 else 1 << 30)
-        patch.setattr(tsv_triples, "available_cores", lambda: threads)
+        patch.setattr(tsv, "_BLOCK", block)
+        patch.setattr(tsv, "_ALONE", 0 if threads > 1 else 1 << 30)
+        patch.setattr(tsv, "available_cores", lambda: threads)
         graph = kgtrec.read_graph(f"timed:{folder}")
     assert graph.contexts is not None
     for labels in (graph.entities, graph.relations):
@@ -63,7 +64,7 @@ piece = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(2)
 @given(
     content=st.lists(piece, max_size=10).map(b"".join),
     block=st.sampled_from([1, 7, 64, 1 << 20]),

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from profiles import examples
 
 from kgtrec.errors import FileError
-from kgtrec.graph import tsv_triples
-from kgtrec.graph.tsv_triples import load_triples
+from kgtrec.graph import tsv
+from kgtrec.graph.tsv import load_triples
 
 BOM = b"\xef\xbb\xbf"
 
@@ -36,9 +37,9 @@ def slow(content: bytes) -> list[list[bytes]] | int | None:
 def read(files: dict[str, Path], block: int, threads: int) -> dict[str, list[list[bytes]]]:
     """Triples by label, read in blocks of that size; ids are checked to be in byte order."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tsv_triples, "_BLOCK", block)
-        patch.setattr(tsv_triples, "_ALONE", 0 if threads > 1 else 1 << 30)
-        patch.setattr(tsv_triples, "available_cores", lambda: threads)
+        patch.setattr(tsv, "_BLOCK", block)
+        patch.setattr(tsv, "_ALONE", 0 if threads > 1 else 1 << 30)
+        patch.setattr(tsv, "available_cores", lambda: threads)
         triples, *labels = load_triples(files, progress=False)
     entities, relations = (array.to_pylist() for array in labels)
     for names, columns in ((entities, [0, 2]), (relations, [1])):
@@ -67,7 +68,7 @@ def test_blank_lines_at_the_end_do_not_overtake_the_rows(tmp_path: Path) -> None
         assert read({"train": path}, 1, 2) == {"train": [[b"a", b"r", b"b"]] * 3}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(1.5)
 @given(
     content=st.lists(piece, max_size=12).map(b"".join),
     block=st.sampled_from([1, 7, 64, 1 << 20]),
@@ -105,8 +106,8 @@ def test_many_labels_with_long_beginnings_in_common(tmp_path: Path, threads: int
 
 
 def test_a_line_that_no_block_can_hold(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(tsv_triples, "_BLOCK", 16)
-    monkeypatch.setattr(tsv_triples, "_LARGEST_BLOCK", 64)
+    monkeypatch.setattr(tsv, "_BLOCK", 16)
+    monkeypatch.setattr(tsv, "_LARGEST_BLOCK", 64)
     path = tmp_path / "train.txt"
     path.write_bytes(b"a\tr\tb\n" + b"x" * 100 + b"\tr\tb\n")
     with pytest.raises(FileError, match="a line of more than 2 GB; each line must be"):

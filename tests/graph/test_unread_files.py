@@ -69,3 +69,47 @@ def test_other_files_are_nobodys_business(tmp_path: Path, name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         kgtrec.read_graph(tmp_path)
+
+
+ROWS = [f"e{i}\tr{i % 3}\te{(i * 7 + 1) % 20}" for i in range(20)]
+SOUND = {"train": ROWS[:14], "valid": ROWS[14:17], "test": ROWS[17:]}
+
+
+@pytest.mark.parametrize(
+    ("splits", "words"),
+    [
+        (SOUND, []),
+        ({"train": ROWS}, []),  # nothing is evaluated
+        ({**SOUND, "valid": None}, ["there is no split 'valid', so none of its triples"]),
+        ({"test": ROWS}, ["there is no split 'train' and 'valid'"]),
+        (
+            {name: ["head\trelation\ttail", *rows] for name, rows in SOUND.items()},
+            ["relation 'relation' is in the first line of train, valid, test and nowhere else"],
+        ),
+        (
+            {**SOUND, "test": ["e1\tnew\te2", *SOUND["test"]]},
+            ["relation 'new' is in the first line of test", "1 of 4 relations of split 'test'"],
+        ),
+        (  # head, tail, relation
+            {
+                k: ["\t".join(x.split("\t")[i] for i in (0, 2, 1)) for x in v]
+                for k, v in SOUND.items()
+            },
+            ["relations of split 'valid' are never in train", "name their order as in tsv,htr:DIR"],
+        ),
+    ],
+    ids=["sound", "train", "no valid", "test alone", "headings", "one heading", "columns"],
+)
+def test_graphs_that_look_misread_are_said(tmp_path: Path, splits: dict, words: list[str]) -> None:
+    for name, rows in splits.items():
+        if rows is not None:
+            (tmp_path / f"{name}.txt").write_text("\n".join(rows) + "\n")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kgtrec.read_graph(tmp_path)
+    told = [str(warning.message) for warning in caught]
+    assert all(issubclass(warning.category, kgtrec.GraphWarning) for warning in caught)
+    assert all(warning.filename == __file__ for warning in caught)  # of the caller's line
+    assert bool(told) == bool(words)
+    for word in words:
+        assert any(word in text and text.startswith(f"{tmp_path}: ") for text in told), told

@@ -10,8 +10,7 @@ from pathlib import Path
 import dask
 from distributed import LocalCluster
 
-from kgtrec.cluster.dask.local import COME_BACK
-from kgtrec.cluster.dask.workers import TimedOut
+from kgtrec.cluster.dask.workers import COME_BACK, TimedOut
 
 __all__ = ["worker_processes"]
 

@@ -18,19 +18,20 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from kgtrec import plots
+from kgtrec._internal.bootstrap import Resampling
 from kgtrec.graph.statistics.popularity import entity_frequencies, relation_frequencies
 from kgtrec.plots.style import styled
 from kgtrec.results.result import Result
-from kgtrec.study.alignment.alignment import SizeExperiment
+from kgtrec.study.alignment import SizeExperiment
 from kgtrec.study.classification.calibration import ReliabilityCurve
-from kgtrec.study.comparison.discriminative_power import discrimination_of
 from kgtrec.study.comparison.rankings import rankings_of_values
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import Samples
+from kgtrec.study.comparison.significance import discrimination_of
 from kgtrec.study.comparison.stability import Sensitivity
 from kgtrec.study.openworld.compare import compare_values
 from kgtrec.study.openworld.experiment import family_study
-from kgtrec.study.openworld.factorise import MODELS
+from kgtrec.study.openworld.projection import MODELS
 from kgtrec.study.openworld.simulate import simulate
 from kgtrec.study.pooling.depths import with_intervals
 from kgtrec.study.pooling.reusability import Reuse
@@ -123,7 +124,7 @@ def classified() -> list[ReliabilityCurve]:
     labels = random.random(300) < 0.5
     triples = np.stack([np.arange(300), np.zeros(300, int), np.arange(300)], axis=1)
     part = kgtrec.LabelledTriples(triples, labels, labels + random.normal(size=300))
-    return kgtrec.classify(part, part, resamples=100).curves
+    return kgtrec.classify(part, part, resampling=Resampling(resamples=100)).curves
 
 
 def timed_results() -> dict[str, Result]:
@@ -161,10 +162,18 @@ FIGURES: dict[str, Callable[[], Figure]] = {
         compare_values((0.3, 0.25), 500, 4.0, [0.2, 0.5], names=NAMES[1:3])
     ),
     "sparse_full": study,
-    "intervals": lambda: plots.intervals([compare(s, "t", draws=200) for s in SAMPLES[:3]]),
-    "intervals, one": lambda: plots.intervals([compare(SAMPLES[0], "t", draws=200)]),
-    "pair_matrix": lambda: plots.pair_matrix([compare(s, "t", draws=200) for s in SAMPLES[:2]]),
-    "pair_matrix, one": lambda: plots.pair_matrix([compare(SAMPLES[0], "t", draws=200)]),
+    "intervals": lambda: plots.intervals(
+        [compare(s, "t", resampling=Resampling(resamples=200)) for s in SAMPLES[:3]]
+    ),
+    "intervals, one": lambda: plots.intervals(
+        [compare(SAMPLES[0], "t", resampling=Resampling(resamples=200))]
+    ),
+    "pair_matrix": lambda: plots.pair_matrix(
+        [compare(s, "t", resampling=Resampling(resamples=200)) for s in SAMPLES[:2]]
+    ),
+    "pair_matrix, one": lambda: plots.pair_matrix(
+        [compare(SAMPLES[0], "t", resampling=Resampling(resamples=200))]
+    ),
     "p_curves": lambda: plots.p_curves(
         discrimination_of({s.name: np.random.default_rng(3).random(10) for s in SAMPLES}, "t")
     ),
@@ -173,7 +182,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "bump_chart, two": lambda: rankings(2),
     "sensitivity": sensitivity,
     "depth_curves": lambda: plots.depth_curves(
-        with_intervals([SAMPLES[:3], SAMPLES[:3]], (0, 1), draws=100)
+        with_intervals([SAMPLES[:3], SAMPLES[:3]], (0, 1), resampling=Resampling(resamples=100))
     ),
 }
 

@@ -40,7 +40,7 @@ MEMORY = 6 << 30
 Reads = list[list[str]]
 
 RANK = ["rank", "--graph", "g", "-q"]
-OUT = ["-o", "out/o.parquet", "--run", "out/o.run"]
+OUT = ["-o", "out/o.parquet", "--write-run", "out/o.run"]
 SHARD = ["--shard", "1/2", "-o", "out/shards"]
 
 
@@ -53,7 +53,7 @@ def reads() -> dict[str, Reads]:
     """File to the commands that read it."""
     ranks: Reads = [
         ["report", "a.parquet"],
-        ["compare", "a.parquet", "b.parquet", "--draws", "100", "--test", "t"],
+        ["compare", "a.parquet", "b.parquet", "--resamples", "100", "--test", "t"],
         ["plot", "ties", "a.parquet", "-o", "out/a.svg"],
         ["stratify", "a.parquet"],
         ["report", "a.parquet", "--by", "relation"],
@@ -68,7 +68,7 @@ def reads() -> dict[str, Reads]:
         "s.npy": scores("s.npy"),
         "f.npy": scores("f.npy"),
         "w.npy": [
-            ["estimate", "--graph", "g", "--scores", "s.npy", "--by", "w.npy", "--size", "10"]
+            ["estimate", "--graph", "g", "--scores", "s.npy", "--draw-by", "w.npy", "--size", "10"]
         ],
         "m.npz": scores("m.npz"),
         "c.npz": scores("c.npz"),
@@ -82,7 +82,7 @@ def reads() -> dict[str, Reads]:
         "some.txt": [[*plain, "--entities", "some.txt"]],
         "some_r.txt": [[*plain, "--relations", "some_r.txt"]],
         "g/train.txt": [plain, ["stats", "g"]],
-        "g/test.txt": [plain, ["convert", "--graph", "g", "--qrels", "out/q"]],
+        "g/test.txt": [plain, ["convert", "--graph", "g", "--write-qrels", "out/q"]],
         "t.run": [["eval", "t.qrels", "t.run"]],
         "t.qrels": [["eval", "t.qrels", "t.run"]],
         "jobs.toml": [["batch", "jobs.toml", "--status"]],
@@ -99,7 +99,9 @@ def reads() -> dict[str, Reads]:
                 "out/o.parquet",
             ]
         ],
-        "values.csv": [["compare", "values.csv", "--against", "more.csv", "--by", "relation"]],
+        "values.csv": [
+            ["compare", "labels", "values.csv", "--against", "more.csv", "--by", "relation"]
+        ],
         "sheet.tsv": judge,
         "sheet.tsv.journal": judge,
         "pool.tsv": [["judge", "sheets", "pool.tsv", "--annotators", "a", "-o", "out/sheets"]],
@@ -170,9 +172,9 @@ def make_home() -> None:
                 {"a": "s.npy", "b": "m.npz"}[name],
                 "-o",
                 f"{name}.parquet",
-                "--run",
+                "--write-run",
                 "t.run",
-                "--qrels",
+                "--write-qrels",
                 "t.qrels",
             ]
         )
@@ -386,8 +388,7 @@ def odd_shard(path: str, rng: random.Random) -> bytes:
     """A shard whose hash is right, and whose content is not."""
     from dataclasses import replace
 
-    from kgtrec.ranking.part_file import read_about, read_parts, write_parts
-    from kgtrec.ranking.partial import Task
+    from kgtrec.ranking.partial import Task, read_about, read_parts, write_parts
 
     about, parts = read_about(path), list(read_parts(path))
     if rng.random() < 0.3:

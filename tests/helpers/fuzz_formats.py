@@ -52,11 +52,12 @@ def reads() -> dict[str, list[list[str]]]:
             contexts = {"timed": "time", "statements": "qualifiers", "wikipeople": "qualifiers"}
             context = contexts.get(place.partition(":")[0])
             words = ["--context", context] if context else []
-            found[path] = [["convert", "--graph", place, "--qrels", "out/q", *words]]
+            found[path] = [["convert", "--graph", place, "--write-qrels", "out/q", *words]]
     for form, path in PREDICTIONS.items():
-        found[path] = [["rank", "--graph", "g", "--predictions", path, "--format", form, "-q",
+        found[path] = [["rank", "--graph", "g", "--predictions", path, "--predictions-format",
+            form, "-q",
                         "--sides", "tail" if form == "pykeen" else "both",
-                        "-o", "out/o.parquet", "--run", "out/o.run"]]  # fmt: skip
+                        "-o", "out/o.parquet", "--write-run", "out/o.run"]]  # fmt: skip
     return found
 
 

@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+PATIENCE = 60  # seconds in which a process that does nothing wrong ends on any machine
+
 
 def write_rows(path: Path, rows: int = 6) -> Path:
     """A sheet of `rows` triples without labels."""
@@ -57,15 +59,18 @@ class Running:
     def interrupt(self) -> tuple[int, str]:
         """Ctrl-C; exit code, and what it said last."""
         self.process.send_signal(signal.SIGINT)
-        assert self.process.stderr is not None
-        said = self.process.stderr.read()
-        return self.process.wait(10), said
+        try:
+            _, said = self.process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"the server still runs {PATIENCE} s after Ctrl-C") from None
+        return self.process.returncode, said
 
     def ask(
         self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
     ) -> tuple[int, Any]:
         """Status and answer; JSON is read."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
             connection.request(method, path, data, headers or {})

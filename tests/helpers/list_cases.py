@@ -60,12 +60,17 @@ def answers_in(rows: list[Triple], question: Question) -> set[str]:
 
 
 def expected(
-    case: ListCase, question: Question, answer: str, filtered: set[str], unlinkable: str
+    case: ListCase,
+    question: Question,
+    answer: str,
+    filtered: set[str],
+    unlinkable: str,
+    by_place: bool = False,
 ) -> tuple[float, float, float, bool]:
     """Best, realistic and worst rank of an answer among what is not filtered; is it beyond?"""
     candidates = len([e for e in case.entities if e not in filtered or e == answer])
     ordered = list(enumerate(case.lists.get(question, [])))
-    if case.scored:
+    if case.scored and not by_place:
         ordered.sort(key=lambda item: -item[1][1])
     seen: set[str] = set()
     left: list[tuple[str, float | None]] = []
@@ -78,7 +83,7 @@ def expected(
     own = next((score for label, score in left if label == answer), "beyond")
     if own == "beyond":
         return min(len(left) + 1, candidates), -1, candidates, True
-    if case.scored:
+    if case.scored and not by_place:
         above = sum(score > own for _, score in left)
         tied = sum(score == own for _, score in left) - 1
     else:

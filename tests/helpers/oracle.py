@@ -353,12 +353,27 @@ def per_question(rows: Iterable[tuple[Instance, Counts, Counts]]) -> list[list[C
     return list(grouped.values())
 
 
-def expected_first(f: Callable[[Fraction], Fraction], answers: Sequence[Counts]) -> Fraction:
-    """The mean of f at the first answer's rank, over all places its tie leaves its answers."""
+def first_places(answers: Sequence[Counts]) -> list[int]:
+    """The first answer's rank in every choice of the places of its tie for the tied answers."""
     greater = min(counts.greater for counts in answers)
     tied = [counts for counts in answers if counts.greater == greater]
     places = range(greater + 1, greater + tied[0].equal + 2)
-    return mean(f(Fraction(chosen[0])) for chosen in itertools.combinations(places, len(tied)))
+    # Answers without a score share a last rank without a tie.
+    return [chosen[0] for chosen in itertools.combinations(places, min(len(tied), len(places)))]
+
+
+def expected_first(f: Callable[[Fraction], Fraction], answers: Sequence[Counts]) -> Fraction:
+    """The mean of f at the first answer's rank, over all places its tie leaves its answers."""
+    return mean(f(Fraction(place)) for place in first_places(answers))
+
+
+def first_rank(kind: str, answers: Sequence[Counts]) -> Fraction:
+    """The rank of a question: its first answer's best or worst attainable one, or their middle."""
+    if kind == "ordinal":
+        return min(rank_of(kind, counts) for counts in answers)
+    places = first_places(answers)
+    best, worst = Fraction(min(places)), Fraction(max(places))
+    return {"optimistic": best, "realistic": (best + worst) / 2, "pessimistic": worst}[kind]
 
 
 def average_precision(documents: Sequence[int], answers: Iterable[int], k: int) -> Fraction:

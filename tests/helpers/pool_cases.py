@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from study_cases import N_ENTITIES, graphs, listed
 
 import kgtrec
-from kgtrec.study.pooling.ranked_lists import RankedLists, run_lists
-from kgtrec.study.pooling.seed_questions import SeedQuestions, seed_questions
+from kgtrec.study.pooling.lists import RankedLists, run_lists
+from kgtrec.study.pooling.seeds import SeedQuestions, seed_questions
 
 Triple = tuple[int, int, int]
 Question = tuple[str, int, int]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from kgtrec.graph.statistics.categories import UNSEEN
+from kgtrec.graph.statistics.relations import UNSEEN
 
 
 def category(triples: list[tuple[int, int]], threshold: float) -> str:

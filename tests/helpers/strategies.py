@@ -12,15 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import oracle
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 if TYPE_CHECKING:
     from kgtrec import Questions
-
-# Sanitizers make everything slow: that says nothing about an example.
-PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 DTYPES = tuple(map(np.dtype, ("float32", "float64", "float16")))
 

@@ -6,7 +6,9 @@ import os
 import pickle
 import sys
 from collections import OrderedDict
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any
 
@@ -53,7 +55,8 @@ def questions_of() -> Any:
 
 
 def options_of(model: str, reciprocal: bool = False, norm: float = 2.0) -> dict[str, Any]:
-    options: dict[str, Any] = {"job": {"type": "train"}, "import": [model]}
+    version = torch.torch_version.TorchVersion("2.1.0")  # as training jobs note it
+    options: dict[str, Any] = {"job": {"type": "train"}, "import": [model], "torch": version}
     options[model] = {"class_name": CLASSES.get(model, model), "l_norm": 1.0,
                       "entity_embedder": {"type": "lookup_embedder"}}  # fmt: skip
     if not reciprocal:
@@ -71,15 +74,24 @@ def tables(model: str, reciprocal: bool) -> tuple[Any, Any]:
     return rng.normal(size=(N, DIM)).astype("f4"), rng.normal(size=shape).astype("f4")
 
 
-def save(path: Path, monkeypatch: pytest.MonkeyPatch, options: Any, weights: Any) -> None:
-    """As `TrainingJob.save` does: the configuration is an object of LibKGE's class."""
+CONFIG = type("Config", (), {"__module__": "kge.config"})
+
+
+@contextmanager
+def libkge_in_place(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A stand-in for LibKGE's module of configurations."""
     package, module = ModuleType("kge"), ModuleType("kge.config")
-    config_class = type("Config", (), {"__module__": "kge.config"})
-    module.Config = config_class  # type: ignore[attr-defined]
+    module.Config = CONFIG  # type: ignore[attr-defined]
     with monkeypatch.context() as patched:
         patched.setitem(sys.modules, "kge", package)
         patched.setitem(sys.modules, "kge.config", module)
-        config = config_class()
+        yield
+
+
+def save(path: Path, monkeypatch: pytest.MonkeyPatch, options: Any, weights: Any) -> None:
+    """As `TrainingJob.save` does: the configuration is an object of LibKGE's class."""
+    with libkge_in_place(monkeypatch):
+        config = CONFIG()
         vars(config).update(options=options, folder="local/x", log_folder=None, log_prefix=None)
         torch.save(
             {
@@ -137,11 +149,21 @@ def test_transe_by_default_has_l1(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     np.testing.assert_allclose(scores[first], due, rtol=1e-5)
 
 
-def test_what_a_user_converted_himself(tmp_path: Path) -> None:
-    path = tmp_path / "c.pt"
+def test_the_printed_conversion_makes_a_checkpoint_that_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A configuration with any other object is refused, and the message says what to run."""
+    path, questions = tmp_path / "c.pt", questions_of()
     weights = state_dict(*tables("distmult", False))
-    torch.save({"model": (weights, {}), "config": options_of("distmult")}, path)
-    assert checkpoint_factors(path, questions_of()).scores().shape[1] == N
+    save(path, monkeypatch, options_of("distmult"), weights)
+    due = checkpoint_factors(path, questions).scores()
+    save(path, monkeypatch, options_of("distmult") | {"folder": PurePosixPath("x")}, weights)
+    with pytest.raises(FileError, match="nothing is unpickled here") as refused:
+        checkpoint_factors(path, questions)
+    code = str(refused.value).partition("where LibKGE is: ")[2]
+    with libkge_in_place(monkeypatch):
+        exec(code, {})  # what the user would run
+    np.testing.assert_array_equal(checkpoint_factors(f"{path}.plain", questions).scores(), due)
 
 
 class Evil:

@@ -10,7 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore")  # the libraries' own
 
-from kgtrec.errors import InputError  # noqa: E402
+import kgtrec  # noqa: E402
+from kgtrec.errors import InputError, UsageError  # noqa: E402
 
 N, R = 40, 4
 
@@ -91,6 +92,9 @@ def test_pyg(name: str) -> None:
         scores = model(*grid.T).view(N, R, N).numpy()
     known = {tuple(row) for rows in splits().values() for row in rows.tolist()}
     assert_ranks(result, by_hand(lambda h, r, t: scores[h, r, t], splits()["test"], known))
+    graph = kgtrec.Graph.from_arrays(**splits())
+    with pytest.raises(UsageError, match="data is of type Graph; pass a Data object"):
+        evaluate(model, graph)
 
 
 # -- TorchKGE ----------------------------------------------------------------------------------
@@ -123,7 +127,8 @@ def test_torchkge(name: str) -> None:
     model.normalize_parameters()
     theirs = LinkPredictionEvaluator(model, test)
     theirs.evaluate(b_size=16, verbose=False)
-    for known, place in ((None, 0), ([train, valid], 1)):
+    # split_kg() leaves the facts of all splits in each of them: they are known by default.
+    for known, place in ((None, 0), ([train, valid], 1), ((), 1)):
         result = evaluate(model, test, known=known, batch_size=9)
         for metric, due in (("mr", theirs.mean_rank()), ("mrr", theirs.mrr()),
                             ("hits@10", theirs.hit_at_k(10))):  # fmt: skip

@@ -100,6 +100,29 @@ def test_copies_and_pickles_go_on_by_themselves() -> None:
     assert float(next(iter(metric.compute().values()))) == due["both.realistic.micro.mrr"]
 
 
+def test_states_merge() -> None:
+    questions, tables, due = case()
+    metric, other, empty = (LinkPrediction(questions) for _ in range(3))
+    feed(metric, questions, tables, slice(20))
+    feed(other, questions, tables, slice(15, None))  # some rows twice: they count once
+    metric.merge_state(empty)
+    empty.merge_state(other)
+    with pytest.raises(UsageError, match="were never scored"):
+        empty.compute()
+    metric.merge_state(empty)
+    values = {key: float(value) for key, value in metric.compute().items()}
+    assert values == {key: due[key] for key in values}
+    with pytest.raises(UsageError, match="takes a LinkPrediction, whose ranks it merges; got dict"):
+        metric.merge_state(metric.metric_state)
+    with pytest.raises(UsageError, match="other questions"):
+        metric.merge_state(fed(LinkPrediction(case("head")[0]), tables))
+
+
+def fed(metric: Any, tables: Any) -> Any:
+    feed(metric, metric.questions, tables)
+    return metric
+
+
 PROCESS = """
 import os, sys
 sys.path[:0] = {paths!r}

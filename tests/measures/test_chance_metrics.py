@@ -236,6 +236,7 @@ def scores_of_chance() -> dict[str, np.ndarray]:
     return {key: np.array(values) for key, values in scores.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("averaging", ["micro", "question"])
 @pytest.mark.parametrize("metric", sorted(ADJUSTED))
 def test_random_scorers_get_what_chance_gives(

@@ -14,8 +14,8 @@ from rank_cases import KINDS, Case, cases, columns, make_ranks, places, question
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import METRICS, RANK_TYPES, Measure, parse_all, required_depth
 from kgtrec.measures.calculator import Calculator
-from kgtrec.measures.item_values import hits, mean_rank, reciprocal_rank
-from kgtrec.measures.tied_ranks import Ties
+from kgtrec.measures.rank_metrics import hits, mean_rank, reciprocal_rank
+from kgtrec.measures.ties import Ties
 from kgtrec.trec.measures.names import TABLE
 
 ALL_KINDS = (*KINDS, "expected")
@@ -94,12 +94,17 @@ def test_macro_is_the_mean_over_questions(case: Case, kind: str, metric: str, se
     for side in sides_of(case):
         values = []
         for rows in questions(case, side):
-            if kind == "expected":
-                row = rows[0]
-                ranks = case.first_places((row["side"], row["given"], row["relation"]))
-                values.append(mean([F[metric](Fraction(r)) for r in ranks]))
-            else:
-                values.append(F[metric](min(places(row, kind, "macro_")[0] for row in rows)))
+            row = rows[0]
+            ranks = case.first_places((row["side"], row["given"], row["relation"]))
+            best, worst = Fraction(min(ranks)), Fraction(max(ranks))
+            first = {
+                "expected": ranks,
+                "optimistic": [best],
+                "realistic": [(best + worst) / 2],
+                "pessimistic": [worst],
+                "ordinal": [min(places(row, kind, "macro_")[0] for row in rows)],
+            }[kind]
+            values.append(mean([F[metric](Fraction(r)) for r in first]))
         got = ask(case, f"{side}.{kind}.macro.{metric}", seed)
         assert got == pytest.approx(float(mean(values)), rel=1e-13)
 
@@ -211,6 +216,17 @@ def test_ranks_beyond_float32_stay_exact() -> None:
     ]
     assert hits(ties, "optimistic", deep + 1).scaled.tolist() == [1, 0, 0]
     assert reciprocal_rank(ties, "pessimistic", 0).scaled[1] == 1 / (deep + 2)
+
+
+def test_two_answers_tied_alone_at_the_top_have_the_first_place() -> None:
+    """No order of the two puts both behind the first place."""
+    both = {"greater": 0, "equal": 0, "tied_ahead": 0, "candidates": 2, "macro_greater": 0}
+    both |= {"macro_equal": 1, "macro_candidates": 3, "side": 1, "question": 0, "relation": 0}
+    rows = [both | {"macro_tied_ahead": i, "triple": i} for i in range(2)]
+    ranks = make_ranks({name: np.array([r[name] for r in rows]) for name in rows[0]})
+    for kind in ALL_KINDS:
+        value = Calculator(ranks, no_trec).value(Measure.parse(f"tail.{kind}.macro.mr"))
+        assert value == 1, kind
 
 
 def test_unscored_answers_do_not_tie_with_each_other() -> None:

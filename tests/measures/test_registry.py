@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.errors import KgtrecError, UsageError
-from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, Measure
+from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, Measure, averaging
 from kgtrec.measures.help import describe, explained, listed, overview
+from kgtrec.measures.keys import find_metric
 from kgtrec.measures.metric import Metric
-from kgtrec.measures.registry import find_metric
+from kgtrec.ranking.ranks import _COLUMNS, _FLAGS, Ranks
+from kgtrec.results.result import Result
 from kgtrec.trec.measures.names import TABLE, resolve
 
 # What PyKEEN 1.11 lists for each side and rank type, apart from the cutoffs.
@@ -55,11 +57,11 @@ PYKEEN = {
 }
 
 
-@pytest.mark.parametrize("name", PYKEEN)
-def test_pykeen_keys_are_micro(name: str) -> None:
-    for side, kind in product(("head", "tail", "both"), RANK_TYPES):
-        assert Measure.parse(f"{side}.{kind}.{name}").key == f"{side}.{kind}.micro.{PYKEEN[name]}"
-    for kind, ours in (("best", "optimistic"), ("avg", "realistic"), ("worst", "pessimistic")):
+def test_pykeen_keys_are_micro() -> None:
+    for (name, due), side, kind in product(PYKEEN.items(), ("head", "tail", "both"), RANK_TYPES):
+        assert Measure.parse(f"{side}.{kind}.{name}").key == f"{side}.{kind}.micro.{due}"
+    types = (("best", "optimistic"), ("avg", "realistic"), ("worst", "pessimistic"))
+    for name, (kind, ours) in product(PYKEEN, types):
         assert Measure.parse(f"both.{kind}.{name}").rank_type == ours
 
 
@@ -115,11 +117,11 @@ exponents = st.floats(0, 1, exclude_min=True, exclude_max=True)
 def keys_of(metric: Metric, parameter: float) -> list[str]:
     """Every key of a row."""
     keys = []
-    for side, kind, averaging in product(("head", "both"), RANK_TYPES, metric.averagings):
-        if averaging == "triple" and side != "both":
+    for side, kind, average in product(("head", "both"), RANK_TYPES, metric.averagings):
+        if average == "triple" and side != "both":
             continue
-        tail = "(0.5,0)" if averaging == "stratified" else ""
-        keys.append(f"{side}.{kind}.{averaging}.{metric.named(parameter)}{tail}")
+        tail = "(0.5,0)" if average == "stratified" else ""
+        keys.append(f"{side}.{kind}.{average}.{metric.named(parameter)}{tail}")
     return keys
 
 
@@ -192,43 +194,44 @@ def test_every_key_has_a_value_as_trec_evaluate_gives_it() -> None:
         assert result[key] == pytest.approx(due[key.removeprefix("both.macro.")], abs=1e-12), key
 
 
-@pytest.mark.parametrize("row", METRICS, ids=lambda row: row.name)
-def test_every_row_is_complete(row: Metric) -> None:
-    assert row.help.endswith((".", "."))
-    assert row.formula
-    assert row.range[0] in "[("
-    assert row.range[-1] in "])"
-    assert all(caveat.endswith(".") for caveat in row.caveats)
-    assert set(row.averagings) <= set(AVERAGINGS)
-    assert row.averagings[0] == "micro"
-    assert all(name == name.lower() for name in row.aliases)
+def test_every_row_is_complete() -> None:
+    for row in METRICS:
+        assert row.help.endswith((".", ".")), row.name
+        assert row.formula, row.name
+        assert row.range[0] in "[(", row.name
+        assert row.range[-1] in "])", row.name
+        assert all(caveat.endswith(".") for caveat in row.caveats), row.name
+        assert set(row.averagings) <= set(AVERAGINGS), row.name
+        assert row.averagings[0] == "micro", row.name
+        assert all(name == name.lower() for name in row.aliases), row.name
 
 
-@pytest.mark.parametrize("row", METRICS, ids=lambda row: row.name)
-def test_every_alias_explains_its_row(row: Metric) -> None:
-    for name in (row.name, *row.aliases):
-        assert describe(name)["name"] == row.name
-        filled = name[:-1] + ("10" if row.takes_cutoff else "0.5") if row.parameter else name
-        assert describe(filled.upper())["name"] == row.name
-    text = explained(row.name)
-    assert max(map(len, text.splitlines())) <= 80
-    assert row.reference in text
-    for key in describe(row.name)["keys"]:
-        assert Measure.parse(key).row[0] == row
+def test_every_alias_explains_its_row() -> None:
+    for row in METRICS:
+        for name in (row.name, *row.aliases):
+            assert describe(name)["name"] == row.name
+            filled = name[:-1] + ("10" if row.takes_cutoff else "0.5") if row.parameter else name
+            assert describe(filled.upper())["name"] == row.name
+        text = explained(row.name)
+        assert max(map(len, text.splitlines())) <= 80, row.name
+        assert row.reference in text, row.name
+        for key in describe(row.name)["keys"]:
+            assert Measure.parse(key).row[0] == row, key
 
 
-@pytest.mark.parametrize("name", [*TREC_KEYS, "MAP@20", "p_5", "ndcg_cut"])
-def test_trec_measures_are_explained(name: str) -> None:
-    facts = describe(name)
-    assert facts["kind"] == "trec_eval measure"
-    assert all(Measure.parse(key).is_trec for key in facts["keys"])
+def test_trec_measures_are_explained() -> None:
+    for name in (*TREC_KEYS, "MAP@20", "p_5", "ndcg_cut"):
+        facts = describe(name)
+        assert facts["kind"] == "trec_eval measure", name
+        assert all(Measure.parse(key).is_trec for key in facts["keys"]), name
 
 
-@pytest.mark.parametrize("name", [*AVERAGINGS, *RANK_TYPES, "head", "tail", "both"])
-def test_the_words_of_a_key_are_explained(name: str) -> None:
-    assert describe(name)["name"] == name
-    assert all(name in Measure.parse(key).key or name == "realistic" for key in
-               describe(name)["keys"])  # fmt: skip
+def test_the_words_of_a_key_are_explained() -> None:
+    for name in (*AVERAGINGS, *RANK_TYPES, "head", "tail", "both"):
+        assert describe(name)["name"] == name
+        assert all(
+            name in Measure.parse(key).key or name == "realistic" for key in describe(name)["keys"]
+        ), name
 
 
 def test_a_key_is_explained_with_itself_first() -> None:
@@ -325,3 +328,84 @@ def test_rank_types_are_reported_side_by_side(tmp_path: Path) -> None:
 def test_exponents_lie_between_0_and_1_and_are_neither(name: str) -> None:
     assert find_metric("p_mrr@0.5") is not None
     assert find_metric(name) is None
+
+
+# -- Sums of some items at a time have the bits of those of all at once --------------------------
+
+
+KEYS = (
+    "mr", "mrr", "hits@10", "amri", "gmr", "head.mrr", "macro.mr", "macro.mrr", "macro.hits@3",
+    "expected.macro.mr", "expected.macro.mrr", "expected.mrr", "macro_relation.mrr",
+    "question.mrr", "both.realistic.relation.mrr", "triple.mrr", "median_rank", "std",
+    "stratified.mrr(0.5,0.5)", "macro.map_cut_20", "macro.num_rel",
+)  # fmt: skip
+
+
+def some_ranks(n_triples: int, shuffled: bool) -> Ranks:
+    """Relations of very different sizes, questions of several answers, ties."""
+    rng = np.random.default_rng(3)
+    n = 2 * n_triples
+    relation = np.minimum(rng.geometric(0.3, n_triples), 9)
+    columns = {name: np.zeros(n, np.int64) for name in _COLUMNS}
+    columns["side"] = np.repeat([0, 1], n_triples)
+    columns["triple"] = np.tile(np.arange(n_triples), 2)
+    columns["relation"] = relation[columns["triple"]]
+    columns["question"] = np.concatenate(
+        [np.sort(rng.integers(first, first + n_triples // 2, n_triples)) for first in (0, n)]
+    )
+    columns["greater"], columns["macro_greater"] = rng.geometric(0.1, (2, n)) - 1
+    for prefix in ("", "macro_"):
+        columns[f"{prefix}equal"] = rng.integers(0, 3, n)
+        columns[f"{prefix}tied_ahead"] = columns[f"{prefix}equal"] // 2
+        columns[f"{prefix}candidates"] = rng.integers(200, 300, n)
+    columns["answer_popularity"] = rng.integers(1, 50, n)
+    columns["relation_popularity"] = np.bincount(relation)[columns["relation"]]
+    columns |= {name: np.zeros(n, bool) for name in _FLAGS}
+    order = rng.permutation(n) if shuffled else np.arange(n)
+    return Ranks({name: column[order] for name, column in columns.items()}, {"questions": {}})
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("size", [1, 7, 100, 1_500])
+def test_pieces_have_the_bits_of_the_whole(
+    size: int, shuffled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranks = some_ranks(1_000, shuffled)
+    whole = [Result(ranks)[key] for key in KEYS]
+    tables = Result(ranks).slice("relation").to_csv()
+    monkeypatch.setattr(averaging, "_ITEMS", size)
+    assert [Result(ranks)[key] for key in KEYS] == whole
+    assert Result(ranks).slice("relation").to_csv() == tables
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_mean_is_that_of_every_cell_in_the_order_of_its_rows(shuffled: bool) -> None:
+    """numpy's sum of the cells, by relation and side, one after the other."""
+    ranks = some_ranks(1_000, shuffled)
+    values = 1 / ranks.rank("realistic")
+    order = np.lexsort((ranks.side, ranks.relation))
+    cells, starts = np.unique(
+        np.stack([ranks.relation, ranks.side])[:, order], axis=1, return_index=True
+    )
+    sums = np.add.reduceat(values[order], starts)
+    assert Result(ranks)["mrr"] == sums.sum() / len(ranks)
+    assert Result(ranks)["tail.mrr"] == sums[cells[1] == 1].sum() / (ranks.side == 1).sum()
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("size", [1, 100, 1 << 18])
+def test_best_answers_are_those_of_a_sort(
+    size: int, shuffled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(averaging, "_ITEMS", size)
+    ranks = some_ranks(300, shuffled)
+    best: dict[int, tuple[int, int, int]] = {}
+    for row in range(len(ranks)):
+        place = int(ranks.macro_greater[row]), int(ranks.macro_tied_ahead[row]), row
+        best[int(ranks.question[row])] = min(place, best.get(int(ranks.question[row]), place))
+    rows, level = averaging.question_rows(ranks)
+    assert rows.tolist() == [best[question][2] for question in sorted(best)]
+    assert level.tolist() == [
+        int(((ranks.question == q) & (ranks.macro_greater == best[q][0])).sum())
+        for q in sorted(best)
+    ]

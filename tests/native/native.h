@@ -13,8 +13,8 @@ void expect(bool holds, const char *what, const char *format, ...);
 extern const char *spoilt;
 bool spoils(const char *what);
 
-/* Fewer checks of the kinds that take long. */
-extern bool brief;
+/* Fewer checks of the kinds that take long; few of any kind. Who asks for few asks for fewer. */
+extern bool brief, quick;
 
 /* The same sequence in every run. */
 uint64_t random_bits(void);

@@ -1,5 +1,8 @@
 """The kernel paths without Python: tests/native, compiled and run here and under an emulator.
 
+The quick tests compile without optimisation and check primitives of every path at a few lengths.
+The slow ones compile as setup.py does, check everything, and run under sanitizers and valgrind.
+
 What a check needs and this machine does not have (a C compiler, sanitizers, a cross-compiler with
 its emulator, valgrind) is a reason to skip it, which says so.
 """
@@ -21,6 +24,7 @@ SOURCES = [*sorted(ROOT.glob("tests/native/*.c")), *sorted(ROOT.glob("csrc/*.c")
 # As setup.py compiles, but a warning is an error.
 FLAGS = ["-std=c11", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 RELEASE = ["-O3"]
+QUICK = ["-O0"]
 SANITIZE = [
     *("-O1", "-g", "-fno-omit-frame-pointer"),
     *("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
@@ -126,6 +130,11 @@ def agreeing(output: str) -> set[str]:
 
 
 @pytest.fixture(scope="module")
+def quick_program(tmp_path_factory) -> Path:
+    return build(tool("cc", "gcc", "clang"), QUICK, tmp_path_factory.mktemp("quick") / "paths")
+
+
+@pytest.fixture(scope="module")
 def program(tmp_path_factory) -> Path:
     return build(tool("cc", "gcc", "clang"), RELEASE, tmp_path_factory.mktemp("native") / "paths")
 
@@ -141,14 +150,21 @@ def sanitized(tmp_path_factory) -> Path:
     return build(compiler, SANITIZE, folder / "paths")
 
 
+def test_primitives_of_every_path(quick_program):
+    assert agreeing(run(quick_program, "--quick")) == set(_core.available_paths())
+
+
+@pytest.mark.slow
 def test_every_path_of_this_machine(program):
     assert agreeing(run(program)) == set(_core.available_paths())
 
 
+@pytest.mark.slow
 def test_every_path_under_sanitizers(sanitized):
     assert "scalar" in agreeing(run(sanitized, "--brief"))
 
 
+@pytest.mark.slow
 def test_paths_under_valgrind(program):
     """Of those whose instructions valgrind knows, the ones that have all that the others have."""
     valgrind = tool("valgrind")
@@ -157,6 +173,7 @@ def test_paths_under_valgrind(program):
         assert agreeing(run(*command, "--brief", path)) == {path}
 
 
+@pytest.mark.slow
 def test_neon_under_an_emulator(tmp_path):
     compiler, emulator = tool("aarch64-linux-gnu-gcc"), tool("qemu-aarch64", "qemu-aarch64-static")
     emulated = build(compiler, [*RELEASE, "-static"], tmp_path / "paths")
@@ -164,18 +181,29 @@ def test_neon_under_an_emulator(tmp_path):
     assert "count_f32" in run(emulator, emulated, "--wrong", "count_end", "neon", status=1)
 
 
-@pytest.mark.parametrize("wrong", WRONGS)
-def test_a_wrong_primitive_is_found(program, wrong):
+def check_that_it_is_found(program: Path, wrong: str) -> None:
     path = "scalar8" if wrong in BYTES else "scalar"
     output = run(program, "--wrong", wrong, path, status=1)
     assert f"{path}: {WRONGS[wrong]}" in output
     assert output.endswith("FAILED\n")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", WRONGS)
+def test_a_wrong_primitive_is_found(program, wrong):
+    check_that_it_is_found(program, wrong)
+
+
+def test_some_wrong_primitives_are_found(quick_program):
+    for wrong in ("count_ties", "tile", "product", "bound"):
+        check_that_it_is_found(quick_program, wrong)
+
+
+@pytest.mark.slow
 def test_reading_past_the_end_is_found(sanitized):
     assert "heap-buffer-overflow" in run(sanitized, "--wrong", "overread", "scalar", status=1)
 
 
-def test_an_unknown_path_is_refused(program):
-    output = run(program, "nonesuch", status=1)
+def test_an_unknown_path_is_refused(quick_program):
+    output = run(quick_program, "nonesuch", status=1)
     assert "nonesuch: not a path that this build and machine can run; there are:" in output

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "factors_bounds.h"
+#include "factors_codes.h"
 #include "kgtrec.h"
 #include "native.h"
 

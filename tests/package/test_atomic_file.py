@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kgtrec._internal.atomic_file import atomic_write, check_writable, make_folder, sync_folder
+from kgtrec._internal.files import atomic_write, check_writable, make_folder, sync_folder
 from kgtrec.errors import FileError
 
 

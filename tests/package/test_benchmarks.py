@@ -21,6 +21,7 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
 
 
+@pytest.mark.slow
 def test_table_and_json_hold_the_asked_bars(tmp_path: Path) -> None:
     target = tmp_path / "figures.json"
 

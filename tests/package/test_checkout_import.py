@@ -42,7 +42,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(checkout: Path, site: Path | None, *arguments: str, text: str = "") -> str:
     """What Python prints in the checkout, where kgtrec is installed at `site`; fails with it."""
-    environment = {**os.environ, "PYTHONPATH": str(site)} if site else None
+    # What pytest is told here (PYTEST_ADDOPTS) is not for the one that is started there.
+    environment = {name: text for name, text in os.environ.items() if name[:7] != "PYTEST_"}
+    if site:
+        environment["PYTHONPATH"] = str(site)
     done = subprocess.run(
         [sys.executable, *arguments], cwd=checkout, env=environment, input=text,
         capture_output=True, text=True, check=False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,7 +18,7 @@ from stored_graph import call, write_graph_and_scores
 
 import kgtrec
 from kgtrec._internal import locations
-from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.files import atomic_write
 from kgtrec._internal.locations import is_location
 from kgtrec.errors import FileError
 from kgtrec.scores.files import load_scores
@@ -36,9 +37,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "bad").mkdir()
     (home / "bad" / "train.txt").write_text("a\tb\tc\na\tb\n")
     for name in ("s.npy", "m.npz"):
-        outputs = ["-o", f"{home}/{name}.parquet", "--run", f"{home}/{name}.run.gz"]
+        outputs = ["-o", f"{home}/{name}.parquet", "--write-run", f"{home}/{name}.run.gz"]
         call("rank", "--graph", f"{home}/g", "--scores", f"{home}/{name}", *outputs, "-q")
-    call("convert", "--graph", f"{home}/g", "--qrels", f"{home}/q.txt")
+    call("convert", "--graph", f"{home}/g", "--write-qrels", f"{home}/q.txt")
     return home
 
 
@@ -62,7 +63,7 @@ def check_everything(url: str, home: Path, read: Any) -> None:
     for name in ("s.npy", "m.npz"):
         out = f"{url}/out-{name}"
         call("rank", "--graph", f"{url}/g", "--scores", f"{url}/{name}", "-o", f"{out}.parquet",
-             "--run", f"{out}.run.gz", "--qrels", f"{out}.qrels", "-q")  # fmt: skip
+             "--write-run", f"{out}.run.gz", "--write-qrels", f"{out}.qrels", "-q")  # fmt: skip
         assert read(f"out-{name}.parquet") == (home / f"{name}.parquet").read_bytes()
         assert read(f"out-{name}.run.gz") == (home / f"{name}.run.gz").read_bytes()
         assert read(f"out-{name}.qrels") == (home / "q.txt").read_bytes()
@@ -106,6 +107,21 @@ def check_faults(url: str) -> None:
     assert str(raised.value).startswith(f"{url}/q.txt:1: ")
 
 
+def test_a_store_that_is_a_folder(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is asked of an object store, without a server: pyarrow's view of a folder answers."""
+    from pyarrow import fs
+
+    shutil.copytree(home, tmp_path / "bucket")
+    system = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    monkeypatch.setattr(
+        locations, "file_system", lambda url: (system, str(url).partition("://")[2])
+    )
+    check_everything("s3://bucket", home, lambda name: (tmp_path / "bucket" / name).read_bytes())
+    check_faults("s3://bucket")
+
+
 def test_an_object_store(bucket: tuple[str, Any], home: Path) -> None:
     url, system = bucket
 
@@ -123,6 +139,7 @@ def test_an_object_store(bucket: tuple[str, Any], home: Path) -> None:
         kgtrec.Ranks.load("s3://kgtrec-none/x.parquet")
 
 
+@pytest.mark.slow
 def test_a_google_store(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with served(*GOOGLE, install="gcp-storage-emulator") as address:
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://{address}")
@@ -182,6 +199,18 @@ def test_a_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         kgtrec.Ranks.load("s3://bucket/x.parquet")
     assert str(raised.value).startswith("s3://bucket/x.parquet: it cannot be reached or used (")
     assert "\n" not in str(raised.value)
+
+
+def test_a_google_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pyarrow would ask again and again, for as long as a store that once answered is asked."""
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
+    monkeypatch.setattr(locations, "_PATIENCE", timedelta(seconds=900))
+    with pytest.raises(FileError) as refusal:
+        locations.exists("gs://bucket/x")
+    assert str(refusal.value) == (
+        "gs://bucket/x: it cannot be reached or used (Could not connect to server); "
+        "check the name, and the credentials and the region in the environment"
+    )
 
 
 def test_a_copy_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

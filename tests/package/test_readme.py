@@ -43,6 +43,18 @@ def test_continuous_integration_runs_the_same_two_commands():
     assert f'"{TEST}"' in text
 
 
+def test_continuous_integration_names_tests_that_are_there():
+    script = ROOT / ".ci" / "run"
+    if not script.is_file():
+        pytest.skip(f"{script} is not part of this tree")
+    found = re.findall(
+        r"(tests/[\w/]+?)(?:\{([\w,]+)\})?(\.py)?(?=[\s:;]|$)", script.read_text("utf-8")
+    )
+    names = [f"{start}{one}{end}" for start, several, end in found for one in several.split(",")]
+    assert len(names) > 20
+    assert [name for name in names if not (ROOT / name).exists()] == []
+
+
 def test_the_table_shown_is_what_the_demo_prints(demo: tuple[Path, str]):
     shown = next(block for block in BLOCKS if block.language == "text")
     assert not lines_missing(shown.text, demo[1])

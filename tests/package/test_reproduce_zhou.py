@@ -19,7 +19,7 @@ from checkout import ROOT
 
 import kgtrec
 from kgtrec.errors import UsageError
-from kgtrec.study.pooling.rank_depths import instance_depths, ranks_at_depth
+from kgtrec.study.pooling.depths import instance_depths, ranks_at_depth
 
 BENCHMARKS = ROOT / "benchmarks"
 SCRIPT = BENCHMARKS / "reproduce_zhou2022.py"
@@ -57,6 +57,7 @@ def rows(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Report:
     return {row["key"]: row for row in rows}
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_every_known_figure_comes_out(shared_data: Path, rows: Report) -> None:
     path = shared_data.parent / "spec" / "paper-numbers.json"
@@ -77,6 +78,7 @@ def test_every_known_figure_comes_out(shared_data: Path, rows: Report) -> None:
         assert row["match"] == figure["match"], key
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_what_does_not_match_is_said(rows: Report) -> None:
     missed = [key for key, row in rows.items() if row["match"] is False]
@@ -85,6 +87,7 @@ def test_what_does_not_match_is_said(rows: Report) -> None:
     assert rows["... found by category rules alone"]["ours"] == 8899
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_our_own_models_end_to_end(shared_data: Path, benchmark: dict[str, ModuleType]) -> None:
     files = benchmark["published"].Files(shared_data)
@@ -92,9 +95,8 @@ def test_our_own_models_end_to_end(shared_data: Path, benchmark: dict[str, Modul
     study = benchmark["models"].Study(files, labels, ("distmult",))
 
     lists = study.filtered
-    from kgtrec.study.pooling.judged_share import shares
     from kgtrec.study.pooling.pool import make_pool
-    from kgtrec.study.pooling.unjudged import intervals
+    from kgtrec.study.pooling.unjudged import intervals, shares
 
     pool = make_pool(lists, labels.seeds, 10)
     assert len(pool) == 16273
@@ -112,6 +114,7 @@ def test_our_own_models_end_to_end(shared_data: Path, benchmark: dict[str, Modul
     assert all(0 < one.low <= one.value < one.high <= 1 for one in bounded)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_our_curves_by_depth(
     shared_data: Path, benchmark: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch

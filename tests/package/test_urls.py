@@ -28,8 +28,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     questions = kgtrec.read_graph("g", progress=False).questions()
     np.save("s.npy", np.zeros((len(questions), questions.n_entities)))
     for name in ("a", "b"):
-        call(["rank", *G, "--scores", "s.npy", "-o", f"{name}.parquet", "--run", "t.run",
-              "--qrels", "t.qrels", "-q"])  # fmt: skip
+        call(["rank", *G, "--scores", "s.npy", "-o", f"{name}.parquet", "--write-run", "t.run",
+              "--write-qrels", "t.qrels", "-q"])  # fmt: skip
     Path("sheet.tsv").write_text("head\trelation\ttail\tlabel\na\tr\tb\tY\n")
     return tmp_path
 
@@ -48,7 +48,7 @@ def call(args: list[str]) -> None:
         ["rank", *G, "--scores", URL + ".npz", "-o", "o.parquet"],
         ["rank", *G, "--scores", URL, "-o", "o.parquet"],
         ["rank", *G, "--scores", "s.npy", "-o", URL + ".parquet"],
-        ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--run", URL],
+        ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--write-run", URL],
         ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--known", URL],
         ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--entities", URL],
         ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--candidates", URL],
@@ -64,13 +64,13 @@ def call(args: list[str]) -> None:
         ["stratify", URL],
         ["openworld", "a.parquet", URL],
         ["stats", URL],
-        ["demo", "--out", URL],
+        ["demo", "--output", URL],
         ["batch", URL + ".toml"],
         ["eval", URL, "t.run"],
         ["eval", "t.qrels", URL],
         ["eval", "t.qrels", URL + ".gz"],
         ["align", "--matrix", URL + ".npy", "--pairs", "p", "-o", "o.parquet"],
-        ["convert", *G, "--qrels", URL],
+        ["convert", *G, "--write-qrels", URL],
         ["judge", "check", URL],
         ["judge", "sheets", "sheet.tsv", "--annotators", "a", "-o", URL],
         ["judge", "sheets", URL, "--annotators", "a", "-o", "x"],

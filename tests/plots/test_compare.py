@@ -7,6 +7,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
+from kgtrec._internal.bootstrap import Resampling
 from kgtrec.errors import UsageError
 
 pytest.importorskip("matplotlib")
@@ -14,12 +15,12 @@ pytest.importorskip("matplotlib")
 from matplotlib.colors import to_hex, to_rgb
 
 from kgtrec.plots import compare as figures
-from kgtrec.plots import rankings as ranked
+from kgtrec.plots import compare as ranked
 from kgtrec.plots.style import COLOURS, save, series_style
-from kgtrec.study.comparison.discriminative_power import discrimination_of
 from kgtrec.study.comparison.rankings import rankings_of_values
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import Samples
+from kgtrec.study.comparison.significance import discrimination_of
 from kgtrec.study.comparison.stability import Sensitivity, depth_curves
 from kgtrec.study.pooling.depths import with_intervals
 from kgtrec.study.pooling.reusability import Reuse
@@ -37,7 +38,10 @@ def samples(seed: int = 0, spread: float = 0.3, n: int = 4, name: str = "m") -> 
 
 @pytest.fixture(scope="module")
 def compared():
-    return [compare(samples(seed, name=f"m{seed}"), "t", draws=200) for seed in range(2)]
+    return [
+        compare(samples(seed, name=f"m{seed}"), "t", resampling=Resampling(resamples=200))
+        for seed in range(2)
+    ]
 
 
 def texts(axes) -> list[str]:
@@ -87,7 +91,9 @@ def test_pair_matrix_shades_what_is_told_apart(compared) -> None:
 
 
 def test_matrices_of_thirteen_systems_fit_a_page() -> None:
-    many = [compare(samples(k, 0.8, 13), "t", draws=100) for k in range(2)]
+    many = [
+        compare(samples(k, 0.8, 13), "t", resampling=Resampling(resamples=100)) for k in range(2)
+    ]
     assert figures.pair_matrix(many).get_size_inches()[0] <= 7
 
 
@@ -105,7 +111,10 @@ def test_intervals_show_values_with_both_ends(compared) -> None:
 
 
 def test_many_measures_take_more_rows() -> None:
-    many = [compare(samples(k, name=f"m{k}"), "t", draws=100) for k in range(5)]
+    many = [
+        compare(samples(k, name=f"m{k}"), "t", resampling=Resampling(resamples=100))
+        for k in range(5)
+    ]
     for drawn in (figures.intervals(many), figures.pair_matrix(many)):
         assert [axes for axes in drawn.axes if axes.get_visible()][5:] == []
         assert drawn.axes[4].get_title(loc="left").startswith("(e)")
@@ -115,7 +124,7 @@ VALUES = {"sparse": [0.4, 0.3, 0.3, 0.1], "full": [0.2, 0.5, 0.4, 0.3]}
 
 
 def test_bump_chart_lines_lead_from_place_to_place() -> None:
-    rankings = rankings_of_values(VALUES, NAMES, "MRR", draws=200)
+    rankings = rankings_of_values(VALUES, NAMES, "MRR", resampling=Resampling(resamples=200))
     (axes,) = ranked.bump_chart(rankings).axes
     lines = {line.get_label(): line.get_ydata().tolist() for line in axes.lines}
     assert {name: lines[name] for name in NAMES} == {
@@ -131,16 +140,18 @@ def test_bump_chart_lines_lead_from_place_to_place() -> None:
 
 
 def test_dollars_in_names_are_no_formula(tmp_path) -> None:
-    rankings = rankings_of_values(VALUES, ["$a$", "$\\b$", "c$", "d"], "MRR", draws=100)
+    rankings = rankings_of_values(
+        VALUES, ["$a$", "$\\b$", "c$", "d"], "MRR", resampling=Resampling(resamples=100)
+    )
     save(ranked.bump_chart(rankings), tmp_path / "x.svg")
     assert ">$a$ " in (tmp_path / "x.svg").read_text("utf-8")
 
 
 def test_bump_charts_of_several_measures_and_of_many_rankings(tmp_path) -> None:
-    rankings = rankings_of_values(VALUES, NAMES, "MRR", draws=100)
+    rankings = rankings_of_values(VALUES, NAMES, "MRR", resampling=Resampling(resamples=100))
     assert len(ranked.bump_chart([rankings] * 3).axes) == 3
     wide = rankings_of_values({f"r{k}": v for k, v in enumerate([*VALUES.values()] * 2)}, NAMES,
-                              draws=100)  # fmt: skip
+                              resampling=Resampling(resamples=100))  # fmt: skip
     drawn = ranked.bump_chart(wide)
     assert sum("τ" in text for text in texts(drawn.axes[0])) == 3
     save(drawn, tmp_path / "x.pdf")
@@ -150,7 +161,7 @@ def test_no_text_of_a_bump_chart_covers_another() -> None:
     rng = np.random.default_rng(0)
     values = {f"ranking {k}": rng.random(13) for k in range(4)}
     drawn = ranked.bump_chart(rankings_of_values(values, [f"system-{k}" for k in range(13)],
-                                                 draws=100))  # fmt: skip
+                                                 resampling=Resampling(resamples=100)))  # fmt: skip
     drawn.draw_without_rendering()
     boxes = [text.get_window_extent() for text in drawn.axes[0].texts]
     assert len(boxes) == 2 * 13 + 3
@@ -191,7 +202,9 @@ def test_depth_curves_with_and_without_intervals() -> None:
     (axes,) = ranked.depth_curves(depth_curves({"mrr": rows}, (0, 2, 5))).axes
     line = next(line for line in axes.lines if line.get_label() == "mrr")
     assert line.get_xydata().tolist() == [[0, 1], [2, pytest.approx(2 / 3)], [5, -1]]
-    curves = with_intervals([[samples(0)], [samples(1)]], (0, 1), draws=150)
+    curves = with_intervals(
+        [[samples(0)], [samples(1)]], (0, 1), resampling=Resampling(resamples=150)
+    )
     (axes,) = ranked.depth_curves(curves).axes
     (bars,) = axes.containers
     ends = np.array([segment[:, 1] for segment in bars[2][0].get_segments()])

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from slow import slow_after
 
 import kgtrec
 from kgtrec.cli.plot import KINDS, command
@@ -16,9 +17,9 @@ pytest.importorskip("matplotlib")
 
 from kgtrec.graph.statistics.popularity import entity_frequencies
 from kgtrec.plots import ranks as figures
-from kgtrec.plots.stratified import beta_curves, beta_heat_map, popularity
+from kgtrec.plots.studies import beta_curves, beta_heat_map, popularity
 from kgtrec.plots.style import check_plot, save
-from kgtrec.study.alignment.alignment import SizeExperiment
+from kgtrec.study.alignment import SizeExperiment
 from kgtrec.study.stratified import beta_curve, beta_grid
 
 RNG = np.random.default_rng(5)
@@ -166,7 +167,7 @@ def test_nothing_to_draw_is_said(draw):
 
 @pytest.mark.parametrize(
     ("ending", "magic"),
-    [("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG"), ("eps", b"%!PS")],
+    slow_after(3, [("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG"), ("eps", b"%!PS")]),
 )
 def test_saved_files_are_of_their_kind_and_the_same_again(results, tmp_path: Path, ending, magic):
     contents = []
@@ -203,7 +204,7 @@ def test_every_kind_from_the_command_line(kind: str, files, tmp_path: Path):
         (["beta-grid", 0, 1], "draw them apart"),
         (["ranks", 0, 1, "--name", "a", "--name", "a"], "stands twice"),
         (["ranks", 0, 1, "--name", "one"], "name every file, or none"),
-        (["ranks", 0, "-m", "mrr"], "leave --metric out"),
+        (["ranks", 0, "-m", "mrr"], "leave --measure out"),
         (["relations", 0, "-m", "mrr", "-m", "mr"], "ask for one"),
         (["relations", 0, "-m", "fame"], "fame"),
     ],

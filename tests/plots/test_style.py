@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from compare_cases import systems
+from slow import slow_after
 
 from kgtrec.cli import cli
 from kgtrec.errors import KgtrecError, UsageError
@@ -23,7 +24,7 @@ from kgtrec.plots.style import COLUMN, Style, using
 PAPERS = (Style(size=9, family="serif"), Style(size=7, width=3.0), Style(size=9, width=5.5))
 
 
-@pytest.mark.parametrize("style", PAPERS, ids=["serif 9", "narrow 7", "wide 9"])
+@pytest.mark.parametrize("style", slow_after(1, PAPERS), ids=["serif 9", "narrow 7", "wide 9"])
 @pytest.mark.parametrize("name", ["rank_distribution", "rank_types", "beta_curves", "intervals",
                                   "pair_matrix, one", "expected_metric", "sensitivity",
                                   "tie_widths", "relations"])  # fmt: skip
@@ -83,6 +84,7 @@ def test_the_option_holds_for_one_command(file: str, tmp_path: Path) -> None:
     assert not (tmp_path / "d.svg").exists()
 
 
+@pytest.mark.slow
 def test_fonts_are_embedded_as_truetype(tmp_path: Path) -> None:
     plots.save(plots.rank_distribution(RANKS), tmp_path / "x.pdf")
     pdf = (tmp_path / "x.pdf").read_bytes()
@@ -111,6 +113,7 @@ def test_lines_are_named_at_their_ends_and_names_do_not_meet(betas: tuple[float,
     assert heights == sorted(heights)
 
 
+@pytest.mark.slow
 def test_vector_files_embed_truetype_fonts(tmp_path: Path) -> None:
     for ending in ("pdf", "eps"):
         plots.save(FIGURES["pair_matrix, one"](), tmp_path / f"x.{ending}")

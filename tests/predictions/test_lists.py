@@ -35,11 +35,15 @@ def records_of(case: ListCase) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("scored", [False, True], ids=["order", "scores"])
+@pytest.mark.parametrize(
+    ("scored", "list_order"),
+    [(False, "scores"), (True, "scores"), (True, "listed")],
+    ids=["order", "scores", "listed"],
+)
 @pytest.mark.parametrize("unlinkable", ["place", "drop"])
 @pytest.mark.parametrize("protocol", ["all", "raw"])
 def test_ranks_are_those_of_the_definition(
-    tmp_path: Path, scored: bool, unlinkable: str, protocol: str
+    tmp_path: Path, scored: bool, list_order: str, unlinkable: str, protocol: str
 ) -> None:
     for seed in SEEDS:
         case = random_case(seed, scored)
@@ -48,7 +52,9 @@ def test_ranks_are_those_of_the_definition(
         (tmp_path / str(seed)).mkdir()
         graph = graph_of(case, tmp_path / str(seed))
         questions = graph.questions(filter=protocol)
-        ranks = kgtrec.rank_lists(records_of(case), questions, unlinkable=unlinkable)
+        ranks = kgtrec.rank_lists(
+            records_of(case), questions, unlinkable=unlinkable, list_order=list_order
+        )
         every = [row for rows in case.splits.values() for row in rows]
         others = case.splits["train"] + case.splits["valid"]
         for row in range(len(ranks)):
@@ -64,7 +70,9 @@ def test_ranks_are_those_of_the_definition(
                 ("macro_", answers_in(others, question) - own),
             ):
                 filtered = set() if protocol == "raw" else known
-                best, middle, worst, beyond = expected(case, question, answer, filtered, unlinkable)
+                best, middle, worst, beyond = expected(
+                    case, question, answer, filtered, unlinkable, list_order == "listed"
+                )
                 kinds = [
                     getattr(ranks, f"{prefix}rank")(kind)[row]
                     for kind in ("optimistic", "realistic", "pessimistic")
@@ -80,6 +88,7 @@ KEYS = ("both.realistic.micro.mrr", "tail.realistic.micro.mr", "head.realistic.m
         "both.macro.map_cut_20", "both.macro.ndcg_cut_20")  # fmt: skip
 
 
+@pytest.mark.slow
 def test_intervals_are_the_ends_over_every_completion_of_the_lists(tmp_path: Path) -> None:
     """Whatever order the candidates behind a list may have: scores say it, `rank` ranks it."""
     compared = 0
@@ -166,7 +175,7 @@ def test_a_list_of_all_entities_gives_the_ranks_of_the_scores() -> None:
     np.testing.assert_array_equal(ours.equal, ranks.equal)
     np.testing.assert_array_equal(listed.documents, run.documents)
     assert dict(kgtrec.Result(ours)) == dict(kgtrec.Result(ranks))
-    assert kgtrec.comparable(ours, ranks) == []
+    assert kgtrec.comparable(ours, ranks)
 
 
 def test_ranks_of_lists_are_saved_joined_and_cut_with_what_is_open(tmp_path: Path) -> None:
@@ -239,7 +248,7 @@ def test_unlinkable_labels_differ_in_what_can_be_compared(tmp_path: Path) -> Non
     dropped = kgtrec.rank_lists(records, questions, unlinkable="drop")
     assert placed.rank()[1] == 2  # of two candidates: no rank is below the last
     assert dropped.rank()[1] == 1
-    assert "predictions that name no entity" in kgtrec.comparable(placed, dropped)[0]
+    assert "predictions that name no entity" in kgtrec.comparable(placed, dropped).reasons[0]
     text = str(kgtrec.Result(placed))
     assert "2 predictions name no entity and take a place." in text
     assert "1 predictions stood in a list twice" in text
@@ -264,6 +273,35 @@ def test_lists_made_for_a_triple_serve_it_alone_and_macro_joins_them(tmp_path: P
     assert ranks.manifest["scores"]["predictions"]["not_asked"] == 4
 
 
+def test_listed_places_decide_among_equal_scores(tmp_path: Path) -> None:
+    """AnyBURL orders by more than it prints: equal confidences are no ties there."""
+    rows = [("a", "r", "b"), ("a", "r", "c"), ("x", "r", "y"), ("z", "r", "a")]
+    graph = graph_of(ListCase({"train": rows[2:], "test": rows[:2]}), tmp_path)
+    (tmp_path / "rules.txt").write_text(
+        "a r b\nHeads: a\t0.9\nTails: y\t0.5\tb\t0.5\tx\t0.5\n"
+        "a r c\nHeads: a\t0.9\nTails: y\t0.5\tx\t0.5\tc\t0.5\n"
+    )
+    questions = graph.questions(sides="tail")
+    ranked = {
+        order: ranked_lists(tmp_path / "rules.txt", questions, "anyburl", list_order=order)
+        for order in ("scores", "listed")
+    }
+    tied, placed = (ranks for ranks, _ in ranked.values())
+    assert tied.rank().tolist() == [2, 2]
+    assert placed.rank().tolist() == [2, 3]
+    assert placed.equal.tolist() == [0, 0]
+    # Joined by score, in each list its order: y, b, x, then c.
+    assert placed.macro_rank().tolist() == [2, 4]
+    _, run = ranked["listed"]
+    assert [graph.entities[i] for i in run.documents] == ["y", "b", "x", "c"]
+    assert (np.diff(run.scores) < 0).all()
+    assert placed.manifest["scores"]["predictions"]["list_order"] == "listed"
+    assert "what orders lists: listed against scores" in kgtrec.comparable(placed, tied).reasons
+    assert "The place in its list ranks an answer" in str(kgtrec.Result(placed))
+    unscored = kgtrec.rank_lists([{"head": "a", "relation": "r", "predictions": ["b"]}], questions)
+    assert kgtrec.comparable(placed, unscored)
+
+
 def test_wrong_calls_say_what_to_do(tmp_path: Path) -> None:
     graph = graph_of(ListCase({"test": [("a", "r", "b")]}), tmp_path)
     questions = graph.questions()
@@ -274,6 +312,8 @@ def test_wrong_calls_say_what_to_do(tmp_path: Path) -> None:
         kgtrec.rank_lists(tmp_path / "x", questions, "kgx")
     with pytest.raises(kgtrec.UsageError, match="choose 'place' or 'drop'"):
         kgtrec.rank_lists([record], questions, unlinkable="keep")
+    with pytest.raises(kgtrec.UsageError, match="choose 'scores' or 'listed'"):
+        kgtrec.rank_lists([record], questions, list_order="file")
     with pytest.raises(kgtrec.UsageError, match="leave it out"):
         kgtrec.rank_lists([record], questions, "jsonl")
     with pytest.raises(kgtrec.UsageError, match="of type dict"):

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import kgtrec
 from kgtrec.cli import cli
-from kgtrec.predictions.formats import PREDICTIONS
+from kgtrec.predictions.readers import PREDICTIONS
 
 TRAIN = [("a", "r", "b"), ("b", "r", "c"), ("c d", "s", "é")]
 TEST = [("a", "r", "c"), ("b", "s", "é"), ("a", "r", "é")]
@@ -201,7 +201,9 @@ def test_malformed_files_are_named_with_their_line(home: Path, kind: str) -> Non
     path = home / (f"x.{form.partition('.')[2]}" if "." in form else "x")
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     options = ["rank", "--graph", str(home / "g"), "-o", str(home / "o"), "--predictions"]
-    outcome = CliRunner().invoke(cli, [*options, str(path), "--format", form.partition(".")[0]])
+    outcome = CliRunner().invoke(
+        cli, [*options, str(path), "--predictions-format", form.partition(".")[0]]
+    )
     assert isinstance(outcome.exception, kgtrec.InputError), outcome.exception
     message = str(outcome.exception)
     assert message.startswith(str(path))
@@ -234,8 +236,8 @@ def test_the_command_writes_ranks_run_and_qrels(home: Path) -> None:
     _jsonl(home / "l.jsonl")
     out = [str(home / name) for name in ("r.parquet", "r.run", "r.qrels")]
     base = ["rank", "--graph", str(home / "g"), "--predictions", str(home / "l.jsonl")]
-    written = ["-o", out[0], "--run", out[1], "--qrels", out[2]]
-    outcome = CliRunner().invoke(cli, [*base, "--format", "jsonl", *written])
+    written = ["-o", out[0], "--write-run", out[1], "--write-qrels", out[2]]
+    outcome = CliRunner().invoke(cli, [*base, "--predictions-format", "jsonl", *written])
     assert outcome.exit_code == 0, outcome.output
     assert "5 predicted lists (jsonl), filtered by the graph." in outcome.output
     assert "1 predictions name no entity and take a place." not in outcome.output
@@ -252,8 +254,11 @@ def test_the_command_writes_ranks_run_and_qrels(home: Path) -> None:
     [
         ([], "give the answers' scores (--scores PATH) or lists"),
         (["--predictions", "x", "--scores", "y"], "give the answers' scores"),
-        (["--predictions", "x"], "--predictions needs --format: anyburl"),
-        (["--predictions", "x", "--format", "jsonl", "--nan", "worst"], "--nan: requires --scores"),
+        (["--predictions", "x"], "--predictions needs --predictions-format: anyburl"),
+        (
+            ["--predictions", "x", "--predictions-format", "jsonl", "--nan", "worst"],
+            "--nan: requires --scores",
+        ),
         (["--scores", "x", "--unlinkable", "drop"], "--unlinkable: requires --predictions"),
     ],
     ids=["neither", "two", "format", "nan", "unlinkable"],
@@ -274,8 +279,8 @@ def test_formats_are_listed_and_others_register(
     )
     (home / "kgtrec_other_reader.py").write_text(
         "from pathlib import Path\n"
-        "from kgtrec.predictions.formats import Format\n"
-        "from kgtrec.predictions.jsonl import lists_of_records\n"
+        "from kgtrec.predictions.readers import Format\n"
+        "from kgtrec.predictions.readers import lists_of_records\n"
         'ROW = Format("pairs", "Pairs", "head, relation, tail", "kgtrec_other_reader:read")\n'
         "def read(path, questions):\n"
         "    rows = [line.split() for line in Path(path).read_text().splitlines()]\n"

@@ -144,3 +144,17 @@ def test_what_does_not_fit_is_refused(options: dict, error: type, message: str) 
     questions = kgtrec.Graph.from_arrays(test=[(0, 0, 1)], n_entities=4).questions(sides="tail")
     with pytest.raises(error, match=message):
         questions.restrict(**options)
+
+
+@given(seed=st.integers(0, 10**6))
+def test_separate_questions_keep_which_answers_are_outside(seed: int) -> None:
+    """One question per triple: answers outside their candidates stay outside, each its own."""
+    rng = np.random.default_rng(seed)
+    questions = random_questions(rng)
+    candidates = set(np.flatnonzero(rng.random(N) < 0.5).tolist())
+    restricted = questions.restrict(entities=list(candidates), outside="worst")
+    separate = restricted.separate()
+    answers = separate.answers.ids.tolist()
+    outside = np.zeros(len(answers), bool) if separate.outside is None else separate.outside
+    assert outside.tolist() == [answer not in candidates for answer in answers]
+    assert separate.side.dtype == np.int64

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import PATIENT
+from profiles import examples
 
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.errors import InputError, UsageError
-from kgtrec.study.sampling.weights import weights_of
+from kgtrec.study.sampling.draw import weights_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
 
@@ -146,7 +146,7 @@ def file_of(facts: list[Statement]) -> Path:
     return Path(file.name)
 
 
-@settings(PATIENT, max_examples=200)
+@examples(2)
 @given(
     cases(),
     st.sampled_from(["head", "tail", "both", "relation", "qualifier"]),
@@ -326,12 +326,12 @@ def test_the_command_line_goes_all_the_way(
     np.save("s.npy", scores)
     words = ("rank", "--graph", place, "--scores", "s.npy", "--context", "qualifiers",
              "--sides", sides)  # fmt: skip
-    text = run(*words, "-o", "a.parquet", "--run", "a.run", "--qrels", "a.qrels")
+    text = run(*words, "-o", "a.parquet", "--write-run", "a.run", "--write-qrels", "a.qrels")
     assert "filter train, valid, test (qualifier-aware)" in " ".join(text.split())
     run(*words, "-o", "{filter}.parquet", "--filter", "static", "--filter", "qualifier-aware")
     assert Path("qualifier-aware.parquet").read_bytes() == Path("a.parquet").read_bytes()
     aware, static = (kgtrec.Ranks.load(f"{name}.parquet") for name in ("a", "static"))
-    assert "(qualifier-aware) against" in kgtrec.comparable(aware, static)[0]
+    assert "(qualifier-aware) against" in kgtrec.comparable(aware, static).reasons[0]
     assert (static.candidates < aware.candidates).any()
     name = "head2@P582=Q8" if sides == "both" else "qualifier0@P582=Q1%200,P812=Q5"
     assert f"{name} 0 Q9 1" in Path("a.qrels").read_text()
@@ -344,30 +344,30 @@ def test_the_command_line_goes_all_the_way(
     assert [word for word in table if word in "0123"] == list("013" if sides == "both" else "02")
     assert "slices by time" in run("report", "a.parquet", "--by", "time", fails=True)
     run("convert", "--graph", place, "--context", "qualifiers", "--sides", sides,
-        "--questions", "q.tsv")  # fmt: skip
+        "--write-questions", "q.tsv")  # fmt: skip
     lines = Path("q.tsv").read_text().splitlines()
     asked = "Q9\tP17\tP582=Q8" if sides == "both" else "Q7\tP69\tQ8\tP512\tP582=Q1%200,P812=Q5"
     assert any(line.endswith(f"\t{asked}") for line in lines)
     due_bytes = [Path(name).read_bytes() for name in ("a.parquet", "a.run", "a.qrels")]
     for number in "12":
         run(*words, "-o", "shards", "--shard", f"{number}/2", "--run-depth", "1000")
-    run("merge", "shards", "-o", "m.parquet", "--run", "m.run", "--qrels", "m.qrels")
+    run("merge", "shards", "-o", "m.parquet", "--write-run", "m.run", "--write-qrels", "m.qrels")
     assert [Path(name).read_bytes() for name in ("m.parquet", "m.run", "m.qrels")] == due_bytes
     # A run of everything, filtered by the graph afterwards: as lists, and by eval
-    run(*words, "-o", "raw.parquet", "--filter", "raw", "--run", "raw.run")
+    run(*words, "-o", "raw.parquet", "--filter", "raw", "--write-run", "raw.run")
     run("rank", "--graph", place, "--context", "qualifiers", "--sides", sides, "--predictions",
-        "raw.run", "--format", "trec", "-o", "lists.parquet")  # fmt: skip
+        "raw.run", "--predictions-format", "trec", "-o", "lists.parquet")  # fmt: skip
     assert kgtrec.Ranks.load("lists.parquet").greater.tolist() == aware.greater.tolist()
     printed = run("eval", "--graph", place, "--context", "qualifiers", "--sides", sides,
                   "-m", "kg_mrr", "a.qrels", "raw.run")  # fmt: skip
     (value,) = {line.split()[2] for line in printed.splitlines() if line.startswith("kg_mrr")}
     assert float(value) == pytest.approx(result[f"{sides}.realistic.micro.mrr"], abs=6e-5)
     np.save("s.npy", scores[::-1])
-    run(*words, "-o", "b.parquet", "--run", "b.run")
+    run(*words, "-o", "b.parquet", "--write-run", "b.run")
     changed = run("changes", "a.parquet", "b.parquet", "--run", "a.run", "--run", "b.run")
     given = "Q9 P17 ? P582=Q8" if sides == "both" else "Q9 P17 Q5 P582 ? -"
     assert given in changed
-    run("compare", "a.parquet", "b.parquet", "--draws", "100", "--by", "qualifiers",
+    run("compare", "parts", "a.parquet", "b.parquet", "--by", "qualifiers",
         "-m", f"{sides}.mrr")  # fmt: skip
     run("report", "a.parquet", "b.parquet", "--html", "page.html", "--graph", place)
     assert "P582=" in Path("page.html").read_text()

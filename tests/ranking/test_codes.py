@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from kernel_paths import BOUNDED
+from slow import slow_after
 
 import kgtrec
 from kgtrec import _core
@@ -92,7 +93,7 @@ def assert_expected(results: Any, name: str, metric: str, depth: int) -> None:
         np.testing.assert_array_equal(getattr(results[1], column), getattr(due[1], column), column)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", slow_after(1, MODELS))
 @pytest.mark.parametrize(("path", "metric"), BOUNDED)
 def test_shared_and_not(path, metric, name, made, monkeypatch):
     for depth in (0, 20):

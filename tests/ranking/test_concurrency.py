@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import kgtrec
-from kgtrec._internal.threads import share_rows
+from kgtrec._internal.runtime import share_rows
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking import ranker as ranker_module
 from kgtrec.ranking.kernel import NativeRanking
@@ -228,7 +228,7 @@ def test_a_batch_after_ctrl_c_can_be_given_again(questions, scores, due, monkeyp
 
     def slowly(*args, **kwargs) -> None:
         if on_main():
-            time.sleep(0.5)  # until it is interrupted
+            time.sleep(30)  # until it is interrupted
         left.append(1)
         go_on.wait(30)
         rank_rows(*args, **kwargs)
@@ -280,7 +280,7 @@ def test_rows_of_a_merge_after_ctrl_c_can_be_given_again(questions, scores, due)
     rows = np.arange(len(scores))
     other, ranker = kgtrec.Ranker(questions, 7), kgtrec.Ranker(questions, 7)
     other.update(rows, scores)
-    with ctrl_c_behind(RankedRows, "put"):
+    with ctrl_c_behind(RankedRows, "write_to"):
         ranker.merge(other)
     ranker.update(rows, scores)
     assert content(ranker.finish()) == due

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import bisect
 import functools
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from kernel_paths import PATHS
+from slow import slow_after
 
 import kgtrec
 from kgtrec import _core
@@ -133,36 +135,53 @@ def tied_case(length: int) -> tuple[np.ndarray, Expected]:
     return scores, expected_of(scores, questions, depth=7)
 
 
+def some_offsets(length: int) -> tuple[int, ...]:
+    """The even start, and one of the odd ones, another for the next length."""
+    return 0, OFFSETS[1 + length % 3]
+
+
+@pytest.mark.parametrize("every_offset", slow_after(1, [False, True]))
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("length", LENGTHS)
-def test_row_lengths_and_alignments(length, dtype, path):
-    scores, expected = tied_case(length)
-    check(scores.astype(dtype), questions_of(length), depth=7, expected=expected)
+def test_row_lengths_and_alignments(dtype, path, every_offset):
+    for length in LENGTHS:
+        scores, expected = tied_case(length)
+        offsets = OFFSETS if every_offset else some_offsets(length)
+        check(scores.astype(dtype), questions_of(length), 7, offsets, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("length", [1, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 129, 1025])
-def test_extreme_values_in_every_lane(length, dtype, path):
+def test_extreme_values_in_every_lane(dtype, path):
     """Infinities, subnormals, both zeros, all-tied rows: at each place of a vector."""
-    questions = questions_of(length)
+    for length in (1, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 129, 1025):
+        for scores, depth, expected in extreme_cases(length, dtype):
+            check(scores, questions_of(length), depth, offsets=(0, 1), expected=expected)
+
+
+@functools.cache
+def extreme_cases(length: int, dtype: np.dtype) -> list[tuple[np.ndarray, int, Expected]]:
+    """Scores, how many best, and what is expected of them."""
     info = np.finfo(dtype)
     values = np.array(
         [np.inf, -np.inf, 0.0, -0.0, info.smallest_subnormal, -info.smallest_subnormal, info.max],
         dtype,
     )
-    rng = np.random.default_rng(length)
+    questions = questions_of(length)
     shape = (len(questions), length)
-    check(rng.choice(values, shape), questions, depth=length, offsets=(0, 1))
-    for value in values:
-        check(np.full(shape, value), questions, depth=3, offsets=(1,))
+    mixed = np.random.default_rng(length).choice(values, shape)
+    cases = [(mixed, length), *((np.full(shape, value), 3) for value in values)]
+    return [(scores, depth, expected_of(scores, questions, depth)) for scores, depth in cases]
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("length", [1, 2, 8, 17, 33, 65, 130])
-def test_nan_is_found_in_every_lane(length, dtype, path):
+def test_nan_is_found_in_every_lane(dtype, path):
+    for length in (1, 2, 8, 17, 33, 65, 130):
+        check_nan_at_every_place(length, dtype)
+
+
+def check_nan_at_every_place(length: int, dtype: np.dtype) -> None:
     graph = kgtrec.Graph.from_arrays(test=np.array([(0, 0, 0)]), n_entities=length)
     questions = graph.questions(sides="tail")
-    for place in range(length):
+    for place in {*range(0, length, 3), *range(min(length, 20)), length - 1}:
         scores = np.zeros((1, length), dtype)
         scores[0, place] = np.nan
         with pytest.raises(kgtrec.errors.InputError, match=rf"\b{place}\b"):
@@ -178,9 +197,13 @@ def test_nan_is_found_in_every_lane(length, dtype, path):
 
 @pytest.mark.parametrize("rows", ["questions", "instances"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("length", [2, 17, 130, 2049, 4500])
-def test_nan_candidates_are_counted(length, dtype, rows, path):
+def test_nan_candidates_are_counted(dtype, rows, path):
     """NaN of known entities do not count, unless these are the row's own answers."""
+    for length in (2, 17, 130, 2049, 4500):
+        check_counts_of_nan(length, dtype, rows)
+
+
+def check_counts_of_nan(length: int, dtype: np.dtype, rows: str) -> None:
     questions = questions_of(length)
     question = np.arange(len(questions))
     if rows == "instances":
@@ -206,8 +229,12 @@ def test_nan_candidates_are_counted(length, dtype, rows, path):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("length", [5, 16, 17, 70, 1025])
-def test_strided_rows(length, dtype, path):
+def test_strided_rows(dtype, path):
+    for length in (5, 16, 17, 70, 1025):
+        check_strides(length, dtype)
+
+
+def check_strides(length: int, dtype: np.dtype) -> None:
     questions = questions_of(length)
     rng = np.random.default_rng(length)
     wide = rng.integers(0, 4, (3 * len(questions), 2 * length + 1)).astype(dtype)
@@ -242,7 +269,9 @@ def many_answers(length: int, n_answers: int, labels_in_order: bool) -> kgtrec.Q
 
 @pytest.mark.parametrize("labels_in_order", [True, False])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize(("length", "n_answers"), [(90, 60), (700, 17), (2500, 300), (5000, 1100)])
+@pytest.mark.parametrize(
+    ("length", "n_answers"), slow_after(2, [(90, 60), (2500, 300), (700, 17), (5000, 1100)])
+)
 def test_many_answers_a_row(length, n_answers, dtype, labels_in_order, path):
     """More than are compared one by one: with few ties, with many, all tied, both zeros, close
     together but for a few, as far apart as can be, and subnormal; in columns, too, of which long
@@ -321,9 +350,13 @@ def counts_by_sorting(
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("length", [1, 3, 16, 17, 130, 4097, 9001])
-def test_columns_in_memory(length, dtype, path):
+def test_columns_in_memory(dtype, path):
     """Column-major scores are transposed in bands, ranges of entities and both directions."""
+    for length in (1, 3, 16, 17, 130, 4097, 9001):
+        check_columns(length, dtype)
+
+
+def check_columns(length: int, dtype: np.dtype) -> None:
     triples = np.array([(e % length, e // length, (7 * e) % length) for e in range(131)])
     graph = kgtrec.Graph.from_arrays(
         test=triples, train=triples[:40] * (1, 1, 0), n_entities=length, n_relations=131
@@ -508,13 +541,12 @@ def test_many_ties_with_the_last_of_the_best():
     _core.force_path(None)
 
 
-@pytest.mark.parametrize("depth", [60, 100, 289])
 @pytest.mark.parametrize("removed", [[698], [*range(400, 699, 30), 698]], ids=["one", "some"])
-def test_the_best_of_many_ties_are_the_last_but_the_removed(removed, depth, path):
+def test_the_best_of_many_ties_are_the_last_but_the_removed(removed, path):
     """Names in the order of ids: of a row of ties, only the end is looked at."""
     n = 700
     labels = [f"e{entity:03d}" for entity in range(n)]
-    for answer in (5, 699):
+    for answer, depth in itertools.product((5, 699), (60, 100, 289)):
         graph = kgtrec.Graph.from_arrays(
             train=np.array([(0, 0, entity) for entity in removed]),
             test=np.array([(0, 0, answer)]),

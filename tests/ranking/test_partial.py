@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from brute_force import assert_counts, expected_counts
+from brute_force import assert_counts
 from hypothesis import given
 from hypothesis import strategies as st
 from question_cases import N, random_questions, run_lists, some_scores
@@ -38,22 +38,6 @@ def assert_same(got, expected) -> None:
     assert_counts(got[0], {name: getattr(expected[0], name) for name in COUNTS})
     assert run_lists(got[1]) == run_lists(expected[1])
     np.testing.assert_array_equal(got[1].scores, expected[1].scores)
-
-
-@given(
-    seed=st.integers(0, 10**6),
-    cuts=st.sets(st.integers(1, N - 1)).map(sorted),
-    dtype=st.sampled_from([np.float16, np.float32, np.float64]),
-    higher=st.booleans(),
-)
-def test_merged_ranges_are_the_whole(seed, cuts, dtype, higher) -> None:
-    rng = np.random.default_rng(seed)
-    questions = random_questions(rng)
-    scores = some_scores(rng, (len(questions), N)).astype(dtype)
-    whole = kgtrec.rank(scores, questions, run_depth=5, higher_is_better=higher)
-    merged = in_ranges(lambda low, high: scores[:, low:high], questions, cuts, 5, higher)
-    assert_same(merged, whole)
-    assert_counts(merged[0], expected_counts(questions, scores if higher else -scores))
 
 
 @given(

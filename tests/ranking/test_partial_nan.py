@@ -68,20 +68,6 @@ def assert_by_definition(ranked, questions, scores, depth=4) -> None:
         assert listed == best[:depth]
 
 
-@pytest.mark.parametrize("higher", [True, False])
-@pytest.mark.parametrize("cuts", [[], [9], [1, 2, 18], list(range(1, N))])
-def test_nan_as_the_worst_score_in_ranges_is_that_of_one_pass(cuts, higher) -> None:
-    rng = np.random.default_rng(len(cuts))
-    for _ in range(10):
-        questions = some_questions(rng)
-        scores = rng.integers(0, 5, (len(questions), N)).astype(np.float32)
-        scores[rng.random(scores.shape) < 0.3] = np.nan
-        whole = kgtrec.rank(scores, questions, 4, nan="worst", higher_is_better=higher)
-        merged = in_ranges(lambda low, high, s=scores: s[:, low:high], questions, cuts, higher)
-        assert_same(merged, whole)
-        assert_by_definition(merged, questions, scores if higher else -scores)
-
-
 def test_factors_with_nan_in_ranges_are_those_of_one_pass() -> None:
     rng = np.random.default_rng(5)
     questions = some_questions(rng)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import oracle
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
+from hypothesis import strategies as st
+from profiles import examples
 from strategies import (
     DTYPES,
     LAYOUTS,
-    PATIENT,
     GraphCase,
     RankCase,
     graph_cases,
@@ -46,17 +51,101 @@ def rank_case(graph: GraphCase, scores, **changes) -> RankCase:
     return replace(plain, **changes)
 
 
-def check(case: RankCase) -> None:
-    """kgtrec.rank agrees with the oracle on a case, errors included."""
+# -- Every way to rank one case ------------------------------------------------------------------
+
+
+def in_one_pass(case: RankCase, questions: kgtrec.Questions, _: Any) -> Any:
+    return kgtrec.rank(case.source(), questions, **case.options())
+
+
+def in_chunks(case: RankCase, questions: kgtrec.Questions, data: Any) -> Any:
+    """Two rankings in one pass over chunks, with any number of threads."""
+    chunks = [case.source()[low:high] for low, high in spans(data, len(case.scores))]
+    options = case.options() | {"threads": data.draw(st.integers(1, 4))}
+    several = kgtrec.rank(iter(chunks), {"one": questions, "other": questions}, **options)
+    return several[data.draw(st.sampled_from(list(several)))]
+
+
+def in_batches(case: RankCase, questions: kgtrec.Questions, data: Any) -> Any:
+    ranker, scores = kgtrec.Ranker(questions, **case.options()), case.source()
+    for batch in ranker.batches(data.draw(st.integers(1, 9))):
+        ranker.update(batch, scores[batch.start : batch.stop])
+    return ranker.finish()
+
+
+def in_columns_of_its_own(case: RankCase, questions: kgtrec.Questions, data: Any) -> Any:
+    order = data.draw(st.permutations(range(case.graph.n_entities)))
+    theirs = laid_out(np.asarray(case.scores)[:, order], case.layout)
+    return kgtrec.rank(theirs, questions, columns=order, **case.options())
+
+
+def in_any_order(case: RankCase, questions: kgtrec.Questions, data: Any) -> Any:
+    """As a distributed sampler shares rows out: shuffled, padded with repeats, sent or saved."""
+    scores, n_rankers = case.source(), data.draw(st.integers(1, 3))
+    order = np.array(data.draw(st.permutations(range(len(scores)))))
+    padded, size = np.append(order, order[: -len(order) % n_rankers]), data.draw(st.integers(1, 9))
+    rankers = []
+    for number in range(n_rankers):
+        rankers.append(kgtrec.Ranker(questions, duplicates="ignore", **case.options()))
+        mine = padded[number::n_rankers]
+        for start in range(0, len(mine), size):
+            some = mine[start : start + size]
+            rankers[-1].update(some, scores[some])
+    for other in rankers[1:]:
+        if not other.n_scored:
+            continue
+        how = data.draw(st.sampled_from(["ranker", "sent", "saved"]))
+        if how == "saved":
+            with tempfile.TemporaryDirectory() as folder:
+                other.save(f"{folder}/rows")
+                rankers[0].merge(f"{folder}/rows")
+        else:
+            rankers[0].merge(other if how == "ranker" else other.partial())
+    return rankers[0].finish()
+
+
+def in_ranges(case: RankCase, questions: kgtrec.Questions, data: Any) -> Any:
+    """Range by range of the entities, in any order; a row per question."""
+    if case.per_instance:
+        return in_one_pass(case, questions, data)
+    options, scores = case.options(), case.source()
+    ranges = data.draw(st.permutations(spans(data, case.graph.n_entities)))
+    answers = kgtrec.AnswerScores(questions, higher_is_better=case.higher_is_better)
+    for low, high in ranges:
+        one = kgtrec.AnswerScores(questions, higher_is_better=case.higher_is_better)
+        one.fill(scores[:, low:high], low)
+        answers.merge(one)
+    own = {"run_depth": case.depth, "nan": options["nan"]}
+    parts = [kgtrec.rank_range(scores[:, low:high], answers, low, **own) for low, high in ranges]
+    return kgtrec.merge_ranges(parts, answers)
+
+
+def spans(data: Any, n: int) -> list[tuple[int, int]]:
+    """Consecutive ranges of n things."""
+    cuts = data.draw(st.sets(st.integers(1, n - 1), max_size=5)) if n > 1 else set()
+    return list(pairwise([0, *sorted(cuts), n]))
+
+
+WAYS: dict[str, Callable[..., Any]] = {
+    "chunks": in_chunks,
+    "batches": in_batches,
+    "columns": in_columns_of_its_own,
+    "any order": in_any_order,
+    "ranges": in_ranges,
+}
+
+
+def check(case: RankCase, rank: Callable[..., Any] = in_one_pass, data: Any = None) -> None:
+    """What ranks agrees with the oracle on a case, errors included."""
     questions = case.graph.questions()
     try:
         due = case.outcome()
     except oracle.NanScore:
         with pytest.raises(InputError, match=r"(?i)nan") as caught:
-            kgtrec.rank(case.source(), questions, **case.options())
+            rank(case, questions, data)
         assert any(name in str(caught.value) for name in nan_questions(case))
         return
-    ranks, run = kgtrec.rank(case.source(), questions, **case.options())
+    ranks, run = rank(case, questions, data)
     assert oracle.rank_differences(ranks, due) == []
     assert oracle.run_differences(run, due) == []
 
@@ -74,8 +163,14 @@ def nan_questions(case: RankCase) -> set[str]:
     return names
 
 
+@pytest.mark.parametrize("way", WAYS)
+@given(case=rank_cases(), data=st.data())
+def test_every_way_to_rank_gives_what_the_oracle_gives(way: str, case: RankCase, data: Any) -> None:
+    check(case, WAYS[way], data)
+
+
 @given(rank_cases())
-@settings(PATIENT, max_examples=400)
+@examples(4)
 @example(rank_case(graph_case(n_entities=2), [[0, 0], [0, 0]]))
 @example(rank_case(graph_case(splits={"test": [(0, 0, 0)]}, n_entities=1), [[7], [7]]))
 @example(rank_case(graph_case(), [[0, 1, np.nan], [0, 1, 2]]))
@@ -85,7 +180,7 @@ def test_ranks_and_runs_are_those_of_the_oracle(case):
 
 
 @given(graph_cases())
-@settings(PATIENT, max_examples=200)
+@examples(2)
 def test_questions_are_those_of_the_oracle(case):
     due, instances = case.oracle_questions()
     questions = case.questions()
@@ -104,7 +199,6 @@ def test_questions_are_those_of_the_oracle(case):
 
 
 @given(graph_cases())
-@settings(PATIENT, max_examples=100)
 def test_docnos_are_those_of_the_oracle(case):
     labels = case.questions().graph.entities
     assert list(labels) == list(case.entity_labels())
@@ -327,7 +421,7 @@ def due_metrics(case: RankCase, due: oracle.Outcome, side: str) -> dict[str, flo
     keys = {}
     for kind in oracle.RANK_KINDS:
         ranks = [oracle.rank_of(kind, micro) for _, micro, _ in rows]
-        first = [min(oracle.rank_of(kind, c) for c in answers) for answers in questions]
+        first = [oracle.first_rank(kind, answers) for answers in questions]
         for name, value in metrics_of(ranks, candidates).items():
             keys[f"{side}.{kind}.micro.{name}"] = value
         for name, value in metrics_of(first, None).items():
@@ -355,7 +449,6 @@ def due_metrics(case: RankCase, due: oracle.Outcome, side: str) -> dict[str, flo
 
 
 @given(rank_cases())
-@settings(PATIENT, max_examples=100)
 def test_metrics_are_those_of_the_oracle(case):
     case = replace(case, depth=20, nan="error", per_instance=False)
     n_questions = len(case.graph.oracle_questions()[0])

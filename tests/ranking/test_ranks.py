@@ -1,16 +1,24 @@
-"""Ranks as an object: what ties are worth, which ranks cannot be, and which may be joined."""
+"""Ranks as an object and as a file: conventions, ties, what cannot be, what may be joined."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import kgtrec
 from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.ranking import parquet
 from kgtrec.ranking.ranks import Ranks, _fault
 
 TEST = np.array([[0, 0, 1], [1, 0, 2], [2, 1, 3], [3, 1, 0], [0, 1, 3]])
@@ -186,3 +194,182 @@ def test_an_instance_in_two_parts(side: int, end: str) -> None:
 def test_nothing_to_join() -> None:
     with pytest.raises(UsageError, match="needs at least one"):
         Ranks.concat([])
+
+
+# -- Ranks by each convention, counted by hand and by sorting -------------------------------------
+
+
+# Scores of entities 0 to 7 for the one question; the answer is entity 3, unfiltered:
+# two score higher (0, 1), three tie with it (2, 5, 6), two are below (4, 7).
+SCORES = [9, 8, 5, 5, 1, 5, 5, 0]
+DUE = {"optimistic": 3.0, "realistic": 4.5, "pessimistic": 6.0}
+
+
+@pytest.fixture(scope="module")
+def ranks() -> kgtrec.Ranks:
+    graph = kgtrec.Graph.from_arrays(
+        train=[[0, 0, 1]], test=[[0, 0, 3]], n_entities=8, n_relations=1
+    )
+    questions = graph.questions(sides="tail", filter="raw")
+    return kgtrec.rank(np.array([SCORES], dtype=np.float32), questions)[0]
+
+
+def test_ranks_by_hand(ranks: kgtrec.Ranks) -> None:
+    for kind, due in DUE.items():
+        assert ranks.rank(kind).tolist() == [due]
+        assert ranks.macro_rank(kind).tolist() == [due]
+    # trec_eval takes equal scores in descending order of names: 6 and 5 stand before 3.
+    assert ranks.rank("ordinal").tolist() == [5.0]
+    assert ranks.macro_rank("ordinal").tolist() == [5.0]
+
+
+def test_a_first_place_is_rank_one() -> None:
+    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[0, 0, 2]])
+    scores = np.array([[0, 1, 2]], dtype=np.float32)
+    ranks, _ = kgtrec.rank(scores, graph.questions(sides="tail"))
+    for kind in ("optimistic", "realistic", "pessimistic", "ordinal"):
+        assert ranks.rank(kind).tolist() == [1.0]
+        assert ranks.macro_rank(kind).tolist() == [1.0]
+
+
+def test_every_rank_is_a_place_in_some_sorted_list() -> None:
+    """The answer sorted before, after, and among those that score the same."""
+    rng = np.random.default_rng(0)
+    triples = rng.integers(0, (12, 2, 12), (40, 3))
+    questions = kgtrec.Graph.from_arrays(train=triples, test=triples[:25]).questions(filter="raw")
+    scores = rng.integers(0, 4, (len(questions), 12)).astype(np.float64)
+    ranks, _ = kgtrec.rank(scores, questions)
+    for row, (question, answer) in enumerate(zip(ranks.question, ranks.answer, strict=True)):
+        line = scores[question].tolist()
+        others = [score for entity, score in enumerate(line) if entity != answer]
+        first = 1 + sorted([*others, line[answer]], reverse=True).index(line[answer])
+        last = 12 - sorted([*others, line[answer]]).index(line[answer])
+        assert ranks.rank("optimistic")[row] == first
+        assert ranks.rank("pessimistic")[row] == last
+        assert ranks.rank("realistic")[row] == (first + last) / 2
+        names = sorted(range(12), key=lambda e: (line[e], f"{e}".encode()), reverse=True)
+        assert ranks.rank("ordinal")[row] == 1 + names.index(answer)
+
+
+# -- Labels in files of ranks ---------------------------------------------------------------------
+
+
+TRIPLES = np.array([[0, 0, 3], [4, 1, 0], [3, 1, 4], [6, 0, 6]])
+TEXTS = ["a b", "\u00e9", "unused", "\U0001f600", "d", "unused too", "\udcff"]
+
+
+def ranked_with(entities: list[str] | None) -> Ranks:
+    graph = kgtrec.Graph.from_arrays(test=TRIPLES, n_entities=7, entities=entities)
+    questions = graph.questions("test")
+    scores = np.random.default_rng(0).random((len(questions), 7))
+    return kgtrec.evaluate(scores, questions).ranks
+
+
+@pytest.mark.parametrize("texts", [TEXTS, [*TEXTS[:-1], "z"], None])
+def test_every_holder_of_labels_gives_the_same_file(tmp_path: Path, texts) -> None:
+    names = texts or [str(i) for i in range(7)]
+    ranks = ranked_with(texts)
+    ranks.save(tmp_path / "graph")
+    Ranks.load(tmp_path / "graph").save(tmp_path / "again")
+    ranks.entity_labels = names
+    ranks.save(tmp_path / "list")
+    first = (tmp_path / "graph").read_bytes()
+    assert first == (tmp_path / "again").read_bytes() == (tmp_path / "list").read_bytes()
+    table = pq.read_table(tmp_path / "graph")
+    for column in ("given", "answer"):
+        labels = table[f"{column}_label"].to_pylist()
+        labels = [x if isinstance(x, str) else x.decode("utf-8", "surrogateescape") for x in labels]
+        assert labels == [names[i] for i in table[column].to_pylist()]
+
+
+def test_labels_of_a_loaded_file_by_id(tmp_path: Path) -> None:
+    ranked_with(TEXTS).save(tmp_path / "x")
+    labels = Ranks.load(tmp_path / "x").entity_labels
+    assert dict(labels) == {i: TEXTS[i] for i in (0, 3, 4, 6)}
+    assert labels[3] == TEXTS[3]
+    for stranger in (2, 5, 7, -1):
+        assert stranger not in labels
+        with pytest.raises(KeyError):
+            labels[stranger]
+
+
+def test_ranks_of_no_instance(tmp_path: Path) -> None:
+    none = ranked_with(TEXTS).subset(np.zeros(8, bool))
+    none.save(tmp_path / "x")
+    loaded = Ranks.load(tmp_path / "x")
+    assert len(loaded) == len(loaded.entity_labels) == 0
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "x").read_bytes() == (tmp_path / "again").read_bytes()
+
+
+@pytest.mark.parametrize("column", ["given_label", "answer_label"])
+def test_a_label_that_is_null(tmp_path: Path, column: str) -> None:
+    ranked_with([*TEXTS[:-1], "z"]).save(tmp_path / "x")
+    table = pq.read_table(tmp_path / "x")
+    texts = pa.array([None, *table[column].to_pylist()[1:]])
+    place = table.column_names.index(column)
+    pq.write_table(table.set_column(place, column, texts), tmp_path / "x")
+    with pytest.raises(kgtrec.errors.FileError, match=f"column '{column}' holds nulls"):
+        Ranks.load(tmp_path / "x")
+
+
+@pytest.mark.parametrize("kind", kgtrec.ranking.ranks.RANK_TYPES)
+def test_a_rank_that_does_not_follow_from_the_counts(tmp_path: Path, kind: str) -> None:
+    ranks = ranked_with(TEXTS)
+    ranks.save(tmp_path / "x", rank_type=kind)
+    assert Ranks.load(tmp_path / "x").greater.tolist() == ranks.greater.tolist()
+    table = pq.read_table(tmp_path / "x")
+    assert table["rank"].to_pylist() == ranks.rank(kind).tolist()
+    for wrong in (0.25, float("nan")):
+        values = [*ranks.rank(kind)[:3], wrong, *ranks.rank(kind)[4:]]
+        damaged = table.set_column(table.column_names.index("rank"), "rank", pa.array(values))
+        pq.write_table(damaged, tmp_path / "x")
+        with pytest.raises(kgtrec.errors.FileError, match=r"in row 3, rank (0.25|nan) with"):
+            Ranks.load(tmp_path / "x")
+
+
+def test_a_flipped_bit_is_an_error_or_in_nothing_that_is_read(tmp_path: Path) -> None:
+    """Such as in the number of rows of a row group, of which fewer than all were read once."""
+    ranks = ranked_with(TEXTS)
+    ranks.save(tmp_path / "x", rank_type="realistic")
+    sound, noticed = (tmp_path / "x").read_bytes(), 0
+    places = range(4, len(sound) - 8, 31)
+    for place in places:
+        spoilt = bytearray(sound)
+        spoilt[place] ^= 1
+        (tmp_path / "x").write_bytes(spoilt)
+        try:
+            loaded = Ranks.load(tmp_path / "x")
+        except kgtrec.errors.FileError:
+            noticed += 1
+            continue
+        for name in ranks._names:
+            assert getattr(loaded, name).tolist() == getattr(ranks, name).tolist()
+        assert loaded.relation_labels == ranks.relation_labels
+        assert {key: loaded.manifest[key] for key in ranks.manifest} == ranks.manifest
+    assert noticed > 0.7 * len(places)
+
+
+def test_what_reading_ranks_does_not_import(tmp_path: Path) -> None:
+    """These take longer to import than a report takes."""
+    ranked_with(TEXTS).save(tmp_path / "x")
+    code = (
+        "import sys\n"
+        "from kgtrec import Ranks\n"
+        "Ranks.load(sys.argv[1])\n"
+        "print([m for m in ('pandas', 'pyarrow.compute', 'pyarrow.dataset') if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "x")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.strip() == "[]"
+
+
+@given(st.lists(st.binary(max_size=3) | st.text("aé€\U0001f600", max_size=2).map(str.encode)))
+def test_labels_become_text_where_all_are_utf8(raw: list[bytes]) -> None:
+    array = pa.array([b"before", *raw, b"behind"], pa.large_binary())[1:-1]
+    expected = array.cast(pa.binary())
+    with contextlib.suppress(pa.ArrowInvalid):
+        expected = expected.cast(pa.string())
+    made = parquet._plain_text(array)
+    made.validate(full=True)
+    assert made.equals(expected)

@@ -14,7 +14,9 @@ import kgtrec
 from kgtrec import _core
 from kgtrec._internal.csr import Csr
 from kgtrec.ranking.kernel import NativeRanking
-from kgtrec.ranking.row_plan import QuestionLists, Rows, plan_rows
+from kgtrec.ranking.rows import QuestionLists, Rows, plan_rows
+from kgtrec.ranking.settings import Settings
+from kgtrec.scores.arrays import ScoreBlock
 
 COUNTS = ("greater", "equal", "tied_ahead")
 LENGTHS = (1, 2, 20, 63, 64, 65, 128, 129, 255, 256, 257)
@@ -71,19 +73,29 @@ def due(questions: kgtrec.Questions, scores: Any, depth: int) -> tuple[list[Any]
     return counts, lists
 
 
+@pytest.fixture
+def best_path_afterwards() -> Iterator[None]:
+    yield
+    _core.force_path(None)
+
+
 def check(questions: kgtrec.Questions, scores: Any, depth: int, **options: Any) -> None:
-    ranks, run = kgtrec.rank(scores, questions, depth, 1, progress=False, **options)
+    """On every path."""
     sign = 1 if options.get("higher_is_better", True) else -1
     counts, lists = due(questions, sign * scores, depth)
-    columns = [getattr(ranks, prefix + name) for prefix in ("", "macro_") for name in COUNTS]
-    assert np.stack(columns, axis=1).tolist() == counts
-    got = np.split(np.asarray(run.documents), run.offsets[1:-1])
-    assert [each.tolist() for each in got] == lists
+    for path in PATHS:
+        _core.force_path(path)
+        ranks, run = kgtrec.rank(scores, questions, depth, 1, progress=False, **options)
+        columns = [getattr(ranks, prefix + name) for prefix in ("", "macro_") for name in COUNTS]
+        assert np.stack(columns, axis=1).tolist() == counts, path
+        got = np.split(np.asarray(run.documents), run.offsets[1:-1])
+        assert [each.tolist() for each in got] == lists, path
 
 
+@pytest.mark.usefixtures("best_path_afterwards")
 @pytest.mark.parametrize("in_order", [True, False])
 @pytest.mark.parametrize("n", LENGTHS)
-def test_short_rows(path: str, n: int, in_order: bool) -> None:
+def test_short_rows(n: int, in_order: bool) -> None:
     rng = np.random.default_rng(n)
     for most_answers, depth in ((1, 0), (1, 20), (20, n)):
         questions = questions_of(rng, n, in_order=in_order, most_answers=most_answers)
@@ -91,9 +103,10 @@ def test_short_rows(path: str, n: int, in_order: bool) -> None:
         check(questions, scores, depth)
 
 
+@pytest.mark.usefixtures("best_path_afterwards")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [64, 65, 100, 256])
-def test_the_best_of_distinct_scores(path: str, n: int, dtype: str) -> None:
+def test_the_best_of_distinct_scores(n: int, dtype: str) -> None:
     """Where no scores tie, a bound leaves about as many as are listed."""
     rng = np.random.default_rng(n)
     for depth in (1, 3, 6, 20, 70, n):
@@ -126,17 +139,20 @@ def test_ranges_of_entities(path: str, n: int) -> None:
 
 def part_of(questions: kgtrec.Questions, scores: Any, n: int, depth: int) -> NativeRanking:
     """All entities in three ranges; the best of the second."""
-    state = NativeRanking(QuestionLists.of(questions), plan_rows(questions, "questions"), depth,
-                          "float32", 1)  # fmt: skip
-    answers = state.own_scores(scores, 0, negate=False)
+    state = NativeRanking(QuestionLists.of(questions), plan_rows(questions, "questions"),
+                          Settings(depth, threads=1), "float32")  # fmt: skip
+    whole = ScoreBlock.of(scores)
+    state.answers = state.answer_scores(whole, state.targets_of(0, len(whole)))
     for start, stop in ((9 + n, 2 * n + 9), (0, 9), (9, 9 + n)):
-        state.rank_rows(scores[:, start:stop].copy(), 0, first_entity=start, target_scores=answers)
+        state.first_entity = start
+        state.rank_rows(ScoreBlock.of(scores[:, start:stop].copy()))
     return state
 
 
+@pytest.mark.usefixtures("best_path_afterwards")
 @pytest.mark.parametrize("n", [20, 64, 65, 200])
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
-def test_of_other_types_directions_and_layouts(path: str, n: int, dtype: str) -> None:
+def test_of_other_types_directions_and_layouts(n: int, dtype: str) -> None:
     rng = np.random.default_rng(n)
     questions = questions_of(rng, n, in_order=True, most_answers=2)
     scores = rng.choice(np.array([-1.5, -0.0, 0.0, 2, np.inf, -np.inf], dtype), (ROWS, n))
@@ -148,8 +164,9 @@ def test_of_other_types_directions_and_layouts(path: str, n: int, dtype: str) ->
     check(questions, np.repeat(scores, 2, axis=1)[:, ::2], 20)
 
 
+@pytest.mark.usefixtures("best_path_afterwards")
 @pytest.mark.parametrize("n", [20, 64, 65, 200])
-def test_nan_of_some_rows_is_the_worst(path: str, n: int) -> None:
+def test_nan_of_some_rows_is_the_worst(n: int) -> None:
     """Such rows go the long way; their neighbours do not."""
     rng = np.random.default_rng(n)
     questions = questions_of(rng, n, in_order=True, most_answers=2)
@@ -161,11 +178,13 @@ def test_nan_of_some_rows_is_the_worst(path: str, n: int) -> None:
         scores[1, others[-1]] = np.nan
 
     check(questions, scores, 20, nan="worst")
-    ranks, _ = kgtrec.rank(scores, questions, 0, 1, nan="worst", progress=False)
+    for path in PATHS:
+        _core.force_path(path)
+        ranks, _ = kgtrec.rank(scores, questions, 0, 1, nan="worst", progress=False)
 
-    assert ranks.manifest["scores"]["nan_count"] == (1 if others else 0)
-    same = ranks.question != 1
-    assert np.array_equal(ranks.greater[same], plain.greater[same])
+        assert ranks.manifest["scores"]["nan_count"] == (1 if others else 0), path
+        same = ranks.question != 1
+        assert np.array_equal(ranks.greater[same], plain.greater[same]), path
 
 
 @pytest.mark.parametrize("atol", [0.5, 1.0])
@@ -237,9 +256,9 @@ def test_filters_that_are_nearly_alike(path: str, n: int) -> None:
     known, removed = (csr_of(rows) for rows in filters)
     every = np.arange(ROWS)
     rows = Rows(every, np.arange(ROWS + 1), answers, np.full(ROWS, -1))
-    state = NativeRanking(QuestionLists(n, known, removed), rows, 0, "float32", 1)
+    state = NativeRanking(QuestionLists(n, known, removed), rows, Settings(threads=1), "float32")
 
-    state.rank_rows(scores, 0)
+    state.rank_rows(ScoreBlock.of(scores))
 
     for row, answer in enumerate(answers.tolist()):
         for kind, outside in enumerate(filters):

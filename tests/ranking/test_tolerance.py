@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 import kgtrec
 from kgtrec.cli import cli
-from kgtrec.ranking.tolerance import Tolerance, thresholds
+from kgtrec.ranking.blocks import thresholds
+from kgtrec.ranking.settings import Tolerance
 
 ATOL, RTOL = 1e-5, 1e-4  # LibKGE's defaults
 COLUMNS = ("greater", "equal", "tied_ahead", "macro_greater", "macro_equal", "macro_tied_ahead")
@@ -171,10 +172,10 @@ def test_a_tolerance_is_named_and_not_comparable(tmp_path: Path) -> None:
     )
     assert "tolerant side" in str(tolerant)
     assert "tolerant" not in str(exact)
-    (reason,) = kgtrec.comparable(tolerant, exact)
+    (reason,) = kgtrec.comparable(tolerant, exact).reasons
     assert reason == "ties: within 1e-05 + 0.0001 |score| against equal scores"
     tolerant.ranks.save(tmp_path / "t.parquet")
-    assert kgtrec.comparable(kgtrec.Ranks.load(tmp_path / "t.parquet"), tolerant) == []
+    assert kgtrec.comparable(kgtrec.Ranks.load(tmp_path / "t.parquet"), tolerant)
     half = np.arange(len(exact.ranks)) < 5
     with pytest.raises(kgtrec.UsageError, match="tie_tolerance"):
         kgtrec.Ranks.concat([exact.ranks.subset(half), tolerant.ranks.subset(~half)])
@@ -294,11 +295,13 @@ def test_shards_are_those_of_one_process(tmp_path: Path, by: str) -> None:
 
     assert run("rank", *source, *close, "-o", str(tmp_path / "one.parquet")) is None
     for shard in ("1/3", "2/3", "3/3"):
-        assert run("rank", *source, *close, "-o", folder, "--by", by, "--shard", shard) is None
+        assert (
+            run("rank", *source, *close, "-o", folder, "--shard-by", by, "--shard", shard) is None
+        )
     assert run("merge", folder, "-o", str(tmp_path / "merged.parquet"), "--quiet") is None
     merged = (tmp_path / "merged.parquet").read_bytes()
     assert merged == (tmp_path / "one.parquet").read_bytes()
-    other = run("rank", *source, "-o", folder, "--by", by, "--shard", "2/3")
+    other = run("rank", *source, "-o", folder, "--shard-by", by, "--shard", "2/3")
     assert "another ranking (other --atol or --rtol" in str(other)
     endless = run("rank", *source, "-o", folder, "--atol", "inf", "--shard", "2/3")
     assert "atol=inf" in str(endless)

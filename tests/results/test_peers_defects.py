@@ -80,6 +80,7 @@ def test_ranks_beyond_two_to_the_24():
     assert ranks.rank("realistic").tolist() == [2**40 + 1.5]
 
 
+@pytest.mark.slow
 def test_entity_ids_beyond_two_to_the_24():
     """Ids passed through float32 turn 16777217 into 16777216."""
     big = 2**24

@@ -18,7 +18,7 @@ import pytest
 import kgtrec
 from kgtrec.results.result import Result
 
-pytestmark = pytest.mark.data
+pytestmark = [pytest.mark.data, pytest.mark.slow]
 
 MODELS = ("distmult", "complex", "transe", "rotate")
 N_RELATIONS = 237

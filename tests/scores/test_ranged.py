@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kgtrec._internal.locations import RangedFile
 from kgtrec.errors import FileError
-from kgtrec.scores import ranged
+from kgtrec.scores import files
 
 
 class Counting:
@@ -36,7 +36,7 @@ def test_parts_of_arrays(data: st.DataObject) -> None:
     dtype = np.dtype(data.draw(st.sampled_from(["<f4", ">f4", "<f8", "<f2"])))
     array = np.arange(np.prod(shape)).astype(dtype).reshape(shape)
     file: Any = Counting(b"head" + array.tobytes())
-    part = ranged.RangedArray(file, 4, shape, dtype)
+    part = files.RangedArray(file, 4, shape, dtype)
     rows = np.array(data.draw(st.lists(st.integers(0, n - 1), max_size=12)), np.int64)
     some_rows, some_columns = data.draw(st.slices(n)), data.draw(st.slices(width))
     some_rows, some_columns = _plain(some_rows, n), _plain(some_columns, width)
@@ -45,8 +45,8 @@ def test_parts_of_arrays(data: st.DataObject) -> None:
         columns = np.array([data.draw(st.integers(0, width - 1)) for _ in rows], np.int64)
         keys += [(rows, some_columns), (some_rows, some_columns), (rows, columns)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranged, "_GAP", gap)
-        patch.setattr(ranged, "_SPAN", span)
+        patch.setattr(files, "_GAP", gap)
+        patch.setattr(files, "_SPAN", span)
         for key in keys:
             file.asked.clear()
             values = part[key]
@@ -77,7 +77,7 @@ def _is_whole(key: Any, width: int) -> bool:
 
 def test_a_file_that_is_cut_short() -> None:
     file: Any = Counting(np.arange(6, dtype="<f4").tobytes()[:-1])
-    part = ranged.RangedArray(file, 0, (2, 3), "<f4")
+    part = files.RangedArray(file, 0, (2, 3), "<f4")
     assert part[:1].tolist() == [[0, 1, 2]]
     with pytest.raises(FileError, match=r"^s3://b/x.npy: it was cut short: 11 of 12 bytes"):
         part[1:]

@@ -6,9 +6,10 @@ import numpy as np
 import oracle
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import PATIENT, RankCase, rank_cases
+from profiles import examples
+from strategies import RankCase, rank_cases
 
 import kgtrec
 from kgtrec.errors import InputError, UsageError
@@ -266,7 +267,7 @@ def by_ranker(case: RankCase, size: int, backward: bool):
 
 
 @given(rank_cases(), st.integers(1, 5), st.booleans(), st.sampled_from([1, 2, 3]))
-@settings(PATIENT, max_examples=150)
+@examples(1.5)
 def test_every_route_agrees_on_random_cases(case, size, backward, threads):
     questions, options = case.graph.questions(), case.options()
     try:

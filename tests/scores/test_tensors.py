@@ -12,7 +12,7 @@ from question_cases import N, random_questions, run_lists, some_scores
 
 import kgtrec
 from kgtrec.errors import InputError
-from kgtrec.scores import devices, sources
+from kgtrec.scores import arrays, sources
 
 
 def content(ranked) -> tuple:
@@ -29,7 +29,7 @@ def case(monkeypatch):
     rng = np.random.default_rng(1)
     questions = random_questions(rng)
     scores = some_scores(rng, (len(questions), N))
-    monkeypatch.setattr(devices, "COPIED_BYTES", 3 * scores[0].nbytes)
+    monkeypatch.setattr(arrays, "COPIED_BYTES", 3 * scores[0].nbytes)
     monkeypatch.setattr(sources, "BLOCK_BYTES", 7 * scores[0].nbytes)
     return questions, scores, content(kgtrec.rank(scores, questions, 5))
 

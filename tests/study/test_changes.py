@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ import kgtrec
 from kgtrec.cli import cli
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study import answer_changes
+from kgtrec.study.reporting.page import page_data
+from kgtrec.trec.files.run import read_run_columns
 
 N = 15
 NAMES = ("a b", "%41", *map(str, range(2, N)))  # what run files have to encode
@@ -125,8 +128,34 @@ def test_what_is_refused(models):
     with pytest.raises(InputError, match="cannot be compared"):
         answer_changes({"a": ranks[0], "b": tails})
     strange = kgtrec.Run(["q1"], run.offsets[:2], run.documents[:1], run.scores[:1], run.docnos, 1)
-    with pytest.raises(InputError, match="list none of the ranks' questions"):
+    with pytest.raises(InputError, match=r"run of 'old' lists none of the ranks' questions"):
         answer_changes(by_name(ranks), [strange, strange])
+    with pytest.raises(InputError, match=r"run of 'old' holds .* first for question"):
+        answer_changes(by_name(ranks), runs[::-1])
+
+
+def test_runs_of_something_else_are_refused(models):
+    """Both ways: an answer that ranks place first is not first, or another answer is."""
+    questions, scores, ranks, runs = models
+    worse, better = scores[0].copy(), scores[0].copy()
+    behind = np.flatnonzero(ranks[0].macro_rank("ordinal") > 1)[-1]
+    ahead = np.flatnonzero(ranks[0].macro_rank("ordinal") == 1)[-1]
+    worse[ranks[0].question[ahead], ranks[0].answer[ahead]] = -1
+    better[ranks[0].question[behind], ranks[0].answer[behind]] = 99
+    answer = NAMES[ranks[0].answer[ahead]]
+    for changed, words in ((worse, f"and its ranks place {answer!r} first"),
+                           (better, "and its ranks place")):  # fmt: skip
+        _, run = kgtrec.rank(changed, questions, run_depth=2, progress=False)
+        with pytest.raises(InputError, match=words):
+            answer_changes(by_name(ranks), [run, runs[1]])
+    with pytest.raises(InputError, match="run of 'one' holds"):
+        page_data({"one": ranks[0]}, runs={"one": read_run_columns(written(run))})
+
+
+def written(run: kgtrec.Run) -> str:
+    path = Path(tempfile.mkdtemp()) / "x.run"
+    run.write(path)
+    return str(path)
 
 
 def test_the_command(models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -17,14 +17,15 @@ import kgtrec
 from kgtrec import Result
 from kgtrec.cli.report.command import command
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.graph.statistics.relation_distribution import kl_divergence, relation_ratios
-from kgtrec.study.relation_shift import (
+from kgtrec.graph.statistics.relations import kl_divergence, relation_ratios
+from kgtrec.study.relations import (
     coverage_note,
     read_relation_counts,
     reweighted,
     reweighted_mean,
+    spread,
+    spreads,
 )
-from kgtrec.study.relation_spread import spread, spreads
 
 COUNTS = st.lists(st.integers(0, 50), min_size=3, max_size=3)
 
@@ -187,27 +188,6 @@ def test_published_metrics_with_the_sparse_ratios(
             values = [float(own[label][metric]) if label in own else math.nan for label in labels]
             value = reweighted_mean(values, sets["S"])
             assert value == pytest.approx(float(row[metric]), rel=1e-12)
-
-
-@pytest.mark.data
-def test_published_table_4(shared_data: Path, sets: dict[str, np.ndarray]) -> None:
-    """Kendall's tau of the systems, sparse ratios: as printed to four digits."""
-    from scipy.stats import kendalltau
-
-    labels = list(kgtrec.read_graph(shared_data / "fb15k-237").relations)
-    sparse = rows_of(shared_data, "FB-Test-S/evaluation.csv")
-    per_relation = rows_of(shared_data, "FB-Test-S-C/lp_per_rel.csv")
-    due = {"mr": 0.2308, "mrr": -0.2051, "hits@1": 0.0256, "hits@3": -0.2051, "hits@10": 0.3377}
-    for name, tau in due.items():
-        ours = []
-        for row in sparse:
-            own = {r["Relation"]: r for r in per_relation if r["System"] == row["System"]}
-            values = [
-                float(own[label][f"micro_{name}"]) if label in own else math.nan for label in labels
-            ]
-            ours.append(reweighted_mean(values, sets["S"]))
-        computed = kendalltau([float(row[f"micro_{name}"]) for row in sparse], ours).statistic
-        assert computed == pytest.approx(tau, abs=5.1e-5)
 
 
 @pytest.mark.data

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import kgtrec
@@ -72,7 +72,6 @@ def observed_by_hand(triples):
     return fits
 
 
-@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.sampled_from(["train", "valid", "train,valid"]))
 def test_shares_are_those_of_sets_and_loops(seed, names):
     graph, splits, scores = world(seed)
@@ -85,6 +84,23 @@ def test_shares_are_those_of_sets_and_loops(seed, names):
     np.testing.assert_array_equal(result.values[0], values)
     np.testing.assert_allclose(result.chance, chance, rtol=1e-15)
     assert result.source == f"observed in {names}"
+
+
+@given(st.integers(0, 10_000))
+def test_means_over_triples_count_a_question_once_per_answer(seed):
+    graph, _, scores = world(seed)
+    questions = graph.questions()
+    _, run = kgtrec.rank(scores, questions, run_depth=N, progress=False)
+    result = semantic_shares({"a": run}, questions, cutoffs=(1, 3), resampling=Resampling(95, 100))
+    triples = np.repeat(np.arange(len(questions)), questions.answers.lengths)
+    for name, side, measure, over, n, value, low, high, chance in result.table().rows:
+        own = [q for q in (triples if over == "triples" else range(len(questions)))
+               if result.rows_of(side)[q] and not np.isnan(result.chance[q])]  # fmt: skip
+        assert (name, n) == ("a", len(own))
+        shares = result.values[0, result.cutoffs.index(int(measure[4:]))]
+        assert value == pytest.approx(shares[own].mean() if own else np.nan, nan_ok=True)
+        assert chance == pytest.approx(result.chance[own].mean() if own else np.nan, nan_ok=True)
+        assert not own or low - 1e-12 <= value <= high + 1e-12
 
 
 def test_a_random_order_reaches_chance():
@@ -123,11 +139,11 @@ def test_a_run_file_by_hand(folder):
     assert [graph.questions().ids[i] for i in np.flatnonzero(~np.isnan(result.chance))] == [
         "head0", "tail0",
     ]  # fmt: skip
-    rows = {(row[1], row[2]): row[3:5] for row in result.table().rows}
-    assert rows[("tail", "Sem@1")] == (1, 1.0)
-    assert rows[("tail", "Sem@2")] == (1, 0.5)
-    assert rows[("head", "Sem@1")] == (1, 0.0)
-    assert rows[("both", "Sem@2")] == (2, 0.5)
+    rows = {row[1:4]: row[4:6] for row in result.table().rows}
+    assert rows["tail", "Sem@1", "questions"] == (1, 1.0)
+    assert rows["tail", "Sem@2", "triples"] == (1, 0.5)
+    assert rows["head", "Sem@1", "questions"] == (1, 0.0)
+    assert rows["both", "Sem@2", "questions"] == (2, 0.5)
     assert result.chance[~np.isnan(result.chance)].tolist() == [1 / 4, 1 / 4]
     assert result.notes() == [
         "2 questions are left out: of entities that fit their relation nothing is known"
@@ -239,7 +255,7 @@ def test_names_of_questions_in_other_runs(folder):
     (path / "names.tsv").write_text("tail77\ta\tr\nhead77\ty\tr\n")
     text = (path / "a.run").read_text()
     (path / "b.run").write_text(text.replace("tail0", "tail77").replace("head0", "head77"))
-    from kgtrec.study.pooling.seed_questions import read_question_ids
+    from kgtrec.study.pooling.seeds import read_question_ids
 
     names = read_question_ids(path / "names.tsv", graph)
     renamed = semantic_shares({"b": path / "b.run"}, graph.questions(), names=names)
@@ -255,5 +271,5 @@ def test_what_is_known_at_the_time_is_left_out(tmp_path, monkeypatch):
     words = ["semantics", "--graph", "timed:.", "a.run", "--k", "2", "--format", "json"]
     done = CliRunner().invoke(cli, [*words, "--context", "time"], standalone_mode=False)
     # Left are b and c, of which r has been seen with b.
-    assert json.loads(done.stdout)["a"]["tail"]["Sem@2"]["value"] == 0.5
+    assert json.loads(done.stdout)["a"]["tail"]["Sem@2"]["questions"]["value"] == 0.5
     assert "--context time" in str(CliRunner().invoke(cli, words, standalone_mode=False).exception)

@@ -295,10 +295,12 @@ def test_the_command(folder: Path) -> None:
 def test_the_command_counts_anew(folder: Path) -> None:
     m = folder / "m.parquet"
     graph = kgtrec.read_graph(folder)
-    text = stratify(m, "--graph", folder, "--entities", "test", "--format", "csv", "--points", 2)
+    text = stratify(
+        m, "--graph", folder, "--count-entities", "test", "--format", "csv", "--points", 2
+    )
     due = beta_curve(recounted(Ranks.load(m), graph, "test"), points=[-1, 1])
     assert text == due.table().to_csv()
-    for arguments in (["--entities", "test"], ["--graph", str(folder)]):
+    for arguments in (["--count-entities", "test"], ["--graph", str(folder)]):
         with pytest.raises(UsageError, match=r"counts? triples anew"):
             stratify(m, *arguments)
     with pytest.raises(UsageError, match="--vary grid has both"):

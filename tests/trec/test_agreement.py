@@ -9,7 +9,7 @@ from itertools import count
 import numpy as np
 import pytest
 import pytrec_eval
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kgtrec._internal.csr import Csr
@@ -19,9 +19,9 @@ from kgtrec.trec import evaluate, summarise
 from kgtrec.trec.files.run import Run
 from kgtrec.trec.measures import agreement
 from kgtrec.trec.measures import pytrec_eval as bridge
-from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
+from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import BadCutoff, resolve
-from kgtrec.trec.measures.options import EvalOptions
+from kgtrec.trec.measures.relevant import UNJUDGED, Lists
 
 # What pytrec_eval has: runid and relstring come back as 0.0.
 FAMILIES = {*pytrec_eval.supported_nicknames["all_trec"]} - {"runid", "relstring"}
@@ -67,7 +67,6 @@ binary = st.dictionaries(st.sampled_from([*DOCNO, "never"]), st.integers(0, 1), 
 graded = st.dictionaries(st.sampled_from([*DOCNO, "never"]), st.integers(-9, 5), min_size=1)
 
 
-@settings(deadline=None)
 @given(qrels=binary, scores=scores_of)
 def test_dicts_against_definitions(qrels: dict[str, int], scores: dict[str, float]) -> None:
     places = relevant_places(qrels, scores)
@@ -79,7 +78,6 @@ def test_dicts_against_definitions(qrels: dict[str, int], scores: dict[str, floa
 
 # What plain pytrec_eval can take: harmless ids, scores that are apart in float32, a query with a
 # judgement from 0 up, because without one it gives what the query before left behind.
-@settings(deadline=None)
 @given(
     qrels=st.lists(graded.filter(lambda q: max(q.values()) >= 0), min_size=1, max_size=3),
     runs=st.lists(st.permutations(DOCNO), min_size=1, max_size=3),
@@ -284,7 +282,6 @@ def cases(draw: st.DrawFn, depth: int = 20) -> Case:
     return Case(run, answers, FakeRanks(question, greater, ahead, nan), places)
 
 
-@settings(deadline=None)
 @given(case=cases())
 def test_run_and_ranks_and_definitions_agree(case: Case) -> None:
     trec = agreement.trec_values(case.run, case.answers, CUT)
@@ -303,7 +300,6 @@ def test_run_and_ranks_and_definitions_agree(case: Case) -> None:
     assert list(named) == ["ndcg_cut_20", "map_cut_20"]
 
 
-@settings(deadline=None)
 @given(case=cases(depth=30))
 def test_run_by_ids_and_by_labels_agree(case: Case) -> None:
     run, qrels = {}, {}
@@ -403,7 +399,6 @@ def test_no_ranks_no_values() -> None:
 grade = st.sampled_from([UNJUDGED, -1, 0, 1, 2])
 
 
-@settings(deadline=None)
 @given(
     shown=st.lists(st.lists(grade, max_size=5), min_size=1, max_size=6),
     others=st.lists(st.lists(st.integers(-1, 2), max_size=2), min_size=6, max_size=6),

@@ -15,14 +15,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import pytrec_eval
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import kgtrec
 from kgtrec import trec
+from kgtrec.cli import main
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.trec.eval.evaluate import Row
+from kgtrec.trec.eval import score as scoring
+from kgtrec.trec.eval.evaluate import MeasureRow
+from kgtrec.trec.eval.request import Request, UnknownFormat
 from kgtrec.trec.eval.score import NothingShared
+from kgtrec.trec.measures.family import EvalOptions
+from kgtrec.trec.measures.names import resolve
+from kgtrec.trec.measures.rows import FORMATS, OFFICIAL, TABLE
 
 QRELS = {"q10": {"a": 1, "b": 0, "c": 2}, "q9": {"d": 1}, "alone": {"a": 1}}
 RUN = {"q9": {"a": 1.0, "d": 0.1}, "q10": {"a": 1.0, "b": 3e300, "c": 1.0}, "other": {"a": 1.0}}
@@ -64,7 +70,6 @@ def frame_of(data: dict[str, dict[str, Any]], *columns: str) -> pd.DataFrame:
 # -- Files ------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(run=runs)
 @example(run=RUN)
 def test_runs_come_back_from_files_in_every_form(tmp_path_factory, run) -> None:
@@ -96,7 +101,6 @@ def in_order(run: dict[str, dict[str, float]]) -> list[tuple[str, str]]:
             ]  # fmt: skip
 
 
-@settings(deadline=None)
 @given(judged=qrels)
 def test_qrels_come_back_from_files_in_every_form(tmp_path_factory, judged) -> None:
     path = tmp_path_factory.getbasetemp() / "api.qrels"
@@ -126,7 +130,7 @@ def test_pieces_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     draw = np.random.default_rng(3)
     run = {f"q{i}": {f"d{j}": float(draw.integers(3)) for j in range(i)} for i in range(9)}
     trec.write_run(run, tmp_path / "whole")
-    monkeypatch.setattr("kgtrec.trec.files.lines.LINES_AT_A_TIME", 4)
+    monkeypatch.setattr("kgtrec.trec.files.text.LINES_AT_A_TIME", 4)
     trec.write_run(run, tmp_path / "pieces")
     assert (tmp_path / "whole").read_bytes() == (tmp_path / "pieces").read_bytes()
 
@@ -284,7 +288,6 @@ def test_the_frame_that_comes_back() -> None:
 # -- evaluate ---------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
 @given(judged=some(st.integers(-2, 3)), run=runs)
 def test_all_forms_have_the_same_values(tmp_path_factory, judged, run) -> None:
     folder = tmp_path_factory.getbasetemp()
@@ -313,7 +316,6 @@ plain_qrels = st.dictionaries(st.sampled_from(PLAIN), st.integers(0, 3), min_siz
 near = st.sampled_from([1.0, 1.000000001, 1.00000001, 2.0, -1.0, 0.0, 1e-50, 3e38])
 
 
-@settings(deadline=None)
 @given(judged=plain_qrels, scores=st.dictionaries(st.sampled_from(PLAIN), near, min_size=1))
 def test_compat_9_is_pytrec_eval_float32_ties_and_all(judged, scores) -> None:
     names = {*pytrec_eval.supported_nicknames["all_trec"]} - {"runid", "relstring"}
@@ -366,7 +368,7 @@ def test_measure_objects_by_their_str() -> None:
 
 def test_summary_row() -> None:
     total = trec.evaluate(QRELS, RUN, ["official"], summary=True)
-    assert isinstance(total, Row)
+    assert isinstance(total, MeasureRow)
     assert (total["runid"], total["num_q"], total["num_ret"], total["num_rel"]) == ("", 2, 5, 3)
     rows = trec.evaluate(QRELS, RUN, ["official"])
     assert total["map"] == sum(row["map"] for row in rows.values()) / 2
@@ -500,3 +502,100 @@ def test_names_are_loaded_on_first_use(tmp_path: Path) -> None:
         assert getattr(trec, name) is not None
     with pytest.raises(AttributeError, match=r"kgtrec\.trec.*'nothing'"):
         trec.nothing  # noqa: B018
+
+
+# -- The request behind `kgtrec eval` and `trec.evaluate`: what it asks for, and what it refuses -
+
+
+JUDGED = {"q1": {"a": 1, "b": 0}, "q2": {"c": 2, "d": 1}}
+RANKED = {"q1": {"a": 1.0, "b": 1.0}, "q2": {"d": 3.0, "c": 2.0, "x": 1.0}}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_without_names_the_measures_are_those_of_the_format(form: str) -> None:
+    columns = Request("qrels", ["run"], qrels_format=form).columns
+    assert columns == resolve([OFFICIAL[form]], qrels_format=form)
+    assert {TABLE[column.family].format for column in columns} <= {"any", FORMATS[form]}
+
+
+def test_under_ties_the_default_is_what_has_a_form_there() -> None:
+    every = Request("qrels", ["run"]).columns
+    tied = Request("qrels", ["run"], ties="min").columns
+    assert {c.name for c in every} - {c.name for c in tied} >= {"bpref", "gm_map"}
+    assert {"map", "P_10"} <= {c.name for c in tied}
+    with pytest.raises(UsageError, match="no form of bpref"):
+        Request("qrels", ["run"], ["map", "bpref"], ties="min").check()
+
+
+def test_micro_metrics_alone_leave_no_columns() -> None:
+    request = Request("qrels", ["run"], ["kg_mrr"])
+    assert request.columns == []
+    assert [column.name for column in request.of_all] == ["kg_mrr_low", "kg_mrr_high"]
+    request.check()
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"entities": 5}, "--n-entities"),
+        ({"measures": ["kg_mr"]}, "number of entities"),
+        ({"measures": ["kg_mrr"], "zscores": "z"}, "no z-scores"),
+        ({"measures": ["kg_mrr"], "qrels_format": "prefs"}, "judgements in groups"),
+        ({"ties": "max", "qrels_format": "qrels_jg"}, "judgements in groups"),
+        ({"qrels": "-", "runs": ["a", "-"]}, "only once"),
+        ({"runs": ["-", Path("-")]}, "only once"),
+        ({"measures": ["nothing"]}, "nothing"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_reading(options: dict[str, Any], word: str) -> None:
+    request = Request(**{"qrels": "none", "runs": ["none"], **options})
+    with pytest.raises(UsageError, match=word):
+        scoring.score(request)
+
+
+def test_an_unknown_format_ends_with_trec_evals_code() -> None:
+    with pytest.raises(UnknownFormat) as caught:
+        Request("qrels", ["run"], qrels_format="pairs").check()
+    assert caught.value.exit_code == 2
+
+
+def test_several_runs_of_any_kind_are_scored_in_their_order() -> None:
+    other = {"q1": {"b": 2.0, "a": 1.0}}
+    both = scoring.score(Request(JUDGED, [RANKED, other], ["map"]))
+    alone = [scoring.score(Request(JUDGED, [run], ["map"]))[0] for run in (RANKED, other)]
+    assert [list(one.queries) for one in both] == [["q1", "q2"], ["q1"]]
+    for one, two in zip(both, alone, strict=True):
+        assert np.array_equal(one.values["map"], two.values["map"])
+
+
+def test_the_command_line_and_python_ask_for_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "qrels").write_text("q1 0 a 1\nq1 0 b 0\nq2 0 c 2\nq2 0 d 1\n")
+    (tmp_path / "run").write_text("q1 Q0 a 1 1 x\nq1 Q0 b 2 1 x\nq2 Q0 d 1 3 x\nq2 Q0 c 2 2 x\n")
+    files = str(tmp_path / "qrels"), str(tmp_path / "run")
+    requests: list[Request] = []
+    real = scoring.score
+
+    def noted(request: Request) -> list[scoring.Scored]:
+        requests.append(request)
+        return real(request)
+
+    monkeypatch.setattr("kgtrec.trec.eval.score.score", noted)
+    monkeypatch.setattr("kgtrec.trec.eval.evaluate.score", noted)
+    flags = ["-l2", "-c", "-M", "3", "-N", "7", "--compat", "9", "-m", "map", "-m", "kg_mrr"]
+    monkeypatch.setattr("sys.argv", ["kgtrec", "eval", *flags, *files])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    row = trec.evaluate(
+        *files, ["map", "kg_mrr"], summary=True, level=2, complete=True, most=3, collection=7,
+        compat=9,
+    )  # fmt: skip
+    one, two = requests
+    assert one.options == two.options == EvalOptions(2, 7, 9, True, 3)
+    assert (one.columns, one.micro) == (two.columns, two.micro)
+    assert (one.per_query, one.summary) == (two.per_query, two.summary) == (False, True)
+    printed = dict(line.split("\tall\t") for line in capsys.readouterr().out.splitlines())
+    for name, text in printed.items():
+        assert math.isclose(float(text), row[name.strip()], abs_tol=6e-5)

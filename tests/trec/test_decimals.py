@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from checkout import ROOT
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from trec_text_oracle import number
 
@@ -257,7 +257,6 @@ ODD_ONES += [1.7976931348623157e308, 2.2250738585072014e-308, 1e22, 1e23, 900719
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@settings(deadline=None)
 @given(data=st.data())
 def test_what_is_written_is_the_shortest_and_nearest(dtype, data) -> None:
     width = 8 * np.dtype(dtype).itemsize

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
 import pytest
 import tie_oracle
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
+from slow import slow_after
 
 from kgtrec.errors import UsageError
-from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
+from kgtrec.trec.measures.bounds import bounds, why_unbounded
+from kgtrec.trec.measures.family import EvalOptions
+from kgtrec.trec.measures.judge import read_lists
 from kgtrec.trec.measures.names import resolve
-from kgtrec.trec.measures.options import EvalOptions
-from kgtrec.trec.measures.qrels_rows import QRELS_ROWS
-from kgtrec.trec.measures.tie_groups import tie_groups
+from kgtrec.trec.measures.relevant import UNJUDGED, Lists
+from kgtrec.trec.measures.rows import QRELS_ROWS
 from kgtrec.trec.measures.ties import (
     TIES,
     check_tie_forms,
     has_tie_form,
     queries_with_ties,
+    tie_groups,
     tied_values,
 )
 from kgtrec.trec.measures.values import values
@@ -75,7 +82,6 @@ def a_query(draw: st.DrawFn) -> Query:
     return documents, draw(st.lists(st.sampled_from([0, 1, 2, -1]), max_size=3))
 
 
-@settings(max_examples=120)
 @given(
     st.lists(a_query(), min_size=1, max_size=3),
     st.sampled_from([1, 1, 2, 0]),
@@ -98,7 +104,6 @@ def test_every_order(queries: list[Query], level: int, most: int | None, judged_
                 assert fast == pytest.approx(slow[ties], rel=1e-12, abs=1e-14), (ties, column.name)
 
 
-@settings(max_examples=80)
 @given(
     st.lists(a_query(), min_size=1, max_size=3),
     st.sampled_from([1, 2]),
@@ -239,7 +244,8 @@ def test_measures_without_a_form_are_all_named() -> None:
         check_tie_forms(resolve(["bpref", "infAP", "map"]), EvalOptions())
     with pytest.raises(UsageError, match="ndcg_1=3"):
         check_tie_forms(resolve(["ndcg.1=3"]), EvalOptions())
-    with pytest.raises(UsageError, match="'mean'"):
+    wanted = "ties='mean' is unknown; it must be 'expected', 'min' or 'max'"
+    with pytest.raises(UsageError, match=wanted):
         tied_values(lists_of([([], [1])]), resolve(["map"]), ties="mean")
     counts = resolve(["num_ret", "num_rel_ret", "set_P", "num_q"])
     check_tie_forms(counts, EvalOptions())
@@ -306,3 +312,179 @@ def test_every_measure_has_a_rule_or_needs_none() -> None:
             changes = len({str(value)[:12] for value in rows[column.name].tolist()}) > 1
             counted = queries_with_ties(tied, [column], options) == 1
             assert counted == changes, column.name
+
+
+# -- Do ties matter? What is said is held against every order of the tied documents --------------
+
+
+NOTED = resolve([
+    "bpref", "iprec_at_recall.0.5", "11pt_avg", "map", "map_cut.2", "Rprec", "Rprec_mult.0.6",
+    "success.2", "P.2", "recall.2", "RR", "RR@2", "ndcg", "ndcg_cut.3", "ndcg_rel", "Rndcg", "G",
+    "binG", "rbp", "rbp_resid", "dcg", "infAP", "judged@2", "unj.2", "yaap", "set_F", "num_rel_ret",
+    "num_nonrel_judged_ret", "relstring.2", "ndcg.1=3,2=1", "rbp.1=0,2=1,0=1",
+])  # fmt: skip
+
+
+def all_orders(scores: list[float]):
+    groups = [list(g) for _, g in itertools.groupby(range(len(scores)), key=lambda i: scores[i])]
+    for order in itertools.product(*map(itertools.permutations, groups)):
+        yield [i for group in order for i in group]
+
+
+@pytest.mark.parametrize(
+    ("cut", "trials"), slow_after(2, [(False, 40), (True, 20), (False, 250), (True, 60)])
+)
+def test_no_warning_in_vain_and_none_missed(cut: bool, trials: int) -> None:
+    """Of whole lists, and with -M and -J."""
+    rng = np.random.default_rng(2)
+    counts: Counter[str] = Counter()
+    docs = [f"d{i}" for i in range(7)]
+    for trial in range(trials):
+        pick = rng.choice(7, rng.integers(2, 6), replace=False)
+        run = {"q": {docs[i]: float(rng.integers(0, 3)) for i in pick}}
+        judged = rng.choice(7, rng.integers(1, 7), replace=False)
+        qrels = {"q": {docs[i]: int(rng.integers(-1, 2 + trial % 2)) for i in judged}}
+        level, most = int(rng.integers(1, 3)), int(rng.integers(1, 4)) if cut else None
+        judged_only = cut and bool(rng.integers(0, 2))
+        options = EvalOptions(native=True, level=level, most=most, judged_only=judged_only)
+        lists = read_lists(qrels, run)
+        seen: dict[str, set[str]] = {column.name: set() for column in NOTED}
+        for order in all_orders(lists.scores.tolist()):
+            # Apart from each other, so that no order of ties is left open.
+            one = replace(lists, relevance=lists.relevance[order],
+                          scores=-np.arange(len(order), dtype=np.float64))  # fmt: skip
+            for name, (value,) in values(one, NOTED, options).items():
+                seen[name].add(value if isinstance(value, str) else f"{value:.11f}")
+        for column in NOTED:
+            matters = len(seen[column.name]) > 1
+            said = queries_with_ties(lists, [column], options) > 0
+            counts["tried"] += 1
+            counts[f"in vain: {column.name}"] += said and not matters
+            counts[f"missed: {column.name}"] += matters and not said
+    wrong = {what: n for what, n in counts.items() if n and what != "tried"}
+    assert wrong == {}
+    assert counts["tried"] == trials * len(NOTED)
+
+
+# -- Bounds of measures against all labellings of what is open, one by one -----------------------
+
+
+NAMES = [
+    "P_3", "success_2", "recip_rank", "recip_rank_cut_3", "rbp", "rbp_p=0.5", "dcg", "set_P",
+    "map", "gm_map", "map_cut_3", "yaap", "ndcg", "ndcg_cut_3", "recall_3", "relative_P_3", "binG",
+    "iprec_at_recall_0.40", "11pt_avg", "set_recall", "set_relative_P", "set_map", "set_F_0.5",
+    "Rprec", "Rprec_mult_1.40", "bpref", "gm_bpref",
+    "ndcg_rel", "Rndcg", "G",
+]  # fmt: skip
+BOUNDED = resolve(NAMES)
+OPEN = None
+
+# A query: what the documents of its list are (1, 0, -1: pooled and closed, "-": unjudged and
+# closed, None: open), open ones that are not in it, and judgements of others that are not.
+OpenQuery = tuple[list[object], int, list[int]]
+QUERY = st.tuples(
+    st.lists(st.sampled_from([1, 0, -1, "-", OPEN, OPEN]), max_size=9),
+    st.integers(0, 2),
+    st.lists(st.sampled_from([1, 0]), max_size=3),
+)
+
+
+def open_lists(queries: list[tuple[list[object], list[int]]]) -> Lists:
+    """Lists of 1, 0, -1, "-" and None, beside judgements of what is not in them."""
+    marks: dict[object, int] = {"-": UNJUDGED, None: UNJUDGED}
+    relevance = [[marks.get(one, one) for one in own] for own, _ in queries]
+    judged = [
+        sorted([r for r in own if r != UNJUDGED] + rest, reverse=True)
+        for own, (_, rest) in zip(relevance, queries, strict=True)
+    ]
+    flat = [r for own in relevance for r in own]
+    return Lists(
+        queries=[str(i) for i in range(len(queries))],
+        offsets=np.cumsum([0, *map(len, relevance)]),
+        relevance=np.array(flat, np.int64),
+        scores=-np.arange(len(flat), dtype=np.float64),
+        retrieved=np.array([len(own) for own in relevance], np.int64),
+        judged_offsets=np.cumsum([0, *map(len, judged)]),
+        judged=np.array([r for own in judged for r in own], np.int64),
+        tag="t",
+        unanswered=0,
+        unasked=0,
+    )
+
+
+def bounds_of(queries: list[OpenQuery]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    lists = open_lists([(own, rest) for own, _, rest in queries])
+    is_open = np.array([one is OPEN for own, _, _ in queries for one in own], bool)
+    return bounds(lists, is_open, np.array([outside for _, outside, _ in queries]), BOUNDED)
+
+
+def extremes(query: OpenQuery) -> dict[str, tuple[float, float]]:
+    """Lowest and highest value over every labelling of what is open."""
+    own, outside, rest = query
+    unknown = own.count(OPEN) + outside
+    worlds = []
+    for labels in itertools.product((0, 1), repeat=unknown):
+        open_labels = iter(labels)
+        filled = [next(open_labels) if one is OPEN else one for one in own]
+        worlds.append((filled, [*rest, *open_labels]))
+    rows = values(open_lists(worlds), BOUNDED, EvalOptions(native=True))
+    return {name: (float(row.min()), float(row.max())) for name, row in rows.items()}
+
+
+@examples(1.5)
+@given(st.lists(QUERY, min_size=1, max_size=4))
+def test_bounds_are_the_extremes_of_all_labellings(queries: list[OpenQuery]) -> None:
+    got = bounds_of(queries)
+    assert list(got) == [column.name for column in BOUNDED]
+    for number, query in enumerate(queries):
+        for name, (low, high) in extremes(query).items():
+            assert got[name][0][number] == pytest.approx(low, abs=1e-12), (name, "low")
+            assert got[name][1][number] == pytest.approx(high, abs=1e-12), (name, "high")
+
+
+def test_what_has_no_bounds_says_why() -> None:
+    every = resolve([name for name in QRELS_ROWS if name != "runid"])
+    without = {c.family for c in every if why_unbounded(c)}
+    assert {"infAP", "judged", "unj", "utility", "num_rel", "relstring", "rbp_resid"} <= without
+    assert {c.family for c in BOUNDED} | without == {c.family for c in every}
+    lists = open_lists([([1, OPEN], [])])
+    is_open, none = np.array([False, True]), np.zeros(1, np.int64)
+    with pytest.raises(UsageError, match=r"infAP has no bounds \(an estimate from a sample"):
+        bounds(lists, is_open, none, resolve(["infAP"]))
+    with pytest.raises(UsageError, match="gains are not those"):
+        bounds(lists, is_open, none, resolve(["ndcg.1=3"]))
+    with pytest.raises(UsageError, match="judged and open at once"):
+        bounds(lists, ~is_open, none, resolve(["P_5"]))
+    graded = replace(lists, judged=np.array([2]))
+    with pytest.raises(UsageError, match="relevance 2 is judged"):
+        bounds(graded, is_open, none, resolve(["P_5"]))
+
+
+def test_without_open_documents_the_bounds_are_the_value() -> None:
+    lists = open_lists([([1, "-", 0, 1], [1]), ([], [1]), ([0, "-"], [])])
+    nothing = np.zeros(len(lists.relevance), bool)
+    got = bounds(lists, nothing, np.zeros(3, np.int64), BOUNDED)
+    for name, row in values(lists, BOUNDED, EvalOptions(native=True)).items():
+        for end in got[name]:
+            assert end == pytest.approx(row, abs=1e-15), name
+
+
+def test_figures_by_hand() -> None:
+    # Lists [open, relevant], nothing else. AP: 1 if the open one is relevant, 1/2 if not. bpref:
+    # 1, or 0 below the one judged non-relevant document.
+    # With another open one elsewhere, AP is at least (1/2) / 2.
+    one = bounds(
+        open_lists([([OPEN, 1], [])]),
+        np.array([True, False]),
+        np.array([0]),
+        BOUNDED,
+    )
+    assert [float(end[0]) for end in one["map"]] == [0.5, 1.0]
+    assert [float(end[0]) for end in one["bpref"]] == [0.0, 1.0]
+    two = bounds(
+        open_lists([([OPEN, 1], [])]),
+        np.array([True, False]),
+        np.array([1]),
+        BOUNDED,
+    )
+    assert [float(end[0]) for end in two["map"]] == [0.25, 1.0]

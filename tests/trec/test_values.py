@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import pytrec_eval
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from trec_oracle import measures as slow_measures
 
+from kgtrec import trec
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.measures import pytrec_eval as bridge
 from kgtrec.trec.measures import values as room
-from kgtrec.trec.measures.definitions import FORMATS, nickname
+from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import read_lists
-from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
 from kgtrec.trec.measures.names import (
     TABLE,
     BadCutoff,
@@ -30,8 +33,8 @@ from kgtrec.trec.measures.names import (
     ignored_parameters,
     resolve,
 )
-from kgtrec.trec.measures.options import EvalOptions
-from kgtrec.trec.measures.qrels_rows import QRELS_ROWS
+from kgtrec.trec.measures.relevant import UNJUDGED, Lists
+from kgtrec.trec.measures.rows import FORMATS, QRELS_ROWS, nickname
 from kgtrec.trec.measures.values import summary, values
 
 CUTS = ",".join(map(str, (1, 2, 3, 5, 10, 20)))
@@ -88,7 +91,7 @@ def queries(draw: st.DrawFn, highest: int = 5) -> Query:
 many = st.lists(queries(), min_size=1, max_size=4)
 
 
-@settings(max_examples=150)
+@examples(1.5)
 @given(
     some=many,
     level=st.integers(0, 7),
@@ -110,7 +113,7 @@ def test_own_measures_against_definitions(some, level, compat, collection) -> No
                 )
 
 
-@settings(max_examples=150)
+@examples(1.5)
 @given(some=many, level=st.integers(0, 7))
 def test_native_takeover_has_the_bits_of_pytrec_eval(some, level) -> None:
     lists = lists_of(some)
@@ -186,9 +189,9 @@ def test_size_decides_who_computes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_relevances_of_millions_cost_nothing() -> None:
     lists = lists_of([([5_000_000, None, 3_000_000], [5_000_000, 3_000_000, 1])])
-    start = time.perf_counter()
+    start = time.process_time()  # not of other processes on this machine
     got = values(lists, resolve(["all_trec"]), EvalOptions(compat=9))
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 2
     assert set(got.native) >= {"ndcg", "G", "Rndcg", "ndcg_rel", "ndcg_cut_5"}
     assert "map" not in got.native
     due = slow_measures([50, None, 30], [50, 30, 0])
@@ -429,3 +432,66 @@ def test_depth_that_columns_need() -> None:
     assert depth_needed(resolve(["P.5,10", "num_ret", "relstring.30", "num_rel"])) == 30
     assert depth_needed(resolve(["P.5", "map"])) is None
     assert depth_needed(resolve(["num_q"])) == 1
+
+
+# -- Edges of what runs are ordered by and of gains, where other tests' numbers let errors pass --
+
+
+@pytest.mark.parametrize("names", list(itertools.permutations(["a", "ab", "b"])))
+@pytest.mark.parametrize("scores", [(1, 1, 1), (1, 1, 2), (2, 1, 1), (1, 2, 3)])
+def test_a_run_is_written_by_score_then_by_name_descending(
+    names: tuple[str, ...], scores: tuple[int, ...], tmp_path: Path
+) -> None:
+    """With ties and without, in two queries, whatever the order in which they are given."""
+    documents = {name: float(score) for name, score in zip(names, scores, strict=True)}
+    trec.write_run({"q1": documents, "q2": dict(reversed(documents.items()))}, tmp_path / "run")
+    ordered = sorted(documents, key=lambda name: (documents[name], name.encode()), reverse=True)
+    lines = [line.split() for line in (tmp_path / "run").read_text().splitlines()]
+    assert [(line[0], line[2], line[3]) for line in lines] == [
+        (query, name, str(rank + 1)) for query in ("q1", "q2") for rank, name in enumerate(ordered)
+    ]
+
+
+@pytest.mark.parametrize("sizes", [(1, 9000), (9000, 1), (1, 9000, 1, 20000)])
+def test_names_of_queries_may_differ_in_length_by_much(
+    sizes: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Room for lines is reckoned before they are written, by the name of each query."""
+    run = {str(i) * size: {f"d{j}": -float(j) for j in range(50)} for i, size in enumerate(sizes)}
+    trec.write_run(run, tmp_path / "run")
+    lines = [line.split() for line in (tmp_path / "run").read_text().splitlines()]
+    assert [(line[0], line[2]) for line in lines] == [
+        (query, document) for query, documents in run.items() for document in documents
+    ]
+
+
+@pytest.mark.parametrize("compat", [9, 10])
+@pytest.mark.parametrize(
+    ("shown", "missed"),
+    [
+        ([1], []),  # ideal gain and its total are 1
+        ([None, 1], []),
+        ([None, None, 2, 1], []),
+        ([1, None, 3], [2, 2]),
+        ([0, 1], [1]),
+    ],
+)
+def test_gains_of_small_lists(shown: list[int | None], missed: list[int], compat: int) -> None:
+    run = {"q": {f"d{i}": float(-i) for i in range(len(shown))}}
+    qrels = {"q": {f"d{i}": r for i, r in enumerate(shown) if r is not None}}
+    qrels["q"] |= {f"m{i}": r for i, r in enumerate(missed)}
+    names = ["G", "ndcg", "ndcg_rel", "Rndcg", "ndcg_cut.1,2,3"]
+    due = slow_measures(shown, [*qrels["q"].values()], 1, compat)
+    got = trec.evaluate(qrels, run, names, compat=compat)["q"]
+    for name in ("G", "ndcg", "ndcg_rel", "Rndcg", "ndcg_cut_1", "ndcg_cut_2", "ndcg_cut_3"):
+        assert math.isclose(got[name], due[name], rel_tol=1e-12, abs_tol=1e-12), name
+
+
+@pytest.mark.parametrize("least", [-(2**63), 1 - 2**63, 2 - 2**63])
+def test_the_least_relevance_is_one_below_0_like_others(least: int) -> None:
+    """Numbers that stand for "no judgement" inside: neither they nor their neighbours change."""
+    run = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}
+    names = ["map", "ndcg", "bpref", "num_rel", "relstring_3"]
+    got = trec.evaluate({"q": {"a": 2, "b": least, "c": 1}}, run, names)["q"]
+    assert got == trec.evaluate({"q": {"a": 2, "b": -1, "c": 1}}, run, names)["q"]
+    assert got["relstring_3"] == "2.1"

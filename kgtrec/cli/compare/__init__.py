@@ -1,2 +1,2 @@
-"""`kgtrec compare`: `command` reads the options, `systems` and `labels` call the studies, `report`
-lays out what comes back. Open `command` first."""
+"""`kgtrec compare`: `command` has the comparison of systems and names the subcommands, which are in
+`labels` (other labels, depths, reuse), `parts` and `studies`. Open `command` first."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kgtrec.cli._output import echo, note
 from kgtrec.cli._process import keep_blas_single, without_collector
-from kgtrec.cli.eval.options import CONTEXT, beyond_trec_eval, of_trec_eval, request_of
-from kgtrec.errors import UsageError
+from kgtrec.cli._report import Command, Report
+from kgtrec.cli.eval.options import CONTEXT, FORMATS, beyond_trec_eval, of_trec_eval, request_of
+from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.trec.eval.graph_filter import GraphFiltered
+    from kgtrec.trec.eval.kg_metrics import GraphFiltered
     from kgtrec.trec.eval.request import Request
     from kgtrec.trec.eval.score import Scored
 
@@ -23,14 +26,14 @@ AS_LISTED = (
 )
 
 
-@click.command(short_help="trec_eval measures of TREC run files.", context_settings=CONTEXT)
+@click.command(
+    cls=Command, short_help="trec_eval measures of TREC run files.", context_settings=CONTEXT
+)
 @click.argument("qrels", metavar="QRELS", required=False)
 @click.argument("runs", metavar="RUN...", nargs=-1)
 @of_trec_eval
 @beyond_trec_eval
-def command(
-    qrels: str | None, runs: tuple[str, ...], form: str, show_engines: bool, **options: Any
-) -> None:
+def command(qrels: str | None, runs: tuple[str, ...], show_engines: bool, **options: Any) -> Report:
     """Evaluate a RUN against QRELS and print what trec_eval prints.
 
     \b
@@ -40,7 +43,7 @@ def command(
     zcat sys.run.gz | kgtrec eval qrels.txt -           a run on standard input
     kgtrec eval --format markdown -m map qrels.txt a.run b.run
     kgtrec eval --ties expected --ci 95 -m map -m P.10 qrels.txt sys.run
-    kgtrec eval -m kg_mr,kg_mrr,kg_hits.1,10 --entities 14541 qrels.txt sys.run
+    kgtrec eval -m kg_mr,kg_mrr,kg_hits.1,10 --n-entities 14541 qrels.txt sys.run
     kgtrec eval -m kg_mrr -m map --graph FB15k-237 qrels.txt raw.run   filtered by the graph
     kgtrec eval -R prefs -m all_prefs prefs.txt sys.run preferences between documents
     kgtrec eval -h -m bpref -m set                      what these measures mean
@@ -74,12 +77,12 @@ def command(
     """
     with without_collector():
         keep_blas_single()
-        _evaluate(qrels, runs, form, show_engines, options)
+        return _evaluate(qrels, runs, show_engines, options)
 
 
 def _evaluate(
-    qrels: str | None, runs: tuple[str, ...], form: str, engines: bool, options: dict[str, Any]
-) -> None:
+    qrels: str | None, runs: tuple[str, ...], engines: bool, options: dict[str, Any]
+) -> Report:
     from kgtrec.trec.eval.score import score
 
     if qrels is None or not runs:
@@ -87,31 +90,48 @@ def _evaluate(
     twice = next((run for place, run in enumerate(runs) if run in runs[:place]), None)
     if twice:
         raise UsageError(f"{twice!r} is named twice; name each run once")
+    _refuse_ranks(runs)
     request = request_of(qrels, runs, options)
     scored = score(request)  # every run, before anything is printed
-    _print(scored, request, form)
+    notes = []
     for run in scored:
         start = f"{run.file}: " if len(runs) > 1 else ""
-        for text in _notes(run, request) + [_engines(run)] * engines:
-            note(start + text)
-    _say_ignored([name for name in request.measures or () if not name.startswith("kg_")])
+        notes += [start + text for text in _notes(run, request) + [_engines(run)] * engines]
+    notes += _ignored([name for name in request.measures or () if not name.startswith("kg_")])
+    return _report(scored, request, notes)
 
 
-def _print(scored: Sequence[Scored], request: Request, form: str) -> None:
+def _refuse_ranks(runs: Sequence[str]) -> None:
+    hint = "name a run, as `kgtrec rank --write-run` writes it; for ranks, call `kgtrec report`"
+    for run in filter(os.path.isfile, runs):
+        with suppress(OSError), open(run, "rb") as file:
+            if file.read(4) == b"PAR1":
+                raise FileError(run, found="a Parquet file, not a TREC run", hint=hint)
+
+
+def _report(scored: Sequence[Scored], request: Request, notes: list[str]) -> Report:
     from kgtrec.trec.eval import output
 
-    if form == "trec":
+    def trec() -> bytes:
+        pieces: list[bytes] = []
         for run in scored:
-            if len(scored) > 1:
-                click.echo(output.heading_line(run), nl=False)
-            for piece in output.trec_lines(run, request):
-                click.echo(piece, nl=False)
-        return
-    if form == "json":
-        text = output.as_json(scored, request)
-    else:
-        text = output.rendered(output.as_table(scored, request), form)
-    echo(text)
+            pieces += [output.heading_line(run)] if len(scored) > 1 else []
+            pieces += output.trec_lines(run, request)
+        return b"".join(pieces)
+
+    forms: dict[str, Callable[[], str | bytes]] = {
+        "trec": trec,
+        "json": lambda: output.as_json(scored, request),
+    }
+    for form in FORMATS:
+        forms.setdefault(form, partial(_in_table, scored, request, form))
+    return Report(forms=forms, notes=notes)
+
+
+def _in_table(scored: Sequence[Scored], request: Request, form: str) -> str:
+    from kgtrec.trec.eval import output
+
+    return output.rendered(output.as_table(scored, request), form)
 
 
 def _notes(run: Scored, request: Request) -> list[str]:
@@ -174,7 +194,7 @@ def _filtered(filtered: GraphFiltered, request: Request) -> str:
 def _missing_answers(run: Scored, request: Request) -> str:
     total = f"{run.missing_answers:,} of {run.answers:,} answers are not in the run"
     if request.entities is None and request.questions is None:
-        return f"{total}; their ranks have no end without --entities N: low counts them as 0"
+        return f"{total}; their ranks have no end without --n-entities N: low counts them as 0"
     return f"{total}; low and high bound the metrics for every rank that they may have"
 
 
@@ -189,8 +209,10 @@ def _engines(run: Scored) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _say_ignored(measures: Sequence[str]) -> None:
+def _ignored(measures: Sequence[str]) -> list[str]:
     from kgtrec.trec.measures.names import ignored_parameters
 
-    for name in ignored_parameters(measures):
-        note(f"-m {name}: its parameters are ignored, as in trec_eval: the first ones count")
+    return [
+        f"-m {name}: its parameters are ignored, as in trec_eval: the first ones count"
+        for name in ignored_parameters(measures)
+    ]

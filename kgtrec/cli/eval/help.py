@@ -9,8 +9,6 @@ import click
 from kgtrec.trec.eval.kg_names import MICRO, micro_columns, micro_help
 from kgtrec.trec.measures.names import NICKNAMES, TABLE, help_text, resolve
 
-__all__ = ["measure_help", "overview"]
-
 
 def measure_help(measures: Sequence[str]) -> str:
     """What each measure is; a nickname stands for its measures."""

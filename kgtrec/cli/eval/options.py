@@ -9,7 +9,7 @@ import click
 
 from kgtrec._version import __version__
 from kgtrec.cli import _options as shared
-from kgtrec.cli._output import echo
+from kgtrec.cli._report import echo
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.trec.eval.request import Request
 
-__all__ = ["CONTEXT", "FORMATS", "beyond_trec_eval", "of_trec_eval", "request_of"]
 
 FORMATS = ("trec", "tsv", "csv", "json", "markdown", "latex")
 VERSIONS = {9: "9.0.8", 10: "10.0"}
@@ -25,8 +24,8 @@ VERSIONS = {9: "9.0.8", 10: "10.0"}
 # trec_eval's long names, where they differ from ours.
 _LONG_NAMES = {
     "query_eval_wanted": "per-query", "nosummary": "no-summary",
-    "complete_rel_info_wanted": "complete", "level_for_rel": "level",
-    "Judged_docs_only": "judged-only", "Max_retrieved_per_topic": "depth",
+    "complete_rel_info_wanted": "complete", "level_for_rel": "relevance-level",
+    "Judged_docs_only": "judged-only", "Max_retrieved_per_topic": "max-documents",
     "Number_docs_in_coll": "collection", "Rel_info_format": "qrels-format",
     "Results_format": "run-format", "Zscore": "zscores", "Debug_level": "debug",
     "Output_old_results_format": "old-format",
@@ -58,7 +57,7 @@ _WHOLE = _Whole()
 def request_of(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Request:
     """What is asked for, by the values of the options."""
     from kgtrec.trec.eval.request import Request, UnknownFormat
-    from kgtrec.trec.measures.options import EvalOptions
+    from kgtrec.trec.measures.family import EvalOptions
 
     if options["run_format"] != "trec_results":
         raise UnknownFormat(
@@ -94,7 +93,7 @@ def request_of(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> R
             options["sides"] or "both",
             options["context"],
         ),
-        resampling=_resampling(options["ci"], options["resamples"], options["seed"]),
+        resampling=_resampling(options),
         command_line=True,
     )
 
@@ -107,16 +106,16 @@ def _questions(graph: str | None, split: str, sides: str, context: str | None) -
     return read_graph(graph).questions(split, sides, context=context)
 
 
-def _resampling(
-    percent: float | None, resamples: int | None, seed: int | None
-) -> Resampling | None:
-    if percent is None:
+def _resampling(options: Mapping[str, Any]) -> Resampling | None:
+    """How intervals are drawn, if any are."""
+    resamples, seed = options["resamples"], options["seed"]
+    if options["ci"] is None:
         if seed is not None or resamples is not None:
             raise UsageError("--seed and --resamples are for confidence intervals; add --ci 95")
         return None
     from kgtrec._internal.bootstrap import Resampling
 
-    return Resampling(percent, 2000 if resamples is None else resamples, seed or 0)
+    return Resampling(options["ci"], 2000 if resamples is None else resamples, seed or 0)
 
 
 def _help(context: click.Context, _parameter: click.Parameter, flag: bool) -> None:
@@ -159,14 +158,15 @@ of_trec_eval = shared.all_of(
         help="Average over all queries of QRELS; one that the run lacks counts as 0.",
     ),
     click.option(
-        "-l", "--level", type=_WHOLE, default=1, metavar="N",
+        "-l", "--relevance-level", "level", type=_WHOLE, default=1, metavar="N",
         help="Relevant from this level (default: 1). nDCG and other gains ignore it.",
     ),
     click.option(
         "-J", "--judged-only", is_flag=True, help="Drop documents that were not judged."
     ),
     click.option(
-        "-M", "--depth", type=_WHOLE, metavar="N", help="Look at no more documents per query."
+        "-M", "--max-documents", "depth", type=_WHOLE, metavar="N",
+        help="Look at no more documents per query."
     ),
     click.option(
         "-N", "--collection", type=_WHOLE, default=0, metavar="N",
@@ -221,11 +221,11 @@ beyond_trec_eval = shared.all_of(
         "ndcg_cut, dcg.",
     ),
     click.option(
-        "--entities", type=_WHOLE, metavar="N",
+        "--n-entities", "entities", type=_WHOLE, metavar="N",
         help="Entities of the graph, for kg_mr, kg_mrr, kg_hits, kg_amr, kg_amri.",
     ),
     click.option(
-        "--graph", metavar="DIR",
+        "--graph", type=shared.GRAPH_FOLDER, metavar="DIR",
         help="Filter the runs by this graph: what its other splits know of a question (head0, ..., "
         "tail0, ...) leaves its list. It says how many entities there are, too.",
     ),

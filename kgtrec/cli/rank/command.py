@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._output import echo, note
+from kgtrec.cli._report import Command, Report
 from kgtrec.cli.rank.filters import filter_names, outputs_by_filter
 from kgtrec.cli.rank.options import (
     QuestionRequest,
@@ -28,21 +28,22 @@ Outputs = dict[str, dict[str, str | None]]
 """By filter, then by option: the files that are written."""
 
 
-@click.command(short_help="Scores of a model to ranks, metrics and TREC files.")
+@click.command(cls=Command, short_help="Scores of a model to ranks, metrics and TREC files.")
 @shared.GRAPH
 @click.option(
-    "--scores", metavar="PATH",
+    "--scores", type=shared.SCORES, metavar="PATH",
     help="A .npy matrix (memory-mapped), a folder of .npy shards, or an .npz with the arrays "
     "queries and entities (and bias, metric) of a factorised model.",
 )  # fmt: skip
 @of_predictions
-@shared.ranking_files("Ranks, as Parquet; with --shard the folder of the shards.")
+@shared.ranking_files(
+    "Ranks, as Parquet; with --shard the folder of the shards.", kind=shared.LATER
+)
 @of_questions
 @shared.HOW_SCORED
 @tolerance
 @in_parts
-@shared.QUIET
-def command(**options: Any) -> None:
+def command(**options: Any) -> Report:
     """Rank every answer of a split by a model's SCORES and print the table that papers print.
 
     A row of scores is a question, a column an entity; entities are numbered in byte order of their
@@ -50,7 +51,7 @@ def command(**options: Any) -> None:
 
     \b
     kgtrec rank --graph FB15k-237 --scores scores.npy -o ranks.parquet
-    kgtrec rank --graph FB15k-237 --scores model.npz -o ranks.parquet --run sys.run
+    kgtrec rank --graph FB15k-237 --scores model.npz -o ranks.parquet --write-run sys.run
     kgtrec rank --graph FB15k-237 --scores v.npy -o v.parquet --split valid --filter valid
     kgtrec rank --graph FB15k-237 --scores m.npz -o t.parquet --type-constraints type_constrain.txt
 
@@ -64,8 +65,9 @@ def command(**options: Any) -> None:
     their formats); where an answer is beyond its list, values are intervals:
 
     \b
-    kgtrec rank --graph FB15k-237 --predictions llm.jsonl --format jsonl -o ranks.parquet
-    kgtrec rank --graph WN18RR --predictions rules.txt --format anyburl -o ranks.parquet
+    kgtrec rank --graph FB15k-237 --predictions llm.jsonl --predictions-format jsonl \\
+        -o ranks.parquet
+    kgtrec rank --graph WN18RR --predictions rules.txt --predictions-format anyburl -o ranks.parquet
 
     Inputs (of a .npy file or folder of shards the rows at hand, all else as a copy), outputs and
     folders of shards may be URLs, s3://, gs:// or file:// (kgtrec guide clusters):
@@ -85,16 +87,14 @@ def command(**options: Any) -> None:
     outputs = outputs_by_filter(options, names)
     request, scoring = _taken(QuestionRequest, options), _taken(Scoring, options)
     if options["predictions"] is not None:
-        _rank_predictions(request, options, outputs)
-        return
+        return _rank_predictions(request, options, outputs)
     if options["shard"] is not None:
         if len(names) > 1:
             raise UsageError("shards are of one filter; rank those of each --filter by themselves")
-        _rank_shard(request, scoring, {**options, **outputs[names[0]]})
-        return
+        return _rank_shard(request, scoring, {**options, **outputs[names[0]]})
     if options["by"] or options["memory"] or options["plan"]:
-        raise UsageError("--by, --memory and --plan require --shard; leave them out")
-    _rank_whole(request, scoring, options, outputs)
+        raise UsageError("--shard-by, --memory and --plan require --shard; leave them out")
+    return _rank_whole(request, scoring, options, outputs)
 
 
 def _check_source(options: dict[str, Any]) -> None:
@@ -102,39 +102,28 @@ def _check_source(options: dict[str, Any]) -> None:
     lists = options["predictions"] is not None
     if lists == (options["scores"] is not None):
         raise UsageError("give the answers' scores (--scores PATH) or lists (--predictions FILE)")
-    others = (
-        (
-            "rows",
-            "lower_is_better",
-            "nan",
-            "atol",
-            "rtol",
-            "threads",
-            "shard",
-            "plan",
-            "by",
-            "memory",
-            "columns",
-        )
-        if lists
-        else ("format", "unlinkable")
-    )
-    wrong = [f"--{name.replace('_', '-')}" for name in others if shared.on_command_line(name)]
+    others: tuple[str, ...] = ("format", "unlinkable", "list_order")
+    if lists:
+        others = ("rows", "lower_is_better", "nan", "atol", "rtol", "threads", "shard", "plan",
+                  "by", "memory", "columns")  # fmt: skip
+    wrong = [shared.option_of(name) for name in others if shared.on_command_line(name)]
     if wrong:
         raise UsageError(
             f"{', '.join(wrong)}: requires {'--scores' if lists else '--predictions'}; leave out"
         )
     if lists and options["format"] is None:
-        from kgtrec.predictions.formats import PREDICTIONS
+        from kgtrec.predictions.readers import PREDICTIONS
 
-        raise UsageError(f"--predictions needs --format: {', '.join(PREDICTIONS.all())}")
+        raise UsageError(
+            f"--predictions needs --predictions-format: {', '.join(PREDICTIONS.all())}"
+        )
 
 
 def _taken(kind: Any, options: dict[str, Any]) -> Any:
     return kind(**{one.name: options[one.name] for one in fields(kind)})
 
 
-def _rank_shard(request: QuestionRequest, scoring: Scoring, options: dict[str, Any]) -> None:
+def _rank_shard(request: QuestionRequest, scoring: Scoring, options: dict[str, Any]) -> Report:
     from kgtrec.cli.rank.shard import rank_one
 
     _refuse(run=options["run"], qrels=options["qrels"])
@@ -142,13 +131,14 @@ def _rank_shard(request: QuestionRequest, scoring: Scoring, options: dict[str, A
         request, scoring, options["shard"], options["output"],
         run_depth=options["run_depth"] if shared.on_command_line("run_depth") else 0,
         by=options["by"] or "auto", memory=options["memory"] or "2GB",
-        plan_only=options["plan"], show=False if options["quiet"] else None,
+        plan_only=options["plan"],
     )  # fmt: skip
+    return Report()
 
 
 def _rank_whole(
     request: QuestionRequest, scoring: Scoring, options: dict[str, Any], outputs: Outputs
-) -> None:
+) -> Report:
     from kgtrec.results.evaluate import evaluate
 
     questions = _questions(request, options, scoring.scores, outputs)
@@ -156,64 +146,68 @@ def _rank_whole(
         scoring.scores,
         questions,
         run_depth=options["run_depth"] if options["run"] else 20,
-        threads=scoring.threads,
-        rows=scoring.rows,
-        higher_is_better=not scoring.lower_is_better,
-        nan=scoring.nan,
-        atol=scoring.atol,
-        rtol=scoring.rtol,
-        progress=False if options["quiet"] else None,
+        **scoring.keywords(),
     )
-    _write_and_tell(results, questions, options, outputs)
+    return _written(results, questions, options, outputs)
 
 
 def _questions(
     request: QuestionRequest, options: dict[str, Any], source: str, outputs: Outputs
 ) -> dict[str, Questions]:
     """The questions, once it is sure that what is to be written costs the user no file."""
-    from kgtrec.cli._output_files import check_outputs, keep_inputs
+    from kgtrec.cli._report import check_outputs
     from kgtrec.trec.files.run import check_tag
 
     check_tag(options["tag"])
+    if options["output"].endswith((".csv", ".tsv", ".json")):
+        raise UsageError(
+            f"-o {options['output']}: ranks are written as Parquet; name a .parquet file, and make "
+            "tables of it with `kgtrec report FILE --format csv`"
+        )
     several = len(outputs) > 1
     paths = {
-        f"--{option}" + f" of filter {name}" * several: path
+        shared.option_of(option) + f" of filter {name}" * several: path
         for name, files in outputs.items()
         for option, path in files.items()
     }
-    check_outputs(paths, request.graph, source)
-    keep_inputs((path for files in request.lists.values() for path in files), paths)
-    show = False if options["quiet"] else None
+    lists = [("an input", path) for files in request.lists.values() for path in files]
+    check_outputs(paths, [("the graph", request.graph), ("the scores", source), *lists])
     if several:
-        return request.questions_by_filter(show)
-    return {next(iter(outputs)): request.questions(show)}
+        return request.questions_by_filter()
+    return {next(iter(outputs)): request.questions()}
 
 
-def _rank_predictions(request: QuestionRequest, options: dict[str, Any], outputs: Outputs) -> None:
+def _rank_predictions(
+    request: QuestionRequest, options: dict[str, Any], outputs: Outputs
+) -> Report:
     from kgtrec.ranking.lists import ranked_lists
     from kgtrec.results.result import Result
 
     questions = _questions(request, options, options["predictions"], outputs)
     ranked = {
         name: ranked_lists(
-            options["predictions"], part, options["format"], unlinkable=options["unlinkable"]
+            options["predictions"],
+            part,
+            options["format"],
+            unlinkable=options["unlinkable"],
+            list_order=options["list_order"],
         )
         for name, part in questions.items()
     }
     results = {name: Result(ranks, run=run) for name, (ranks, run) in ranked.items()}
     # What is printed comes from the whole lists, of which the run may hold a part.
     shown = {name: Result(ranks) for name, (ranks, _) in ranked.items()}
-    _write_and_tell(results, questions, options, outputs, shown)
+    return _written(results, questions, options, outputs, shown)
 
 
-def _write_and_tell(
+def _written(
     results: dict[str, Result],
     questions: dict[str, Questions],
     options: dict[str, Any],
     outputs: Outputs,
     shown: dict[str, Result] | None = None,
-) -> None:
-    """Write each filter's files; print ``shown``, by default the results."""
+) -> Report:
+    """Write each filter's files; report ``shown``, by default the results."""
     written = []
     for name, result in results.items():
         files = outputs[name]
@@ -222,27 +216,27 @@ def _write_and_tell(
             result, questions[name], files["output"], files["run"], options["run_depth"],
             options["tag"], files["qrels"],
         )  # fmt: skip
-    if not options["quiet"]:
-        tell(shown or results, next(iter(questions.values())), written)
+    return report_of(shown or results, next(iter(questions.values())), written)
 
 
-def tell(results: dict[str, Result], questions: Questions, written: list[str]) -> None:
-    """Print the table, of several filters side by side, and what was written."""
+def report_of(results: dict[str, Result], questions: Questions, written: list[str]) -> Report:
+    """The table, of several filters side by side, and what was written."""
     from kgtrec.results.report import side_by_side
 
     single = next(iter(results.values())) if len(results) == 1 else None
-    echo(str(single) if single else side_by_side(results))
-    note(f"wrote {', '.join(written)}")
+    notes = [f"wrote {', '.join(written)}"]
     encoded = questions.graph.entities.n_encoded
     if encoded and len(written) > len(results):
-        note(f"{encoded:,} labels with blanks are percent-encoded in TREC files")
+        notes.append(f"{encoded:,} labels with blanks are percent-encoded in TREC files")
+    return Report(lambda: str(single) if single else side_by_side(results), notes=notes)
 
 
 def _refuse(**paths: str | None) -> None:
     for name, path in paths.items():
         if path is not None:
+            option = shared.option_of(name)
             raise UsageError(
-                f"--{name} is written when shards are merged: kgtrec merge ... --{name} {path}"
+                f"{option} is written when shards are merged: kgtrec merge ... {option} {path}"
                 + (" (and give --run-depth here, to keep so many)" if name == "run" else "")
             )
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kgtrec.cli._options import option_of
 from kgtrec.cli.rank.options import filter_name
 from kgtrec.errors import UsageError
-
-__all__ = ["filter_names", "outputs_by_filter"]
 
 _PLACE = "{filter}"
 _FILES = ("output", "run", "qrels")
@@ -26,34 +25,14 @@ def filter_names(filters: Sequence[str]) -> list[str]:
 def outputs_by_filter(
     options: Mapping[str, Any], names: Sequence[str]
 ) -> dict[str, dict[str, str | None]]:
-    """The files that each filter's ranks, run and qrels are written to.
-
-    Parameters
-    ----------
-    options : mapping
-        ``output``, ``run`` and ``qrels``: paths in which ``{filter}`` stands for a filter's name,
-        or None.
-    names : sequence of str
-        Of the filters.
-
-    Returns
-    -------
-    dict of str to dict of str to (str or None)
-        By the name of the filter, then by option. Qrels are those of every filter: where their
-        path has no ``{filter}`` in it, the first filter alone has them.
-
-    Raises
-    ------
-    UsageError
-        One path for the ranks or runs of several filters.
-    """
+    """The files that each filter's ranks, run and qrels are written to."""
     for option in ("output", "run"):
         path = options[option]
         if len(names) > 1 and path is not None and _PLACE not in path:
             example = "ranks-{filter}.parquet" if option == "output" else "model-{filter}.run"
             raise UsageError(
-                f"--{option} {path} is one file for the {len(names)} filters {', '.join(names)}; "
-                f"let {_PLACE} stand for their names in it, as in {example}"
+                f"{option_of(option)} {path} is one file for the {len(names)} filters "
+                f"{', '.join(names)}; let {_PLACE} stand for their names in it, as in {example}"
             )
     outputs = {
         name: {

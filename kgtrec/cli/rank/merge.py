@@ -5,26 +5,22 @@ from __future__ import annotations
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
 
 
-@click.command(short_help="Shards of `kgtrec rank --shard` to ranks, metrics and TREC files.")
+@click.command(
+    cls=Command, short_help="Shards of `kgtrec rank --shard` to ranks, metrics and TREC files."
+)
 @click.argument("folder", metavar="SHARDS")
 @shared.ranking_files(
     depth="Candidates per question in the run; by default all that the shards keep: as many as "
     "`kgtrec rank --shard ... --run-depth` said, and 20 if it said nothing.",
     default_depth=None,
 )
-@shared.QUIET
 def command(
-    folder: str,
-    output: str,
-    run: str | None,
-    qrels: str | None,
-    run_depth: int | None,
-    tag: str,
-    quiet: bool,
-) -> None:
+    folder: str, output: str, run: str | None, qrels: str | None, run_depth: int | None, tag: str
+) -> Report:
     """Merge all SHARDS in a folder, and print the table that papers print.
 
     The files are those, byte for byte, that `kgtrec rank` writes in one piece. The graph and the
@@ -33,20 +29,18 @@ def command(
 
     \b
     kgtrec merge shards/ -o ranks.parquet
-    kgtrec merge shards/ -o ranks.parquet --run sys.run --qrels test.qrels
+    kgtrec merge shards/ -o ranks.parquet --write-run sys.run --write-qrels test.qrels
     kgtrec merge s3://results/shards -o s3://results/ranks.parquet
     """
-    from kgtrec._internal.atomic_file import check_writable
     from kgtrec._internal.locations import fetched
-    from kgtrec.cli._output_files import keep_inputs
-    from kgtrec.cli.rank.command import tell, write_result
-    from kgtrec.cluster.shards.merge import merge_shards, shard_files, stored_depth
+    from kgtrec.cli._report import keep_inputs
+    from kgtrec.cli.rank.command import report_of, write_result
+    from kgtrec.cluster.shards import merge_shards, shard_files, stored_depth
     from kgtrec.results.evaluate import checked_result
     from kgtrec.trec.files.run import check_tag
 
     check_tag(tag)
-    outputs = {"--output": output, "--run": run, "--qrels": qrels}
-    check_writable(*outputs.values())
+    outputs = {"--output": output, "--write-run": run, "--write-qrels": qrels}
     with fetched(folder, folders=True) as local:
         keep_inputs((f"{folder}/{path.name}" for path in shard_files(local)), outputs)
         depth = stored_depth(local)
@@ -58,5 +52,4 @@ def command(
         ranks, merged, questions = merge_shards(local)
     result = checked_result(ranks, merged, questions)
     written = write_result(result, questions, output, run, run_depth or depth, tag, qrels)
-    if not quiet:
-        tell({"": result}, questions, written)
+    return report_of({"": result}, questions, written)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._output import note
+from kgtrec.cli._report import note
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
     Int64 = npt.NDArray[np.int64]
 
-__all__ = [
-    "QuestionRequest", "Scoring", "filter_name", "filter_of", "in_parts", "of_predictions",
-    "of_questions", "tolerance",
-]  # fmt: skip
 
 of_questions = shared.all_of(
     shared.split("Split to evaluate."),
@@ -33,38 +29,40 @@ of_questions = shared.all_of(
         help="Splits whose answers are known: all; test (train, valid, test); valid (train, valid: "
         "when a model is chosen); raw or none (unfiltered); or splits by name, as train,test. "
         "With --context time: time-aware (what is known at that time; the default), static (at any "
-        "time) or raw; with --context qualifiers: qualifier-aware (with the same; the default), "
+        "time) or raw, or of some splits: time-aware:test (as in TGB 2.0); with --context "
+        "qualifiers: qualifier-aware (with the same; the default), "
         "static or raw. "
         "On its validation split, LibKGE's _filtered is valid, _filtered_with_test is test. "
         "Repeatable: each filter's files by its name, from one pass (see below).",
     ),
     click.option(
-        "--known", multiple=True, metavar="FILE",
+        "--known", type=shared.READ, multiple=True, metavar="FILE",
         help="More known triples to filter, with lines as in a split; repeatable.",
     ),
     click.option(
-        "--entities", metavar="FILE",
+        "--entities", type=shared.READ, metavar="FILE",
         help="Labels, one a line: only triples of these entities are evaluated, and only they are "
         "candidates.",
     ),
     click.option(
-        "--relations", metavar="FILE",
+        "--relations", type=shared.READ, metavar="FILE",
         help="Labels, one a line: only triples of these relations are evaluated. Scores have the "
         "rows of all questions, or of those that are left.",
     ),
     click.option(
-        "--type-constraints", metavar="FILE",
+        "--type-constraints", type=shared.READ, metavar="FILE",
         help="Candidates by relation and side: OpenKE's type_constrain.txt, beside its "
         "entity2id.txt and relation2id.txt.",
     ),
     click.option(
-        "--candidates", metavar="FILE",
+        "--candidates", type=shared.READ, metavar="FILE",
         help="Candidates by question, lines question<TAB>entity<TAB>entity...; or an .npz with "
         "head_neg and tail_neg, shape (triples, negatives), as OGB has them, entities by number: a "
         "question for each triple and side then. Results are sampled ones.",
     ),
     click.option(
-        "--columns", type=click.Choice(["entities", "candidates"]), default="entities",
+        "--score-columns", "columns", type=click.Choice(["entities", "candidates"]),
+        default="entities",
         show_default=True,
         help="What the columns of scores are: all entities, or a question's --candidates in their "
         "order (of an .npz: the answer, then its negatives).",
@@ -93,17 +91,23 @@ tolerance = shared.all_of(
 
 of_predictions = shared.all_of(
     click.option(
-        "--predictions", metavar="FILE",
+        "--predictions", type=shared.READ, metavar="FILE",
         help="Lists of the best candidates in place of scores: of rule learners, language models, "
         "or any system's run. Ranks are filtered by the graph.",
     ),
     click.option(
-        "--format", metavar="NAME",
+        "--predictions-format", "format", metavar="NAME",
         help="Of the predictions: anyburl, jsonl, pykeen, ogb-lsc or trec (see `kgtrec formats`).",
     ),
     click.option(
         "--unlinkable", type=click.Choice(["place", "drop"]), default="place", show_default=True,
         help="A prediction that names no entity takes a place in its list, or is left out.",
+    ),
+    click.option(
+        "--list-order", type=click.Choice(["scores", "listed"]), default="scores",
+        show_default=True,
+        help="What orders lists with scores: the scores, and equal ones tie; or the place in the "
+        "list, as AnyBURL and PyClause rank.",
     ),
 )  # fmt: skip
 
@@ -119,7 +123,7 @@ in_parts = shared.all_of(
         "long one takes.",
     ),
     click.option(
-        "--by", type=click.Choice(["auto", "questions", "entities"]),
+        "--shard-by", "by", type=click.Choice(["auto", "questions", "entities"]),
         help="What shards share out; by default questions, or entities if those are few.",
     ),
     click.option("--memory", metavar="SIZE",
@@ -159,26 +163,26 @@ class QuestionRequest:
         single = {name: [] if path is None else [path] for name, path in paths.items()}
         return {"known": list(self.known), **single}
 
-    def questions(self, progress: bool | None) -> Questions:
+    def questions(self) -> Questions:
         """Read the graph and ask, with a single filter."""
-        graph, options = self._read(progress)
+        graph, options = self._read()
         is_default = self.context is not None and self.filters == ("all",)
         chosen = None if is_default else filter_of(self.filters[0])
         return self._restricted(graph.questions(self.split, self.sides, filter=chosen, **options))
 
-    def questions_by_filter(self, progress: bool | None) -> dict[str, Questions]:
+    def questions_by_filter(self) -> dict[str, Questions]:
         """Read the graph once and ask with every filter, by the filters' names."""
-        graph, options = self._read(progress)
+        graph, options = self._read()
         several = graph.questions_by_filter(
             [filter_of(text) for text in self.filters], self.split, sides=self.sides, **options
         )
         return {name: self._restricted(questions) for name, questions in several.items()}
 
-    def _read(self, progress: bool | None) -> tuple[Graph, dict[str, Any]]:
+    def _read(self) -> tuple[Graph, dict[str, Any]]:
         """The graph, and how its questions are asked but for split, sides and filter."""
         from kgtrec.questions.api import read_graph
 
-        graph = read_graph(self.graph, progress=progress)
+        graph = read_graph(self.graph)
         ids = {
             kind: None if path is None else _read_ids(path, graph, kind, self.unknown)
             for kind, path in (("entities", self.entities), ("relations", self.relations))
@@ -190,7 +194,7 @@ class QuestionRequest:
         if self.type_constraints and self.candidates:
             raise UsageError("--type-constraints and --candidates each list candidates; give one")
         if self.columns == "candidates" and not self.candidates:
-            raise UsageError("--columns candidates needs --candidates FILE")
+            raise UsageError("--score-columns candidates needs --candidates FILE")
         if not self.type_constraints and not self.candidates:
             return questions
         return questions.restrict(
@@ -213,6 +217,12 @@ class Scoring:
     threads: int | None
     atol: float
     rtol: float
+
+    def keywords(self) -> dict[str, Any]:
+        """The same as keywords of `kgtrec.evaluate`."""
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        del own["scores"]
+        return own | {"higher_is_better": not own.pop("lower_is_better")}
 
 
 def _read_ids(path: str, graph: Graph, kind: str, unknown: str) -> Int64:

@@ -7,16 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgtrec._internal.atomic_file import sync_folder
+from kgtrec._internal.files import sync_folder
 from kgtrec._internal.locations import fetched, is_location, local_path, reachable, real_path
-from kgtrec.cli._output import note
+from kgtrec.cli._report import note
 from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
     from kgtrec.cli.rank.options import QuestionRequest, Scoring
-    from kgtrec.cluster.shards.shard import Shard
-
-__all__ = ["rank_one"]
+    from kgtrec.cluster.shards import Shard
 
 
 def rank_one(
@@ -29,13 +27,10 @@ def rank_one(
     by: str,
     memory: str,
     plan_only: bool,
-    show: bool | None,
 ) -> None:
     """Rank a shard into its file in ``folder``, after printing the plan; or only print that."""
     from kgtrec.cluster.plan import memory_bytes
-    from kgtrec.cluster.shards.folder import local_shards, send_shard
-    from kgtrec.cluster.shards.merge import shard_name
-    from kgtrec.cluster.shards.shard import parse_shard
+    from kgtrec.cluster.shards import local_shards, parse_shard, send_shard, shard_name
     from kgtrec.graph.formats import split_format
 
     number, count = parse_shard(shard)
@@ -48,67 +43,61 @@ def rank_one(
     ):
         if is_location(graph):
             request = replace(request, graph=f"{form}{copy}")
-        opened = _opened(request, scoring, str(local), number, count, run_depth, by, show)
-        if not _rank(opened, scoring.scores, memory, plan_only, show):
+        opened = _opened(request, scoring, str(local), number, count, run_depth, by)
+        if not _rank(opened, scoring.scores, memory, plan_only):
             return
         if opened.path.parent != Path(folder):
             send_shard(opened.path, opened.inputs.store().folder, folder)
-        _say(f"wrote {folder.rstrip('/')}/{opened.path.name}", show)
+        note(f"wrote {folder.rstrip('/')}/{opened.path.name}")
 
 
-def _rank(opened: Shard, scores: str, memory: str, plan_only: bool, show: bool | None) -> bool:
+def _rank(opened: Shard, scores: str, memory: str, plan_only: bool) -> bool:
     """Rank a shard, unless it is there or only its plan is asked for; whether that was done."""
-    from kgtrec.cluster.shards.shard import rank_shard
+    from kgtrec.cluster.shards import rank_shard
 
-    number, count = opened.about["number"], opened.about["count"]
+    number, count = opened.header.number, opened.header.count
     state = "missing" if plan_only else opened.state()
     if state == "whole":
-        _say(f"shard {number}/{count} is there, whole and of these inputs: left as it is", show)
+        note(f"shard {number}/{count} is there, whole and of these inputs: left as it is")
         return False
-    plan = opened.plan(memory, calibrate=show is not False)
-    _say(f"shard {number}/{count} by {opened.about['by']}: {plan}", show)
+    plan = opened.plan(memory, calibrate=True)
+    note(f"shard {number}/{count} by {opened.header.by}: {plan}")
     if plan_only:
         return False
-    if "sampled_hash" in opened.about["scores"]:
-        _say(f"{scores} is over 1 GiB and known by its size, time and samples: leave it as it is "
-             "until all shards are ranked", show)  # fmt: skip
-    if "objects" in opened.about["scores"]:
-        _say(f"{scores} is known by size and time of its objects: leave them as they are until all "
-             "shards are ranked", show)  # fmt: skip
+    if "sampled_hash" in opened.header.scores:
+        note(f"{scores} is over 1 GiB and known by its size, time and samples: leave it as it is "
+             "until all shards are ranked")  # fmt: skip
+    if "objects" in opened.header.scores:
+        note(f"{scores} is known by size and time of its objects: leave them as they are until all "
+             "shards are ranked")  # fmt: skip
     if state == "damaged":
-        _say(f"{opened.path.name} is there, but damaged or not complete: ranked again", show)
-    rank_shard(opened, plan, show)
+        note(f"{opened.path.name} is there, but damaged or not complete: ranked again")
+    rank_shard(opened, plan)
     return True
 
 
 def _opened(
     request: QuestionRequest, scoring: Scoring, folder: str, number: int, count: int,
-    run_depth: int, by: str, show: bool | None,
+    run_depth: int, by: str,
 ) -> Shard:  # fmt: skip
     """The shard with its inputs: questions from the folder, if another shard has put them there."""
     from kgtrec.cluster.content_hash import describe_request
     from kgtrec.cluster.inputs import fit_files, stored_questions
     from kgtrec.cluster.score_files import describe_scores
-    from kgtrec.cluster.shards.shard import open_shard, shard_inputs
+    from kgtrec.cluster.shards import open_shard, shard_inputs
+    from kgtrec.ranking.settings import Settings
 
     store = stored_questions(
         folder,
         lambda: describe_request(request.graph, request.settings, request.lists),
-        lambda: request.questions(show),
+        lambda: request.questions(),
         scoring.rows,
     )
-    higher = not scoring.lower_is_better
-    files = fit_files(describe_scores(scoring.scores, folder), store, higher)
-    inputs = shard_inputs(
-        store, files, run_depth=run_depth, higher_is_better=higher, nan=scoring.nan,
-        threads=scoring.threads, atol=scoring.atol, rtol=scoring.rtol,
-    )  # fmt: skip
+    settings = Settings(run_depth, **scoring.keywords())
+    files = describe_scores(scoring.scores, folder)
+    files = fit_files(files, store, settings.higher_is_better)
+    inputs = shard_inputs(store, files, settings)
     return open_shard(inputs, folder, number, count, by)
-
-
-def _say(text: str, show: bool | None) -> None:
-    if show is not False:
-        note(text)
 
 
 def _check_folder(folder: str, graph: str, scores: str) -> None:

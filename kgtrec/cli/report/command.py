@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kgtrec._internal.atomic_file import check_writable
-from kgtrec.cli._options import on_command_line
-from kgtrec.cli._output import echo_or_write, of_files
-from kgtrec.cli._output_files import keep_inputs
+from kgtrec.cli import _options as shared
 from kgtrec.cli._process import keep_blas_single
+from kgtrec.cli._report import Command, Report
+from kgtrec.cli.report.parts import by_rank_type, file_by_file, parts, reweighted
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,19 +20,23 @@ FORMATS = ("table", "json", "csv", "latex", "markdown", "html", "typst")
 OF_PARTS = ("table", "json", "csv", "latex", "markdown")
 OF_PAGES = {"--name", "--test", "--correction", "--level"}
 OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile"}
-TESTS = ("randomisation", "t", "wilcoxon", "bootstrap")
-CORRECTIONS = ("holm", "bh", "bonferroni", "none")
 
 
-@click.command(short_help="The published table of saved ranks.")
-@click.argument("files", nargs=-1, required=True, metavar="RANKS.parquet|BATCH ...")
+@click.command(cls=Command, short_help="The published table of saved ranks.")
+@click.argument(
+    "files", nargs=-1, required=True, metavar="RANKS.parquet|BATCH ...", type=shared.READ
+)
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
     help="latex, markdown, html, typst and csv have a row a model; table and json all of each file "
     "(table with --columns: a row a model). csv and json are in full precision.",
 )  # fmt: skip
 @click.option(
-    "-o", "--output", metavar="FILE", help="Write the table to FILE instead of printing it."
+    "-o",
+    "--output",
+    type=shared.PRINT_TO,
+    metavar="FILE",
+    help="Write the table to FILE instead of printing it.",
 )
 @click.option(
     "--columns", metavar="KEYS",
@@ -50,18 +53,12 @@ CORRECTIONS = ("holm", "bh", "bonferroni", "none")
     "different graphs are one row. Default: the file's own, without folder and ending.",
 )  # fmt: skip
 @click.option(
-    "--test", type=click.Choice(TESTS),
+    "--test", type=click.Choice(shared.TESTS),
     help="In a table of models: test all pairs as `kgtrec compare` does, and mark which models "
     "each significantly beats.",
 )  # fmt: skip
-@click.option(
-    "--correction", type=click.Choice(CORRECTIONS), default="holm", show_default=True,
-    help="With --test: for the number of pairs in a column.",
-)  # fmt: skip
-@click.option(
-    "--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05,
-    show_default=True, help="With --test: p below which a difference is significant.",
-)  # fmt: skip
+@shared.CORRECTION
+@shared.LEVEL
 @click.option(
     "--replicates", is_flag=True,
     help="In a table of models: files named model-1, model-2, ... (or alike by --name) are runs of "
@@ -72,14 +69,11 @@ CORRECTIONS = ("holm", "bh", "bonferroni", "none")
     help="Decimals of a table of models.  [default: each measure's own]",
 )  # fmt: skip
 @click.option(
-    "--html", "page", metavar="FILE",
+    "--html", "page", type=shared.WRITE, metavar="FILE",
     help="Write a page to look at, in one file that loads nothing: tables to sort and search, "
     "ranks, ties, popularity, comparisons, questions.",
 )  # fmt: skip
-@click.option(
-    "--run", "runs", multiple=True, metavar="RUN",
-    help="With --html: what was ranked first, from a run a file of ranks, in their order.",
-)  # fmt: skip
+@shared.runs("with --html: what was ranked first.")
 @click.option(
     "-m", "--measure", "keys", multiple=True, metavar="KEY",
     help="Only this measure, such as hits@10 (both.realistic.micro.hits@10); repeatable.",
@@ -91,25 +85,28 @@ CORRECTIONS = ("holm", "bh", "bonferroni", "none")
     "category,side.",
 )  # fmt: skip
 @click.option(
-    "--graph", metavar="DIR",
+    "--graph", type=shared.GRAPH_FOLDER, metavar="DIR",
     help="The graph of the ranks, for --by category and quartiles, and for these on a page.",
 )  # fmt: skip
 @click.option(
-    "--labels", metavar="FILE", help="Lines head, relation, tail, label (TSV), for --by label."
+    "--labels",
+    type=shared.READ,
+    metavar="FILE",
+    help="Lines head, relation, tail, label (TSV), for --by label.",
 )
 @click.option(
     "--spread", is_flag=True,
     help="With --by: not the rows, but the quartiles of each measure over them.",
 )  # fmt: skip
 @click.option(
-    "--ratios", metavar="FILE",
+    "--ratios", type=shared.READ, metavar="FILE",
     help="Triples (TSV) whose relation ratios weigh the micro metrics, beside the ranks' own.",
 )  # fmt: skip
 @click.option(
     "--rank-types", is_flag=True,
     help="A row per rank type (optimistic, realistic, ...), and how many candidates tie.",
 )  # fmt: skip
-def command(files: tuple[str, ...], form: str, keys: tuple[str, ...], **options: Any) -> None:
+def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Report:
     """Print the published table of one or more files of ranks, or the table of a paper: a row a
     model, the best in bold and the second best underlined, with a caption that says how was
     evaluated. A BATCH is the output folder of `kgtrec batch`: models by graphs.
@@ -137,27 +134,22 @@ def command(files: tuple[str, ...], form: str, keys: tuple[str, ...], **options:
     keep_blas_single()
     from kgtrec.measures import parse_all
 
+    context = click.get_current_context()
+    form, output = context.params["form"], context.params["output"]
     measures = parse_all(keys) if keys else None
     by_parts = any(options[name] for name in ("by", "ratios", "rank_types"))
-    _check_options(options, keys, by_parts, form)
+    _check_options({**options, "output": output}, keys, by_parts, form)
     if options["page"]:
         from kgtrec.cli.report.page import write_page
 
-        write_page(files, options)
-        return
-    output = options["output"]
-    if output:
-        check_writable(output)
-        keep_inputs(files, {"-o": output})
+        return write_page(files, options)
     if by_parts:
-        text = _parts(files, measures, form, options)
-    elif form not in ("table", "json") or options["columns"]:
-        from kgtrec.cli.report.models import models_text
+        return _parts(files, measures, options)
+    if form not in ("table", "json") or options["columns"]:
+        from kgtrec.cli.report.models import models_report
 
-        text = models_text(files, keys, form, options)
-    else:
-        text = _files(files, measures, form)
-    echo_or_write(text, output)
+        return models_report(files, keys, options)
+    return file_by_file(_loaded(files, measures, form))
 
 
 def _check_options(
@@ -165,25 +157,13 @@ def _check_options(
 ) -> None:
     """Refuse options that would have no effect, before any file is read."""
     by, graph, labels = options["by"], options["graph"], options["labels"]
-    parts: tuple[str, ...] = ()
+    slices: tuple[str, ...] = ()
     if by is not None:
         from kgtrec.results.slices import parse_by
 
-        parts = parse_by(by)
-    typed = [
-        f"--{name}"
-        for name in (
-            "columns",
-            "sides",
-            "names",
-            "test",
-            "correction",
-            "level",
-            "digits",
-            "replicates",
-        )
-        if on_command_line(name)
-    ]
+        slices = parse_by(by)
+    names = ("columns", "sides", "names", "test", "correction", "level", "digits", "replicates")
+    typed = [f"--{name}" for name in names if shared.on_command_line(name)]
     typed = [{"--sides": "--side", "--names": "--name"}.get(name, name) for name in typed]
     page = options["page"] is not None
     tables = form not in ("table", "json") or options["columns"]
@@ -204,11 +184,11 @@ def _check_options(
          "--correction and --level go with --test"),
         (by_parts and form not in OF_PARTS,
          f"--format {form} is of a table of models; take one of {', '.join(OF_PARTS)}"),
-        (labels is not None and "label" not in parts, "--labels goes with --by label"),
-        (labels is None and "label" in parts, "--by label needs --labels FILE"),
-        (graph is None and not OF_GRAPH.isdisjoint(parts),
+        (labels is not None and "label" not in slices, "--labels goes with --by label"),
+        (labels is None and "label" in slices, "--by label needs --labels FILE"),
+        (graph is None and not OF_GRAPH.isdisjoint(slices),
          f"--by {by} needs --graph DIR, the graph of the ranks"),
-        (graph is not None and OF_GRAPH.isdisjoint(parts) and not page,
+        (graph is not None and OF_GRAPH.isdisjoint(slices) and not page,
          "--graph goes with --by category, --by quartile and the like, and with --html"),
         (options["spread"] and by is None, "--spread goes with --by, such as --by relation"),
         (options["ratios"] is not None and by is not None,
@@ -222,7 +202,7 @@ def _check_options(
 
 
 def _loaded(files: tuple[str, ...], measures: list[Measure] | None, form: str) -> dict[str, Result]:
-    from kgtrec.cli._warnings import warn_of_results
+    from kgtrec.cli._ranks import warn_of_results
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
 
@@ -231,23 +211,14 @@ def _loaded(files: tuple[str, ...], measures: list[Measure] | None, form: str) -
     return results
 
 
-def _files(files: tuple[str, ...], measures: list[Measure] | None, form: str) -> str:
-    from kgtrec.cli.report.parts import file_by_file
-
-    return file_by_file(_loaded(files, measures, form), form)
-
-
 def _parts(
-    files: tuple[str, ...], measures: list[Measure] | None, form: str, options: dict[str, Any]
-) -> str:
-    from kgtrec.cli.report.parts import by_rank_type, parts, reweighted
-
+    files: tuple[str, ...], measures: list[Measure] | None, options: dict[str, Any]
+) -> Report:
     # What is printed by parts or by other ratios leaves no other list of measures to check.
     results = _loaded(files, None, "parts")
     if options["rank_types"]:
-        return by_rank_type(results, measures, form)
+        return by_rank_type(results, measures)
     if options["ratios"] is not None:
-        return of_files(reweighted(results, options["ratios"], measures), form)
-    values = [options[name] for name in ("by", "graph", "labels", "spread")]
-    by, graph, labels, spread = values
-    return of_files(parts(results, by, measures, graph, labels, spread), form)
+        return reweighted(results, options["ratios"], measures)
+    by, graph, labels, spread = (options[name] for name in ("by", "graph", "labels", "spread"))
+    return Report.of_files(parts(results, by, measures, graph, labels, spread))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgtrec._internal.locations import is_folder
+from kgtrec.cli._report import Report
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
-
-__all__ = ["load_systems", "models_text"]
 
 
 class _Evaluation(NamedTuple):
@@ -22,15 +22,13 @@ class _Evaluation(NamedTuple):
     path: str
 
 
-def models_text(
-    files: tuple[str, ...], keys: Sequence[str], form: str, options: dict[str, Any]
-) -> str:
-    """The table in one of the formats."""
+def models_report(files: tuple[str, ...], keys: Sequence[str], options: dict[str, Any]) -> Report:
+    """The table of models, in every format."""
     from kgtrec.study.reporting.formats import FORMATS
     from kgtrec.study.reporting.model_table import COLUMNS, Significance, table_of_models
 
-    columns = keys or (options["columns"].split(",") if options["columns"] else COLUMNS)
-    sides = options["sides"].split(",") if options["sides"] else None
+    columns = keys or _listed(options["columns"]) or COLUMNS
+    sides = _listed(options["sides"]) or None
     test = options["test"]
     significance = test and Significance(test, options["correction"], options["level"])
     _check(columns, sides)
@@ -38,7 +36,12 @@ def models_text(
     table = table_of_models(
         systems, columns, sides=sides, significance=significance or None, digits=options["digits"]
     )
-    return FORMATS[form](table)
+    return Report(forms={form: partial(render, table) for form, render in FORMATS.items()})
+
+
+def _listed(text: str | None) -> list[str]:
+    """The items of a list with commas, and perhaps blanks."""
+    return [item.strip() for item in text.split(",")] if text else []
 
 
 def _check(columns: Sequence[str], sides: Sequence[str] | None) -> None:
@@ -58,13 +61,8 @@ def load_systems(
     """Ranks by graph and model; files are named as given, those of batches by their batch.
 
     A model has several only with `replicates`: files whose names differ in a number at the end.
-
-    Raises
-    ------
-    UsageError
-        Two files of one graph would be called alike.
     """
-    from kgtrec.cli._warnings import warn_of_ranks
+    from kgtrec.cli._ranks import warn_of_ranks
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.comparison.replicates import grouped_names
 
@@ -102,8 +100,8 @@ def _folds_as_one(systems: dict[str, dict[str, list[Ranks]]]) -> dict[str, dict[
 
 def _dataset(ranks: Ranks, graphs: dict[str, str]) -> str:
     """What the graph of ranks is called: by its folder, numbered where two are called alike."""
-    facts = ranks.manifest.get("questions") or {}
-    name, key = str(facts.get("graph_name") or "graph"), str(facts.get("graph_hash"))
+    facts = ranks.provenance
+    name, key = facts.graph_name or "graph", str(facts.graph_hash)
     if key not in graphs:
         alike = sum(known.partition(" (")[0] == name for known in graphs.values())
         graphs[key] = f"{name} ({alike + 1})" if alike else name
@@ -111,7 +109,7 @@ def _dataset(ranks: Ranks, graphs: dict[str, str]) -> str:
 
 
 def _evaluations(files: tuple[str, ...], names: tuple[str, ...]) -> list[_Evaluation]:
-    from kgtrec.cli._names import system_names
+    from kgtrec.cli._options import system_names
 
     batches = [file for file in files if is_folder(file)]
     if not batches:

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgtrec.cli._output import note
+from kgtrec.cli._report import Report
 from kgtrec.errors import UsageError
 
-__all__ = ["write_page"]
 
-
-def write_page(files: tuple[str, ...], options: dict[str, Any]) -> None:
-    """Read the files, and write the page.
-
-    Raises
-    ------
-    UsageError
-        Ranks of several graphs, or another number of runs than of files.
-    """
-    from kgtrec._internal.atomic_file import atomic_write, check_writable
-    from kgtrec.cli._output_files import keep_inputs
+def write_page(files: tuple[str, ...], options: dict[str, Any]) -> Report:
+    """Read the files, and write the page."""
+    from kgtrec._internal.files import atomic_write
     from kgtrec.cli.report.models import load_systems
     from kgtrec.questions.api import read_graph
-    from kgtrec.study.reporting.page import page_text
-    from kgtrec.study.reporting.page_data import page_data
-    from kgtrec.trec.files.read import read_run_columns
+    from kgtrec.study.reporting.page import page_data, page_text
+    from kgtrec.trec.files.run import read_run_columns
 
     path, runs = options["page"], options["runs"]
-    check_writable(path)
-    keep_inputs((*files, *runs), {"--html": path})
     if runs and len(runs) != len(files):
         raise UsageError(
             f"--run is given {len(runs)} times for {len(files)} files; name the run of every file"
@@ -52,4 +40,4 @@ def write_page(files: tuple[str, ...], options: dict[str, Any]) -> None:
     )
     with atomic_write(path) as file:
         file.write(text.encode("utf-8"))
-    note(f"wrote {path}")
+    return Report(notes=[f"wrote {path}"])

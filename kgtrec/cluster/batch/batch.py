@@ -1,9 +1,8 @@
 """Batches: models x graphs x protocols, each job a set of Dask tasks, resumed after any kill.
 
 At least two jobs are under way at a time, so that the workers rank one while the other is read,
-averaged and written; more where their tasks are too few for the workers (`load`). Every finished
-part and job is a file, and files are all there is to know: a batch that was killed is simply
-started again.
+averaged and written; more where their tasks are too few for the workers (`Load`). Every finished
+part and job is a file, and a batch has no other state: one that was killed is simply started again.
 """
 
 from __future__ import annotations
@@ -15,23 +14,22 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
-from kgtrec._internal.atomic_file import check_writable, make_folder
+from kgtrec._internal.files import check_writable, make_folder
 from kgtrec._internal.locations import is_location
-from kgtrec.cluster.batch.job_file import Batch, Job, with_side
-from kgtrec.cluster.batch.load import MOST, Load
+from kgtrec.cluster.batch.job_file import Job, JobBatch, with_side
 from kgtrec.cluster.batch.records import Outcome, Records
-from kgtrec.cluster.dask.rank_to_file import CLIENT, rank_in_files, scratch
-from kgtrec.cluster.dask.workers import PATIENCE, SchedulerLost, opened_client, valid_patience
+from kgtrec.cluster.dask.rank import CLIENT, rank_parts, scratch
+from kgtrec.cluster.dask.workers import PATIENCE, SchedulerLost, TaskOptions, opened_client
 from kgtrec.cluster.inputs import inputs_of_store
-from kgtrec.cluster.measure_blocks import result_bytes, stored_result
 from kgtrec.cluster.plan import format_bytes, memory_bytes
 from kgtrec.cluster.question_store import Store, save_questions
-from kgtrec.cluster.write_blocks import StoredRanks
+from kgtrec.cluster.stored_ranks import StoredRanks, result_bytes, stored_result
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
 from kgtrec.graph.id_files import read_labels
 from kgtrec.measures import Measure, parse_all, required_depth
@@ -42,53 +40,88 @@ from kgtrec.results.evaluate import COMPARED
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["batch_status", "run_batch"]
+LEAST, MOST = 2, 32
+_STARTING = 2  # jobs whose tasks are not known yet
+_AHEAD = 2  # tasks for each thread of the workers, of all jobs together
 
 
-def batch_status(batch: Batch) -> list[Outcome]:
+def keeps_busy(left: list[int | None], threads: int) -> bool:
+    """Whether one more job is begun, by the tasks that those under way have left."""
+    if len(left) < LEAST:
+        return True
+    if len(left) >= MOST or left.count(None) >= _STARTING:
+        return False
+    return sum(tasks or 0 for tasks in left) < _AHEAD * threads
+
+
+@dataclass
+class Load:
+    """What the jobs under way are about: tasks that are left, and bytes of this process.
+
+    One job is begun however little ``memory`` there is. ``changed`` is called when another job
+    might begin; ``waiting`` are jobs not begun yet.
+    """
+
+    memory: int
+    changed: Callable[[], None] = lambda: None
+    waiting: int = 0
+    _left: dict[str, int | None] = field(default_factory=dict)
+    _bytes: dict[str, int] = field(default_factory=dict)
+    _largest: int = 0
+    _threads: int = 1
+    _lock: Lock = field(default_factory=Lock)
+
+    def has_room(self) -> bool:
+        """Whether one more job is begun; it may turn out as large as the largest so far."""
+        with self._lock:
+            needed = sum(self._bytes.values()) + self._largest
+            if self._left and (not self._largest or needed > self.memory):
+                return False
+            return keeps_busy(list(self._left.values()), self._threads)
+
+    @property
+    def jobs(self) -> int:
+        """Jobs that will share the workers."""
+        return min(MOST, len(self._left) + self.waiting)
+
+    def begin(self, name: str) -> None:
+        """A job is begun."""
+        with self._lock:
+            self._left[name], self._bytes[name] = None, self._largest
+
+    def sized(self, name: str, size: int) -> None:
+        """Bytes of this process that a job takes, once its questions are there."""
+        with self._lock:
+            self._bytes[name], self._largest = size, max(self._largest, size)
+        self.changed()
+
+    def watch(self, name: str, left: int, threads: int) -> None:
+        """Tasks left of a job, and threads of the workers."""
+        with self._lock:
+            self._left[name], self._threads = left, max(1, threads)
+        self.changed()
+
+    def end(self, name: str) -> None:
+        """A job is done, whatever has come of it."""
+        with self._lock:
+            del self._left[name], self._bytes[name]
+
+
+def batch_status(batch: JobBatch) -> list[Outcome]:
     """How every job stands, from the files of the output folder alone."""
     records = Records(batch)
     return [records.outcome(job) for job in batch.jobs]
 
 
 def run_batch(
-    batch: Batch,
+    batch: JobBatch,
     client: Client | None = None,
     workers: int | None = None,
-    tell: Callable[[Outcome | str], None] = lambda said: None,
+    say: Callable[[Outcome | str], None] = lambda said: None,
     patience: float = PATIENCE,
 ) -> list[Outcome]:
-    """Do what is left of a batch, and write its summary.
-
-    Parameters
-    ----------
-    batch : Batch
-    client : distributed.Client, optional
-        None: worker processes of this machine.
-    workers : int, optional
-        How many of these; one per core by default.
-    tell : callable, optional
-        Is told every job's plan (a text), then its outcome, as they come.
-    patience : float, default 60
-        Seconds that there may be no worker; see `kgtrec.cluster.rank`.
-
-    Returns
-    -------
-    list of Outcome
-        In the order of the job file, each finished or failed.
-
-    Raises
-    ------
-    ClusterError
-        The scheduler is gone, or has had no worker for `patience` seconds. What was done is kept;
-        run again.
-    UsageError
-        Another batch is at work in the same output folder, or Dask is missing.
-    FileError
-        The output folder cannot be written.
-    """
-    memory_bytes(batch.memory)
-    patience = valid_patience(patience)
+    """Do what is left of a batch, and write its summary."""
+    tasks = TaskOptions(batch.memory, progress=False, patience=patience)
     with _locked(batch):
         records = Records(batch)
         for path in list(records.left_behind()):
@@ -98,20 +131,22 @@ def run_batch(
                 path.unlink(missing_ok=True)
         outcomes = {outcome.job.name: outcome for outcome in batch_status(batch)}
         left = [one.job for one in outcomes.values() if one.state != "finished"]
-        if left:
-            with opened_client(client, records.work_folder, workers) as dask:
-                for outcome in _all_of(left, _Doer(batch, records, dask, tell, patience)):
-                    outcomes[outcome.job.name] = outcome
-                    tell(outcome)
-        final = list(outcomes.values())
-        records.write_summary(final)
-        if not any(records.parts.glob("**/*.part")):  # nothing to go on with
-            shutil.rmtree(records.work_folder, ignore_errors=True)
-        return final
+        try:
+            if left:
+                with opened_client(client, records.work_folder, workers) as dask:
+                    for outcome in _run_all(left, _JobRunner(batch, records, dask, say, tasks)):
+                        outcomes[outcome.job.name] = outcome
+                        say(outcome)
+            final = list(outcomes.values())
+            records.write_summary(final)
+            return final
+        finally:
+            if not any(records.parts.glob("**/*.part")):  # nothing to go on with
+                shutil.rmtree(records.work_folder, ignore_errors=True)
 
 
 @contextmanager
-def _locked(batch: Batch) -> Iterator[None]:
+def _locked(batch: JobBatch) -> Iterator[None]:
     """Nobody else works in the output or in the folder for parts, which batches of several outputs
     may name; the locks end with the process, however that ends. There are none at a URL."""
     check_writable(batch.output / "summary.csv" if is_location(batch.output) else None)
@@ -157,40 +192,40 @@ def _folder_locked(folder: Path, key: str) -> Iterator[None]:
         yield
 
 
-def _all_of(jobs: list[Job], doer: _Doer) -> Iterator[Outcome]:
+def _run_all(jobs: list[Job], runner: _JobRunner) -> Iterator[Outcome]:
     pool, waiting, n_running = ThreadPoolExecutor(MOST), deque(jobs), 0
     events: SimpleQueue[Future[Outcome] | None] = SimpleQueue()
-    doer.load.changed = lambda: events.put(None)
+    runner.load.changed = lambda: events.put(None)
     try:
         while waiting or n_running:
-            while waiting and doer.load.may_begin():
+            while waiting and runner.load.has_room():
                 job = waiting.popleft()
-                doer.load.waiting = len(waiting)
-                doer.load.begin(job.name)
-                pool.submit(doer.do, job).add_done_callback(events.put)
+                runner.load.waiting = len(waiting)
+                runner.load.begin(job.name)
+                pool.submit(runner.run, job).add_done_callback(events.put)
                 n_running += 1
             future = events.get()
             if future is not None:
                 n_running -= 1
                 yield future.result()
     finally:
-        doer.stopped.set()
+        runner.stopped.set()
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-class _Doer:
+class _JobRunner:
     """Does single jobs; stored questions serve all jobs that ask them."""
 
     def __init__(
         self,
-        batch: Batch,
+        batch: JobBatch,
         records: Records,
         client: Client,
-        tell: Callable[[Outcome | str], None],
-        patience: float,
+        say: Callable[[Outcome | str], None],
+        tasks: TaskOptions,
     ) -> None:
-        self.batch, self.records, self.client, self.tell = batch, records, client, tell
-        self.patience = patience
+        self.batch, self.records, self.client, self.say = batch, records, client, say
+        self.tasks = tasks
         keys = [with_side(key) for key in batch.measures]
         names = [*COMPARED, *(m.metric for m in parse_all(keys) if m.is_trec)]
         self.depth = max(20, *(required_depth(name) or 0 for name in names))
@@ -199,10 +234,10 @@ class _Doer:
         self._lock = Lock()
         self._stores: dict[str, Store] = {}
 
-    def do(self, job: Job) -> Outcome:
+    def run(self, job: Job) -> Outcome:
         """One job, finished or failed; only a lost scheduler is an error."""
         try:
-            return self._finished(job)
+            return self._rank(job)
         except SchedulerLost:
             raise
         except Exception as error:
@@ -214,7 +249,7 @@ class _Doer:
         finally:
             self.load.end(job.name)
 
-    def _finished(self, job: Job) -> Outcome:
+    def _rank(self, job: Job) -> Outcome:
         before = self.records.fresh_inputs(job)
         store = self._store(job)
         self.records.clear(job, before)
@@ -222,7 +257,9 @@ class _Doer:
         measures = parse_all([name for name in names.values() if name is not None])
         self._size(job, store, measures)
         with scratch(self.records.work_folder) as folder:
-            result = stored_result(self._ranked(job, store, Path(folder)), Path(folder), measures)
+            result = stored_result(
+                self._stored_ranks(job, store, Path(folder)), Path(folder), measures
+            )
             values = {key: result[name] for key, name in names.items() if name is not None}
             if self.records.fresh_inputs(job) != before:
                 raise InputError("its inputs changed while they were ranked; run the batch again")
@@ -243,28 +280,22 @@ class _Doer:
                 f"{format_bytes(size)} of this process; grant more"
             )
 
-    def _ranked(self, job: Job, store: Store, folder: Path) -> StoredRanks:
+    def _stored_ranks(self, job: Job, store: Store, folder: Path) -> StoredRanks:
         inputs = inputs_of_store(
-            job.scores,
-            store,
-            self.records.work_folder,
-            run_depth=self.depth,
-            higher_is_better=job.higher_is_better,
-            nan=job.settings.get("nan", "error"),
-            **(job.tolerance._asdict() if job.tolerance else {}),
+            job.scores, store, self.records.work_folder, job.scoring(self.depth)
         )
-        return rank_in_files(
+        stored = StoredRanks(folder, inputs)
+        rank_parts(
             inputs,
             self.client,
-            self.batch.memory,
-            folder,
-            folder=self.records.work(job),
-            progress=False,
-            tell=lambda plan: self.tell(f"{job.name}: {plan}"),
-            patience=self.patience,
-            jobs=self.load.jobs,
+            stored.add,
+            self.tasks,
+            self.records.work(job),
+            say=lambda plan: self.say(f"{job.name}: {plan}"),
             watch=lambda left, threads: self.load.watch(job.name, left, threads),
+            jobs=self.load.jobs,
         )
+        return stored
 
     def _store(self, job: Job) -> Store:
         """The job's questions as files; asked once for all jobs, and then not held in memory."""

@@ -1,4 +1,7 @@
-"""The job file of a batch: models x graphs x protocols, as TOML, strictly checked."""
+"""Models of a job file by a pattern of file names, such as ``runs/*.npz``.
+
+The job file of a batch: models x graphs x protocols, as TOML, strictly checked.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,79 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from glob import glob, has_magic
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from kgtrec._internal.locations import is_location, local_path, read_bytes
-from kgtrec.cluster.batch.model_pattern import models_by_pattern
+from kgtrec._internal.locations import files_below, is_location, local_path, read_bytes
 from kgtrec.cluster.plan import memory_bytes
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError, is_url, url_text
 from kgtrec.graph.formats import split_format
 from kgtrec.measures import parse_all
-from kgtrec.ranking.tolerance import Tolerance, checked_tolerance
+from kgtrec.ranking.settings import Settings
 
-__all__ = ["Batch", "Job", "read_jobs", "with_side"]
+_GRAPH = "{graph}"
+
+
+def models_by_pattern(
+    pattern: str, folder: Path, graphs: Iterable[str]
+) -> dict[str, str | dict[str, str]]:
+    """Scores of every model that a pattern matches, by the model's name, sorted."""
+    if _GRAPH not in pattern:
+        return dict(_matching(pattern, folder))
+    models: dict[str, str | dict[str, str]] = {}
+    for graph in graphs:
+        for name, path in _matching(pattern.replace(_GRAPH, graph), folder).items():
+            by_graph = models.setdefault(name, {})
+            assert isinstance(by_graph, dict)
+            by_graph[graph] = path
+    return dict(sorted(models.items()))
+
+
+def _named(pattern: str, folder: Path) -> list[tuple[str, bool]]:
+    """Files and folders that a pattern matches, and which are folders; sorted."""
+    if is_location(folder / pattern) and not is_location(pattern):
+        pattern = f"{url_text(str(folder))}/{pattern}"
+    if is_location(pattern) and (local := local_path(pattern)) is not None:
+        pattern = local
+    if not is_location(pattern):
+        paths = sorted(glob(pattern, root_dir=folder, recursive=True))
+        return [(path, (folder / path).is_dir()) for path in paths]
+    steps = pattern.split("/")
+    fixed = next((n for n, step in enumerate(steps) if has_magic(step)), len(steps) - 1)
+    base = "/".join(steps[:fixed])
+    files = {tuple(name.split("/")) for name in files_below(base)}
+    folders = {name[:n] for name in files for n in range(1, len(name))}
+    matching = sorted(name for name in files | folders if _matches(name, tuple(steps[fixed:])))
+    return [("/".join([base, *name]), name in folders) for name in matching]
+
+
+def _matches(name: tuple[str, ...], steps: tuple[str, ...]) -> bool:
+    """Whether the steps of a name match those of a pattern, as `glob` has it."""
+    if not steps or not name:
+        return not name and all(step == "**" for step in steps)
+    first = steps[0]
+    hidden = name[0].startswith(".") and not first.startswith(".")
+    if first == "**":
+        return _matches(name, steps[1:]) or (not hidden and _matches(name[1:], steps))
+    return not hidden and fnmatchcase(name[0], first) and _matches(name[1:], steps[1:])
+
+
+def _matching(pattern: str, folder: Path) -> dict[str, str]:
+    paths: dict[str, str] = {}
+    for path, is_folder in _named(pattern, folder):
+        name = Path(path).name if is_folder else Path(path).stem
+        if name in paths:
+            raise InputError(
+                f"{paths[name]!r} and {path!r} would both be the model {name!r}; list the models "
+                "by name"
+            )
+        paths[name] = path
+    if not paths:
+        raise InputError(f"no file matches {pattern!r}")
+    return dict(sorted(paths.items()))
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -72,7 +135,7 @@ _BATCH = {
     "output": str, "work": str, "graphs": Mapping, "models": (str, Mapping), "protocols": Mapping,
     "memory": str, "measures": list,
 }  # fmt: skip
-_GRAPH = {"path": str}
+_GRAPH_KEYS = {"path": str}
 _MODEL = {"scores": (str, Mapping), "lower_is_better": bool, "graphs": list, "protocols": list}
 _PROTOCOL = {
     "split": str, "sides": str, "filter": (str, list), "rows": str, "nan": str, "known": list,
@@ -98,17 +161,10 @@ _KINDS = {
 class Job:
     """One evaluation: a model on a graph under a protocol.
 
-    Attributes
-    ----------
-    model, graph, protocol : str
-        Names, as in the job file.
-    folder : str
-        Folder of the graph.
-    scores : str
-        File or folder with the model's scores.
-    higher_is_better : bool
-    settings : mapping
-        The protocol's keys as in the job file, its paths resolved.
+    - model, graph, protocol: Names, as in the job file.
+    - folder: Folder of the graph.
+    - scores: File or folder with the model's scores.
+    - settings: The protocol's keys as in the job file, its paths resolved.
     """
 
     model: str
@@ -126,10 +182,10 @@ class Job:
         sided = with_side(key, sides)
         return sided if sides in ("both", sided.partition(".")[0]) else None
 
-    @property
-    def tolerance(self) -> Tolerance | None:
-        """Which scores tie with an answer's; None: equal ones."""
-        return checked_tolerance(*(self.settings.get(key, 0.0) for key in _TOLERANCES))
+    def scoring(self, run_depth: int) -> Settings:
+        """How its scores are ranked, with so many candidates kept per question."""
+        own = {key: self.settings[key] for key in ("nan", *_TOLERANCES) if key in self.settings}
+        return Settings(run_depth, higher_is_better=self.higher_is_better, threads=1, **own)
 
     @property
     def name(self) -> str:
@@ -138,21 +194,15 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Batch:
+class JobBatch:
     """What a job file asks for.
 
-    Attributes
-    ----------
-    path, output : Path
-        The file, and the folder that takes the results, which may be at a URL.
-    work : Path
-        Folder of this machine for what is of use until all is done.
-    memory : str
-        What one task may use, such as "2GB".
-    measures : tuple of str
-        Columns of the summary; of all sides that a protocol asks, where a key begins with none.
-    jobs : tuple of Job
-        Graph by graph, protocol by protocol, in the order of the file.
+    - path, output: The file, and the folder that takes the results, which may be at a URL.
+    - work: Folder of this machine for what is of use until all is done.
+    - memory: What one task may use, such as "2GB".
+    - measures: Columns of the summary; of all sides that a protocol asks, where a key begins with
+      none.
+    - jobs: Graph by graph, protocol by protocol, in the order of the file.
     """
 
     path: Path
@@ -175,7 +225,7 @@ def _written(path: str) -> str:
 
 def _is_tolerance(value: Any) -> bool:
     try:
-        checked_tolerance(value, 0.0)
+        Settings(atol=value)
     except UsageError:
         return False
     return True
@@ -186,17 +236,12 @@ def with_side(key: str, side: str = "both") -> str:
     return key if key.partition(".")[0] in _CHOICES["sides"] else f"{side}.{key}"
 
 
-def read_jobs(path: str | PathLike[str]) -> Batch:
+def read_jobs(path: str | PathLike[str]) -> JobBatch:
     """Read and check a job file.
 
     Paths in it are relative to its folder. ``{model}``, ``{graph}``, ``{protocol}`` and ``{split}``
     in a path of scores, and ``{graph}`` and ``{split}`` in one of a protocol, stand for the names.
-    Models may be a pattern, see `kgtrec.cluster.batch.model_pattern`.
-
-    Raises
-    ------
-    FileError
-        Missing, not readable as TOML, or wrong: every fault is named with its key.
+    Models may be a pattern, see `kgtrec.cluster.batch.job_file`.
     """
     path = Path(path)
     return _Reader(path, _load(path)).batch()
@@ -208,9 +253,9 @@ class _Reader:
     def __init__(self, path: Path, content: dict[str, Any]) -> None:
         self.path, self.content, self.faults = path, content, list[str]()
 
-    def batch(self) -> Batch:
+    def batch(self) -> JobBatch:
         top = self._table("", self.content, _BATCH, ("output", "graphs", "models"))
-        graphs = self._named("graphs", top.get("graphs", {}), _GRAPH, "path")
+        graphs = self._named("graphs", top.get("graphs", {}), _GRAPH_KEYS, "path")
         models = self._named("models", self._models(top, graphs), _MODEL, "scores")
         protocols = self._named(
             "protocols", top.get("protocols", {"test": {"split": "test"}}), _PROTOCOL, None
@@ -230,7 +275,7 @@ class _Reader:
         output = self._path("output", top["output"], {})
         work = self._work(output, top.get("work"))
         self._complain()
-        return Batch(self.path, Path(output), work, top.get("memory", "2GB"), measures, jobs)
+        return JobBatch(self.path, Path(output), work, top.get("memory", "2GB"), measures, jobs)
 
     def _work(self, output: str, named: str | None) -> Path:
         """The folder for parts, which is that of the output unless that is at a URL."""

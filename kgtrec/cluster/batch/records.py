@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from kgtrec._internal.atomic_file import atomic_write, make_folder
+from kgtrec._internal.files import atomic_write, make_folder
 from kgtrec._internal.locations import (
     exists,
     fetched,
@@ -29,40 +29,31 @@ from kgtrec._internal.locations import (
     names_in,
     read_bytes,
     remove,
-    stamps,
 )
 from kgtrec._internal.table import Cell, Table
 from kgtrec._version import __version__
-from kgtrec.cluster.batch.job_file import Batch, Job, with_side
-from kgtrec.cluster.content_hash import label_files
-from kgtrec.cluster.question_store import hash_file, hash_text
+from kgtrec.cluster.batch.job_file import Job, JobBatch, with_side
+from kgtrec.cluster.content_hash import describe_files, hash_file, hash_text, label_files
 from kgtrec.errors import FileError, InputError
 from kgtrec.graph.formats import graph_files, split_format
 from kgtrec.measures import Measure
+from kgtrec.ranking.provenance import Provenance
 from kgtrec.results.comparability import tolerance_text
+from kgtrec.scores.mapped_files import stamp
 
-__all__ = ["FinishedRanks", "Outcome", "Records", "finished_ranks", "summary", "tie_notes"]
-
-_WHOLE = 256 << 20  # files up to this size are known by their bytes
-_SAMPLES, _SAMPLE = 256, 64 << 10
 _FORMAT = 2  # 1: ranks without the column `rank`
 _CHECK = "check the job file's paths"
+_NAMED = 5  # jobs that one note lists
 
 
 @dataclass(frozen=True)
 class Outcome:
     """How a job stands.
 
-    Attributes
-    ----------
-    job : Job
-    state : {"finished", "failed", "changed", "damaged", "begun", "waiting"}
-        ``changed``: its inputs are others than when it was done; ``damaged``: its ranks are not
-        what was written; ``begun``: some of its parts are done.
-    detail : str
-        The reason, or how far it is.
-    values : mapping of str to float
-        Measures, of a finished job.
+    - state: ``changed``: its inputs are others than when it was done; ``damaged``: its ranks are
+      not what was written; ``begun``: some of its parts are done.
+    - detail: The reason, or how far it is.
+    - values: Measures, of a finished job.
     """
 
     job: Job
@@ -74,14 +65,13 @@ class Outcome:
 class Records:
     """Files of a batch's results.
 
-    Parameters
-    ----------
-    batch : Batch
+    - batch: JobBatch
     """
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: JobBatch) -> None:
         self.batch, self.output = batch, batch.output
-        self._hashes: dict[str, str] = {}
+        self._seen: dict[tuple[str, ...], tuple[list[tuple[int, ...]], dict[str, Any]]] = {}
+        self._current: set[tuple[str, ...]] = set()  # looked at since the last `fresh_inputs`
 
     def ranks(self, job: Job) -> Path:
         """The job's file in the dataset of ranks."""
@@ -114,23 +104,18 @@ class Records:
 
     def fresh_inputs(self, job: Job) -> str:
         """As `inputs`, of the files as they are now."""
-        self._hashes.clear()
+        self._current.clear()
         return self.inputs(job)
 
     def inputs(self, job: Job) -> str:
-        """Hash of all that a job's ranks depend on.
-
-        Raises
-        ------
-        FileError
-            An input is missing.
-        """
-        splits, others = self._question_files(job)
-        files = [*splits, *_score_files(job.scores), *others]
+        """Hash of all that a job's ranks depend on."""
+        graph, others = self._question_files(job)
+        scores = _score_files(job.scores)
         settings = [(key, self._settled(key, job.settings[key])) for key in sorted(job.settings)]
         content: list[Any] = [__version__, _FORMAT, job.higher_is_better, settings]
-        content.append([(self._from_job_file(path), self._hash(str(path))) for path in files])
-        return hash_text(json.dumps(content))
+        names = [[self._from_job_file(path) for path in paths] for paths in (graph, scores, others)]
+        described = [self._described(paths) for paths in (graph, scores, others)]
+        return hash_text(json.dumps([*content, names, described]))
 
     def _settled(self, key: str, value: Any) -> Any:
         """What a protocol says, its paths as they are from the job file."""
@@ -149,9 +134,9 @@ class Records:
 
     def question_inputs(self, job: Job) -> str:
         """Hash of all that a job's questions depend on, as of the last `fresh_inputs`."""
-        files = [path for paths in self._question_files(job) for path in paths]
-        hashes = [(str(path), self._hash(str(path))) for path in files]
-        return hash_text(json.dumps([sorted(job.settings.items()), hashes]))
+        groups = self._question_files(job)
+        described = [(list(map(str, paths)), self._described(paths)) for paths in groups]
+        return hash_text(json.dumps([sorted(job.settings.items()), described]))
 
     def _question_files(self, job: Job) -> tuple[list[Any], list[Any]]:
         """The graph's, and the others, which stand behind the scores in the hash of all."""
@@ -162,21 +147,21 @@ class Records:
         others += [settings[name] for name in _FILE_KEYS if name in settings]
         return list(splits.values()), [*others, *settings.get("known", [])]
 
-    def _hash(self, path: str) -> str:
-        """Of a file's content; of a large one, of its size, time and samples; of an object, of its
-        size and the time at which the store took it."""
-        known = self._hashes.get(path)
-        if known is None and is_location(path):
-            known = self._hashes[path] = hash_text(str(stamps([path])))
-        if known is None:
+    def _described(self, paths: list[Any]) -> dict[str, Any]:
+        """What files hold; they are read again only if one has been written to."""
+        key = tuple(map(str, paths))
+        if key not in self._current:
             try:
-                stat = os.stat(path)
-                whole = stat.st_size <= _WHOLE
-                known = hash_file(path) if whole else _sampled(path, stat)
+                stamps = [stamp(path) for path in key]
             except OSError as error:
-                raise FileError(path, found=error.strerror or str(error), hint=_CHECK) from None
-            self._hashes[path] = known
-        return known
+                if isinstance(error, FileError):
+                    raise
+                problem = error.strerror or str(error)
+                raise FileError(error.filename, found=problem, hint=_CHECK) from None
+            if self._seen.get(key, (None,))[0] != stamps:
+                self._seen[key] = stamps, describe_files(key, here=True, hint=_CHECK)
+            self._current.add(key)
+        return self._seen[key][1]
 
     def _read(self, job: Job) -> dict[str, Any]:
         """A job's record; empty if there is none that can be used."""
@@ -264,7 +249,7 @@ class Records:
         """One table of all jobs, as CSV and as Markdown."""
         table = summary(outcomes, self.batch.measures)
         failed = [one for one in outcomes if one.state == "failed"]
-        notes = [*tie_notes(self.batch), *(f"{one.job.name}: {one.detail}" for one in failed)]
+        notes = [*batch_notes(self.batch), *(f"{one.job.name}: {one.detail}" for one in failed)]
         listed = "".join(["\n", *(f"- {note}\n" for note in notes)]) if notes else ""
         texts = {"summary.csv": table.to_csv(), "summary.md": table.to_markdown() + listed}
         for name, text in texts.items():
@@ -287,18 +272,8 @@ class FinishedRanks:
 
 
 def finished_ranks(output: str | os.PathLike[str]) -> list[FinishedRanks]:
-    """The ranks in a batch's output folder, by graph, protocol and model.
-
-    Raises
-    ------
-    FileError
-        The folder holds none.
-    """
-    pattern = "ranks/graph=*/protocol=*/model=*/ranks.parquet"
-    ranks = []
-    for path in _paths(Path(output), pattern):
-        graph, protocol, model = (part.partition("=")[2] for part in path.parts[-4:-1])
-        ranks.append(FinishedRanks(graph, protocol, model, path))
+    """The ranks in a batch's output folder, by graph, protocol and model."""
+    ranks = _ranks_in(output)
     if not ranks:
         raise FileError(
             output,
@@ -306,6 +281,15 @@ def finished_ranks(output: str | os.PathLike[str]) -> list[FinishedRanks]:
             hint="give files of ranks, or the output folder of `kgtrec batch`",
         )
     return ranks
+
+
+def _ranks_in(output: str | os.PathLike[str]) -> list[FinishedRanks]:
+    pattern = "ranks/graph=*/protocol=*/model=*/ranks.parquet"
+    found = []
+    for path in _paths(Path(output), pattern):
+        graph, protocol, model = (part.partition("=")[2] for part in path.parts[-4:-1])
+        found.append(FinishedRanks(graph, protocol, model, path))
+    return found
 
 
 def _paths(folder: Path, pattern: str) -> list[Path]:
@@ -338,12 +322,35 @@ def summary(outcomes: list[Outcome], measures: tuple[str, ...]) -> Table:
     return Table(keys, keys, digits, rows, names=4)
 
 
-def tie_notes(batch: Batch) -> list[str]:
-    """What ties with an answer under each protocol that has a tolerance."""
-    tolerances = {job.protocol: job.tolerance for job in batch.jobs if job.tolerance}
+def batch_notes(batch: JobBatch) -> list[str]:
+    """What readers of a batch's results must know: what ties with an answer under each protocol
+    that has a tolerance, and which ranks in the dataset are of no job of the file any more."""
+    return [*_tie_notes(batch), *_stray_notes(batch)]
+
+
+def _stray_notes(batch: JobBatch) -> list[str]:
+    jobs = {(job.graph, job.protocol, job.model) for job in batch.jobs}
+    strays = [
+        f"{one.model} on {one.graph}, {one.protocol}"
+        for one in _ranks_in(batch.output)
+        if (one.graph, one.protocol, one.model) not in jobs
+    ]
+    if not strays:
+        return []
+    named = "; ".join(strays[:_NAMED])
+    more = f"; and {len(strays) - _NAMED} more" if len(strays) > _NAMED else ""
     return [
-        f"{protocol}: scores {tolerance_text({'tie_tolerance': tolerance._asdict()})} tie"
+        f"the dataset also has ranks of jobs that {batch.path.name} does not list ({named}{more}): "
+        f"remove their folders from {batch.place}/ranks to leave them out of queries and tables"
+    ]
+
+
+def _tie_notes(batch: JobBatch) -> list[str]:
+    tolerances = {job.protocol: job.scoring(0).tolerance for job in batch.jobs}
+    return [
+        f"{protocol}: scores {tolerance_text(Provenance(tie_tolerance=tolerance._asdict()))} tie"
         for protocol, tolerance in tolerances.items()
+        if tolerance is not None
     ]
 
 
@@ -369,14 +376,3 @@ def _score_files(scores: str) -> list[Path]:
     if not shards:  # nothing may be mounted here
         raise FileError(path, found="no .npy shard in this folder", hint=_CHECK)
     return shards
-
-
-def _sampled(path: str, stat: os.stat_result) -> str:
-    """Of a file too large to be read whole each time: a change shows in its size, or in the times,
-    of which the system's own (ctime) is not set back with the other; or in a sample."""
-    parts = [str(stat.st_size), str(stat.st_mtime_ns), str(stat.st_ctime_ns)]
-    with open(path, "rb") as file:
-        for number in range(_SAMPLES):
-            file.seek((stat.st_size - _SAMPLE) * number // (_SAMPLES - 1))
-            parts.append(hash_text(file.read(_SAMPLE).decode("latin-1")))
-    return hash_text(" ".join(parts))

@@ -1,41 +1,47 @@
-"""`rank` on a Dask cluster: the parts of a plan as tasks, joined to the bytes of the local run."""
+"""Ranking on a Dask cluster: the parts of a plan as tasks, joined to the bytes of the local run.
+
+Joined parts go to the files of a `StoredRanks`. `rank` loads them; `rank_to_file` writes the files
+of ranks and run from them, so that the ranking is never whole in memory.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgtrec._internal.atomic_file import make_folder
+from kgtrec._internal.files import check_writable, make_folder
 from kgtrec._internal.locations import mapped_folder
-from kgtrec._internal.progress import progress_bar
+from kgtrec._internal.runtime import progress_bar
 from kgtrec._version import __version__
-from kgtrec.cluster.checkpoint import PartFiles
-from kgtrec.cluster.content_hash import identify_scores, signature
-from kgtrec.cluster.dask.tasks import do_all
-from kgtrec.cluster.dask.transfer import Work, Workers
-from kgtrec.cluster.dask.workers import PATIENCE, opened_client, valid_patience
-from kgtrec.cluster.inputs import make_inputs
-from kgtrec.cluster.merge_parts import finish, merge
-from kgtrec.cluster.part import Inputs, naming
-from kgtrec.cluster.plan import make_plan, memory_bytes
-from kgtrec.cluster.question_store import hash_text
-from kgtrec.errors import InputError
+from kgtrec.cluster.content_hash import hash_text
+from kgtrec.cluster.dask.shipment import Work, Workers
+from kgtrec.cluster.dask.tasks import do_all, rank_chunks
+from kgtrec.cluster.dask.workers import PATIENCE, TaskOptions, opened_client
+from kgtrec.cluster.inputs import inputs_of_store, make_inputs
+from kgtrec.cluster.plan import PartFiles, format_bytes, make_plan, memory_bytes
+from kgtrec.cluster.question_store import Store
+from kgtrec.cluster.ranges import Inputs, merge, naming
+from kgtrec.cluster.score_files import file_stamps, identify_scores
+from kgtrec.cluster.stored_ranks import StoredRanks
+from kgtrec.errors import InputError, UsageError
+from kgtrec.ranking.parquet import ROW_GROUP
 from kgtrec.ranking.partial import PartialRanks
+from kgtrec.ranking.settings import ScoreOptions, Settings, whole_number
 
 if TYPE_CHECKING:
     from distributed import Client
+    from typing_extensions import Unpack
 
     from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
-
-__all__ = ["rank", "rank_parts", "tell_plan", "work_folder"]
 
 DASK_BYTES = 32 << 20
 """What Dask itself takes of a worker's memory."""
@@ -51,15 +57,11 @@ def rank(
     memory: str | int = "2GB",
     *,
     run_depth: int = 0,
-    rows: str = "questions",
-    higher_is_better: bool = True,
-    nan: str = "error",
-    atol: float = 0.0,
-    rtol: float = 0.0,
     folder: str | PathLike[str] | None = None,
     retries: int = 3,
     progress: bool | None = None,
     patience: float = PATIENCE,
+    **options: Unpack[ScoreOptions],
 ) -> tuple[Ranks, Run]:
     """Rank every answer of every question on the workers of a Dask cluster.
 
@@ -112,25 +114,40 @@ def rank(
     Without a client, put the call under ``if __name__ == "__main__":`` in a script: the workers
     import it.
     """
-    patience = valid_patience(patience)
+    tasks = TaskOptions(memory, retries, progress, patience)
+    settings = Settings.of("rank", ScoreOptions, options, run_depth=run_depth, threads=1)
     with ExitStack() as stack:
-        work = work_folder(stack, folder)
-        scores = None if is_dask_array(source) else source
-        inputs = make_inputs(
-            scores, questions, work, run_depth=run_depth, rows=rows,
-            higher_is_better=higher_is_better, nan=nan, atol=atol, rtol=rtol,
-        )  # fmt: skip
-        dask = stack.enter_context(opened_client(client, work))
-        if scores is None:
-            from kgtrec.cluster.dask.dask_array import rank_chunks
+        stored = _stored_ranks(stack, source, questions, settings, client, folder, tasks)
+        return stored.loaded()
 
-            return rank_chunks(source, inputs, dask, retries, progress, patience)
-        parts_folder, tell = None if folder is None else work, tell_plan(progress)
-        parts = rank_parts(
-            inputs, dask, memory, folder=parts_folder, retries=retries, progress=progress,
-            tell=tell, patience=patience,
-        )  # fmt: skip
-        return finish(parts, inputs)
+
+def _stored_ranks(
+    stack: ExitStack,
+    source: Any,
+    questions: Questions | str | PathLike[str],
+    settings: Settings,
+    client: Client | None,
+    folder: str | PathLike[str] | None,
+    tasks: TaskOptions,
+    checked: Callable[[Store], None] = lambda store: None,
+) -> StoredRanks:
+    """Ranks and run in files that last as long as the stack."""
+    work = work_folder(stack, folder)
+    chunked = is_dask_array(source)
+    if isinstance(questions, (str, PathLike)):
+        store = Store(mapped_folder(questions, "stored questions").absolute(), verify=True)
+        inputs = inputs_of_store(source, store, work, settings)
+    else:
+        inputs = make_inputs(None if chunked else source, questions, work, settings)
+    checked(inputs.store())
+    dask = stack.enter_context(opened_client(client, work))
+    stored = StoredRanks(Path(stack.enter_context(scratch(work))), inputs)
+    if chunked:
+        rank_chunks(source, inputs, dask, stored.add, tasks)
+    else:
+        kept = None if folder is None else work
+        rank_parts(inputs, dask, stored.add, tasks, kept, plan_printer(tasks.progress))
+    return stored
 
 
 def work_folder(stack: ExitStack, folder: str | PathLike[str] | None) -> Path:
@@ -143,7 +160,7 @@ def work_folder(stack: ExitStack, folder: str | PathLike[str] | None) -> Path:
     return work
 
 
-def tell_plan(progress: bool | None) -> Callable[[str], None] | None:
+def plan_printer(progress: bool | None) -> Callable[[str], None] | None:
     """Prints the plan on standard error where progress is shown, too."""
     if not (sys.stderr.isatty() if progress is None else progress):
         return None
@@ -160,7 +177,8 @@ def identity(inputs: Inputs) -> str:
     files = inputs.files
     scores = None if files is None else identify_scores(files)
     selection = "" if files is None else Path(files.selection).name
-    settings = (inputs.run_depth, inputs.higher_is_better, inputs.nan, inputs.tolerance)
+    one = inputs.settings
+    settings = (one.run_depth, one.higher_is_better, one.nan, one.tolerance)
     return hash_text(
         json.dumps([__version__, Path(inputs.folder).name, scores, selection, settings])
     )
@@ -169,45 +187,23 @@ def identity(inputs: Inputs) -> str:
 def rank_parts(
     inputs: Inputs,
     client: Client,
-    memory: str | int,
-    *,
+    take: Callable[[PartialRanks], None],
+    tasks: TaskOptions,
     folder: Path | None = None,
-    retries: int = 3,
-    progress: bool | None = None,
-    tell: Callable[[str], None] | None = None,
-    patience: float = PATIENCE,
-    take: Callable[[PartialRanks], PartialRanks] = lambda part: part,
+    say: Callable[[str], None] | None = None,
     watch: Callable[[int, int], None] = lambda left, threads: None,
     jobs: int = 1,
-) -> list[PartialRanks]:
-    """Parts of all rows with all entities.
+) -> None:
+    """Rank all rows with all entities; each block of rows is handed to ``take``, in any order.
 
-    Parameters
-    ----------
-    inputs : Inputs
-    client : distributed.Client
-    memory : str or int
-    folder : Path, optional
-        Where finished parts are kept; those that it holds are not ranked again.
-    retries : int
-    progress : bool, optional
-    tell : callable, optional
-        Is told the plan, before the work.
-    patience : float
-        Seconds to wait for a worker.
-    take : callable
-        Is handed every part with all entities, and returns what is kept of it.
-    watch : callable
-        Is told how many tasks are left, and threads there are, before each and after the last.
-    jobs : int
-        Rankings that share the workers.
+    ``watch`` is told of the tasks that are left and the threads of the workers.
     """
     check = _unchanged(inputs)
     files = None if folder is None else PartFiles(folder / f"parts-{identity(inputs)}")
-    with Workers(client, inputs, retries, patience) as workers:
-        works = _planned(workers, memory_bytes(memory), files, tell, jobs)
+    with Workers(client, inputs, tasks) as workers:
+        works = _planned(workers, files, say, jobs)
         joiner, left = _Joiner(inputs, works, take), []
-        with naming(inputs), progress_bar(len(works), "parts", progress) as bar:
+        with naming(inputs), progress_bar(len(works), "parts", tasks.progress) as bar:
             for work in works:
                 part = None if files is None else files.load(work.task)
                 if part is None:
@@ -217,11 +213,7 @@ def rank_parts(
                     bar.update()
             n_left = len(left)
             watch(n_left, workers.threads)
-            done = do_all(
-                client, left, workers.submit, workers.prepare, workers.window, patience,
-                workers.fetch,
-            )  # fmt: skip
-            for work, part in done:
+            for work, part in do_all(workers, left, workers.submit, workers.window):
                 check()
                 workers.done(work)
                 if files is not None:
@@ -231,7 +223,6 @@ def rank_parts(
                 n_left -= 1
                 watch(n_left, workers.threads)
         check()
-        return joiner.parts()
 
 
 def _unchanged(inputs: Inputs) -> Callable[[], None]:
@@ -239,10 +230,10 @@ def _unchanged(inputs: Inputs) -> Callable[[], None]:
     files = inputs.files
     if files is None:
         return lambda: None
-    before = signature(files)
+    before = file_stamps(files)
 
     def check() -> None:
-        if signature(files) != before:
+        if file_stamps(files) != before:
             place = files.place or "the file with the scores"
             raise InputError(f"{place} changed while it was ranked; rank again")
 
@@ -250,33 +241,30 @@ def _unchanged(inputs: Inputs) -> Callable[[], None]:
 
 
 def _planned(
-    workers: Workers,
-    memory: int,
-    files: PartFiles | None,
-    tell: Callable[[str], None] | None,
-    jobs: int,
+    workers: Workers, files: PartFiles | None, say: Callable[[str], None] | None, jobs: int
 ) -> list[Work]:
     """The tasks; once they are begun the same ones, however many workers there are by then."""
+    memory = memory_bytes(workers.tasks.memory)
     name = f"tasks-{memory}"
     spans = None if files is None else files.load_note(name)
     if files is not None and spans is not None:
         works = [Work(tuple(rows), tuple(map(tuple, ranges))) for rows, ranges in spans]
-        if tell is not None:
-            tell(f"{files.count()} of {len(works)} parts are there")
+        if say is not None:
+            say(f"{files.count()} of {len(works)} parts are there")
         return works
     plan = make_plan(
         workers.inputs,
         memory,
         max(1, workers.threads),
-        calibrate=tell is not None,
+        calibrate=say is not None,
         worth=_WORTH,
         reserve=DASK_BYTES + workers.bytes_held,
         sent=workers.bytes_sent,
         jobs=jobs,
         results=1,
     )
-    if tell is not None:
-        tell(str(plan))
+    if say is not None:
+        say(str(plan))
     works = list(cut(plan.blocks, plan.ranges, workers.threads))
     if files is not None:
         files.save_note(name, [(work.rows, work.ranges) for work in works])
@@ -296,29 +284,115 @@ def cut(
 
 
 class _Joiner:
-    """Joins the ranges of each block as soon as all are there."""
+    """Joins the ranges of each block, and hands it on, as soon as all are there."""
 
     def __init__(
-        self,
-        inputs: Inputs,
-        works: Sequence[Work],
-        take: Callable[[PartialRanks], PartialRanks],
+        self, inputs: Inputs, works: Sequence[Work], take: Callable[[PartialRanks], None]
     ) -> None:
         self._inputs, self._take = inputs, take
-        self._wanted: dict[tuple[int, int], int] = {}
-        for work in works:
-            self._wanted[work.rows] = self._wanted.get(work.rows, 0) + 1
+        self._n_ranges = Counter(work.rows for work in works)
         self._waiting: dict[tuple[int, int], list[PartialRanks]] = {}
-        self._whole: list[PartialRanks] = []
 
     def add(self, work: Work, part: PartialRanks) -> None:
         """Take one part; joins its block if it was the last."""
         waiting = self._waiting.setdefault(work.rows, [])
         waiting.append(part)
-        if len(waiting) == self._wanted[work.rows]:
+        if len(waiting) == self._n_ranges[work.rows]:
             ordered = sorted(self._waiting.pop(work.rows), key=lambda part: part.task)
-            self._whole.append(self._take(merge(ordered, self._inputs)))
+            self._take(merge(ordered, self._inputs))
 
-    def parts(self) -> list[PartialRanks]:
-        """All blocks."""
-        return self._whole
+
+# Bytes of this process, measured with 2 and 20 million questions and rounded up; of an entity: its
+# popularity, whether it is in use, and its label in two columns.
+CLIENT = 220 << 20
+_OF_BLOCK, _INSTANCE, _ENTITY = 300, 12, 64
+
+
+def rank_to_file(
+    source: Any,
+    questions: Questions | str | PathLike[str],
+    path: str | PathLike[str],
+    client: Client | None = None,
+    memory: str | int = "2GB",
+    *,
+    run: str | PathLike[str] | None = None,
+    run_depth: int = 1000,
+    folder: str | PathLike[str] | None = None,
+    retries: int = 3,
+    progress: bool | None = None,
+    patience: float = PATIENCE,
+    **options: Unpack[ScoreOptions],
+) -> None:
+    """Rank on the workers of a Dask cluster, and write the files of ranks and run block by block.
+
+    They are those of ``kgtrec.rank(...)[0].save(path)`` and ``[1].write(run)``, byte for byte. No
+    more than a block of a million instances is in the memory of this process at a time, nor are the
+    questions, if they are stored.
+
+    Parameters
+    ----------
+    source : object
+        As for `kgtrec.cluster.rank`; with stored questions no Dask array.
+    questions : Questions or path
+        Or the folder that `kgtrec.cluster.store_questions` returned, best on storage that all
+        workers see.
+    path : path
+        Of the file of ranks.
+    client, higher_is_better, nan, atol, rtol, retries, progress, patience
+        As for `kgtrec.cluster.rank`.
+    memory : str or int, default "2GB"
+        Most that a task may use, and this process.
+    run : path, optional
+        Of a TREC run file to write, too; ``.gz`` and ``.zst`` compress.
+    run_depth : int, default 1000
+        Candidates of a question in it.
+    rows : {"questions", "instances"}
+        What a row of scores stands for; stored questions know it.
+    folder : path, optional
+        Work folder, as for `kgtrec.cluster.rank`. What is counted and kept stands there until the
+        files are written: 49 bytes an answer, and 8 or 12 a candidate of the run.
+
+    Raises
+    ------
+    FileError
+        The file cannot be written, or the stored questions are damaged.
+    InputError, UsageError, ClusterError
+        As `kgtrec.cluster.rank`; UsageError for less memory than this process needs.
+    """
+    tasks = TaskOptions(memory, retries, progress, patience)
+    check_writable(path)
+    if run is not None:
+        check_writable(run)
+    depth = 0 if run is None else whole_number("run_depth", run_depth, 1)
+    settings = Settings.of("rank_to_file", ScoreOptions, options, run_depth=depth, threads=1)
+    with ExitStack() as stack:
+        stored = _stored_ranks(
+            stack, source, questions, settings, client, folder, tasks,
+            lambda store: _check_memory(store, memory_bytes(memory)),
+        )  # fmt: skip
+        stored.save(path)
+        if run is not None:
+            stored.save_run(run)
+
+
+def client_bytes(store: Store) -> int:
+    """What this process needs for a ranking that goes to files, besides what it always needs."""
+    n = store.n_instances
+    return _OF_BLOCK * min(n, ROW_GROUP) + _INSTANCE * n + _ENTITY * store.n_labels
+
+
+def _check_memory(store: Store, granted: int) -> None:
+    least = CLIENT + client_bytes(store)
+    if least > granted:
+        n = store.n_instances
+        raise UsageError(
+            f"the memory granted is too little: to write {n:,} ranks takes {format_bytes(least)}; "
+            f"grant more (memory='{-(-least // 10**6)}MB')"
+        )
+
+
+def scratch(work: Path) -> tempfile.TemporaryDirectory[str]:
+    """A folder in another that goes with its context."""
+    return tempfile.TemporaryDirectory(
+        prefix=".kgtrec-", suffix=".tmp", dir=work, ignore_cleanup_errors=True
+    )

@@ -1,33 +1,169 @@
-"""Inputs for workers that share no folder with the client: their bytes travel once per host.
+"""Workers and their tasks: how tasks reach the inputs, and values the caller.
 
-Only what tasks read is sent. The bytes are scattered piece by piece. The first task on a host
-gathers them into a folder of its worker's own, to which the other workers of the host link, and all
-map them into memory: as with a shared folder, no task carries them, and a worker that comes later
-fetches them like any other. A link lasts as long as its worker, so nothing is left behind.
+Where workers see the caller's files, tasks are given paths. Otherwise files are sent (`ship`), and
+rows of a matrix go with the tasks.
+
+Only what tasks read is sent, once per host. The bytes are scattered piece by piece. The first task
+on a host gathers them into a folder of its worker, to which the other workers of the host link, and
+all map them into memory: as with a shared folder, no task carries them, and a worker that comes
+later fetches them like any other. A link lasts as long as its worker, so nothing is left behind.
 """
 
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from kgtrec.cluster.array_files import ArrayFile, FactorFiles, ScoreFiles
-from kgtrec.cluster.dask.workers import PiecesGone, TimedOut
-from kgtrec.cluster.part import Inputs
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.cluster.dask.workers import (
+    PiecesGone,
+    TaskOptions,
+    TimedOut,
+    guarded,
+    in_reach,
+    look_at_workers,
+)
+from kgtrec.cluster.ranges import Inputs, rank_block
+from kgtrec.cluster.score_files import ArrayFile, HeldScores, ScoreFiles, local_paths, moved
+from kgtrec.ranking.partial import Task
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["Shipment", "bytes_held", "bytes_sent", "located", "recall", "ship"]
+_SLOW = 10.0  # seconds in which a value comes straight from a worker
+
+
+@dataclass(frozen=True, order=True)
+class Work:
+    """One Dask task: a block of rows against adjacent ranges of entities."""
+
+    rows: tuple[int, int]
+    ranges: tuple[tuple[int, int], ...] = field(repr=False)
+
+    @property
+    def task(self) -> Task:
+        """The part that comes of it."""
+        return Task(*self.rows, self.ranges[0][0], self.ranges[-1][1])
+
+    def __str__(self) -> str:
+        return str(self.task)
+
+
+class Workers:
+    """The workers of a client, and how their tasks reach the inputs.
+
+    ``shared``: all of them see the files. ``direct``: this process fetches values from them without
+    the scheduler. ``where``: what tasks are given.
+    """
+
+    def __init__(self, client: Client, inputs: Inputs, tasks: TaskOptions) -> None:
+        self.client, self.inputs, self.tasks = client, inputs, tasks
+        paths = [str(Path(inputs.folder) / "meta.json"), *local_paths(inputs.files)]
+        self.shared = look_at_workers(client, paths, tasks.patience)
+        self.direct = in_reach(client)
+        self.threads = sum(client.nthreads().values())
+        self.where: Inputs | Shipment = inputs
+        self._sent: dict[Work, Future] = {}
+
+    @property
+    def sends_rows(self) -> bool:
+        """Whether tasks are sent the rows of a matrix; of one at a URL they read them."""
+        files = self.inputs.files
+        return not self.shared and isinstance(files, ScoreFiles) and not files.parts[0].is_remote
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes of files that each host is sent."""
+        return 0 if self.shared else bytes_sent(self._shipped)
+
+    @property
+    def bytes_held(self) -> int:
+        """Bytes that a worker holds, for others to fetch."""
+        return 0 if self.shared else bytes_held(self.client, self._shipped)
+
+    @property
+    def _shipped(self) -> Inputs:
+        return replace(self.inputs, files=None) if self.sends_rows else self.inputs
+
+    @property
+    def window(self) -> int | None:
+        """Tasks under way at most: one that waits for each that works, if their rows are sent."""
+        return 2 * max(1, self.threads) if self.sends_rows else None
+
+    def prepare(self) -> None:
+        """Scatter the files anew, where workers need copies."""
+        if not self.shared:
+            self.close()
+            self.where = ship(self.client, self._shipped)
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the copies back."""
+        self._sent.clear()
+        if isinstance(self.where, Shipment):
+            recall(self.client, self.where)
+
+    def submit(self, work: Work) -> Future:
+        """Start one task."""
+        return self.client.submit(
+            run_work, work, self.where, self._rows(work), pure=False, retries=self.tasks.retries,
+            key=f"kgtrec-{secrets.token_hex(8)}",
+        )  # fmt: skip
+
+    def fetch(self, future: Future) -> Any:
+        """The value of a finished task, straight from its worker where that is in reach."""
+        if not self.direct:
+            return future.result()
+        started = time.monotonic()
+        value = self.client.gather(future, direct=True)
+        if time.monotonic() - started > _SLOW:  # a host that came later may be out of reach
+            self.direct = in_reach(self.client)
+        return value
+
+    def done(self, work: Work) -> None:
+        """What was sent for a task is of no more use."""
+        self._sent.pop(work, None)
+
+    def _rows(self, work: Work) -> Any:
+        """All columns of a task's rows, on their way; None where it opens files."""
+        files = self.inputs.files
+        if not self.sends_rows or not isinstance(files, ScoreFiles):
+            return None
+        block = np.array(files.block(*work.rows, slice(None)))
+        self._sent[work] = self.client.scatter(block, hash=False)
+        return self._sent[work]
+
+
+def run_work(work: Work, where: Inputs | Shipment, block: npt.NDArray[Any] | None = None) -> Any:
+    """The part of one task, or a `Refusal`; runs on a worker."""
+
+    def part() -> Any:
+        inputs = located(where)
+        if block is not None:
+            like = ArrayFile("", 0, block.shape, block.dtype.str)
+            inputs = replace(inputs, files=HeldScores((like,), first=work.rows[0], held=block))
+        return rank_block(work.rows, work.ranges, inputs)
+
+    return guarded(part)
+
 
 _PIECE = 32 << 20
 _COPIES = 2  # of each piece: a worker may be lost
@@ -92,28 +228,15 @@ def _relocated(inputs: Inputs) -> tuple[Inputs, dict[str, tuple[Path, int, int]]
         f"store/{path.name}": (path, 0, path.stat().st_size) for path in inputs.store().task_files()
     }
 
-    def moved(array: ArrayFile | None, name: str) -> Any:
-        if array is None or array.is_remote:
-            return array
-        size = array.itemsize
-        for length in array.shape:
-            size *= length
+    def beside(name: str, array: ArrayFile) -> ArrayFile:
+        size = array.itemsize * math.prod(array.shape)
         sources[name] = (Path(array.path), array.offset, size)
         return replace(array, path=name, offset=0)
 
-    files: Any = inputs.files
-    if files is not None and files.selection:
-        path = Path(files.selection)
+    files = moved(inputs.files, beside, "selection.npy")
+    if inputs.files is not None and inputs.files.selection:
+        path = Path(inputs.files.selection)
         sources["selection.npy"] = (path, 0, path.stat().st_size)
-        files = replace(files, selection="selection.npy")
-    if isinstance(files, ScoreFiles):
-        parts = tuple(moved(part, f"scores{n}") for n, part in enumerate(files.parts))
-        files = replace(files, parts=parts)
-    elif isinstance(files, FactorFiles):
-        named = {
-            name: moved(getattr(files, name), name) for name in ("queries", "entities", "bias")
-        }
-        files = replace(files, **named)
     return replace(inputs, folder="store", files=files), sources
 
 
@@ -198,19 +321,10 @@ def _received(client: Client, piece: Future) -> bytes:
 
 
 def _placed(inputs: Inputs, folder: Path) -> Inputs:
-    def at(array: ArrayFile | None) -> Any:
-        if array is None or array.is_remote:
-            return array
+    def below(_: str, array: ArrayFile) -> ArrayFile:
         return replace(array, path=str(folder / array.path))
 
-    files: Any = inputs.files
-    if files is not None and files.selection:
-        files = replace(files, selection=str(folder / files.selection))
-    if isinstance(files, ScoreFiles):
-        files = replace(files, parts=tuple(at(part) for part in files.parts))
-    elif isinstance(files, FactorFiles):
-        arrays = {name: at(getattr(files, name)) for name in ("queries", "entities", "bias")}
-        files = replace(files, **arrays)
+    files = moved(inputs.files, below, str(folder / "selection.npy"))
     return replace(inputs, folder=str(folder / inputs.folder), files=files)
 
 

@@ -1,4 +1,6 @@
-"""The workers of a Dask cluster: one's own processes or any client, and whether they can work.
+"""Worker processes of this machine, which start and end in order whatever signals come.
+
+The workers of a Dask cluster: one's own processes or any client, and whether they can work.
 
 Dask is imported by the functions that use it, so that this module loads without it.
 """
@@ -6,43 +8,115 @@ Dask is imported by the functions that use it, so that this module loads without
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import multiprocessing
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgtrec._internal.threads import available_cores
+from kgtrec._internal.runtime import available_cores
 from kgtrec._version import __version__
-from kgtrec.cluster.dask.local import local_client
-from kgtrec.cluster.part import NanFound
+from kgtrec.cluster.plan import memory_bytes
+from kgtrec.cluster.ranges import NanFound
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
 
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = [
-    "PATIENCE",
-    "ClusterError",
-    "Gone",
-    "PiecesGone",
-    "Refusal",
-    "SchedulerLost",
-    "TimedOut",
-    "a_worker",
-    "connected",
-    "guarded",
-    "in_reach",
-    "look_at_workers",
-    "no_workers",
-    "opened_client",
-    "refuse_unguarded",
-    "valid_patience",
-]
+# Dask ends a worker for good that is not back 15 s after it was lost, and a machine under load may
+# need longer to start a process: killed workers were gone one by one. How long there may be none is
+# for `patience` to say.
+COME_BACK = {"distributed.deploy.lost-worker-timeout": "1 day"}
+
+# Dask looks a hundred times a second at what its workers' threads do, and fifty times at how late
+# its event loops are, which takes a tenth of each core and is shown on pages that nobody opens.
+_UNWATCHED = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
+}
+
+# Seconds that workers are given to end: when one is lost while it starts, Dask waits for that start
+# without end.
+_CLOSE = 30.0
+
+
+@contextmanager
+def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
+    """A client of as many new processes, which end with the context."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    stack = ExitStack()
+    try:
+        stack.enter_context(dask.config.set(COME_BACK | _UNWATCHED))
+        with _undisturbed():
+            # No limit: memory-mapped pages count as a worker's memory, but are given back at need.
+            cluster = LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                memory_limit=None,
+                dashboard_address="127.0.0.1:0",
+                local_directory=_utf8_name(folder),
+                silence_logs=logging.CRITICAL,
+            )
+            stack.callback(cluster.close, timeout=_CLOSE)
+            client = stack.enter_context(Client(cluster, set_as_default=False))
+        yield client
+    finally:
+        # Workers that end late are no fault of what was done, nor what is to be told of a failure;
+        # they end with this process at the latest.
+        with suppress(Exception):
+            stack.close()
+
+
+def _utf8_name(folder: Path) -> str | None:
+    """A folder as Dask's messages, which are UTF-8, can name it; None, for one of Dask's own, if
+    they cannot."""
+    path = str(folder.absolute())
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return None
+    return path
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let signals wait, so that a half-started cluster is never left behind.
+
+    Ctrl-C goes to all processes of a terminal. Those started here, and the thread that may start
+    more, inherit that it is blocked: it is this process that takes them down. SIGTERM may go to all
+    processes too, and workers that it ends do not start: what is raised then is the signal.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    handlers: dict[int, Any] = {}
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if callable(handler := signal.getsignal(number)):
+            handlers[number] = handler
+            signal.signal(number, lambda number, frame: came.append(number))
+    resource_tracker.ensure_running()  # which would let SIGINT through again, if it started later
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        for one, handler in handlers.items():
+            signal.signal(one, handler)
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)  # here a waiting Ctrl-C is raised
+        finally:
+            for one in came:
+                os.kill(os.getpid(), one)
 
 
 def refuse_unguarded() -> None:
@@ -64,6 +138,7 @@ CONNECT = 10.0
 """Seconds that a scheduler is given to answer."""
 
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between looks at a worker that is just going
+_ANSWER = 10.0  # seconds that a scheduler is given to say how many workers there are
 _REACH = 3.0  # seconds in which a worker is to answer
 _STAY = 2.0  # seconds that a worker is kept from going, and at most from its first task
 
@@ -166,26 +241,27 @@ def connected(address: str) -> Iterator[Client]:
         yield client
 
 
-def valid_patience(seconds: float) -> float:
-    """The seconds as a number; UsageError if they are none, or not above 0."""
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
-        raise UsageError(
-            f"patience is {seconds!r}; seconds to wait for a worker, above 0 "
-            "(float('inf') waits for ever)"
-        )
-    return float(seconds)
+@dataclass(frozen=True)
+class TaskOptions:
+    """How tasks run; `kgtrec.cluster.rank` says what each field means to users."""
+
+    memory: str | int = "2GB"
+    retries: int = 3
+    progress: bool | None = None
+    patience: float = PATIENCE
+
+    def __post_init__(self) -> None:
+        memory_bytes(self.memory)
+        seconds = self.patience
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
+            raise UsageError(
+                f"patience is {seconds!r}; seconds to wait for a worker, above 0 "
+                "(float('inf') waits for ever)"
+            )
 
 
 def look_at_workers(client: Client, paths: Sequence[str], patience: float = PATIENCE) -> bool:
-    """Whether all workers see the same files; an error if they can't do our work.
-
-    Raises
-    ------
-    ClusterError
-        No worker within `patience` seconds, or the scheduler does not answer.
-    UsageError
-        Workers with another version of kgtrec, or without it.
-    """
+    """Whether all workers see the same files; an error if they can't do our work."""
     here, answers = look(paths), _answers(client, paths, patience)
     versions = {
         said[0] if isinstance(said, tuple) else "no kgtrec": worker
@@ -202,13 +278,13 @@ def look_at_workers(client: Client, paths: Sequence[str], patience: float = PATI
 
 def _answers(client: Client, paths: Sequence[str], patience: float) -> dict[str, Any]:
     """What every worker says; one that is just going is no reason to give up."""
-    error: BaseException | None = None
+    error, wait = None, Wait(client, patience)
     for seconds in _PAUSES:
         try:
             with a_worker(client, patience):
                 answers = client.run(look, list(paths), on_error="return")
         except (OSError, *TimedOut) as lost:
-            raise SchedulerLost(no_workers(client, patience, type(lost).__name__)) from None
+            raise wait.in_vain(type(lost).__name__) from None
         faults = [said for said in answers.values() if isinstance(said, BaseException)]
         error = next((fault for fault in faults if not isinstance(fault, ImportError)), None)
         if error is None:
@@ -262,12 +338,49 @@ def in_reach(client: Client) -> bool:
     return True
 
 
-def no_workers(client: Client, patience: float, reason: str = "") -> str:
-    """The sentence for a cluster that has been without workers for too long."""
-    place = getattr(client.scheduler, "address", None) or "that address"
-    why = f" ({reason})" if reason else ""
-    return (
-        f"the scheduler at {place} has had no worker for {patience:g} s{why}; start workers, or "
-        "look at their logs, and run again: what was written is kept (longer waits: patience=, "
-        "--patience)"
+def count_cores(client: Client) -> dict[str, int]:
+    """Threads per worker, as the scheduler says now; OSError or `TimedOut` if it says nothing."""
+    cores: dict[str, int] = client.sync(
+        client.scheduler.ncores, workers=None, callback_timeout=_ANSWER
     )
+    return cores
+
+
+class Wait:
+    """A wait for workers: which error it ends in, and for how long it has lasted."""
+
+    def __init__(self, client: Client, patience: float) -> None:
+        self.client, self.patience, self.started = client, patience, time.monotonic()
+        # A client that gives its scheduler up forgets the address.
+        scheduler = getattr(client, "scheduler", None)
+        self._place = getattr(scheduler, "address", None) or "its address"
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return time.monotonic() - self.started
+
+    def in_vain(self, why: str = "") -> SchedulerLost:
+        """Nothing came: the scheduler is asked whether it is there at all."""
+        with suppress(Exception):
+            if self.client.status == "running":
+                count_cores(self.client)
+                return self.no_workers(why)
+        return self.no_scheduler()
+
+    def no_scheduler(self) -> SchedulerLost:
+        """The scheduler is gone."""
+        return SchedulerLost(
+            f"the connection to the scheduler at {self._place} is lost, and not back after "
+            f"{self.seconds:.0f} s; start it and its workers, and run again: what was written is "
+            "kept"
+        )
+
+    def no_workers(self, reason: str = "") -> SchedulerLost:
+        """The scheduler has been without workers for too long."""
+        why = f" ({reason})" if reason else ""
+        return SchedulerLost(
+            f"the scheduler at {self._place} has had no worker for {self.patience:g} s{why}; start "
+            "workers, or look at their logs, and run again: what was written is kept (longer "
+            "waits: patience=, --patience)"
+        )

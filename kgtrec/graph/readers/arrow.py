@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.arrow_file import arrow_file
+from kgtrec._internal.files import arrow_file
 from kgtrec.errors import FileError
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import MAX_ID, GraphTables, check_likely, split_files
 from kgtrec.graph.triples import COLUMNS
-
-__all__ = ["read_arrow"]
 
 _STEMS = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
 _HINT = "columns head, relation and tail hold labels (text), or numbers from 0 in all files"

@@ -14,23 +14,10 @@ import numpy.typing as npt
 
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.id_files import refuse, text_of
-from kgtrec.graph.triples import COLUMNS
-
-__all__ = [
-    "GraphTables",
-    "check_likely",
-    "check_order",
-    "checked_columns",
-    "in_byte_order",
-    "label_rows",
-    "labels_by_id",
-    "number_rows",
-    "split_files",
-]
+from kgtrec.graph.triples import COLUMNS, SPLITS
 
 Triples = npt.NDArray[np.int32]
 
-SPLITS = ("train", "valid", "test")
 MAX_ID = (1 << 31) - 1
 _LINES = 1 << 16  # read at once
 _PACKED = ("", ".gz", ".zst")
@@ -44,18 +31,11 @@ _LIKELY, _LIKELY_PER_TRIPLE = 1 << 20, 64
 class GraphTables:
     """What a reader found.
 
-    Attributes
-    ----------
-    splits : dict of integer arrays, shape (n, 3)
-        Split name (train, valid, test) to rows head, relation, tail.
-    entities, relations : sequence of str, or None
-        Labels in id order; None: ids are their own labels.
-    n_entities, n_relations : int, optional
-        Where there are no labels, and the files say how many there are.
-    times : sequence of str, optional
-        Labels of a fourth column of `splits`, in the order of time.
-    qualifiers : dict of str to pair of integer arrays, optional
-        By split, offsets and (relation, value) pairs, as `Graph.from_arrays` takes them.
+    - splits, (n, 3): Split name (train, valid, test) to rows head, relation, tail.
+    - entities, relations: Labels in id order; None: ids are their own labels.
+    - n_entities, n_relations: Where there are no labels, and the files say how many there are.
+    - times: Labels of a fourth column of `splits`, in the order of time.
+    - qualifiers: By split, offsets and (relation, value) pairs, as `Graph.from_arrays` takes them.
     """
 
     splits: dict[str, npt.NDArray[Any]]
@@ -75,13 +55,7 @@ def checked_columns(columns: str | None) -> str | None:
 
 
 def check_order(columns: str | None, order: str = "hrt") -> None:
-    """Refuse a declared order of columns that is not the only one which a format has.
-
-    Raises
-    ------
-    UsageError
-        Head, relation and tail would be taken for each other.
-    """
+    """Refuse a declared order of columns that is not the only one which a format has."""
     if columns not in (None, order):
         raise UsageError(
             f"columns={columns!r}: in this format they are always {order!r}; leave the order out, "
@@ -92,13 +66,7 @@ def check_order(columns: str | None, order: str = "hrt") -> None:
 def split_files(
     folder: Path, stems: Mapping[str, Sequence[str]], endings: Sequence[str]
 ) -> dict[str, Path]:
-    """Files of the splits, plain or packed, in the order train, valid, test.
-
-    Raises
-    ------
-    FileError
-        There is no folder, none of the files, or two for one split.
-    """
+    """Files of the splits, plain or packed, in the order train, valid, test."""
     if not folder.is_dir():
         problem = "a file, not a folder" if folder.exists() else "there is no such folder"
         raise FileError(folder, found=problem, hint="name the folder of the splits")
@@ -123,11 +91,6 @@ def check_likely(
 ) -> None:
     """Refuse a number that is far beyond what triples can name, since each number below it would
     count as one entity (or relation) more, as candidates too.
-
-    Raises
-    ------
-    FileError
-        With the first split that has one.
     """
     likely = max(_LIKELY, _LIKELY_PER_TRIPLE * sum(map(len, splits.values())))
     for split, rows in splits.items():
@@ -179,25 +142,7 @@ def number_rows(
     n_relations: int,
     form: str,
 ) -> Triples:
-    """Triples from lines of three numbers, shape (n, 3), as head, relation, tail.
-
-    Parameters
-    ----------
-    path : path-like
-    lines : iterator of (int, bytes)
-        Number and text of every line.
-    columns : str
-        What stands in the columns, such as "htr".
-    n_entities, n_relations : int
-        Ids are below.
-    form : str
-        The hint for a line of another form.
-
-    Raises
-    ------
-    FileError
-        With the first line that is not as it should be.
-    """
+    """Triples from lines of three numbers, shape (n, 3), as head, relation, tail."""
     limits = np.array([n_relations if c == "r" else n_entities for c in columns])
     parts = [np.empty((0, 3), np.int32)]
     while batch := list(islice(lines, _LINES)):
@@ -234,13 +179,7 @@ def _refuse_first(
 
 
 def labels_by_id(path: Path, rows: Iterable[tuple[int, Sequence[bytes]]], hint: str) -> list[str]:
-    """Labels in id order from rows (id, label), whose ids are 0 up to before their number.
-
-    Raises
-    ------
-    FileError
-        An id that is none, is missing, or comes twice, and a label that comes twice.
-    """
+    """Labels in id order from rows (id, label), whose ids are 0 up to before their number."""
     names: dict[int, bytes] = {}
     lines: dict[bytes, int] = {}
     for line, fields in rows:

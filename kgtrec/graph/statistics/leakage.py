@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.notebook import ShownAsTables
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
-from kgtrec.graph.statistics.splits import SplitNames, named_splits, triples_of
+from kgtrec.graph.statistics.popularity import SplitNames, named_splits, triples_of
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
 
-__all__ = ["Leaks", "Mirror", "find_leaks"]
 
 Ints = NDArray[np.int64]
 
@@ -34,16 +32,10 @@ FEWEST = 10
 class Mirror:
     """A relation whose triples mostly stand in another one, turned around or not.
 
-    Attributes
-    ----------
-    relation, other : int
-        Relation ids; equal ones make a symmetric relation.
-    turned : bool
-        True: (h, t) of `relation` is (t, h) of `other`. False: both have the same pairs.
-    share : float
-        Share of the triples of `relation`, in [0, 1], that have such a partner.
-    triples : int
-        Triples of `relation`.
+    - relation, other: Relation ids; equal ones make a symmetric relation.
+    - turned: True: (h, t) of `relation` is (t, h) of `other`. False: both have the same pairs.
+    - share: Share of the triples of `relation`, in [0, 1], that have such a partner.
+    - triples: Triples of `relation`.
     """
 
     relation: int
@@ -64,23 +56,13 @@ class Mirror:
 class Leaks(ShownAsTables):
     """What the known triples say of a split's triples.
 
-    Attributes
-    ----------
-    split : str
-    known : tuple of str
-        The splits that are known.
-    triples : int
-        Triples of `split`.
-    repeated : int
-        Triples that stand in a known split as they are.
-    same_pair : int
-        (h, r, t) for which another relation links h to t in a known split.
-    turned_pair : int
-        (h, r, t) for which some relation, r or another, links t to h.
-    mirrored : int
-        Triples that follow from a known one by a rule of `mirrors`.
-    mirrors : tuple of Mirror
-        Most triples first.
+    - known: The splits that are known.
+    - triples: Triples of `split`.
+    - repeated: Triples that stand in a known split as they are.
+    - same_pair: (h, r, t) for which another relation links h to t in a known split.
+    - turned_pair: (h, r, t) for which some relation, r or another, links t to h.
+    - mirrored: Triples that follow from a known one by a rule of `mirrors`.
+    - mirrors: Most triples first.
     """
 
     split: str

@@ -1,4 +1,7 @@
-"""How popular entities and relations are: Mohamed et al. 2020, section 3 (Table 1, Figure 1)."""
+"""The triples of some splits, which every statistic of a graph asks for.
+
+How popular entities and relations are: Mohamed et al. 2020, section 3 (Table 1, Figure 1).
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,43 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import NDArray
 
-from kgtrec._internal.notebook import ShownAsTables
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
-from kgtrec.graph.statistics.splits import SplitNames, triples_of
-from kgtrec.graph.triples import count_entities
+from kgtrec.graph.triples import count_entities, drop_duplicates
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
 
-__all__ = [
-    "Correlations",
-    "Frequencies",
-    "TripleMix",
-    "entity_frequencies",
-    "entity_popularity",
-    "popularity_correlations",
-    "relation_frequencies",
-    "relation_popularity",
-    "triple_mix",
-]
+SplitNames = str | Iterable[str] | None
+"""Names of splits: one, several ("train,valid" or a list), or None for all."""
+
+
+def named_splits(graph: GraphData, splits: SplitNames = None) -> tuple[str, ...]:
+    """The splits that are meant, each once, in the graph's order."""
+    if splits is None or splits == "all":
+        return tuple(graph.splits)
+    names = splits.split(",") if isinstance(splits, str) else list(splits)
+    names = [name.strip() if isinstance(name, str) else name for name in names]
+    for name in names:
+        graph.split(name)
+    if not names:
+        raise UsageError(f"no split is named; choose among {', '.join(graph.splits)}")
+    return tuple(name for name in graph.splits if name in names)
+
+
+def triples_of(
+    graph: GraphData, splits: SplitNames = None, distinct: bool = False
+) -> npt.NDArray[np.int32]:
+    """Triples of the named splits, one split after the other; int32 array (n, 3).
+
+    A triple that stands in several of them comes several times, unless `distinct`.
+    """
+    rows = np.concatenate([graph.splits[name] for name in named_splits(graph, splits)])
+    return drop_duplicates(rows) if distinct else rows
+
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -68,15 +86,9 @@ def relation_popularity(graph: GraphData, splits: SplitNames = None) -> Ints:
 class TripleMix(ShownAsTables):
     """Triples by how many of their subject, relation and object are popular.
 
-    Attributes
-    ----------
-    percentile : float
-        An item is popular if its count is at least this percentile of all counts.
-    entity_threshold, relation_threshold : float
-        Those percentiles.
-    popular_entities, popular_relations : int
-    all_popular, all_unpopular, mixed : int
-        Triples: all three popular, none, and the rest.
+    - percentile: An item is popular if its count is at least this percentile of all counts.
+    - entity_threshold, relation_threshold: Those percentiles.
+    - all_popular, all_unpopular, mixed: Triples: all three popular, none, and the rest.
     """
 
     percentile: float
@@ -153,17 +165,10 @@ def triple_mix(graph: GraphData, percentile: float = 90.0, splits: SplitNames = 
 class Frequencies(ShownAsTables):
     """Frequency distribution of entities or relations over triples (Figure 1).
 
-    Attributes
-    ----------
-    what : {"entities", "relations"}
-    ids : int64 array (n,)
-        Every item, most frequent first; equals in id order.
-    counts : int64 array (n,)
-        Popularity of each of `ids`, descending: how often it stands in triples.
-    reached : int64 array (n,)
-        Triples that involve at least one of the first i + 1 items.
-    triples : int
-        All triples.
+    - ids, int64 (n,): Every item, most frequent first; equals in id order.
+    - counts, int64 (n,): Popularity of each of `ids`, descending: how often it stands in triples.
+    - reached, int64 (n,): Triples that involve at least one of the first i + 1 items.
+    - triples: All triples.
     """
 
     what: str
@@ -234,13 +239,10 @@ def _frequencies(what: str, counts: Ints, items: NDArray[np.int32]) -> Frequenci
 class Correlations(ShownAsTables):
     """Correlation, over triples, of the popularity of entity and relation (section 3.2).
 
-    Attributes
-    ----------
-    subject_relation, object_relation : float
-        Pearson's r between the counts of a triple's subject (object) and of its relation, in
-        [-1, 1]; NaN where one of them never varies.
-    subject_relation_rank, object_relation_rank : float
-        The same on ranks (Spearman): what a power law does to Pearson's r does not reach it.
+    - subject_relation, object_relation: Pearson's r between the counts of a triple's subject
+      (object) and of its relation, in [-1, 1]; NaN where one of them never varies.
+    - subject_relation_rank, object_relation_rank: The same on ranks (Spearman): what a power law
+      does to Pearson's r does not reach it.
     """
 
     subject_relation: float

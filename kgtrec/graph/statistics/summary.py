@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.table import Cell, Table, dump_json
-from kgtrec.graph.statistics.categories import relation_categories
 from kgtrec.graph.statistics.leakage import Leaks, find_leaks
 from kgtrec.graph.statistics.popularity import (
     TripleMix,
@@ -20,12 +19,11 @@ from kgtrec.graph.statistics.popularity import (
     relation_popularity,
     triple_mix,
 )
-from kgtrec.graph.statistics.relation_distribution import split_divergences
+from kgtrec.graph.statistics.relations import relation_categories, split_divergences
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
 
-__all__ = ["Overview", "overview"]
 
 MIRRORS = 10
 
@@ -34,15 +32,9 @@ MIRRORS = 10
 class Overview:
     """Tables about a graph.
 
-    Attributes
-    ----------
-    name : str
-    entities, relations, triples : int
-    tables : dict of str to Table
-        By a short key: splits, mix, entities, relations, correlations, categories, divergence,
-        leaks, mirrors. The last four only where the graph has the splits for them.
-    notes : dict of str to str
-        What to read each table by, under the same keys.
+    - tables: By a short key: splits, mix, entities, relations, correlations, categories,
+      divergence, leaks, mirrors. The last four only where the graph has the splits for them.
+    - notes: What to read each table by, under the same keys.
     """
 
     name: str
@@ -72,19 +64,7 @@ class Overview:
 
 
 def overview(graph: GraphData, percentile: float = 90.0) -> Overview:
-    """Everything that describes a graph before a model is evaluated on it.
-
-    Parameters
-    ----------
-    graph : Graph
-    percentile : float
-        From which entities and relations count as popular; the paper takes 90.
-
-    Raises
-    ------
-    UsageError
-        The percentile is not in [0, 100].
-    """
+    """Everything that describes a graph before a model is evaluated on it."""
     mix = triple_mix(graph, percentile)
     tables = {
         "splits": _splits(graph),

@@ -21,11 +21,6 @@ from kgtrec._internal.bootstrap import (
 )  # fmt: skip
 from kgtrec.study.classification.labelled_triples import LabelledTriples
 
-__all__ = [
-    "Calibrator", "ReliabilityCurve", "calibrators", "equal_mass_bins", "isotonic", "platt",
-    "reliability", "uncalibrated",
-]  # fmt: skip
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
@@ -35,12 +30,8 @@ Int64 = npt.NDArray[np.int64]
 class Calibrator:
     """Makes probabilities of scores.
 
-    Attributes
-    ----------
-    name : str
-        As tables print it.
-    probabilities : callable
-        Scores, float64 (n,), to probabilities that a triple is true, float64 (n,).
+    - name: As tables print it.
+    - probabilities: Scores, float64 (n,), to probabilities that a triple is true, float64 (n,).
     """
 
     name: str
@@ -68,10 +59,7 @@ def uncalibrated(scores: Floats) -> Calibrator:
 def platt(labels: Bools, scores: Floats) -> Calibrator:
     """sigmoid(slope · score + intercept) of the largest likelihood, with Platt's targets.
 
-    Parameters
-    ----------
-    labels : ndarray of bool, shape (n,)
-    scores : ndarray of float64, shape (n,)
+    Shapes: labels bool (n,), scores float64 (n,).
     """
     from scipy.optimize import minimize
     from scipy.special import expit
@@ -95,10 +83,7 @@ def platt(labels: Bools, scores: Floats) -> Calibrator:
 def isotonic(labels: Bools, scores: Floats) -> Calibrator:
     """The non-decreasing function of least squares, linear between scores of valid.
 
-    Parameters
-    ----------
-    labels : ndarray of bool, shape (n,)
-    scores : ndarray of float64, shape (n,)
+    Shapes: labels bool (n,), scores float64 (n,).
     """
     from scipy.optimize import isotonic_regression
 
@@ -112,10 +97,7 @@ def isotonic(labels: Bools, scores: Floats) -> Calibrator:
 def equal_mass_bins(probabilities: Floats, n_bins: int) -> Int64:
     """Bin of each probability: as equal in size as ties allow, which stay in one bin.
 
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        0 to n_bins - 1, ascending with the probability; by the middle place of its ties.
+    Shape: int64 (n,).
     """
     _, group, sizes = np.unique(probabilities, return_inverse=True, return_counts=True)
     middle = np.cumsum(sizes) - (sizes + 1) / 2
@@ -126,16 +108,12 @@ def equal_mass_bins(probabilities: Floats, n_bins: int) -> Int64:
 class ReliabilityCurve:
     """Predicted probability against the share that is true, bin by bin; empty bins are left out.
 
-    Attributes
-    ----------
-    name : str
-        Of the calibrator.
-    predicted, observed : ndarray of float64, shape (b,)
-        Mean probability and share of true triples of each bin.
-    sizes : ndarray of int64, shape (b,)
-    brier, ece : ndarray of float64, shape (3,)
-        Value, and the ends of its interval: the mean squared error of the probabilities, and the
-        mean distance between predicted and observed, each triple counting once.
+    - name: Of the calibrator.
+    - predicted, observed, float64 (b,): Mean probability and share of true triples of each bin.
+    - sizes: int64 (b,)
+    - brier, ece, float64 (3,): Value, and the ends of its interval: the mean squared error of the
+      probabilities, and the mean distance between predicted and observed, each triple counting
+      once.
     """
 
     name: str
@@ -156,14 +134,7 @@ def reliability(
 ) -> ReliabilityCurve:
     """How far a calibrator's probabilities agree with what is true.
 
-    Parameters
-    ----------
-    labels, scores : ndarray, shape (n,)
-        Of test.
-    group : ndarray of int64, shape (n,)
-        Triples of one group are drawn together; numbered without a gap. Bins stay the sample's.
-    n_bins : int
-    how : Resampling
+    Shapes: labels, scores (n,), group int64 (n,).
     """
     probabilities = calibrator.probabilities(scores)
     bins = np.unique(equal_mass_bins(probabilities, n_bins), return_inverse=True)[1].reshape(-1)
@@ -174,7 +145,7 @@ def reliability(
     sums = cluster_sums(columns, group)
     sample = _shares(sums.sum(axis=0, keepdims=True))[0]
     times = drawn_clusters(len(sums), how, columns.shape[1])
-    draws = np.concatenate([_shares(some @ sums) for some in times])
+    draws = np.concatenate([_shares(weights @ sums) for weights in times])
     predicted, observed = (np.bincount(bins, part) / sizes for part in (probabilities, labels))
     return ReliabilityCurve(
         calibrator.name, predicted, observed, sizes,

@@ -2,7 +2,7 @@
 
 A file has lines ``head<TAB>relation<TAB>tail``, then a label (1 for true; 0 or -1 for false), as
 WN11 and FB13 have them, then a score. Without labels all its triples are true, and the false ones
-stand in a file of their own, as in CoDEx. False triples are never made up here.
+are in another file, as in CoDEx. False triples are never made up here.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.locations import fetched
-from kgtrec._internal.notebook import ShownInLines
+from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.triples import as_triples
-
-__all__ = ["LABELS", "LabelledTriples", "read_labelled"]
 
 Path = str | PathLike[str]
 Int64 = npt.NDArray[np.int64]
@@ -156,8 +154,8 @@ def read_labelled(
     negatives : path, optional
         False triples; only beside a file without labels.
     scores : path, optional
-        One score a triple, those of `path` first, then those of `negatives`: a ``.npy`` array of
-        one dimension, or a text file with one number a line. Needed unless the lines have scores.
+        One score per triple, those of `path` first, then those of `negatives`: a ``.npy`` array of
+        one dimension, or a text file with one number per line. Needed unless the lines have scores.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Which system is better? Ranks or runs of several systems in, tables and a sentence out.
 
-Open `report` first (`compare`). `samples` and `run_samples` make a value per system and question;
-`significance` tests pairs, `discriminative_power` counts the pairs told apart; `rank_correlation`
-and `rankings` compare orders of systems, `part_rankings` on parts of the questions; `published`
-reads values that papers print; `subsets`, `question_subsets` and `stability` take parts of the test
-set.
+Open `report` first (`compare`). `samples` makes a value per system and item; `significance` tests
+pairs and counts how many a measure separates; `correlation` compares two orders of systems and
+`rankings` many; `parts` values systems on parts of the questions, `stability` on random parts and
+at every depth of a pool; `replicates` takes several runs of a system; `published` reads tables of
+values.
 """

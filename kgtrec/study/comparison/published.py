@@ -1,7 +1,7 @@
-"""Values of systems as papers publish them: a CSV file with a row a system, or a row a part.
+"""Values of systems as papers publish them: a CSV file with a row per system, or per part.
 
-Runs and ranks are seldom published, tables of results often are. What stands in such a file can be
-held against other labels, part by part, or at other relation ratios, as values of one's own can.
+Runs and ranks are seldom published, tables of results often are. Their values can be compared with
+those by other labels, part by part, or at other relation ratios, as one's own can.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kgtrec._internal.locations import fetched
-from kgtrec._internal.notebook import ShownInLines
+from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import Measure
-from kgtrec.study.comparison.part_rankings import WHOLE, SystemValues
-from kgtrec.study.relation_shift import is_micro_mean, reweighted_mean
-
-__all__ = ["ValueTable", "read_value_table", "values_at_ratios", "values_of_table"]
+from kgtrec.study.comparison.parts import WHOLE, SystemValues
+from kgtrec.study.relations import is_micro_mean, reweighted_mean
 
 SYSTEM = ("system", "model", "name")
 RELATION = ("relation", "relations")
@@ -31,14 +29,8 @@ FEW = 12
 class ValueTable(ShownInLines):
     """The cells of a file of values.
 
-    Attributes
-    ----------
-    path : str
-    columns : tuple of str
-        Headings, that of the systems among them.
-    system : str
-        Heading of the systems: system, model or name; else the first one.
-    rows : tuple of (line, dict of heading to cell)
+    - columns: Headings, that of the systems among them.
+    - system: Heading of the systems: system, model or name; else the first one.
     """
 
     path: str
@@ -54,13 +46,7 @@ class ValueTable(ShownInLines):
         return next((one for one in self.columns if _plain(one) == _plain(name)), None)
 
     def measure(self, key: str) -> str:
-        """The heading of a measure: its own, or one that means the same measure.
-
-        Raises
-        ------
-        UsageError
-            The table has no such column.
-        """
+        """The heading of a measure: its own, or one that means the same measure."""
         exact = self.column(key)
         if exact is not None:
             return exact
@@ -202,24 +188,7 @@ def _number(table: ValueTable, line: int, row: Mapping[str, str], column: str) -
 def values_at_ratios(
     table: ValueTable, measures: Sequence[str], counts: Mapping[str, float]
 ) -> list[SystemValues]:
-    """Values of all systems at the relation ratios of other triples (Zhou et al. 2022, Table 4).
-
-    Parameters
-    ----------
-    table : ValueTable
-        A row a system and relation, under the heading ``relation``: micro values of means such as
-        MR, MRR and Hits@k.
-    measures : sequence of str
-    counts : mapping of relation's label to number
-        Triples of each relation. Relations that the table or the counts lack drop out.
-
-    Raises
-    ------
-    UsageError
-        No column of relations, or a measure that is not a micro mean.
-    InputError
-        No relation of a system has both a value and a count.
-    """
+    """Values of all systems at the relation ratios of other triples (Zhou et al. 2022, Table 4)."""
     column = next((one for one in table.columns if _plain(one) in RELATION), None)
     if column is None:
         raise UsageError(

@@ -1,11 +1,13 @@
-"""The same systems in several orders: by several sets of labels, or by several measures.
+"""The same systems ranked by several sets of labels, or by several measures, whole or by parts.
 
-Puts `kgtrec.study.comparison.rank_correlation` into tables; `kgtrec.plots.rankings.bump_chart`
-draws it.
+`correlation` says how alike two rankings are; here are the tables of many. Zhou et al. (2022) ask
+it of sparse and of complete labels: by relation category and side (Table 3), at the relation ratios
+of the sparse ones (Table 4), and at every depth of their pool (Figures 4 and 5).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import factorial
@@ -13,15 +15,18 @@ from math import factorial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgtrec._internal.bootstrap import DRAWS, Resampled
-from kgtrec._internal.notebook import ShownAsTables
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
+from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
-from kgtrec.study.comparison.rank_correlation import Agreement, over_questions, over_systems
-from kgtrec.study.comparison.samples import Samples, resample
+from kgtrec.study.comparison.correlation import (
+    RankingAgreement,
+    agreement_table,
+    over_questions,
+    over_systems,
+)
+from kgtrec.study.comparison.parts import WHOLE, SystemValues
+from kgtrec.study.comparison.samples import Samples, resample, short_name, table_by_measure
 from kgtrec.study.comparison.significance import pairs_of
-
-__all__ = ["Rankings", "full_agreement", "rankings_of_samples", "rankings_of_values"]
 
 Floats = NDArray[np.float64]
 
@@ -30,21 +35,13 @@ Floats = NDArray[np.float64]
 class Rankings(ShownAsTables):
     """Values of the same systems, from which each ranking follows, and how alike these are.
 
-    Attributes
-    ----------
-    title : str
-        What all rankings have in common: the measure, or nothing.
-    names : tuple of str, length k
-        Of the rankings.
-    systems : tuple of str, length s
-    values : ndarray of float64, shape (k, s)
-    higher : tuple of bool, length k
-        Whether higher is better.
-    over_systems : tuple of Agreement
-        Of the pairs i < j of rankings, in the order of
-        `kgtrec.study.comparison.significance.pairs_of`; systems drawn anew.
-    over_questions : tuple of Agreement
-        The same, questions drawn anew; empty where values alone are known.
+    - title: What all rankings have in common: the measure, or nothing.
+    - names: Of the rankings.
+    - values: float64 (k, s)
+    - higher: Whether higher is better.
+    - over_systems: Of the pairs i < j of rankings, in the order of
+      `kgtrec.study.comparison.significance.pairs_of`; systems drawn anew.
+    - over_questions: The same, questions drawn anew; empty where values alone are known.
     """
 
     _shown = ("value_table",)
@@ -54,10 +51,10 @@ class Rankings(ShownAsTables):
     systems: tuple[str, ...]
     values: Floats
     higher: tuple[bool, ...]
-    over_systems: tuple[Agreement, ...]
-    over_questions: tuple[Agreement, ...] = ()
+    over_systems: tuple[RankingAgreement, ...]
+    over_questions: tuple[RankingAgreement, ...] = ()
 
-    def agreement(self, first: int, second: int) -> Agreement:
+    def agreement(self, first: int, second: int) -> RankingAgreement:
         """Of two of the rankings: over questions if these were drawn, else over systems."""
         pair = [min(first, second), max(first, second)]
         place = pairs_of(len(self.names)).tolist().index(pair)
@@ -105,9 +102,7 @@ def rankings_of_samples(
     title: str = "",
     *,
     resampled: Sequence[Resampled] | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
-    confidence: float = 0.95,
+    resampling: Resampling = COMPARING,
 ) -> Rankings:
     """Rankings with intervals over questions and over systems.
 
@@ -117,8 +112,8 @@ def rankings_of_samples(
         By the names of the rankings: one measure with several sets of labels, or several measures.
     title : str
     resampled : sequence of Resampled, optional
-        Draws that are at hand, one a ranking.
-    draws, seed, confidence
+        Draws that were made before, one per ranking.
+    resampling : Resampling
         Of the intervals. The same questions are drawn for all rankings that are of as many.
 
     Raises
@@ -132,11 +127,11 @@ def rankings_of_samples(
     if len({one.systems for one in columns}) > 1:
         raise InputError("these rankings are of different systems; give them all the same ones")
     _check(len(columns), len(columns[0].systems) if columns else 0)
-    drawn = resampled or [resample(one, draws, seed) for one in columns]
+    drawn = resampled or [resample(one, resampling) for one in columns]
     higher = [one.higher_is_better for one in columns]
     return _rankings(
         title, list(samples), columns[0].systems, [one.estimate for one in drawn], higher,
-        drawn, draws=draws, seed=seed, confidence=confidence,
+        drawn, resampling,
     )  # fmt: skip
 
 
@@ -146,11 +141,9 @@ def rankings_of_values(
     title: str = "",
     *,
     lower_is_better: Sequence[str] = (),
-    draws: int = DRAWS,
-    seed: int = 0,
-    confidence: float = 0.95,
+    resampling: Resampling = COMPARING,
 ) -> Rankings:
-    """Rankings by values at hand, such as published ones; intervals over systems alone.
+    """Rankings by given values, such as published ones; intervals over systems alone.
 
     Parameters
     ----------
@@ -159,6 +152,8 @@ def rankings_of_values(
     systems : sequence of str, length s
     lower_is_better : sequence of str
         Rankings such as those by MR.
+    resampling : Resampling
+        Of the intervals.
 
     Raises
     ------
@@ -173,8 +168,7 @@ def rankings_of_values(
         shapes = ", ".join(str(row.shape) for row in rows)
         raise InputError(f"values of shapes {shapes} for {len(systems)} systems; give one each")
     higher = [name not in lower_is_better for name in values]
-    return _rankings(title, list(values), tuple(systems), rows, higher, None,
-                     draws=draws, seed=seed, confidence=confidence)  # fmt: skip
+    return _rankings(title, list(values), tuple(systems), rows, higher, None, resampling)
 
 
 def _check(n_rankings: int, n_systems: int) -> None:
@@ -186,23 +180,132 @@ def _check(n_rankings: int, n_systems: int) -> None:
 
 def _rankings(
     title: str, names: list[str], systems: tuple[str, ...], values: Sequence[Floats],
-    higher: list[bool], drawn: Sequence[Resampled] | None, *, draws: int, seed: int,
-    confidence: float,
+    higher: list[bool], drawn: Sequence[Resampled] | None, resampling: Resampling,
 ) -> Rankings:  # fmt: skip
     pairs = pairs_of(len(names)).tolist()
     over = tuple(
         over_systems(
-            values[i], values[j], x_higher=higher[i], y_higher=higher[j],
-            draws=draws, seed=seed, confidence=confidence,
+            values[i], values[j], x_higher=higher[i], y_higher=higher[j], resampling=resampling
         )
         for i, j in pairs
     )  # fmt: skip
     by_questions = tuple(
-        over_questions(
-            drawn[i], drawn[j], x_higher=higher[i], y_higher=higher[j], confidence=confidence
-        )
+        over_questions(drawn[i], drawn[j], x_higher=higher[i], y_higher=higher[j])
         for i, j in pairs
     ) if drawn else ()  # fmt: skip
     return Rankings(
         title, tuple(names), systems, np.array(values), tuple(higher), over, by_questions
     )
+
+
+@dataclass(frozen=True, eq=False)
+class PartRankings(ShownAsTables):
+    """How alike two sets of labels rank systems, by measure and part.
+
+    - dimensions: What the names of a part are.
+    - parts: Those that both sets of labels have.
+    - systems: Those that both have.
+    - agreements: Intervals over systems; all NaN where a system has no value on the part.
+    - left_out: Parts that one of both lacks.
+    """
+
+    _shown = ("table", "interval_table")
+
+    measures: tuple[str, ...]
+    dimensions: tuple[str, ...]
+    parts: tuple[tuple[str, ...], ...]
+    systems: tuple[str, ...]
+    agreements: Mapping[tuple[str, tuple[str, ...]], RankingAgreement]
+    left_out: tuple[tuple[str, ...], ...] = ()
+
+    def tau(self, measure: str, part: tuple[str, ...] = WHOLE) -> float:
+        """Kendall's tau-b of the two rankings; NaN where they cannot be told."""
+        return self.agreements[measure, part].tau
+
+    def table(self) -> Table:
+        """A row per part: tau-b by every measure, as in Zhou et al., Table 3."""
+        taus = [[self.tau(measure, part) for part in self.parts] for measure in self.measures]
+        titles = {measure: short_name(measure) for measure in self.measures}
+        return table_by_measure(self.dimensions, self.parts, titles, taus, len(self.dimensions))
+
+    def interval_table(self) -> Table:
+        """A row per measure and part: tau-b and tau-AP with intervals over systems."""
+        names = [(measure, *part) for measure, part in self.agreements]
+        return agreement_table(("measure", *self.dimensions), names, self.agreements.values())
+
+
+def rankings_by_part(
+    ours: Sequence[SystemValues],
+    theirs: Sequence[SystemValues],
+    *,
+    resampling: Resampling = COMPARING,
+) -> PartRankings:
+    """Correlate the rankings of systems by two sets of labels, part by part.
+
+    Parameters
+    ----------
+    ours, theirs : sequence of SystemValues
+        The same measures. Systems and parts that one of both lacks are left out. Where one of both
+        has values of all questions only, each part of the other is compared with these.
+    resampling : Resampling
+        Of the intervals, from drawing the systems anew.
+
+    Raises
+    ------
+    UsageError
+        Other measures or other parts, or fewer than three systems in common.
+    """
+    measures = [one.measure for one in ours]
+    if measures != [one.measure for one in theirs] or not measures:
+        raise UsageError("both sets of labels need values by the same measures, one at least")
+    systems = shared_systems(ours[0], theirs[0])
+    parts, left_out = _shared_parts(ours[0], theirs[0])
+    agreements = {}
+    for pair in zip(ours, theirs, strict=True):
+        one, other = (values.on(systems) for values in pair)
+        for part in parts:
+            values = [each.parts[part if each.dimensions else WHOLE] for each in (one, other)]
+            agreements[one.measure, part] = _agreement(
+                values, one.higher_is_better is not False, resampling
+            )
+    dimensions = ours[0].dimensions or theirs[0].dimensions or ("questions",)
+    return PartRankings(
+        tuple(measures), dimensions, tuple(parts), systems, agreements, tuple(left_out)
+    )
+
+
+def shared_systems(one: SystemValues, other: SystemValues) -> tuple[str, ...]:
+    """Systems of both, in the order of the first."""
+    shared = tuple(name for name in one.systems if name in other.systems)
+    if len(shared) < 3:
+        raise UsageError(
+            f"{len(shared)} systems are in both (of {len(one.systems)} and {len(other.systems)}), "
+            "too few to rank; give 3 or more, of the same names"
+        )
+    return shared
+
+
+def _shared_parts(
+    one: SystemValues, other: SystemValues
+) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """Parts of both, and those of one alone."""
+    if not (one.dimensions and other.dimensions):
+        return list((one if one.dimensions else other).parts), []
+    if len(one.dimensions) != len(other.dimensions):
+        raise UsageError(f"parts by {one.dimensions} and by {other.dimensions} are not the same")
+    shared = [part for part in one.parts if part in other.parts]
+    if not shared:
+        raise InputError(
+            f"no part is in both: {', '.join(next(iter(one.parts)))} is in one, "
+            f"{', '.join(next(iter(other.parts)))} in the other; are they named alike?"
+        )
+    every = dict.fromkeys((*one.parts, *other.parts))
+    return shared, [part for part in every if part not in shared]
+
+
+def _agreement(values: Sequence[Floats], higher: bool, resampling: Resampling) -> RankingAgreement:
+    """Over systems; all NaN where a system has no value."""
+    if not all(np.isfinite(row).all() for row in values):
+        none = (math.nan, math.nan)
+        return RankingAgreement(*none, none, none, resampling, "systems", len(values[0]))
+    return over_systems(*values, x_higher=higher, y_higher=higher, resampling=resampling)

@@ -1,45 +1,39 @@
 """Systems that were run several times: seeds on the same questions, or folds with their own.
 
-A system is all its runs: its value is the mean over them. Both the runs and the questions are
-samples, so intervals and tests draw both (two-way bootstrap): whole questions, the same for all
-systems, and for every system as many of its runs as it has, apart from the others'. Where runs and
-questions interact, this is somewhat too wide rather than too narrow (Owen 2007); of two or three
-runs a bootstrap sees too little of the spread between them, which no resampling corrects.
-
-Folds pair the systems: all are run on each. A draw takes folds, the same ones for all systems, and
-in each of them questions.
+The value of a system is the mean over its runs. Both runs and questions are samples, so intervals
+and tests draw both: whole questions, the same for all systems, and each system's runs by
+themselves. This is somewhat too wide rather than too narrow (Owen 2007); of two or three runs a
+bootstrap sees too little spread. A draw of folds takes the same folds for all systems.
+`multiplicity` says how far models as good as the best disagree (Marx, Calmon and Ustun 2020).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.bootstrap import DRAWS, Resampled
-from kgtrec._internal.notebook import ShownAsTables
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
+from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.results.comparability import comparable
-from kgtrec.study.comparison.samples import Samples, resample, samples_of_ranks
-from kgtrec.study.comparison.significance import corrected, pairs_of
+from kgtrec.study.comparison.samples import Samples, align_ranks, resample, samples_of_ranks
+from kgtrec.study.comparison.significance import better_pairs, corrected, p_of_draws, pairs_of
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
-
-__all__ = ["Replicates", "compare_replicates", "folds_of", "grouped_names", "replicate_samples"]
+    from kgtrec.trec.files.columns import RunColumns
 
 Floats = NDArray[np.float64]
 
 _NUMBER = re.compile(  # s and r only where they are no end of a name, such as TuckER's
     r"[-_. ]?(?:(?:seed|fold|run|rep|replicate|(?<![^\W\d_])[sr])[-_. =]?)?\d+$", re.IGNORECASE
 )
-_ROUNDING = 1e-12
 _OF_FOLDS = ("graph:", "evaluated:", "questions, answers or candidates")
 """How reasons begin for which folds may differ: see `kgtrec.results.comparability`."""
 
@@ -48,20 +42,10 @@ _OF_FOLDS = ("graph:", "evaluated:", "questions, answers or candidates")
 class Replicates(ShownAsTables):
     """Systems of several runs by one measure.
 
-    Attributes
-    ----------
-    name, title : str
-        The measure's key, and its heading.
-    systems : tuple of str, length s
-    values : tuple of float64 arrays
-        The measure of every run, an array a system.
-    draws : float64 array (B, s)
-        Means of the systems on each draw of questions and runs.
-    higher_is_better : bool
-    digits : int
-    correction : str
-    folds : int
-        Sets of questions: 1 for runs that all answer the same ones.
+    - name, title: The measure's key, and its heading.
+    - values: The measure of every run, an array a system.
+    - draws, float64 (B, s): Means of the systems on each draw of questions and runs.
+    - folds: Sets of questions: 1 for runs that all answer the same ones.
     """
 
     _shown = ("value_table", "pair_table")
@@ -75,6 +59,7 @@ class Replicates(ShownAsTables):
     digits: int = 4
     correction: str = "holm"
     folds: int = 1
+    resampling: Resampling = COMPARING
 
     @property
     def means(self) -> Floats:
@@ -86,9 +71,9 @@ class Replicates(ShownAsTables):
         """Standard deviation over runs (n - 1), float64 (s,); NaN of a single run."""
         return np.array([v.std(ddof=1) if len(v) > 1 else np.nan for v in self.values])
 
-    def interval(self, confidence: float = 0.95) -> Floats:
+    def interval(self) -> Floats:
         """Percentile intervals of the means over questions and runs, float64 (2, s)."""
-        return np.asarray(np.quantile(self.draws, _tails(confidence), axis=0))
+        return np.asarray(np.quantile(self.draws, self.resampling.tails, axis=0))
 
     @property
     def pairs(self) -> NDArray[np.int64]:
@@ -96,29 +81,19 @@ class Replicates(ShownAsTables):
         return pairs_of(len(self.systems))
 
     def p_values(self) -> Floats:
-        """Two-sided p of every pair, float64 (p,): (b + 1) / (B + 1), b draws whose difference
-        lies as far from the observed one as that lies from 0."""
-        first, second = self.pairs[:, 0], self.pairs[:, 1]
-        observed = self.means[first] - self.means[second]
-        drawn = self.draws[:, first] - self.draws[:, second]
-        slack = _ROUNDING * np.abs(self.means).max()
-        beyond = (np.abs(drawn - observed) >= np.abs(observed) - slack).sum(axis=0)
-        return np.asarray((beyond + 1) / (len(drawn) + 1))
+        """Two-sided p of every pair, float64 (p,), as by the bootstrap test of `pairwise`."""
+        return p_of_draws(self.means, self.draws, self.pairs)
 
     def better(self, level: float = 0.05) -> NDArray[np.bool_]:
         """Whether each system is significantly better than each other, bool (s, s)."""
-        better = np.zeros((len(self.systems),) * 2, bool)
-        sign = 1.0 if self.higher_is_better else -1.0
-        gap = sign * self.means
         p = corrected(self.p_values(), self.correction)
-        for (i, j), value in zip(self.pairs.tolist(), p.tolist(), strict=True):
-            if value < level and gap[i] != gap[j]:
-                better[(i, j) if gap[i] > gap[j] else (j, i)] = True
-        return better
+        return better_pairs(
+            self.means if self.higher_is_better else -self.means, self.pairs, p, level
+        )
 
-    def value_table(self, confidence: float = 0.95) -> Table:
-        """A row a system, best first: runs, mean, deviation, interval, least and largest."""
-        low, high = self.interval(confidence)
+    def value_table(self) -> Table:
+        """A row per system, best first: runs, mean, deviation, interval, least and largest."""
+        low, high = self.interval()
         sign = -1.0 if self.higher_is_better else 1.0
         rows: list[tuple[Cell, ...]] = [
             (self.systems[i], len(self.values[i]), float(self.means[i]), float(self.deviations[i]),
@@ -126,33 +101,27 @@ class Replicates(ShownAsTables):
              float(self.values[i].max()))
             for i in np.argsort(sign * self.means, kind="stable").tolist()
         ]  # fmt: skip
-        titles = ("system", "runs", f"mean {self.title}", "std", f"{confidence:.0%} from", "to",
+        titles = ("system", "runs", f"mean {self.title}", "std", *self.resampling.column_titles,
                   "least", "largest")  # fmt: skip
         keys = ("system", "runs", "mean", "std", "low", "high", "min", "max")
         return Table(titles, keys, (0, 0, *(self.digits,) * 6), rows)
 
-    def pair_table(self, confidence: float = 0.95) -> Table:
-        """A row a pair, the better first: difference, its interval, p, and corrected p."""
+    def pair_table(self) -> Table:
+        """A row per pair, the better first: difference, its interval, p, and corrected p."""
         p = self.p_values()
         fixed = corrected(p, self.correction)
         rows: list[tuple[Cell, ...]] = []
         for k, (i, j) in enumerate(self.pairs.tolist()):
             if (self.means[i] < self.means[j]) == self.higher_is_better:
                 i, j = j, i
-            ends = np.quantile(self.draws[:, i] - self.draws[:, j], _tails(confidence))
+            ends = np.quantile(self.draws[:, i] - self.draws[:, j], self.resampling.tails)
             gap = float(self.means[i] - self.means[j])
             rows.append((self.systems[i], self.systems[j], gap, *map(float, ends), float(p[k]),
                          float(fixed[k])))  # fmt: skip
-        titles = ("system", "against", "difference", f"{confidence:.0%} from", "to", "p",
+        titles = ("system", "against", "difference", *self.resampling.column_titles, "p",
                   f"p ({self.correction})")  # fmt: skip
         keys = ("system", "against", "difference", "low", "high", "p", "p.corrected")
         return Table(titles, keys, (0, 0, *(self.digits,) * 3, 5, 5), rows, 2)
-
-
-def _tails(confidence: float) -> list[float]:
-    if not 0 < confidence < 1:
-        raise UsageError(f"confidence={confidence!r} is not between 0 and 1; 0.95 is usual")
-    return [(1 - confidence) / 2, (1 + confidence) / 2]
 
 
 def grouped_names(names: Sequence[str]) -> list[str]:
@@ -166,20 +135,10 @@ def grouped_names(names: Sequence[str]) -> list[str]:
 def replicate_samples(
     systems: Mapping[str, Sequence[Ranks]], measures: Sequence[str | Measure]
 ) -> list[tuple[Samples, list[list[int]]]]:
-    """Samples of all runs, a column each, with the columns of every system.
-
-    Raises
-    ------
-    UsageError
-        A system without a run, or a measure without values per item.
-    InputError
-        Runs that did not answer the same questions; they are named.
-    """
-    if empty := [name for name, runs in systems.items() if not len(runs)]:
-        raise UsageError(f"{empty[0]!r} has no run; give one or more of every system")
+    """Samples of all runs, a column each, with the columns of every system."""
     flat = {f"{name} (run {number})": ranks for name, runs in systems.items()
             for number, ranks in enumerate(runs, start=1)}  # fmt: skip
-    if len(flat) == 1:  # one system on a fold: a column for itself is held against nothing
+    if len(flat) == 1:  # one system on a fold: a second column, as one alone is not compared
         ((name, ranks),) = flat.items()
         flat[f"{name} again"] = ranks
     columns, first = [], 0
@@ -194,8 +153,7 @@ def compare_replicates(
     measures: Sequence[str | Measure],
     *,
     correction: str = "holm",
-    draws: int = DRAWS,
-    seed: int = 0,
+    resampling: Resampling = COMPARING,
 ) -> list[Replicates]:
     """Compare systems of several runs, by both the runs and the questions.
 
@@ -207,9 +165,8 @@ def compare_replicates(
     measures : sequence of keys or Measure
         See `kgtrec.study.comparison.samples.samples_of_ranks`.
     correction : {"holm", "bh", "bonferroni", "none"}
-    draws : int
-        Of the bootstrap, 100 or more.
-    seed : int
+    resampling : Resampling
+        Of intervals and tests.
 
     Returns
     -------
@@ -225,9 +182,11 @@ def compare_replicates(
     samples_of = [replicate_samples(fold, measures) for fold in folds]
     replicates = []
     for fold_samples in zip(*samples_of, strict=True):
-        rng = np.random.default_rng([seed, 1])
+        rng = np.random.default_rng([resampling.seed, 1])
         drawn = [
-            _drawn_means(resample(samples, draws, seed + number), columns, rng)
+            _drawn_means(
+                resample(samples, replace(resampling, seed=resampling.seed + number)), columns, rng
+            )
             for number, (samples, columns) in enumerate(fold_samples)
         ]
         means = [samples.means() for samples, _ in fold_samples]
@@ -239,7 +198,7 @@ def compare_replicates(
         replicates.append(
             Replicates(
                 first.name, first.title, tuple(systems), values, _over_folds(np.stack(drawn), rng),
-                first.higher_is_better, first.digits, correction, len(folds),
+                first.higher_is_better, first.digits, correction, len(folds), resampling,
             )
         )  # fmt: skip
     return replicates
@@ -268,26 +227,17 @@ def _over_folds(drawn: Floats, rng: np.random.Generator) -> Floats:
 
 
 def folds_of(systems: Mapping[str, Sequence[Ranks]]) -> list[dict[str, list[Ranks]]]:
-    """Runs by the questions that they answer; one fold where all answer the same.
-
-    Raises
-    ------
-    UsageError
-        A system without a run.
-    InputError
-        A system that was not run on every fold, or not as often; runs that differ in more than
-        their test triples. Both are named with what differs.
-    """
+    """Runs by the questions that they answer; one fold where all answer the same."""
     if empty := [name for name, runs in systems.items() if not len(runs)]:
         raise UsageError(f"{empty[0]!r} has no run; give one or more of every system")
     folds: list[dict[str, list[Ranks]]] = []
     for name, runs in systems.items():
         for one in runs:
-            fold = next((f for f in folds if not comparable(_any_run(f), one)), None)
+            fold = next((f for f in folds if comparable(_any_run(f), one)), None)
             if fold is None:
                 folds.append(fold := {})
             fold.setdefault(name, []).append(one)
-    differ = [r for fold in folds for r in comparable(_any_run(folds[0]), _any_run(fold))]
+    differ = [r for fold in folds for r in comparable(_any_run(folds[0]), _any_run(fold)).reasons]
     uneven = any(
         len(fold.get(name, ())) * len(folds) != len(runs)
         for fold in folds for name, runs in systems.items()
@@ -303,3 +253,112 @@ def folds_of(systems: Mapping[str, Sequence[Ranks]]) -> list[dict[str, list[Rank
 
 def _any_run(fold: Mapping[str, Sequence[Ranks]]) -> Ranks:
     return next(iter(fold.values()))[0]
+
+
+CUTS = (1, 3, 10)
+EPSILON = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Multiplicity(ShownAsTables):
+    """How far models that are as good as the best disagree (Marx, Calmon and Ustun 2020).
+
+    - best: The model with the highest MRR.
+    - models: Those whose MRR is at most `epsilon` below that of the best, itself included.
+    - ambiguity, float64 (cuts,): Share of instances on which some of the models makes a hit at k
+      where the best makes none, or the reverse.
+    - discrepancy, float64 (cuts,): Share of instances on which the one model that differs most does
+      so.
+    - best_answer: The same shares of the questions whose best answer is another one; None without
+      runs.
+    """
+
+    best: str
+    models: tuple[str, ...]
+    epsilon: float
+    cuts: tuple[int, ...]
+    ambiguity: Floats
+    discrepancy: Floats
+    best_answer: tuple[float, float] | None = None
+
+    def table(self) -> Table:
+        """A row per cutoff, after one of the best answers if these are known."""
+        shares = {
+            f"Hits@{k}": (float(a), float(d))
+            for k, a, d in zip(self.cuts, self.ambiguity, self.discrepancy, strict=True)
+        }
+        if self.best_answer is not None:
+            shares = {"best answer": self.best_answer} | shares
+        rows: list[tuple[Cell, ...]] = [
+            (name, len(self.models), *both) for name, both in shares.items()
+        ]
+        keys = ("by", "models", "ambiguity", "discrepancy")
+        return Table(keys, keys, (0, 0, 4, 4), rows)
+
+
+def multiplicity(
+    models: Mapping[str, Ranks],
+    epsilon: float = EPSILON,
+    cuts: Sequence[int] = CUTS,
+    *,
+    runs: Mapping[str, RunColumns] | None = None,
+) -> Multiplicity:
+    """Ambiguity and discrepancy of models whose MRR (realistic, micro) lies within `epsilon`.
+
+    Parameters
+    ----------
+    models : mapping of str to Ranks
+        Two or more, on the same questions.
+    epsilon : float
+        How far below that of the best an MRR may be.
+    cuts : sequence of int
+        Cutoffs k of Hits@k.
+    runs : mapping of str to RunColumns, optional
+        What each model ranked, by the same names: ranks say where the answers stand, not what
+        stands first. A question's best answer is its first document in trec_eval's order.
+
+    Raises
+    ------
+    UsageError
+        Fewer than two models, a negative epsilon, a cutoff below 1, or a model without a run.
+    InputError
+        Models that did not answer the same questions, or a run that lacks one of them.
+    """
+    if not epsilon >= 0:
+        raise UsageError(f"epsilon={epsilon!r}; give how far below the best an MRR may be, 0 up")
+    if not cuts or min(cuts) < 1:
+        raise UsageError(f"cuts={cuts!r}; cutoffs are 1 or more")
+    if lacking := [] if runs is None else [name for name in models if name not in runs]:
+        raise UsageError(f"{lacking[0]!r} has no run; give the run of every model, or none")
+    aligned = align_ranks(models)
+    ranks = {name: one.rank() for name, one in aligned.items()}
+    if not all(len(one) for one in ranks.values()):
+        raise InputError("there are no ranks to compare: not one instance was evaluated")
+    mrr = {name: float((1 / one).mean()) for name, one in ranks.items()}
+    best = max(mrr, key=mrr.__getitem__)
+    close = tuple(name for name, value in mrr.items() if mrr[best] - value <= epsilon)
+    of_cuts = [_shares({n: ranks[n] <= k for n in close}, best) for k in cuts]
+    of_best = None
+    if runs is not None:
+        queries = list(dict.fromkeys(aligned[best].question_ids))
+        of_best = _shares({n: _best_documents(runs[n], queries, n) for n in close}, best)
+    ambiguity, discrepancy = np.array(of_cuts).T
+    return Multiplicity(best, close, epsilon, tuple(cuts), ambiguity, discrepancy, of_best)
+
+
+def _shares(outcomes: Mapping[str, NDArray[Any]], best: str) -> tuple[float, float]:
+    """Shares of items on which any model, and the one that does so most, differs from the best."""
+    differs = np.stack([one != outcomes[best] for one in outcomes.values()])
+    return float(differs.any(axis=0).mean()), float(differs.mean(axis=1).max())
+
+
+def _best_documents(run: RunColumns, queries: Sequence[str], name: str) -> NDArray[np.object_]:
+    """The first document of each query; InputError, with the run's name, if it lacks one."""
+    best = run.best(queries=set(queries))
+    for query in queries:
+        if query not in best:
+            raise InputError(
+                f"the run of {name} has nothing for question {query}, which its ranks answer; "
+                "give the run that was written with these ranks"
+            )
+    return np.array([best[query][0] for query in queries], object)

@@ -12,15 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.bootstrap import DRAWS, Resampled
-from kgtrec._internal.notebook import ShownAsTables
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
+from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure
 from kgtrec.study.comparison.samples import Samples, resample
 from kgtrec.study.comparison.significance import PERMUTATIONS, Effects, PairTests, effects, pairwise
-
-__all__ = ["Comparison", "compare"]
 
 Floats = NDArray[np.float64]
 
@@ -39,18 +36,11 @@ CORRECTION_NAMES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(ShownAsTables):
+class SystemComparison(ShownAsTables):
     """Systems by one measure.
 
-    Attributes
-    ----------
-    samples : Samples
-    resampled : Resampled
-        Draws of the questions, the same for all systems.
-    tests : PairTests
-    effects : Effects
-    confidence, level : float
-        Of the intervals, and of what counts as significant.
+    - resampled: Draws of the questions, the same for all systems.
+    - level: Of what counts as significant.
     """
 
     _shown = ("value_table", "pair_table")
@@ -59,8 +49,12 @@ class Comparison(ShownAsTables):
     resampled: Resampled
     tests: PairTests
     effects: Effects
-    confidence: float = 0.95
     level: float = 0.05
+
+    @property
+    def resampling(self) -> Resampling:
+        """Of the intervals."""
+        return self.resampled.resampling
 
     @property
     def order(self) -> list[int]:
@@ -70,15 +64,21 @@ class Comparison(ShownAsTables):
 
     def intervals(self) -> Floats:
         """Ends of the systems' intervals, float64 (2, s)."""
-        return self.resampled.interval(self.confidence)
+        return self.resampled.interval()
 
     def difference_intervals(self) -> Floats:
         """Ends of the intervals of the pairs' differences, float64 (2, p), not corrected."""
-        return self.resampled.difference_interval(self.tests.pairs, self.confidence)
+        return self.resampled.difference_interval(self.tests.pairs)
 
     def value_table(self) -> Table:
         """A row per system, best first: value, interval, and whom it significantly beats."""
-        titles = ("", "system", self.samples.title, *self._ends(), "better than")
+        titles = (
+            "",
+            "system",
+            self.samples.title,
+            *self.resampling.column_titles,
+            "better than",
+        )
         keys = ("letter", "system", "value", "low", "high", "better_than")
         digits = (0, 0, *(self.samples.digits,) * 3, 0)
         low, high = self.intervals().tolist()
@@ -108,8 +108,8 @@ class Comparison(ShownAsTables):
                  1 - share if turned else share)
             )  # fmt: skip
         digits = self.samples.digits
-        titles = ("system", "against", "difference", *self._ends(), "p", self._p_title(), "d_z",
-                  "wins")  # fmt: skip
+        titles = ("system", "against", "difference", *self.resampling.column_titles, "p",
+                  self._p_title(), "d_z", "wins")  # fmt: skip
         keys = ("system", "against", "difference", "low", "high", "p", "p.corrected", "d_z",
                 "superiority")  # fmt: skip
         rows = [row[2:] for row in sorted(pairs, key=lambda row: row[:2])]
@@ -123,7 +123,7 @@ class Comparison(ShownAsTables):
             digits = self.samples.digits
             ends = f"[{low:.{digits}f}, {high:.{digits}f}]"
             rows.append((letter, name, f"{value:.{digits}f}{mark}", ends))
-        interval = f"{self.confidence:.0%} interval"
+        interval = f"{self.resampling.percent:g}% interval"
         kind = _kind(self.samples.name)
         heading = f"{self.samples.title} ({kind})" if kind else self.samples.title
         plain = Table(("", "system", heading, interval), ("", "", "", ""), (0,) * 4,
@@ -183,22 +183,19 @@ class Comparison(ShownAsTables):
             "test": self.tests.test,
             "tested_over": self.tests.samples.unit,
             "correction": self.tests.correction,
-            "confidence": self.confidence,
+            "confidence": self.resampling.percent / 100,
             "level": self.level,
             "systems": systems,
             "pairs": [dict(zip(pairs.keys, row, strict=True)) for row in pairs.rows],
             "conclusion": self.sentence(),
         }
 
-    def __repr__(self) -> str:
-        names = ", ".join(self.samples.systems)
-        return (
-            f"Comparison by {self.samples.name}\n  {len(self.samples):,} {self.samples.unit}; "
-            f"{names}\n  {self.sentence()}"
-        )
+    def _of(self) -> str:
+        return f" by {self.samples.name}"
 
-    def _ends(self) -> tuple[str, str]:
-        return f"{self.confidence:.0%} from", "to"
+    def _lines(self) -> tuple[str, str]:
+        names = ", ".join(self.samples.systems)
+        return f"{len(self.samples):,} {self.samples.unit}; {names}", self.sentence()
 
     def _p_title(self) -> str:
         return {"none": "p as it is", "bh": "p (BH)"}.get(
@@ -223,11 +220,9 @@ def compare(
     *,
     clustered: bool = False,
     permutations: int = PERMUTATIONS,
-    draws: int = DRAWS,
-    seed: int = 0,
-    confidence: float = 0.95,
+    resampling: Resampling = COMPARING,
     level: float = 0.05,
-) -> Comparison:
+) -> SystemComparison:
     """Compare systems by one measure.
 
     Parameters
@@ -238,11 +233,10 @@ def compare(
     clustered : bool
         Test over questions where items are instances: sound where instances of a question depend on
         each other, at some loss of power. Intervals draw whole questions in either case.
-    draws : int
-        Of the bootstrap.
-    seed : int
-    confidence, level : float
-        Of intervals; of what counts as significant.
+    resampling : Resampling
+        Of intervals and the bootstrap test; its seed is that of the randomisation test too.
+    level : float
+        Of what counts as significant.
 
     Raises
     ------
@@ -251,12 +245,12 @@ def compare(
     """
     if not 0 < level < 1:
         raise UsageError(f"level={level!r} is not between 0 and 1; 0.05 is usual")
-    resampled = resample(samples, draws, seed)
+    resampled = resample(samples, resampling)
     tests = pairwise(
         samples.by_cluster() if clustered else samples, test, correction,
-        permutations=permutations, seed=seed, resampled=resampled,
+        permutations=permutations, seed=resampling.seed, resampled=resampled,
     )  # fmt: skip
-    return Comparison(samples, resampled, tests, effects(samples), confidence, level)
+    return SystemComparison(samples, resampled, tests, effects(samples), level)
 
 
 def _kind(name: str) -> str:

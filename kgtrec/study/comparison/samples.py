@@ -2,81 +2,55 @@
 
 An item is what the measure's averaging counts (`kgtrec.measures.AVERAGINGS`): an instance for
 ``micro``, a question for ``macro`` and ``question``, a triple for ``triple``, a relation for
-``relation`` and ``macro_relation``, and a query for runs. The value of a system is the plain mean
-over its items, or a monotone function of it (GMR is exp of the mean of ln rank).
+``relation`` and ``macro_relation``, and a query of the qrels for runs. The value of a system is the
+plain mean over its items, or a monotone function of it (GMR is exp of the mean of ln rank).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from kgtrec._internal.bootstrap import DRAWS, Resampled, cluster_sums, resampled_means
-from kgtrec._internal.notebook import ShownInLines
+from kgtrec._internal.bootstrap import (
+    COMPARING,
+    Resampled,
+    Resampling,
+    cluster_sums,
+    resampled_means,
+)
+from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import SIDES, Weighing, require_side, sides_present
-from kgtrec.measures.metric import plain
+from kgtrec.measures.metric import FALLING, OfMean, same
 from kgtrec.results.comparability import comparable
 
 if TYPE_CHECKING:
-    from kgtrec.measures.tied_ranks import Ranked
     from kgtrec.ranking.ranks import Ranks
-
-__all__ = ["Samples", "align_ranks", "distinct_titles", "resample", "samples_of_ranks",
-           "short_name", "transform_of"]  # fmt: skip
+    from kgtrec.trec.eval.kg_names import MicroColumn
+    from kgtrec.trec.eval.score import Scored
+    from kgtrec.trec.files.columns import RunColumns
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Transform = Callable[[Floats], Floats]
-
-
-def _same(mean: Floats) -> Floats:
-    return mean
-
-
-def _reciprocal(mean: Floats) -> Floats:
-    return np.asarray(1.0 / mean)
-
-
-def _inverse_exp(mean: Floats) -> Floats:
-    return np.asarray(np.exp(-mean))
-
-
-_OF_MEAN: dict[str, Transform] = {
-    "gmr": np.exp,
-    "igmr": _inverse_exp,
-    "hmr": _reciprocal,
-    "imr": _reciprocal,
-}
-_FALLS = (_reciprocal, _inverse_exp)
 
 
 @dataclass(frozen=True, eq=False)
 class Samples(ShownInLines):
     """One measure of several systems on the same items.
 
-    Attributes
-    ----------
-    name, title : str
-        The measure's key, and its heading in tables.
-    systems : tuple of str, length s
-    values : ndarray of float64, shape (n, s)
-        Value of every item; all finite.
-    cluster : ndarray of int64, shape (n,)
-        Question of each item, from 0 on: items of one question are not independent of each other.
-        Items that no question holds together are clusters of their own.
-    unit : str
-        What an item is: "instances", "questions", "triples", "relations" or "queries".
-    higher_is_better : bool
-    transform : function
-        From means over items to values of the measure; monotone.
-    digits : int
-        Decimals in tables.
+    - name, title: The measure's key, and its heading in tables.
+    - values, float64 (n, s): Value of every item; all finite.
+    - cluster, int64 (n,): Question of each item, from 0 on: items of one question are not
+      independent of each other. Items that no question holds together are clusters of their own.
+    - unit: What an item is: "instances", "questions", "triples", "relations" or "queries".
+    - transform: From means over items to values of the measure; monotone.
+    - digits: Decimals in tables.
     """
 
     name: str
@@ -86,7 +60,7 @@ class Samples(ShownInLines):
     cluster: Ints
     unit: str
     higher_is_better: bool = True
-    transform: Transform = _same
+    transform: OfMean = same
     digits: int = 4
 
     def __post_init__(self) -> None:
@@ -122,7 +96,7 @@ class Samples(ShownInLines):
     @property
     def sign(self) -> float:
         """1.0 where a higher mean over items is the better one, else -1.0."""
-        rises = self.higher_is_better != (self.transform in _FALLS)
+        rises = self.higher_is_better != (self.transform in FALLING)
         return 1.0 if rises else -1.0
 
     def means(self) -> Floats:
@@ -142,29 +116,13 @@ class Samples(ShownInLines):
         return replace(self, values=values, cluster=np.arange(len(sums)), unit="questions")
 
 
-def resample(samples: Samples, draws: int = DRAWS, seed: int = 0) -> Resampled:
-    """Draw the questions anew, and value all systems on the same draws.
-
-    Parameters
-    ----------
-    samples : Samples
-    draws : int
-        Bootstrap samples B; 100 at least.
-    seed : int
-        The same seed gives the same bits, for any number of threads.
-
-    Raises
-    ------
-    UsageError
-        Too few draws, or one cluster only.
-    """
-    if draws < 100:
-        raise UsageError(f"draws={draws!r} are too few for an interval; take 100 or more")
+def resample(samples: Samples, resampling: Resampling = COMPARING) -> Resampled:
+    """Draw the questions anew, and value all systems on the same draws."""
     if samples.n_clusters < 2:
         raise UsageError(
             f"{samples.name}: one question alone has no spread to draw from; give two or more"
         )
-    return resampled_means(samples.values, samples.cluster, samples.transform, draws, seed)
+    return resampled_means(samples.values, samples.cluster, samples.transform, resampling)
 
 
 def short_name(key: str) -> str:
@@ -180,17 +138,22 @@ def distinct_titles(titles: Sequence[str], keys: Sequence[str]) -> tuple[str, ..
     )
 
 
-def align_ranks(ranks: Mapping[str, Ranks]) -> dict[str, Ranks]:
-    """The same instances in the same order for every system.
+def table_by_measure(
+    heads: Sequence[str],
+    parts: Sequence[tuple[Cell, ...]],
+    measures: Mapping[str, str],
+    values: ArrayLike,
+    names: int = 1,
+) -> Table:
+    """A row per part under its heads, a column of values (measures, parts) per key and title."""
+    columns = np.asarray(values, np.float64).reshape(len(measures), len(parts))
+    rows = [(*part, *row) for part, row in zip(parts, columns.T.tolist(), strict=True)]
+    digits = (*(0,) * len(heads), *(4,) * len(measures))
+    return Table((*heads, *measures.values()), (*heads, *measures), digits, rows, names)
 
-    Raises
-    ------
-    UsageError
-        Fewer than two systems.
-    InputError
-        Systems that answered other questions, or among other candidates (sampled ones against
-        all): every such file is named with what differs.
-    """
+
+def align_ranks(ranks: Mapping[str, Ranks]) -> dict[str, Ranks]:
+    """The same instances in the same order for every system."""
     if len(ranks) < 2:
         raise UsageError(f"{len(ranks)} system to compare; give the ranks of two or more")
     aligned = {}
@@ -201,7 +164,7 @@ def align_ranks(ranks: Mapping[str, Ranks]) -> dict[str, Ranks]:
     first, *others = aligned
     problems = []
     for other in others:
-        reasons = comparable(aligned[first], aligned[other])
+        reasons = comparable(aligned[first], aligned[other]).reasons
         if reasons:
             problems.append(f"{first} and {other} cannot be compared: {'; '.join(reasons)}")
     if problems:
@@ -217,46 +180,31 @@ def align_ranks(ranks: Mapping[str, Ranks]) -> dict[str, Ranks]:
     return aligned
 
 
-def transform_of(measure: Measure) -> Transform:
-    """What makes a measure of the mean over items.
-
-    Raises
-    ------
-    UsageError
-        It is not a function of a mean over items, or neither end of it is better.
-    """
+def transform_of(measure: Measure) -> OfMean:
+    """What makes a measure of the mean over items."""
     if measure.averaging == "stratified":
         raise UsageError(
             f"{measure} weighs relations by popularity, so that no plain mean over items gives it; "
             f"compare systems by {_sibling(measure, 'micro')} or {_sibling(measure, 'macro')}"
         )
-    metric, _ = measure.row
-    if metric.higher_is_better is None:
+    if measure.higher_is_better is None:
         raise UsageError(
             f"{measure} says nothing of which system is better; compare by a metric such as "
             f"{measure.side}.{measure.rank_type}.micro.mrr"
         )
-    if metric.finish is plain:
-        return _same
-    transform = _OF_MEAN.get(metric.name)
-    if transform is None or measure.averaging == "macro_relation":
-        base = _base_metric(metric.name, measure.metric)
+    metric, _ = measure.row
+    if metric.of_mean is same:
+        return same
+    if metric.of_mean is None or measure.averaging == "macro_relation":
         raise UsageError(
             f"{measure} is not a mean over items, so that there is nothing to pair; on the same "
-            f"questions compare systems by {measure.side}.{measure.rank_type}."
-            f"{measure.averaging}.{base}"
+            f"questions compare systems by {measure.base}"
         )
-    return transform
+    return metric.of_mean
 
 
 def _sibling(measure: Measure, averaging: str) -> str:
     return f"{measure.side}.{measure.rank_type}.{averaging}.{measure.metric}"
-
-
-def _base_metric(name: str, metric: str) -> str:
-    if "hits" in name:
-        return f"hits@{metric.rpartition('@')[2]}"
-    return "mr" if name in ("amr", "amri", "z_mr", "imr") else "gmr" if "gm" in name else "mrr"
 
 
 def samples_of_ranks(
@@ -300,8 +248,8 @@ def _check(measure: Measure) -> None:
     if not measure.is_trec:
         transform_of(measure)
         return
-    from kgtrec.trec.measures.from_ranks import follows_from_ranks
     from kgtrec.trec.measures.names import resolve
+    from kgtrec.trec.measures.values import follows_from_ranks
 
     for column in resolve([measure.metric]):
         if not follows_from_ranks(column):
@@ -325,8 +273,8 @@ def _of_measure(aligned: Mapping[str, Ranks], measure: Measure) -> Samples:
         values=np.ascontiguousarray(np.column_stack(columns)),
         cluster=np.unique(cluster, return_inverse=True)[1].astype(np.int64),
         unit=unit,
-        higher_is_better=measure.is_trec or bool(measure.row[0].higher_is_better),
-        transform=_same if measure.is_trec else transform_of(measure),
+        higher_is_better=measure.higher_is_better is not False,
+        transform=same if measure.is_trec else transform_of(measure),
         digits=measure.digits,
     )
 
@@ -336,27 +284,20 @@ def _item_values(ranks: Ranks, measure: Measure) -> Floats:
     of_side = np.isin(ranks.side, SIDES[measure.side])
     if measure.averaging == "macro":
         if measure.is_trec:
-            from kgtrec.trec.measures.from_ranks import native_values
+            from kgtrec.trec.measures.values import native_values
 
             return native_values(ranks.subset(of_side), [measure.metric])[measure.metric]
         own = ranks.subset(of_side)
-        return _values(measure, Weighing.of(own, "macro", measure.side).ties)
+        return measure.per_item(Weighing.of(own, "macro", measure.side).ties)
     if measure.averaging == "triple":
-        return _values(measure, Weighing.of(ranks, "triple", measure.side).ties)
+        return measure.per_item(Weighing.of(ranks, "triple", measure.side).ties)
     micro = Weighing.of(ranks.subset(of_side), "micro", measure.side)
-    values = _values(measure, micro.ties)
+    values = measure.per_item(micro.ties)
     if measure.averaging == "micro":
         return values
     column = ranks.question if measure.averaging == "question" else ranks.relation
     owner = np.unique(column[of_side], return_inverse=True)[1]
     return np.bincount(owner, weights=values) / np.bincount(owner)
-
-
-def _values(measure: Measure, ties: Ranked) -> Floats:
-    metric, parameter = measure.row
-    assert measure.rank_type is not None
-    values = metric.value(ties, measure.rank_type, parameter)
-    return np.asarray(values.scaled / values.scale, np.float64)
 
 
 def _items(ranks: Ranks, measure: Measure) -> tuple[Ints, str]:
@@ -369,3 +310,106 @@ def _items(ranks: Ranks, measure: Measure) -> tuple[Ints, str]:
     if measure.averaging == "triple":
         return np.unique(ranks.triple), "triples"
     return np.unique(ranks.relation[of_side]), "relations"
+
+
+def samples_of_runs(
+    qrels: str | os.PathLike[str] | Mapping[str, Mapping[str, int]],
+    runs: Mapping[str, str | os.PathLike[str] | RunColumns],
+    measures: Sequence[str],
+    *,
+    level: int = 1,
+    judged_only: bool = False,
+    entities: int | None = None,
+) -> tuple[list[Samples], dict[str, int]]:
+    """Values of trec_eval measures for several runs, over all queries of the qrels.
+
+    Parameters
+    ----------
+    qrels : str, path-like, or mapping of query to mapping of document to relevance
+        Queries without a judgement are left out.
+    runs : mapping of str to path-like or RunColumns
+        By the names of the systems.
+    measures : sequence of str
+        As `kgtrec.trec.measures.names.resolve` reads them: "map", "ndcg_cut_20", "P.5,10", "AP@20",
+        ...; and micro metrics as `kgtrec eval` has them, "kg_mrr" or "kg_hits.1,10", of which both
+        ends are compared.
+    level, judged_only
+        As trec_eval's -l and -J.
+    entities : int, optional
+        Of the graph, which kg_mr needs.
+
+    Returns
+    -------
+    list of Samples
+        One for each measure. A query that a run lacks counts as if it had retrieved nothing
+        (trec_eval -c), so that all systems have the same queries.
+    dict of str to int
+        How many queries of the qrels each run lacks.
+
+    Raises
+    ------
+    FileError
+        A file cannot be read or is malformed.
+    InputError
+        A run shares no query with the qrels.
+    UsageError
+        Fewer than two runs; unknown measures, or counts, which have no mean.
+    """
+    from kgtrec.trec.eval.request import Request
+    from kgtrec.trec.eval.score import score
+    from kgtrec.trec.measures.family import EvalOptions
+
+    if len(runs) < 2:
+        raise UsageError(f"{len(runs)} run to compare; give two or more")
+    if isinstance(qrels, Mapping):
+        qrels = {query: row for query, row in qrels.items() if row}
+    options = EvalOptions(level=level, judged_only=judged_only, complete=True)
+    request = Request(qrels, [*runs.values()], measures, options, entities=entities)
+    columns, micro = request.columns, request.micro
+    wrong = [c.name for c in columns if c.row.higher_is_better is None]
+    if wrong:
+        raise UsageError(
+            f"{', '.join(wrong)}: counts and the like do not say which run is better; compare by "
+            "map, ndcg_cut_20, bpref, ..."
+        )
+    if quotients := [c.name for c in micro if c.row.over_chance]:
+        raise UsageError(
+            f"{', '.join(quotients)}: no mean over queries or answers; compare by kg_mr, which "
+            "ranks systems alike"
+        )
+    scored = dict(zip(runs, score(request), strict=True))
+    n_queries = len(next(iter(scored.values())).queries)
+    samples = [
+        Samples(
+            name=column.name,
+            title=column.name,
+            systems=tuple(runs),
+            values=np.column_stack([one.values[column.name] for one in scored.values()]),
+            cluster=np.arange(n_queries),
+            unit="queries",
+            higher_is_better=column.row.higher_is_better is not False,
+            transform=np.exp if column.is_geometric else np.asarray,
+        )
+        for column in columns
+    ]
+    samples += [_of_answers(column, scored) for column in micro]
+    return samples, {name: one.unanswered for name, one in scored.items()}
+
+
+def _of_answers(column: MicroColumn, scored: Mapping[str, Scored]) -> Samples:
+    """A micro metric, one value a query: its sum over answers, by the mean number of answers.
+
+    The mean of these over queries is that over all answers, as if the queries' sizes were fixed
+    (see `Samples.by_cluster`).
+    """
+    parts = [one.micro.parts[column.name] for one in scored.values() if one.micro is not None]
+    values = np.column_stack([sums * (len(sums) / answers.sum()) for sums, answers in parts])
+    return Samples(
+        name=column.name,
+        title=column.name,
+        systems=tuple(scored),
+        values=values,
+        cluster=np.arange(len(values)),
+        unit="queries",
+        higher_is_better=column.row.higher_is_better,
+    )

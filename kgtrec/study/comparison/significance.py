@@ -10,28 +10,26 @@ bootstrap      questions are drawn anew; p = (b + 1) / (B + 1), b draws whose di
                further from the observed one than that lies from 0
 ============== ==============================================================================
 
-Micro samples are the instances, macro samples the questions (Zhou et al. 2022, section 5). Tests
-over instances take these as independent, and those of one question are not quite:
-`Samples.by_cluster` makes questions of them.
+Items count as independent; `Samples.by_cluster` makes questions of instances, which are not quite.
+The sorted p-values of all pairs say how well a measure separates systems (Sakai 2006; Zhou et al.
+2022, section 5.1), not that the differences are the right ones.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kgtrec import _core
-from kgtrec._internal.bootstrap import DRAWS, Resampled
-from kgtrec._internal.notebook import ShownInLines
-from kgtrec.errors import UsageError
+from kgtrec._internal.bootstrap import COMPARING, Resampled
+from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
+from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.kernel import available_cores, share_rows
-from kgtrec.study.comparison.samples import Samples, resample
-
-__all__ = ["CORRECTIONS", "TESTS", "Effects", "PairTests", "corrected", "effects", "pairs_of",
-           "pairwise"]  # fmt: skip
+from kgtrec.study.comparison.samples import Samples, distinct_titles, resample, table_by_measure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,18 +47,12 @@ _ROUNDING = 1e-12  # of the largest difference: closer ones tie
 class PairTests(ShownInLines):
     """A test of every pair of systems by one measure.
 
-    Attributes
-    ----------
-    samples : Samples
-        What was tested.
-    test, correction : str
-    pairs : ndarray of int64, shape (p, 2)
-        Places of both systems.
-    statistic : ndarray of float64, shape (p,)
-        t of ``t``; of the others the mean difference, first less second, over items; of
-        ``wilcoxon`` the sum of the ranks of positive differences less that of negative ones.
-    p, corrected : ndarray of float64, shape (p,)
-        Two-sided; and corrected for the number of pairs.
+    - samples: What was tested.
+    - pairs, int64 (p, 2): Places of both systems.
+    - statistic, float64 (p,): t of ``t``; of the others the mean difference, first less second,
+      over items; of ``wilcoxon`` the sum of the ranks of positive differences less that of negative
+      ones.
+    - p, corrected, float64 (p,): Two-sided; and corrected for the number of pairs.
     """
 
     samples: Samples
@@ -80,28 +72,20 @@ class PairTests(ShownInLines):
 
     def better(self, level: float = 0.05) -> NDArray[np.bool_]:
         """Whether each system is significantly better than each other, bool (s, s)."""
-        better = np.zeros((len(self.samples.systems),) * 2, bool)
-        gap = self.samples.sign * self.samples.values.mean(axis=0)
-        for (i, j), p in zip(self.pairs.tolist(), self.corrected.tolist(), strict=True):
-            if p < level and gap[i] != gap[j]:
-                better[(i, j) if gap[i] > gap[j] else (j, i)] = True
-        return better
+        means = self.samples.sign * self.samples.values.mean(axis=0)
+        return better_pairs(means, self.pairs, self.corrected, level)
 
 
 @dataclass(frozen=True, eq=False)
 class Effects:
     """How large the difference of every pair is, whatever its p-value.
 
-    Attributes
-    ----------
-    difference : ndarray of float64, shape (p,)
-        Value of the first system less that of the second.
-    d_z : ndarray of float64, shape (p,)
-        Mean difference over items, in standard deviations of the differences (Cohen 1988), above
-        0 where the first is better; 0 where all are 0, and infinite where they are alike
-        otherwise.
-    superiority : ndarray of float64, shape (p,)
-        Share of items on which the first system is better, half of the ties counted; 0.5 is none.
+    - difference, float64 (p,): Value of the first system less that of the second.
+    - d_z, float64 (p,): Mean difference over items, in standard deviations of the differences
+      (Cohen 1988), above 0 where the first is better; 0 where all are 0, and infinite where they
+      are alike otherwise.
+    - superiority, float64 (p,): Share of items on which the first system is better, half of the
+      ties counted; 0.5 is none.
     """
 
     difference: Floats
@@ -112,6 +96,14 @@ class Effects:
 def pairs_of(n_systems: int) -> Ints:
     """All pairs i < j, int64 (n (n - 1) / 2, 2)."""
     return np.array(list(combinations(range(n_systems), 2)), np.int64).reshape(-1, 2)
+
+
+def better_pairs(values: Floats, pairs: Ints, p: Floats, level: float) -> NDArray[np.bool_]:
+    """Whether p is below a level and the first system has the higher value, bool (s, s)."""
+    better = np.zeros((len(values),) * 2, bool)
+    for i, j in pairs[p < level].tolist():
+        better[i, j], better[j, i] = values[i] > values[j], values[j] > values[i]
+    return better
 
 
 def pairwise(
@@ -140,7 +132,7 @@ def pairwise(
     threads : int, optional
         Of the randomisation test. Any number gives the same p-values.
     resampled : Resampled, optional
-        Draws for the bootstrap that are at hand.
+        Draws for the bootstrap that were made before.
 
     Raises
     ------
@@ -157,7 +149,9 @@ def pairwise(
     elif test == "wilcoxon":
         statistic, p = _wilcoxon_tests(samples.values, pairs)
     elif test == "bootstrap":
-        statistic, p = _bootstrap_tests(resampled or resample(samples, DRAWS, seed), pairs)
+        drawn = resampled or resample(samples, replace(COMPARING, seed=seed))
+        statistic = drawn.estimate[pairs[:, 0]] - drawn.estimate[pairs[:, 1]]
+        p = p_of_draws(drawn.estimate, drawn.draws, pairs)
     else:
         statistic = _mean_differences(samples.values, pairs)
         p = _randomisation_tests(samples.values, pairs, permutations, seed, threads)
@@ -167,17 +161,7 @@ def pairwise(
 def corrected(p: Floats, method: str = "holm") -> Floats:
     """p-values of several tests, so that they may be read together.
 
-    Parameters
-    ----------
-    p : ndarray of float64, shape (m,)
-    method : {"holm", "bh", "bonferroni", "none"}
-        Holm (1979) and Bonferroni bound the chance of any false finding, Benjamini and Hochberg
-        (1995) the expected share of false ones among the findings.
-
-    Returns
-    -------
-    ndarray of float64, shape (m,)
-        At least as large as `p`, at most 1.
+    Shapes: p float64 (m,) -> float64 (m,).
     """
     if method not in CORRECTIONS:
         raise UsageError(f"correction {method!r} is unknown; choose {', '.join(CORRECTIONS)}")
@@ -321,10 +305,109 @@ def _randomisation_tests(
     return (beyond.sum(axis=0) + 1) / (permutations + 1)
 
 
-def _bootstrap_tests(resampled: Resampled, pairs: Ints) -> tuple[Floats, Floats]:
-    first, second = (pairs[:, k] for k in (0, 1))
-    observed = resampled.estimate[first] - resampled.estimate[second]
-    drawn = resampled.draws[:, first] - resampled.draws[:, second]
-    slack = _ROUNDING * np.abs(resampled.estimate).max()
+def p_of_draws(values: Floats, draws: Floats, pairs: Ints) -> Floats:
+    """p of the pairs of systems by their values (s,) and those on draws (B, s), float64 (p,)."""
+    first, second = pairs[:, 0], pairs[:, 1]
+    observed, drawn = values[first] - values[second], draws[:, first] - draws[:, second]
+    slack = _ROUNDING * np.abs(values).max()
     beyond = (np.abs(drawn - observed) >= np.abs(observed) - slack).sum(axis=0)
-    return observed, (beyond + 1) / (len(drawn) + 1)
+    return np.asarray((beyond + 1) / (len(drawn) + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Discrimination(ShownAsTables):
+    """p-values of all pairs of systems, a curve for each measure.
+
+    - p, float64 (m, pairs): Uncorrected, sorted descending.
+    - test, correction: The correction is for counting significant pairs, not for the curves.
+    """
+
+    measures: tuple[str, ...]
+    titles: tuple[str, ...]
+    p: Floats
+    test: str
+    correction: str = "holm"
+
+    @property
+    def area(self) -> Floats:
+        """Area under each curve over the share of pairs: the mean p-value, in (0, 1], float64 (m,).
+
+        The smaller, the more discriminative; 0.5 is what systems that are all alike give.
+        """
+        return self.p.mean(axis=1)
+
+    def table(self, level: float = 0.05) -> Table:
+        """A row per measure, the most discriminative first: area and significant pairs."""
+        pairs, rows = self.p.shape[1], []
+        for name, title, p, area in zip(
+            self.measures, self.titles, self.p, self.area.tolist(), strict=True
+        ):
+            significant = int((corrected(p, self.correction) < level).sum())
+            rows.append((title, name, area, int((p < level).sum()), significant, pairs))
+        rows.sort(key=lambda row: (row[2], row[1]))
+        named: list[tuple[Cell, ...]] = [(row[0], *row[2:]) for row in rows]
+        titles = ("measure", "area", f"p < {level:g}", f"{self.correction} < {level:g}", "pairs")
+        keys = ("measure", "area", "significant", "significant.corrected", "pairs")
+        return Table(titles, keys, (0, 4, 0, 0, 0), named)
+
+    def curves(self) -> Table:
+        """A row per place, the largest p-value first, and a column per measure."""
+        places = [(str(place),) for place in range(1, self.p.shape[1] + 1)]
+        return table_by_measure(
+            ("pair",), places, dict(zip(self.measures, self.titles, strict=True)), self.p
+        )
+
+
+def discriminate(
+    samples: Sequence[Samples],
+    test: str = "t",
+    *,
+    correction: str = "holm",
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+) -> Discrimination:
+    """Discriminative power of measures.
+
+    Parameters
+    ----------
+    samples : sequence of Samples
+        Measures of the same systems.
+    test, correction, permutations, seed
+        As for `kgtrec.study.comparison.significance.pairwise`; the paper takes the t-test.
+
+    Raises
+    ------
+    InputError
+        Nothing given, or other systems in one of them.
+    """
+    if not samples:
+        raise InputError("no measure to compare; give the samples of one at least")
+    for one in samples:
+        if one.systems != samples[0].systems:
+            raise InputError(f"{one.name} and {samples[0].name} are of different systems")
+    p_values = {
+        one.name: pairwise(one, test, "none", permutations=permutations, seed=seed).p
+        for one in samples
+    }
+    titles = [one.title if one.unit == "queries" else f"{one.title} ({one.unit})"
+              for one in samples]  # fmt: skip
+    titles = list(distinct_titles(titles, [one.name for one in samples]))
+    return discrimination_of(p_values, test, correction=correction, titles=titles)
+
+
+def discrimination_of(
+    p: Mapping[str, ArrayLike],
+    test: str = "t",
+    *,
+    correction: str = "holm",
+    titles: Sequence[str] | None = None,
+) -> Discrimination:
+    """The same from given p-values, such as published ones: one row of all pairs per measure."""
+    rows = [np.asarray(values, np.float64) for values in p.values()]
+    if not rows or len({row.shape for row in rows}) > 1 or rows[0].ndim != 1 or not len(rows[0]):
+        raise InputError("give every measure one p-value for each of the same pairs of systems")
+    whole = np.array(rows)
+    if not ((whole >= 0) & (whole <= 1)).all():
+        raise InputError("a p-value does not lie between 0 and 1")
+    curves = -np.sort(-whole, axis=1)
+    return Discrimination(tuple(p), tuple(titles or p), curves, test, correction)

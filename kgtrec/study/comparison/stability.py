@@ -1,35 +1,248 @@
 """How stable a ranking of systems is: fewer test triples, deeper pools (Zhou et al. 2022).
 
 `data_sensitivity` discards test triples at random and asks whether systems keep their order (their
-section 5.1, Figure 7). `depth_curves` asks the same of labels that grow with the depth of a pool
-(section 4.2, Figures 4 and 5).
+section 5.1, Figure 7). Nothing is scored again: what is left out is not asked, but is still known,
+so micro and question-level ranks stay. Almost every measure is then a product of a matrix of
+weights, subsets by items, with one of values, items by systems. `depth_curves` asks the same of
+labels that grow with the depth of a pool (section 4.2, Figures 4 and 5).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgtrec._internal.notebook import ShownAsTables
-from kgtrec._internal.progress import progress_bar
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.runtime import progress_bar
+from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all
+from kgtrec.measures.averaging import SIDES, Weighing, instance_ties, require_side, sides_present
+from kgtrec.measures.metric import OfMean
 from kgtrec.ranking.kernel import available_cores, share_rows
-from kgtrec.study.comparison.rank_correlation import tau_ap, tau_b
-from kgtrec.study.comparison.samples import align_ranks, distinct_titles, short_name
-from kgtrec.study.comparison.subsets import SubsetValues, subset_values
+from kgtrec.study.comparison.correlation import (
+    RankingAgreement,
+    agreement_table,
+    tau_b,
+)
+from kgtrec.study.comparison.parts import (
+    SEEN,
+    ByQuestion,
+    by_question,
+    over_answers,
+    product,
+    trec_family,
+    triple_index,
+)
+from kgtrec.study.comparison.samples import (
+    align_ranks,
+    distinct_titles,
+    short_name,
+    table_by_measure,
+    transform_of,
+)
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
-__all__ = ["MEASURES", "SHARES", "DepthCurves", "Sensitivity", "data_sensitivity", "depth_curves"]
-
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class _OnSubsets(Protocol):
+    """One measure on any subset."""
+
+    def of(self, subsets: Bools) -> Floats:
+        """Values on subsets, float64 (B, s); NaN on one that leaves nothing to value."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class SubsetValues:
+    """Measures of several systems, on any subset of the triples."""
+
+    n_measures: int
+    n_triples: int
+    _alone: Mapping[int, _OnSubsets]
+    _groups: Sequence[tuple[list[int], ByQuestion]]
+
+    def of(self, subsets: Bools) -> Floats:
+        """Values on subsets; NaN on one that leaves nothing to value.
+
+        A metric that is adjusted for chance comes without it, where chance is the same for all
+        systems: the order of systems is the same, and that is what subsets are for.
+
+        Shapes: subsets bool (B, n_triples) -> float64 (n_measures, B, s).
+        """
+        results: list[Floats] = [np.empty(0)] * self.n_measures
+        for number, one in self._alone.items():
+            results[number] = one.of(subsets)
+        for numbers, group in self._groups:
+            for number, values in zip(numbers, group.of(subsets), strict=True):
+                results[number] = values
+        return np.array(results)
+
+
+def subset_values(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> SubsetValues:
+    """How to value measures on subsets."""
+    first = next(iter(aligned.values()))
+    present = sides_present(first)
+    alone: dict[int, _OnSubsets] = {}
+    seen: dict[str, dict[str, list[int]]] = {}
+    for number, measure in enumerate(measures):
+        require_side(measure, measure.side, present)
+        kind = _kind(measure)
+        if kind in ("first", "place"):
+            seen.setdefault(measure.side, {"first": [], "place": []})[kind].append(number)
+        else:
+            alone[number] = _on_subsets(aligned, measure, kind)
+    groups = []
+    for side, numbers in seen.items():
+        parts = [[measures[number] for number in each] for each in numbers.values()]
+        group = by_question(aligned, side, *parts)
+        groups.append((numbers["first"] + numbers["place"], group))
+    return SubsetValues(len(measures), len(np.unique(first.triple)), alone, groups)
+
+
+def _kind(measure: Measure) -> str:
+    """What is seen of a question's answers; empty for other averagings."""
+    if measure.is_trec:
+        return SEEN[trec_family(measure)[0]][0]
+    # Expected ranks count the tied answers of a question together, which depends on the subset.
+    return "first" if measure.averaging == "macro" and measure.rank_type != "expected" else ""
+
+
+def _on_subsets(aligned: Mapping[str, Ranks], measure: Measure, kind: str) -> _OnSubsets:
+    if kind == "each":
+        return over_answers(aligned, measure)
+    if measure.averaging == "stratified":
+        return _stratified(aligned, measure)
+    measure = _in_same_order(measure)
+    try:
+        transform = transform_of(measure)
+    except UsageError:
+        return _ByResult(aligned, measure)
+    if measure.averaging == "macro":
+        return _ByResult(aligned, measure)
+    return _linear(aligned, measure, transform)
+
+
+def _in_same_order(measure: Measure) -> Measure:
+    """The metric without its adjustment for chance, where that leaves the order of systems.
+
+    Chance is the same for all systems, as their candidates are: adjusting is one affine function
+    for all. Not so in a mean over relations, each of which has another.
+    """
+    if not measure.row[0].is_adjusted or measure.averaging == "macro_relation":
+        return measure
+    return measure.base
+
+
+# -- Weights that depend on the subset only ----------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Linear:
+    """Mean over items; or over owners (questions, relations) of the means over their items.
+
+    - values: float64 (n, s)
+    - triple, int64 (n,): Place of each item's triple.
+    - starts: First item of each owner, the items being sorted by owner; None for a plain mean.
+    - weight, float64 (owners,) or None: None: all owners weigh the same.
+    """
+
+    values: Floats
+    triple: Ints
+    transform: OfMean
+    starts: Ints | None = None
+    weight: Floats | None = None
+
+    def of(self, subsets: Bools) -> Floats:
+        chosen = subsets[:, self.triple].astype(np.float64)
+        if self.starts is None:
+            total = chosen.sum(axis=1)
+        else:
+            counts = np.add.reduceat(chosen, self.starts, axis=1)
+            share = 1.0 if self.weight is None else self.weight
+            each = np.where(counts > 0, share, 0.0)
+            total = each.sum(axis=1)
+            sizes = np.diff(self.starts, append=len(self.values))
+            chosen *= np.repeat(each / np.maximum(counts, 1.0), sizes, axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.transform(product(chosen, self.values) / total[:, None])
+
+
+def _linear(aligned: Mapping[str, Ranks], measure: Measure, transform: OfMean) -> _Linear:
+    first = next(iter(aligned.values()))
+    if measure.averaging == "triple":
+        columns = [
+            measure.per_item(Weighing.of(ranks, "triple", measure.side).ties)
+            for ranks in aligned.values()
+        ]
+        values = np.ascontiguousarray(np.column_stack(columns))
+        return _Linear(values, np.arange(len(values)), transform)
+    rows = np.flatnonzero(np.isin(first.side, SIDES[measure.side]))
+    owner = {"micro": None, "question": first.question}.get(measure.averaging, first.relation)
+    starts = None
+    if owner is not None:
+        rows = rows[np.argsort(owner[rows], kind="stable")]
+        starts = np.flatnonzero(np.diff(owner[rows], prepend=-1))
+    columns = [measure.per_item(instance_ties(ranks)[rows]) for ranks in aligned.values()]
+    values = np.ascontiguousarray(np.column_stack(columns))
+    return _Linear(values, triple_index(first)[rows], transform, starts)
+
+
+def _stratified(aligned: Mapping[str, Ranks], measure: Measure) -> _Linear:
+    """Triples by weighted means of their sides, in equal parts of weighted relations."""
+    first = next(iter(aligned.values()))
+    beta_e, beta_r = measure.params
+    rows = np.flatnonzero(np.isin(first.side, SIDES[measure.side]))
+    rows = rows[np.lexsort((first.triple[rows], first.relation[rows]))]
+    if beta_e > 0 and not first.answer_popularity[rows].all():
+        raise InputError(f"{measure}: an answer has popularity 0, whose weight would be infinite")
+    starts = np.flatnonzero(np.diff(first.triple[rows], prepend=-1))
+    weight = first.answer_popularity[rows].astype(np.float64) ** -beta_e
+    total = np.add.reduceat(weight, starts)
+    columns = [
+        np.add.reduceat(weight * measure.per_item(instance_ties(ranks)[rows]), starts) / total
+        for ranks in aligned.values()
+    ]
+    heads = rows[starts]
+    relation = first.relation[heads]
+    owners = np.flatnonzero(np.diff(relation, prepend=-1))
+    shares = first.relation_popularity[heads[owners]].astype(np.float64) ** -beta_r
+    values = np.ascontiguousarray(np.column_stack(columns))
+    return _Linear(values, triple_index(first)[heads], np.asarray, owners, shares)
+
+
+# -- Anything else -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _ByResult:
+    """Every subset and system by itself: medians, deviations, expectations over questions."""
+
+    aligned: Mapping[str, Ranks]
+    measure: Measure
+
+    def of(self, subsets: Bools) -> Floats:
+        from kgtrec.results.result import Result
+
+        triple = triple_index(next(iter(self.aligned.values())))
+        values = np.full((len(subsets), len(self.aligned)), np.nan)
+        for row, chosen in enumerate(subsets):
+            if chosen.any():
+                values[row] = [
+                    Result(ranks.subset(chosen[triple]))[self.measure]
+                    for ranks in self.aligned.values()
+                ]
+        return values
+
 
 SHARES = (0.01, *(percent / 100 for percent in range(5, 100, 5)))
 REPEATS = 50
@@ -45,16 +258,9 @@ _WEIGHTS = 4_000_000  # unless they are more than this
 class Sensitivity(ShownAsTables):
     """Correlation of rankings of systems on parts of the test set with that on all of it.
 
-    Attributes
-    ----------
-    measures, titles : tuple of str, length m
-    systems : tuple of str
-    shares : ndarray of float64, shape (S,)
-        Part of the triples that is kept.
-    tau : ndarray of float64, shape (m, S, repeats)
-        tau-b to the ranking on all triples; NaN where a subset ties all systems.
-    triples : int
-    seed : int
+    - shares, float64 (S,): Part of the triples that is kept.
+    - tau, float64 (m, S, repeats): tau-b to the ranking on all triples; NaN where a subset ties all
+      systems.
     """
 
     measures: tuple[str, ...]
@@ -69,30 +275,27 @@ class Sensitivity(ShownAsTables):
         """Mean tau over the repeats, float64 (m, S); subsets that tie all systems left out."""
         return _over_repeats(self.tau, np.nanmean)
 
-    def spread(self, confidence: float = 0.95) -> Floats:
-        """Range of the middle repeats, float64 (2, m, S)."""
-        tails = ((1 - confidence) / 2, (1 + confidence) / 2)
-        return np.array([_over_repeats(self.tau, np.nanquantile, tail) for tail in tails])
+    def spread(self) -> Floats:
+        """Range of the middle 95 % of the repeats, float64 (2, m, S)."""
+        return np.array([_over_repeats(self.tau, np.nanquantile, tail) for tail in (0.025, 0.975)])
 
     def table(self) -> Table:
         """A row per share, a column per measure: the mean tau over the repeats."""
-        rows: list[tuple[Cell, ...]] = [
-            (f"{share:.0%}", max(1, round(share * self.triples)), *column)
-            for share, column in zip(self.shares.tolist(), self.mean().T.tolist(), strict=True)
-        ]
-        digits = (0, 0, *(4,) * len(self.measures))
-        keys = ("share", "triples", *self.measures)
-        return Table(("share", "triples", *self.titles), keys, digits, rows)
+        titles = dict(zip(self.measures, self.titles, strict=True))
+        return table_by_measure(("share", "triples"), self._parts(), titles, self.mean())
+
+    def _parts(self) -> list[tuple[str, int]]:
+        """Each share, and how many triples it keeps."""
+        return [(f"{s:.0%}", max(1, round(s * self.triples))) for s in self.shares.tolist()]
 
     def spread_table(self) -> Table:
         """A row per measure and share: the mean tau, and the range of the middle 95 %."""
         low, high = self.spread()
         rows: list[tuple[Cell, ...]] = [
-            (name, f"{share:.0%}", max(1, round(share * self.triples)),
-             *map(float, (self.mean()[k, at], low[k, at], high[k, at])))
+            (name, *part, *map(float, (self.mean()[k, at], low[k, at], high[k, at])))
             for k, name in enumerate(self.measures)
-            for at, share in enumerate(self.shares.tolist())
-        ]  # fmt: skip
+            for at, part in enumerate(self._parts())
+        ]
         titles = ("measure", "share", "triples", "tau-b", "low", "high")
         keys = ("measure", "share", "triples", "tau_b", "tau_b.low", "tau_b.high")
         return Table(titles, keys, (0, 0, 0, 4, 4, 4), rows, 2)
@@ -116,12 +319,12 @@ class Sensitivity(ShownAsTables):
         return text
 
 
-def _over_repeats(tau: Floats, summary: object, *more: float) -> Floats:
+def _over_repeats(tau: Floats, summary: object, *arguments: float) -> Floats:
     """A summary of the finite ones; NaN without a warning where there is none."""
     values = np.full(tau.shape[:-1], np.nan)
-    some = np.isfinite(tau).any(axis=-1)
-    if some.any():
-        values[some] = summary(tau[some], *more, axis=-1)  # type: ignore[operator]
+    has_value = np.isfinite(tau).any(axis=-1)
+    if has_value.any():
+        values[has_value] = summary(tau[has_value], *arguments, axis=-1)  # type: ignore[operator]
     return values
 
 
@@ -137,7 +340,7 @@ def data_sensitivity(
 ) -> Sensitivity:
     """Does the ranking of systems survive if fewer triples are tested?
 
-    Nothing is scored again: see `kgtrec.study.comparison.subsets`. All measures see the same
+    Nothing is scored again: see `kgtrec.study.comparison.stability`. All measures see the same
     subsets.
 
     Parameters
@@ -160,7 +363,7 @@ def data_sensitivity(
     Raises
     ------
     UsageError
-        Fewer than three systems, a share outside (0, 1), or a measure that cannot be had.
+        Fewer than three systems, a share outside (0, 1), or a measure that has no value on parts.
     InputError
         Systems that cannot be compared.
     """
@@ -236,33 +439,35 @@ def _title(measure: Measure) -> str:
 class DepthCurves(ShownAsTables):
     """Correlation of rankings of systems at every depth of a pool with that at one of them.
 
-    Attributes
-    ----------
-    measures : tuple of str, length m
-    depths : tuple of int, length d
-    reference : int
-        The depth that all are compared with.
-    tau, tau_ap : ndarray of float64, shape (m, d)
-    systems : tuple of str, length s
-        Empty where values alone were given.
-    values : ndarray of float64, shape (m, d, s), or None
-    interval, interval_ap : ndarray of float64, shape (2, m, d), or None
-        Ends of the intervals of `tau` and `tau_ap` over questions; None where values alone are
-        known, see `kgtrec.study.pooling.depths`.
-    confidence : float
-        Of the intervals.
+    - reference: The depth that all are compared with.
+    - agreements: A row of depths per measure; the intervals are over questions, and NaN where
+      values alone are known, see `kgtrec.study.pooling.depths`.
+    - systems: Empty where values alone were given.
+    - values: float64 (m, d, s)
     """
 
     measures: tuple[str, ...]
     depths: tuple[int, ...]
     reference: int
-    tau: Floats
-    tau_ap: Floats
-    systems: tuple[str, ...] = ()
-    values: Floats | None = None
-    interval: Floats | None = None
-    interval_ap: Floats | None = None
-    confidence: float = 0.95
+    agreements: tuple[tuple[RankingAgreement, ...], ...]
+    systems: tuple[str, ...]
+    values: Floats
+
+    @property
+    def tau(self) -> Floats:
+        """tau-b, float64 (m, d)."""
+        return np.array([[one.tau for one in row] for row in self.agreements])
+
+    @property
+    def tau_ap(self) -> Floats:
+        """tau-AP, float64 (m, d)."""
+        return np.array([[one.tau_ap for one in row] for row in self.agreements])
+
+    @property
+    def interval(self) -> Floats | None:
+        """Ends of the intervals of `tau`, float64 (2, m, d); None where values alone are known."""
+        ends = np.array([[one.tau_interval for one in row] for row in self.agreements])
+        return np.moveaxis(ends, 2, 0) if self.systems else None
 
     def least_alike(self) -> str:
         """A sentence: where the rankings differ most from that of the reference."""
@@ -275,45 +480,29 @@ class DepthCurves(ShownAsTables):
         )
 
     def values_by_name(self) -> dict[str, dict[str, dict[str, float]]]:
-        """Measure, then depth, then system, to the value; empty where `values` is None."""
+        """Measure, then depth, then system, to the value; empty where systems have no names."""
         return {
             name: {
                 str(depth): dict(zip(self.systems, row, strict=True))
                 for depth, row in zip(self.depths, rows, strict=True)
             }
-            for name, rows in zip(self.measures, () if self.values is None
-                                  else self.values.tolist(), strict=False)
-        }  # fmt: skip
+            for name, rows in zip(self.measures, self.values.tolist(), strict=True)
+            if self.systems
+        }
 
     def interval_table(self) -> Table:
-        """A row per measure and depth: tau-b and tau-AP, with intervals.
-
-        Raises
-        ------
-        UsageError
-            There are none.
-        """
-        if self.interval is None or self.interval_ap is None:
+        """A row per measure and depth: tau-b and tau-AP, with intervals."""
+        if not self.systems:
             raise UsageError("these curves have no intervals; take table()")
-        rows: list[tuple[Cell, ...]] = []
-        for k, name in enumerate(self.measures):
-            for at, depth in enumerate(self.depths):
-                kendall, top_heavy = self.interval[:, k, at], self.interval_ap[:, k, at]
-                cells = self.tau[k, at], *kendall, self.tau_ap[k, at], *top_heavy
-                rows.append((name, str(depth), *map(float, cells)))
-        titles = ("measure", "depth", "tau-b", "low", "high", "tau-AP", "low", "high")
-        ends = [f"{tau}{end}" for tau in ("tau_b", "tau_ap") for end in ("", ".low", ".high")]
-        return Table(titles, ("measure", "depth", *ends), (0, 0, *(4,) * 6), rows, 2)
+        names = [(name, str(depth)) for name in self.measures for depth in self.depths]
+        return agreement_table(
+            ("measure", "depth"), names, chain(*self.agreements), count_systems=False
+        )
 
     def table(self) -> Table:
         """A row per depth, a column per measure: tau-b."""
-        rows: list[tuple[Cell, ...]] = [
-            (str(depth), *column)
-            for depth, column in zip(self.depths, self.tau.T.tolist(), strict=True)
-        ]
-        digits = (0, *(4,) * len(self.measures))
-        titles = ("depth", *map(short_name, self.measures))
-        return Table(titles, ("depth", *self.measures), digits, rows)
+        titles = {name: short_name(name) for name in self.measures}
+        return table_by_measure(("depth",), [(str(d),) for d in self.depths], titles, self.tau)
 
 
 def depth_curves(
@@ -349,7 +538,7 @@ def depth_curves(
         raise UsageError(
             f"reference {chosen!r} is none of the depths {', '.join(map(str, depths))}"
         )
-    kendall, top_heavy = [], []
+    agreements = []
     for name, table in values.items():
         rows = np.asarray(table, np.float64)
         if rows.ndim != 2 or len(rows) != len(depths) or rows.shape[1] < 2:
@@ -357,8 +546,8 @@ def depth_curves(
                 f"{name} has values of shape {rows.shape}; expected a row for each of the "
                 f"{len(depths)} depths and a column for each of two or more systems"
             )
-        rows = -rows if name in lower_is_better else rows
+        higher = name not in lower_is_better
         whole = rows[depths.index(chosen)]
-        kendall.append(tau_b(rows, whole))
-        top_heavy.append(tau_ap(rows, whole))
-    return DepthCurves(tuple(values), depths, chosen, np.array(kendall), np.array(top_heavy))
+        agreements.append(tuple(RankingAgreement.of(whole, row, higher, higher) for row in rows))
+    every = np.array([*values.values()], np.float64)
+    return DepthCurves(tuple(values), depths, chosen, tuple(agreements), (), every)

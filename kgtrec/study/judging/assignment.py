@@ -12,12 +12,16 @@ from typing import NamedTuple
 import numpy as np
 
 from kgtrec.errors import FileError, UsageError
-from kgtrec.study.judging.file_errors import Fault, Faults, lines_with_faults, text_lines
-from kgtrec.study.judging.sheets import Item, Triple
-from kgtrec.study.judging.templates import Names, Templates
-from kgtrec.study.pooling.judged_sample import read_draw
-
-__all__ = ["Batch", "PooledTriple", "annotator_of", "make_batches", "read_pooled", "to_judge"]
+from kgtrec.study.judging.questions import Names, Templates
+from kgtrec.study.judging.sheets import (
+    Fault,
+    Faults,
+    Item,
+    Triple,
+    lines_with_faults,
+    text_lines,
+)
+from kgtrec.study.pooling.pool import read_draw
 
 
 class PooledTriple(NamedTuple):
@@ -48,7 +52,7 @@ class PooledTriple(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Batch:
+class SheetBatch:
     """What one annotator is to judge in one go.
 
     Attributes
@@ -139,13 +143,7 @@ def to_judge(
     done: Collection[Triple] = (),
     by_rule: bool = False,
 ) -> list[PooledTriple]:
-    """Those that need a judge: down to a depth, drawn, not done before, not labelled by a rule.
-
-    Raises
-    ------
-    UsageError
-        A depth, but the triples carry none.
-    """
+    """Those that need a judge: down to a depth, drawn, not done before, not labelled by a rule."""
     if depth is not None and not any(one.depth for one in pooled):
         raise UsageError("a depth is asked for, but these triples carry none; give a pool file")
     return [
@@ -171,7 +169,7 @@ def make_batches(
     size: int | None = None,
     seed: int = 0,
     by_relation: bool = False,
-) -> list[Batch]:
+) -> list[SheetBatch]:
     """Share triples out among annotators.
 
     What an annotator sees, and in which order, depends on the set of triples and on the seed, not
@@ -217,7 +215,7 @@ def make_batches(
     ]
     generator = np.random.default_rng(seed)
     order = generator.permutation(len(items)).tolist()
-    batches: list[Batch] = []
+    batches: list[SheetBatch] = []
     for annotator, own in zip(annotators, _shares(order, len(annotators), overlap), strict=True):
         mine = [items[own[i]] for i in generator.permutation(len(own))]
         if by_relation:
@@ -275,8 +273,10 @@ def _grouped(items: list[Item], generator: np.random.Generator) -> list[Item]:
     return sorted(items, key=lambda item: place[item.relation])
 
 
-def _cut(annotator: str, items: list[Item], size: int | None) -> list[Batch]:
+def _cut(annotator: str, items: list[Item], size: int | None) -> list[SheetBatch]:
     if size is None or size >= len(items):
-        return [Batch(annotator, 0, tuple(items))]
+        return [SheetBatch(annotator, 0, tuple(items))]
     parts = [items[start : start + size] for start in range(0, len(items), size)]
-    return [Batch(annotator, number, tuple(part)) for number, part in enumerate(parts, start=1)]
+    return [
+        SheetBatch(annotator, number, tuple(part)) for number, part in enumerate(parts, start=1)
+    ]

@@ -19,21 +19,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from kgtrec._internal.atomic_file import sync_folder
+from kgtrec._internal.files import sync_folder
 from kgtrec._internal.locations import exists, is_location, read_bytes
 from kgtrec.errors import FileError, KgtrecError, UsageError, refuse_url
 from kgtrec.study.judging.sheets import Item, Sheet, read_sheet, scan_sheet, sheet_counts
 from kgtrec.study.pooling.triple_files import LABELS
-
-__all__ = [
-    "LONGEST",
-    "Journal",
-    "JournalError",
-    "check_earlier_state",
-    "journal_path",
-    "judged_path",
-    "judged_sheet",
-]
 
 FORMAT = 1
 LONGEST = 2000
@@ -47,7 +37,7 @@ class JournalError(KgtrecError):
 
 
 @dataclass
-class _Desk:
+class _Answers:
     """Items as they stand, the labels that they had before each change, and all that they had."""
 
     items: list[Item]
@@ -57,7 +47,7 @@ class _Desk:
     def __post_init__(self) -> None:
         self.had |= {(row, item.label) for row, item in enumerate(self.items)}
 
-    def play(self, entry: dict[str, Any]) -> int:
+    def apply(self, entry: dict[str, Any]) -> int:
         """Apply an entry that was checked; the row that it is about."""
         if "undo" in entry:
             row, label = self.past.pop()
@@ -127,25 +117,16 @@ def judged_sheet(path: str | os.PathLike[str], blank: str = "") -> Sheet:
     FileError
         The sheet is missing or faulty, or the journal is damaged or of another sheet.
     """
-    sheet, desk = _desk_of(path)
-    return sheet.with_items(replace(item, label=item.label or blank) for item in desk.items)
+    sheet, answers = _answers_of(path)
+    return sheet.with_items(replace(item, label=item.label or blank) for item in answers.items)
 
 
 def check_earlier_state(output: str | os.PathLike[str], sheet: str | os.PathLike[str]) -> None:
-    """Refuse to write a judged sheet over anything but an earlier state of the same.
-
-    Raises
-    ------
-    UsageError
-        The file has other triples, or labels that were never in the sheet or its journal, as if
-        somebody had judged in a spreadsheet program.
-    FileError
-        As `judged_sheet`.
-    """
-    _check_earlier_state(output, *_desk_of(sheet))
+    """Refuse to write a judged sheet over anything but an earlier state of the same."""
+    _check_earlier_state(output, *_answers_of(sheet))
 
 
-def _check_earlier_state(output: str | os.PathLike[str], sheet: Sheet, desk: _Desk) -> None:
+def _check_earlier_state(output: str | os.PathLike[str], sheet: Sheet, answers: _Answers) -> None:
     if not exists(output):
         return
     try:
@@ -157,7 +138,9 @@ def _check_earlier_state(output: str | os.PathLike[str], sheet: Sheet, desk: _De
             f"{output} is another file than {sheet.path} with its labels; move it away, or say "
             "where to write: --output FILE"
         )
-    foreign = sum((row, item.label) not in desk.had for row, item in enumerate(other) if item.label)
+    foreign = sum(
+        (row, item.label) not in answers.had for row, item in enumerate(other) if item.label
+    )
     if foreign:
         raise UsageError(
             f"{output} has {foreign:,} labels that were not given on the page and would be lost; "
@@ -165,7 +148,7 @@ def _check_earlier_state(output: str | os.PathLike[str], sheet: Sheet, desk: _De
         )
 
 
-def _desk_of(path: str | os.PathLike[str]) -> tuple[Sheet, _Desk]:
+def _answers_of(path: str | os.PathLike[str]) -> tuple[Sheet, _Answers]:
     """A sheet, and its items after all that its journal says."""
     sheet = read_sheet(path)
     place = journal_path(path)
@@ -180,9 +163,9 @@ def _desk_of(path: str | os.PathLike[str]) -> tuple[Sheet, _Desk]:
     return sheet, _replayed(place, data, sheet)[0]
 
 
-def _replayed(place: Path, data: bytes, sheet: Sheet) -> tuple[_Desk, int]:
-    """The desk after all whole lines, and how many bytes these are."""
-    desk = _Desk(list(sheet.items))
+def _replayed(place: Path, data: bytes, sheet: Sheet) -> tuple[_Answers, int]:
+    """The answers after all whole lines, and how many bytes these are."""
+    answers = _Answers(list(sheet.items))
     whole = data.rfind(b"\n") + 1
     for number, line in enumerate(data[:whole].split(b"\n")[:-1], start=1):
         try:
@@ -192,13 +175,13 @@ def _replayed(place: Path, data: bytes, sheet: Sheet) -> tuple[_Desk, int]:
         if number == 1:
             _check_head(place, entry, sheet)
             continue
-        fault = desk.fault(entry)
+        fault = answers.fault(entry)
         if fault is not None:
             problem = f"{fault} in {line[:80].decode('utf-8', 'replace')!r}"
             hint = "the journal is damaged: correct the line, or delete it"
             raise FileError(place, number, found=problem, hint=hint)
-        desk.play(entry)
-    return desk, whole
+        answers.apply(entry)
+    return answers, whole
 
 
 def _check_head(place: Path, head: Any, sheet: Sheet) -> None:
@@ -245,12 +228,12 @@ class Journal:
         except OSError as error:
             raise _unusable(self.path, error) from None
         try:
-            self._take()
+            self._lock_and_replay()
         except BaseException:
             os.close(self._file)
             raise
 
-    def _take(self) -> None:
+    def _lock_and_replay(self) -> None:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -259,7 +242,7 @@ class Journal:
                 "end it first"
             ) from None
         data = self.path.read_bytes()
-        self._desk, self._size = _replayed(self.path, data, self.sheet)
+        self._answers, self._size = _replayed(self.path, data, self.sheet)
         try:
             os.ftruncate(self._file, self._size)  # a line cut short was never acknowledged
             if not self._size:
@@ -282,22 +265,22 @@ class Journal:
         self.close()
 
     def __len__(self) -> int:
-        return len(self._desk.items)
+        return len(self._answers.items)
 
     @property
     def items(self) -> list[Item]:
         """All items as they stand."""
         with self._lock:
-            return list(self._desk.items)
+            return list(self._answers.items)
 
     @property
     def can_undo(self) -> bool:
         """Whether a label was given that can be taken back."""
-        return bool(self._desk.past)
+        return bool(self._answers.past)
 
     def check_earlier_state(self, output: str | os.PathLike[str]) -> None:
         """Refuse to write over anything but an earlier state, as `check_earlier_state` does."""
-        _check_earlier_state(output, self.sheet, self._desk)
+        _check_earlier_state(output, self.sheet, self._answers)
 
     def counts(self) -> dict[str, int]:
         """Items by label: Y, N, ? and ""."""
@@ -317,10 +300,10 @@ class Journal:
         """
         entry = {"row": row, "label": label, "evidence": evidence, "note": note}
         with self._lock:
-            fault = self._desk.fault(entry)
+            fault = self._answers.fault(entry)
             if fault is not None:
                 raise UsageError(f"{fault}; nothing was changed")
-            now = self._desk.items[row]
+            now = self._answers.items[row]
             if (now.label, now.evidence, now.note) != (label, evidence, note):
                 self._keep(entry)
 
@@ -333,7 +316,7 @@ class Journal:
             It could not be written, and does not count.
         """
         with self._lock:
-            return self._keep({"undo": True}) if self._desk.past else None
+            return self._keep({"undo": True}) if self._answers.past else None
 
     def open_row(self, after: int = -1) -> int | None:
         """The first row without a label after a row, else from the start; None if there is none."""
@@ -349,7 +332,7 @@ class Journal:
             raise JournalError(
                 f"{self.path}: {error.strerror or error}; nothing was kept"
             ) from None
-        return self._desk.play(entry)
+        return self._answers.apply(entry)
 
     def _append(self, entry: dict[str, Any]) -> None:
         """Write a line and wait for the disk; if that fails, the file is as it was."""

@@ -7,15 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kgtrec._internal.notebook import ShownAsTables
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.judging.assignment import annotator_of
-from kgtrec.study.judging.file_errors import Fault, Faults
 from kgtrec.study.judging.journal import judged_sheet
-from kgtrec.study.judging.sheets import Item, Sheet, Triple
-
-__all__ = ["Merged", "by_annotator", "merge_sheets"]
+from kgtrec.study.judging.sheets import Fault, Faults, Item, Sheet, Triple
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +55,6 @@ def by_annotator(paths: Sequence[str], blank: str = "") -> dict[str, list[Item]]
 
     ``anna.batch1.tsv`` and ``anna.batch2.judged.tsv`` are both by anna. Answers in the journal of a
     sheet count.
-
-    Raises
-    ------
-    UsageError
-        Two files are by one annotator, and not batches of his.
-    Faults
-        As `read_sheet`; or a triple stands in two batches of one annotator.
     """
     places: dict[str, list[str]] = {}
     for path in paths:

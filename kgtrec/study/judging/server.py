@@ -9,6 +9,8 @@ elsewhere.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import re
@@ -18,18 +20,56 @@ from dataclasses import asdict
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
+from pathlib import Path
 from socketserver import TCPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from kgtrec._internal.atomic_file import check_writable
+from kgtrec._internal.files import check_writable
 from kgtrec.errors import FileError, UsageError
-from kgtrec.study.judging.context import Context
 from kgtrec.study.judging.journal import Journal, JournalError
-from kgtrec.study.judging.page_token import sheet_token
-from kgtrec.study.judging.sheets import write_sheet
+from kgtrec.study.judging.questions import Context
+from kgtrec.study.judging.sheets import Sheet, write_sheet
 
-__all__ = ["ADDRESS", "PORT", "JudgeServer"]
+_BYTES = 32
+
+
+def sheet_token(sheet: Sheet) -> str:
+    """What a request for a sheet has to carry, 24 characters.
+
+    A page stays open when its server is killed, and has to be known to the next one: the token
+    follows from the sheet and a key of this user. It is new each time where no key can be kept.
+    """
+    place = f"{os.path.realpath(sheet.path)}\0{sheet.fingerprint}"
+    digest = hashlib.blake2b(place.encode("utf-8", "surrogateescape"), key=_key(), digest_size=18)
+    return base64.urlsafe_b64encode(digest.digest()).decode()
+
+
+def _key() -> bytes:
+    """This user's key, made if need be, in a file that nobody else can read."""
+    fresh = secrets.token_bytes(_BYTES)
+    try:
+        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+        path = Path(state) / "kgtrec" / "judge.key"
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(fresh)
+            return fresh
+        except FileExistsError:
+            return _private(path) or fresh
+    except (OSError, RuntimeError):  # no home, or none that can be written to
+        return fresh
+
+
+def _private(path: Path) -> bytes | None:
+    """The key in a file; None if another user could have written or read it."""
+    with open(path, "rb") as file:
+        status = os.fstat(file.fileno())
+        key = file.read(_BYTES + 1)
+    own = status.st_uid == os.geteuid() and not status.st_mode & 0o077
+    return key if own and len(key) == _BYTES else None
+
 
 ADDRESS = "127.0.0.1"
 PORT = 8765
@@ -65,20 +105,11 @@ class _Refusal(Exception):
 class JudgeServer(ThreadingHTTPServer):
     """Serves a journal until it is told to stop.
 
-    Parameters
-    ----------
-    journal : Journal
-    output : str
-        Where the sheet is written, with its labels, whenever every triple has one.
-    port : int, optional
-        0 for any that is free. By default 8765, or any free one if that is taken.
-    context : Context, optional
-        Links and facts that are shown beside a triple.
-
-    Raises
-    ------
-    UsageError
-        The port is taken, or may not be used; or `output` is a file of something else.
+    - journal: Journal
+    - output, str: Where the sheet is written, with its labels, whenever every triple has one.
+    - port, int, optional: 0 for any that is free. By default 8765, or any free one if that is
+      taken.
+    - context, Context, optional: Links and facts that are shown beside a triple.
     """
 
     daemon_threads = True
@@ -124,15 +155,7 @@ class JudgeServer(ThreadingHTTPServer):
         """A browser that goes away in the middle is nothing to print a traceback about."""
 
     def serve(self) -> None:
-        """Answer until a KeyboardInterrupt ends it; then write the sheet, if anything was judged.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            One of a subclass (a signal that is not Ctrl-C), after the same.
-        FileError
-            The sheet cannot be written.
-        """
+        """Answer until a KeyboardInterrupt; then write the sheet, if anything was judged."""
         try:
             self.serve_forever()
         except KeyboardInterrupt as end:
@@ -144,13 +167,7 @@ class JudgeServer(ThreadingHTTPServer):
                 self.export()
 
     def export(self) -> None:
-        """Write the sheet with the labels that there are.
-
-        Raises
-        ------
-        FileError
-            It cannot be written.
-        """
+        """Write the sheet with the labels that there are."""
         write_sheet(self.output, self.journal.items)
 
     # --- What the page asks for ---

@@ -4,35 +4,24 @@ A sheet is a TSV file with the header ``question head relation tail label eviden
 are Y (true), N (false), ? (cannot tell), or blank where nobody has judged yet; spaces around them
 do not count. Files without a header are read as ``head relation tail label``. There is no quoting,
 but below a header a cell that a spreadsheet program could take for a formula (``= + - @`` first)
-has an apostrophe before it (`kgtrec._internal.cells`).
+has an apostrophe before it (`kgtrec._internal.table`). Everything that is wrong with a file that
+people edit is reported at once, each fault with its line.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
+from typing import NamedTuple
 
-from kgtrec._internal.atomic_file import atomic_write, make_folder
-from kgtrec._internal.cells import cell_of, text_of_cell
-from kgtrec._internal.locations import exists, is_folder
+from kgtrec._internal.files import atomic_write, make_folder
+from kgtrec._internal.locations import exists, is_folder, read_bytes
+from kgtrec._internal.table import cell_of, text_of_cell
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.study.judging.file_errors import Fault, Faults, lines_with_faults, text_lines
 from kgtrec.study.pooling.triple_files import LABELS
-
-__all__ = [
-    "COLUMNS",
-    "Item",
-    "Sheet",
-    "read_sheet",
-    "scan_sheet",
-    "sheet_counts",
-    "write_new_sheet",
-    "write_new_sheets",
-    "write_sheet",
-]
 
 COLUMNS = ("question", "head", "relation", "tail", "label", "evidence", "note")
 NEEDED = ("head", "relation", "tail", "label")
@@ -40,6 +29,94 @@ NEEDED = ("head", "relation", "tail", "label")
 Triple = tuple[str, str, str]
 
 _LABEL_HINT = "write Y, N or ?, or leave it blank"
+_SHOWN = 10  # faults in a message
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong.
+
+    Attributes
+    ----------
+    line : int
+        Counted from 1.
+    found : str
+    hint : str
+    """
+
+    line: int
+    found: str
+    hint: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.found}; {self.hint}"
+
+
+class Faults(FileError):
+    """A file with faults; the message lists them by line, up to 10.
+
+    Parameters
+    ----------
+    path : str or path-like
+    faults : sequence of Fault
+        At least one. Kept whole, by line, in the attribute of the same name.
+    """
+
+    def __init__(self, path: str | PathLike[str], faults: Sequence[Fault]) -> None:
+        self.faults = sorted(faults)
+        first = self.faults[0]
+        super().__init__(path, first.line, found=first.found, hint=first.hint)
+        if len(self.faults) > 1:
+            lines = [f"{self.path}: {len(self.faults):,} faults", *map(str, self.faults[:_SHOWN])]
+            more = len(self.faults) - _SHOWN
+            if more > 0:
+                lines.append(f"and {more:,} more (kgtrec judge check lists all of a sheet)")
+            self.args = ("\n  ".join(lines),)
+
+
+def text_lines(path: str | PathLike[str]) -> list[str]:
+    """Lines of a text file without their ends (LF or CRLF); blank ones at the end are dropped.
+
+    A byte-order mark is dropped, too; bytes that are no UTF-8 survive as surrogates.
+    """
+    hint = "check the name and the folder"
+    try:
+        raw = read_bytes(path)
+    except FileNotFoundError:
+        raise FileError(path, found="there is no such file", hint=hint) from None
+    except IsADirectoryError:
+        raise FileError(path, found="a folder, not a file", hint="name the file in it") from None
+    except OSError as error:
+        raise FileError(path, found=f"cannot be read ({error.strerror})", hint=hint) from None
+    if raw.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")):
+        hint = "unpack it, or save the table as text with tabs in UTF-8"
+        raise FileError(path, found="a packed file or a workbook", hint=hint)
+    if b"\0" in raw:
+        raise FileError(path, found="NUL bytes: no plain text", hint="save it as UTF-8 text")
+    text = raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    if not lines:
+        raise FileError(path, found="the file is empty", hint="check that it is the right one")
+    return lines
+
+
+def lines_with_faults(
+    lines: Sequence[str], faults: list[Fault], width: int, hint: str, start: int = 1
+) -> Iterator[tuple[int, list[str]]]:
+    """Number and cells of every line of `width` columns; of the others, faults."""
+    for number, line in enumerate(lines, start=start):
+        cells = line.split("\t")
+        if len(cells) == width and "\r" not in line:
+            yield number, cells
+        elif not line:
+            faults.append(Fault(number, "an empty line", "delete it"))
+        elif "\r" in line:
+            problem = f"a carriage return inside {line[:80]!r}"
+            faults.append(Fault(number, problem, "end lines with LF or CRLF, and only there"))
+        else:
+            count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
+            faults.append(Fault(number, f"{count} in place of {width}: {line[:80]!r}", hint))
 
 
 @dataclass(frozen=True)
@@ -241,16 +318,7 @@ def write_sheet(path: str | PathLike[str], items: Iterable[Item]) -> None:
 def write_new_sheets(
     folder: str | PathLike[str], sheets: Mapping[str, Iterable[Item]]
 ) -> list[str]:
-    """Write sheets into a folder, which is made if need be; their paths.
-
-    Raises
-    ------
-    UsageError
-        One of them, or its journal, is there already: somebody may have judged in it. Then nothing
-        is written.
-    FileError
-        The folder or a sheet cannot be written.
-    """
+    """Write sheets into a folder, which is made if need be; their paths."""
     try:
         make_folder(folder)
     except OSError as error:
@@ -265,15 +333,7 @@ def write_new_sheets(
 
 
 def write_new_sheet(path: str | PathLike[str], items: Iterable[Item]) -> None:
-    """Write a sheet, but not over one in which somebody may have judged.
-
-    Raises
-    ------
-    UsageError
-        It, or its journal, is there already.
-    FileError
-        It cannot be written.
-    """
+    """Write a sheet, but not over one in which somebody may have judged."""
     _refuse_old(path)
     write_sheet(path, items)
 

@@ -1,9 +1,10 @@
 """Evaluation under the open-world assumption (Yang et al. 2022).
 
-Missing answers make every rank metric saturate and, by chance, misorder models. One theme a file:
-``model`` (what is assumed), ``gains`` (metrics as 1/f), ``moments`` (exact mean and variance),
-``formulas`` (lemmas, theorems, corollaries), ``simulate``, ``mixture`` and ``compare`` (two models
-at a sparsity), ``factorise``, ``experiment`` and ``curves`` (sparse against full, closed world).
+Missing answers make every rank metric saturate and, by chance, misorder models. ``model`` says what
+is assumed and writes metrics as 1/f, ``formulas`` has exact moments, lemmas and theorems,
+``simulate`` draws them; ``projection`` and ``compare`` judge two models at a sparsity;
+``family_tree`` and ``experiment`` compare sparse with full metrics in a closed world, and
+``results`` holds and words what comes out.
 """
 
 from __future__ import annotations
@@ -18,20 +19,23 @@ from kgtrec.study.openworld.experiment import family_study
 from kgtrec.study.openworld.formulas import (
     approximation,
     approximation_error,
+    covariance,
+    expectation,
     expectation_main,
     inconsistency,
+    negative_part,
     negative_part_bound,
     queries_constant,
     queries_needed,
     slope,
     slope_approximation,
     slope_rho,
+    variance,
 )
 from kgtrec.study.openworld.model import correlation_range, sparsity_of_density, split_strength
-from kgtrec.study.openworld.moments import covariance, expectation, negative_part, variance
 from kgtrec.study.openworld.projection import Outlook
+from kgtrec.study.openworld.results import Curve, FamilyStudy, Panel
 from kgtrec.study.openworld.simulate import Simulation, simulate
-from kgtrec.study.openworld.study_results import Curve, FamilyStudy, Panel
 
 __all__ = [
     "Comparison",

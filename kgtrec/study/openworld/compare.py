@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.notebook import ShownAsTables
+from kgtrec._internal.table import ShownAsTables
 from kgtrec.errors import InputError, UsageError
-from kgtrec.study.openworld.metrics import gain, tied_gains
-from kgtrec.study.openworld.model import ENTITIES
+from kgtrec.ranking.provenance import differences
+from kgtrec.study.openworld.model import ENTITIES, gain, tied_gains
 from kgtrec.study.openworld.projection import (
     CONTROL,
     Outlook,
@@ -34,15 +34,6 @@ if TYPE_CHECKING:
     from kgtrec._internal.table import Table
     from kgtrec.ranking.ranks import Ranks
 
-__all__ = [
-    "Comparison",
-    "Outlook",
-    "compare_ranks",
-    "compare_values",
-    "question_values",
-    "short_names",
-    "train_share_of",
-]
 
 Floats = NDArray[np.float64]
 
@@ -95,13 +86,13 @@ class Comparison(ShownAsTables):
 
     def table(self) -> Table:
         """A row for each sparsity."""
-        from kgtrec.study.openworld.report import outlook_table
+        from kgtrec.study.openworld.results import outlook_table
 
         return outlook_table(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain types, for JSON: None where something is not known or infinite."""
-        from kgtrec.study.openworld.report import verdict
+        from kgtrec.study.openworld.results import verdict
 
         values = asdict(self)
         for shown, outlook in zip(values["outlooks"], self.outlooks, strict=True):
@@ -109,7 +100,7 @@ class Comparison(ShownAsTables):
         return _plain(values | {"verdict": verdict(self)})
 
     def __str__(self) -> str:
-        from kgtrec.study.openworld.report import advice
+        from kgtrec.study.openworld.results import advice
 
         return advice(self)
 
@@ -182,8 +173,7 @@ def compare_ranks(
         (control[0], control[1]),
         metric,
     )
-    sampled = bool(first.manifest.get("questions", {}).get("sampled"))
-    return _compare(seen, sparsity, level, names, sampled)
+    return _compare(seen, sparsity, level, names, first.sampled)
 
 
 def compare_values(
@@ -229,16 +219,9 @@ def compare_values(
 
 
 def train_share_of(ranks: Ranks) -> float:
-    """Share of the graph's facts that are not in the evaluated split, as the ranks remember it.
-
-    Raises
-    ------
-    InputError
-        They do not remember the graph's splits.
-    """
-    about = ranks.manifest.get("questions", {})
-    sizes, split = about.get("triples"), about.get("split")
-    if not sizes or split not in sizes:
+    """Share of the graph's facts that are not in the evaluated split, as the ranks remember it."""
+    sizes, split = ranks.provenance.triples, ranks.provenance.split
+    if split is None or split not in sizes:
         raise InputError(
             "these ranks do not say how large the graph's splits were; give --train-share"
         )
@@ -290,12 +273,11 @@ def _compare(
 def _check_alike(first: Ranks, second: Ranks, names: tuple[str, str]) -> None:
     if not len(first) or not len(second):
         raise InputError("there are no ranks to compare; rank a split that asks questions")
-    hashes = [r.manifest.get("questions", {}).get("questions_hash") for r in (first, second)]
     alike = len(first) == len(second) and all(
         np.array_equal(getattr(first, name), getattr(second, name))
         for name in ("question", "side", "relation", "given", "answer", "candidates")
     )
-    if hashes[0] != hashes[1] or not alike:
+    if not alike or differences(first.provenance, second.provenance, ["questions_hash"]):
         raise InputError(
             f"{names[0]} and {names[1]} rank different questions ({len(first)} and {len(second)} "
             "instances); rank both models with the same graph, split, sides and filter"

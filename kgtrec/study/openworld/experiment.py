@@ -13,20 +13,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.progress import progress_bar
+from kgtrec._internal.runtime import progress_bar
 from kgtrec.errors import UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.ranking.rank import rank
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.openworld.compare import question_values
-from kgtrec.study.openworld.factorise import MODELS, Checkpoint, Model
-from kgtrec.study.openworld.family_tree import RELATIONS, FamilyTree, family_tree
-from kgtrec.study.openworld.mixture import Mixture
-from kgtrec.study.openworld.removal import OpenWorld, random_removal, ranked_removal
-from kgtrec.study.openworld.study_results import Curve, FamilyStudy, Panel
-from kgtrec.trec.measures.from_ranks import native_values
-
-__all__ = ["DENSITIES", "METRICS", "REMOVALS", "family_study"]
+from kgtrec.study.openworld.family_tree import (
+    RELATIONS,
+    FamilyTree,
+    OpenWorld,
+    family_tree,
+    random_removal,
+    ranked_removal,
+)
+from kgtrec.study.openworld.projection import MODELS, Checkpoint, Mixture, Model
+from kgtrec.study.openworld.results import Curve, FamilyStudy, Panel
+from kgtrec.trec.measures.values import native_values
 
 Floats = NDArray[np.float64]
 Triples = NDArray[np.int32]

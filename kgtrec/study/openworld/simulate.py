@@ -1,8 +1,8 @@
-"""The paper's simulation (appendix A.2), vectorised: draw what is missing and what is predicted.
+"""The paper's simulation (appendix A.2), vectorised, beside what theory says of it.
 
-Answers of a question are drawn in the order in which chance would put them, so that one pass of
-running sums gives every filtered rank: whoever comes before in the same class, was predicted alike
-and is missing, stands above.
+What is missing and what is predicted is drawn. Answers of a question are drawn in the order in
+which chance would put them, so that one pass of running sums gives every filtered rank: whoever
+comes before in the same class, was predicted alike and is missing, stands above.
 """
 
 from __future__ import annotations
@@ -13,22 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.notebook import ShownAsTables
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
-from kgtrec.study.openworld.metrics import sum_of_gains
-from kgtrec.study.openworld.model import ENTITIES, check_entities, checked_strength, split_strength
-
-__all__ = [
-    "BETAS",
-    "N_ANSWERS",
-    "REPEATS",
-    "RHOS",
-    "STRENGTHS",
-    "Simulation",
-    "filtered_ranks",
-    "simulate",
-]
+from kgtrec.study.openworld.formulas import approximation, expectation
+from kgtrec.study.openworld.model import (
+    ENTITIES,
+    check_entities,
+    checked_strength,
+    split_strength,
+    sum_of_gains,
+)
 
 Floats = NDArray[np.float64]
 
@@ -177,11 +171,7 @@ def filtered_ranks(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Draw questions: the filtered rank of every answer, and whether it is missing.
 
-    Returns
-    -------
-    rank : ndarray of int64, shape (questions, n_answers)
-        Among what is missing, what is false, and itself. Means nothing for missing answers.
-    missing : ndarray of bool, same shape
+    Shape: rank int64 (questions, n_answers).
     """
     l1, l2 = split_strength(strength, beta, rho)
     shape = questions, n_answers
@@ -226,3 +216,34 @@ def _questions(
             ]
         )
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
+def simulation_table(runs: Sequence[Simulation], metric: str = "mrr") -> Table:
+    """A row per correlation, sparsity and strength: simulated, exact and approximate values."""
+    rows: list[tuple[Cell, ...]] = []
+    for run in runs:
+        if metric not in run.mean:
+            raise UsageError(f"metric {metric!r} was not simulated, but {', '.join(run.mean)}")
+        for place, beta in enumerate(run.betas):
+            rows += _rows(run, metric, place, beta)
+    heads = ("correlation", "sparsity", "strength", "questions", "mean", "std", "error", "exact",
+             "approximation")  # fmt: skip
+    return Table(heads, heads, (2, 4, 2, 0, 4, 4, 4, 4, 4), rows, 3)
+
+
+def _rows(run: Simulation, metric: str, place: int, beta: float) -> list[tuple[Cell, ...]]:
+    strengths, mean = np.array(run.strengths), run.mean[metric][place]
+    done = np.isfinite(mean)
+    exact, close = np.full((2, len(mean)), np.nan)
+    exact[done] = expectation(
+        strengths[done], beta, run.n_answers, run.n_entities, metric, run.rho, kept=True
+    )
+    if metric == "mrr" and beta > 0:
+        positive = done & (strengths > 0)
+        close[positive] = approximation(strengths[positive], beta, run.n_answers, run.rho)
+    columns = mean, run.std[metric][place], run.error(metric)[place], exact, close
+    counts = run.tested[place].tolist()
+    return [
+        (run.rho, beta, strength, counts[i], *(float(column[i]) for column in columns))
+        for i, strength in enumerate(run.strengths)
+    ]

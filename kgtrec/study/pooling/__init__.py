@@ -1,8 +1,8 @@
 """Pooling under sparse labels (Zhou et al. 2022): runs in; pools, qrels and intervals out.
 
-In the order of the work: `seed_sampling` draws seed triples, `seed_questions` asks about them,
-`ranked_lists` (of runs; `score_lists` of scores) gives each system's candidates, `pool` pools them,
-`pool_file` keeps the pool, `automatic_labels` labels what a rule can, `completion` turns judgements
-into qrels. `judged_share` and `unjudged` say what is not known yet, `depths` (`rank_depths`: of
-ranks) and `reusability` how far the pool can be trusted. Open `pool` first.
+In the order of the work: `seeds` draws seed triples and asks about them, `lists` gives each
+system's candidates, of runs or of scores; `pool` pools them and keeps the pool in a file;
+`completion` labels by rules what a rule can, and turns judgements (`triple_files`) into qrels.
+`unjudged` says what is not known yet, `depths` and `reusability` how far the pool can be trusted.
+Open `pool` first.
 """

@@ -1,12 +1,14 @@
 """From a pool and judgements to qrels and to a complete test split, at any pooling depth.
 
 Seeds are true. A pooled triple is what a judge says; where no judge has spoken, a rule may; where
-none has, it is unjudged. What was never pooled is unjudged as well.
+none has, it is unjudged. What was never pooled is unjudged as well. The rules (Zhou et al. 2022,
+section 3.1) label a triple false, and each is named in `RULES`. A rule can err: `rule_table` counts
+how often judges said otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -15,16 +17,130 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.atomic_file import atomic_write
-from kgtrec._internal.notebook import ShownAsTables, ShownInLines
-from kgtrec._internal.table import Cell, Table
-from kgtrec.errors import UsageError
+from kgtrec._internal.files import atomic_write
+from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
+from kgtrec.errors import FileError, UsageError
+from kgtrec.graph.id_files import lines_of, text_of
+from kgtrec.graph.statistics.popularity import SplitNames, triples_of
+from kgtrec.graph.statistics.relations import Categories
 from kgtrec.questions.api import Graph
 from kgtrec.study.pooling.pool import Pool
-from kgtrec.study.pooling.seed_questions import Key, SeedQuestions, question_key
-from kgtrec.study.pooling.triple_files import Judgements, lines_of_triples
+from kgtrec.study.pooling.seeds import Key, SeedQuestions, question_key
+from kgtrec.study.pooling.triple_files import Judgements, label_ids, lines_of_triples
 
-__all__ = ["FALSE", "TRUE", "UNKNOWN", "Completion", "Qrels", "complete", "depth_table"]
+RelationTypes = Mapping[int, tuple[str, str]]
+"""Relation to the types of its heads and of its tails."""
+
+RULES = {
+    "1-1:head": "the head was asked for, of a 1-1 relation",
+    "1-N:head": "the head was asked for, of a 1-N relation",
+    "1-1:tail": "the tail was asked for, of a 1-1 relation",
+    "N-1:tail": "the tail was asked for, of an N-1 relation",
+    "type:head": "the head is not known to be of the type that the relation wants",
+    "type:tail": "the tail is not known to be of the type that the relation wants",
+}
+"""Every rule, in the order in which they are tried, and what it says."""
+
+_CATEGORY_RULES = (("1-1:head", 0, "1-1"), ("1-N:head", 0, "1-N"), ("1-1:tail", 1, "1-1"),
+                   ("N-1:tail", 1, "N-1"))  # fmt: skip
+
+
+def trivial_rules(
+    pool: Pool,
+    *,
+    categories: Categories | None = None,
+    types: RelationTypes | None = None,
+    known: SplitNames = None,
+) -> list[str]:
+    """The first rule that fires for each pooled triple, or "".
+
+    Parameters
+    ----------
+    pool : Pool
+    categories : Categories, optional
+        To try the rules of categories; see
+        `kgtrec.graph.statistics.relations.relation_categories`. A triple that was put forward for
+        both its questions is false if either says so.
+    types : mapping of int to (str, str), optional
+        To try the rules of types; relations without types never fire. An entity is of a type if
+        it stands where a relation wants that type, in a known triple.
+    known : names of splits
+        Where the types of entities are looked up; all by default.
+
+    Returns
+    -------
+    list of str
+        Keys of `RULES`, length n.
+    """
+    rules = np.full(len(pool), "", dtype=object)
+    if categories is not None:
+        for name, side, category in _CATEGORY_RULES:
+            fires = np.isin(pool.triples[:, 1], categories.members(category)) & pool.asked[:, side]
+            rules[fires & (rules == "")] = name
+    if types is not None:
+        for name, wrong in zip(("type:head", "type:tail"), _of_wrong_type(pool, types, known),
+                               strict=True):  # fmt: skip
+            rules[wrong & (rules == "")] = name
+    return [str(name) for name in rules]
+
+
+def _of_wrong_type(
+    pool: Pool, types: RelationTypes, known: SplitNames
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Whether each pooled triple's head, and whether its tail, lacks the type that is wanted."""
+    graph = pool.graph
+    names = sorted({name for pair in types.values() for name in pair})
+    number = {name: i for i, name in enumerate(names)}
+    required = np.full((graph.n_relations, 2), -1, np.int64)
+    for relation, (head, tail) in types.items():
+        required[relation] = number[head], number[tail]
+    rows = triples_of(graph, known)
+    has = np.zeros((graph.n_entities, len(names) + 1), bool)  # the last column: no type is wanted
+    for end, column in ((0, 0), (2, 1)):
+        has[rows[:, end], required[rows[:, 1], column]] = True
+    has[:, -1] = True
+    head, relation, tail = pool.triples.T
+    return ~has[head, required[relation, 0]], ~has[tail, required[relation, 1]]
+
+
+def read_relation_types(path: str | PathLike[str], graph: Graph) -> dict[int, tuple[str, str]]:
+    """Types of heads and tails from lines ``relation<TAB>type of heads<TAB>type of tails``."""
+    hint = "write relation<TAB>type of its heads<TAB>type of its tails"
+    lines, rows = [], []
+    for number, raw in lines_of(path):
+        cells = text_of(raw).split("\t")
+        if len(cells) != 3 or not all(cell.strip() for cell in cells):
+            raise FileError(path, number, found=f"{text_of(raw)[:120]!r}", hint=hint)
+        lines.append(number)
+        rows.append(cells)
+    if not lines:
+        raise FileError(path, found="no relation: the file is empty", hint=hint)
+    ids = label_ids(path, graph.relations, "relation", lines, [row[0] for row in rows])
+    types: dict[int, tuple[str, str]] = {}
+    at: dict[int, int] = {}
+    for line, relation, (name, head, tail) in zip(lines, ids.tolist(), rows, strict=True):
+        if relation in types:
+            problem = f"relation {name!r} again (line {at[relation]} has it)"
+            raise FileError(path, line, found=problem, hint="give each relation one line")
+        types[relation], at[relation] = (head.strip(), tail.strip()), line
+    return types
+
+
+def rule_table(pool: Pool, rules: Sequence[str], judgements: Judgements | None = None) -> Table:
+    """A row per rule that fired: how often, and with judgements what judges said of its triples."""
+    fired = np.array(rules, dtype=object)
+    said = None if judgements is None else judgements.of(pool.triples)
+    rows: list[tuple[Cell, ...]] = []
+    for name in (name for name in RULES if name in rules):
+        mine = fired == name
+        row: tuple[Cell, ...] = (name, int(mine.sum()))
+        if said is not None:
+            row += (int((said[mine] == 0).sum()), int((said[mine] == 1).sum()))
+        rows.append(row)
+    heads = ("rule", "triples") + (() if said is None else ("judged N", "judged Y"))
+    keys = tuple(head.replace(" ", "_") for head in heads)
+    return Table(heads, keys, (0,) * len(heads), rows)
+
 
 Ints = npt.NDArray[np.int64]
 
@@ -36,17 +152,11 @@ TRUE, FALSE, UNKNOWN = 1, 0, -1
 class Qrels(ShownInLines):
     """Judgements by question.
 
-    Attributes
-    ----------
-    ids : list of str
-        Names of the questions.
-    offsets : int64 array (n_questions + 1,)
-    entities : int64 array (n,)
-        Of each question ascending.
-    labels : int64 array (n,)
-        1, 0, or -1 for pooled and not decided.
-    nameless : int
-        Questions that were left out, because runs have no name for them.
+    - ids: Names of the questions.
+    - offsets: int64 (n_questions + 1,)
+    - entities, int64 (n,): Of each question ascending.
+    - labels, int64 (n,): 1, 0, or -1 for pooled and not decided.
+    - nameless: Questions that were left out, because runs have no name for them.
     """
 
     graph: Graph
@@ -67,15 +177,24 @@ class Qrels(ShownInLines):
         )
 
     @property
+    def owner(self) -> Ints:
+        """Question of every entry, shape (n,)."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    @property
+    def keys(self) -> Ints:
+        """Question and entity of every entry as one number, shape (n,), ascending."""
+        return self.owner * self.graph.n_entities + self.entities
+
+    @property
     def answered(self) -> npt.NDArray[np.bool_]:
         """Whether each question has an answer, label 1; shape (n_questions,)."""
-        owner = np.repeat(np.arange(len(self)), np.diff(self.offsets))
-        return np.bincount(owner[self.labels == TRUE], minlength=len(self)) > 0
+        return np.bincount(self.owner[self.labels == TRUE], minlength=len(self)) > 0
 
     def of_answered(self) -> Qrels:
         """Without questions that have no answer, of which no estimate can be made."""
         keep = self.answered
-        rows = np.repeat(keep, np.diff(self.offsets))
+        rows = keep[self.owner]
         lengths = np.diff(self.offsets)[keep]
         return replace(
             self,
@@ -86,17 +205,11 @@ class Qrels(ShownInLines):
         )
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write lines ``question 0 entity label``.
-
-        Raises
-        ------
-        FileError
-            The target cannot be written.
-        """
+        """Write lines ``question 0 entity label``."""
         names = self.graph.entities.docnos[self.entities]
-        owner = np.repeat(np.arange(len(self)), np.diff(self.offsets)).tolist()
+        owner, labels = self.owner.tolist(), self.labels.tolist()
         with atomic_write(path) as out:
-            for question, name, label in zip(owner, names, self.labels.tolist(), strict=True):
+            for question, name, label in zip(owner, names, labels, strict=True):
                 line = f"{self.ids[question]} 0 {name} {label}\n"
                 out.write(line.encode("utf-8", "surrogateescape"))
 
@@ -105,25 +218,15 @@ class Qrels(ShownInLines):
 class Completion(ShownAsTables):
     """Labelled triples: the seeds, then those of a pool.
 
-    Attributes
-    ----------
-    seeds : SeedQuestions
-    depth : int
-        Of the pool; 0 for the seeds alone.
-    triples : int64 array (n, 3)
-        The seeds in their order, then the pooled ones in that of the pool.
-    labels : int64 array (n,)
-        1 true, 0 false, -1 not decided.
-    by_rule : bool array (n,)
-        Labelled false by a rule, and by no judge.
-    overruled : int
-        Triples that a rule calls false and a judge true (true counts).
-    doubted : int
-        Seeds that a judge calls false (they stay true).
-    unused : int
-        Judged triples that are neither seeds nor pooled to this depth.
-    drawn : bool array (n,), optional
-        Of a pool of which a sample is to be judged: the triples in the sample, seeds among them.
+    - depth: Of the pool; 0 for the seeds alone.
+    - triples, int64 (n, 3): The seeds in their order, then the pooled ones in that of the pool.
+    - labels, int64 (n,): 1 true, 0 false, -1 not decided.
+    - by_rule, bool (n,): Labelled false by a rule, and by no judge.
+    - overruled: Triples that a rule calls false and a judge true (true counts).
+    - doubted: Seeds that a judge calls false (they stay true).
+    - unused: Judged triples that are neither seeds nor pooled to this depth.
+    - drawn, bool (n,): Of a pool of which a sample is to be judged: the triples in the sample,
+      seeds among them.
     """
 
     seeds: SeedQuestions
@@ -145,11 +248,6 @@ class Completion(ShownAsTables):
 
         A seed that was not drawn counts as not judged, too. It would be taken for one of the
         sample, and make true triples look more frequent than they are.
-
-        Raises
-        ------
-        UsageError
-            The pool was not sampled.
         """
         if self.drawn is None:
             raise UsageError("no sample was drawn from this pool (kgtrec pool --sample)")
@@ -175,23 +273,16 @@ class Completion(ShownAsTables):
         return [key for key in dict.fromkeys(new) if key not in seeded]
 
     def qrels(self, reverse: bool = False) -> Qrels:
-        """The labels by question, as runs name them.
-
-        Parameters
-        ----------
-        reverse : bool
-            Also for questions that only pooled true triples ask; see `reverse`. Those for which
-            runs have no name are left out and counted.
-        """
-        return self._made_qrels(self.reverse) if reverse else self._seed_qrels
+        """The labels by question, as runs name them."""
+        return self._qrels_with(self.reverse) if reverse else self._seed_qrels
 
     @cached_property
     def _seed_qrels(self) -> Qrels:
-        return self._made_qrels([])
+        return self._qrels_with([])
 
-    def _made_qrels(self, more: Sequence[Key]) -> Qrels:
-        """Of the seeds' questions, and of more."""
-        keys = [*self.seeds.keys, *more]
+    def _qrels_with(self, added: Sequence[Key]) -> Qrels:
+        """Of the seeds' questions, and of those that are added."""
+        keys = [*self.seeds.keys, *added]
         named = [key for key in keys if key in self.seeds.names]
         number = {key: i for i, key in enumerate(named)}
         rows = sorted(
@@ -255,7 +346,7 @@ def complete(
     pool : Pool
     judgements : Judgements
     rules : sequence of str, optional
-        A rule's name, or "", for each pooled triple; see `kgtrec.study.pooling.automatic_labels`.
+        A rule's name, or "", for each pooled triple; see `kgtrec.study.pooling.completion`.
     depth : int, optional
         Of the pool to be used; all of it by default, 0 for none.
 
@@ -277,6 +368,11 @@ def complete(
     by_rule = fired & (said < 0)
     labels[by_rule] = FALSE
     own = seeds.seeds.astype(np.int64)
+    said_of_seeds = judgements.of(own)
+    drawn = None
+    if pool.draw is not None:
+        drawn_seeds = pool.draw.takes(lines_of_triples(seeds.graph, own))
+        drawn = np.concatenate([drawn_seeds, pool.drawn[in_depth]])
     return Completion(
         seeds=seeds,
         depth=depth,
@@ -284,20 +380,9 @@ def complete(
         labels=np.concatenate([np.full(len(own), TRUE), labels]),
         by_rule=np.concatenate([np.zeros(len(own), bool), by_rule]),
         overruled=int((fired & (said == TRUE)).sum()),
-        doubted=int((judgements.of(own) == FALSE).sum()),
-        unused=len(judgements) - int((said > -2).sum()) - int((judgements.of(own) > -2).sum()),
-        drawn=_drawn(seeds, pool, in_depth),
-    )
-
-
-def _drawn(
-    seeds: SeedQuestions, pool: Pool, in_depth: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.bool_] | None:
-    """Which seeds, and which of the pooled triples that are kept, are in the pool's sample."""
-    if pool.draw is None:
-        return None
-    return np.concatenate(
-        [pool.draw.takes(lines_of_triples(seeds.graph, seeds.seeds)), pool.drawn[in_depth]]
+        doubted=int((said_of_seeds == FALSE).sum()),
+        unused=len(judgements) - int((said > -2).sum()) - int((said_of_seeds > -2).sum()),
+        drawn=drawn,
     )
 
 

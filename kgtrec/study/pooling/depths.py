@@ -1,8 +1,10 @@
-"""How systems rank with the labels of each depth of a pool, from runs and the whole pool's qrels.
+"""How systems rank with the labels of each depth of a pool (Zhou et al. 2022, section 4.2).
 
-With fewer systems' favourites judged, other systems may lead: Zhou et al. (2022), section 4.2.
-What was pooled below a depth is not judged at that depth; all other judgements, the test set's own
-answers, stay. The runs are the same at every depth.
+With fewer systems' favourites judged, other systems may lead. What was pooled below a depth is not
+judged at that depth; all other judgements, the test set's own answers, stay. Runs are valued with
+fewer judgements. Ranks need no scores: at depth k the true triples that are pooled deeper are not
+known yet, so they stand among the candidates instead of being filtered, and how many of them score
+higher than an answer, or tie with it, follows from the question-level counts.
 """
 
 from __future__ import annotations
@@ -10,28 +12,27 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.bootstrap import DRAWS, Resampled
+from kgtrec._internal.bootstrap import COMPARING, Resampling
 from kgtrec.errors import InputError, UsageError
-from kgtrec.study.comparison.rank_correlation import over_questions
-from kgtrec.study.comparison.run_samples import samples_of_runs
-from kgtrec.study.comparison.samples import Samples, resample
-from kgtrec.study.comparison.stability import DepthCurves, depth_curves
-from kgtrec.study.pooling.seed_questions import (
-    Key,
-    question_key,
-    read_question_ids,
-    split_names,
+from kgtrec.ranking.ranks import Ranks
+from kgtrec.study.comparison.correlation import over_questions
+from kgtrec.study.comparison.samples import (
+    Samples,
+    align_ranks,
+    resample,
+    samples_of_ranks,
+    samples_of_runs,
 )
+from kgtrec.study.comparison.stability import DepthCurves, depth_curves
+from kgtrec.study.pooling.seeds import Key, question_key, read_question_ids, split_names
 
 if TYPE_CHECKING:
     from kgtrec.study.pooling.pool import Pool
-
-__all__ = ["curves_of_runs", "depths_of", "names_of_pool", "with_intervals"]
 
 Floats = NDArray[np.float64]
 Qrels = Mapping[str, Mapping[str, int]]
@@ -39,15 +40,7 @@ Path = str | os.PathLike[str]
 
 
 def depths_of(pool: Pool, names: Mapping[Key, str] | None = None) -> dict[str, dict[str, int]]:
-    """Question, then candidate, to the smallest depth at which the pool holds it.
-
-    Parameters
-    ----------
-    pool : Pool
-    names : mapping of (side, entity, relation) to str, optional
-        Names of questions that no seed asks, too (see `names_of_pool`): a pooled triple that is
-        true asks its reverse question from its own depth on.
-    """
+    """Question, then candidate, to the smallest depth at which the pool holds it."""
     depths: dict[str, dict[str, int]] = {}
     labels = pool.graph.entities
     smallest = pool.smallest.tolist()
@@ -62,22 +55,7 @@ def depths_of(pool: Pool, names: Mapping[Key, str] | None = None) -> dict[str, d
 
 
 def names_of_pool(pool: Pool, path: Path | None = None) -> dict[Key, str]:
-    """How runs name questions, those that no seed asks included.
-
-    Parameters
-    ----------
-    pool : Pool
-    path : path-like, optional
-        Lines ``name<TAB>entity<TAB>relation``. By default the names that `kgtrec convert` gives to
-        the questions of a split, if the pool has these; else none.
-
-    Raises
-    ------
-    FileError
-        As `read_question_ids`.
-    UsageError
-        The file names a question of the pool otherwise.
-    """
+    """How runs name questions, those that no seed asks included."""
     if path is not None:
         names = read_question_ids(path, pool.graph)
         if not _names_fit(pool, names):
@@ -107,9 +85,7 @@ def curves_of_runs(
     measures: Sequence[str],
     *,
     reference: int | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
-    confidence: float = 0.95,
+    resampling: Resampling = COMPARING,
     entities: int | None = None,
 ) -> DepthCurves:
     """Rank systems with the labels of every depth of a pool.
@@ -128,7 +104,7 @@ def curves_of_runs(
     reference : int, optional
         Depth that all are compared with; by default the first at which anything is judged: 0, the
         labels before pooling, unless these are empty.
-    draws, seed, confidence
+    resampling : Resampling
         Of the intervals, from drawing the questions anew, the same ones at every depth.
     entities : int, optional
         Of the graph, which kg_mr needs.
@@ -154,7 +130,7 @@ def curves_of_runs(
     if not shared:
         raise InputError(
             "no pooled document is judged in the qrels; name the qrels that were made with this "
-            "pool (kgtrec complete --pool POOL --qrels QRELS)"
+            "pool (kgtrec complete --pool POOL --write-qrels QRELS)"
         )
     loaded = {name: read_run(path, as_="columns") for name, path in runs.items()}
     deepest = max(depth for row in depth_of.values() for depth in row.values())
@@ -164,56 +140,32 @@ def curves_of_runs(
         if any(reduced.values()):
             every = _undecided_where_empty(reduced, judged)
             samples_at[depth], _ = samples_of_runs(every, loaded, measures, entities=entities)
-    return with_intervals(
-        list(samples_at.values()), list(samples_at), reference, draws, seed, confidence
-    )  # fmt: skip
+    return with_intervals(list(samples_at.values()), list(samples_at), reference, resampling)
 
 
 def with_intervals(
     samples: Sequence[Sequence[Samples]],
     depths: Sequence[int],
     reference: int | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
-    confidence: float = 0.95,
+    resampling: Resampling = COMPARING,
 ) -> DepthCurves:
-    """Depth curves with intervals over questions.
-
-    Parameters
-    ----------
-    samples : sequence of sequences of Samples
-        Of every depth the same measures of the same systems.
-    depths : sequence of int
-        Ascending.
-    reference : int, optional
-        As for `kgtrec.study.comparison.stability.depth_curves`.
-    draws, seed, confidence
-        Of the intervals.
-    """
-    drawn = [[resample(one, draws, seed) for one in row] for row in samples]
+    """Depth curves with intervals over questions."""
+    drawn = [[resample(one, resampling) for one in row] for row in samples]
     names = [one.name for one in samples[0]]
     lower = [one.name for one in samples[0] if not one.higher_is_better]
-    values = {
-        name: np.array([row[k].estimate for row in drawn]) for k, name in enumerate(names)
-    }  # fmt: skip
+    values = {name: [row[k].estimate for row in drawn] for k, name in enumerate(names)}
     curves = depth_curves(values, depths, reference, lower_is_better=lower)
     at = curves.depths.index(curves.reference)
-    ends = [
-        [_ends(drawn[at][k], row[k], name not in lower, confidence) for row in drawn]
+    agreements = tuple(
+        tuple(
+            over_questions(
+                drawn[at][k], row[k], x_higher=name not in lower, y_higher=name not in lower
+            )
+            for row in drawn
+        )
         for k, name in enumerate(names)
-    ]
-    interval, interval_ap = np.moveaxis(np.array(ends), (2, 3), (0, 1))
-    return replace(
-        curves, systems=samples[0][0].systems, values=np.array(list(values.values())),
-        interval=interval, interval_ap=interval_ap, confidence=confidence,
-    )  # fmt: skip
-
-
-def _ends(
-    whole: Resampled, one: Resampled, higher: bool, confidence: float
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    agreement = over_questions(whole, one, x_higher=higher, y_higher=higher, confidence=confidence)
-    return agreement.tau_interval, agreement.tau_ap_interval
+    )
+    return replace(curves, systems=samples[0][0].systems, agreements=agreements)
 
 
 def _reduced(
@@ -233,3 +185,156 @@ def _undecided_where_empty(reduced: Qrels, judged: Qrels) -> dict[str, Mapping[s
     Such a query has no answer, but it counts: its AP is 0, and the least that gm_map knows.
     """
     return {query: row or dict.fromkeys(judged[query], -1) for query, row in reduced.items()}
+
+
+Ints = NDArray[np.int64]
+
+
+def instance_depths(ranks: Ranks, pool: Pool) -> Ints:
+    """Smallest depth at which each instance's triple is pooled, 0 if it never was; int64 (n,).
+
+    Triples are told apart by their labels: the pool's graph and that of the ranks may differ in
+    their test splits.
+    """
+    of_triples = ranks.kind == "entity" and ranks.given_relation is None
+    if not of_triples or ranks.entity_labels is None or ranks.relation_labels is None:
+        raise UsageError("depths need ranks of entities with their labels, as `kgtrec rank` saves")
+    entities, relations = pool.graph.entities, pool.graph.relations
+    depth_of = {
+        (entities[h], relations[r], entities[t]): depth
+        for (h, r, t), depth in zip(pool.triples.tolist(), pool.smallest.tolist(), strict=True)
+    }
+    rows = zip(*(c.tolist() for c in (ranks.side, ranks.given, ranks.relation, ranks.answer)),
+               strict=True)  # fmt: skip
+    depths = np.zeros(len(ranks), np.int64)
+    for row, (side, given, relation, answer) in enumerate(rows):
+        head, tail = (given, answer) if side else (answer, given)
+        labels = ranks.entity_labels[head], ranks.relation_labels[relation]
+        depths[row] = depth_of.get((*labels, ranks.entity_labels[tail]), 0)
+    if not depths.any():
+        raise InputError(
+            "none of the evaluated triples is in the pool; rank on the complete test split that "
+            "`kgtrec complete --test` writes"
+        )
+    return depths
+
+
+def ranks_at_depth(ranks: Ranks, depths: Ints, depth: int) -> Ranks:
+    """The ranks that the labels of a depth give.
+
+    Shapes: depths int64 (n,).
+    """
+    _check(ranks)
+    deep = depths > depth
+    above, tied, ahead, all_deep = _deeper_answers(ranks, deep)
+    columns: dict[str, Any] = {name: getattr(ranks, name) for name in ranks._names}
+    for name, more in (
+        ("greater", above), ("equal", tied), ("tied_ahead", ahead), ("candidates", all_deep)
+    ):  # fmt: skip
+        columns[name] = columns[name] + more
+    columns |= _popularity(ranks, deep)
+    facts = {**ranks.manifest.get("questions", {}), "pool_depth": depth}
+    facts.pop("questions_hash", None)
+    manifest = {**ranks.manifest, "questions": facts}
+    whole = Ranks(columns, manifest, ranks.relation_labels, ranks.entity_labels)
+    return whole.subset(~deep)
+
+
+def _check(ranks: Ranks) -> None:
+    facts = ranks.provenance
+    reasons = {
+        "that their own split does not filter": facts.filter_splits is not None
+        and facts.split not in facts.filter_splits,
+        "among sampled candidates": ranks.sampled,
+        "of lists that were cut": ranks.n_unlisted > 0,
+        "with a tolerance for ties": facts.tie_tolerance,
+        "with answers whose score is NaN": ranks.answer_nan.any() or ranks.macro_answer_nan.any(),
+        "with answers outside their candidates": facts.outside,
+        "of a part of the triples": facts.subset,
+    }
+    for reason, applies in reasons.items():
+        if applies:
+            raise UsageError(
+                f"ranks {reason} do not say how the answers of a question stand to each other; "
+                "give full ranks, or runs with --qrels"
+            )
+
+
+def _deeper_answers(ranks: Ranks, deep: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints, Ints]:
+    """Of each instance's question, the deep answers above it, tied, tied and ahead, and all."""
+    keys = (ranks.macro_tied_ahead, ranks.macro_greater, ranks.question)
+    order = np.lexsort(keys)
+    question, place = ranks.question[order], ranks.macro_greater[order]
+    new_question = np.append(True, question[1:] != question[:-1])[: len(order)]
+    new_tie = new_question | np.append(True, place[1:] != place[:-1])[: len(order)]
+    before = np.concatenate([[0], np.cumsum(deep[order])]).astype(np.int64)
+    (first, last), (top, bottom) = (_rank_ends(new) for new in (new_tie, new_question))
+    sorted_counts = (
+        before[first] - before[top],
+        before[last] - before[first],
+        before[:-1] - before[first],
+        before[bottom] - before[top],
+    )
+    counts = []
+    for values in sorted_counts:
+        column = np.empty(len(order), np.int64)
+        column[order] = values
+        counts.append(column)
+    return counts[0], counts[1], counts[2], counts[3]
+
+
+def _rank_ends(new: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """First row of each row's group, and the one behind its last."""
+    starts = np.flatnonzero(new)
+    group = np.cumsum(new) - 1
+    return starts[group], np.append(starts[1:], len(new))[group]
+
+
+def _popularity(ranks: Ranks, deep: NDArray[np.bool_]) -> dict[str, Ints]:
+    """Popularities without the deep triples, each of which is counted once."""
+    first = np.zeros(len(ranks), bool)
+    first[np.unique(ranks.triple, return_index=True)[1]] = True
+    gone = first & deep
+    ends = np.concatenate([ranks.answer[gone], ranks.given[gone]])
+    lost = np.bincount(ends, minlength=int(ranks.answer.max()) + 1)
+    left = np.bincount(ranks.relation[first & ~deep], minlength=int(ranks.relation.max()) + 1)
+    return {
+        "answer_popularity": ranks.answer_popularity - lost[ranks.answer],
+        "relation_popularity": left[ranks.relation],
+    }
+
+
+def curves_of_ranks(
+    ranks: Mapping[str, Ranks],
+    pool: Pool,
+    measures: Sequence[str],
+    *,
+    resampling: Resampling = COMPARING,
+) -> DepthCurves:
+    """Rank systems with the labels of every depth of a pool, without their scores.
+
+    Parameters
+    ----------
+    ranks : mapping of str to Ranks
+        Three systems or more, on the complete test split.
+    pool : Pool
+    measures : sequence of keys
+        As for `samples_of_ranks`: micro and macro metrics, ``map``, ...
+    resampling : Resampling
+        Of the intervals, from drawing the questions of each depth anew.
+
+    Raises
+    ------
+    UsageError, InputError
+        As `instance_depths`, `ranks_at_depth` and `align_ranks`; fewer than three systems.
+    """
+    if len(ranks) < 3:
+        raise UsageError(f"{len(ranks)} systems are too few to rank; give 3 or more")
+    aligned = align_ranks(ranks)
+    depths = instance_depths(next(iter(aligned.values())), pool)
+    held = range(int(depths.min()), int(depths.max()) + 1)
+    samples = []
+    for depth in held:
+        at = {name: ranks_at_depth(one, depths, depth) for name, one in aligned.items()}
+        samples.append(samples_of_ranks(at, measures))
+    return with_intervals(samples, held, None, resampling)

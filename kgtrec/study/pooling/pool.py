@@ -3,29 +3,92 @@
 The pool of depth k holds the k best candidates of each system, for each question that a seed
 triple asks, without what is known and without the seeds. Each triple remembers the best place at
 which every system has it, so that one pool of depth 10 is also all pools of depth 1 to 9.
+
+Where judges cannot see them all, a random draw says which triples are judged. Inferred AP (Yilmaz
+and Aslam 2006) needs a sample of everything that is true or may be: a seed, or a triple that a rule
+labels, is drawn like any other. Whether a triple is drawn depends on its names and on the draw
+alone: a deeper pool, or one of more systems, keeps what was drawn, and a larger share adds to it.
+
+A pool file is a header and a line per pooled triple, with the columns ``head relation tail side
+question depth systems rule``: side head, tail or both; question the names of the seed questions
+that it answers, head before tail, whichever of them brought it; depth the smallest at which the
+triple is pooled; systems as ``name:place,name:place``; rule the one that labels the triple false
+without a judge, or nothing. If a sample was drawn, a ninth column, named ``sample=0.3,seed=1``
+after the draw, says ``in`` or ``out``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from os import PathLike
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import NDArray
 
 from kgtrec._internal.csr import contains, to_keys
-from kgtrec._internal.notebook import ShownAsTables
-from kgtrec._internal.table import Cell, Table
-from kgtrec.errors import InputError, UsageError
+from kgtrec._internal.files import atomic_write
+from kgtrec._internal.table import Cell, ShownAsTables, Table
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.triples import pack_triples
 from kgtrec.questions.api import Graph
-from kgtrec.study.pooling.judged_sample import Draw
-from kgtrec.study.pooling.ranked_lists import RankedLists
-from kgtrec.study.pooling.seed_questions import SeedQuestions, question_key
-from kgtrec.study.pooling.triple_files import lines_of_triples
+from kgtrec.study.pooling.lists import RankedLists
+from kgtrec.study.pooling.seeds import Key, SeedQuestions, question_key
+from kgtrec.study.pooling.triple_files import lines_of_triples, triple_ids
 
-__all__ = ["Pool", "make_pool"]
+_BITS = 64
+_WRITTEN = re.compile(r"sample=([0-9.e+-]+),seed=([0-9]+)")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A random draw of triples, each with the same chance and on its own.
+
+    - share: Chance of every triple, above 0 and at most 1.
+    - seed: From 0.
+    """
+
+    share: float
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.share, bool) or not 0 < self.share <= 1:
+            raise UsageError(f"sample {self.share}: give the share to be drawn, above 0, up to 1")
+        if isinstance(self.seed, bool) or self.seed < 0:
+            raise UsageError(f"seed {self.seed} of the sample is below 0; give 0 or more")
+
+    def takes(self, triples: Iterable[tuple[str, str, str]]) -> NDArray[np.bool_]:
+        """Whether each triple, as labels, is drawn; shape (n,)."""
+        start = hashlib.blake2b(f"{self.seed}".encode(), digest_size=_BITS // 8)
+        limit = self.share * 2**_BITS
+        drawn = []
+        for triple in triples:
+            digest = start.copy()
+            digest.update(
+                "".join(f"\t{text}" for text in triple).encode("utf-8", "surrogateescape")
+            )
+            drawn.append(int.from_bytes(digest.digest(), "big") < limit)
+        return np.array(drawn, bool)
+
+    def __str__(self) -> str:
+        """As pool files name it: ``sample=0.3,seed=1``."""
+        return f"sample={self.share!r},seed={self.seed}"
+
+
+def read_draw(text: str) -> Draw | None:
+    """A draw as pool files name it; None for any other text."""
+    match = _WRITTEN.fullmatch(text)
+    try:
+        return Draw(float(match[1]), int(match[2])) if match else None
+    except (ValueError, UsageError):
+        return None
+
 
 Ints = npt.NDArray[np.int64]
 SIDES = ("head", "tail")
@@ -35,25 +98,17 @@ SIDES = ("head", "tail")
 class Pool(ShownAsTables):
     """Pooled triples, each once.
 
-    Attributes
-    ----------
-    graph : Graph
-    systems : tuple of str
-    depth : int
-        Largest place at which a candidate was taken.
-    triples : int64 array (n, 3)
-        In the order of the questions; those of one question by smallest depth, then by id.
-    places : int64 array (n, n_systems)
-        Best place at which each system has the triple, over its head and its tail question; 0 if
-        it does not have it within the depth.
-    asked : bool array (n, 2)
-        Whether it was put forward for a head question, and whether for a tail question.
-    questions : sequence of str, length n
-        Names of the seed questions that it answers, head before tail, joined with a comma: those
-        for which it was put forward, and its other question if a seed asks that one too. A label
-        serves both.
-    draw : Draw, optional
-        Which triples are to be judged, if not all of them; see `sampled`.
+    - depth: Largest place at which a candidate was taken.
+    - triples, int64 (n, 3): In the order of the questions; those of one question by smallest depth,
+      then by id.
+    - places, int64 (n, n_systems): Best place at which each system has the triple, over its head
+      and its tail question; 0 if it does not have it within the depth.
+    - asked, bool (n, 2): Whether it was put forward for a head question, and whether for a tail
+      question.
+    - questions: Names of the seed questions that it answers, head before tail, joined with a comma:
+      those for which it was put forward, and its other question if a seed asks that one too. A
+      label serves both.
+    - draw: Which triples are to be judged, if not all of them; see `sampled`.
     """
 
     _shown = ("depth_table", "overlap_table")
@@ -103,43 +158,17 @@ class Pool(ShownAsTables):
         return self.draw.takes(lines_of_triples(self.graph, self.triples))
 
     def sampled(self, share: float, seed: int = 0) -> Pool:
-        """The pool with a random sample of its triples to be judged, as inferred AP wants it.
-
-        Parameters
-        ----------
-        share : float
-            Chance of every triple to be drawn, above 0 and at most 1.
-        seed : int
-            Of the draw. With the same seed, a larger share, a larger depth and more systems keep
-            what was drawn.
-
-        Raises
-        ------
-        UsageError
-            A share or a seed out of range.
-        """
+        """The pool with a random sample of its triples to be judged, as inferred AP wants it."""
         return replace(self, draw=Draw(share, seed))
 
     def at(self, depth: int) -> Pool:
-        """The pool of a smaller depth.
-
-        Raises
-        ------
-        UsageError
-            The depth is not from 1 to that of this pool.
-        """
+        """The pool of a smaller depth."""
         self._check(depth)
         places = np.where(self.places <= depth, self.places, 0)
         return self._chosen(replace(self, depth=depth, places=places))
 
     def without(self, system: str) -> Pool:
-        """The pool that the other systems make.
-
-        Raises
-        ------
-        UsageError
-            The pool has no such system, or no other.
-        """
+        """The pool that the other systems make."""
         if system not in self.systems or len(self.systems) == 1:
             raise UsageError(
                 f"system {system!r} cannot be left out; the pool is of {', '.join(self.systems)}"
@@ -326,7 +355,173 @@ def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int)
 def _within(one: RankedLists, seeds: SeedQuestions, depth: int) -> tuple[Ints, Ints, Ints]:
     """Question, entity and place of the candidates down to a depth that are no seeds."""
     width = seeds.questions.n_entities
-    owner, entities = one.owner, one.entities.astype(np.int64)
-    seed = contains(to_keys(seeds.questions.answers, width), owner * width + entities)
+    seed = contains(to_keys(seeds.questions.answers, width), one.keys(width))
     shallow = (one.places <= depth) & ~seed
-    return owner[shallow], entities[shallow], one.places[shallow]
+    return one.owner[shallow], one.entities[shallow].astype(np.int64), one.places[shallow]
+
+
+Path = str | PathLike[str]
+
+
+COLUMNS = ("head", "relation", "tail", "side", "question", "depth", "systems", "rule")
+ASKED = {"head": (True, False), "tail": (False, True), "both": (True, True)}
+_HINT = "give a file that `kgtrec pool` wrote, and leave its columns as they are"
+
+
+_DRAWN = ("out", "in")
+
+
+class _Line(NamedTuple):
+    number: int
+    cells: list[str]
+    places: dict[str, int]
+
+
+def write_pool(path: Path, pool: Pool, rules: Sequence[str] | None = None) -> None:
+    """Write a pool, with the rule of every triple if rules were tried.
+
+    Raises
+    ------
+    FileError
+        The target cannot be written.
+    InputError
+        A label has a tab or line end in it, or a system's name a separator.
+    UsageError
+        As many rules as triples are needed.
+    """
+    if rules is not None and len(rules) != len(pool):
+        raise UsageError(f"{len(rules)} rules for {len(pool)} triples; give one for each")
+    bad = next((name for name in pool.systems if not name or set(name) & set(",\t\r\n")), None)
+    if bad is not None:
+        raise InputError(f"a pool file cannot hold the system's name {bad!r}; take another")
+    with atomic_write(path) as out:
+        names = COLUMNS if pool.draw is None else (*COLUMNS, str(pool.draw))
+        out.write("\t".join(names).encode() + b"\n")
+        for cells in _cells(pool, rules or [""] * len(pool)):
+            out.write("\t".join(cells).encode("utf-8", "surrogateescape") + b"\n")
+
+
+def _cells(pool: Pool, rules: Sequence[str]) -> Iterable[tuple[str, ...]]:
+    rows = zip(
+        lines_of_triples(pool.graph, pool.triples),
+        pool.sides,
+        pool.questions,
+        pool.smallest.tolist(),
+        pool.places.tolist(),
+        rules,
+        pool.drawn.tolist(),
+        strict=True,
+    )
+    for triple, side, question, depth, places, rule, drawn in rows:
+        named = zip(pool.systems, places, strict=True)
+        systems = ",".join(f"{name}:{place}" for name, place in named if place)
+        more = () if pool.draw is None else (_DRAWN[drawn],)
+        yield *triple, side, question, str(depth), systems, rule, *more
+
+
+def read_pool(path: Path, graph: Graph) -> tuple[Pool, list[str]]:
+    """A pool from its file, and the rule of every triple ("": none).
+
+    Systems stand in byte order of their names. The pool's depth is the largest place in the file.
+    Version 0.1 named only the questions that asked; the other question of a triple is added if any
+    line names it.
+
+    Raises
+    ------
+    FileError
+        Missing, empty, another header, a malformed line, labels that the graph lacks, a triple
+        twice, or one that is not in the sample as the draw says: the line is named.
+    """
+    draw, lines = _lines(path)
+    _check_drawn(path, draw, lines)
+    ids = triple_ids(path, graph, [(line.number, line.cells) for line in lines])
+    _, first, again = np.unique(ids, axis=0, return_index=True, return_inverse=True)
+    repeats = np.flatnonzero(first[again.reshape(-1)] != np.arange(len(ids)))
+    if len(repeats):
+        line = lines[int(repeats[0])]
+        before = lines[int(first[again.reshape(-1)[repeats[0]]])].number
+        problem = f"{' '.join(line.cells[:3])!r} again (line {before} has it)"
+        raise FileError(path, line.number, found=problem, hint="keep one of the lines")
+    systems = sorted({name for line in lines for name in line.places})
+    places = np.zeros((len(lines), len(systems)), np.int64)
+    for row, line in enumerate(lines):
+        for name, place in line.places.items():
+            places[row, systems.index(name)] = place
+    pool = Pool(
+        graph=graph,
+        systems=tuple(systems),
+        depth=int(places.max()),
+        triples=ids,
+        places=places,
+        asked=np.array([ASKED[line.cells[3]] for line in lines], bool),
+        questions=_with_mirrors(ids, lines),
+        draw=draw,
+    )
+    return pool, [line.cells[7] for line in lines]
+
+
+def _with_mirrors(triples: Ints, lines: Sequence[_Line]) -> list[str]:
+    """Names of all questions of each triple that are named anywhere in the file."""
+    names: dict[Key, str] = {}
+    keys = [(question_key(triple, 0), question_key(triple, 1)) for triple in triples.tolist()]
+    for (head, tail), line in zip(keys, lines, strict=True):
+        parts = line.cells[4].split(",")
+        at = (head, tail) if len(parts) == 2 else (tail if line.cells[3] == "tail" else head,)
+        names.update(zip(at, parts, strict=True))
+    return [",".join(names[key] for key in pair if key in names) for pair in keys]
+
+
+def _lines(path: Path) -> tuple[Draw | None, list[_Line]]:
+    lines: list[_Line] = []
+    draw: Draw | None = None
+    width = 0
+    for number, raw in lines_of(path):
+        cells = text_of(raw).split("\t")
+        if not width:
+            width = len(cells)
+            draw = read_draw(cells[-1]) if width == len(COLUMNS) + 1 else None
+            if tuple(cells[: width - (draw is not None)]) != COLUMNS:
+                shown = text_of(raw)[:120]
+                expected = f"the first line must be {'<TAB>'.join(COLUMNS)}"
+                raise FileError(
+                    path, number, found=f"header {shown!r}", hint=f"{expected}; {_HINT}"
+                )
+            continue
+        lines.append(_Line(number, cells, _checked(path, number, cells, width)))
+    if not lines:
+        raise FileError(path, found="no pooled triple", hint=_HINT)
+    return draw, lines
+
+
+def _check_drawn(path: Path, draw: Draw | None, lines: Sequence[_Line]) -> None:
+    if draw is None:
+        return
+    takes = draw.takes((line.cells[0], line.cells[1], line.cells[2]) for line in lines)
+    for line, drawn in zip(lines, takes.tolist(), strict=True):
+        if line.cells[8] != _DRAWN[drawn]:
+            problem = f"{line.cells[8]!r} where the draw {draw} says {_DRAWN[drawn]!r}"
+            raise FileError(path, line.number, found=problem, hint=_HINT)
+
+
+def _checked(path: Path, number: int, cells: list[str], width: int) -> dict[str, int]:
+    """Places by system, after checking the line."""
+    if len(cells) != width:
+        problem = f"{len(cells)} columns in place of {width}: {' '.join(cells)[:120]!r}"
+        raise FileError(path, number, found=problem, hint=_HINT)
+    if cells[3] not in ASKED:
+        problem = f"side {cells[3]!r}, which is none of {', '.join(ASKED)}"
+        raise FileError(path, number, found=problem, hint=_HINT)
+    if cells[4].count(",") != 1 and (cells[4].count(",") or cells[3] == "both"):
+        problem = f"questions {cells[4]!r} beside side {cells[3]!r}: one or two names, two for both"
+        raise FileError(path, number, found=problem, hint=_HINT)
+    places: dict[str, int] = {}
+    for part in cells[6].split(","):
+        name, _, digits = part.rpartition(":")
+        if not name or not digits.isascii() or not digits.isdigit() or name in places:
+            problem = f"systems {cells[6]!r}, where name:place,name:place belongs"
+            raise FileError(path, number, found=problem, hint=_HINT)
+        places[name] = int(digits)
+    if min(places.values()) < 1 or cells[5] != str(min(places.values())):
+        problem = f"depth {cells[5]!r} beside systems {cells[6]!r}, whose smallest place it must be"
+        raise FileError(path, number, found=problem, hint=_HINT)
+    return places

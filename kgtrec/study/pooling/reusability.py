@@ -16,17 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.notebook import ShownAsTables
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
-from kgtrec.study.comparison.rank_correlation import tau_b
-from kgtrec.study.comparison.run_samples import has_direction, is_lower_better
+from kgtrec.study.comparison.correlation import tau_b
 
 if TYPE_CHECKING:
     from kgtrec.study.pooling.pool import Pool
     from kgtrec.trec.measures.names import Column
 
-__all__ = ["Reuse", "contributors_of", "leave_one_out"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,20 +36,14 @@ Contributors = Mapping[str, Mapping[str, frozenset[str]]]
 class Reuse(ShownAsTables):
     """What each system loses when its own contributions to the pool are not judged.
 
-    Attributes
-    ----------
-    measure : str
-    systems : tuple of str, length s
-    contributors : tuple of str
-        Those systems that took part in the pool; the others lose nothing.
-    full, left_out : ndarray of float64, shape (s,)
-        Value with all judgements, and without those that only this system brought.
-    place, place_left_out : ndarray of int64, shape (s,)
-        Place among all systems (1: the best) with all judgements, and without those.
-    judged, relevant : ndarray of int64, shape (s,)
-        Judgements that only this system brought, and how many of them are relevant.
-    tau : ndarray of float64, shape (s,)
-        tau-b of the rankings of all systems with and without these judgements.
+    - contributors: Those systems that took part in the pool; the others lose nothing.
+    - full, left_out, float64 (s,): Value with all judgements, and without those that only this
+      system brought.
+    - place, place_left_out, int64 (s,): Place among all systems (1: the best) with all judgements,
+      and without those.
+    - judged, relevant, int64 (s,): Judgements that only this system brought, and how many of them
+      are relevant.
+    - tau, float64 (s,): tau-b of the rankings of all systems with and without these judgements.
     """
 
     measure: str
@@ -202,7 +193,7 @@ def _column_of(measure: str) -> Column:
     columns = resolve([measure])
     if len(columns) != 1 or columns[0].is_count or columns[0].is_text:
         raise UsageError(f"{measure!r} must be one measure with a mean, such as map_cut_20")
-    if not has_direction(columns[0]) or is_lower_better(columns[0]):
+    if not columns[0].row.higher_is_better:
         raise UsageError(f"more of {measure!r} is not better; choose another, such as map_cut_20")
     return columns[0]
 

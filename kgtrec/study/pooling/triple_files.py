@@ -3,7 +3,7 @@
 A file of triples has lines ``head<TAB>relation<TAB>tail``, as a split. A judgement file has a
 ``label`` as well, Y, N or ?; either as its fourth and last column, or wherever a header line that
 names ``head``, ``relation``, ``tail`` and ``label`` puts it. Below a header cells are those of a
-sheet, as `kgtrec judge` writes them (`kgtrec._internal.cells`).
+sheet, as `kgtrec judge` writes them (`kgtrec._internal.table`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgtrec._internal.atomic_file import atomic_write
-from kgtrec._internal.cells import text_of_cell
-from kgtrec._internal.notebook import ShownInLines
+from kgtrec._internal.files import atomic_write
+from kgtrec._internal.table import ShownInLines, text_of_cell
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import lines_of, read_known, text_of
 from kgtrec.graph.triples import COLUMNS, as_triples, checked_ids, drop_duplicates
@@ -27,10 +26,6 @@ if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
     from kgtrec.questions.api import Graph
 
-__all__ = [
-    "LABELS", "Judgements", "Row", "label_ids", "lines_of_triples", "read_judgements",
-    "read_triples", "triple_array", "triple_ids", "triple_text", "write_triples",
-]  # fmt: skip
 
 Ints = NDArray[np.int64]
 Path = str | PathLike[str]
@@ -47,13 +42,8 @@ _WANTED = "each line must be head<TAB>relation<TAB>tail<TAB>label, the label Y, 
 class Row(NamedTuple):
     """A line of a file with a label.
 
-    Attributes
-    ----------
-    line : int
-    cells : tuple of str
-        Head, relation and tail.
-    label : str
-        Without spaces around it.
+    - cells: Head, relation and tail.
+    - label: Without spaces around it.
     """
 
     line: int
@@ -65,16 +55,10 @@ class Row(NamedTuple):
 class Judgements(ShownInLines):
     """What judges said of triples.
 
-    Attributes
-    ----------
-    labels : dict of (head, relation, tail) ids to int
-        1 true, 0 false, -1 not to be decided; in the order of the files.
-    rows : int
-        Lines that were read.
-    repeated : int
-        Lines that say again what a line before had said.
-    blank : int
-        Labels that were blank, and taken for what was asked.
+    - labels: 1 true, 0 false, -1 not to be decided; in the order of the files.
+    - rows: Lines that were read.
+    - repeated: Lines that say again what a line before had said.
+    - blank: Labels that were blank, and taken for what was asked.
     """
 
     labels: dict[Triple, int]
@@ -102,38 +86,18 @@ class Judgements(ShownInLines):
 
 
 def triple_array(graph: Graph, triples: ArrayLike, name: str = "triples") -> NDArray[np.int32]:
-    """Triples by id, checked against the graph; int32 array (n, 3).
-
-    Raises
-    ------
-    InputError
-        No integers of shape (n, 3), or an id that the graph lacks.
-    """
+    """Triples by id, checked against the graph; int32 array (n, 3)."""
     return checked_ids(name, as_triples(name, triples), graph.n_entities, graph.n_relations)
 
 
 def read_triples(path: Path, graph: Graph) -> NDArray[np.int32]:
-    """Distinct triples of a file in its order, as ids of the graph; int32 array (n, 3).
-
-    Raises
-    ------
-    FileError
-        Missing, malformed, empty, or with a label that the graph lacks: the line is named.
-    """
+    """Distinct triples of a file in its order, as ids of the graph; int32 array (n, 3)."""
     rows, _ = read_known(path, graph.entities, graph.relations)
     return drop_duplicates(rows)
 
 
 def write_triples(path: Path, graph: Graph, triples: NDArray[np.integer]) -> None:
-    """Write triples as lines ``head<TAB>relation<TAB>tail``.
-
-    Raises
-    ------
-    FileError
-        The target cannot be written.
-    InputError
-        A label has a tab or a line end in it.
-    """
+    """Write triples as lines ``head<TAB>relation<TAB>tail``."""
     with atomic_write(path) as out:
         for cells in lines_of_triples(graph, triples):
             out.write("\t".join(cells).encode("utf-8", "surrogateescape") + b"\n")
@@ -153,13 +117,7 @@ def lines_of_triples(graph: Graph, triples: NDArray[np.integer]) -> Iterable[tup
 
 
 def triple_ids(path: Path, graph: Graph, rows: Sequence[tuple[int, Sequence[str]]]) -> Ints:
-    """Ids of lines (number, (head, relation, tail, ...)); int64 array (n, 3).
-
-    Raises
-    ------
-    FileError
-        A label that the graph lacks; the first such line is named.
-    """
+    """Ids of lines (number, (head, relation, tail, ...)); int64 array (n, 3)."""
     columns = []
     for column, labels in enumerate((graph.entities, graph.relations, graph.entities)):
         names = [cells[column] for _, cells in rows]
@@ -170,13 +128,7 @@ def triple_ids(path: Path, graph: Graph, rows: Sequence[tuple[int, Sequence[str]
 def label_ids(
     path: Path, labels: Labels, what: str, lines: Sequence[int], names: Sequence[str]
 ) -> Ints:
-    """Ids of labels that stand in lines of a file.
-
-    Raises
-    ------
-    FileError
-        A label that is unknown; the first such line is named.
-    """
+    """Ids of labels that stand in lines of a file."""
     import pyarrow as pa
 
     raw = pa.array([name.encode("utf-8", "surrogateescape") for name in names], pa.large_binary())

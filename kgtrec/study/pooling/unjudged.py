@@ -1,10 +1,12 @@
-"""How far what is not judged yet could still change a comparison: intervals of measures.
+"""What judgements say of systems, and how far what is not judged yet could still change it.
 
-Open candidates are those without a label that are pooled, or that stand high in the list of a
-system; each may be true or false. A measure's interval holds every value that it can have once all
-of them are judged, see `kgtrec.trec.measures.bounds`. Values are given, too, with what is unjudged
-taken for false, as trec_eval does, and with it taken out of the lists (condensed: trec_eval's -J);
-bpref and infAP look at judged candidates by their definitions.
+From lists with labels come values, shares (of which "added" is the share of newly annotated true
+triples, Zhou et al. 2022, section 4.2) and intervals. Open candidates are those without a label
+that are pooled, or that stand high in the list of a system; each may be true or false. A measure's
+interval holds every value that it can have once all of them are judged, see
+`kgtrec.trec.measures.bounds`. Values are also given with what is unjudged taken for false, as
+trec_eval does, and with it taken out of the lists (condensed: trec_eval's -J); bpref and infAP look
+at judged candidates by their definitions.
 """
 
 from __future__ import annotations
@@ -12,28 +14,136 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import contains
-from kgtrec._internal.notebook import ShownInLines
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.csr import contains, to_keys
+from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import UsageError
-from kgtrec.study.pooling.completion import UNKNOWN, Completion
-from kgtrec.study.pooling.judged_share import judged_lists, judged_values, mean_columns, means
-from kgtrec.study.pooling.ranked_lists import RankedLists
+from kgtrec.study.pooling.completion import FALSE, TRUE, UNKNOWN, Completion
+from kgtrec.study.pooling.lists import RankedLists
 from kgtrec.trec.measures.bounds import bounds, why_unbounded
-from kgtrec.trec.measures.judged_lists import Lists
-from kgtrec.trec.measures.names import Column
-from kgtrec.trec.measures.values import values
-
-__all__ = [
-    "MEASURES", "WITHIN", "Interval", "decided_pairs", "interval_table", "intervals",
-    "open_candidates", "open_remarks", "verdicts",
-]  # fmt: skip
+from kgtrec.trec.measures.family import EvalOptions
+from kgtrec.trec.measures.names import Column, resolve
+from kgtrec.trec.measures.relevant import UNJUDGED, Lists
+from kgtrec.trec.measures.values import summary, values
 
 Ints = npt.NDArray[np.int64]
+
+KINDS = ("seed", "added", "false", "unjudged")
+
+
+def judged_lists(lists: RankedLists, completion: Completion) -> Lists:
+    """A system's lists with the labels of a completion, as trec_eval's measures want them.
+
+    Every seed question is there; those that the run lacks have an empty list.
+    """
+    qrels = completion.qrels()
+    keys = qrels.keys
+    listed = lists.keys(qrels.graph.n_entities)
+    at = np.searchsorted(keys, listed)
+    at[at == len(keys)] = 0
+    relevance = np.where(keys[at] == listed, qrels.labels[at], UNJUDGED)
+    order = np.lexsort((-qrels.labels, qrels.owner))
+    return Lists(
+        queries=qrels.ids,
+        offsets=lists.offsets,
+        relevance=relevance,
+        scores=lists.scores.astype(np.float64),
+        retrieved=np.diff(lists.offsets),
+        judged_offsets=qrels.offsets,
+        judged=qrels.labels[order],
+        tag=lists.name,
+        unanswered=0,
+        unasked=0,
+    )
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def mean_columns(measures: Sequence[str]) -> list[Column]:
+    """Columns of measures, in the order in which they are named."""
+    columns: dict[str, Column] = {}
+    for name in measures:
+        for column in resolve([name]):
+            if column.is_count or column.is_text:
+                raise UsageError(f"{column.name!r} has no mean over questions; leave it out")
+            columns[column.name] = column
+    return list(columns.values())
+
+
+def judged_values(
+    lists: RankedLists,
+    completion: Completion,
+    columns: Sequence[Column],
+    *,
+    judged_only: bool = False,
+) -> dict[str, float]:
+    """Means of measures over the seed questions, by trec_eval's name."""
+    options = EvalOptions(judged_only=judged_only)
+    by_name = {}
+    for sampled in (False, True):
+        own = [c for c in columns if _is_inferred(c, completion) == sampled]
+        if not own:
+            continue
+        labelled = completion.sample if sampled else completion
+        rows: Mapping[str, Any] = values(judged_lists(lists, labelled), own, options)
+        if sampled:
+            answered = labelled.qrels().answered
+            rows = {name: row[answered] if answered.any() else row for name, row in rows.items()}
+        by_name.update(means(rows, own))
+    return {column.name: by_name[column.name] for column in columns}
+
+
+def _is_inferred(column: Column, completion: Completion) -> bool:
+    return column.family == "infAP" and completion.drawn is not None
+
+
+def means(rows: Mapping[str, Any], columns: Sequence[Column]) -> dict[str, float]:
+    """Means of measures over the questions, by name; geometric ones of gm_map and gm_bpref."""
+    return {name: float(value) for name, value in summary(rows, columns).items()}
+
+
+# --- shares ---------------------------------------------------------------------------------------
+
+
+def shares(lists: RankedLists, completion: Completion, cutoff: int) -> dict[str, int]:
+    """How many of the first candidates of all questions are seeds, added, false and unjudged."""
+    if isinstance(cutoff, bool) or cutoff < 1:
+        raise UsageError(f"cutoff {cutoff} is below 1; 10 and 20 are usual")
+    judged = judged_lists(lists, completion)
+    questions = completion.seeds.questions
+    answers = to_keys(questions.answers, questions.n_entities)
+    seed = contains(answers, lists.keys(questions.n_entities))
+    masks = {
+        "seed": seed,
+        "added": (judged.relevance == TRUE) & ~seed,
+        "false": judged.relevance == FALSE,
+        "unjudged": np.isin(judged.relevance, (UNJUDGED, UNKNOWN)),
+    }
+    top = lists.positions < cutoff
+    return {name: int((mask & top).sum()) for name, mask in masks.items()}
+
+
+def share_table(
+    systems: Sequence[RankedLists], completion: Completion, cutoffs: Sequence[int] = (10, 20)
+) -> Table:
+    """A row per system and cutoff: what its first candidates are, in per cent."""
+    rows: list[tuple[Cell, ...]] = []
+    for lists in systems:
+        for cutoff in cutoffs:
+            counts = shares(lists, completion, cutoff)
+            total = sum(counts.values())
+            parts = [100 * counts[kind] / total if total else 0.0 for kind in KINDS]
+            rows.append((lists.name, str(cutoff), total, *parts, 100 - parts[-1] if total else 0.0))
+    titles = ("system", "top", "candidates", "seeds %", "added %", "false %", "unjudged %",
+              "judged %")  # fmt: skip
+    keys = ("system", "top", "candidates", *(f"{kind}_percent" for kind in (*KINDS, "judged")))
+    return Table(titles, keys, (0, 0, 0, 1, 1, 1, 1, 1), rows, names=2)
+
 
 MEASURES = (
     "P_10", "success_10", "recip_rank", "rbp", "map_cut_20", "ndcg_cut_20", "recall_20", "bpref",
@@ -43,20 +153,14 @@ WITHIN = 20
 
 
 @dataclass(frozen=True)
-class Interval(ShownInLines):
+class JudgedInterval(ShownInLines):
     """A mean over questions, and what it may be once every open candidate is judged.
 
-    Attributes
-    ----------
-    low, high : float
-        Ends of the interval; NaN where there is none. bpref, which passes over what is unjudged,
-        may have its value outside: in no case that is left would it have that value.
-    value : float
-        What is unjudged counts as false.
-    condensed : float
-        What is unjudged is taken out of the lists.
-    reason : str
-        Why there is no interval; "" where there is one.
+    - low, high: Ends of the interval; NaN where there is none. bpref, which passes over what is
+      unjudged, may have its value outside: in no case that is left would it have that value.
+    - value: What is unjudged counts as false.
+    - condensed: What is unjudged is taken out of the lists.
+    - reason: Why there is no interval; "" where there is one.
     """
 
     low: float
@@ -68,6 +172,10 @@ class Interval(ShownInLines):
     def _lines(self) -> tuple[str, str]:
         ends = self.reason or f"between {self.low:.4f} and {self.high:.4f}, once all is judged"
         return f"{self.value:.4f} as it is, {self.condensed:.4f} condensed", ends
+
+
+BySystem = Mapping[str, Mapping[str, JudgedInterval]]
+"""System to what `intervals` gives of it."""
 
 
 def open_candidates(
@@ -96,16 +204,13 @@ def open_candidates(
     """
     if within is not None and (isinstance(within, bool) or within < 0):
         raise UsageError(f"within {within} is below 0; 20 is usual, 0 for the pool alone")
-    width = completion.seeds.questions.n_entities
     qrels = completion.qrels()
-    owner = np.repeat(np.arange(len(qrels)), np.diff(qrels.offsets))
-    keys = owner * width + qrels.entities
+    keys = qrels.keys
     parts = [keys[qrels.labels == UNKNOWN]]
     for lists in systems:
-        own = lists.owner
-        place = np.arange(len(own)) - lists.offsets[own]
-        inside = np.ones(len(own), bool) if within is None else place < within
-        shown = (own * width + lists.entities)[inside]
+        shown = lists.keys(qrels.graph.n_entities)
+        if within is not None:
+            shown = shown[lists.positions < within]
         parts.append(shown[~contains(keys, shown)])
     return np.unique(np.concatenate(parts))
 
@@ -116,7 +221,7 @@ def intervals(
     measures: Sequence[str] = MEASURES,
     *,
     candidates: Ints | None = None,
-) -> dict[str, Interval]:
+) -> dict[str, JudgedInterval]:
     """Means over the seed questions, and how far the open candidates could move them.
 
     Parameters
@@ -133,7 +238,7 @@ def intervals(
 
     Returns
     -------
-    dict of str to Interval
+    dict of str to JudgedInterval
         By trec_eval's name. Every question is at its own extreme: where one triple answers two
         questions, not all extremes may be reached at once, and the interval is then too wide, never
         too narrow. The interval of rbp ends at rbp plus its residual, which also counts what
@@ -156,7 +261,7 @@ def intervals(
     for column in columns:
         name = column.name
         low, high = ends.get(name, (np.nan, np.nan))
-        results[name] = Interval(low, now[name], condensed[name], high, why_unbounded(column))
+        results[name] = JudgedInterval(low, now[name], condensed[name], high, why_unbounded(column))
     return results
 
 
@@ -164,7 +269,7 @@ def _ends(
     lists: RankedLists, judged: Lists, candidates: Ints, width: int, columns: Sequence[Column]
 ) -> dict[str, tuple[float, float]]:
     """Means of the bounds over questions."""
-    is_open = contains(candidates, lists.owner * width + lists.entities)
+    is_open = contains(candidates, lists.keys(width))
     n_open = np.bincount(candidates // width, minlength=len(lists))
     inside = np.bincount(lists.owner[is_open], minlength=len(lists))
     ends = bounds(judged, is_open, n_open - inside, columns)
@@ -181,8 +286,8 @@ def _residual(judged: Lists, column: Column) -> float:
     return means(values(judged, [residual]), [residual])["rbp_resid"]
 
 
-def interval_table(by_system: Mapping[str, Mapping[str, Interval]]) -> Table:
-    """A row per measure and system; `by_system` is system -> what `intervals` gives."""
+def interval_table(by_system: BySystem) -> Table:
+    """A row per measure and system."""
     rows: list[tuple[Cell, ...]] = []
     for name in next(iter(by_system.values()), {}):
         for system, own in by_system.items():
@@ -195,14 +300,8 @@ def interval_table(by_system: Mapping[str, Mapping[str, Interval]]) -> Table:
     return Table(titles, keys, (0, 0, 4, 4, 4, 4, 4, 0), rows, names=2)
 
 
-def decided_pairs(by_system: Mapping[str, Mapping[str, Interval]], measure: str) -> tuple[int, int]:
-    """Pairs of systems whose intervals of a measure do not meet, and all pairs.
-
-    Raises
-    ------
-    UsageError
-        The measure has no bounds.
-    """
+def decided_pairs(by_system: BySystem, measure: str) -> tuple[int, int]:
+    """Pairs of systems whose intervals of a measure do not meet, and all pairs."""
     ends = [own[measure] for own in by_system.values()]
     reason = next((one.reason for one in ends if one.reason), "")
     if reason:
@@ -212,7 +311,7 @@ def decided_pairs(by_system: Mapping[str, Mapping[str, Interval]], measure: str)
     return apart, len(pairs)
 
 
-def verdicts(by_system: Mapping[str, Mapping[str, Interval]]) -> list[str]:
+def verdicts(by_system: BySystem) -> list[str]:
     """A sentence on how many pairs of systems are decided by each measure as it stands."""
     bounded = [name for name, one in next(iter(by_system.values()), {}).items() if not one.reason]
     if len(by_system) < 2 or not bounded:
@@ -222,9 +321,7 @@ def verdicts(by_system: Mapping[str, Mapping[str, Interval]]) -> list[str]:
     return [f"pairs of runs, of {pairs:,}, whose order stands whatever is still open: {decided}"]
 
 
-def open_remarks(
-    by_system: Mapping[str, Mapping[str, Interval]], candidates: Ints, within: int | None
-) -> list[str]:
+def open_remarks(by_system: BySystem, candidates: Ints, within: int | None) -> list[str]:
     """Sentences on what intervals are about, on measures without, and on values outside."""
     if not by_system:
         return []

@@ -1,7 +1,8 @@
-r"""A table of models as LaTeX, Markdown, HTML, Typst, CSV and plain text.
+r"""A table of models as LaTeX, Markdown, HTML, Typst, CSV and plain text, with its caption.
 
-Names of models come from users and go into markup: every format escapes what would mean something
-in it. LaTeX needs ``\usepackage{booktabs}``.
+The caption says what was evaluated: graph, split, filter, candidates, averages, ties. Names of
+models come from users and go into markup: every format escapes what would mean something in it.
+LaTeX needs ``\usepackage{booktabs}``.
 """
 
 from __future__ import annotations
@@ -9,17 +10,140 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from kgtrec._internal.table import Table, latex_text
+from kgtrec.measures import Measure
+from kgtrec.ranking.provenance import Provenance
+from kgtrec.results.comparability import comparable
 from kgtrec.results.tables import SAMPLED
 
 if TYPE_CHECKING:
-    from kgtrec.study.reporting.model_table import Column, ModelTable
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.study.reporting.model_table import ModelColumn, ModelTable
 
-__all__ = ["FORMATS", "csv_text", "html_text", "latex", "markdown", "plain", "typst"]
+TIES = {
+    "optimistic": "ties count for the model (optimistic ranks)",
+    "realistic": "an answer that ties stands in the middle of its tie (realistic ranks)",
+    "pessimistic": "ties count against the model (pessimistic ranks)",
+    "expected": "expectation over all orders of ties",
+    "ordinal": "ties in trec_eval's order (ordinal ranks)",
+}
+AVERAGES = {
+    "micro": "micro: over {instances:,} answers",
+    "macro": "macro: over {questions:,} questions",
+    "question": "question: over {questions:,} questions, all answers of each",
+    "triple": "triple: over triples, by the mean rank of both sides",
+    "relation": "relation: relations equally, in one mean",
+    "macro_relation": "macro relation: mean over relations of their micro values",
+    "stratified": "stratified: by popularity, (beta_e, beta_r)",
+}
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How models were evaluated on a graph.
+
+    - filter: In words: "filtered by train, valid and test".
+    - candidates: In words: "among all 14,541 entities".
+    - sampled: Whether the candidates of every model were.
+    - differences: What makes models incomparable: a sentence each.
+    """
+
+    split: str
+    filter: str
+    candidates: str
+    questions: int
+    instances: int
+    sampled: bool = False
+    differences: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """In one line: "test split, filtered by train, valid and test, among ..."."""
+        parts = (f"{self.split} split" if self.split else "", self.filter, self.candidates)
+        return ", ".join(filter(None, parts))
+
+
+def protocol_of(systems: Mapping[str, Ranks]) -> Protocol:
+    """How the first of several models was evaluated, and wherein others differ from it."""
+    (first, ranks), *others = systems.items()
+    facts = ranks.provenance
+    differences = []
+    for name, other in others:
+        if reasons := comparable(ranks, other).reasons:
+            differences.append(f"NOT COMPARABLE: {first} and {name} ({'; '.join(reasons)}).")
+    return Protocol(
+        split=facts.split or "",
+        filter=_filter(facts),
+        candidates=_candidates(facts),
+        questions=len(np.unique(ranks.question)),
+        instances=len(ranks),
+        sampled=all(one.sampled for one in systems.values()),
+        differences=tuple(differences),
+    )
+
+
+def caption(protocols: Mapping[str, Protocol], measures: Sequence[Measure], note: str) -> str:
+    """The whole caption, in sentences."""
+    sentences = []
+    for name, protocol in protocols.items():
+        text = protocol.text()
+        sentences.append(f"{name}: {text}." if name else f"{text[:1].upper()}{text[1:]}.")
+    one = next(iter(protocols.values()))
+    sides = list(dict.fromkeys(measure.side for measure in measures))
+    words = {"both": "both sides"}
+    sentences.append(f"Predicted: {', '.join(words.get(side, side) for side in sides)}.")
+    averages = list(dict.fromkeys(measure.averaging for measure in measures))
+    counted = len(protocols) == 1 and sides == ["both"]
+    sentences.append(f"Averages: {'; '.join(_average(a, one, counted) for a in averages)}.")
+    sentences.append(_ties(measures))
+    sentences.append("Best in bold, second best underlined.")
+    sentences += [note] if note else []
+    for protocol in protocols.values():
+        sentences += protocol.differences
+    return " ".join(sentences)
+
+
+def _average(averaging: str, protocol: Protocol, counted: bool) -> str:
+    text = AVERAGES[averaging]
+    if counted:
+        return text.format(instances=protocol.instances, questions=protocol.questions)
+    return text.replace("{instances:,} ", "").replace("{questions:,} ", "")
+
+
+def _ties(measures: Sequence[Measure]) -> str:
+    kinds = list(dict.fromkeys(m.rank_type for m in measures if m.rank_type is not None))
+    sentences = [TIES[kind] for kind in kinds]
+    trec = list(dict.fromkeys(measure.title for measure in measures if measure.is_trec))
+    sentences += [f"{', '.join(trec)}: {TIES['ordinal']}"] if trec else []
+    return f"Ties: {'; '.join(sentences)}."
+
+
+def _filter(facts: Provenance) -> str:
+    if facts.filter_splits is None:
+        return "filter not recorded"
+    if not facts.filter_splits:
+        return "unfiltered"
+    *most, last = facts.filter_splits
+    names = f"{', '.join(most)} and {last}" if most else last
+    names += f" ({facts.context_filter})" if facts.context_filter else ""
+    extra = facts.extra_known
+    return f"filtered by {names}" + (f" and {extra:,} further triples" if extra else "")
+
+
+def _candidates(facts: Provenance) -> str:
+    if facts.sampled:
+        return "among SAMPLED candidates"
+    if facts.restricted:
+        return f"candidates restricted by {facts.restricted}"
+    what = "relations" if facts.sides == "relation" else "entities"
+    n = facts.n_relations if facts.sides == "relation" else facts.n_entities
+    return f"among all {n:,} {what}" if n else ""
 
 
 def latex(table: ModelTable) -> str:
@@ -173,7 +297,7 @@ def _cells(
     return cells
 
 
-def _arrow(column: Column, up: str, down: str) -> str:
+def _arrow(column: ModelColumn, up: str, down: str) -> str:
     better = column.higher_is_better
     return "" if better is None else up if better else down
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.bootstrap import COMPARING
 from kgtrec._internal.table import Interval
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all
@@ -20,12 +21,11 @@ from kgtrec.study.comparison.replicates import compare_replicates, folds_of
 from kgtrec.study.comparison.report import CORRECTION_NAMES, TEST_NAMES
 from kgtrec.study.comparison.samples import samples_of_ranks
 from kgtrec.study.comparison.significance import PERMUTATIONS, pairwise
-from kgtrec.study.reporting.captions import Protocol, caption, protocol_of
+from kgtrec.study.reporting.formats import Protocol, caption, protocol_of
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
-__all__ = ["COLUMNS", "Column", "Heading", "ModelTable", "Significance", "table_of_models"]
 
 COLUMNS = ("mrr", "hits@1", "hits@3", "hits@10", "mr")
 """What papers print, and what is shown by default."""
@@ -52,12 +52,8 @@ class Significance:
 class Heading:
     """What columns that stand together have in common.
 
-    Attributes
-    ----------
-    dataset : str
-        Name of the graph, and of the protocol where there are several.
-    kind : str
-        Side, average and, unless realistic, rank type: "tail, micro".
+    - dataset: Name of the graph, and of the protocol where there are several.
+    - kind: Side, average and, unless realistic, rank type: "tail, micro".
     """
 
     dataset: str
@@ -65,21 +61,15 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Column:
+class ModelColumn:
     """One measure of all models on one graph.
 
-    Attributes
-    ----------
-    heading : Heading
-    measure : Measure
-    values : tuple of float
-        A value a model; NaN where a model was not evaluated.
-    digits : int
-        Decimals in print.
-    beaten : tuple of tuples of int, or None
-        Rows of the models that each model significantly beats; None where that was not tested.
-    deviations : tuple of float
-        Standard deviation over the runs of each model; NaN of one run. Empty: no model has several.
+    - values: A value a model; NaN where a model was not evaluated.
+    - digits: Decimals in print.
+    - beaten: Rows of the models that each model significantly beats; None where that was not
+      tested.
+    - deviations: Standard deviation over the runs of each model; NaN of one run. Empty: no model
+      has several.
     """
 
     heading: Heading
@@ -92,7 +82,7 @@ class Column:
     @property
     def higher_is_better(self) -> bool | None:
         """None where neither end is better."""
-        return True if self.measure.is_trec else self.measure.row[0].higher_is_better
+        return self.measure.higher_is_better
 
     def printed(self) -> list[str]:
         """The values as they stand in the table; an en dash where there is none."""
@@ -126,21 +116,14 @@ class Column:
 class ModelTable:
     """Models by measures.
 
-    Attributes
-    ----------
-    models : tuple of str
-        Names of the rows.
-    columns : tuple of Column
-        Those of one heading stand together.
-    protocols : dict of str to Protocol
-        What was evaluated, by the names of the graphs.
-    significance : Significance or None
-    sampled : frozenset of str
-        Models with ranks among sampled candidates, which are lower; their rows say so.
+    - models: Names of the rows.
+    - columns: Those of one heading stand together.
+    - protocols: What was evaluated, by the names of the graphs.
+    - sampled: Models with ranks among sampled candidates, which are lower; their rows say so.
     """
 
     models: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[ModelColumn, ...]
     protocols: Mapping[str, Protocol]
     significance: Significance | None = None
     sampled: frozenset[str] = frozenset()
@@ -154,7 +137,7 @@ class ModelTable:
         """What a model is called in superscripts: a, b, ...; numbers where these run out."""
         return chr(97 + row) if len(self.models) <= 26 else str(row + 1)
 
-    def superscript(self, column: Column, row: int) -> str:
+    def superscript(self, column: ModelColumn, row: int) -> str:
         """Letters of the models that this one significantly beats by the measure."""
         between = "" if len(self.models) <= 26 else ","
         return between.join(map(self.letter, column.beaten[row])) if column.beaten else ""
@@ -330,14 +313,14 @@ def _columns(
     ranks: Mapping[str, Sequence[Ranks]],
     models: Sequence[str],
     measures: Sequence[Measure],
-) -> list[Column]:
+) -> list[ModelColumn]:
     results = {model: [Result(run) for run in runs] for model, runs in ranks.items()}
     several = any(len(runs) > 1 for runs in ranks.values())
     columns = []
     for measure in measures:
         values = [[one[measure] for one in results.get(model, ())] for model in models]
         columns.append(
-            Column(
+            ModelColumn(
                 Heading(dataset, _kind(measure)),
                 measure,
                 tuple(_mean(own) for own in values),
@@ -385,7 +368,10 @@ def _better(
     """Whether each model is significantly better than each other, bool (models, models)."""
     if any(len(runs) > 1 for runs in ranks.values()):
         (replicates,) = compare_replicates(
-            ranks, [measure], correction=how.correction, seed=how.seed
+            ranks,
+            [measure],
+            correction=how.correction,
+            resampling=replace(COMPARING, seed=how.seed),
         )
         return replicates.better(how.level)
     (samples,) = samples_of_ranks({name: runs[0] for name, runs in ranks.items()}, [measure])

@@ -1,7 +1,9 @@
 """The report page: one HTML file with its data, styles and script, that loads nothing.
 
-Labels of the graph and names of models reach the page only as data: a block of JSON in which no
-``<`` stands, which the script puts into text nodes. A content security policy lets nothing else
+Everything that it shows is computed here, as plain types, and nothing on the page: values by part,
+questions where a model is worst, best and furthest ahead, and answers that change from model to
+model. Labels of the graph and names of models reach the page only as data: a block of JSON in which
+no ``<`` stands, which the script puts into text nodes. A content security policy lets nothing else
 run or load: the one script is named by its hash.
 """
 
@@ -11,26 +13,385 @@ import base64
 import hashlib
 import html
 import json
+import math
+from collections.abc import Iterable, Mapping
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kgtrec._internal.table import finite
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["page_text"]
+from kgtrec._internal.bootstrap import Resampling
+from kgtrec._internal.table import Interval, finite
+from kgtrec._version import __version__
+from kgtrec.errors import UsageError
+from kgtrec.graph.labels import decode_docno
+from kgtrec.measures import Measure
+from kgtrec.measures.keys import AVERAGINGS, find_metric
+from kgtrec.ranking.instances import answer_label, given_labels
+from kgtrec.results.report import warnings_of
+from kgtrec.results.result import Result
+from kgtrec.study.changes import changes_of_pairs, checked_firsts
+from kgtrec.study.comparison.report import compare
+from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
+from kgtrec.study.reporting.model_table import table_of_models
+
+if TYPE_CHECKING:
+    from kgtrec._internal.table import Table
+    from kgtrec.questions.api import Graph
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.study.changes import AnswerChanges
+    from kgtrec.study.reporting.model_table import ModelTable
+    from kgtrec.trec.files.columns import RunColumns
+
+LARGEST = 25
+
+
+def changes_data(
+    systems: Mapping[str, Ranks], runs: Mapping[str, RunColumns], largest: int = LARGEST
+) -> list[dict[str, Any]]:
+    """From each model to each that comes after it: nothing for one model alone."""
+    if len(systems) < 2:
+        return []
+    labelled = all(ranks.entity_labels is not None for ranks in systems.values())
+    place = {name: number for number, name in enumerate(systems)}
+    return [
+        {"models": [place[name] for name in changes.names], **_tables(changes, largest)}
+        for changes in changes_of_pairs(systems, runs if labelled else None)
+    ]
+
+
+def _tables(changes: AnswerChanges, largest: int) -> dict[str, Any]:
+    best = changes.best_table()
+    return {
+        "hits": _rows(changes.table()),
+        "best": None if best is None else _rows(best),
+        "largest": _rows(changes.largest(largest)),
+    }
+
+
+def _rows(table: Table) -> list[list[Any]]:
+    return [list(row) for row in table.rows]
+
+
+Head = tuple[str, bool]
+
+SHOWN = 20
+FIRST = 3
+
+
+def questions_data(
+    systems: Mapping[str, Ranks], runs: Mapping[str, RunColumns], shown: int = SHOWN
+) -> dict[str, Any]:
+    """Instances to look at, with every model's rank and, from runs, what was ranked first."""
+    first = next(iter(systems.values()))
+    chosen = {name: _chosen(name, systems, shown) for name in systems}
+    rows = np.unique(np.concatenate([rows for lists in chosen.values() for rows in lists.values()]))
+    place = {int(row): number for number, row in enumerate(rows)}
+    ranks = np.stack([one.rank()[rows] for one in systems.values()], axis=1)
+    heads = _best_candidates(first, rows, systems, runs)
+    instances = [
+        {
+            "question": given_labels(first, row),
+            "answer": answer_label(first, int(first.answer[row])),
+            "popularity": int(first.answer_popularity[row]),
+            "ranks": ranks[number].tolist(),
+            "first": heads[number],
+        }
+        for number, row in enumerate(rows.tolist())
+    ]
+    lists = {
+        name: {kind: [place[int(row)] for row in row_numbers] for kind, row_numbers in one.items()}
+        for name, one in chosen.items()
+    }
+    return {"rows": instances, "lists": lists, "runs": sorted(runs)}
+
+
+def _chosen(name: str, systems: Mapping[str, Ranks], shown: int) -> dict[str, NDArray[np.int64]]:
+    own, ranks = systems[name].rank(), systems[name]
+    # Of equal ranks: the most popular answers of the worst, the rarest of the best.
+    worst = np.lexsort((-ranks.answer_popularity, -own))[:shown]
+    best = np.lexsort((ranks.answer_popularity, own))[:shown]
+    lists = {"worst": worst, "best": best}
+    others = [1 / other.rank() for label, other in systems.items() if label != name]
+    if others:
+        ahead = 1 / own - np.mean(others, axis=0)
+        lists["ahead"] = np.lexsort((ranks.answer_popularity, -ahead))[:shown]
+    return lists
+
+
+def _best_candidates(
+    ranks: Ranks, rows: NDArray[np.int64], systems: Mapping[str, Ranks],
+    runs: Mapping[str, RunColumns],
+) -> list[list[list[Head] | None]]:  # fmt: skip
+    """Per row and model the best candidates of its question: (label, whether it is an answer)."""
+    ids = ranks.subset(rows).question_ids
+    numbers = ranks.question[rows].tolist()
+    answers: dict[int, set[str]] = {number: set() for number in numbers}
+    for row in np.flatnonzero(np.isin(ranks.question, ranks.question[rows])).tolist():
+        answers[int(ranks.question[row])].add(answer_label(ranks, int(ranks.answer[row])))
+    cells: list[list[list[Head] | None]] = [[] for _ in rows]
+    for name in systems:
+        best = _heads_of(runs[name], set(ids)) if name in runs else {}
+        for number, (query, question) in enumerate(zip(ids, numbers, strict=True)):
+            names, right = best.get(query), answers[question]
+            heads = None if names is None else [(label, label in right) for label in names]
+            cells[number].append(heads)
+    return cells
+
+
+def _heads_of(run: RunColumns, queries: set[str]) -> dict[str, list[str]]:
+    """The labels that a run puts first, for some queries."""
+    return {
+        query: [decode_docno(name).decode("utf-8", "surrogateescape") for name in names]
+        for query, names in run.best(FIRST, queries).items()
+    }
+
+
+Floats = NDArray[np.float64]
+
+HEADLINE = ("mrr", "hits@1", "hits@3", "hits@10", "mr", "amri", "macro.mrr", "macro.hits@10",
+            "macro.map_cut_20", "macro.ndcg_cut_20")  # fmt: skip
+BY_PART = ("mrr", "hits@1", "hits@10", "mr")
+COMPARED = ("mrr", "hits@10", "macro.mrr")
+DRAWN = Resampling(resamples=1000)
+CUTS = 60
+
+
+def page_data(
+    systems: Mapping[str, Ranks],
+    *,
+    graph: Graph | None = None,
+    runs: Mapping[str, RunColumns] | None = None,
+    test: str = "t",
+    correction: str = "holm",
+    level: float = 0.05,
+) -> dict[str, Any]:
+    """All that the page shows."""
+    if not systems:
+        raise UsageError("a report page needs one model at least")
+    aligned = align_ranks(systems) if len(systems) > 1 else dict(systems)
+    if len(aligned) == 1 and next(iter(aligned.values())).entity_labels is not None:
+        for name, run in (runs or {}).items():  # of several, changes_data looks at them
+            checked_firsts(name, aligned[name], run)
+    results = {name: Result(ranks) for name, ranks in aligned.items()}
+    side = next(iter(results.values())).sides[-1]
+    headline = table_of_models({"": aligned}, HEADLINE)
+    ranks = next(iter(aligned.values()))
+    return {
+        "kgtrec": __version__,
+        "graph": ranks.provenance.graph_name or "",
+        "side": side,
+        "caption": headline.caption().replace("Best in bold, second best underlined.", "").strip(),
+        "warnings": _warnings(results),
+        "models": list(aligned),
+        "headline": _headline(headline),
+        "definitions": _definitions([c.measure for c in headline.columns], side),
+        "metrics": list(BY_PART),
+        "parts": _parts(results, graph, side),
+        "relations": _relations(results, graph, side),
+        "distribution": _distribution(aligned),
+        "ties": {name: result.ranks.tie_report() for name, result in results.items()},
+        "popularity": _popularity(aligned),
+        "comparisons": _comparisons(aligned, side, test, correction, level),
+        "changes": changes_data(aligned, runs or {}),
+        "questions": questions_data(aligned, runs or {}),
+    }
+
+
+def _warnings(results: Mapping[str, Result]) -> list[str]:
+    warnings = []
+    for name, result in results.items():
+        warnings += [f"{name}: {text}" for text in warnings_of(result)]
+        beyond = result.ranks.n_unlisted
+        if beyond:
+            warnings.append(
+                f"{name}: {beyond:,} of {len(result.ranks):,} answers are beyond their predicted "
+                "lists. The first table shows between what its values lie; all else on the page "
+                "ranks such an answer in the middle of the places behind its list."
+            )
+    return warnings
+
+
+def _headline(table: ModelTable) -> dict[str, Any]:
+    """The table of models; ``ends``: between what a value lies, None where it is one number."""
+    return {
+        "keys": [column.measure.key for column in table.columns],
+        "kinds": [column.heading.kind for column in table.columns],
+        "values": [_numbers(column.values) for column in table.columns],
+        "ends": [list(map(_ends, column.values)) for column in table.columns],
+    }
+
+
+def _ends(value: float) -> list[float] | None:
+    return [value.low, value.high] if isinstance(value, Interval) else None
+
+
+def _definitions(measures: Iterable[Measure], side: str) -> dict[str, dict[str, Any]]:
+    """What is said of each measure where it is pointed at, by its key."""
+    definitions: dict[str, dict[str, Any]] = {}
+    for measure in [*measures, *(Measure.parse(f"{side}.{metric}") for metric in BY_PART)]:
+        row = None if measure.is_trec else find_metric(measure.metric)
+        if row is None:
+            definitions[measure.key] = {
+                "title": measure.title,
+                "help": f"trec_eval's {measure.metric}, averaged over questions.",
+                "formula": "", "range": "[0, 1]", "higher": True, "digits": measure.digits,
+            }  # fmt: skip
+            continue
+        metric = row[0]
+        definitions[measure.key] = {
+            "title": measure.title,
+            "help": f"{metric.help} {measure.averaging.replace('_', ' ').capitalize()}: "
+            f"{AVERAGINGS[measure.averaging]}.",
+            "formula": metric.formula,
+            "range": metric.range,
+            "higher": metric.higher_is_better,
+            "digits": measure.digits,
+        }
+    return definitions
+
+
+def _sliced(results: Mapping[str, Result], by: str, side: str, graph: Graph | None) -> Table:
+    """Slices of all models in one table: a column for each metric and model, metric by metric."""
+    measures = [f"{side}.{metric}" for metric in BY_PART]
+    tables = [result.slice(by, measures, graph=graph) for result in results.values()]
+    first = tables[0]
+    place = {row[: first.names]: number for number, row in enumerate(first.rows)}
+    values = np.full((len(BY_PART), len(tables), len(first.rows)), math.nan)
+    for model, table in enumerate(tables):
+        for row in table.rows:
+            values[:, model, place[row[: first.names]]] = row[-len(BY_PART) :]
+    rows = [
+        (*row[: len(row) - len(BY_PART)], *values[:, :, number].reshape(-1).tolist())
+        for number, row in enumerate(first.rows)
+    ]
+    heads = list(first.keys[: len(first.keys) - len(BY_PART)])
+    heads += [f"{metric}:{name}" for metric in BY_PART for name in results]
+    return type(first)(heads, heads, (0,) * len(heads), rows, first.names)
+
+
+def _values(table: Table, models: int) -> dict[str, list[list[float | None]]]:
+    """Metric -> model -> row."""
+    columns = [list(column) for column in zip(*table.rows, strict=True)]
+    numbers = columns[len(table.keys) - models * len(BY_PART) :]
+    return {
+        metric: [_numbers(column) for column in numbers[i * models : (i + 1) * models]]
+        for i, metric in enumerate(BY_PART)
+    }
+
+
+def _parts(results: Mapping[str, Result], graph: Graph | None, side: str) -> dict[str, Any]:
+    """Sides, and with a graph categories and quartiles; values by the qualifiers beside them."""
+    dimensions = ["side", "qualifiers"] if side == "qualifier" else ["side"]
+    if graph is not None:
+        dimensions += ["quartile"] if side == "qualifier" else ["category,side", "quartile"]
+    parts: dict[str, Any] = {"names": [], "questions": [], "instances": [], "values": {}}
+    for by in dimensions:
+        table = _sliced(results, by, side, graph)
+        at = {name: list(table.keys).index(name) for name in ("questions", "instances")}
+        for row in table.rows:
+            name = ", ".join(map(str, row[: table.names]))
+            if by == "quartile":
+                name = f"popularity {name}: {row[1]:,} to {row[2]:,} triples"
+            if by == "qualifiers":
+                name = f"{name} other qualifiers"
+            parts["names"].append(name)
+            for name, column in at.items():
+                parts[name].append(row[column])
+        for metric, models in _values(table, len(results)).items():
+            whole = parts["values"].setdefault(metric, [[] for _ in models])
+            for series, values in zip(whole, models, strict=True):
+                series.extend(values)
+    return parts
+
+
+def _relations(results: Mapping[str, Result], graph: Graph | None, side: str) -> dict[str, Any]:
+    table = _sliced(results, "relation", side, graph)
+    names = [str(row[0]) for row in table.rows]
+    relations: dict[str, Any] = {"names": names, "instances": [row[1] for row in table.rows]}
+    if graph is not None and "train" in graph.splits and side != "qualifier":
+        from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
+
+        code = relation_categories(graph).code
+        kinds = (*CATEGORIES, UNSEEN)
+        of = {str(name): kinds[int(c)] for name, c in zip(graph.relations, code, strict=True)}
+        relations["categories"] = [of.get(name, "") for name in names]
+    relations["values"] = _values(table, len(results))
+    return relations
+
+
+def _distribution(systems: Mapping[str, Ranks]) -> dict[str, Any]:
+    """Share of instances with a realistic rank of at most k."""
+    most = max(int(ranks.candidates.max()) for ranks in systems.values())
+    cuts = np.unique(np.round(np.geomspace(1, max(2, most), CUTS)).astype(np.int64))
+    share = []
+    for ranks in systems.values():
+        ordered = np.sort(ranks.rank())
+        share.append(_numbers(np.searchsorted(ordered, cuts, side="right") / len(ordered)))
+    return {"k": cuts.tolist(), "share": share}
+
+
+def _popularity(systems: Mapping[str, Ranks]) -> dict[str, Any]:
+    """Metrics by how popular the predicted entity is, in bins from one power of 2 to the next."""
+    first = next(iter(systems.values()))
+    counts = first.answer_popularity
+    code = np.where(counts > 0, np.floor(np.log2(np.maximum(counts, 1))) + 1, 0).astype(np.int64)
+    bins = np.unique(code)
+    members = [np.flatnonzero(code == number) for number in bins]
+    values: dict[str, list[list[float | None]]] = {metric: [] for metric in BY_PART}
+    for ranks in systems.values():
+        r = ranks.rank()
+        gains: dict[str, Any] = {"mrr": 1 / r, "hits@1": r <= 1, "hits@10": r <= 10, "mr": r}
+        for metric, gain in gains.items():
+            values[metric].append(_numbers(np.mean(gain[rows]) for rows in members))
+    return {
+        "from": [int(counts[rows].min()) for rows in members],
+        "to": [int(counts[rows].max()) for rows in members],
+        "instances": [len(rows) for rows in members],
+        "values": values,
+    }
+
+
+def _comparisons(
+    systems: Mapping[str, Ranks], side: str, test: str, correction: str, level: float
+) -> list[dict[str, Any]]:
+    n_questions = len(np.unique(next(iter(systems.values())).question))
+    if len(systems) < 2 or n_questions < 2:  # of one question there is no spread to test
+        return []
+    comparisons = []
+    for samples in samples_of_ranks(systems, [f"{side}.{metric}" for metric in COMPARED]):
+        one = compare(samples, test, correction, resampling=DRAWN, level=level)
+        n = len(systems)
+        p = np.full((n, n), math.nan)
+        gap = np.full((n, n), math.nan)
+        for (i, j), value, difference in zip(
+            one.tests.pairs.tolist(), one.tests.corrected, one.effects.difference, strict=True
+        ):
+            p[i, j] = p[j, i] = value
+            gap[i, j], gap[j, i] = difference, -difference
+        low, high = one.intervals()
+        comparisons.append({
+            "key": samples.name, "title": samples.title, "digits": samples.digits,
+            "higher": samples.higher_is_better, "sentence": one.sentence(),
+            "method": one.method(), "level": level, "confidence": one.resampling.percent / 100,
+            "order": one.order, "values": _numbers(one.resampled.estimate), "low": _numbers(low),
+            "high": _numbers(high), "p": [_numbers(row) for row in p],
+            "difference": [_numbers(row) for row in gap],
+        })  # fmt: skip
+    return comparisons
+
+
+def _numbers(values: Iterable[float]) -> list[float | None]:
+    """Plain numbers; None for what is not finite."""
+    return [float(value) if math.isfinite(value) else None for value in values]
+
 
 SCRIPTS = ("charts.js", "tables.js", "report.js")
 
 
 def page_text(data: dict[str, Any], title: str = "") -> str:
-    """The whole page.
-
-    Parameters
-    ----------
-    data : dict
-        From `kgtrec.study.reporting.page_data.page_data`.
-    title : str, optional
-        Of the page; by default the graph's name.
-    """
+    """The whole page."""
     heading = title or ": ".join(filter(None, ("Link prediction", data["graph"])))
     script = "".join(_asset(name) for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")

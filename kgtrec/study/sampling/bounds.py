@@ -15,17 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.notebook import ShownInLines
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
-__all__ = [
-    "DECREASING", "RankBounds", "count_bounds", "full_bounds", "hoeffding_slack", "mean_bounds",
-    "normal_quantile", "rank_bounds",
-]  # fmt: skip
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -49,14 +44,11 @@ DECREASING: dict[str, Callable[..., Float64]] = {
 class RankBounds(ShownInLines):
     """Ranks among all candidates, as far as sampled ones tell.
 
-    Attributes
-    ----------
-    estimate : ndarray of float64, shape (n_instances,)
-        1 + (greater + equal / 2) · n / k, unbiased for the realistic rank; NaN where k = 0.
-    low, high : ndarray of int64, shape (n_instances,)
-        The rank, wherever in its ties, lies between these with the given probability.
-    level : float
-        That probability, of each instance alone.
+    - estimate, float64 (n_instances,): 1 + (greater + equal / 2) · n / k, unbiased for the
+      realistic rank; NaN where k = 0.
+    - low, high, int64 (n_instances,): The rank, wherever in its ties, lies between these with the
+      given probability.
+    - level: That probability, of each instance alone.
     """
 
     estimate: Float64
@@ -76,21 +68,7 @@ class RankBounds(ShownInLines):
 def count_bounds(
     seen: npt.ArrayLike, drawn: npt.ArrayLike, population: npt.ArrayLike, miss: float
 ) -> tuple[Int64, Int64]:
-    """Bounds on how many of a population are special, from how many of those drawn are.
-
-    Parameters
-    ----------
-    seen, drawn, population : array-like of int
-        Special ones among those drawn without replacement, number drawn, size of the population;
-        0 <= seen <= drawn <= population.
-    miss : float
-        Probability with which either bound may fail, each by itself (exactly inverted tails of the
-        hypergeometric distribution, so at most that).
-
-    Returns
-    -------
-    low, high : ndarray of int64
-    """
+    """Bounds on how many of a population are special, from how many of those drawn are."""
     if not 0 < miss < 1:
         raise UsageError(f"miss={miss!r} is not a probability between 0 and 1")
     cases = np.stack(np.broadcast_arrays(*(np.asarray(a, np.int64) for a in
@@ -171,7 +149,7 @@ def rank_bounds(ranks: Ranks, level: float = 0.95) -> RankBounds:
         Ranks among all candidates, or ranks that do not tell how many those are.
     """
     drawn, population = _sizes(ranks)
-    _check_level(level)
+    check_level(level)
     low = count_bounds(ranks.greater, drawn, population, (1 - level) / 2)[0]
     high = count_bounds(ranks.greater + ranks.equal, drawn, population, (1 - level) / 2)[1]
     return RankBounds(_estimate(ranks), low + 1, high + 1, level)
@@ -200,7 +178,7 @@ def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
         Hits@k), low, high.
     """
     drawn, population = _sizes(ranks)
-    _check_level(level)
+    check_level(level)
     expected = (population.mean() + 2) / 2
     mean, error = float(_estimate(ranks).mean()), _standard_error(ranks, drawn, population)
     reach = normal_quantile((1 + level) / 2) * error
@@ -231,13 +209,7 @@ def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
 def mean_bounds(low: Float64, high: Float64, miss: float, slack: float) -> tuple[float, float]:
     """Bounds on the mean of a metric in [0, 1] from bounds on each value.
 
-    Parameters
-    ----------
-    low, high : ndarray of float64, shape (n,)
-        Of each value; either fails with probability `miss` at most.
-    miss : float
-    slack : float
-        How far means may lie from their expectations.
+    Shapes: low, high float64 (n,).
     """
     bottom = max(0.0, (float(low.mean()) - slack - miss) / (1 - miss))
     return bottom, min(1.0, (float(high.mean()) + slack) / (1 - miss))
@@ -265,7 +237,7 @@ def _sizes(ranks: Ranks) -> tuple[Int64, Int64]:
     return ranks.candidates - 1, ranks.full_candidates - 1
 
 
-def _check_level(level: float) -> None:
+def check_level(level: float) -> None:
     if not 0 < level < 1:
         raise UsageError(f"level={level!r} is not a probability between 0 and 1, such as 0.95")
 

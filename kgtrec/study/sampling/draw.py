@@ -4,39 +4,145 @@ The design is stratified. Of a relation's heads, or tails, every entity has a we
 target probabilities (proportional to the weight, plus an even part so that none is 0, at most 1);
 entities of about the same target form a stratum; and from each stratum a fixed number is drawn,
 evenly and without replacement, each question by itself. An entity's inclusion probability is then
-drawn / size of its stratum, whatever the weights were rounded to.
-
-Why not Poisson sampling or draws with replacement, which take any probability as it is? Strata have
-lists of one length; the counts that the core makes of a stratum need one factor, so that they stay
-integers; no entity is scored twice; and of each stratum the exact tails of the hypergeometric
-distribution are known. The price, probabilities in steps of 4, costs little precision.
+drawn / size of its stratum. Unlike Poisson sampling or draws with replacement, lists have one
+length, counts of a stratum stay integers, no entity is scored twice, and the exact hypergeometric
+tails are known. The price, probabilities in steps of 4, costs little precision.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.csr import Csr, distinct, to_csr, to_keys
-from kgtrec._internal.notebook import ShownInLines
-from kgtrec.errors import UsageError
+from kgtrec._internal.table import ShownInLines
+from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.candidates import CandidateLists, apply_lists
-from kgtrec.questions.sides import NAMES as SIDE_NAMES
-from kgtrec.study.sampling.weights import Weights, weights_of
+from kgtrec.questions.questions import ASKED, facts_of
+from kgtrec.questions.questions import NAMES as SIDE_NAMES
+from kgtrec.scores.files import load_matrix
+from kgtrec.study.semantics import FittingEntities, fitting_observed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kgtrec.questions.api import Questions
+    from kgtrec.questions.questions import QuestionData
 
-__all__ = ["CandidateDraw", "draw_candidates"]
+Float64 = npt.NDArray[np.float64]
+Weights = Callable[[int, int], Float64]
+
+NAMES = ("observed", "uniform", "frequency")
+
+POWER = 0.75  # what is frequent is drawn more often, but less so than it stands in train
+
+_SIDES = ("heads", "tails")
+
+
+def weights_of(by: Any, questions: QuestionData) -> tuple[Weights, str]:
+    """A function of (side, relation) that gives the weight of every entity, and its description."""
+    if isinstance(by, str) and by == "uniform":
+        return _uniform(questions)
+    if isinstance(by, str) and by == "frequency":
+        return _frequency(questions)
+    if questions.sides == "qualifier":
+        raise UsageError(
+            "weights are of heads and tails, and these questions ask for values of qualifiers; "
+            "draw by uniform or frequency"
+        )
+    if isinstance(by, str) and by == "observed":
+        by = fitting_observed(questions.graph)
+    if isinstance(by, FittingEntities):
+        return _fitting(by, questions)
+    if callable(by):
+        return _checked(by, questions), "weights of a function"
+    if isinstance(by, (str, PathLike)):
+        if not fspath(by).endswith(".npy"):
+            raise UsageError(f"by={fspath(by)!r}; name one of {', '.join(NAMES)}, or a .npy file")
+        return _of_matrix(load_matrix(by), questions, fspath(by)), f"weights of {fspath(by)}"
+    if hasattr(by, "__array__"):
+        return _of_matrix(np.asarray(by), questions, "weights"), "weights of an array"
+    raise UsageError(
+        f"by is of type {type(by).__name__}; name one of {', '.join(NAMES)}, or hand over entities "
+        "that fit (study.fitting_observed), an array, a .npy file, or a function"
+    )
+
+
+def _uniform(questions: QuestionData) -> tuple[Weights, str]:
+    ones = np.ones(questions.n_entities)
+    return (lambda side, relation: ones), "uniform"
+
+
+def _frequency(questions: QuestionData) -> tuple[Weights, str]:
+    """How often each entity stands on that side of the relation in train."""
+    graph = questions.graph
+    if "train" not in graph.splits:
+        raise UsageError("by='frequency' counts triples of train, and this graph has no such split")
+    rows = facts_of(graph, "train", int(questions.side[0]))
+    order = np.argsort(rows[:, 1], kind="stable")
+    bounds = np.searchsorted(rows[order, 1], np.arange(graph.n_relations + 1))
+
+    def weights(side: int, relation: int) -> Float64:
+        own = order[bounds[relation] : bounds[relation + 1]]
+        counts = np.bincount(rows[own, ASKED[side]], minlength=graph.n_entities)
+        return counts.astype(np.float64) ** POWER
+
+    return weights, f"frequency in train, to the power of {POWER}"
+
+
+def _fitting(fitting: FittingEntities, questions: QuestionData) -> tuple[Weights, str]:
+    n = questions.n_entities
+
+    def weights(side: int, relation: int) -> Float64:
+        start = (2 * relation + side) * n
+        low, high = np.searchsorted(fitting.keys, (start, start + n))
+        fits = np.zeros(n)
+        fits[fitting.keys[low:high] - start] = 1.0
+        return fits
+
+    return weights, f"type: {fitting.source}"
+
+
+def _of_matrix(array: npt.NDArray[Any], questions: QuestionData, name: str) -> Weights:
+    n_relations = questions.graph.n_relations
+    shape = (2 * n_relations, questions.n_entities)
+    if array.shape != shape:
+        raise InputError(
+            f"{name}: shape {array.shape}; expected {shape}: rows for the heads of every relation, "
+            "then for the tails of every relation, a column per entity"
+        )
+    return _checked(lambda side, relation: array[side * n_relations + relation], questions, name)
+
+
+def _checked(
+    weights: Callable[[int, int], Any], questions: QuestionData, name: str = ""
+) -> Weights:
+    n = questions.n_entities
+
+    def checked(side: int, relation: int) -> Float64:
+        values = np.asarray(weights(side, relation), np.float64)
+        if values.shape != (n,) or not np.isfinite(values).all() or (values < 0).any():
+            what = (
+                f"shape {values.shape}" if values.shape != (n,) else "a negative or infinite weight"
+            )
+            relation_name = questions.graph.relations[relation]
+            raise InputError(
+                f"{name or 'the function of weights'}: {what} for the {_SIDES[side]} of relation "
+                f"{relation_name!r}; give {n} weights, one an entity, each 0 or more"
+            )
+        return values
+
+    return checked
+
 
 Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
+
 
 STRATA = 5
 STEP = 4.0  # from one stratum to the next, inclusion probabilities fall by about this factor
@@ -48,18 +154,13 @@ LEAST = 2  # drawn from each stratum: from one alone no variance can be told
 class CandidateDraw(ShownInLines):
     """Drawn candidates of every question.
 
-    Attributes
-    ----------
-    questions : Questions
-        What is asked, among all candidates.
-    strata : tuple of Csr
-        Drawn entities of each question, ascending, stratum by stratum; answers are never drawn.
-    population, drawn : ndarray of int64, shape (Q, strata)
-        Entities of each stratum that are neither known nor answers, and how many of them were
-        drawn. The inclusion probability of each is drawn / population.
-    source : str
-        What weights came from, as tables say it.
-    seed : int
+    - questions: What is asked, among all candidates.
+    - strata: Drawn entities of each question, ascending, stratum by stratum; answers are never
+      drawn.
+    - population, drawn, int64 (Q, strata): Entities of each stratum that are neither known nor
+      answers, and how many of them were drawn. The inclusion probability of each is drawn /
+      population.
+    - source: What weights came from, as tables say it.
     """
 
     questions: Questions
@@ -93,13 +194,7 @@ class CandidateDraw(ShownInLines):
         return lists.ids[lists.offsets[:-1, None] + place]
 
     def by_stratum(self, columns: str = "entities") -> dict[str, Questions]:
-        """The questions among their lists ("sampled"), and among the answers and each stratum.
-
-        Parameters
-        ----------
-        columns : {"entities", "candidates"}
-            What the columns of scores stand for: every entity in id order, or `candidates`.
-        """
+        """The questions among their lists ("sampled"), and among the answers and each stratum."""
         if columns not in ("entities", "candidates"):
             raise UsageError(f"columns={columns!r}; choose 'entities' or 'candidates'")
         named = {"sampled": self.lists, "answers": self.questions.answers}
@@ -141,11 +236,12 @@ def draw_candidates(
         Candidates of a question besides its answers, 10 or more; questions with fewer have all.
     by : object
         Where candidates are likely drawn from. "uniform": evenly. "frequency": as often as an
-        entity stands on that side of the relation in train, to the power of 0.75.
-        `FittingEntities` (`study.fitting_observed` and its like): by type. A recommender of your
-        own: an array or ``.npy`` file of shape (2 relations, entities), heads of every relation
-        first, or a function of (side, relation) that gives a weight an entity. A quarter of each
-        list is drawn evenly whatever the weights, so that every candidate can be drawn.
+        entity stands on that side of the relation in train, to the power of 0.75. "observed":
+        entities that stand on that side of the relation in train. `FittingEntities`
+        (`study.fitting_by_types` and its like): by type. A recommender of your own: an array or
+        ``.npy`` file of shape (2 relations, entities), heads of every relation first, or a function
+        of (side, relation) that gives a weight per entity. A quarter of each list is drawn evenly
+        whatever the weights, so that every candidate can be drawn.
     seed : int
 
     Raises
@@ -187,7 +283,7 @@ class _Group(NamedTuple):
     stratum: Int64  # of every entity; STRATA where it is no candidate
     pools: tuple[Int64, ...]
     targets: Int64  # how many are drawn from each stratum
-    is_left_out: npt.NDArray[np.bool_]  # entities, for the question at hand
+    is_left_out: npt.NDArray[np.bool_]  # entities, for one question at a time
 
 
 def _groups(questions: Questions, weights: Weights, size: int) -> Iterator[_Group]:
@@ -247,11 +343,11 @@ def _draw_one(
     numbers = _allocated(group.targets, population, size)
     parts = []
     group.is_left_out[left_out] = True
-    for pool, more, number in zip(group.pools, of_left_out.tolist(), numbers, strict=True):
+    for pool, reserve, number in zip(group.pools, of_left_out.tolist(), numbers, strict=True):
         ids = pool
-        if number + more < len(pool):
+        if number + reserve < len(pool):
             # The first of a random order that are left: an even draw from those.
-            ids = rng.choice(pool, number + more, replace=False) if number else pool[:0]
+            ids = rng.choice(pool, number + reserve, replace=False) if number else pool[:0]
         parts.append(ids[~group.is_left_out[ids]][:number])
     group.is_left_out[left_out] = False
     return parts

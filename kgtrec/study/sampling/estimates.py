@@ -1,15 +1,9 @@
-"""Estimates of full-ranking metrics from ranks among drawn candidates.
+"""Estimates of full-ranking metrics from drawn candidates and a few questions ranked in full.
 
-The mean rank is linear in the counts, and its Horvitz-Thompson estimate is unbiased. MRR and Hits@k
-are not: 1 over an estimated rank is too large on average, since a candidate that outranks the
-answer and was not drawn counts for nothing, and no correction from the drawn candidates alone is
-both unbiased and of use. (From an even draw of k of n candidates exactly the polynomials of degree
-k of the rank can be estimated without bias, and 1/rank is none below k = n. Where every candidate
-is drawn by itself there are unbiased estimates of any function, but their terms grow like
-(1/probability)^rank.)
-
-So some questions are drawn once more, and ranked among all candidates (`full_check`). With m the
-metric at an estimated rank, f at the true one, and p a question's probability of this second draw,
+The Horvitz-Thompson estimate of the mean rank is unbiased. MRR and Hits@k are not linear in the
+counts: from the drawn candidates alone no unbiased estimate is of use. So some questions are drawn
+once more, and ranked among all candidates. With m the metric at an estimated rank, f at the true
+one, and p a question's probability of this second draw,
 
     estimate = (sum of m over all answers + sum of (f - m) / p over those ranked in full) / answers
 
@@ -26,44 +20,109 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.notebook import ShownAsTables
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import UsageError
 from kgtrec.study.sampling.bounds import (
     DECREASING,
+    check_level,
     hoeffding_slack,
     mean_bounds,
     normal_quantile,
 )
-from kgtrec.study.sampling.counts import SampledCounts, count_sampled, sums_of
+from kgtrec.study.sampling.counts import (
+    SampledCounts,
+    count_sampled,
+    instances_of,
+    rank_some,
+    sums_of,
+)
 from kgtrec.study.sampling.draw import draw_candidates
-from kgtrec.study.sampling.full_check import FullCheck, capped, draw_check, importance
-from kgtrec.study.sampling.subset import instances_of, rank_some
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
-
-__all__ = ["FullEstimates", "estimate_full", "full_estimates"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
+class FullCheck(ShownInLines):
+    """Which questions are ranked among all candidates.
+
+    - questions: Their numbers, ascending.
+    - probability, float64 (Q,): With which each question was drawn, by itself; 0 where the drawn
+      candidates are all.
+    """
+
+    questions: Int64
+    probability: Float64
+    seed: int
+
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{len(self.questions):,} of {len(self.probability):,} questions, seed {self.seed}",
+            f"{int((self.probability == 1).sum()):,} of them for sure",
+        )
+
+
+def draw_check(counts: SampledCounts, size: float, seed: int = 0) -> FullCheck:
+    """Draw questions to be ranked among all candidates.
+
+    A question's probability is proportional to the sum of 1 / sqrt(sampled rank) over its answers,
+    and at most 1. A full rank is never smaller than the sampled one, so answers far down the sample
+    cannot change much; and questions with many answers change more than others.
+
+    Parameters
+    ----------
+    counts : SampledCounts
+    size : float
+        Expected number of questions; a share of them if it is below 1.
+    seed : int
+
+    Raises
+    ------
+    UsageError
+        A size of 0 or less.
+    """
+    if not size > 0:
+        raise UsageError(f"full={size!r}; give how many questions are ranked in full, or a share")
+    weights = importance(counts)
+    expected = size * len(weights) if size < 1 else float(size)
+    probability = capped(weights, expected)
+    uniform = np.random.default_rng([seed, 1]).random(len(weights))  # other than the draw's
+    return FullCheck(np.flatnonzero(uniform < probability), probability, seed)
+
+
+def importance(counts: SampledCounts) -> Float64:
+    """How much a question's answers may change between the sample and all candidates, (Q,)."""
+    shares = counts.incomplete / np.sqrt(counts.ranks.rank())
+    return sums_of(counts.question, shares, len(counts.draw.questions))
+
+
+def capped(weights: Float64, total: float) -> Float64:
+    """Probabilities proportional to weights with a sum of `total`, as far as none is above 1."""
+    positive = int(np.count_nonzero(weights))
+    if total >= positive:
+        return (weights > 0).astype(np.float64)
+    ordered = np.sort(weights[weights > 0])[::-1]
+    rest = np.cumsum(ordered[::-1])[::-1]  # of the weights from each on
+    # The first i are drawn for sure if the factor of the rest would put the i-th at 1 or above.
+    factors = (total - np.arange(len(ordered))) / rest
+    certain = int(np.argmin(ordered * factors >= 1))
+    return np.minimum(1.0, weights * factors[certain])
+
+
+@dataclass(frozen=True, eq=False)
 class FullEstimates(ShownAsTables):
     """What metrics would be among all candidates.
 
-    Attributes
-    ----------
-    counts : SampledCounts
-        Of the drawn candidates; ``counts.ranks`` are the sampled ranks.
-    check : FullCheck or None
-        The questions that were ranked among all candidates.
-    full : Ranks or None
-        Their ranks.
-    level : float
-        Probability of each interval by itself.
+    ``estimates["mrr"]``, ``["mr"]`` and ``["hits@10"]`` are the estimates; NaN where there is none.
+
+    - counts: Of the drawn candidates; ``counts.ranks`` are the sampled ranks.
+    - check: The questions that were ranked among all candidates.
+    - full: Their ranks.
+    - level: Probability of each interval by itself.
     """
 
     counts: SampledCounts
@@ -71,12 +130,17 @@ class FullEstimates(ShownAsTables):
     full: Ranks | None
     level: float
 
+    def __getitem__(self, key: str) -> float:
+        estimates = {str(row[0]).lower(): float(row[2]) for row in self.table().rows}
+        if key.lower() not in estimates:
+            raise UsageError(f"there is no estimate {key!r}; there are {', '.join(estimates)}")
+        return estimates[key.lower()]
+
     def _lines(self) -> tuple[str, str]:
         sampled = float((1 / self.counts.ranks.rank()).mean())
-        value = (self._corrected("MRR") or (float("nan"),))[0]
         return (
             f"from {self._described()}; {self.cost():.1%} of the scores",
-            f"sampled MRR {sampled:.4f}, estimated MRR among all {value:.4f}",
+            f"sampled MRR {sampled:.4f}, estimated MRR among all {self['mrr']:.4f}",
         )
 
     def __str__(self) -> str:
@@ -118,10 +182,14 @@ class FullEstimates(ShownAsTables):
         Columns sampled, estimate (NaN where there is none), low, high. Intervals are of the metric
         on these very questions, as full ranking would give it. MRR and Hits@k have an estimate if
         some questions were ranked in full; otherwise low and high are bounds that hold for every
-        size, from the exact tails of the draw and Hoeffding's inequality.
+        size, from the exact tails of the draw and Hoeffding's inequality. Where all questions were
+        ranked in full, every value is exact, and its interval a point.
         """
         sampled, mean = self.counts.ranks.rank(), float(self.counts.estimated_ranks().mean())
         reach = half_width(self.counts.rank_variances(), self.level) / len(sampled)
+        exact = self._exact_ranks()
+        if exact is not None:
+            mean, reach = float(exact.mean()), 0.0
         most = float(self.counts.draw.questions.candidates.mean())
         rows: list[tuple[Cell, ...]] = [
             ("MR", float(sampled.mean()), mean, max(1.0, mean - reach), min(most, mean + reach))
@@ -132,21 +200,19 @@ class FullEstimates(ShownAsTables):
         names = ("measure", "sampled", "estimate", "low", "high")
         return Table(names, names, (4,) * len(names), rows)
 
+    def _exact_ranks(self) -> Float64 | None:
+        """Ranks among all candidates where every answer's is known, (n,); else None."""
+        if self.check is None or self.full is None:
+            return None
+        own = instances_of(self.counts.draw.questions, self.check.questions)
+        ranks, unknown = self.counts.estimated_ranks().copy(), self.counts.incomplete.copy()
+        ranks[own], unknown[own] = self.full.rank(), False
+        return None if unknown.any() else ranks
+
     def needed(self, measure: str = "MRR", within: float = 0.002) -> int | None:
         """How many questions have to be ranked in full for an interval of ± `within`.
 
         Estimated from the questions that were, with as much noise as they leave; None if none was.
-
-        Parameters
-        ----------
-        measure : {"MRR", "Hits@1", "Hits@3", "Hits@10"}
-        within : float
-            Half the width of the interval.
-
-        Raises
-        ------
-        UsageError
-            Another measure, or a width that is not above 0.
         """
         if measure not in DECREASING or not within > 0:
             raise UsageError(
@@ -170,20 +236,14 @@ class FullEstimates(ShownAsTables):
         return high
 
     def cost(self, full_questions: float | None = None) -> float:
-        """Scores that are computed, as a share of those of full ranking.
-
-        Parameters
-        ----------
-        full_questions : float, optional
-            Questions that are ranked in full, if other than those that were.
-        """
+        """Scores that are computed, as a share of those of full ranking."""
         draw = self.counts.draw
         sizes = draw.population.sum(axis=1) + draw.questions.answers.lengths
         number = len(draw.questions)
         chosen = 0 if self.check is None else len(self.check.questions)
-        more = (chosen if full_questions is None else full_questions) / number
+        share = (chosen if full_questions is None else full_questions) / number
         lists = float(draw.lists.lengths.sum() / sizes.sum())
-        return lists + more * (1 - lists)
+        return lists + share * (1 - lists)
 
     @cached_property
     def _differences(self) -> dict[str, Float64]:
@@ -273,8 +333,7 @@ def full_estimates(
         One of check and full without the other, ranks of other questions, or a level that is not a
         probability.
     """
-    if not 0 < level < 1:
-        raise UsageError(f"level={level!r} is not a probability between 0 and 1, such as 0.95")
+    check_level(level)
     if (check is None) != (full is None):
         raise UsageError("check and full go together: the questions, and their ranks among all")
     if check is not None and full is not None:

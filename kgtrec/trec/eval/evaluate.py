@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 import numpy as np
 
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, choose
 from kgtrec.trec.eval.request import Request
 from kgtrec.trec.eval.score import Scored, score
+from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import resolve
-from kgtrec.trec.measures.options import EvalOptions
 from kgtrec.trec.measures.values import summary as summary_of
 
 if TYPE_CHECKING:
     import pandas
+    from typing_extensions import Unpack
 
     from kgtrec.questions.api import Questions
     from kgtrec.trec.files.convert import QrelsLike, RunLike
 
-__all__ = ["Row", "evaluate", "summarise"]
+
+class Options(TypedDict, total=False):
+    """Further keywords of `evaluate`."""
+
+    level: int
+    complete: bool
+    judged_only: bool
+    most: int | None
+    collection: int
+    compat: int
+    ties: str | None
+    entities: int | None
+    questions: Questions | None
+    qrels_format: str
 
 
-class Row(dict[str, Any]):
+class MeasureRow(dict[str, Any]):
     """Values by trec_eval's name of the measure; looked up by its other spellings too.
 
     ``row["AP@20"]``, ``row["map_cut.20"]`` and ``row["map_cut_20"]`` are the same value.
@@ -47,17 +61,8 @@ def evaluate(
     *,
     summary: Literal[False] = False,
     as_: Literal["dict"] = "dict",
-    level: int = 1,
-    complete: bool = False,
-    judged_only: bool = False,
-    most: int | None = None,
-    collection: int = 0,
-    compat: int = 10,
-    ties: str | None = None,
-    entities: int | None = None,
-    questions: Questions | None = None,
-    qrels_format: str = "qrels",
-) -> dict[str, Row]: ...
+    **options: Unpack[Options],
+) -> dict[str, MeasureRow]: ...
 @overload
 def evaluate(
     qrels: QrelsLike,
@@ -66,17 +71,8 @@ def evaluate(
     *,
     summary: Literal[True],
     as_: Literal["dict"] = "dict",
-    level: int = 1,
-    complete: bool = False,
-    judged_only: bool = False,
-    most: int | None = None,
-    collection: int = 0,
-    compat: int = 10,
-    ties: str | None = None,
-    entities: int | None = None,
-    questions: Questions | None = None,
-    qrels_format: str = "qrels",
-) -> Row: ...
+    **options: Unpack[Options],
+) -> MeasureRow: ...
 @overload
 def evaluate(
     qrels: QrelsLike,
@@ -85,16 +81,7 @@ def evaluate(
     *,
     summary: bool = False,
     as_: Literal["frame"],
-    level: int = 1,
-    complete: bool = False,
-    judged_only: bool = False,
-    most: int | None = None,
-    collection: int = 0,
-    compat: int = 10,
-    ties: str | None = None,
-    entities: int | None = None,
-    questions: Questions | None = None,
-    qrels_format: str = "qrels",
+    **options: Unpack[Options],
 ) -> pandas.DataFrame: ...
 def evaluate(
     qrels: QrelsLike,
@@ -113,7 +100,7 @@ def evaluate(
     entities: int | None = None,
     questions: Questions | None = None,
     qrels_format: str = "qrels",
-) -> dict[str, Row] | Row | pandas.DataFrame:
+) -> dict[str, MeasureRow] | MeasureRow | pandas.DataFrame:
     """Values of trec_eval's measures for a run: the numbers of ``kgtrec eval``, unrounded.
 
     Documents are ordered by score in float64 descending, then by name, descending in byte order.
@@ -181,8 +168,7 @@ def evaluate(
     FileError
         A file cannot be read or is malformed, with the line.
     """
-    if as_ not in ("dict", "frame"):
-        raise UsageError(f"as_={as_!r} is unknown; it must be 'dict' or 'frame'")
+    choose("as_", as_, ("dict", "frame"))
     options = EvalOptions(
         level=level,
         complete=complete,
@@ -207,10 +193,10 @@ def evaluate(
     (scored,) = score(request)
     if as_ == "frame":
         return _framed(scored, summary)
-    return Row(scored.summary) if summary else _rows(scored)
+    return MeasureRow(scored.summary) if summary else _rows(scored)
 
 
-def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[object]) -> Row:
+def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[object]) -> MeasureRow:
     """Summary row of what `evaluate` gave for single queries.
 
     Parameters
@@ -233,7 +219,7 @@ def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[object
     if lacking:
         raise UsageError(f"the rows have no {', '.join(lacking)}; ask `evaluate` for it, too")
     by_column = {c.name: np.array([row[c.name] for row in values.values()]) for c in columns}
-    return Row(summary_of(by_column, columns))
+    return MeasureRow(summary_of(by_column, columns))
 
 
 def _names(measures: Iterable[Any]) -> list[str]:
@@ -261,11 +247,11 @@ def _check_shown(request: Request) -> None:
     raise UsageError(f"{names} has {problem}; {hint}")
 
 
-def _rows(scored: Scored) -> dict[str, Row]:
+def _rows(scored: Scored) -> dict[str, MeasureRow]:
     names: Sequence[str] = list(scored.values)
     rows = zip(*(column.tolist() for column in scored.values.values()), strict=True)
     return {
-        query: Row(zip(names, row, strict=True))
+        query: MeasureRow(zip(names, row, strict=True))
         for query, row in zip(scored.queries, rows, strict=True)
     }
 

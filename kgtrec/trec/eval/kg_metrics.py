@@ -1,12 +1,11 @@
 """Micro metrics of knowledge graphs straight from a run and qrels: of answers, not of queries.
 
 An answer is a relevant document; its rank as listed is 1 + the documents above it that are no
-answers + half of those that tie with it. A run does not say what other splits know, so that nothing
-of it is filtered here: the ranks are filtered ones only if the run was filtered when it was made.
-The candidates of an answer are all N entities but the other answers of its query. An answer that
-the run does not hold comes behind the run: its rank may be any from 1 + the documents of the run
-that are no answers to the number of candidates. So every metric has a low and a high end, which are
-equal where the run holds every answer.
+answers + half of those that tie with it. A run does not say what other splits know: its ranks are
+filtered ones only if the run was, when it was made or here by a graph (`filtered_by_graph`). The
+candidates of an answer are all N entities but the other answers of its query. The rank of an
+answer that the run lacks is any from 1 + the documents of the run that are no answers to the number
+of candidates. So every metric has a low and a high end, equal if the run holds every answer.
 """
 
 from __future__ import annotations
@@ -16,18 +15,74 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kgtrec._internal.csr import contains, to_keys
 from kgtrec.errors import InputError, UsageError
-from kgtrec.trec.eval.kg_names import LOWER_IS_BETTER, NEEDS_ENTITIES, MicroColumn
-from kgtrec.trec.measures.judged_lists import Lists
-from kgtrec.trec.measures.options import EvalOptions, is_whole
-from kgtrec.trec.measures.relevant import Floats, Ints, View, narrowed, parts
-from kgtrec.trec.measures.tie_groups import tie_groups
+from kgtrec.predictions.lists import ids_of
+from kgtrec.trec.eval.kg_names import MicroColumn, row_of
+from kgtrec.trec.files.columns import RunColumns
+from kgtrec.trec.files.convert import name_buffers
+from kgtrec.trec.measures.family import EvalOptions, is_whole
+from kgtrec.trec.measures.relevant import Floats, Ints, Lists, View, narrowed, parts
+from kgtrec.trec.measures.ties import tie_groups
 
-if TYPE_CHECKING:  # importing them takes as long as reading a small run
-    from kgtrec.measures.tied_ranks import Ties, Values
+if TYPE_CHECKING:
+    from kgtrec.measures.ties import Scaled, Ties
+    from kgtrec.questions.questions import QuestionData
 
-__all__ = ["Micro", "check_micro", "finished", "micro_values"]
+Int64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class GraphFiltered:
+    """A run that was filtered by the graph.
+
+    - known: Documents left out, which answer their question in another split.
+    - unlinkable: Documents that name no entity of the graph; they are still there.
+    """
+
+    run: RunColumns
+    known: int
+    unlinkable: int
+
+
+def filtered_by_graph(run: RunColumns, questions: QuestionData, name: str) -> GraphFiltered:
+    """The run without what other splits than the evaluated one answer."""
+    import pyarrow as pa
+
+    number = {text: i for i, text in enumerate(questions.ids)}
+    question = np.array([number.get(query, -1) for query in run.queries], dtype=np.int64)
+    if (question < 0).any():
+        strange = np.flatnonzero(question < 0)
+        first = run.queries[strange[0]]
+        raise InputError(
+            f"{name}: {len(strange):,} of {len(question):,} queries are not questions of "
+            f"split {questions.split!r} ({first!r} is the first), so that nothing can be filtered; "
+            "name them as `kgtrec convert --write-questions` does, or give another --split"
+        )
+    encoded = run.documents.dictionary_encode()
+    entity = ids_of(questions.candidate_labels.docnos, encoded.dictionary)
+    entity = entity[encoded.indices.to_numpy()]
+    owner = np.repeat(np.arange(len(run)), np.diff(run.offsets))
+    keys = question[owner] * questions.n_labels + np.maximum(entity, 0)
+    known = contains(to_keys(questions.removed, questions.n_labels), keys) & (entity >= 0)
+    rows = np.flatnonzero(~known)
+    offsets = np.append(0, np.cumsum(np.bincount(owner[rows], minlength=len(run))))
+    names = name_buffers(run.documents.take(pa.array(rows)))
+    left = RunColumns(run.queries, offsets, *names, run.scores[rows], run.tag)
+    return GraphFiltered(left, int(known.sum()), int((entity < 0).sum()))
+
+
+def candidates_of(questions: QuestionData, queries: Sequence[str]) -> Int64:
+    """Entities that a question's lists may hold, answers included: int64, shape (n_queries,).
+
+    Queries that are no questions may hold every entity.
+    """
+    number = {text: i for i, text in enumerate(questions.ids)}
+    sizes = np.append(questions.n_labels - questions.removed.lengths, questions.n_labels)
+    return sizes[[number.get(query, -1) for query in queries]]
+
 
 _PART_DOCUMENTS = 2_000_000
 
@@ -36,13 +91,11 @@ _PART_DOCUMENTS = 2_000_000
 class Micro:
     """Metrics as quotients of sums over answers.
 
-    Attributes
-    ----------
-    parts : dict of str to (ndarray, ndarray), each float64 of shape (n_queries,)
-        Column name to numerator and denominator of each query. The metric, of a query or of many,
-        is the sum of the first over the sum of the second; 1 less that for kg_amri.
-    answers, missing : ndarray of int64, shape (n_queries,)
-        Answers of each query, and those of them that the run does not hold.
+    - parts, float64 (n_queries,): Column name to numerator and denominator of each query. The
+      metric, of a query or of many, is the sum of the first over the sum of the second; 1 less that
+      for kg_amri.
+    - answers, missing, int64 (n_queries,): Answers of each query, and those of them that the run
+      does not hold.
     """
 
     parts: dict[str, tuple[Floats, Floats]]
@@ -65,7 +118,7 @@ def finished(name: str, numerator: Floats, denominator: Floats) -> Floats:
     """The metric from sums over answers; NaN where there is nothing to divide by."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(denominator > 0, np.divide(numerator, denominator), np.nan)
-    return 1.0 - ratio if name.startswith("kg_amri_") else ratio
+    return 1.0 - ratio if row_of(name).is_index else ratio
 
 
 def micro_values(
@@ -78,25 +131,7 @@ def micro_values(
 ) -> Micro:
     """Micro metrics of every query.
 
-    Parameters
-    ----------
-    lists : Lists
-        All that the run holds; `options.most` cuts it here.
-    columns : sequence of MicroColumn
-    options : EvalOptions, optional
-    entities : int or ndarray of int64, shape (n_queries,), optional
-        Entities that could be retrieved, N, or those of each query, where a graph says what is
-        known; labels that name no entity then push no rank past the last one. Without it, an answer
-        that the run does not hold may have any rank behind the run.
-    ties : str, optional
-        None for realistic ranks, else a key of `kgtrec.trec.measures.ties.TIES`.
-
-    Raises
-    ------
-    UsageError
-        Under -J; or if a metric needs `entities`, or they are below 1.
-    InputError
-        If a query has more documents than there are entities, or no query has an answer.
+    Shapes: entities int64 (n_queries,).
     """
     options = options or EvalOptions()
     if isinstance(entities, np.ndarray):
@@ -127,11 +162,11 @@ def micro_values(
 
 def check_micro(columns: Sequence[MicroColumn], options: EvalOptions, entities: int | None) -> None:
     """UsageError if a metric cannot be had with these options, or lacks the number of entities."""
-    needing = dict.fromkeys(c.family for c in columns if c.family in NEEDS_ENTITIES)
+    needing = dict.fromkeys(c.family for c in columns if c.row.needs_entities)
     if entities is None and needing:
         raise UsageError(
             f"{', '.join(needing)} need the number of entities, for the ranks of answers that the "
-            "run does not hold; give --entities N"
+            "run does not hold; give --n-entities N"
         )
     if entities is not None and not (is_whole(entities) and entities >= 1):
         raise UsageError(f"the number of entities is {entities!r}; it must be a whole one from 1")
@@ -177,11 +212,11 @@ class _Ranked:
             rest = _plain(per_answer(_ties(above, np.zeros_like(above)), kind))
         total = listed + self.missing * rest
         answers = self.answers.astype(np.float64)
-        if column.family not in ("kg_amr", "kg_amri"):
+        if not column.row.over_chance:
             return total, answers
         assert self.worst is not None
         random = answers * (self.worst + 2) / 2  # candidates = worst + 1
-        return (total, random) if column.family == "kg_amr" else (total - answers, random - answers)
+        return (total - answers, random - answers) if column.row.is_index else (total, random)
 
 
 def _too_few(lists: Lists, answers: Ints, others: Ints, entities: int | None) -> InputError:
@@ -189,30 +224,28 @@ def _too_few(lists: Lists, answers: Ints, others: Ints, entities: int | None) ->
     needed = int(answers[place] + others[place])
     return InputError(
         f"query {lists.queries[place]!r} has {needed:,} documents, {int(answers[place]):,} of them "
-        f"answers, and --entities is {entities:,}; give the number of entities of the graph"
+        f"answers, and --n-entities is {entities:,}; give the number of entities of the graph"
     )
 
 
 def _ties(greater: Ints, equal: Ints) -> Ties:
-    from kgtrec.measures.tied_ranks import Ties
+    from kgtrec.measures.ties import Ties
 
     return Ties(greater, equal, np.zeros_like(equal), np.ones_like(equal))
 
 
-def _plain(values: Values) -> Floats:
+def _plain(values: Scaled) -> Floats:
     return np.asarray(values.scaled / values.scale, np.float64)
 
 
-def _per_answer(column: MicroColumn) -> Callable[[Ties, str], Values]:
-    from kgtrec.measures import item_values as metric_values
+def _per_answer(column: MicroColumn) -> Callable[[Ties, str], Scaled]:
+    from kgtrec.measures import rank_metrics
 
-    function = {"kg_mrr": metric_values.reciprocal_rank, "kg_hits": metric_values.hits}.get(
-        column.family, metric_values.mean_rank
-    )
+    function = getattr(rank_metrics, column.row.value)
     return lambda ties, kind: function(ties, kind, float(column.cutoff or 0))
 
 
 def _rank_type(column: MicroColumn, ties: str | None) -> str:
     if ties is None or ties == "expected":
         return ties or "realistic"
-    return "optimistic" if (ties == "min") == (column.family in LOWER_IS_BETTER) else "pessimistic"
+    return "optimistic" if (ties == "max") == column.row.higher_is_better else "pessimistic"

@@ -5,39 +5,64 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.names import BadCutoff
 
-__all__ = [
-    "LOWER_IS_BETTER",
-    "MICRO",
-    "NEEDS_ENTITIES",
-    "MicroColumn",
-    "micro_columns",
-    "micro_help",
-]
+
+class MicroMetric(NamedTuple):
+    """A metric of answers, as `kgtrec eval` has it.
+
+    - value: The function of `kgtrec.measures.rank_metrics` that gives it for each answer.
+    - over_chance: Whether it is a quotient by what a random order gives.
+    - is_index: Whether it is 1 less that quotient, of ranks from 0.
+    - needs_entities: Whether answers that the run lacks have a last rank only with their number.
+    - cutoffs: Those without a parameter; empty for metrics without cutoffs.
+    """
+
+    help: str
+    value: str = "mean_rank"
+    higher_is_better: bool = False
+    over_chance: bool = False
+    is_index: bool = False
+    needs_entities: bool = True
+    cutoffs: tuple[int, ...] = ()
+
 
 MICRO = {
-    "kg_mr": "Mean rank of the answers, as listed.",
-    "kg_mrr": "Mean of 1 / rank over the answers, as listed.",
-    "kg_hits": "Share of the answers with a rank up to k, as listed; as in kg_hits.1,3,10.",
-    "kg_amr": "Mean rank, as listed, over that of a random order, the mean of (candidates + 1) / "
-    "2: 1 is random, lower is better. (Berrendorf et al. 2020)",
-    "kg_amri": "1 - (mean rank, as listed, - 1) / (that of a random order - 1): 1 is perfect, 0 "
-    "random.",
-}
+    "kg_mr": MicroMetric("Mean rank of the answers, as listed."),
+    "kg_mrr": MicroMetric(
+        "Mean of 1 / rank over the answers, as listed.",
+        "reciprocal_rank", higher_is_better=True, needs_entities=False,
+    ),
+    "kg_hits": MicroMetric(
+        "Share of the answers with a rank up to k, as listed; as in kg_hits.1,3,10.",
+        "hits", higher_is_better=True, needs_entities=False, cutoffs=(1, 3, 10),
+    ),
+    "kg_amr": MicroMetric(
+        "Mean rank, as listed, over that of a random order, the mean of (candidates + 1) / 2: 1 is "
+        "random, lower is better. (Berrendorf et al. 2020)",
+        over_chance=True,
+    ),
+    "kg_amri": MicroMetric(
+        "1 - (mean rank, as listed, - 1) / (that of a random order - 1): 1 is perfect, 0 random.",
+        higher_is_better=True, over_chance=True, is_index=True,
+    ),
+}  # fmt: skip
 _COMMON = (
     "An answer is a relevant document; other answers of its query do not count in its rank, and "
     "documents that tie with it count half. As listed: whatever else the run holds counts, also "
     "what other splits know, unless the run was filtered when it was made. Printed as NAME_low and "
     "NAME_high, for an answer that the run does not hold has a rank between the run's end and the "
-    "number of candidates, which is that of the entities (--entities) without the other answers."
+    "number of candidates, which is that of the entities (--n-entities) without the other answers."
 )
-_CUTOFFS = (1, 3, 10)
 _ENDS = ("low", "high")
-NEEDS_ENTITIES = frozenset({"kg_mr", "kg_amr", "kg_amri"})
-LOWER_IS_BETTER = frozenset({"kg_mr", "kg_amr"})
+
+
+def row_of(column: str) -> MicroMetric:
+    """The metric that a column is named after: ``kg_hits_10_high``."""
+    return next(row for family, row in MICRO.items() if column.startswith(f"{family}_"))
 
 
 @dataclass(frozen=True)
@@ -55,6 +80,11 @@ class MicroColumn:
     is_geometric = False
 
     @property
+    def row(self) -> MicroMetric:
+        """What the table says of the metric."""
+        return MICRO[self.family]
+
+    @property
     def name(self) -> str:
         """``kg_mrr_low``, ``kg_hits_10_high``."""
         cutoff = "" if self.cutoff is None else f"_{self.cutoff}"
@@ -63,23 +93,11 @@ class MicroColumn:
     @property
     def is_at_worst_ranks(self) -> bool:
         """Whether this end is that of the worst ranks that the answers may have."""
-        return (self.end == "high") == (self.family in LOWER_IS_BETTER)
+        return (self.end == "low") == self.row.higher_is_better
 
 
 def micro_columns(measures: Iterable[str]) -> tuple[list[MicroColumn], list[str]]:
-    """Columns of the ``kg_`` names among measures, and the other names as they are.
-
-    Parameters
-    ----------
-    measures : iterable of str
-        ``kg_mrr``; several with commas, ``kg_mr,kg_mrr,kg_hits.1,3,10,kg_amr``; cutoffs also as
-        ``kg_hits_10`` and ``kg_hits@10``, by default 1, 3 and 10. Cutoffs of several names add up.
-
-    Raises
-    ------
-    UsageError
-        Naming what is unknown; `BadCutoff` where only parameters are wrong.
-    """
+    """Columns of the ``kg_`` names among measures, and the other names as they are."""
     cutoffs_of: dict[str, set[int]] = {}
     others, unknown, wrong = [], [], []
     for measure in measures:
@@ -98,7 +116,7 @@ def micro_columns(measures: Iterable[str]) -> tuple[list[MicroColumn], list[str]
             cutoffs_of.setdefault(name, set())
             if word == name:
                 continue
-            if name != "kg_hits":
+            if not MICRO[name].cutoffs:
                 wrong.append(f"{measure!r}: {name} takes no parameters; leave them out")
             elif not re.fullmatch("0*[1-9][0-9]{0,8}", cutoff, re.ASCII):
                 wrong.append(f"{word!r}: cutoffs must be whole numbers from 1, as in kg_hits.1,10")
@@ -110,7 +128,7 @@ def micro_columns(measures: Iterable[str]) -> tuple[list[MicroColumn], list[str]
         raise BadCutoff("; ".join(wrong))
     columns: list[MicroColumn] = []
     for name in filter(cutoffs_of.__contains__, MICRO):
-        cutoffs = sorted(cutoffs_of[name] or _CUTOFFS) if name == "kg_hits" else [None]
+        cutoffs: list[Any] = sorted(cutoffs_of[name] or MICRO[name].cutoffs) or [None]
         columns.extend(MicroColumn(name, cutoff, end) for cutoff in cutoffs for end in _ENDS)
     return columns, others
 
@@ -132,11 +150,12 @@ def micro_help(columns: Iterable[MicroColumn]) -> str:
 
     paragraphs = []
     for family in dict.fromkeys(column.family for column in columns):
-        text = f"{MICRO[family]} {_COMMON}"
-        if family in NEEDS_ENTITIES:
-            text += " Needs --entities."
+        row = MICRO[family]
+        text = f"{row.help} {_COMMON}"
+        if row.needs_entities:
+            text += " Needs --n-entities."
         wrapped = textwrap.wrap(text, 76, initial_indent="    ", subsequent_indent="    ")
         paragraphs.append("\n".join([family, *wrapped]) + "\n")
-        if family == "kg_hits":
-            paragraphs.append("    Default: -m kg_hits.1,3,10\n")
+        if row.cutoffs:
+            paragraphs.append(f"    Default: -m {family}.{','.join(map(str, row.cutoffs))}\n")
     return "".join(paragraphs)

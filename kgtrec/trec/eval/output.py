@@ -11,24 +11,19 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:  # trec_eval's lines need no tables
     from kgtrec._internal.table import Cell, Table
+    from kgtrec.trec.eval.kg_names import MicroColumn
     from kgtrec.trec.eval.request import Request
     from kgtrec.trec.eval.score import Scored
+    from kgtrec.trec.measures.names import Column
 
-__all__ = [
-    "RUN_FILE",
-    "Printed",
-    "as_json",
-    "as_table",
-    "heading_line",
-    "rendered",
-    "trec_lines",
-]
+    Printed = Column | MicroColumn
+
 
 RUN_FILE = "run_file"
 """Measure name of the line that heads each block where several runs are printed."""
@@ -37,25 +32,6 @@ _ALL = "all"
 _QUERIES_AT_A_TIME = 2_000
 _FLOAT = "%6.4f"
 _NO_INTERVAL: list[Cell] = ["", ""]
-
-
-class Printed(Protocol):
-    """What must be known of a column to print it; see `kgtrec.trec.measures.names.Column`."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def is_count(self) -> bool: ...
-
-    @property
-    def is_text(self) -> bool: ...
-
-    @property
-    def is_summary_only(self) -> bool: ...
-
-    @property
-    def is_query_only(self) -> bool: ...
 
 
 def trec_lines(scored: Scored, request: Request) -> Iterator[bytes]:
@@ -133,18 +109,6 @@ def as_table(runs: Sequence[Scored], request: Request) -> Table:
     """A row per measure, or per query and measure, and a column per run.
 
     Strings of relevances are quoted, as trec_eval prints them: no reader takes 0110 for a number.
-
-    Parameters
-    ----------
-    runs : sequence of Scored
-        Of the same columns.
-    request : Request
-
-    Returns
-    -------
-    Table
-        Counts are integers. Keys of the columns are the files as they were named. With
-        confidence intervals, two more columns per run; empty for counts and single queries.
     """
     from kgtrec._internal.table import Table
 

@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any
 from kgtrec.errors import UsageError
 from kgtrec.trec.eval.kg_names import MicroColumn, micro_columns
 from kgtrec.trec.files.text import PathName, is_path
-from kgtrec.trec.measures.definitions import FORMATS, OFFICIAL
+from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, resolve
-from kgtrec.trec.measures.options import EvalOptions
+from kgtrec.trec.measures.rows import FORMATS, OFFICIAL
 
 if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
     from kgtrec.questions.questions import QuestionData
-
-__all__ = ["Request", "UnknownFormat"]
 
 
 class UnknownFormat(UsageError):
@@ -36,33 +34,22 @@ class UnknownFormat(UsageError):
 class Request:
     """An evaluation that is asked for; the defaults are trec_eval's.
 
-    Attributes
-    ----------
-    qrels, runs : object, sequence of object
-        Files, of which ``-`` is standard input, or what `kgtrec.trec.evaluate` takes besides.
-    measures : sequence of str, optional
-        Names of any spelling, ``kg_`` ones included. By default those that trec_eval prints for
-        the format; of them, under `ties`, those that have a form there.
-    options : EvalOptions
-    per_query, summary : bool
-        Whether values of single queries, and those over all queries, are wanted (-q, not -n).
-    qrels_format : str
-        A key of `kgtrec.trec.measures.definitions.FORMATS` (-R).
-    only : str, optional
-        A query: all others are left out (-D).
-    zscores : str or path-like, optional
-        A file of means and deviations, which makes the values z-scores (-Z).
-    ties : str, optional
-        A key of `kgtrec.trec.measures.ties.TIES`; trec_eval's order without it, and realistic ranks
-        for micro metrics.
-    entities : int, optional
-        Of the graph, for micro metrics.
-    questions : Questions, optional
-        Of a graph, by whose other splits runs are filtered; they give the number of entities, too.
-    resampling : Resampling, optional
-        For confidence intervals of the means over queries.
-    command_line : bool
-        Whether parameters of measures are read as trec_eval's command line does.
+    - qrels, runs: Files, of which ``-`` is standard input, or what `kgtrec.trec.evaluate` takes
+      besides.
+    - measures: Names of any spelling, ``kg_`` ones included. By default those that trec_eval prints
+      for the format; of them, under `ties`, those that have a form there.
+    - per_query, summary: Whether values of single queries, and those over all queries, are wanted
+      (-q, not -n).
+    - qrels_format: A key of `kgtrec.trec.measures.rows.FORMATS` (-R).
+    - only: A query: all others are left out (-D).
+    - zscores: A file of means and deviations, which makes the values z-scores (-Z).
+    - ties: A key of `kgtrec.trec.measures.ties.TIES`; trec_eval's order without it, and realistic
+      ranks for micro metrics.
+    - entities: Of the graph, for micro metrics.
+    - questions: Of a graph, by whose other splits runs are filtered; they give the number of
+      entities, too.
+    - resampling: For confidence intervals of the means over queries.
+    - command_line: Whether parameters of measures are read as trec_eval's command line does.
     """
 
     qrels: Any
@@ -140,11 +127,11 @@ class Request:
             check_micro(self.micro, self.options, known)
         elif self.entities is not None:
             raise UsageError(
-                "--entities is for kg_ measures, and none is asked for; add -m kg_mr,kg_mrr, "
+                "--n-entities is for kg_ measures, and none is asked for; add -m kg_mr,kg_mrr, "
                 "or leave it out"
             )
         if self.questions is not None and self.entities is not None:
-            raise UsageError("the graph says how many entities there are; leave --entities out")
+            raise UsageError("the graph says how many entities there are; leave --n-entities out")
         if self.micro and self.zscores is not None:
             raise UsageError("kg_ measures have no z-scores; leave out -Z, or them")
         if sum(is_path(one) and os.fspath(one) == "-" for one in (self.qrels, *self.runs)) > 1:

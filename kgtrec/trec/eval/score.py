@@ -1,4 +1,10 @@
-"""A request carried out: runs and qrels read, valued, summarised, and standardised if asked."""
+"""A request carried out: runs and qrels read, valued, summarised, and standardised if asked.
+
+A standard score is a value less the mean of reference runs, in their standard deviations. A
+reference file has lines ``query measure mean deviation``. Where it says nothing of a query's
+measure, or gives a deviation of 0 and a mean other than the value, the score is `MISSING`. Where
+it says nan, as programs do that divided 0 by 0, so is the score.
+"""
 
 from __future__ import annotations
 
@@ -11,27 +17,96 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec.errors import InputError
+from kgtrec.errors import FileError, InputError
 from kgtrec.trec.eval.request import Request
 from kgtrec.trec.files.text import PathName, is_path
 from kgtrec.trec.measures.binary import FLOOR
-from kgtrec.trec.measures.judge import Judgements, read_judgements, read_lists
-from kgtrec.trec.measures.judged_lists import Lists
+from kgtrec.trec.measures.family import EvalOptions
+from kgtrec.trec.measures.judge import JudgedQueries, read_judgements, read_lists
 from kgtrec.trec.measures.names import Column, depth_needed
-from kgtrec.trec.measures.options import EvalOptions
 from kgtrec.trec.measures.pytrec_eval import can_supply
-from kgtrec.trec.measures.values import Values, summary, values
+from kgtrec.trec.measures.relevant import Lists
+from kgtrec.trec.measures.values import QueryValues, summary, values
 
 if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
     from kgtrec.questions.questions import QuestionData
-    from kgtrec.trec.eval.graph_filter import GraphFiltered
-    from kgtrec.trec.eval.kg_metrics import Micro
-    from kgtrec.trec.eval.zscores import Reference
-    from kgtrec.trec.files.pack import RunData
+    from kgtrec.trec.eval.kg_metrics import GraphFiltered, Micro
+    from kgtrec.trec.files.columns import RunData
     from kgtrec.trec.measures.judgement_groups import GroupJudgements
 
-__all__ = ["NothingShared", "Scored", "score"]
+MISSING = -1_000_000.0
+"""What trec_eval gives where there is no standard score; it enters the averages like any other."""
+
+Reference = dict[str, dict[str, tuple[float, float]]]
+"""Query, then measure, to mean and standard deviation."""
+
+_COLUMNS = "query measure mean deviation"
+
+
+def read_reference(path: str | os.PathLike[str]) -> Reference:
+    """Means and standard deviations of reference runs."""
+    from kgtrec.graph.id_files import lines_of, text_of
+
+    reference: Reference = {}
+    for number, line in lines_of(path):
+        fields = line.split()
+        if len(fields) != 4:
+            problem = f"{len(fields)} columns in {text_of(line)!r}" if fields else "a blank line"
+            raise FileError(path, number, found=problem, hint=f"a line has 4: {_COLUMNS}")
+        query, measure = text_of(fields[0]), text_of(fields[1])
+        mean, deviation = (_number(path, number, text) for text in fields[2:])
+        if deviation < 0:
+            hint = "the fourth column must be 0 or more"
+            raise FileError(path, number, found=f"deviation {text_of(fields[3])!r}", hint=hint)
+        measures = reference.setdefault(query, {})
+        if measure in measures:
+            problem = f"measure {measure!r} comes a second time under query {query!r}"
+            raise FileError(path, number, found=problem, hint="keep one of the two lines")
+        measures[measure] = mean, deviation
+    if not reference:
+        raise FileError(path, found="this file holds no line", hint=f"lines are {_COLUMNS!r}")
+    return reference
+
+
+def standardise(
+    values: Mapping[str, NDArray[Any]], queries: Sequence[str], reference: Reference
+) -> tuple[dict[str, NDArray[Any]], int]:
+    """Standard scores of all values that are numbers; strings stay as they are.
+
+    Shapes: values (n_queries,) -> scores float64 (n_queries,).
+    """
+    nothing: dict[str, tuple[float, float]] = {}
+    rows = [reference.get(query, nothing) for query in queries]
+    scores: dict[str, NDArray[Any]] = {}
+    missing = 0
+    for name, column in values.items():
+        if column.dtype.kind not in "fiu":
+            scores[name] = column
+            continue
+        # Without a line, as with a deviation of 0 and a mean that is not the value.
+        known = [row.get(name, (math.nan, 0.0)) for row in rows]
+        mean, deviation = np.array(known, dtype=np.float64).reshape(-1, 2).T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = (column - mean) / deviation
+        score = np.where(deviation == 0, np.where(column == mean, 0.0, MISSING), score)
+        missing += int((score == MISSING).sum())
+        scores[name] = score
+    return scores, missing
+
+
+def _number(path: str | os.PathLike[str], line: int, text: bytes) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.inf
+    if math.isinf(value) or b"_" in text:
+        from kgtrec.graph.id_files import text_of
+
+        hint = "the third and fourth columns must be decimal numbers, or nan"
+        raise FileError(path, line, found=f"{text_of(text)!r} for a number", hint=hint)
+    return value
+
 
 Array = NDArray[Any]
 
@@ -46,40 +121,26 @@ class NothingShared(InputError):
 class Scored:
     """What a run is worth.
 
-    Attributes
-    ----------
-    file : str
-        The run file as the user named it.
-    queries : sequence of str, length n_queries
-        In byte order.
-    values : mapping of str to ndarray, shape (n_queries,)
-        Column name to its value for every query; float64, or str for relstring.
-    summary : mapping of str to float, int or str
-        Column name to its value over all queries.
-    n_asked, n_answered : int
-        Queries of the qrels, and of the run.
-    unanswered, unasked : int
-        Queries of the qrels that the run does not hold, and of the run that the qrels do not.
-    from_pytrec_eval : tuple of str
-        Columns that pytrec_eval computed; kgtrec computed the others.
-    for_size : tuple of str
-        Columns that pytrec_eval has, but kgtrec computed for the size of the lists.
-    is_zscored : bool
-        The values are z-scores: all of them floats, printed with a ``Z`` before their names.
-    missing : int
-        Values without a mean and deviation to make a z-score of.
-    tied : int
-        Queries with ties that could change the measures of trec_eval among those asked for.
-    answers, missing_answers : int
-        For micro metrics: answers, and those of them that the run does not hold.
-    intervals : mapping of str to (float, float)
-        Column name to the ends of the confidence interval of its mean; empty if none were asked.
-    resampling : Resampling, optional
-        How the intervals were made.
-    micro : Micro, optional
-        Micro metrics as quotients of sums, if any are asked for.
-    filtered : GraphFiltered, optional
-        What a graph has taken out of the run, if one was given.
+    - file: The run file as the user named it.
+    - queries: In byte order.
+    - values, (n_queries,): Column name to its value for every query; float64, or str for relstring.
+    - summary: Column name to its value over all queries.
+    - n_asked, n_answered: Queries of the qrels, and of the run.
+    - unanswered, unasked: Queries of the qrels that the run does not hold, and of the run that the
+      qrels do not.
+    - from_pytrec_eval: Columns that pytrec_eval computed; kgtrec computed the others.
+    - for_size: Columns that pytrec_eval has, but kgtrec computed for the size of the lists.
+    - is_zscored: The values are z-scores: all of them floats, printed with a ``Z`` before their
+      names.
+    - missing: Values without a mean and deviation to make a z-score of.
+    - tied: Queries with ties that could change the measures of trec_eval among those asked for.
+    - answers, missing_answers: For micro metrics: answers, and those of them that the run does not
+      hold.
+    - intervals: Column name to the ends of the confidence interval of its mean; empty if none were
+      asked.
+    - resampling: How the intervals were made.
+    - micro: Micro metrics as quotients of sums, if any are asked for.
+    - filtered: What a graph has taken out of the run, if one was given.
     """
 
     file: str
@@ -104,33 +165,12 @@ class Scored:
 
 
 def score(request: Request) -> list[Scored]:
-    """Values of every run for every query, and over all of them.
-
-    Parameters
-    ----------
-    request : Request
-
-    Returns
-    -------
-    list of Scored
-        In the order of the runs.
-
-    Raises
-    ------
-    UsageError
-        What is asked for cannot be done.
-    FileError
-        A file cannot be read or is malformed; `DuplicateDocument` where a document comes twice.
-    NothingShared
-        No query is in both files, or the one that is asked for is not.
-    """
+    """Values of every run for every query, and over all of them."""
     request.check()
     runs = [_read_run(run, request.questions) for run in request.runs]
     judged = _judged(request)
     reference = None
     if request.zscores is not None:
-        from kgtrec.trec.eval.zscores import read_reference
-
         reference = read_reference(request.zscores)
     return [_scored(judged, run, request, reference) for run in runs]
 
@@ -151,13 +191,13 @@ def _read_run(run: Any, questions: QuestionData | None) -> _Run:
 
     if questions is None:
         return _Run(name, run_data(run))
-    from kgtrec.trec.eval.graph_filter import filtered_by_graph
+    from kgtrec.trec.eval.kg_metrics import filtered_by_graph
 
     filtered = filtered_by_graph(run_columns(run), questions, name)
     return _Run(name, filtered.run, filtered)
 
 
-def _judged(request: Request) -> Judgements | GroupJudgements:
+def _judged(request: Request) -> JudgedQueries | GroupJudgements:
     if request.qrels_format != "qrels":
         from kgtrec.trec.measures.judgement_groups import read_groups
 
@@ -170,15 +210,15 @@ def _judged(request: Request) -> Judgements | GroupJudgements:
 
 
 def _scored(
-    qrels: Judgements | GroupJudgements,
+    qrels: JudgedQueries | GroupJudgements,
     run: _Run,
     request: Request,
     reference: Reference | None,
 ) -> Scored:
     data = run.data
     columns, options = request.columns, request.options
-    groups = None if isinstance(qrels, Judgements) else qrels
-    if isinstance(qrels, Judgements):
+    groups = None if isinstance(qrels, JudgedQueries) else qrels
+    if isinstance(qrels, JudgedQueries):
         lists = _lists(qrels, data, None if request.micro else depth_needed(columns), options)
     else:
         lists = _lists(qrels.judged, data, None, replace(options, judged_only=False))
@@ -210,7 +250,7 @@ def _scored(
     return _without_absent(_extended(scored, request, lists), options, lists)
 
 
-def _values(groups: GroupJudgements | None, lists: Lists, request: Request) -> Values:
+def _values(groups: GroupJudgements | None, lists: Lists, request: Request) -> QueryValues:
     if groups is not None:
         from kgtrec.trec.measures.judgement_groups import group_values
 
@@ -238,7 +278,7 @@ def _tied(
 
 
 def _lists(
-    qrels: Judgements, run: PathName | RunData, depth: int | None, options: EvalOptions
+    qrels: JudgedQueries, run: PathName | RunData, depth: int | None, options: EvalOptions
 ) -> Lists:
     """The run to a depth, None for all of it, and what ties with the last document there."""
     # -M is left to the measures, which must know the whole of a tie group that it cuts; and -J,
@@ -280,7 +320,7 @@ def _one(lists: Lists, query: str, files: str) -> Lists:
     )
 
 
-def _from_pytrec_eval(values: Values, request: Request) -> tuple[str, ...]:
+def _from_pytrec_eval(values: QueryValues, request: Request) -> tuple[str, ...]:
     if request.ties == "expected":
         return ()
     own = request.options
@@ -296,7 +336,6 @@ def _standardised(
     reference: Reference,
 ) -> Scored:
     """The same in standard scores: num_* are sums of them, and num_q stays what it is."""
-    from kgtrec.trec.eval.zscores import standardise
 
     numbers = {name: row for name, row in scored.values.items() if name != "num_q"}
     zscores, missing = standardise(numbers, scored.queries, reference)
@@ -336,7 +375,7 @@ def _entities(request: Request, lists: Lists) -> int | NDArray[np.int64] | None:
     """Entities that may stand in a list; of each query's where a graph says what is known."""
     if request.questions is None:
         return request.entities
-    from kgtrec.trec.eval.graph_filter import candidates_of
+    from kgtrec.trec.eval.kg_metrics import candidates_of
 
     return candidates_of(request.questions, lists.queries)
 

@@ -14,16 +14,21 @@ from numpy.typing import NDArray
 
 from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
-from kgtrec.trec.files.columns import QrelsColumns, RunColumns
-from kgtrec.trec.files.pack import QrelsData, RunData, name_bytes, pack_run
-from kgtrec.trec.files.read import read_qrels_columns, read_run_columns
+from kgtrec.trec.files.columns import (
+    QrelsColumns,
+    QrelsData,
+    RunColumns,
+    RunData,
+    name_bytes,
+    pack_run,
+)
+from kgtrec.trec.files.run import read_qrels_columns, read_run_columns
 from kgtrec.trec.files.text import PathName, decoded, is_path
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.trec.files.run import Run
 
-__all__ = ["is_frame", "name_buffers", "qrels_data", "run_columns", "run_data"]
 
 Ints = NDArray[np.int64]
 Name = str | int
@@ -64,15 +69,7 @@ _RELEVANCE = ("relevance", "label")
 
 
 def run_data(run: Any) -> RunData:
-    """A dict or columns as they are; columns of a file, a pandas frame or the ranker's `Run`.
-
-    Raises
-    ------
-    InputError
-        What `run_of_frame` or the reader refuses.
-    UsageError
-        Something else.
-    """
+    """A dict or columns as they are; columns of a file, a pandas frame or the ranker's `Run`."""
     if isinstance(run, (RunColumns, Mapping)):
         return run
     if is_path(run):
@@ -114,15 +111,7 @@ def run_columns(run: Any) -> RunColumns:
 
 
 def qrels_data(qrels: Any) -> QrelsData:
-    """A dict or columns as they are; columns of a file, a pandas frame or `Questions`.
-
-    Raises
-    ------
-    InputError
-        What `qrels_of_frame` or the reader refuses.
-    UsageError
-        Something else.
-    """
+    """A dict or columns as they are; columns of a file, a pandas frame or `Questions`."""
     if isinstance(qrels, (QrelsColumns, Mapping)):
         return qrels
     if is_path(qrels):
@@ -172,14 +161,7 @@ def is_frame(data: object) -> bool:
 
 
 def run_of_frame(frame: Any) -> RunColumns:
-    """A run of the columns query_id (or qid), doc_id (or docno) and score; others are ignored.
-
-    Raises
-    ------
-    InputError
-        A column that is missing, ids that are no texts, scores that are missing, NaN or no
-        numbers, or a document twice under a query.
-    """
+    """A run of the columns query_id (or qid), doc_id (or docno) and score; others are ignored."""
     score = _column(frame, _SCORE)
     _check_numbers(frame, score, "iuf", "numbers", "float")
     values = score.to_numpy().astype(np.float64)
@@ -187,13 +169,7 @@ def run_of_frame(frame: Any) -> RunColumns:
 
 
 def qrels_of_frame(frame: Any) -> QrelsColumns:
-    """Qrels of the columns query_id (or qid), doc_id (or docno) and relevance (or label).
-
-    Raises
-    ------
-    InputError
-        As for `run_of_frame`; a relevance that is not a whole number within 64 bits.
-    """
+    """Qrels of the columns query_id (or qid), doc_id (or docno) and relevance (or label)."""
     relevance = _column(frame, _RELEVANCE)
     _check_numbers(frame, relevance, "iub", "whole numbers", "int")
     values = relevance.to_numpy()

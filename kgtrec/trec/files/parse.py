@@ -1,27 +1,39 @@
-"""Documents of every query of a file, through the native core and on all cores.
+"""Documents of every query of a file, through the native core and on all cores; and their lines.
 
 A text is scanned once for groups of lines with the same query; then each query is read by itself.
 Queries are shared out over threads in contiguous parts, which is legal because a query's output
 depends on its own lines only and has places of its own: the results, and the fault that is
-reported (the first in the file), are the same for every number of threads.
+reported (the first in the file), are the same for every number of threads. Lines to be written
+are formatted on all threads and written in their order.
+
+Judgements in groups, preferences and several assessors, are read here too:
+
+======================= ================================== ======================================
+format                  line                               in Python
+======================= ================================== ======================================
+prefs                   query group subgroup docno level   query, group, subgroup, document: level
+qrels_prefs             query group docno level            query, group, document: level
+qrels_jg                query group docno relevance        query, group, document: relevance
+======================= ================================== ======================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from itertools import compress, pairwise
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
-from kgtrec._internal.threads import available_cores, share_rows
-from kgtrec.trec.files.text import Text, explain
-
-__all__ = ["Documents", "Groups", "find_groups", "gather", "raise_first", "read_documents",
-           "share_queries"]  # fmt: skip
+from kgtrec._internal.runtime import available_cores, share_rows
+from kgtrec.errors import FileError, InputError, RunWarning
+from kgtrec.trec.files import text
+from kgtrec.trec.files.text import PathName, Text, decoded, explain, is_path, read_text, texts
 
 Ints = NDArray[np.int64]
 Fault = tuple[int, str, int]
@@ -35,16 +47,11 @@ _FEW_GROUPS = 1 << 12
 class Groups:
     """Consecutive lines of the same query, and the names of the queries.
 
-    Attributes
-    ----------
-    text : Text
-    names : list of bytes, length n_queries
-        In order of appearance.
-    query_of : ndarray of int64, shape (n_groups,)
-    begin, line : ndarray of int64, shape (n_groups + 1,)
-        Byte and number of the first line of each group, and of the text's end.
-    fault : tuple or None
-        The first blank line of qrels.
+    - names: In order of appearance.
+    - query_of: int64 (n_groups,)
+    - begin, line, int64 (n_groups + 1,): Byte and number of the first line of each group, and of
+      the text's end.
+    - fault: The first blank line of qrels.
     """
 
     text: Text
@@ -71,13 +78,10 @@ class Groups:
 class Documents:
     """Documents of queries, by where their names stand in the text.
 
-    Attributes
-    ----------
-    offsets : ndarray of int64, shape (n_queries + 1,)
-    begin : ndarray of int64, shape (n,)
-    size : ndarray of int32, shape (n,)
-    values : ndarray of float64 or int64, shape (n,)
-        Scores of a run, relevance of qrels.
+    - offsets: int64 (n_queries + 1,)
+    - begin: int64 (n,)
+    - size: int32 (n,)
+    - values, float64 or int64 (n,): Scores of a run, relevance of qrels.
     """
 
     offsets: Ints
@@ -114,7 +118,37 @@ def find_groups(text: Text, threads: int | None = None) -> Groups:
     if len(begin) == 1:
         raise explain(text, fault) if fault else text.empty()
     names, query_of = _names(text, native, begin[:-1])
-    return Groups(text, names, query_of, begin, np.concatenate([*lines, end[1]]), fault, native)
+    number = np.concatenate([*lines, end[1]])
+    return Groups(text, names, query_of, begin, number, fault, native)
+
+
+_TAIL = 4096  # bytes in which the last line of a group begins
+
+
+def _warn_of_joined_lines(groups: Groups) -> None:
+    """Warn if the last line of a query has more than six columns.
+
+    Of runs that were joined without a newline at the end of the first, that is the line which
+    holds two. Other lines are left alone: a look at each would take as long as reading it.
+    """
+    data, n_lines, first = groups.text.data, 0, ""
+    for group, (start, stop) in enumerate(pairwise(groups.begin.tolist())):
+        from_here = max(start, stop - _TAIL)
+        tail = bytes(data[from_here:stop]).rstrip()
+        at = tail.rfind(b"\n") + 1
+        line = tail[at:]
+        if len(line.split(None, 6)) > 6 and not line.lstrip().startswith(b"#"):
+            number = int(groups.line[group]) + bytes(data[start : from_here + at]).count(b"\n")
+            first = first or f"{groups.text.path}:{number}: {decoded(line)[:200]!r}"
+            n_lines += 1
+    if n_lines:
+        others = f" ({n_lines - 1:,} further lines at the end of queries have more, too)"
+        warnings.warn(
+            f"{first} has more than the six columns of a run; what follows the tag is ignored"
+            f"{others * (n_lines > 1)}. Where runs were joined, end each with a newline",
+            RunWarning,
+            stacklevel=2,
+        )
 
 
 def _text_parts(text: Text, threads: int) -> list[tuple[int, int]]:
@@ -194,13 +228,7 @@ def gather(filled: Sequence[slice], *arrays: NDArray[Any]) -> list[NDArray[Any]]
 
 
 def read_documents(groups: Groups, order: Ints, threads: int | None = None) -> Documents:
-    """Documents of all queries, queries in this order, documents in that of the file.
-
-    Raises
-    ------
-    FileError
-        The first line that is wrong.
-    """
+    """Documents of all queries, queries in this order, documents in that of the file."""
     lines, capacity = groups.arrange(order)
     count = np.zeros(len(order), dtype=np.int64)
     begin = np.empty(int(capacity.sum()), dtype=np.int64)
@@ -219,7 +247,279 @@ def read_documents(groups: Groups, order: Ints, threads: int | None = None) -> D
 
 
 def raise_first(groups: Groups, fault: Fault | None) -> None:
-    """Raise the first fault of a file, if it has any."""
+    """Raise the first fault of a file, if it has any; else warn of a run that looks damaged."""
     both = [each for each in (groups.fault, fault) if each is not None]
     if both:
         raise explain(groups.text, min(both))
+    if groups.text.is_run:
+        _warn_of_joined_lines(groups)
+
+
+SHARES = 4
+"""Of the lines at a time, for each thread: what one finishes sooner, another may take over."""
+
+
+LineColumns = Callable[[slice], tuple[Ints, NDArray[Any]]]
+
+
+def write_run_lines(
+    out: BinaryIO,
+    queries: Sequence[bytes],
+    offsets: Ints,
+    documents: Any,
+    columns: LineColumns,
+    tag: bytes,
+) -> None:
+    """Write lines ``query Q0 document rank score tag``.
+
+    Scores have the fewest digits that give the same number back. While lines are formatted, those
+    before them are written, so that a disk and the cores work at once.
+
+    Shapes: offsets int64 (n_queries + 1,).
+    """
+    spans = np.ascontiguousarray(offsets, np.int64)
+    run_lines = _core.RunLines(_packed(texts(list(queries))), _packed(documents), spans, tag)
+
+    def formatted(start: int, stop: int) -> memoryview:
+        return run_lines.text(start, *columns(slice(start, stop)))
+
+    threads, n = available_cores(), int(offsets[-1])
+    step = max(1, text.LINES_AT_A_TIME // (SHARES * threads))
+    parts = [(start, min(start + step, n)) for start in range(0, n, step)]
+    ready: list[memoryview] = []
+    for first in range(0, len(parts), SHARES * threads):
+        at_once = parts[first : first + SHARES * threads]
+        ready = _write_and_format(out, ready, formatted, at_once, threads)
+    out.writelines(ready)
+
+
+def _write_and_format(
+    out: BinaryIO,
+    ready: list[memoryview],
+    formatted: Callable[[int, int], memoryview],
+    parts: list[tuple[int, int]],
+    threads: int,
+) -> list[memoryview]:
+    """Write what is ready while the parts are formatted; these, in their order."""
+    texts_by_start: dict[int, memoryview] = {}
+    writing = (-1, -1)
+
+    def do(start: int, stop: int) -> None:
+        if (start, stop) == writing:
+            out.writelines(ready)
+        else:
+            texts_by_start[start] = formatted(start, stop)
+
+    share_rows(do, [writing, *parts], threads)
+    return [texts_by_start[start] for start, _ in parts]
+
+
+def _packed(array: Any) -> tuple[NDArray[np.uint8], Ints]:
+    """Bytes and offsets of an array of large_binary without nulls."""
+    _, offsets, text = array.buffers()
+    spans = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    return np.frombuffer(text or b"", np.uint8), spans
+
+
+COLUMNS = {
+    "prefs": "query group subgroup document level",
+    "qrels_prefs": "query group document level",
+    "qrels_jg": "query group document relevance",
+}
+
+_BLANKS = np.zeros(256, bool)
+_BLANKS[list(b" \t\n\r\v\f")] = True
+
+
+@dataclass(frozen=True, eq=False)
+class GroupLines:
+    """Lines by query, group, subgroup and document, all in byte order.
+
+    - path: For messages.
+    - form: A key of `COLUMNS`.
+    - queries, groups, subgroups, documents: Names in byte order; qrels_prefs and qrels_jg have one
+      subgroup.
+    - query, group, subgroup, document, int64 (n_lines,): Numbers of names.
+    - level: float64 or int64 (n_lines,)
+    - line, int64 (n_lines,) or None: Where each stands in the file, from 1; None for what was in
+      memory.
+    """
+
+    path: PathName
+    form: str
+    queries: list[bytes]
+    groups: list[bytes]
+    subgroups: list[bytes]
+    documents: list[bytes]
+    query: Ints
+    group: Ints
+    subgroup: Ints
+    document: Ints
+    level: NDArray[Any]
+    line: Ints | None
+
+    def where(self, line: int) -> str:
+        """Query and group of a line, for messages."""
+        query = decoded(self.queries[self.query[line]])
+        return f"query {query!r}, group {decoded(self.groups[self.group[line]])!r}"
+
+    def named(self, line: int) -> str:
+        """The document of a line, for messages."""
+        return repr(decoded(self.documents[self.document[line]]))
+
+    def at(self, line: int) -> int | None:
+        """Number of a line in its file."""
+        return None if self.line is None else int(self.line[line])
+
+
+def read_group_lines(qrels: Any, form: str) -> GroupLines:
+    """Read judgements of a format."""
+    if is_path(qrels):
+        columns, level, line, path = _columns_of_file(qrels, form)
+    else:
+        columns, level = _columns_in_memory(qrels, form)
+        line, path = None, "the qrels"
+    coded = [_coded(column) for column in columns]
+    if form != "prefs":
+        coded.insert(2, ([b""], np.zeros(len(level), np.int64)))
+    (queries, query), (groups, group), (subgroups, subgroup), (documents, document) = coded
+    order = np.lexsort((document, subgroup, group, query))
+    lines = GroupLines(
+        path, form, queries, groups, subgroups, documents, query[order], group[order],
+        subgroup[order], document[order], level[order], None if line is None else line[order],
+    )  # fmt: skip
+    if form == "qrels_jg":
+        _refuse_duplicates(lines)
+    return lines
+
+
+def _coded(tokens: Sequence[bytes]) -> tuple[list[bytes], Ints]:
+    """Distinct names in byte order, and the number of each token's."""
+    names = sorted(set(tokens))
+    number = dict(zip(names, range(len(names)), strict=True))
+    return names, np.fromiter(map(number.__getitem__, tokens), np.int64, len(tokens))
+
+
+# -- From files ----------------------------------------------------------------------------------
+
+
+def _columns_of_file(
+    path: PathName, form: str
+) -> tuple[list[list[bytes]], NDArray[Any], Ints, PathName]:
+    read = read_text(path, is_run=False)
+    text = bytes(read.data[read.start :])
+    if text and not text.endswith(b"\n"):
+        text += b"\n"
+    line, tokens = _fields(read.path, form, text)
+    if not tokens:
+        problem = f"this {form} file holds no line"
+        raise FileError(read.path, found=problem, hint=f"lines are {COLUMNS[form]!r}")
+    width = len(COLUMNS[form].split())
+    columns = [tokens[place::width] for place in range(width)]
+    level = _levels(read.path, form, columns.pop(), line)
+    return columns, level, line, read.path
+
+
+def _fields(path: PathName, form: str, text: bytes) -> tuple[Ints, list[bytes]]:
+    """Numbers of the lines that are no comments, and the fields of all of them."""
+    raw = np.frombuffer(text, np.uint8)
+    if not len(raw):
+        return np.zeros(0, np.int64), []
+    blank = _BLANKS[raw]
+    starts = np.flatnonzero(~blank & np.concatenate(([True], blank[:-1])))
+    ends = np.flatnonzero(raw == ord("\n"))
+    owner = np.searchsorted(ends, starts)
+    counts = np.bincount(owner, minlength=len(ends))
+    comment = raw[np.concatenate(([0], ends[:-1] + 1))] == ord("#")
+    width = len(COLUMNS[form].split())
+    wrong = np.flatnonzero((counts != width) & ~comment)
+    if len(wrong):
+        at = int(wrong[0])
+        raise _wrong_fields(path, form, at + 1, text.split(b"\n")[at].split())
+    tokens = text.split()
+    if comment.any():
+        tokens = list(compress(tokens, (~comment[owner]).tolist()))
+    return np.flatnonzero(~comment) + 1, tokens
+
+
+def _wrong_fields(path: PathName, form: str, line: int, fields: list[bytes]) -> FileError:
+    columns = COLUMNS[form]
+    if not fields:
+        return FileError(path, line, found="a blank line", hint="remove it")
+    problem = f"{len(fields)} columns in {decoded(b' '.join(fields))[:80]!r}"
+    hint = f"a line of -R {form} has {len(columns.split())}: {columns}"
+    return FileError(path, line, found=problem, hint=hint)
+
+
+def _levels(path: PathName, form: str, tokens: list[bytes], line: Ints) -> NDArray[Any]:
+    """Levels as numbers; Python's own notation, such as 1_000, is none of a file."""
+    whole = form == "qrels_jg"
+    try:
+        level = np.array([*map(int if whole else float, tokens)], np.int64 if whole else np.float64)
+        if np.isfinite(level).all() and b"_" not in b"".join(tokens):
+            return level
+    except (ValueError, OverflowError):
+        pass
+    at = next(i for i, token in enumerate(tokens) if not _is_level(token, whole))
+    what = "whole number within 64 bits" if whole else "finite decimal number"
+    problem = f"{COLUMNS[form].split()[-1]} {decoded(tokens[at])!r}"
+    raise FileError(path, int(line[at]), found=problem, hint=f"the last column must be a {what}")
+
+
+def _is_level(token: bytes, whole: bool) -> bool:
+    try:
+        value = int(token) if whole else float(token)
+    except ValueError:
+        return False
+    return b"_" not in token and (-(2**63) <= value < 2**63 if whole else math.isfinite(value))
+
+
+def _refuse_duplicates(lines: GroupLines) -> None:
+    same = np.ones(max(len(lines.level) - 1, 0), bool)
+    for column in (lines.query, lines.group, lines.document):
+        same &= column[1:] == column[:-1]
+    if same.any():
+        at = int(np.flatnonzero(same)[0]) + 1
+        problem = f"duplicate docs: {lines.named(at)} comes a second time in {lines.where(at)}"
+        if lines.line is None:
+            raise InputError(f"{problem}; keep one")
+        number = int(max(lines.line[at - 1 : at + 1]))
+        raise FileError(lines.path, number, found=problem, hint="keep one of the two lines")
+
+
+# -- From memory ---------------------------------------------------------------------------------
+
+
+def _columns_in_memory(qrels: Any, form: str) -> tuple[list[list[bytes]], NDArray[Any]]:
+    from kgtrec.trec.files.columns import name_bytes
+
+    depth = len(COLUMNS[form].split()) - 1
+    rows = [*_rows(qrels, COLUMNS[form].split()[:depth], ())]
+    if not rows:
+        raise InputError(f"the qrels hold no judgement; {form} has {COLUMNS[form]!r}")
+    whole = form == "qrels_jg"
+    for *names, level in rows:
+        number = hasattr(level, "__index__") if whole else hasattr(level, "__float__")
+        if not number or not (-(2**63) <= level < 2**63 if whole else math.isfinite(level)):
+            what = "whole number within 64 bits" if whole else "finite number"
+            raise InputError(f"the level of {tuple(names)} is {level!r}; it must be a {what}")
+    *columns, levels = (list(column) for column in zip(*rows, strict=True))
+    kinds = COLUMNS[form].split()
+    raw = [
+        [name_bytes(name, kind) for name in column]
+        for column, kind in zip(columns, kinds, strict=False)
+    ]
+    return raw, np.array(levels, np.int64 if whole else np.float64)
+
+
+def _rows(data: Any, kinds: list[str], names: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+    """Names on the way to every level, and the level."""
+    if not kinds:
+        yield (*names, data)
+        return
+    if not isinstance(data, Mapping):
+        raise InputError(
+            f"{names or 'the qrels'} holds {data!r:.60}; it must hold a dict by {kinds[0]}"
+        )
+    for name, part in data.items():
+        yield from _rows(part, kinds[1:], (*names, name))

@@ -1,25 +1,25 @@
-"""Runs as the ranker makes them, and their TREC files."""
+"""Runs as the ranker makes them, and run and qrels files as dicts, frames and columns."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.atomic_file import atomic_write
-from kgtrec._internal.notebook import ShownInLines
-from kgtrec.errors import UsageError
-from kgtrec.trec.files.lines import identifiers
-from kgtrec.trec.files.run_lines import write_run_lines
+from kgtrec import _core
+from kgtrec._internal.files import atomic_write
+from kgtrec._internal.table import ShownInLines
+from kgtrec.errors import UsageError, choose
+from kgtrec.trec.files.columns import QrelsColumns, RunColumns
+from kgtrec.trec.files.parse import find_groups, read_documents, write_run_lines
+from kgtrec.trec.files.text import PathName, decoded, identifiers, is_path, last_tag, read_text
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
-
-__all__ = ["Run", "check_tag"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,3 +146,117 @@ class Run(ShownInLines):
 def check_tag(tag: str) -> None:
     """UsageError if a run file cannot hold this name of the run."""
     identifiers([tag])
+
+
+Form = Literal["dict", "frame", "columns"]
+Columns = TypeVar("Columns", RunColumns, QrelsColumns)
+
+
+@overload
+def read_run(path: PathName, as_: Literal["dict"] = "dict") -> dict[str, dict[str, float]]: ...
+@overload
+def read_run(path: PathName, as_: Literal["columns"]) -> RunColumns: ...
+@overload
+def read_run(path: PathName, as_: Form) -> Any: ...
+def read_run(path: PathName, as_: Form = "dict") -> Any:
+    """Scores of a TREC run file, lines ``query iter document rank score tag``.
+
+    The iter and rank columns are ignored, lines may come in any order, blank lines and those that
+    start with ``#`` are skipped. Columns beyond the sixth are ignored, as trec_eval does, unless
+    they look like a document name with white space in it.
+    Ids are UTF-8; other bytes survive as lone surrogates ("surrogateescape").
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; unpacked if its name ends in .gz or .zst; ``-`` for standard input.
+    as_ : {"dict", "frame", "columns"}
+        What to return.
+
+    Returns
+    -------
+    dict of str to dict of str to float
+        Query, then document, to its score (float64, correctly rounded; infinities allowed), as
+        pytrec_eval takes it. With ``"frame"`` a pandas.DataFrame with the columns query_id,
+        doc_id and score, as ir_measures takes it; with ``"columns"`` `RunColumns`, which are
+        quick to read, small, and hold the tag.
+
+    Raises
+    ------
+    FileError
+        Naming the line: missing or surplus columns, a score that is not a number or NaN; or the
+        file cannot be read or holds nothing. `DuplicateDocument` for a document that comes twice.
+    UsageError
+        If `as_` is none of the three.
+    """
+    choose("as_", as_, ("dict", "frame", "columns"))
+    return _in_form(read_run_columns(path), as_)
+
+
+@overload
+def read_qrels(path: PathName, as_: Literal["dict"] = "dict") -> dict[str, dict[str, int]]: ...
+@overload
+def read_qrels(path: PathName, as_: Literal["columns"]) -> QrelsColumns: ...
+@overload
+def read_qrels(path: PathName, as_: Form) -> Any: ...
+def read_qrels(path: PathName, as_: Form = "dict") -> Any:
+    """Judgements of a TREC qrels file, lines ``query iter document relevance``.
+
+    The iter column is ignored, lines may come in any order, lines that start with ``#`` are
+    comments.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; unpacked if its name ends in .gz or .zst; ``-`` for standard input.
+    as_ : {"dict", "frame", "columns"}
+        What to return.
+
+    Returns
+    -------
+    dict of str to dict of str to int
+        Query, then document, to its relevance: from 1 relevant, 0 not, negative not judged. With
+        ``"frame"`` a pandas.DataFrame with the columns query_id, doc_id and relevance, with
+        ``"columns"`` `QrelsColumns`.
+
+    Raises
+    ------
+    FileError
+        Naming the line: missing or surplus columns, a blank line, a relevance that is not a whole
+        number within 64 bits; or the file cannot be read or holds nothing. `DuplicateDocument`
+        for a document that comes twice.
+    UsageError
+        If `as_` is none of the three.
+    """
+    choose("as_", as_, ("dict", "frame", "columns"))
+    return _in_form(read_qrels_columns(path), as_)
+
+
+def _in_form(columns: Columns, form: Form) -> Any:
+    if form == "columns":
+        return columns
+    return columns.to_frame() if form == "frame" else columns.to_dict()
+
+
+def read_run_columns(path: PathName, *, threads: int | None = None) -> RunColumns:
+    """A run file as columns; what it takes and refuses is the same as for `read_run`."""
+    return RunColumns(*_columns(path, True, threads))
+
+
+def read_qrels_columns(path: PathName, *, threads: int | None = None) -> QrelsColumns:
+    """A qrels file as columns; what it takes and refuses is the same as for `read_qrels`."""
+    return QrelsColumns(*_columns(path, False, threads))
+
+
+def _columns(path: PathName, is_run: bool, threads: int | None) -> tuple[Any, ...]:
+    if not is_path(path):
+        raise UsageError(f"{path!r} is not a path; name a file")
+    text = read_text(path, is_run)
+    groups = find_groups(text, threads)
+    documents = read_documents(groups, np.arange(len(groups.names)), threads)
+    ends = np.concatenate(([0], np.cumsum(documents.size, dtype=np.int64)))
+    names = np.empty(int(ends[-1]), dtype=np.uint8)
+    _core.copy_names(text.data, documents.begin, documents.size, names)
+    queries = [decoded(name) for name in groups.names]
+    columns = queries, documents.offsets, ends, names, documents.values
+    return (*columns, last_tag(text)) if is_run else columns

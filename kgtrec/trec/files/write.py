@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.atomic_file import atomic_write
+from kgtrec._internal.files import atomic_write
 from kgtrec.errors import InputError
+from kgtrec.trec.files.columns import Packed, pack_qrels, pack_run
 from kgtrec.trec.files.convert import qrels_data, run_data
-from kgtrec.trec.files.lines import (
+from kgtrec.trec.files.parse import write_run_lines
+from kgtrec.trec.files.text import (
     LINES_AT_A_TIME,
+    decoded,
     identifiers,
     joined,
     lines,
@@ -20,14 +23,10 @@ from kgtrec.trec.files.lines import (
     pieces,
     texts,
 )
-from kgtrec.trec.files.pack import Packed, pack_qrels, pack_run
-from kgtrec.trec.files.run_lines import write_run_lines
-from kgtrec.trec.files.text import decoded
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
 
-__all__ = ["write_qrels", "write_questions", "write_run"]
 
 PathName = str | os.PathLike[str]
 Ints = NDArray[np.int64]

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.csr import contains
 from kgtrec.errors import KgtrecError, UsageError
-from kgtrec.trec.measures.from_ranks import native_values
-from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
+from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, resolve
-from kgtrec.trec.measures.options import EvalOptions
-from kgtrec.trec.measures.values import values
+from kgtrec.trec.measures.relevant import UNJUDGED, Lists
+from kgtrec.trec.measures.values import native_values, values
 
 if TYPE_CHECKING:
     from kgtrec._internal.csr import Csr
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 
-__all__ = ["check_agreement", "compare_values", "native_values", "trec_values"]
 
 Floats = NDArray[np.float64]
 
@@ -95,16 +93,7 @@ def compare_values(
 ) -> dict[str, float]:
     """Largest absolute difference of each measure that both hold; see `check_agreement`.
 
-    Parameters
-    ----------
-    trec : mapping of str to ndarray, shape (n_questions,)
-        From `trec_values`.
-    native : mapping of str to ndarray, shape (n,)
-        From `kgtrec.trec.measures.from_ranks.native_values`.
-    query_ids : sequence of str
-        Ids of all questions, for the message.
-    questions : ndarray of int, shape (n,), optional
-        Question numbers of the native values; all questions by default.
+    Shapes: trec (n_questions,), native (n,), questions (n,).
     """
     differences = {}
     for name in (name for name in trec if name in native):

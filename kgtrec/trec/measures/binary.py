@@ -18,11 +18,8 @@ from numpy.typing import NDArray
 
 from kgtrec.trec.measures.family import function_of
 from kgtrec.trec.measures.graded import powers
-from kgtrec.trec.measures.judged_lists import UNJUDGED
 from kgtrec.trec.measures.names import Column
-from kgtrec.trec.measures.relevant import Floats, Ints, Places, View, log2
-
-__all__ = ["FLOOR", "own_values"]
+from kgtrec.trec.measures.relevant import UNJUDGED, Floats, Ints, Places, View, log2
 
 FLOOR = 1e-5
 """Below it, values count as this in geometric means (trec_eval's MIN_GEO_MEAN)."""
@@ -33,18 +30,7 @@ _EPSILON = 1e-5  # of infAP, against division by 0
 def own_values(view: View, column: Column) -> NDArray[Any]:
     """Values of a measure for every query.
 
-    Parameters
-    ----------
-    view : View
-        Lists as deep as the measure looks.
-    column : Column
-        Any but runid, which is the run's.
-
-    Returns
-    -------
-    ndarray of float64, or of str objects for relstring, shape (n_queries,)
-        A query with an empty list has what the definition gives, 0 where it would divide by 0.
-        Logarithms for gm_map and gm_bpref.
+    Shape: float64 (n_queries,).
     """
     result: NDArray[Any] = function_of(column.row.function)(view, column)
     return result

@@ -31,13 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
-from kgtrec.trec.measures.family import EITHER, FALLING, PLACES
-from kgtrec.trec.measures.judged_lists import Lists
+from kgtrec.trec.measures.family import EITHER, FALLING, PLACES, EvalOptions
 from kgtrec.trec.measures.names import Column
-from kgtrec.trec.measures.options import EvalOptions
+from kgtrec.trec.measures.relevant import Lists
 from kgtrec.trec.measures.values import values
-
-__all__ = ["bounds", "why_unbounded"]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -58,29 +55,7 @@ def bounds(
 ) -> dict[str, tuple[Floats, Floats]]:
     """Lowest and highest value of every query, whatever its open documents turn out to be.
 
-    Parameters
-    ----------
-    lists : Lists
-        Whole, or as deep as the columns look. Documents without a judgement that are not open
-        count as the measure counts them: as not relevant, or, in bpref, not at all.
-    is_open : ndarray of bool, shape (n_documents,)
-        Which of the listed documents are open; they have no judgement from 0 up.
-    outside : ndarray of int64, shape (n_queries,)
-        Open documents of every query that its list does not hold: not retrieved, or cut off.
-    columns : sequence of Column
-        From `kgtrec.trec.measures.names.resolve`.
-
-    Returns
-    -------
-    dict of str to (ndarray of float64, ndarray of float64)
-        By the columns' names, each of shape (n_queries,); logarithms for gm_map and gm_bpref. Every
-        bound is the value of some labelling.
-
-    Raises
-    ------
-    UsageError
-        A measure that has no bounds, with the reason; an open document that is judged; or grades
-        above 1.
+    Shapes: is_open bool (n_documents,), outside int64 (n_queries,).
     """
     for column in columns:
         if reason := why_unbounded(column):
@@ -103,11 +78,8 @@ def bounds(
 class _Worlds:
     """Lists with open documents, and the labellings of these that matter.
 
-    Attributes
-    ----------
-    lists : Lists
-    is_open : ndarray of bool, shape (n_documents,)
-    outside : ndarray of int64, shape (n_queries,)
+    - is_open: bool (n_documents,)
+    - outside: int64 (n_queries,)
     """
 
     lists: Lists

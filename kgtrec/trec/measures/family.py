@@ -1,12 +1,198 @@
-"""What a row of the table of trec_eval's measures holds, and how its functions are found."""
+"""What a row of the table of measures holds, its parameters, and the options of an evaluation.
+
+Options are trec_eval's -l, -N, -c, -M and -J and its version: they change the values of all
+measures. Parameters follow a measure's name: cutoffs, coefficients, gains and persistence.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-__all__ = ["EITHER", "FALLING", "FIXED", "OF_SETS", "PLACES", "Family", "function_of"]
+from kgtrec.errors import UsageError
+
+_LARGEST_CUTOFF = 2**31 - 1
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_MOST_CHARACTERS = 10_000_000
+
+
+class WrongParameters(ValueError):
+    """Says how the parameters must look."""
+
+
+class Parameters(NamedTuple):
+    """What stands behind a measure's name.
+
+    - cutoffs: One column each, with the part of its name as typed.
+    - gains: Relevance and gain.
+    """
+
+    cutoffs: tuple[tuple[float, str], ...] = ()
+    numbers: tuple[float, ...] = ()
+    gains: tuple[tuple[int, float], ...] = ()
+    persistence: float | None = None
+
+
+def parameters_of(name: str, family: Family, text: str, strict: bool) -> Parameters:
+    """Read the parameters of a family."""
+    parts = text.split(",")
+    if family.kind == "rank":
+        return Parameters(cutoffs=_ranks(name, parts, strict))
+    if family.kind in ("point", "signed point"):
+        sign = "-?" if family.kind == "signed point" else ""
+        return Parameters(cutoffs=_points(name, parts, strict, sign))
+    if family.kind == "number":
+        return Parameters(cutoffs=_single(name, parts))
+    if family.kind == "numbers":
+        return Parameters(numbers=_coefficients(name, parts))
+    if family.kind in ("gains", "p", "p,gains"):
+        return _pairs(name, family.kind, parts)
+    raise WrongParameters(f"{name} takes no parameters; leave them out")
+
+
+def _ranks(name: str, parts: list[str], strict: bool) -> tuple[tuple[float, str], ...]:
+    form = r"([0-9]+)(?:\.[0-9]*)?" if strict else "([0-9]+)"
+    matches = [re.fullmatch(form, part, re.ASCII) for part in parts]
+    cutoffs = [int(match[1]) for match in matches if match and len(match[1]) < 12]
+    if len(cutoffs) < len(parts) or not all(0 < c <= _LARGEST_CUTOFF for c in cutoffs):
+        raise WrongParameters(
+            f"cutoffs must be whole numbers from 1 to {_LARGEST_CUTOFF}, as in {name}.5,10"
+        )
+    _no_repeats(cutoffs, strict)
+    return tuple((float(cutoff), "") for cutoff in cutoffs)
+
+
+def _points(name: str, parts: list[str], strict: bool, sign: str) -> tuple[tuple[float, str], ...]:
+    form = rf"{sign}(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+    if not all(re.fullmatch(form, part, re.ASCII) for part in parts):
+        raise WrongParameters(f"cutoffs must be decimal numbers, as in {name}.0.2,0.5")
+    values = [float(part) for part in parts]
+    if not strict and any(abs(v * 100 - round(v * 100)) > 1e-9 for v in values):
+        raise WrongParameters("cutoffs may have two decimals, which is what the output shows")
+    if name == "iprec_at_recall" and max(values) > 1:
+        raise WrongParameters("recall points lie between 0 and 1")
+    if max(values) > _LARGEST_CUTOFF:
+        raise WrongParameters(f"cutoffs must be below {_LARGEST_CUTOFF:,}")
+    _no_repeats([f"{value:.2f}" for value in values], strict)
+    return tuple((value, "") for value in values)
+
+
+def _single(name: str, parts: list[str]) -> tuple[tuple[float, str], ...]:
+    """A column for each; the name repeats what was typed."""
+    if name == "relstring":
+        if not all(
+            re.fullmatch("[0-9]{1,8}", p, re.ASCII) and int(p) <= _MOST_CHARACTERS for p in parts
+        ):
+            raise WrongParameters(
+                f"the length must be a whole number up to {_MOST_CHARACTERS}, as in relstring.20"
+            )
+    elif not all(_is_number(part) and float(part) >= 0 for part in parts):
+        raise WrongParameters(f"the parameter must be a number from 0, as in {name}.0.5")
+    return tuple((float(part), part) for part in parts)
+
+
+def _coefficients(name: str, parts: list[str]) -> tuple[float, ...]:
+    if not all(map(_is_number, parts)):
+        raise WrongParameters("the parameters must be numbers, separated by commas")
+    values = tuple(map(float, parts))
+    if name == "utility" and len(values) != 4:
+        raise WrongParameters(
+            f"there are {len(values)} coefficients; there must be 4, as in utility.1,-1,0,0"
+        )
+    if name == "11pt_avg" and not all(0 <= value <= 1 for value in values):
+        raise WrongParameters("recall points lie between 0 and 1")
+    return values
+
+
+def _pairs(name: str, kind: str, parts: list[str]) -> Parameters:
+    gains: dict[int, float] = {}
+    persistence = None
+    for part in parts:
+        key, equals, value = part.partition("=")
+        if not equals or not _is_number(value):
+            example = {"p": "p=0.8", "p,gains": "p=0.8,1=0.5,2=1", "gains": "1=3,2=9"}[kind]
+            raise WrongParameters(f"{part!r} is not a pair of name=number, as in {name}.{example}")
+        if key == "p" and kind != "gains" and persistence is None:
+            persistence = float(value)
+            if not 0 < persistence < 1:
+                raise WrongParameters(f"p is {value}; it must lie between 0 and 1")
+        elif kind != "p" and re.fullmatch(r"[+-]?[0-9]{1,9}", key, re.ASCII):
+            if int(key) in gains:
+                raise WrongParameters(f"level {int(key)} comes twice; name each level once")
+            gains[int(key)] = float(value)
+        else:
+            allowed = {"p": "p, once", "p,gains": "p, once, or a level", "gains": "a level"}[kind]
+            raise WrongParameters(
+                f"{key!r} is not a parameter of {name}; before = stands {allowed}"
+            )
+    return Parameters(gains=tuple(sorted(gains.items())), persistence=persistence)
+
+
+def _is_number(text: str) -> bool:
+    return bool(_NUMBER.fullmatch(text)) and math.isfinite(float(text))
+
+
+def _no_repeats(values: list[int] | list[str], strict: bool) -> None:
+    if strict and len({*values}) < len(values):
+        twice = next(v for i, v in enumerate(values) if v in values[:i])
+        raise WrongParameters(f"cutoff {twice} comes twice; name each cutoff once")
+
+
+_VERSIONS = (9, 10)
+
+
+def is_whole(value: object) -> bool:
+    """Whether this is a whole number that fits 64 bits; numpy's are."""
+    return hasattr(value, "__index__") and -(2**63) <= value.__index__() < 2**63
+
+
+@dataclass(frozen=True)
+class EvalOptions:
+    """Options of an evaluation; the defaults are trec_eval's.
+
+    - level: Relevance from which a document is relevant, from 0 (-l). Gains take no notice of it.
+    - collection: Documents in the collection (-N), which the fourth parameter of utility
+      multiplies.
+    - compat: 10 or 9: recall points are rounded, or .9 is added and the rest cut off; queries
+      without a run have rows of their own under `complete`, or count in the averages only.
+    - complete: Average over all queries of the qrels (-c). The lists must then hold the queries
+      that the run lacks, as empty lists.
+    - most: At most so many documents of a query, the first in order, are looked at (-M).
+    - judged_only: Documents without a judgement from 0 up leave the lists (-J), after `most` has
+      cut them, as in trec_eval.
+    - native: Whether kgtrec computes what pytrec_eval could give too; None lets the size decide,
+      see `kgtrec.trec.measures.values.NATIVE_DOCUMENTS`.
+    """
+
+    level: int = 1
+    collection: int = 0
+    compat: int = 10
+    complete: bool = False
+    most: int | None = None
+    judged_only: bool = False
+    native: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("level", "collection", "most", "compat"):
+            value = getattr(self, name)
+            if not (is_whole(value) or (name == "most" and value is None)):
+                raise UsageError(f"{name}={value!r} is not a whole number within 64 bits; give one")
+        if self.level < 0:
+            raise UsageError(
+                f"the level of relevance (-l) is {self.level}; it must be 0 or more, because "
+                "relevances below 0 mean that a document was not judged"
+            )
+        if self.collection < 0:
+            raise UsageError(f"the collection size (-N) is {self.collection}; it must be 0 or more")
+        if self.most is not None and self.most < 0:
+            raise UsageError(f"the number of documents (-M) is {self.most}; it must be 0 or more")
+        if self.compat not in _VERSIONS:
+            raise UsageError(f"trec_eval's version (--compat) is {self.compat}; it must be 9 or 10")
+
 
 # Expectations over the orders of tied documents that need no function: the value is the same in
 # every order, or is unless -M cuts a group of ties.
@@ -22,45 +208,28 @@ _COUNT = "a count or a text, not a measure of quality"
 class Family(NamedTuple):
     """A measure: all that names, help, values, ties and bounds need to know of it.
 
-    Attributes
-    ----------
-    text : str
-        What it measures, in one or more sentences.
-    kind : str
-        Of its parameters: "" none; "ignored" none, but those of the command line mean nothing;
-        "rank" whole numbers and "point" decimals, a column each, "signed point" also below 0;
-        "number" decimals, a column each, in the name as typed; "numbers" decimals that make one
-        column; "gains" pairs level=gain; "p" persistence p=; "p,gains" both.
-    defaults : tuple of float
-        Parameters where none are given.
-    output : str
-        "double", "count" (a whole number, summed over queries) or "string".
-    shown : str
-        "both", "query" or "summary": where it is printed.
-    new, ours : bool
-        True for what trec_eval 9, or all of trec_eval, does not know.
-    format : str
-        The judgements that it is made for: "qrels", "prefs" (or qrels_prefs), "qrels_jg", "any".
-    function : str or function (view, column) -> values of every query
-        ``"module.name"`` in this folder, so that help needs no numpy; "" for runid alone.
-    aliases : tuple of str
-        Other names; ``"RBP:p=0.8"`` has parameters of its own.
-    at : tuple of str
-        What stands before "@" and a cutoff, in lower case: "ap" for ``AP@20``.
-    ir_measures : str
-        Its name there, with the parameter that sets it apart: "AP", "AP(cutoff)".
-    expected : str or function (tied, column) -> values of every query
-        Expectation over all orders of tied documents; `FIXED`, `OF_SETS`, or "" for none.
-    bounds : str
-        `PLACES`, `FALLING` or `EITHER`; else why open judgements do not bound it.
-    in_pytrec_eval : bool
-        Whether pytrec_eval computes it, for queries and with the documents at hand.
-    graded : bool
-        Relevance counts by its size, not only from a level on.
-    from_ranks : bool
-        Follows from the ranks of the relevant documents alone.
-    sees : str
-        "all" documents of a query, those down to the "cutoff", or "nothing".
+    - text: What it measures, in one or more sentences.
+    - kind: Of its parameters: "" none; "ignored" none, but those of the command line mean nothing;
+      "rank" whole numbers and "point" decimals, a column each, "signed point" also below 0;
+      "number" decimals, a column each, in the name as typed; "numbers" decimals that make one
+      column; "gains" pairs level=gain; "p" persistence p=; "p,gains" both.
+    - defaults: Parameters where none are given.
+    - output: "double", "count" (a whole number, summed over queries) or "string".
+    - shown: "both", "query" or "summary": where it is printed.
+    - new, ours: True for what trec_eval 9, or all of trec_eval, does not know.
+    - format: The judgements that it is made for: "qrels", "prefs" (or qrels_prefs), "qrels_jg",
+      "any".
+    - function: ``"module.name"`` in this folder, so that help needs no numpy; "" for runid alone.
+    - aliases: Other names; ``"RBP:p=0.8"`` has parameters of its own.
+    - at: What stands before "@" and a cutoff, in lower case: "ap" for ``AP@20``.
+    - ir_measures: Its name there, with the parameter that sets it apart: "AP", "AP(cutoff)".
+    - expected: Expectation over all orders of tied documents; `FIXED`, `OF_SETS`, or "" for none.
+    - bounds: `PLACES`, `FALLING` or `EITHER`; else why open judgements do not bound it.
+    - in_pytrec_eval: Whether pytrec_eval computes it, for queries and with the documents at hand.
+    - graded: Relevance counts by its size, not only from a level on.
+    - from_ranks: Follows from the ranks of the relevant documents alone.
+    - direction: Whether higher is better; None where neither end is.
+    - sees: "all" documents of a query, those down to the "cutoff", or "nothing".
     """
 
     text: str
@@ -80,7 +249,13 @@ class Family(NamedTuple):
     in_pytrec_eval: bool = True
     graded: bool = False
     from_ranks: bool = False
+    direction: bool | None = True
     sees: str = "all"
+
+    @property
+    def higher_is_better(self) -> bool | None:
+        """None where neither end is better, as of counts and texts."""
+        return self.direction if self.output == "double" else None
 
 
 @cache

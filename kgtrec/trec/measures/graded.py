@@ -25,23 +25,15 @@ from kgtrec.trec.measures.relevant import (
     running_sum,
 )
 
-__all__ = ["powers"]
-
 
 @dataclass(frozen=True, eq=False)
 class _Gained:
     """Documents that may gain something, and the ideal list.
 
-    Attributes
-    ----------
-    listed : Places
-        In the lists.
-    gain : ndarray of float64
-        Of each of them.
-    best : Places
-        Documents of the ideal list.
-    top : ndarray of float64
-        Gain of each of them.
+    - listed: In the lists.
+    - gain: Of each of them.
+    - best: Documents of the ideal list.
+    - top: Gain of each of them.
     """
 
     listed: Places

@@ -25,12 +25,11 @@ from kgtrec.trec.files.parse import (
     share_queries,
 )
 from kgtrec.trec.files.text import PathName, decoded, is_path, last_tag, read_text
-from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
+from kgtrec.trec.measures.relevant import UNJUDGED, Lists
 
 if TYPE_CHECKING:
-    from kgtrec.trec.files.pack import QrelsData, RunData
+    from kgtrec.trec.files.columns import QrelsData, RunData
 
-__all__ = ["Judgements", "judgements", "ranked", "read_judgements", "read_lists"]
 
 Ints = NDArray[np.int64]
 
@@ -38,18 +37,13 @@ _ALL = 2**63 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Judgements:
+class JudgedQueries:
     """Qrels as they were read, to list any number of runs against.
 
-    Attributes
-    ----------
-    path : str or path-like
-        For messages.
-    names : list of bytes, length n_queries
-        Queries in byte order.
-    offsets : ndarray of int64, shape (n_queries + 1,)
-    judged : ndarray of int64, shape (n_judged,)
-        Relevance of every judged document of each query, highest first.
+    - path: For messages.
+    - names: Queries in byte order.
+    - offsets: int64 (n_queries + 1,)
+    - judged, int64 (n_judged,): Relevance of every judged document of each query, highest first.
     """
 
     path: PathName
@@ -85,32 +79,15 @@ class _Cut:
         return _ALL if self.depth is None else min(self.depth, _ALL)
 
 
-def read_judgements(qrels: PathName | QrelsData, *, threads: int | None = None) -> Judgements:
+def read_judgements(qrels: PathName | QrelsData, *, threads: int | None = None) -> JudgedQueries:
     """Read qrels, lines ``query iter document relevance``, in any order.
 
     Lines that start with ``#`` are comments. A relevance is a whole number within 64 bits; what
     negative ones mean is up to the measures.
-
-    Parameters
-    ----------
-    qrels : str, path-like, QrelsColumns, or mapping of str to mapping of str to int
-        The file; unpacked if its name ends in .gz or .zst; ``-`` for standard input. Or query,
-        then document, to its relevance; a query without any judgement does not count.
-    threads : int, optional
-        By default, the cores that this process may use.
-
-    Raises
-    ------
-    FileError
-        Naming the first line that is wrong: columns, a blank line, a relevance that is not a whole
-        number; or the file cannot be read or holds nothing. `DuplicateDocument` for a document
-        that a query has twice.
-    InputError
-        In memory: a relevance that is not a whole number within 64 bits, a name that is not a str.
     """
     places: tuple[Any, Ints, Ints, Any]
     if not isinstance(qrels, (str, os.PathLike)):
-        from kgtrec.trec.files.pack import pack_qrels
+        from kgtrec.trec.files.columns import pack_qrels
 
         packed = pack_qrels(qrels)
         places = packed.text, packed.offsets, packed.begin, packed.size
@@ -125,13 +102,13 @@ def read_judgements(qrels: PathName | QrelsData, *, threads: int | None = None) 
 
 def judgements(
     path: PathName, names: list[bytes], places: tuple[Any, Ints, Ints, Any], relevance: Ints
-) -> Judgements:
+) -> JudgedQueries:
     """Judged documents of queries in byte order: text, offsets, begin and size of the names."""
     if relevance.min(initial=0) <= UNJUDGED:  # that is taken
         relevance = np.maximum(relevance, UNJUDGED + 1)
     offsets = places[1]
     native = _core.TrecDocuments(*places, relevance, False)
-    return Judgements(path, names, offsets, ranked(offsets, relevance), native)
+    return JudgedQueries(path, names, offsets, ranked(offsets, relevance), native)
 
 
 def _byte_order(names: list[bytes]) -> Ints:
@@ -145,7 +122,7 @@ def ranked(offsets: Ints, relevance: Ints) -> Ints:
 
 
 def read_lists(
-    qrels: PathName | QrelsData | Judgements,
+    qrels: PathName | QrelsData | JudgedQueries,
     run: PathName | RunData,
     *,
     depth: int | None = None,
@@ -161,47 +138,9 @@ def read_lists(
     (``#``) are skipped. Columns beyond the sixth are ignored, as trec_eval does, unless they look
     like a document name with white space in it. Every line is checked, those of queries without
     judgements too.
-
-    Parameters
-    ----------
-    qrels : str, path-like, QrelsColumns, mapping or Judgements
-        See `read_judgements`, which spares reading them again for another run.
-    run : str, path-like, RunColumns, or mapping of str to mapping of str to float
-        The file; unpacked if its name ends in .gz or .zst; ``-`` for standard input. Or query,
-        then document, to its score; a query may have an empty list.
-    depth : int, optional
-        So many documents of a query are listed; `retrieved` counts on.
-    keep_ties : bool
-        List all that score the same as the last listed, too.
-    judged_only : bool
-        trec_eval's -J: documents without a relevance from 0 up are dropped, before depth, and
-        not counted as retrieved.
-    single : bool
-        Round scores to float32 before they are compared, as trec_eval 9 does.
-    absent : bool
-        trec_eval's -c: queries of the qrels that the run lacks come in with an empty list.
-    threads : int, optional
-        By default, the cores that this process may use. The result is the same.
-
-    Returns
-    -------
-    Lists
-        Of the queries in both files; empty if there are none.
-
-    Raises
-    ------
-    FileError
-        Naming the first line that is wrong: columns, a score that is not a decimal number or
-        infinity; or a file cannot be read or holds nothing. `DuplicateDocument` for a document
-        that a query has twice.
-    InputError
-        In memory: a NaN or something that is not a number among the scores, a name that is not a
-        str, a document that columns have twice under a query.
-    UsageError
-        Standard input for both files, or a negative depth.
     """
     cut = _Cut(depth, keep_ties, judged_only, single)
-    if not isinstance(qrels, Judgements):
+    if not isinstance(qrels, JudgedQueries):
         if is_path(qrels) and is_path(run) and os.fspath(qrels) == "-" == os.fspath(run):
             raise UsageError("both files are standard input (-), which can be read only once")
         qrels = read_judgements(qrels, threads=threads)
@@ -238,7 +177,7 @@ def _documents_of_file(path: PathName, threads: int | None) -> _Documents:
 
 
 def _documents_in_memory(run: RunData) -> _Documents:
-    from kgtrec.trec.files.pack import pack_run
+    from kgtrec.trec.files.columns import pack_run
 
     packed = pack_run(run)
 
@@ -252,7 +191,7 @@ def _documents_in_memory(run: RunData) -> _Documents:
 
 
 def _listed(
-    qrels: Judgements, documents: _Documents, cut: _Cut, absent: bool, threads: int | None
+    qrels: JudgedQueries, documents: _Documents, cut: _Cut, absent: bool, threads: int | None
 ) -> tuple[Lists, Fault | None]:
     """Lists of a run's documents, and the first fault met."""
     names, work = documents.names, documents.work
@@ -325,7 +264,7 @@ def _filled(
     return relevance, scores, fault
 
 
-def _some_judged(qrels: Judgements, queries: Ints) -> tuple[Ints, Ints]:
+def _some_judged(qrels: JudgedQueries, queries: Ints) -> tuple[Ints, Ints]:
     """Judgements of some queries, ascending, as offsets and relevances."""
     if len(queries) == len(qrels):
         return qrels.offsets, qrels.judged

@@ -1,12 +1,13 @@
-"""Judgements in groups beside a run: where each judged document stands in it.
+"""Judgements in groups beside a run: where each judged document is in it, and what follows.
 
 The native reader lists a run by what the documents are worth; here, a document is worth its number
-among the judged documents of its query.
+among the judged documents of its query. Values of preferences are in `preferences`. Those of
+several assessors are here: each group is a list of its own, and its values are averaged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,19 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import FileError, InputError
-from kgtrec.trec.files.group_lines import GroupLines, read_group_lines
+from kgtrec.trec.files.parse import GroupLines, read_group_lines
 from kgtrec.trec.files.text import decoded
-from kgtrec.trec.measures.family import function_of
-from kgtrec.trec.measures.judge import Judgements, judgements
-from kgtrec.trec.measures.judged_lists import Lists
+from kgtrec.trec.measures import binary
+from kgtrec.trec.measures.family import EvalOptions, function_of
+from kgtrec.trec.measures.judge import JudgedQueries, judgements
 from kgtrec.trec.measures.names import Column
-from kgtrec.trec.measures.options import EvalOptions
-from kgtrec.trec.measures.relevant import Ints, narrowed
-from kgtrec.trec.measures.tie_groups import differ, sorted_ties, tie_groups, with_ties
-from kgtrec.trec.measures.values import Values
-
-__all__ = ["Contradiction", "GroupJudgements", "GroupView", "group_values", "groups_with_ties",
-           "read_groups"]  # fmt: skip
+from kgtrec.trec.measures.relevant import Floats, Ints, Lists, PlacedView, View, narrowed
+from kgtrec.trec.measures.ties import differ, sorted_ties, tie_groups, with_ties
+from kgtrec.trec.measures.values import QueryValues
 
 
 class Contradiction(FileError):
@@ -40,17 +37,12 @@ class Contradiction(FileError):
 class GroupJudgements:
     """Judgements in groups as they were read, for any number of runs.
 
-    Attributes
-    ----------
-    lines : GroupLines
-    judged : Judgements
-        Each query's documents in byte order, numbered from 0.
-    pair : ndarray of int64, shape (n_lines,)
-        Number of each line's document among all documents of all queries.
+    - judged: Each query's documents in byte order, numbered from 0.
+    - pair, int64 (n_lines,): Number of each line's document among all documents of all queries.
     """
 
     lines: GroupLines
-    judged: Judgements
+    judged: JudgedQueries
     pair: Ints
 
     @property
@@ -84,19 +76,10 @@ def read_groups(qrels: Any, form: str) -> GroupJudgements:
 class GroupView:
     """The judgements of the queries that are evaluated, and where the run has their documents.
 
-    Attributes
-    ----------
-    groups : GroupJudgements
-    options : EvalOptions
-    n_queries : int
-    row : ndarray of int64, shape (n,)
-        The lines of these queries; the arrays below have an entry for each.
-    group : ndarray of int64, shape (n,)
-        Number of its group, ascending by query and name.
-    place : ndarray of int64, shape (n,)
-        Where the run has its document, from 0; -1 where it has not.
-    query_of : ndarray of int64, shape (n_groups,)
-        Query of each group.
+    - row, int64 (n,): The lines of these queries; the arrays below have an entry for each.
+    - group, int64 (n,): Number of its group, ascending by query and name.
+    - place, int64 (n,): Where the run has its document, from 0; -1 where it has not.
+    - query_of, int64 (n_groups,): Query of each group.
     """
 
     groups: GroupJudgements
@@ -148,25 +131,11 @@ class GroupView:
 
 def group_values(
     groups: GroupJudgements, lists: Lists, columns: Sequence[Column], options: EvalOptions
-) -> Values:
+) -> QueryValues:
     """Values of the measures of groups for every query.
 
     Of tied documents, as in trec_eval, the first in byte order comes first for preferences, the
     last for qrels_jg.
-
-    Parameters
-    ----------
-    groups : GroupJudgements
-    lists : Lists
-        Of ``groups.judged``, with all documents that tie with the last one kept under -M.
-    columns : sequence of Column
-        runid is passed over.
-    options : EvalOptions
-
-    Raises
-    ------
-    FileError
-        Preferences that contradict each other.
     """
     if groups.lines.form != "qrels_jg":
         lists = _ties_reversed(lists, options)
@@ -175,10 +144,10 @@ def group_values(
 
 def _values(
     groups: GroupJudgements, lists: Lists, columns: Sequence[Column], options: EvalOptions
-) -> Values:
+) -> QueryValues:
     view = _view(groups, lists, options)
     columns = [column for column in columns if column.family != "runid"]
-    return Values({c.name: function_of(c.row.function)(view, c) for c in columns})
+    return QueryValues({c.name: function_of(c.row.function)(view, c) for c in columns})
 
 
 def groups_with_ties(
@@ -245,3 +214,51 @@ def _ties_reversed(lists: Lists, options: EvalOptions) -> Lists:
     relevance = lists.relevance.copy()
     relevance[first + slots.turn - 1] = lists.relevance[first + size - slots.turn]
     return replace(lists, relevance=relevance)
+
+
+def _lists(view: GroupView) -> PlacedView:
+    if "lists" not in view.memo:
+        view.memo["lists"] = _make_lists(view)
+    lists: PlacedView = view.memo["lists"]
+    return lists
+
+
+def _make_lists(view: GroupView) -> PlacedView:
+    relevant = view.level >= max(view.options.level, 0)
+    count = np.bincount(view.group[relevant], minlength=len(view.query_of))
+    order = np.lexsort((view.place, view.group))
+    order = order[view.place[order] >= 0]
+    place = view.place[order]
+    if view.options.judged_only:  # each group drops what it has not judged itself
+        order = order[view.level[order] >= 0]
+        place = _ordinal(view.group[order])
+    hits = relevant[order]
+    return PlacedView(view.group[order][hits], place[hits], count)
+
+
+def _ordinal(group: Ints) -> Ints:
+    """0 for the first of its group, 1 for the second, ...; groups ascend."""
+    return np.arange(len(group)) - np.searchsorted(group, group)
+
+
+def _averaged(
+    function: Callable[[View, Column], Floats], view: GroupView, column: Column
+) -> Floats:
+    values = function(_lists(view), column)
+    total = np.bincount(view.query_of, weights=values, minlength=view.n_queries)
+    return total / np.maximum(view.n_groups, 1)
+
+
+def average_precision(view: GroupView, column: Column) -> Floats:
+    """Average precision of each group, averaged."""
+    return _averaged(binary.average_precision, view, column)
+
+
+def precision(view: GroupView, column: Column) -> Floats:
+    """Precision at a cutoff of each group, averaged."""
+    return _averaged(binary.precision, view, column)
+
+
+def r_precision_mult(view: GroupView, column: Column) -> Floats:
+    """Precision at a multiple of each group's relevant documents, averaged."""
+    return _averaged(binary.r_precision_mult, view, column)

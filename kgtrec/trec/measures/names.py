@@ -1,8 +1,4 @@
-"""Names of measures, in trec_eval's, ir_measures' and the knowledge-graph spelling, to columns.
-
-What there is stands in `kgtrec.trec.measures.definitions`; parameters are read in
-`kgtrec.trec.measures.parameters`.
-"""
+"""Names of measures, in trec_eval's, ir_measures' and the knowledge-graph spelling, to columns."""
 
 from __future__ import annotations
 
@@ -11,12 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kgtrec.errors import UsageError
-from kgtrec.trec.measures.definitions import FORMATS, NICKNAMES, TABLE, Family, nickname
-from kgtrec.trec.measures.parameters import Parameters, WrongParameters, parameters_of
-
-__all__ = ["NICKNAMES", "TABLE", "BadCutoff", "Column", "WrongFormat", "canonical", "depth_needed",
-           "help_text", "ignored_parameters", "key_column", "required_depth",
-           "resolve"]  # fmt: skip
+from kgtrec.trec.measures.family import Parameters, WrongParameters, parameters_of
+from kgtrec.trec.measures.rows import FORMATS, NICKNAMES, TABLE, Family, nickname
 
 
 class BadCutoff(UsageError):
@@ -34,20 +26,12 @@ class WrongFormat(UsageError):
 class Column(NamedTuple):
     """One line of output a query: a family and its parameters.
 
-    Attributes
-    ----------
-    family : str
-        A key of `TABLE`.
-    cutoff : float or None
-        Rank, recall point, multiple, beta or length; None for families without one.
-    numbers : tuple of float
-        Parameters of utility and 11pt_avg.
-    gains : tuple of (int, float)
-        Relevance and its gain, where they differ from the default.
-    persistence : float
-        Of rbp and rbp_resid.
-    typed : str
-        Parameters in the name, where trec_eval repeats them as they were typed.
+    - family: A key of `TABLE`.
+    - cutoff: Rank, recall point, multiple, beta or length; None for families without one.
+    - numbers: Parameters of utility and 11pt_avg.
+    - gains: Relevance and its gain, where they differ from the default.
+    - persistence: Of rbp and rbp_resid.
+    - typed: Parameters in the name, where trec_eval repeats them as they were typed.
     """
 
     family: str
@@ -124,35 +108,7 @@ def resolve(
     compat: int = 10,
     qrels_format: str | None = "qrels",
 ) -> list[Column]:
-    """Columns for measure names, in table order, without repeats.
-
-    Parameters
-    ----------
-    measures : iterable of str
-        ``map``, ``map_cut_20``, ``map_cut.20``, ``P.5,10``, ``set_F.0.5``, ``ndcg.1=3,2=9``,
-        ``rbp.p=0.8``, ``utility.2,-1,0,0``; as ir_measures writes them, ``AP@20``, ``nDCG@20``,
-        ``RBP(p=0.8)``; ``RR@10`` and ``Hits@10``; or a nickname: ``official``, ``set``,
-        ``all_trec``. A family that is named without parameters has its defaults; parameters that
-        are named replace the defaults and add up over the names.
-    command_line : bool
-        As trec_eval reads ``-m``: of several parameter sets behind a dot for one measure, the
-        first counts; a cutoff that comes twice in one set is an error; whole cutoffs may have
-        decimals, which are cut off; nicknames may have parameters, which mean nothing.
-    compat : int
-        9 or 10: whose nicknames.
-    qrels_format : str or None
-        Of the judgements, as -R names it; None allows the measures of all formats.
-
-    Returns
-    -------
-    list of Column
-
-    Raises
-    ------
-    UsageError
-        Naming every measure that is unknown. If all are known and only their parameters are
-        wrong, the error is a `BadCutoff`; a `WrongFormat` if they are of other judgements.
-    """
+    """Columns for measure names, in table order, without repeats."""
     measures = [measures] if isinstance(measures, str) else list(measures)
     if not measures:
         raise UsageError("no measure was asked for; name some, such as map_cut_20, or 'official'")

@@ -24,12 +24,9 @@ from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.binary import own_values
-from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
+from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, depth_needed
-from kgtrec.trec.measures.options import EvalOptions
-from kgtrec.trec.measures.relevant import View, some_queries
-
-__all__ = ["HIGHEST_GRADE", "can_supply", "fed_values"]
+from kgtrec.trec.measures.relevant import UNJUDGED, Lists, View, some_queries
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -67,22 +64,7 @@ def can_supply(column: Column, options: EvalOptions) -> bool:
 def fed_values(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> dict[str, Floats]:
     """Values from pytrec_eval for every query.
 
-    Parameters
-    ----------
-    lists : Lists
-        At least as deep as the columns look.
-    columns : sequence of Column
-        Those that `can_supply` allows.
-    options : EvalOptions
-
-    Returns
-    -------
-    dict of str to ndarray of float64, shape (n_queries,)
-
-    Raises
-    ------
-    UsageError
-        If a query has more documents than float32 can number.
+    Shape: float64 (n_queries,).
     """
     values = {column.name: np.zeros(len(lists)) for column in columns}
     if all(column.family in _ZERO_WITHOUT_HITS for column in columns):

@@ -1,4 +1,4 @@
-"""Relevant documents of judged lists by query and rank, as the measures need them.
+"""Judged lists, all that a measure can see of a run and its qrels, and their relevant documents.
 
 All sums run over the documents of a query in the order of the list, one after the other, as in
 trec_eval: the same bits, hence the same printed digits.
@@ -7,7 +7,7 @@ trec_eval: the same bits, hence the same printed digits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,31 +15,61 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec.trec.measures.judged_lists import UNJUDGED, Lists
-from kgtrec.trec.measures.options import EvalOptions
+from kgtrec.trec.measures.family import EvalOptions
 
-__all__ = [
-    "PlacedView", "Places", "View", "discount", "gain_of", "log2", "narrowed", "parts",
-    "running_sum", "some_queries",
-]  # fmt: skip
+Ints = NDArray[np.int64]
+
+UNJUDGED = 1 - 2**63
+"""Relevance of a retrieved document that the qrels do not hold. Those that they do hold with this
+number, or one below, are listed with the next: relevances below 0 all mean the same."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """Retrieved documents in trec_eval's order, by what they are worth, and all judgements.
+
+    - queries: In byte order.
+    - offsets, int64 (n_queries + 1,): Documents of query i stand at ``offsets[i]`` to ``offsets[i +
+      1] - 1``, best first: score descending, then document descending in byte order.
+    - relevance, int64 (n_documents,): As in the qrels; `UNJUDGED` for a document that they do not
+      hold.
+    - scores: float64 (n_documents,)
+    - retrieved, int64 (n_queries,): Documents of the query in the run, those beyond the kept depth
+      included; not those that -M and -J take away.
+    - judged_offsets: int64 (n_queries + 1,)
+    - judged, int64 (n_judged,): Relevance of every judged document of each query, highest first.
+    - tag: Name of the run: the last column of its last line.
+    - unanswered: Queries of the qrels that the run does not hold.
+    - unasked: Queries of the run that the qrels do not hold.
+    """
+
+    queries: Sequence[str]
+    offsets: Ints
+    relevance: Ints
+    scores: NDArray[np.float64]
+    retrieved: Ints
+    judged_offsets: Ints
+    judged: Ints
+    tag: str
+    unanswered: int
+    unasked: int
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
     """Some documents of the lists, or of the judgements, grouped by query.
 
-    Attributes
-    ----------
-    position : ndarray of int64, shape (n,)
-        Where they stand in the flat array, ascending.
-    query, place : ndarray of int64, shape (n,)
-        Number of the query, and rank within it from 0.
-    count, start : ndarray of int64, shape (n_queries,)
-        How many a query has, and where its first one stands among these n.
+    - position, int64 (n,): Where they stand in the flat array, ascending.
+    - query, place, int64 (n,): Number of the query, and rank within it from 0.
+    - count, start, int64 (n_queries,): How many a query has, and where its first one stands among
+      these n.
     """
 
     position: Ints
@@ -81,11 +111,7 @@ def places(mask: Bools, offsets: Ints) -> Places:
 class View:
     """Judged lists under the options of an evaluation.
 
-    Attributes
-    ----------
-    lists : Lists
-        After `narrowed`.
-    options : EvalOptions
+    - lists: After `narrowed`.
     """
 
     lists: Lists
@@ -176,13 +202,9 @@ class View:
 class PlacedView(View):
     """Relevant documents by their places alone, in lists of any length, as binary judgements.
 
-    Parameters
-    ----------
-    query, place : ndarray of int64, shape (n,)
-        Of each relevant document that is in a list: number of the query, ascending, and rank from
-        0, ascending within it.
-    num_rel : ndarray of int64, shape (n_queries,)
-        Relevant documents of every query, in its list or not.
+    - query, place, int64 (n,): Of each relevant document that is in a list: number of the query,
+      ascending, and rank from 0, ascending within it.
+    - num_rel, int64 (n_queries,): Relevant documents of every query, in its list or not.
     """
 
     def __init__(self, query: Ints, place: Ints, num_rel: Ints) -> None:

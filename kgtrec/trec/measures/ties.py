@@ -1,14 +1,15 @@
 """Values under ties: their mean, least and greatest over all orders that respect the scores.
 
-All orders of a tie group are equally likely (McSherry and Najork 2008), so a value's mean is a sum
-over places: of a group with n documents, R of them relevant, every place holds a relevant one with
-probability R / n, and if it does, the places before it in the group hold (i - 1) (R - 1) / (n - 1)
-more on average. The first relevant one stands at place i with the probability that i - 1 draws
-without replacement fail and the next does not. The least and the greatest value are those of the
-orders with the relevant documents last and first in each group.
+A tie group holds documents of a query that share a score; all its orders are equally likely
+(McSherry and Najork 2008). So a mean is a sum over places: of a group with n documents, R of them
+relevant, every place holds a relevant one with probability R / n, and then the places before it in
+the group hold (i - 1) (R - 1) / (n - 1) more on average. The first relevant one has place i with
+the probability that i - 1 draws without replacement fail and the next does not. Least and greatest
+are the values of the orders with the relevant documents last and first in each group.
 
--M looks at the first documents of each order; -J then drops the unjudged ones. Where nothing is
-tied, all three are the value that trec_eval gives, to the bit.
+Under -M the first documents of each order are looked at, so a group at the limit may give any of
+its documents; -J drops unjudged ones after that, as in trec_eval. Where nothing is tied, all three
+are the value that trec_eval gives, to the bit.
 """
 
 from __future__ import annotations
@@ -21,23 +22,207 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec.errors import UsageError
-from kgtrec.trec.measures.family import FIXED, OF_SETS, function_of
-from kgtrec.trec.measures.judged_lists import Lists
+from kgtrec.errors import UsageError, choose
+from kgtrec.trec.measures.family import FIXED, OF_SETS, EvalOptions, function_of
 from kgtrec.trec.measures.names import TABLE, Column
-from kgtrec.trec.measures.options import EvalOptions
-from kgtrec.trec.measures.relevant import Bools, Floats, Ints, gain_of, log2, parts
-from kgtrec.trec.measures.tie_groups import (
-    Slots,
-    TieGroups,
-    differ,
-    sorted_ties,
-    tie_groups,
-    with_ties,
+from kgtrec.trec.measures.relevant import (
+    Bools,
+    Floats,
+    Ints,
+    Lists,
+    gain_of,
+    log2,
+    parts,
+    some_queries,
 )
-from kgtrec.trec.measures.values import Values, values
+from kgtrec.trec.measures.values import QueryValues, values
 
-__all__ = ["TIES", "check_tie_forms", "has_tie_form", "queries_with_ties", "tied_values"]
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class TieGroups:
+    """Groups of equal score, queries ascending and inside one the best first.
+
+    - lists: Without unjudged documents under -J; not cut by -M.
+    - query, first, start, size, int64 (n_groups,): Number of the query; where the first document
+      stands in the flat arrays of `lists`; documents of the query above the group; documents in it,
+      1 or more.
+    - whole, drawn, int64 (n_groups,): Size before -J, and how many of those -M leaves: `drawn` of
+      `whole`, at random.
+    """
+
+    lists: Lists
+    query: Ints
+    first: Ints
+    start: Ints
+    size: Ints
+    whole: Ints
+    drawn: Ints
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def __getitem__(self, rows: NDArray[np.intp] | Bools) -> TieGroups:
+        parts = (self.query, self.first, self.start, self.size, self.whole, self.drawn)
+        return TieGroups(self.lists, *(part[rows] for part in parts))
+
+    def count(self, mask: Bools) -> Ints:
+        """Documents of each group where `mask`, an entry per document of `lists`, holds."""
+        places = np.flatnonzero(mask)
+        ends = np.searchsorted(places, self.first + self.size)
+        return ends - np.searchsorted(places, self.first)
+
+    def count_above(self, mask: Bools) -> Ints:
+        """Documents of the query above each group where `mask` holds."""
+        places = np.flatnonzero(mask)
+        starts = np.searchsorted(places, self.lists.offsets[self.query])
+        return np.searchsorted(places, self.first) - starts
+
+    def slots(self) -> Slots:
+        """Every place that a document of these groups may take."""
+        group = np.repeat(np.arange(len(self)), self.size)
+        turn = np.arange(len(group)) - np.repeat(np.cumsum(self.size) - self.size, self.size) + 1
+        seen = np.ones(len(group))
+        cut = self.drawn < self.whole
+        sure = cut & (self.whole == self.size)
+        seen[sure[group] & (turn > self.drawn[group])] = 0.0
+        ends = np.cumsum(self.size)
+        for place in np.flatnonzero(cut & ~sure).tolist():  # one a query at most
+            size, end = int(self.size[place]), int(ends[place])
+            chance = _chance_of_more(int(self.whole[place]), size, int(self.drawn[place]))
+            seen[end - size : end] = chance
+        return Slots(self, group, turn, self.start[group] + turn, seen)
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """Places of tied documents.
+
+    - group, turn, rank, int64 (n,): Number of the group; place in it, and in the list of the query,
+      from 1.
+    - seen, float64 (n,): Probability that the place is there after -M and -J; 1 without them.
+    """
+
+    groups: TieGroups
+    group: Ints
+    turn: Ints
+    rank: Ints
+    seen: Floats
+
+    @property
+    def query(self) -> Ints:
+        """Number of the query of each."""
+        return self.groups.query[self.group]
+
+
+def tie_groups(lists: Lists, options: EvalOptions, singles: Bools | None = None) -> TieGroups:
+    """The tie groups of judged lists.
+
+    Shapes: singles bool (n_documents,).
+    """
+    first, size = _runs(_tied_with_next(lists, options.compat), singles)
+    query = np.searchsorted(lists.offsets, first, side="right") - 1
+    start = first - lists.offsets[query]
+    most = np.iinfo(np.int64).max if options.most is None else options.most
+    groups = TieGroups(lists, query, first, start, size, size, np.clip(most - start, 0, size))
+    return _judged_only(groups) if options.judged_only else groups
+
+
+def _tied_with_next(lists: Lists, compat: int) -> Bools:
+    """Whether a document has the score of the one that follows it in the list of its query."""
+    scores = lists.scores
+    if compat < 10:
+        with np.errstate(over="ignore"):
+            scores = scores.astype(np.float32)
+    same = np.zeros(len(scores), bool)
+    np.equal(scores[1:], scores[:-1], out=same[:-1])
+    ends = lists.offsets[1:]
+    same[ends[ends > 0] - 1] = False
+    return same
+
+
+def _runs(same: Bools, singles: Bools | None) -> tuple[Ints, Ints]:
+    """First place and length of every run of places that are tied, and of wanted single ones."""
+    places = np.flatnonzero(same)
+    breaks = np.flatnonzero(np.diff(places) > 1)
+    first = places[np.concatenate(([0], breaks + 1))] if len(places) else places
+    last = places[np.concatenate((breaks, [-1]))] + 1 if len(places) else places
+    if singles is not None:
+        alone = singles & ~same
+        alone[1:] &= ~same[:-1]
+        place = np.flatnonzero(alone)
+        first, last = np.concatenate((first, place)), np.concatenate((last, place))
+        order = np.argsort(first)
+        first, last = first[order], last[order]
+    return first, last - first + 1
+
+
+def with_ties(lists: Lists, options: EvalOptions) -> Lists:
+    """The queries that have a tie where -M looks."""
+    groups = tie_groups(lists, replace(options, judged_only=False))
+    return some_queries(lists, np.unique(groups.query[groups.drawn > 0]))
+
+
+def sorted_ties(lists: Lists, options: EvalOptions, worth: NDArray[Any], best_first: bool) -> Lists:
+    """The lists with the documents of each tie group by a number each, of all documents."""
+    groups = tie_groups(lists, replace(options, judged_only=False))
+    slots = groups.slots()
+    where = groups.first[slots.group] + slots.turn - 1
+    tied = worth[where].astype(np.float64)
+    # Relevances beyond the digits of a float64 are told apart, too.
+    exact = lists.relevance[where]
+    order = np.lexsort((-exact, -tied, slots.group) if best_first else (exact, tied, slots.group))
+    relevance = lists.relevance.copy()
+    relevance[where] = exact[order]
+    return replace(lists, relevance=relevance)
+
+
+def differ(first: NDArray[Any], second: NDArray[Any]) -> Bools:
+    """Not the same but for what rounding makes of sums in another order."""
+    if first.dtype == object:
+        return np.asarray(first != second, bool)
+    return np.abs(first - second) > _ROUNDING * np.maximum(1.0, np.abs(first))
+
+
+def _judged_only(groups: TieGroups) -> TieGroups:
+    """The groups without unjudged documents; those of which nothing is left are gone."""
+    lists = groups.lists
+    keep = lists.relevance >= 0
+    if keep.all():
+        return groups
+    new_index = np.concatenate(([0], np.cumsum(keep)))
+    shorter = replace(
+        lists,
+        offsets=new_index[lists.offsets],
+        relevance=lists.relevance[keep],
+        scores=lists.scores[keep],
+    )
+    first = new_index[groups.first]
+    start = first - shorter.offsets[groups.query]
+    size = new_index[groups.first + groups.size] - first
+    left = TieGroups(shorter, groups.query, first, start, size, groups.whole, groups.drawn)
+    return left[size > 0]
+
+
+def _chance_of_more(whole: int, size: int, drawn: int) -> Floats:
+    """P(T >= 1), ..., P(T >= size), T how many of `size` are among `drawn` of `whole`.
+
+    The hypergeometric distribution, from its mode outwards, where nothing can overflow.
+    """
+    low, high = max(0, drawn - (whole - size)), min(size, drawn)
+    t = np.arange(low, high, dtype=np.float64)
+    ratio = (size - t) * (drawn - t) / ((t + 1) * (whole - size - drawn + t + 1))
+    mode = int((ratio > 1).sum())
+    upward = np.cumprod(ratio[mode:])
+    downward = np.cumprod(1 / ratio[:mode][::-1])[::-1]
+    weight = np.concatenate((downward, [1.0], upward))
+    tail = np.cumsum(weight[::-1])[::-1] / weight.sum()
+    chance = np.zeros(size)
+    chance[:low] = 1.0  # so many are always drawn
+    chance[low:high] = tail[1:]
+    return chance
+
 
 TIES = {
     "expected": "the mean over all orders of tied documents",
@@ -82,13 +267,6 @@ def queries_with_ties(
     The value of the order that is best by what the documents are worth to the measure, and that of
     the worst, differ then. Under -M, which may cut a group of ties, the judged documents that are
     not relevant come first and last, too.
-
-    Parameters
-    ----------
-    lists : Lists
-        As for `tied_values`.
-    columns : sequence of Column
-    options : EvalOptions, optional
     """
     options = options or EvalOptions()
     columns = [column for column in columns if column.row.expected != FIXED]
@@ -122,33 +300,10 @@ def _changed(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> B
 
 def tied_values(
     lists: Lists, columns: Sequence[Column], options: EvalOptions | None = None, *, ties: str
-) -> Values:
-    """Values of measures for every query, over all orders of tied documents.
-
-    Parameters
-    ----------
-    lists : Lists
-        As deep as the columns look, and with all documents that tie with the last one kept; under
-        -M, as deep as that, and with unjudged documents even under -J.
-    columns : sequence of Column
-        Those that `has_tie_form` allows; runid is passed over.
-    options : EvalOptions, optional
-    ties : str
-        A key of `TIES`.
-
-    Returns
-    -------
-    Values
-        An array of float64, shape (n_queries,), for each column but runid.
-
-    Raises
-    ------
-    UsageError
-        If a column has no form under ties, or `ties` is unknown.
-    """
+) -> QueryValues:
+    """Values of measures for every query, over all orders of tied documents."""
     options = options or EvalOptions()
-    if ties not in TIES:
-        raise UsageError(f"ties is {ties!r}; it must be one of {', '.join(TIES)}")
+    choose("ties", ties, TIES)
     check_tie_forms(columns, options)
     if ties != "expected":
         return values(sorted_ties(lists, options, lists.relevance, ties == "max"), columns, options)
@@ -163,7 +318,7 @@ def tied_values(
                 pieces[column.name].append(function_of(column.row.expected)(tied, column))
     results = {name: np.concatenate(arrays or [np.zeros(0)]) for name, arrays in pieces.items()}
     results.update(fixed)
-    return Values({column.name: results[column.name] for column in columns})
+    return QueryValues({column.name: results[column.name] for column in columns})
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,23 +1,23 @@
-"""Values of measures over judged lists, query by query, and the row for all of them."""
+"""Values of measures per query, and the row for all: of judged lists, or of ordinal ranks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.measures.binary import FLOOR, own_values
-from kgtrec.trec.measures.judged_lists import Lists
-from kgtrec.trec.measures.names import Column, depth_needed
-from kgtrec.trec.measures.options import EvalOptions
+from kgtrec.trec.measures.family import EvalOptions
+from kgtrec.trec.measures.names import TABLE, Column, depth_needed, resolve
 from kgtrec.trec.measures.pytrec_eval import HIGHEST_GRADE, can_supply, fed_values
-from kgtrec.trec.measures.relevant import View, narrowed, parts
+from kgtrec.trec.measures.relevant import Lists, PlacedView, View, narrowed, parts
 
-__all__ = ["NATIVE_DOCUMENTS", "Values", "summary", "values"]
+if TYPE_CHECKING:
+    from kgtrec.ranking.ranks import Ranks
 
 Array = NDArray[Any]
 
@@ -32,47 +32,24 @@ where all are. Of 100,000 documents it would be up to a fifth, of 400,000 two fi
 _PART_DOCUMENTS = 4_000_000
 
 
-class Values(dict[str, Array]):
+class QueryValues(dict[str, Array]):
     """Values of every query by the measure's name; strings for relstring, else float64.
 
-    Attributes
-    ----------
-    native : tuple of str
-        Names of measures that pytrec_eval has, but kgtrec computed, because of the size of the
-        lists or of a relevance.
+    - native: Names of measures that pytrec_eval has, but kgtrec computed, because of the size of
+      the lists or of a relevance.
     """
 
     native: tuple[str, ...] = ()
 
 
-def values(lists: Lists, columns: Sequence[Column], options: EvalOptions | None = None) -> Values:
+def values(
+    lists: Lists, columns: Sequence[Column], options: EvalOptions | None = None
+) -> QueryValues:
     """Values of measures for every query.
 
     pytrec_eval supplies what it can, `kgtrec.trec.measures.binary` the rest; and all, with the same
     bits, where the measures look at more than `NATIVE_DOCUMENTS` documents, and measures of gains
     where a relevance is above `kgtrec.trec.measures.pytrec_eval.HIGHEST_GRADE`.
-
-    Parameters
-    ----------
-    lists : Lists
-        As deep as the columns look, see `kgtrec.trec.measures.names.depth_needed`.
-    columns : sequence of Column
-        From `kgtrec.trec.measures.names.resolve`. runid, which has no value for a query, is passed
-        over.
-    options : EvalOptions, optional
-        Their `most` and `judged_only` are applied here to lists that are longer, or hold unjudged
-        documents.
-
-    Returns
-    -------
-    Values
-        An array of shape (n_queries,) for each column but runid, in the order of the columns.
-        num_* are whole numbers; gm_* are logarithms, floored at 1e-5.
-
-    Raises
-    ------
-    UsageError
-        If lists were cut shorter than a column looks.
     """
     options = options or EvalOptions()
     columns = [column for column in columns if column.family != "runid"]
@@ -88,7 +65,7 @@ def values(lists: Lists, columns: Sequence[Column], options: EvalOptions | None 
             pieces[column.name].append(own_values(view, column))
     for name, arrays in pieces.items():
         by_name[name] = np.concatenate(arrays) if arrays else np.zeros(0)
-    result = Values({column.name: by_name[column.name] for column in columns})
+    result = QueryValues({column.name: by_name[column.name] for column in columns})
     result.native = native
     return result
 
@@ -101,27 +78,7 @@ def summary(
 ) -> dict[str, float | int | str]:
     """The row ``all``: sums of num_*, geometric means of gm_*, the name of the run, else means.
 
-    Parameters
-    ----------
-    values : mapping of str to ndarray, shape (n_queries,)
-        From `values`, for the same columns.
-    columns : sequence of Column
-        Those that are printed for single queries only are passed over.
-    options : EvalOptions, optional
-    lists : Lists, optional
-        The same as for `values`; needed for runid and under ``complete``.
-
-    Returns
-    -------
-    dict of str to float, int or str
-        In the order of the columns.
-
-    Raises
-    ------
-    InputError
-        If there is no query.
-    UsageError
-        If `lists` is needed and missing.
+    Shapes: values (n_queries,).
     """
     options = options or EvalOptions()
     shown = [column for column in columns if not column.is_query_only]
@@ -188,3 +145,82 @@ def _suppliers(
     steep = int(lists.judged.max(initial=0)) > HIGHEST_GRADE
     fed = [c for c in able if not native and not (steep and c.row.graded)]
     return fed, tuple(column.name for column in able if column not in fed)
+
+
+Floats = NDArray[np.float64]
+
+
+def follows_from_ranks(column: Column) -> bool:
+    """Whether the ranks of the answers are all that the measure looks at."""
+    return column.row.from_ranks and not column.gains
+
+
+def native_values(ranks: Ranks, measures: Sequence[str]) -> dict[str, Floats]:
+    """Measures of every question from the ordinal ranks of its answers.
+
+    The rank of an answer is ``macro_greater + 1 + macro_tied_ahead``: its place in a run of
+    unlimited depth. The functions are those that compute from runs; `check_agreement` holds them
+    against pytrec_eval.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        All answers of every question that it holds; rows may come in any order.
+    measures : sequence of str
+        As in `kgtrec.trec.measures.names.resolve`, of those that `follows_from_ranks`.
+
+    Returns
+    -------
+    dict of str to ndarray of float64, shape (n_questions,)
+        By trec_eval's name, questions ascending: ``numpy.unique(ranks.question)``.
+        Answers without a score (``ranks.macro_answer_nan``) count as not retrieved.
+
+    Raises
+    ------
+    UsageError
+        If a measure is unknown or does not follow from the ranks.
+    """
+    return _of_view(_view(ranks), measures)
+
+
+def natively(ranks: Ranks) -> Callable[[str], Floats]:
+    """A function that gives `native_values` of one measure after the other."""
+    return _Natively(ranks)
+
+
+class _Natively:
+    """See `natively`; no closure, so that results can be sent between processes."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        self._ranks = ranks
+        self._view: PlacedView | None = None
+        self._values: dict[str, Floats] = {}
+
+    def __call__(self, name: str) -> Floats:
+        if name not in self._values:
+            if self._view is None:
+                self._view = _view(self._ranks)
+            self._values.update(_of_view(self._view, [name]))
+        return self._values[name]
+
+
+def _of_view(view: PlacedView, measures: Sequence[str]) -> dict[str, Floats]:
+    columns = resolve(measures)
+    foreign = [column.name for column in columns if not follows_from_ranks(column)]
+    if foreign:
+        able = ", ".join(name for name, row in TABLE.items() if row.from_ranks)
+        raise UsageError(f"{', '.join(foreign)} cannot be computed from ranks; possible are {able}")
+    return {column.name: own_values(view, column) for column in columns}
+
+
+def _view(ranks: Ranks) -> PlacedView:
+    """The answers as they stand in a run of unlimited depth."""
+    from kgtrec._internal.csr import numbered  # not needed to evaluate files
+
+    place = (ranks.macro_greater + ranks.macro_tied_ahead).astype(np.int64)
+    query = numbered(ranks.question)[1]
+    answers = np.bincount(query)
+    scored = ~np.asarray(ranks.macro_answer_nan, bool)
+    # By query, then place. Both are below 2^31, and sorting one number is faster than ordering two.
+    both = np.sort(query[scored] << 32 | place[scored])
+    return PlacedView(both >> 32, both & 0xFFFFFFFF, answers)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -22,8 +23,12 @@ from kgtrec.study.classification.calibration import (
     reliability,
     uncalibrated,
 )
-from kgtrec.study.classification.thresholds import best_threshold, choose_thresholds
-from kgtrec.study.classification.weighted_metrics import METRICS, binary_metrics
+from kgtrec.study.classification.classify import (
+    METRICS,
+    best_threshold,
+    binary_metrics,
+    choose_thresholds,
+)
 
 sklearn_metrics = pytest.importorskip("sklearn.metrics")
 
@@ -114,7 +119,7 @@ def test_a_relation_of_one_kind_has_the_overall_threshold():
 
 def test_the_result_the_long_way_round():
     valid, test = parts(200, 1), parts(120, 2)
-    result = kgtrec.classify(test, valid, resamples=150, seed=3)
+    result = kgtrec.classify(test, valid, resampling=Resampling(95, 150, 3))
     predicted = []
     for (_, relation, _), score in zip(test.triples.tolist(), test.scores.tolist(), strict=True):
         rows = valid.triples[:, 1] == relation
@@ -149,7 +154,6 @@ def test_isotonic_is_that_of_scikit_learn():
     np.testing.assert_allclose(ours, theirs, atol=1e-12)
 
 
-@settings(max_examples=20)
 @given(st.integers(0, 1000), st.sampled_from([1e-3, 1.0, 1e4]))
 def test_platt_has_the_largest_likelihood(seed, scale):
     valid = parts(50, seed)
@@ -208,6 +212,7 @@ def test_brier_and_ece_by_hand():
     assert curve.ece[1] <= curve.ece[0] <= curve.ece[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bent", [0.0, 0.15])
 def test_the_interval_of_the_calibration_error_covers(bent):
     """Of many samples, at most the 5 % (and chance) have an interval beside the true error."""
@@ -264,11 +269,33 @@ def test_arguments_that_do_not_fit():
     with pytest.raises(UsageError, match="all 60 valid triples are true; a threshold needs both"):
         kgtrec.classify(part, true)
     with pytest.raises(UsageError, match="there is no value 'auc'; there are accuracy, "):
-        kgtrec.classify(part, part, resamples=100)["auc"]
+        kgtrec.classify(part, part, resampling=Resampling(95, 100))["auc"]
+
+
+def test_thresholds_beyond_all_scores_are_numbers_in_json():
+    triples = np.array([[0, 0, 1], [1, 0, 2], [4, 0, 5], [2, 1, 3], [3, 1, 4]])
+    above_all = kgtrec.LabelledTriples(triples, [1, 0, 0, 1, 0], [1.0, 2.0, 2.0, 2.0, 1.0])
+    below_all = kgtrec.LabelledTriples(triples, [1, 0, 1, 1, 0], [1.0, 2.0, 1.0, 2.0, 1.0])
+    for part, due in ((above_all, {"0": "inf", "1": 1.5}), (below_all, {"0": "-inf", "1": 1.5})):
+        result = kgtrec.classify(part, part, resampling=Resampling(95, 100))
+        relations = json.loads(result.to_json())["relations"]
+        told = {name: row["threshold"] for name, row in relations.items()}
+        assert told == due
+        assert {name: float(value) for name, value in told.items()} == {
+            row[0]: row[4] for row in result.relation_table().rows
+        }
+
+
+def test_values_after_calibration_have_keys():
+    result = kgtrec.classify(parts(), parts(80, 1), resampling=Resampling(95, 100))
+    for end, curve in zip(("", ".platt", ".isotonic"), result.curves, strict=True):
+        assert (result[f"brier{end}"], result[f"ece{end}"]) == (curve.brier[0], curve.ece[0])
 
 
 def test_what_is_shown():
-    result = kgtrec.classify(parts(), parts(80, 1), resamples=100, relations=["a", "<b>", "c"])
+    result = kgtrec.classify(
+        parts(), parts(80, 1), resampling=Resampling(95, 100), relations=["a", "<b>", "c"]
+    )
     assert repr(result).splitlines()[0] == "Classification of 60 triples, 3 relations"
     assert "&lt;b&gt;" in result.relation_table()._repr_html_()
     assert "<strong>Classification of 60 triples" in result._repr_html_()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from kgtrec._internal.bootstrap import Resampling
 from kgtrec.cli import cli
 from kgtrec.errors import FileError, UsageError
 from kgtrec.study import read_labelled
@@ -126,7 +127,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(*arguments: str) -> str:
     result = CliRunner().invoke(
-        cli, ["classify", "--valid", "valid.tsv", "--test", "test.tsv", *arguments]
+        cli, ["classify", "--valid-triples", "valid.tsv", "--test-triples", "test.tsv", *arguments]
     )
     assert result.exit_code == 0, result.output
     return result.stdout
@@ -139,7 +140,7 @@ def test_the_command_prints_what_the_library_finds(folder):
     test, valid = (read_labelled(f"{name}.tsv", ids) for name in ("test", "valid"))
     options = ("--resamples", "100", "--seed", "4", "--criterion", "f1", "--bins", "5")
     result = kgtrec.classify(
-        test, valid, resamples=100, seed=4, criterion="f1", bins=5, relations=list(ids)
+        test, valid, resampling=Resampling(95, 100, 4), criterion="f1", bins=5, relations=list(ids)
     )
     assert run(*options).strip() == str(result).strip()
     assert run(*options, "--show", "relations") == result.relation_table().to_text() + "\n"
@@ -175,7 +176,8 @@ def test_mistakes_are_one_line(folder):
         (("--valid-negatives", "none.tsv"), 2, "there is no such file"),
     ):
         result = CliRunner().invoke(
-            cli, ["classify", "--valid", "valid.tsv", "--test", "test.tsv", *arguments],
+            cli, ["classify", "--valid-triples", "valid.tsv", "--test-triples", "test.tsv",
+                *arguments],
             standalone_mode=False,
         )  # fmt: skip
         assert result.exception is not None

@@ -10,6 +10,8 @@ import pytest
 from kgtrec.study.comparison.samples import Samples
 from kgtrec.study.comparison.significance import PairTests, corrected, pairs_of, pairwise
 
+pytestmark = pytest.mark.slow
+
 FAMILIES, ITEMS, SYSTEMS = 2_000, 90, 4
 TESTS = ("randomisation", "t", "wilcoxon")
 

@@ -1,21 +1,44 @@
-"""Systems on parts of the questions and at other relation ratios, against loops over instances."""
+"""Systems on parts of the questions: values, and whether two sets of labels rank them alike."""
 
 from __future__ import annotations
 
+import csv
+import json
 import math
 from collections import Counter
 from itertools import combinations
 from pathlib import Path
 from statistics import mean
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
-from compare_cases import graph, systems
+from compare_cases import N_ENTITIES, graph, systems
 
+import kgtrec
+from kgtrec._internal.bootstrap import Resampling
 from kgtrec.cli import cli
-from kgtrec.errors import InputError, KgtrecError
+from kgtrec.errors import InputError, KgtrecError, UsageError
 from kgtrec.ranking.ranks import Ranks
-from kgtrec.study.comparison.parts import values_by_part, values_by_ratios
+from kgtrec.study.comparison.parts import SystemValues, values_by_part, values_by_ratios
+from kgtrec.study.comparison.published import (
+    read_value_table,
+    values_at_ratios,
+    values_of_table,
+)
+from kgtrec.study.comparison.rankings import (
+    WHOLE,
+    rankings_by_part,
+)
+
+
+def slow_tau(x: list[float], y: list[float]) -> float:
+    """Kendall's tau-b by counting pairs."""
+    pairs = [((x[i] > x[j]) - (x[i] < x[j]), (y[i] > y[j]) - (y[i] < y[j]))
+             for i, j in combinations(range(len(x)), 2)]  # fmt: skip
+    above = sum(a * b for a, b in pairs)
+    below = math.sqrt(sum(a != 0 for a, _ in pairs) * sum(b != 0 for _, b in pairs))
+    return above / below if below else math.nan
 
 
 def reciprocal(ranks: Ranks) -> list[float]:
@@ -23,21 +46,12 @@ def reciprocal(ranks: Ranks) -> list[float]:
             strict=True)]  # fmt: skip
 
 
-def slow_tau(x: list[float], y: list[float]) -> float:
-    """Kendall's tau-b by counting pairs."""
-    sign = lambda v: (v > 0) - (v < 0)  # noqa: E731
-    pairs = [(sign(x[i] - x[j]), sign(y[i] - y[j])) for i, j in combinations(range(len(x)), 2)]
-    above = sum(a * b for a, b in pairs)
-    below = math.sqrt(sum(a != 0 for a, _ in pairs) * sum(b != 0 for _, b in pairs))
-    return above / below if below else math.nan
-
-
 def test_parts_hold_what_their_instances_give() -> None:
     ranks = systems(4)
     (part,) = values_by_part(ranks, "relation,side", ["mrr"])
     first = ranks["s0"]
     whole = [mean(reciprocal(one)) for one in ranks.values()]
-    for row in part.table.rows:
+    for row in part.table().rows:
         relation, side, _, instances, *values, best, tau = row
         codes = {"head": (0,), "tail": (1,), "both": (0, 1)}[str(side)]
         members = [i for i, (r, s) in enumerate(zip(first.relation.tolist(), first.side.tolist(),
@@ -51,21 +65,21 @@ def test_parts_hold_what_their_instances_give() -> None:
 
 def test_lower_is_better_where_it_is() -> None:
     (part,) = values_by_part(systems(3), "side", ["mr"])
-    for row in part.table.rows:
+    for row in part.table().rows:
         values = dict(zip(part.systems, row[3:6], strict=True))
         assert row[6] in [n for n, v in values.items() if v == min(values.values())]
 
 
 def test_neither_end_is_best_of_a_deviation() -> None:
     (part,) = values_by_part(systems(3), "side", ["std"])
-    assert [row[6] for row in part.table.rows] == [""] * len(part.table.rows)
+    assert [row[6] for row in part.table().rows] == [""] * len(part.table().rows)
 
 
 def test_ratios_weigh_relations() -> None:
     ranks = systems(3)
     counts = {"0": 5.0, "1": 1.0, "3": 2.0, "unknown": 9.0}
     (part,) = values_by_ratios(ranks, counts, ["mrr"])
-    own, weighted = part.table.rows
+    own, weighted = part.table().rows
     for place, one in enumerate(ranks.values()):
         values = reciprocal(one)
         relations = [str(r) for r in one.relation.tolist()]
@@ -81,46 +95,230 @@ def test_other_questions_are_refused() -> None:
         values_by_part({"a": systems(1)["s0"], "b": systems(1, seed=2)["s0"]}, "side", ["mrr"])
 
 
+def mrr(ranks: Ranks, relation: int, side: str) -> float:
+    """Of the instances of a part, one after the other."""
+    codes = {"head": (0,), "tail": (1,), "both": (0, 1)}[side]
+    rows = zip(*(c.tolist() for c in (ranks.relation, ranks.side, ranks.greater, ranks.equal)),
+               strict=True)  # fmt: skip
+    values = [1 / (g + 1 + e / 2) for r, s, g, e in rows if r == relation and s in codes]
+    return sum(values) / len(values)
+
+
+def test_parts_of_ranks_are_held_against_the_same_parts() -> None:
+    ours, theirs = systems(5), systems(5, seed=5)
+    rankings = rankings_by_part(
+        *(values_by_part(each, "relation,side", ["mrr"])
+          for each in (ours, theirs)),
+        resampling=Resampling(resamples=100),
+    )  # fmt: skip
+    assert rankings.dimensions == ("relation", "side")
+    assert len(rankings.parts) == 12
+    for relation, side, tau in rankings.table().rows:
+        due = [[mrr(one, int(relation), str(side)) for one in each.values()]
+               for each in (ours, theirs)]  # fmt: skip
+        assert tau == pytest.approx(slow_tau(*due)), (relation, side)
+
+
+def values(*rows: tuple[str, list[float]], measure: str = "mrr") -> SystemValues:
+    names = [f"s{i}" for i in range(len(rows[0][1]))]
+    parts = {(part,): dict(zip(names, numbers, strict=True)) for part, numbers in rows}
+    dimensions = () if rows[0][0] == "all" else ("part",)
+    return SystemValues.of(measure, parts, dimensions, True)
+
+
+def test_a_part_is_held_against_all_questions_where_there_are_no_others() -> None:
+    whole = values(("all", [3.0, 2.0, 1.0]))
+    parts = values(("a", [3.0, 2.0, 1.0]), ("b", [1.0, 2.0, 3.0]), ("c", [1.0, math.nan, 3.0]))
+    for pair in ([whole], [parts]), ([parts], [whole]):
+        table = rankings_by_part(*pair, resampling=Resampling(resamples=100)).table()
+        assert table.rows[:2] == [("a", 1.0), ("b", -1.0)]
+        assert np.isnan(table.rows[2][1])
+
+
+def test_what_only_one_has_is_left_out_and_named() -> None:
+    one = values(("a", [3.0, 2.0, 1.0, 9.0]), ("b", [3.0, 2.0, 1.0, 9.0]))
+    other = values(("b", [1.0, 2.0, 3.0]), ("c", [1.0, 2.0, 3.0]))
+    rankings = rankings_by_part([one], [other], resampling=Resampling(resamples=100))
+    assert rankings.systems == ("s0", "s1", "s2")
+    assert rankings.parts == (("b",),)
+    assert rankings.left_out == (("a",), ("c",))
+    assert rankings.tau("mrr", ("b",)) == -1
+    with pytest.raises(InputError, match="no part is in both"):
+        rankings_by_part([one], [values(("z", [1.0, 2.0, 3.0]))])
+    with pytest.raises(UsageError, match="too few to rank"):
+        rankings_by_part([one], [values(("a", [1.0, 2.0]))])
+
+
+# -- The commands ----------------------------------------------------------------------------------
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two sets of labels on two graphs: ranks, and the values that they give as tables."""
     place = tmp_path_factory.mktemp("parts")
-    for name, ranks in systems(3).items():
-        ranks.save(place / f"{name}.parquet")
-    (place / "graph").mkdir()
-    for split, rows in graph().splits.items():
-        lines = "".join("{}\t{}\t{}\n".format(*row) for row in rows.tolist())
-        (place / f"graph/{split}.txt").write_text(lines)
+    for name, seed in (("sparse", 0), ("complete", 5)):
+        (place / name / "graph").mkdir(parents=True)
+        for system, ranks in systems(4, seed=seed).items():
+            ranks.save(place / name / f"{system}.parquet")
+        for split, rows in graph(seed).splits.items():
+            lines = "".join("{}\t{}\t{}\n".format(*row) for row in rows.tolist())
+            (place / name / "graph" / f"{split}.txt").write_text(lines)
+        lines = ["model,relation,micro_mrr,micro_mr"]
+        tables = [one.table() for one in values_by_part(systems(4, seed=seed), "relation",
+                                                      ["mrr", "mr"])]  # fmt: skip
+        first = list(tables[0].keys).index("s0")
+        for one, other in zip(*(table.rows for table in tables), strict=True):
+            lines += [f"s{i},{one[0]},{one[first + i]!r},{other[first + i]!r}" for i in range(4)]
+        (place / f"{name}.csv").write_text("\n".join(lines) + "\n")
     return place
 
 
-def invoke(folder: Path, *words: str) -> str:
-    files = [str(folder / f"s{i}.parquet") for i in range(3)]
-    done = CliRunner().invoke(cli, ["compare", *files, *words], catch_exceptions=False)
+def invoke(*words: object, report: str = "labels") -> str:
+    done = CliRunner().invoke(cli, ["compare", report, *map(str, words)], catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    return done.output
+    return done.stdout
 
 
-def test_the_command(folder: Path) -> None:
-    text = invoke(folder, "--by", "side", "-m", "mrr")
+def parts_of(folder: Path, *words: str) -> str:
+    return invoke(*(folder / f"sparse/s{i}.parquet" for i in range(3)), *words, report="parts")
+
+
+def taus(text: str) -> dict[tuple[str, ...], float]:
+    """Measure and part to tau, of CSV."""
+    head, *rows = csv.reader(text.splitlines())
+    names = head.index("systems")
+    return {tuple(row[:names]): float(row[names + 1]) for row in rows}
+
+
+def test_the_command_of_parts(folder: Path) -> None:
+    text = parts_of(folder, "--by", "side", "-m", "mrr")
     assert [line.split()[0] for line in text.splitlines()[2:6]] == ["side", "head", "tail", "both"]
-    text = invoke(folder, "--ratios", str(folder / "graph/train.txt"))
+    text = parts_of(folder, "--ratios", str(folder / "sparse/graph/train.txt"))
     assert "both.realistic.micro.mrr" in text
     assert "given" in text
-    assert invoke(folder, "--by", "relation", "-m", "mrr", "--format", "csv").startswith("measure,")
+    assert parts_of(folder, "--by", "relation", "-m", "mrr", "--format", "csv").startswith(
+        "measure,"
+    )
+
+
+@pytest.mark.parametrize("words", [("--by", "relation"), ("--ratios", "sparse/graph/train.txt")])
+def test_ranks_and_published_values_give_the_same(folder: Path, words: tuple[str, str]) -> None:
+    how = [str(folder / word) if "/" in word else word for word in words]
+    files = [folder / "sparse" / f"s{i}.parquet" for i in range(4)]
+    ranks = taus(invoke(*files, "--against", folder / "complete", *how, "-m", "mrr", "-m", "mr",
+                        "--format", "csv"))  # fmt: skip
+    tables = taus(invoke(folder / "sparse.csv", "--against", folder / "complete.csv", *how,
+                         "-m", "micro_mrr", "-m", "micro_mr", "--format", "csv"))  # fmt: skip
+    assert len(tables) == (8 if "--by" in words else 2)
+    for (measure, part), tau in tables.items():
+        assert ranks[f"both.realistic.{measure.replace('_', '.')}", part] == tau
+
+
+def test_each_set_of_ranks_has_its_graph(folder: Path, tmp_path: Path) -> None:
+    for name in ("sparse", "complete"):
+        (tmp_path / name).mkdir()
+        questions = kgtrec.read_graph(folder / name / "graph", progress=False).questions("test")
+        for seed in range(3):
+            scores = np.random.default_rng(seed).random((len(questions), N_ENTITIES))
+            ranks = kgtrec.evaluate(scores[:, : questions.n_entities], questions, progress=False)
+            ranks.ranks.save(tmp_path / name / f"m{seed}.parquet")
+    files = [tmp_path / "sparse" / f"m{seed}.parquet" for seed in range(3)]
+    words = ("--against", tmp_path / "complete", "--by", "category", "--graph",
+             folder / "sparse/graph", "-m", "mrr")  # fmt: skip
+    with pytest.raises(KgtrecError, match=r"not the graph that .* --against-graph"):
+        invoke(*files, *words)
+    text = invoke(*files, *words, "--against-graph", folder / "complete/graph")
+    assert {line.split()[0] for line in text.splitlines()[3:5]} <= {"1-1", "1-N", "N-1", "N-N"}
+    with pytest.raises(KgtrecError, match="--against-graph goes with"):
+        invoke(*files, *words[:2], "--by", "side", "--against-graph", "graph")
+
+
+def test_the_text_and_the_other_forms(folder: Path) -> None:
+    words = (folder / "sparse.csv", "--against", folder / "complete.csv", "--by", "relation")
+    text = invoke(*words, "-m", "mrr", "-m", "mr")
+    assert text.startswith("tau-b of the rankings of 4 systems by sparse.csv and by complete.csv")
+    assert text.splitlines()[2].split() == ["relation", "mrr", "mr"]
+    report = json.loads(invoke(*words, "--format", "json"))
+    assert report["rankings"]["micro_mrr"]["0"]["systems"] == 4
+    assert set(report["values"]["micro_mrr"]["sparse.csv"]["0"]) == {"s0", "s1", "s2", "s3"}
+    assert r"\begin{tabular}" in invoke(*words, "--format", "latex")
+
+
+def test_whole_tables_show_places_and_a_figure(folder: Path, tmp_path: Path) -> None:
+    for name, order in (("a", "3210"), ("b", "0123")):
+        lines = "".join(f"s{i}\t0.{value}\t{value}\n" for i, value in enumerate(order))
+        (tmp_path / f"{name}.tsv").write_text(f"\ufeffSystem\tMRR\tMR\n{lines}", "utf-8")
+    words = [tmp_path / "a.tsv", "--against", tmp_path / "b.tsv"]
+    text = invoke(*words, "-m", "mrr", "-m", "mr")
+    lines = [line.split() for line in text.splitlines()]
+    assert ["mrr", "s0", "0.3000", "1", "0.0000", "4"] in lines
+    assert ["mr", "s0", "3.0000", "4", "0.0000", "1"] in lines  # lower is better
+    assert [line[3] for line in lines if line[:2] == ["mrr", "systems"]] == ["-1.0000"]
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    invoke(*words, "--plot", tmp_path / "places.svg")
+    assert (tmp_path / "places.svg").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("", "no row under a header"),
+    ("System,mrr\na,x\nb,1\nc,2\n", r"t.csv:2: 'x' under 'mrr'"),
+    ("System,mrr\na,1\nb\n", r"t.csv:3: 1 cells"),
+    ("System,mrr\na,1\na,2\nb,3\n", r"t.csv:3: another row of 'a'.*--by"),
+    ("System,mrr,MRR\na,1,2\n", r"t.csv:1: two columns"),
+    ("System,mrr\na,inf\n", r"'inf' under"),
+    ('System,mrr,note\na,1,"x\nb,2,y\nc,3,z\n', "unexpected end of data"),
+    ("System,other\na,1\n", "has no column 'mrr'; it has other"),
+])  # fmt: skip
+def test_bad_tables_are_named_by_line(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(KgtrecError, match=said):
+        values_of_table(read_value_table(tmp_path / "t.csv"), ["mrr"])
+
+
+def test_files_that_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"System,mrr\n\xff,1\n")
+    for path, said in ((tmp_path / "t.csv", "UTF-8"), (tmp_path / "none.csv", "No such file")):
+        with pytest.raises(KgtrecError, match=said):
+            read_value_table(path)
+
+
+def test_blank_cells_are_no_values(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("System,mrr\na,\nb,-\nc,.5\n\n")
+    (one,) = values_of_table(read_value_table(tmp_path / "t.csv"), ["mrr"])
+    assert np.isnan(one.parts[WHOLE]).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("name", ["micro_gmr", "micro_amri", "macro_mrr"])
+def test_relations_are_weighed_for_means_over_instances_alone(tmp_path: Path, name: str) -> None:
+    (tmp_path / "t.csv").write_text(f"model,relation,{name}\na,r,2\na,s,8\n")
+    with pytest.raises(UsageError, match="not a mean over instances"):
+        values_at_ratios(read_value_table(tmp_path / "t.csv"), [name], {"r": 1, "s": 1})
 
 
 @pytest.mark.parametrize(("words", "said"), [
     (("--by", "category"), "need the graph"),
     (("--by", "sides"), "cannot slice by 'sides'"),
     (("--by", "side", "--ratios", "x"), "ask for one"),
-    (("--by", "side", "--plot", "x.pdf"), "no figure"),
-    (("--by", "side", "--qrels", "q"), "need files of ranks"),
+    ((), "say which parts"),
     (("--ratios", "nowhere.txt"), "nowhere.txt"),
-    (("--by", "side", "--test", "t"), "--test has no part"),
+    (("--ratios", "x", "--graph", "g"), "--graph goes with --by"),
+    (("--against", "graph"), "held against another one: --against TABLE.csv, not"),
+    (("--against", "complete.csv", "--graph", "x"), "--graph: tables of values have no"),
+    (("--against", "complete.csv", "--by", "x"), "neither table has a column 'x'"),
+    (("--against", "complete.csv", "--by", "relation", "--ratios", "x"), "ask for one"),
+    (("--against", "complete.csv", "--by", "relation", "--plot", "x.pdf"), "no figure"),
+    (("--against", "complete.csv"), "another row of 's0'"),
+    (("--against", "complete.csv", "--by", "relation", "-m", "hits@3"), "no column 'hits@3'"),
+    (("sparse.csv", "--against", "complete.csv"), "is a table of values of all systems"),
 ])  # fmt: skip
 def test_wrong_calls(folder: Path, words: tuple[str, ...], said: str) -> None:
+    paths = [str(folder / word) if word.endswith(".csv") else word for word in words]
     with pytest.raises(KgtrecError) as caught:
-        invoke(folder, *words)
+        _ = (
+            invoke(folder / "sparse.csv", *paths)
+            if "--against" in words
+            else parts_of(folder, *words)
+        )
     assert said in str(caught.value)
 
 
@@ -138,8 +336,94 @@ def test_figures_of_formulas(tmp_path: Path) -> None:
         (("--figure", "expected"), "needs --plot"),
         (("--figure", "expected", "--study", "small", "--plot", "x.svg"), "is of formulas"),
         (("--figure", "approximation", "-m", "hits@1", "--plot", "x.svg"), "is of MRR"),
-        (("--figure", "expected", "--answers", "2.5", "--plot", "x.svg"), "whole --answers"),
+        (("--figure", "expected", "--n-answers", "2.5", "--plot", "x.svg"), "whole --n-answers"),
     ]:
         with pytest.raises(KgtrecError) as caught:
             draw(*words)
         assert said in str(caught.value)
+
+
+# -- Zhou et al. (2022), from their published values -----------------------------------------------
+
+METRICS = ("micro_mr", "micro_mrr", "micro_hits@1", "micro_hits@3", "micro_hits@10")
+
+
+def published(shared_data: Path, *words: str, measures: tuple[str, ...] = METRICS) -> str:
+    """`kgtrec compare` of tables in their folder of results, as CSV."""
+    home = shared_data / "kgc-sparsity"
+    paths = [str(home / word) if "/" in word else word for word in words]
+    keys = [word for name in measures for word in ("-m", name)]
+    return invoke(*paths, *keys, "--resamples", "100", "--format", "csv")
+
+
+@pytest.fixture(scope="module")
+def known(shared_data: Path) -> dict[str, float]:
+    """The paper's figures, as computed without this package."""
+    path = shared_data.parent / "spec" / "paper-numbers.json"
+    if not path.is_file():
+        pytest.skip(f"no list of figures at {path}")
+    return {key: one["ours"] for key, one in json.loads(path.read_text()).items()}
+
+
+@pytest.mark.data
+def test_table_3(shared_data: Path, known: dict[str, float]) -> None:
+    by_part = taus(published(
+        shared_data, "result/FB-Test-S/lp_per_rel_type.csv",
+        "--against", "result/FB-Test-S-C/lp_per_rel_type.csv",
+        "--by", "question-type,relation-type", measures=METRICS[1:],
+    ))  # fmt: skip
+    assert len(by_part) == 32
+    due = {key: value for key, value in known.items() if key.startswith("000.t3.")}
+    assert len(due) >= 16
+    for key, value in due.items():
+        side, kind, measure = key.removeprefix("000.t3.").split(".", 2)
+        assert by_part[measure, side, kind] == pytest.approx(value, abs=1e-6), key
+
+
+@pytest.mark.data
+def test_table_4(shared_data: Path, known: dict[str, float]) -> None:
+    whole = published(shared_data, "result/FB-Test-S/evaluation.csv",
+                      "--against", "result/FB-Test-S-C/evaluation.csv")  # fmt: skip
+    rows = list(csv.DictReader(whole.splitlines()))
+    complete = {row["rankings_by"]: float(row["tau_b"]) for row in rows}
+    sparse = taus(published(
+        shared_data, "result/FB-Test-S/lp_per_rel.csv", "--against",
+        "result/FB-Test-S-C/lp_per_rel.csv", "--ratios", "data/FB-Test-S/samples.txt",
+    ))  # fmt: skip
+    for name in METRICS:
+        assert complete[name] == pytest.approx(known[f"000.t4.complete.{name}"], abs=1e-6)
+        assert sparse[name, "given"] == pytest.approx(known[f"000.t4.sparse.{name}"], abs=1e-6)
+
+
+@pytest.mark.data
+def test_figures_4_and_5(shared_data: Path, known: dict[str, float]) -> None:
+    pairs = (("micro_mrr", "macro_mrr", "mrr"), ("micro_hits@10", "macro_hits@10", "hits10"))
+    tau = taus(published(
+        shared_data, "result/FB-Test-S/evaluation.csv",
+        "--against", "result/FB-Test-S-C/pooling_depth.csv", "--by", "depth",
+        measures=(*METRICS, "macro_mrr", "macro_hits@10"),
+    ))  # fmt: skip
+    assert tau["micro_mrr", "2"] == pytest.approx(known["000.fig4.depth2.micro_mrr"], abs=1e-6)
+    assert all(tau[name, "0"] == 1 for name, _ in tau)
+    assert all(tau[name, "10"] < 0 for name in ("micro_mrr", "micro_hits@1", "micro_hits@3"))
+    for micro, macro, key in pairs:
+        gap = tau[macro, "10"] - tau[micro, "10"]
+        assert gap == pytest.approx(known[f"000.fig5.gap10.{key}"], abs=1e-6)
+        assert all(tau[macro, str(depth)] > tau[micro, str(depth)] for depth in range(2, 11))
+
+
+@pytest.mark.data
+def test_figure_3(shared_data: Path, known: dict[str, float]) -> None:
+    home = shared_data / "kgc-sparsity" / "result"
+    words = [home / "FB-Test-S/evaluation.csv", "-m", "micro_mrr", "--resamples", "100"]
+    for other, key in (("FB-Test-S-C", "S_vs_SC"), ("FB-Test-O", "S_vs_O")):
+        report = json.loads(
+            invoke(*words, "--against", home / other / "evaluation.csv", "--format", "json")
+        )
+        tau = report["rankings"]["micro_mrr"]["systems"]["tau_b"]
+        assert tau == pytest.approx(known[f"000.fig3.{key}"], abs=1e-6)
+        if other == "FB-Test-S-C":
+            places = {name.removeprefix("fb15k-237-"): row["other.place"]
+                      for name, row in report["values"]["micro_mrr"].items()}  # fmt: skip
+    for code, name in (("A", "hitter"), ("D", "rescal"), ("L", "rotate")):
+        assert places[name] == known[f"000.fig3.rank_SC.{code}"]

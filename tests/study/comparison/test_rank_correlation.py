@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from kgtrec._internal.bootstrap import Resampled
+from kgtrec._internal.bootstrap import Resampled, Resampling
 from kgtrec.errors import InputError, UsageError
-from kgtrec.study.comparison.rank_correlation import (
-    correlation_table,
+from kgtrec.study.comparison.correlation import (
+    agreement_table,
     over_questions,
     over_systems,
     ranking_correlation,
@@ -87,7 +87,7 @@ def test_rankings_that_do_not_fit(x: list[float], y: list[float]) -> None:
 def test_a_system_drawn_twice_makes_no_pair_with_itself() -> None:
     rng = np.random.default_rng(1)
     x, y = rng.random(6), rng.random(6)
-    agreement = over_systems(x, y, draws=4_000, seed=3)
+    agreement = over_systems(x, y, resampling=Resampling(resamples=4_000, seed=3))
     draws = np.random.default_rng(3).multinomial(6, np.full(6, 1 / 6), size=4_000)
     slow = []
     for weight in draws[:300]:
@@ -99,7 +99,7 @@ def test_a_system_drawn_twice_makes_no_pair_with_itself() -> None:
     low, high = np.quantile(slow, [0.025, 0.975])
     assert agreement.tau_interval == pytest.approx((low, high), abs=0.12)
     assert agreement.tau == pytest.approx(stats.kendalltau(x, y).statistic)
-    assert agreement == over_systems(x, y, draws=4_000, seed=3)
+    assert agreement == over_systems(x, y, resampling=Resampling(resamples=4_000, seed=3))
 
 
 def test_over_questions() -> None:
@@ -114,7 +114,7 @@ def test_over_questions() -> None:
     agreement = over_questions(one, noisy)
     assert agreement.tau_interval[0] < 0.4 < agreement.tau_interval[1] <= 1
     assert (agreement.over, agreement.n_systems) == ("questions", 5)
-    row = correlation_table([("a", "b")], [agreement]).rows[0]
+    row = agreement_table(("one", "other"), [("a", "b")], [agreement]).rows[0]
     assert row[:4] == ("a", "b", 5, 1.0)
     with pytest.raises(UsageError, match="draw alike"):
         over_questions(one, Resampled(quality, draws[:9], draws))

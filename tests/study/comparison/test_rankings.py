@@ -10,8 +10,9 @@ import pytest
 from scipy import stats
 
 import kgtrec
+from kgtrec._internal.bootstrap import Resampling
 from kgtrec.errors import InputError, UsageError
-from kgtrec.study.comparison.rank_correlation import over_questions, over_systems, tau_ap, tau_b
+from kgtrec.study.comparison.correlation import over_questions, over_systems, tau_ap, tau_b
 from kgtrec.study.comparison.rankings import full_agreement, rankings_of_samples, rankings_of_values
 from kgtrec.study.comparison.samples import Samples, resample
 from kgtrec.study.pooling.depths import (
@@ -34,7 +35,9 @@ def samples(values: np.ndarray, name: str = "m", **more: object) -> Samples:
 
 def test_places_ties_and_directions() -> None:
     values = {"mrr": [0.3, 0.5, 0.3, 0.1], "mr": [9.0, 1.0, 2.0, 50.0]}
-    rankings = rankings_of_values(values, "abcd", lower_is_better=["mr"], draws=300)
+    rankings = rankings_of_values(
+        values, "abcd", lower_is_better=["mr"], resampling=Resampling(resamples=300)
+    )
     assert rankings.places().tolist() == [[2, 1, 2, 4], [3, 1, 2, 4]]
     (one,) = rankings.over_systems
     assert one.tau == pytest.approx(stats.kendalltau(values["mrr"], [-9, -1, -2, -50]).statistic)
@@ -52,23 +55,31 @@ def test_agreements_are_those_of_every_pair_of_rankings() -> None:
         name: samples(base + rng.normal(0, width, (60, 5)), name)
         for name, width in (("x", 0.1), ("y", 0.5), ("z", 2.0))
     }
-    rankings = rankings_of_samples(named, "t", draws=200, seed=3)
-    drawn = {name: resample(one, 200, 3) for name, one in named.items()}
+    rankings = rankings_of_samples(named, "t", resampling=Resampling(resamples=200, seed=3))
+    drawn = {name: resample(one, Resampling(resamples=200, seed=3)) for name, one in named.items()}
     for k, (first, second) in enumerate((("x", "y"), ("x", "z"), ("y", "z"))):
         assert rankings.over_questions[k] == over_questions(drawn[first], drawn[second])
         means = named[first].means(), named[second].means()
-        assert rankings.over_systems[k] == over_systems(*means, draws=200, seed=3)
+        assert rankings.over_systems[k] == over_systems(
+            *means, resampling=Resampling(resamples=200, seed=3)
+        )
     assert rankings.agreement(2, 0) == rankings.over_questions[1]
-    again = rankings_of_samples(named, "t", resampled=list(drawn.values()), draws=200, seed=3)
+    again = rankings_of_samples(
+        named, "t", resampled=list(drawn.values()), resampling=Resampling(resamples=200, seed=3)
+    )
     assert again.over_questions == rankings.over_questions
 
 
 def test_full_agreement_is_put_into_words() -> None:
-    same = rankings_of_values({"x": [1, 2, 3, 4], "y": [2, 3, 5, 9]}, "abcd", draws=100)
+    same = rankings_of_values(
+        {"x": [1, 2, 3, 4], "y": [2, 3, 5, 9]}, "abcd", resampling=Resampling(resamples=100)
+    )
     assert "random rankings of 4 systems agree so with a chance of 1 in 24." in full_agreement(
         [same]
     )
-    other = rankings_of_values({"x": [1, 2, 3, 4], "y": [2, 5, 3, 9]}, "abcd", draws=100)
+    other = rankings_of_values(
+        {"x": [1, 2, 3, 4], "y": [2, 5, 3, 9]}, "abcd", resampling=Resampling(resamples=100)
+    )
     assert full_agreement([other]) == ""
 
 
@@ -87,6 +98,7 @@ def test_rankings_that_are_refused() -> None:
 # -- Intervals of tau --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_systems", "rho"), [(13, 0.6), (30, 0.6), (30, 0.95)])
 def test_intervals_over_systems_cover(n_systems: int, rho: float) -> None:
     rng = np.random.default_rng(2)
@@ -94,7 +106,7 @@ def test_intervals_over_systems_cover(n_systems: int, rho: float) -> None:
     inside = 0
     for seed in range(trials):
         x, y = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], n_systems).T
-        low, high = over_systems(x, y, draws=400, seed=seed).tau_interval
+        low, high = over_systems(x, y, resampling=Resampling(resamples=400, seed=seed)).tau_interval
         inside += low <= truth <= high
     assert inside / trials == pytest.approx(0.95, abs=3.1 * np.sqrt(0.95 * 0.05 / trials))
 
@@ -111,6 +123,7 @@ def order(n: int, kind: str) -> np.ndarray:
     return other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["same", "swapped", "half turned", "turned"])
 @pytest.mark.parametrize("gap", [0.02, 0.06])
 def test_intervals_over_questions_cover_what_endless_questions_would_give(
@@ -124,7 +137,9 @@ def test_intervals_over_questions_cover_what_endless_questions_would_give(
     for seed in range(trials):
         ease = rng.normal(0, 0.5, (questions, 1))  # some questions are hard for all systems
         drawn = [
-            resample(samples(true + ease + rng.normal(0, 0.3, (questions, n))), 150, seed)
+            resample(
+                samples(true + ease + rng.normal(0, 0.3, (questions, n))), Resampling(95, 150, seed)
+            )
             for true in (first, second)
         ]
         agreement = over_questions(*drawn)
@@ -142,7 +157,10 @@ def test_intervals_over_questions_cover_what_endless_questions_would_give(
 def test_settled_rankings_have_narrow_intervals() -> None:
     rng = np.random.default_rng(6)
     true = np.arange(6.0)
-    drawn = [resample(samples(true + rng.normal(0, 0.5, (300, 6))), 200, 1) for _ in range(2)]
+    drawn = [
+        resample(samples(true + rng.normal(0, 0.5, (300, 6))), Resampling(95, 200, 1))
+        for _ in range(2)
+    ]
     agreement = over_questions(*drawn)
     assert agreement.tau_interval == (1.0, 1.0) == agreement.tau_ap_interval
 
@@ -180,7 +198,9 @@ def pooled(tmp_path: Path) -> tuple[dict, dict, dict]:
 
 def test_depth_curves_of_runs_by_their_definition(pooled: tuple[dict, dict, dict]) -> None:
     qrels, runs, depth_of = pooled
-    curves = curves_of_runs(qrels, runs, depth_of, ["map", "P_5"], draws=150)
+    curves = curves_of_runs(
+        qrels, runs, depth_of, ["map", "P_5"], resampling=Resampling(resamples=150)
+    )
     assert (curves.depths, curves.reference, curves.systems) == (
         (0, 1, 2, 3, 4),
         0,
@@ -217,7 +237,7 @@ def test_questions_without_a_judgement_yet_are_unanswered(pooled: tuple[dict, di
     qrels = {query: {max(row, key=row.get): 1} for query, row in depth_of.items()}
     depth_of[QUERIES[0]] = {}  # a seed, say: judged at every depth
     measures = ["map", "gm_map", "rbp_resid"]
-    curves = curves_of_runs(qrels, runs, depth_of, measures, draws=100)
+    curves = curves_of_runs(qrels, runs, depth_of, measures, resampling=Resampling(resamples=100))
     own = dict(zip(curves.measures, curves.values, strict=True))
     first = qrels[QUERIES[0]]
     for k, name in enumerate("abc"):
@@ -230,7 +250,7 @@ def test_questions_without_a_judgement_yet_are_unanswered(pooled: tuple[dict, di
 def test_depth_intervals_draw_the_same_questions_at_every_depth() -> None:
     rng = np.random.default_rng(1)
     one = samples(rng.random((40, 4)))
-    curves = with_intervals([[one], [one]], (0, 1), draws=150)
+    curves = with_intervals([[one], [one]], (0, 1), resampling=Resampling(resamples=150))
     # By the same labels, each draw agrees with itself.
     assert curves.interval[:, 0].tolist() == [[1.0, 1.0], [1.0, 1.0]]
 
@@ -278,7 +298,9 @@ def test_depths_that_are_refused(pooled: tuple[dict, dict, dict]) -> None:
     with pytest.raises(UsageError, match="3 or more"):
         curves_of_runs(qrels, dict(list(runs.items())[:2]), depth_of, ["map"])
     with pytest.raises(UsageError, match="none of the depths"):
-        curves_of_runs(qrels, runs, depth_of, ["map"], reference=7, draws=100)
+        curves_of_runs(
+            qrels, runs, depth_of, ["map"], reference=7, resampling=Resampling(resamples=100)
+        )
 
 
 def test_micro_metrics_at_every_depth_are_those_of_loops(
@@ -287,7 +309,9 @@ def test_micro_metrics_at_every_depth_are_those_of_loops(
     qrels, runs, depth_of = pooled
     for query in QUERIES[::2]:  # some have no judgement before pooling
         del qrels[query]["seed"]
-    curves = curves_of_runs(qrels, runs, depth_of, ["kg_mrr", "kg_hits.2"], draws=100)
+    curves = curves_of_runs(
+        qrels, runs, depth_of, ["kg_mrr", "kg_hits.2"], resampling=Resampling(resamples=100)
+    )
     own = dict(zip(curves.measures, curves.values, strict=True))
     for depth in curves.depths:
         for place, name in enumerate(curves.systems):

@@ -11,10 +11,10 @@ import pytest
 from compare_cases import N_ENTITIES, graph
 
 import kgtrec
+from kgtrec._internal.bootstrap import Resampling
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.ranks import Ranks
-from kgtrec.study.comparison.multiplicity import multiplicity
-from kgtrec.study.comparison.replicates import compare_replicates, grouped_names
+from kgtrec.study.comparison.replicates import compare_replicates, grouped_names, multiplicity
 from kgtrec.trec.files.columns import RunColumns
 
 
@@ -65,7 +65,7 @@ def slow_two_way(systems: Sequence[Sequence[Ranks]], draws: int, seed: int) -> l
 
 
 def test_means_and_deviations_are_those_of_the_runs(systems: dict[str, list[Ranks]]) -> None:
-    (replicates,) = compare_replicates(systems, ["mrr"], draws=100)
+    (replicates,) = compare_replicates(systems, ["mrr"], resampling=Resampling(resamples=100))
     for place, own in enumerate(systems.values()):
         values = [kgtrec.Result(run)["mrr"] for run in own]
         assert replicates.values[place].tolist() == pytest.approx(values, abs=1e-12)
@@ -75,11 +75,12 @@ def test_means_and_deviations_are_those_of_the_runs(systems: dict[str, list[Rank
     assert np.isnan(replicates.deviations[2])
 
 
+@pytest.mark.slow
 def test_draws_are_distributed_as_those_of_a_slow_bootstrap(
     systems: dict[str, list[Ranks]],
 ) -> None:
     draws = 1200
-    (replicates,) = compare_replicates(systems, ["mrr"], draws=20_000)
+    (replicates,) = compare_replicates(systems, ["mrr"], resampling=Resampling(resamples=20_000))
     slow = np.array(slow_two_way(list(systems.values()), draws, 1))
     for i in range(3):
         error = slow[:, i].std() / draws**0.5
@@ -100,9 +101,9 @@ def test_the_spread_between_runs_widens_intervals(systems: dict[str, list[Ranks]
     from kgtrec.study.comparison.samples import resample
 
     own = {"b": systems["b"], "a": systems["a"]}
-    (replicates,) = compare_replicates(own, ["mrr"], draws=5000)
+    (replicates,) = compare_replicates(own, ["mrr"], resampling=Resampling(resamples=5000))
     (samples,) = samples_of_ranks({str(i): run for i, run in enumerate(own["b"])}, ["mrr"])
-    only_questions = resample(samples, 5000).draws.mean(axis=1)
+    only_questions = resample(samples, Resampling(resamples=5000)).draws.mean(axis=1)
     assert replicates.draws[:, 0].std() > only_questions.std()
 
 
@@ -124,7 +125,7 @@ def test_folds_have_questions_of_their_own() -> None:
     folds = [[runs(1, 1, 0.5, 0.6, seed)[0], runs(2, 1, 0.5, 0.5, seed)[0]] for seed in range(4)]
     systems = {"a": [fold[0] for fold in folds], "b": [fold[1] for fold in reversed(folds)]}
     draws = 300
-    (replicates,) = compare_replicates(systems, ["mrr"], draws=10_000)
+    (replicates,) = compare_replicates(systems, ["mrr"], resampling=Resampling(resamples=10_000))
     assert replicates.folds == 4
     for place, name in enumerate(systems):
         due = [mean(v for one in slow_values(fold[place]).values() for v in one) for fold in folds]
@@ -139,7 +140,7 @@ def test_folds_have_questions_of_their_own() -> None:
 
 def test_a_system_on_folds_alone() -> None:
     own = [runs(1, 1, 0.5, 0.6, seed)[0] for seed in range(3)]
-    (replicates,) = compare_replicates({"a": own}, ["mrr"], draws=200)
+    (replicates,) = compare_replicates({"a": own}, ["mrr"], resampling=Resampling(resamples=200))
     assert replicates.draws.shape == (200, 1)
     assert len(replicates.values[0]) == replicates.folds == 3
 
@@ -163,27 +164,32 @@ def test_a_single_run_each_is_the_bootstrap_over_questions() -> None:
     from kgtrec.study import samples_of_ranks
     from kgtrec.study.comparison.samples import resample
 
-    (replicates,) = compare_replicates(one, ["mrr"], draws=500, seed=3)
+    (replicates,) = compare_replicates(one, ["mrr"], resampling=Resampling(resamples=500, seed=3))
     (samples,) = samples_of_ranks({n: own[0] for n, own in one.items()}, ["mrr"])
-    assert np.array_equal(replicates.draws, resample(samples, 500, 3).draws)
+    assert np.array_equal(
+        replicates.draws, resample(samples, Resampling(resamples=500, seed=3)).draws
+    )
 
 
+@pytest.mark.slow
 def test_false_findings_are_rare_and_true_ones_found() -> None:
     """Systems of one kind: at most about 5 % of pairs differ at 5 %."""
     wrong = 0
     for seed in range(40):
         alike = {"a": runs(1, 4, 1.0, 0.4, seed), "b": runs(2, 4, 1.0, 0.4, seed)}
-        (replicates,) = compare_replicates(alike, ["mrr"], draws=400)
+        (replicates,) = compare_replicates(alike, ["mrr"], resampling=Resampling(resamples=400))
         wrong += bool(replicates.better(0.05).any())
     assert wrong <= 6
     unlike = {"a": runs(1, 4, 1.0, 0.8), "b": runs(2, 4, 1.0, 0.1)}
-    (replicates,) = compare_replicates(unlike, ["mrr"], draws=400)
+    (replicates,) = compare_replicates(unlike, ["mrr"], resampling=Resampling(resamples=400))
     assert replicates.better()[0, 1]
     assert not replicates.better()[1, 0]
 
 
 def test_tables(systems: dict[str, list[Ranks]]) -> None:
-    of_mrr, of_rank = compare_replicates(systems, ["mrr", "mr"], draws=200)
+    of_mrr, of_rank = compare_replicates(
+        systems, ["mrr", "mr"], resampling=Resampling(resamples=200)
+    )
     rows = of_mrr.value_table().rows
     assert [row[1] for row in rows] == [len(systems[str(row[0])]) for row in rows]
     values = [float(row[2]) for row in rows]

@@ -11,14 +11,15 @@ from compare_cases import graph, systems
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from slow import slow_after
 
 import kgtrec
 from kgtrec import _core
+from kgtrec._internal.bootstrap import Resampling
 from kgtrec.errors import InputError, UsageError
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.report import compare
-from kgtrec.study.comparison.run_samples import samples_of_runs
-from kgtrec.study.comparison.samples import Samples, resample, samples_of_ranks
+from kgtrec.study.comparison.samples import Samples, resample, samples_of_ranks, samples_of_runs
 from kgtrec.study.comparison.significance import corrected, effects, pairs_of, pairwise
 
 
@@ -74,12 +75,30 @@ def test_sums_have_the_same_bits_for_every_split_and_strip() -> None:
     assert not np.array_equal(sums_of(values, 0, 10, seed=4), whole[:10])
 
 
-def test_a_sum_is_a_sum_of_signed_rows() -> None:
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 70, 129])
+def test_a_sum_is_a_sum_of_signed_rows(n: int) -> None:
     rng = np.random.default_rng(1)
-    values = rng.normal(size=(70, 3))
-    signs = sums_of(np.eye(70), 5, 20)  # a column for each row shows its sign
+    values = rng.normal(size=(n, 3))
+    signs = sums_of(np.eye(n), 5, 20)  # a column for each row shows its sign
     assert set(np.unique(signs).tolist()) == {-1.0, 1.0}
     assert sums_of(values, 5, 20) == pytest.approx(signs @ values, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 7, 1023, 1024, 1025, 2048])
+@pytest.mark.parametrize("n_columns", [1, 15, 16, 17])
+def test_nothing_is_written_beyond_the_sums_that_are_asked(n: int, n_columns: int) -> None:
+    values = np.random.default_rng(n).integers(-9, 9, (5, n_columns)).astype(np.float64)
+    room = np.full((n + 3, n_columns), np.nan)
+    _core.sign_sums(values, 3, 0, room[:n])
+    assert np.isnan(room[n:]).all()
+    signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * 5)).reshape(5, -1).T
+    possible = {tuple(row) for row in (signs @ values).tolist()}
+    assert {tuple(row) for row in room[:n].tolist()} <= possible
+    # Any part is the same, whatever it is made with.
+    first = np.empty((n, n_columns))
+    for at in range(0, n, 500):
+        _core.sign_sums(values, 3, at, first[at : at + 500])
+    np.testing.assert_array_equal(first, room[:n])
 
 
 # -- The tests ---------------------------------------------------------------------------------
@@ -172,7 +191,7 @@ def test_wilcoxon_by_enumeration(gap: list[int]) -> None:
 NULL_PAIRS = 2_000
 
 
-@pytest.mark.parametrize("test", ["randomisation", "t", "wilcoxon"])
+@pytest.mark.parametrize("test", slow_after(1, ["randomisation", "t", "wilcoxon"]))
 def test_type_one_error_is_nominal(test: str) -> None:
     rng = np.random.default_rng(7)
     data = rng.choice(
@@ -185,12 +204,15 @@ def test_type_one_error_is_nominal(test: str) -> None:
         assert np.mean(np.array(p) <= level) == pytest.approx(level, abs=error)
 
 
+@pytest.mark.slow
 def test_type_one_error_of_the_bootstrap_is_near_nominal() -> None:
     rng = np.random.default_rng(8)
     p = []
     for _ in range(NULL_PAIRS):
         one = samples(rng.normal(size=(40, 2)))
-        p.append(pairwise(one, "bootstrap", resampled=resample(one, 200)).p[0])
+        p.append(
+            pairwise(one, "bootstrap", resampled=resample(one, Resampling(resamples=200))).p[0]
+        )
     assert 0.035 < np.mean(np.array(p) <= 0.05) < 0.08  # a little liberal on 40 items
 
 
@@ -216,6 +238,7 @@ def test_instances_of_a_question_are_not_independent() -> None:
     assert one.by_cluster().means() == pytest.approx(one.means())
 
 
+@pytest.mark.slow
 def test_intervals_cover_at_their_level() -> None:
     rng = np.random.default_rng(11)
     # Reciprocal ranks; answers of a question share its difficulty, as do both systems.
@@ -225,7 +248,7 @@ def test_intervals_cover_at_their_level() -> None:
         cluster = np.repeat(np.arange(100), rng.integers(1, 4, 100))
         ease = rng.beta(1, 1, (100, 1))[cluster]
         ranks = rng.geometric(np.broadcast_to(0.02 + 0.98 * ease, (len(cluster), 2)))
-        drawn = resample(samples(1 / ranks, cluster), 500, seed)
+        drawn = resample(samples(1 / ranks, cluster), Resampling(95, 500, seed))
         low, high = drawn.interval()
         covered[:2] += (low <= many.mean()) & (high >= many.mean())
         low, high = drawn.difference_interval(pairs_of(2))
@@ -236,7 +259,7 @@ def test_intervals_cover_at_their_level() -> None:
 def test_intervals_are_scipys_where_items_are_their_own_clusters() -> None:
     rng = np.random.default_rng(12)
     values = rng.exponential(size=(60, 2)) ** 2
-    ours = resample(samples(values), 20_000, 1).interval()
+    ours = resample(samples(values), Resampling(95, 20_000, 1)).interval()
     for k in (0, 1):
         theirs = stats.bootstrap(
             (values[:, k],), np.mean, n_resamples=20_000, method="BCa", rng=np.random.default_rng(3)
@@ -247,11 +270,11 @@ def test_intervals_are_scipys_where_items_are_their_own_clusters() -> None:
 
 def test_draws_do_not_depend_on_threads_or_on_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
     one = samples(np.random.default_rng(0).random((90, 3)), np.repeat(np.arange(30), 3))
-    few = resample(one, 120, 5)
+    few = resample(one, Resampling(resamples=120, seed=5))
     monkeypatch.setattr("kgtrec._internal.bootstrap.available_cores", lambda: 5)
-    many = resample(one, 500, 5)
+    many = resample(one, Resampling(resamples=500, seed=5))
     assert np.array_equal(few.draws[:100], many.draws[:100])
-    flat = resample(samples(np.full((20, 2), 0.5)), 200)
+    flat = resample(samples(np.full((20, 2), 0.5)), Resampling(95, 200))
     assert np.array_equal(flat.interval(), np.full((2, 2), 0.5))
 
 
@@ -322,7 +345,7 @@ def test_direction_follows_the_transformation() -> None:
     by_system = systems(2)
     for key in ("mr", "gmr", "hmr", "imr", "igmr", "mrr"):
         (one,) = samples_of_ranks(by_system, [f"both.realistic.micro.{key}"])
-        better = compare(one, "t", draws=100).order[0]
+        better = compare(one, "t", resampling=Resampling(resamples=100)).order[0]
         values = one.means()
         assert one.higher_is_better == (key in ("mrr", "imr", "igmr"))
         best = values.argmax() if one.higher_is_better else values.argmin()
@@ -353,6 +376,8 @@ def test_other_questions_are_refused() -> None:
     [
         ("both.realistic.micro.amri", "both.realistic.micro.mr"),
         ("both.realistic.micro.adjusted_hits@10", "both.realistic.micro.hits@10"),
+        ("both.realistic.micro.z_p_mrr@0.5", "systems by both.realistic.micro.p_mrr@0.5"),
+        ("both.realistic.micro.log_mrr_ratio", "systems by both.realistic.micro.log_mrr"),
         ("both.realistic.micro.median_rank", "both.realistic.micro.m"),
         ("both.realistic.stratified.mrr(0.5,0.5)", "both.realistic.micro.mrr"),
         ("both.realistic.micro.std", "both.realistic.micro.mrr"),
@@ -389,7 +414,11 @@ def test_runs(tmp_path) -> None:
 def test_tables_turn_pairs_to_the_better_system() -> None:
     rng = np.random.default_rng(3)
     rank = rng.integers(1, 50, (200, 1)) + np.array([9.0, 0.0, 4.0]) + rng.random((200, 3))
-    one = compare(samples(rank, higher_is_better=False), permutations=2_000, draws=300)
+    one = compare(
+        samples(rank, higher_is_better=False),
+        permutations=2_000,
+        resampling=Resampling(resamples=300),
+    )
     assert [row[1] for row in one.value_table().rows] == ["s1", "s2", "s0"]
     assert [row[-1] for row in one.value_table().rows] == ["bc", "c", ""]
     pairs = one.pair_table().rows
@@ -405,10 +434,12 @@ def test_tables_turn_pairs_to_the_better_system() -> None:
 def test_what_is_not_told_apart_is_said() -> None:
     rng = np.random.default_rng(4)
     rows = rng.random((60, 1)) + rng.normal(0, 0.3, (60, 3)) + np.array([0.5, 0.5, 0.0])
-    one = compare(samples(rows), "t", draws=200)
+    one = compare(samples(rows), "t", resampling=Resampling(resamples=200))
     assert "is not told apart from s" in one.sentence()
-    two = compare(samples(rows[:, :2]), "t", draws=200)
+    two = compare(samples(rows[:, :2]), "t", resampling=Resampling(resamples=200))
     assert "cannot be told apart" in two.sentence()
     assert two.to_dict()["conclusion"] == two.sentence()
-    equal = compare(samples(np.repeat(rows[:, :1], 3, axis=1)), draws=200)
+    equal = compare(
+        samples(np.repeat(rows[:, :1], 3, axis=1)), resampling=Resampling(resamples=200)
+    )
     assert "all systems have the same value; 0 of 3 pairs" in equal.sentence()

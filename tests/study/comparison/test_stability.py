@@ -8,17 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from compare_cases import systems
 from scipy import stats
 
 import kgtrec
+from kgtrec.cli import cli
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.results.result import Result
-from kgtrec.study.comparison.discriminative_power import discriminate, discrimination_of
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
-from kgtrec.study.comparison.stability import Sensitivity, data_sensitivity
-from kgtrec.study.comparison.subsets import subset_values
+from kgtrec.study.comparison.significance import discriminate, discrimination_of
+from kgtrec.study.comparison.stability import Sensitivity, data_sensitivity, subset_values
 from kgtrec.study.pooling.pool import Pool
 from kgtrec.study.pooling.reusability import contributors_of, leave_one_out
 
@@ -62,7 +63,8 @@ def test_values_on_subsets_are_those_of_the_ranks_that_are_left(seed: int) -> No
 @pytest.mark.parametrize(
     ("adjusted", "plain", "sign"),
     [("amri", "mr", -1), ("amr", "mr", 1), ("adjusted_hits@10", "hits@10", 1), ("z_mrr", "mrr", 1),
-     ("agmri", "gmr", -1)],
+     ("agmri", "gmr", -1), ("adjusted_log_mrr", "log_mrr", 1), ("z_log_mrr", "log_mrr", 1),
+     ("adjusted_p_mrr@0.5", "p_mrr@0.5", 1), ("p_mrr_ratio@0.5", "p_mrr@0.5", 1)],
 )  # fmt: skip
 def test_adjusting_for_chance_keeps_the_order_of_systems(
     adjusted: str, plain: str, sign: int
@@ -164,6 +166,19 @@ def test_more_triples_agree_more() -> None:
     mean = sensitivity.mean()[0]
     assert mean[0] < mean[6] < mean[-1]
     assert mean[-1] > 0.75
+
+
+@pytest.mark.parametrize("key", ["adjusted_log_mrr", "z_log_mrr", "p_mrr_ratio@0.5", "z_p_mrr@0.5"])
+def test_the_command_takes_measures_that_are_adjusted(tmp_path: Path, key: str) -> None:
+    by_system = systems(3)
+    paths = [str(tmp_path / f"{name}.parquet") for name in by_system]
+    for path, ranks in zip(paths, by_system.values(), strict=True):
+        ranks.save(path)
+    words = ["compare", "stability", *paths, "-m", key, "--repeats", "2", "--format", "csv"]
+    done = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    due = data_sensitivity(by_system, [key], repeats=2).spread_table()
+    assert done.stdout == due.to_csv()
 
 
 @pytest.mark.parametrize(

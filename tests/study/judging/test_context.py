@@ -15,8 +15,7 @@ from judge_helpers import Running
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.errors import KgtrecError, UsageError
-from kgtrec.study.judging.context import Context, EntityFacts, check_link
-from kgtrec.study.judging.templates import Names
+from kgtrec.study.judging.questions import Context, EntityFacts, Names, check_link
 
 TRAIN = [("a", "r", "b"), ("a", "r", "c"), ("c", "s", "a"), ("a", "s", "b"), ("b", "r", "c")]
 

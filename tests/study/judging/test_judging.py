@@ -35,8 +35,8 @@ from kgtrec.study.judging import (
 )
 from kgtrec.study.judging.assignment import annotator_of, to_judge
 from kgtrec.study.judging.merging import by_annotator
+from kgtrec.study.judging.questions import read_names
 from kgtrec.study.judging.sheets import write_new_sheets
-from kgtrec.study.judging.templates import read_names
 
 HEADER = "question\thead\trelation\ttail\tlabel\tevidence\tnote\n"
 

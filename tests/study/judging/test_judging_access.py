@@ -11,11 +11,11 @@ import pytest
 from judge_helpers import Running, write_rows
 
 import kgtrec
-from kgtrec._internal.cells import cell_of, text_of_cell
+from kgtrec._internal.table import cell_of, text_of_cell
 from kgtrec.study.judging import read_templates, write_templates
-from kgtrec.study.judging.page_token import sheet_token
+from kgtrec.study.judging.questions import Templates
+from kgtrec.study.judging.server import sheet_token
 from kgtrec.study.judging.sheets import Item, read_sheet, write_sheet
-from kgtrec.study.judging.templates import Templates
 from kgtrec.study.pooling.triple_files import read_judgements
 
 # -- The token ---------------------------------------------------------------------------------

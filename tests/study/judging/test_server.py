@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 import pytest
-from judge_helpers import Running, write_rows
+from judge_helpers import PATIENCE, Running, write_rows
 
 from kgtrec.errors import FileError, UsageError
 from kgtrec.study.judging import Journal, Sheet, judged_sheet, read_sheet
@@ -66,6 +67,32 @@ def test_answers_survive_and_the_sheet_is_left_alone(tmp_path: Path):
         assert journal.undo() is None
         assert journal.items[1].note == "note"  # a text is not taken back with a label
     assert path.read_bytes() == before
+
+
+def test_the_next_open_row_is_looked_for_from_the_start_again(tmp_path: Path):
+    path = write_rows(tmp_path / "s.tsv", 4)
+    with Journal(path) as journal:
+        for row in (0, 2, 3):
+            journal.answer(row, "Y")
+        assert [journal.open_row(after) for after in (-1, 0, 1, 2, 3, 9)] == [1] * 6
+        journal.answer(1, "N")
+        assert journal.open_row(2) is None
+
+
+def test_a_server_that_ignores_interrupts_says_how_to_end_it(tmp_path: Path):
+    """As in the background of a shell script, whose processes inherit an ignored SIGINT."""
+    path = write_rows(tmp_path / "s.tsv", 2)
+    command = f"{sys.executable} -m kgtrec judge serve {path} --no-browser --port 0"
+    process = subprocess.Popen(
+        ["sh", "-c", f"trap '' INT; exec {command}"], stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
+    )  # fmt: skip
+    assert process.stderr is not None
+    said = process.stderr.readline() + process.stderr.readline()
+    assert f"end it with kill {process.pid}" in said
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 143
 
 
 def test_labels_of_the_sheet_are_where_judging_begins(tmp_path: Path):
@@ -122,7 +149,7 @@ def test_an_answer_is_on_the_disk_before_it_counts(tmp_path: Path, monkeypatch):
         synced.append((journal_path(path).read_bytes(), [item.label for item in before()]))
 
     with Journal(path) as journal:
-        before = lambda: journal._desk.items  # noqa: E731
+        before = lambda: journal._answers.items  # noqa: E731
         monkeypatch.setattr(os, "fsync", fsync)
         journal.answer(2, "Y")
     (written, known), *_ = synced
@@ -241,6 +268,7 @@ def test_a_sheet_is_judged_and_written(tmp_path: Path):
     assert labels(read_sheet(path)) == ["", "", ""]
 
 
+@pytest.mark.slow
 def test_kill_9_in_the_middle_loses_nothing(tmp_path: Path):
     path = write_rows(tmp_path / "s.tsv", 4000)
     acknowledged: dict[int, str] = {}
@@ -405,13 +433,14 @@ def test_two_servers_on_one_sheet_are_refused(tmp_path: Path):
     path = write_rows(tmp_path / "s.tsv")
     command = [sys.executable, "-m", "kgtrec", "judge", "serve", str(path), "--no-browser"]
     with Running(path) as server:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE,
+                              check=False)  # fmt: skip
         assert done.returncode == 1
         assert "s.tsv is open in another `kgtrec judge serve`" in done.stderr
         assert "Traceback" not in done.stderr
         taken = [*command[:-2], str(write_rows(tmp_path / "t.tsv")), "--no-browser"]
         done = subprocess.run([*taken, "--port", str(server.port)], capture_output=True, text=True,
-                              timeout=20, check=False)  # fmt: skip
+                              timeout=PATIENCE, check=False)  # fmt: skip
         assert done.returncode == 1
         assert f"port {server.port} cannot be used" in done.stderr
         server.kill()
@@ -424,7 +453,7 @@ def test_sigterm_writes_the_sheet_too(tmp_path: Path):
     with Running(path) as server:
         server.answer(4, "N")
         server.process.terminate()
-        assert server.process.wait(10) == 128 + 15
+        assert server.process.wait(PATIENCE) == 128 + 15
     assert labels(read_sheet(tmp_path / "s.judged.tsv")) == ["", "", "", "", "N", ""]
 
 

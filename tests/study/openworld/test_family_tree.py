@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from slow import slow_after
 
 from kgtrec.errors import UsageError
-from kgtrec.study.openworld.family_tree import RELATIONS, RULES, family_tree
-from kgtrec.study.openworld.removal import correlated_removal, random_removal, ranked_removal
+from kgtrec.study.openworld.family_tree import (
+    RELATIONS,
+    RULES,
+    correlated_removal,
+    family_tree,
+    random_removal,
+    ranked_removal,
+)
 
 
 def kinship(tree):
@@ -146,6 +153,7 @@ def as_set(*parts):
     return {tuple(row) for part in parts for row in part.tolist()}
 
 
+@pytest.mark.slow
 def test_random_removal_takes_the_shares_of_the_appendix(tree):
     world = random_removal(tree.facts, 0.75, seed=2)
     total = len(tree.facts)
@@ -159,7 +167,7 @@ def test_random_removal_takes_the_shares_of_the_appendix(tree):
     assert len(random_removal(tree.facts, 1.0).missing) == 0
 
 
-@pytest.mark.parametrize("rho", [-0.3, 0.0, 0.25])
+@pytest.mark.parametrize("rho", slow_after(1, [-0.3, 0.0, 0.25]))
 def test_correlated_removal_has_the_correlation_asked_for(tree, rho):
     world = random_removal(tree.facts, 0.75)
     predicted = np.random.default_rng(1).random(len(world.full_test)) < 0.6
@@ -187,6 +195,7 @@ def test_correlated_removal_names_what_is_possible(tree):
         correlated_removal(world, predicted, 0, 0.1)
 
 
+@pytest.mark.slow
 def test_ranked_removal_hides_the_worst_of_each_question_and_never_all(tree):
     world = random_removal(tree.facts, 0.75)
     facts = world.full_test

@@ -16,11 +16,10 @@ import kgtrec
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study import openworld as ow
 from kgtrec.study.openworld.experiment import METRICS
-from kgtrec.study.openworld.metrics import gain, tied_gains
-from kgtrec.study.openworld.mixture import Mixture
-from kgtrec.study.openworld.moments import moments
-from kgtrec.study.openworld.projection import Seen, outlook_at
-from kgtrec.study.openworld.report import verdict
+from kgtrec.study.openworld.formulas import moments
+from kgtrec.study.openworld.model import gain, tied_gains
+from kgtrec.study.openworld.projection import Mixture, Seen, outlook_at
+from kgtrec.study.openworld.results import verdict
 from kgtrec.study.openworld.simulate import BETAS, RHOS, STRENGTHS, filtered_ranks
 
 ALL = ("mrr", "hits@1", "hits@2", "log_mrr", "p_mrr@0.5")
@@ -339,6 +338,7 @@ def test_simulation_agrees_with_the_exact_moments(n, entities, beta, rho):
         assert run.std[metric][0] ** 2 == pytest.approx(exact.variance, rel=0.06)
 
 
+@pytest.mark.slow
 def test_the_papers_grid_lies_around_the_exact_lines():
     run = ow.simulate()
     assert run.mean["mrr"].shape == (4, 71)
@@ -558,12 +558,13 @@ def test_wrong_arguments_are_named(call, said):
 
 @pytest.fixture(scope="module")
 def study():
-    from kgtrec.study.openworld.factorise import MODELS
+    from kgtrec.study.openworld.projection import MODELS
 
     chosen = [model for model in MODELS if "RESCAL" not in model.label]
     return ow.family_study(seed=1, families=2, n_questions=120, models=chosen, progress=False)
 
 
+@pytest.mark.slow
 def test_study_shows_what_the_paper_says(study):
     independent, correlated = study.panels
     assert (independent.removal, correlated.removal) == ("independent", "correlated")
@@ -582,8 +583,31 @@ def test_study_shows_what_the_paper_says(study):
     assert rho[1] < -0.02
 
 
+def check_tables(study) -> None:
+    """They hold every point and explain every column."""
+    assert len(study.points()) == sum(len(c.steps) for p in study.panels for c in p.curves)
+    assert len(study.table()) == len(study.panels) * len(METRICS)
+    for title in study.table().titles[1:]:
+        assert f"\n{title} " in str(study)
+    assert max(map(len, str(study).splitlines())) <= 80
+
+
+def test_a_small_study_has_every_point():
+    from kgtrec.study.openworld.projection import MODELS
+
+    study = ow.family_study(
+        seed=1, families=1, n_questions=15, models=MODELS[:1], removals=["correlated"],
+        progress=False,
+    )  # fmt: skip
+    assert [panel.removal for panel in study.panels] == ["correlated"]
+    assert [curve.model for curve in study.panels[0].curves] == [MODELS[0].label]
+    assert study.panels[0].sparse_answers < study.panels[0].full_answers
+    check_tables(study)
+
+
+@pytest.mark.slow
 def test_study_is_reproducible_and_its_tables_hold_every_point(study):
-    from kgtrec.study.openworld.factorise import MODELS
+    from kgtrec.study.openworld.projection import MODELS
 
     model = next(model for model in MODELS if model.label == "CP, 2 rounds")
     again = ow.family_study(
@@ -598,15 +622,11 @@ def test_study_is_reproducible_and_its_tables_hold_every_point(study):
     new = again.panels[0].curves[0]
     for metric in METRICS:
         assert new.sparse[metric] == pytest.approx(old.sparse[metric], abs=1e-6)
-    assert len(study.points()) == sum(len(c.steps) for p in study.panels for c in p.curves)
-    assert len(study.table()) == 2 * len(METRICS)
-    for title in study.table().titles[1:]:  # every column is explained
-        assert f"\n{title} " in str(study)
-    assert max(map(len, str(study).splitlines())) <= 80
+    check_tables(study)
 
 
 def hand_made_panel():
-    from kgtrec.study.openworld.study_results import Curve, Panel
+    from kgtrec.study.openworld.results import Curve, Panel
 
     full = [np.array([0.1, 0.5, 0.9]), np.array([0.2, 0.6])]
     sparse = [np.array([0.1, 0.3, 0.35]), np.array([0.15, 0.25])]

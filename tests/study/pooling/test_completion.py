@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pool_cases import Case, Triple, asked_by, cases, slow_lists, slow_pool, triple_of, write_case
 from study_cases import N_ENTITIES, listed
@@ -21,7 +21,6 @@ from kgtrec.cli.complete import command
 from kgtrec.cli.pool import command as pool_command
 from kgtrec.errors import FileError, KgtrecError, UsageError
 from kgtrec.study.pooling.completion import Completion, complete, depth_table, remarks
-from kgtrec.study.pooling.judged_share import share_table, shares
 from kgtrec.study.pooling.pool import make_pool
 from kgtrec.study.pooling.triple_files import (
     Judgements,
@@ -31,14 +30,16 @@ from kgtrec.study.pooling.triple_files import (
 )
 from kgtrec.study.pooling.unjudged import (
     MEASURES,
-    Interval,
+    JudgedInterval,
     decided_pairs,
     intervals,
     open_candidates,
     open_remarks,
+    share_table,
+    shares,
     verdicts,
 )
-from kgtrec.trec.files.read import read_qrels
+from kgtrec.trec.files.run import read_qrels
 
 DEPTH = 4
 
@@ -118,7 +119,6 @@ def test_qrels(judged_case: tuple[Case, dict[Triple, int]], reverse: bool) -> No
     assert qrels.nameless == sum(q not in number for q in questions)
 
 
-@settings(max_examples=20)
 @given(judged_case=judged_cases())
 def test_a_written_qrels_file_holds_the_labels(
     judged_case: tuple[Case, dict[Triple, int]], tmp_path_factory: pytest.TempPathFactory
@@ -220,7 +220,6 @@ def value(name: str, own: list[int | None], others: list[int]) -> float:
     }[name]()  # fmt: skip
 
 
-@settings(max_examples=70, deadline=None)
 @given(judged_cases(), st.integers(1, 4), st.integers(0, 4))
 def test_intervals_are_the_extremes_of_all_labellings(
     judged_case: tuple[Case, dict[Triple, int]], depth: int, within: int
@@ -266,7 +265,6 @@ def test_intervals_are_the_extremes_of_all_labellings(
         assert "an estimate" in results["infAP"].reason
 
 
-@settings(max_examples=40)
 @given(judged_cases())
 def test_values_condensed_values_and_the_residual(
     judged_case: tuple[Case, dict[Triple, int]],
@@ -335,11 +333,11 @@ def test_a_judged_pool_leaves_nothing_open_at_its_depth(case: Case) -> None:
 
 
 def test_decided_pairs() -> None:
-    none = Interval(math.nan, 0.5, 0.5, math.nan, "an estimate")
+    none = JudgedInterval(math.nan, 0.5, 0.5, math.nan, "an estimate")
     by_system = {
-        "a": {"P_10": Interval(0.5, 0.5, 0.5, 0.6), "infAP": none},
-        "b": {"P_10": Interval(0.6, 0.6, 0.6, 0.7), "infAP": none},
-        "c": {"P_10": Interval(0.65, 0.7, 0.7, 0.9), "infAP": none},
+        "a": {"P_10": JudgedInterval(0.5, 0.5, 0.5, 0.6), "infAP": none},
+        "b": {"P_10": JudgedInterval(0.6, 0.6, 0.6, 0.7), "infAP": none},
+        "c": {"P_10": JudgedInterval(0.65, 0.7, 0.7, 0.9), "infAP": none},
     }
     assert decided_pairs(by_system, "P_10") == (1, 3)  # a touches b, b meets c
     (notes,) = verdicts(by_system)
@@ -356,7 +354,7 @@ def test_decided_pairs() -> None:
     assert bpref([[None, 1]], [1], [1]) == 1.0 > bpref([[0, 1]], [1], [1])
     assert notes[0].endswith("and for bpref, which passes over them")
     assert open_remarks({}, np.arange(7), 0) == []
-    below = {"a": {"bpref": Interval(0.5, 0.4, 0.4, 0.6)}}
+    below = {"a": {"bpref": JudgedInterval(0.5, 0.4, 0.4, 0.6)}}
     assert open_remarks(below, np.arange(7), 0)[1].startswith("bpref of a is outside")
 
 
@@ -503,7 +501,8 @@ def run(folder: Path, *arguments: object, **files: str) -> str:
 
 def test_the_command_writes_what_the_library_says(folder: Path) -> None:
     table = json.loads(
-        run(folder, "--qrels", folder / "q.txt", "--test", folder / "test.tsv", "--run-dir",
+        run(folder, "--write-qrels", folder / "q.txt", "--write-split", folder / "test.tsv",
+            "--write-runs",
             folder / "runs", folder / "a.run", folder / "b.run", "--format", "json")
     )  # fmt: skip
     graph = kgtrec.read_graph(folder / "graph")
@@ -534,10 +533,10 @@ def test_the_command_writes_what_the_library_says(folder: Path) -> None:
 def test_the_share_of_newly_annotated_positives_in_any_top(folder: Path, depth: int) -> None:
     """Counted again from the files that are written, line by line."""
     table = json.loads(
-        run(folder, "--depth", depth, "--top", 1, "--top", 3, "--qrels", folder / "q.txt",
-            "--run-dir", folder / "runs", folder / "a.run", folder / "b.run", "--format", "json")
+        run(folder, "--depth", depth, "--top", 1, "--top", 3, "--write-qrels", folder / "q.txt",
+            "--write-runs", folder / "runs", folder / "a.run", folder / "b.run", "--format", "json")
     )  # fmt: skip
-    run(folder, "--depth", 0, "--qrels", folder / "q0.txt")
+    run(folder, "--depth", 0, "--write-qrels", folder / "q0.txt")
     true, seeds = (
         {(q, d) for q, _, d, label in map(str.split, (folder / name).read_text().splitlines())
          if label == "1"} for name in ("q.txt", "q0.txt")
@@ -558,9 +557,9 @@ def test_the_share_of_newly_annotated_positives_in_any_top(folder: Path, depth: 
 
 
 def test_depth_and_reverse_questions(folder: Path) -> None:
-    run(folder, "--qrels", folder / "q1.txt", "--depth", 1)
-    run(folder, "--qrels", folder / "q3.txt")
-    run(folder, "--qrels", folder / "q3r.txt", "--reverse")
+    run(folder, "--write-qrels", folder / "q1.txt", "--depth", 1)
+    run(folder, "--write-qrels", folder / "q3.txt")
+    run(folder, "--write-qrels", folder / "q3r.txt", "--reverse")
     one, three, more = (read_qrels(folder / f"{name}.txt") for name in ("q1", "q3", "q3r"))
     assert set(one) == set(three) < set(more)
     assert sum(map(len, one.values())) < sum(map(len, three.values()))
@@ -571,17 +570,17 @@ def test_the_command_refuses_bad_input(folder: Path) -> None:
     (folder / "broken.tsv").write_text("ent 0\trel 0\tent 1\tmaybe\n")
     (folder / "nobody.tsv").write_text("ent 0\trel 0\tnobody\tY\n")
     for arguments, files, said in (
-        (("--qrels", out), {"judgements": "broken.tsv"}, "broken.tsv:1: label 'maybe'"),
-        (("--qrels", out), {"judgements": "nobody.tsv"}, "nobody.tsv:1: tail 'nobody'"),
-        (("--qrels", out), {"judgements": "none.tsv"}, "no such file"),
-        (("--qrels", out), {"pool": "judged.tsv"}, "judged.tsv:1: header"),
-        (("--qrels", out), {"seed_triples": "judged.tsv"}, "judged.tsv:1: 4 columns"),
-        (("--qrels", out, "--depth", 9), {}, "depth 9 is out of range"),
-        (("--qrels", folder / "pool.tsv"), {}, "would overwrite an input"),
-        (("--qrels", out, "--test", out), {}, "would overwrite --qrels"),
-        (("--run-dir", folder / "runs"), {}, "none is"),
+        (("--write-qrels", out), {"judgements": "broken.tsv"}, "broken.tsv:1: label 'maybe'"),
+        (("--write-qrels", out), {"judgements": "nobody.tsv"}, "nobody.tsv:1: tail 'nobody'"),
+        (("--write-qrels", out), {"judgements": "none.tsv"}, "no such file"),
+        (("--write-qrels", out), {"pool": "judged.tsv"}, "judged.tsv:1: header"),
+        (("--write-qrels", out), {"seed_triples": "judged.tsv"}, "judged.tsv:1: 4 columns"),
+        (("--write-qrels", out, "--depth", 9), {}, "depth 9 is out of range"),
+        (("--write-qrels", folder / "pool.tsv"), {}, "would overwrite an input"),
+        (("--write-qrels", out, "--write-split", out), {}, "would overwrite --write-qrels"),
+        (("--write-runs", folder / "runs"), {}, "none is"),
         (("--top", 5), {}, "--top and --within are about RUNs"),
-        (("--qrels", out, folder / "a.run", folder / "a.run"), {}, "named twice"),
+        (("--write-qrels", out, folder / "a.run", folder / "a.run"), {}, "named twice"),
     ):
         with pytest.raises(KgtrecError, match=said):
             run(folder, *arguments, **files)

@@ -20,11 +20,9 @@ from kgtrec.cli.pool import command as pool_command
 from kgtrec.errors import FileError, KgtrecError, UsageError
 from kgtrec.study.judging import read_pooled, read_sheet, write_sheet
 from kgtrec.study.pooling.completion import complete
-from kgtrec.study.pooling.judged_sample import Draw, read_draw
-from kgtrec.study.pooling.pool import make_pool
-from kgtrec.study.pooling.pool_file import read_pool, write_pool
+from kgtrec.study.pooling.pool import Draw, make_pool, read_draw, read_pool, write_pool
 from kgtrec.study.pooling.triple_files import Judgements
-from kgtrec.trec.files.read import read_qrels
+from kgtrec.trec.files.run import read_qrels
 
 LABEL = st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), min_size=1)
 TRIPLES = st.lists(st.tuples(LABEL, LABEL, LABEL), max_size=30)
@@ -182,8 +180,9 @@ def test_from_a_sampled_pool_to_inferred_ap(folder: Path) -> None:
     write_sheet(folder / "anna.judged.tsv", answered)
     call(judge_command, "merge", folder / "anna.judged.tsv", "-o", judged)
     printed, said = call(
-        complete_command, *place, "--pool", pool, "--judgements", judged, "--sample-qrels", qrels,
-        "--qrels", folder / "all.qrels", "--run-dir", folder / "runs", folder / "a.run",
+        complete_command, *place, "--pool", pool, "--judgements", judged, "--write-sample-qrels",
+            qrels,
+        "--write-qrels", folder / "all.qrels", "--write-runs", folder / "runs", folder / "a.run",
         "-m", "infAP", "-m", "map",
     )  # fmt: skip
     assert "infAP has no interval: an estimate" in said
@@ -266,7 +265,7 @@ def test_bad_samples_are_refused(folder: Path) -> None:
     (folder / "judged.tsv").write_text((folder / "seed.tsv").read_text().replace("\n", "\tY\n"))
     rest = ["--pool", folder / "pool.tsv", "--judgements", folder / "judged.tsv"]
     for more, said in (
-        (("--sample-qrels", out), "needs a pool with a sample"),
+        (("--write-sample-qrels", out), "needs a pool with a sample"),
         (("--within", 5), "none is given"),
         (("-m", "map"), "none is given"),
         (("-m", "mapp", folder / "a.run"), "unknown measure 'mapp'"),

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from pool_cases import N_ENTITIES, Case, cases
 
 import kgtrec
+from kgtrec._internal.bootstrap import Resampling
 from kgtrec.errors import FileError, UsageError
 from kgtrec.study.pooling.completion import complete
 from kgtrec.study.pooling.depths import curves_of_runs, depths_of
-from kgtrec.study.pooling.pool import Pool, make_pool
-from kgtrec.study.pooling.pool_file import read_pool, write_pool
-from kgtrec.study.pooling.ranked_lists import RankedLists, run_lists
+from kgtrec.study.pooling.lists import RankedLists, run_lists
+from kgtrec.study.pooling.pool import Pool, make_pool, read_pool, write_pool
 from kgtrec.study.pooling.reusability import contributors_of, leave_one_out
-from kgtrec.study.pooling.seed_questions import SeedQuestions, seed_questions
+from kgtrec.study.pooling.seeds import SeedQuestions, seed_questions
 from kgtrec.study.pooling.triple_files import Judgements
 
 Qrels = dict[str, dict[str, int]]
@@ -63,7 +63,7 @@ def ranked_of(one: RankedLists, seeds: SeedQuestions) -> dict[str, list[str]]:
 def check_against_new_pools(
     lists: list[RankedLists], seeds: SeedQuestions, judged: Judgements, depth: int, folder: Path
 ) -> None:
-    """`--depths` and `--reuse`, from the file of one pool, say what new pools say."""
+    """`compare depths` and `reuse`, from the file of one pool, say what new pools say."""
     pool = make_pool(lists, seeds, depth)
     write_pool(folder / "pool.tsv", pool)
     pool, _ = read_pool(folder / "pool.tsv", seeds.graph)
@@ -80,7 +80,9 @@ def check_against_new_pools(
     for k in range(1, deepest + 1):
         own = qrels_of(seeds, make_pool(lists, seeds, k), judged)
         due.append([mean_ap(own, ranked[name]) for name in ranked])
-    curves = curves_of_runs(qrels, paths, depths_of(pool), ["map"], draws=100)
+    curves = curves_of_runs(
+        qrels, paths, depths_of(pool), ["map"], resampling=Resampling(resamples=100)
+    )
     assert curves.depths == tuple(range(deepest + 1))
     assert np.array(curves.values)[0] == pytest.approx(np.array(due))
 
@@ -106,7 +108,6 @@ def seeds_of(seeds: SeedQuestions) -> dict[str, list[str]]:
     return by_name
 
 
-@settings(max_examples=30, deadline=None)
 @given(case=cases(3), depth=st.integers(1, N_ENTITIES), share=st.sampled_from([0.3, 0.6, 1.0]),
        seed=st.integers(0, 999))  # fmt: skip
 def test_depths_and_reuse_are_those_of_new_pools(
@@ -165,7 +166,9 @@ def test_depth_0_is_the_seeds_alone(tmp_path: Path) -> None:
     paths = {one.name: tmp_path / one.name for one in lists}
     for one in lists:
         one.to_run(seeds).write(paths[one.name])
-    curves = curves_of_runs(qrels, paths, depths_of(pool), ["map"], draws=100)
+    curves = curves_of_runs(
+        qrels, paths, depths_of(pool), ["map"], resampling=Resampling(resamples=100)
+    )
     assert curves.values[0][0] == pytest.approx([0.875, 0.75, 0.625])
     check_against_new_pools(lists, seeds, judged, 2, tmp_path)
 

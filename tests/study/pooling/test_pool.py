@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pool_cases import Case, asked_by, cases, slow_lists, slow_pool, triple_of, write_case
 from study_cases import N_ENTITIES, N_RELATIONS, listed
@@ -16,17 +16,16 @@ from study_cases import N_ENTITIES, N_RELATIONS, listed
 import kgtrec
 from kgtrec.cli.pool import command
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
-from kgtrec.graph.statistics.categories import relation_categories
-from kgtrec.study.pooling.automatic_labels import (
+from kgtrec.graph.statistics.relations import relation_categories
+from kgtrec.study.pooling.completion import (
     RULES,
     read_relation_types,
     rule_table,
     trivial_rules,
 )
-from kgtrec.study.pooling.pool import Pool, make_pool
-from kgtrec.study.pooling.pool_file import read_pool, write_pool
-from kgtrec.study.pooling.ranked_lists import doubts, run_lists, system_names
-from kgtrec.study.pooling.seed_questions import read_question_ids, seed_questions
+from kgtrec.study.pooling.lists import doubts, run_lists, system_names
+from kgtrec.study.pooling.pool import Pool, make_pool, read_pool, write_pool
+from kgtrec.study.pooling.seeds import read_question_ids, seed_questions
 
 KINDS = st.sampled_from(["filtered", "raw"])
 
@@ -117,7 +116,6 @@ def test_every_candidate_of_the_top_is_a_seed_or_pooled(case: Case) -> None:
                 assert triple in case.seeds or triple in pool
 
 
-@settings(max_examples=25)
 @given(case=cases())
 def test_files_of_runs_and_pools_give_the_same(
     case: Case, tmp_path_factory: pytest.TempPathFactory
@@ -428,7 +426,7 @@ def test_the_command_refuses_bad_input(folder: Path) -> None:
         ((folder / "broken.run", "-o", out), "seed.tsv", "broken.run:1: score 'high'"),
         ((folder / "strange.run", "-o", out), "seed.tsv", "no entities of the graph, .* 'Mars'"),
         ((folder / "c.run", "-o", out), "seed.tsv", "no such file"),
-        ((a, "-o", out, "--types", folder / "seed.tsv"), "seed.tsv", "relation 'ent"),
+        ((a, "-o", out, "--relation-types", folder / "seed.tsv"), "seed.tsv", "relation 'ent"),
         ((a, "-o", out, "--questions", folder / "seed.tsv"), "seed.tsv", "seed.tsv:1: "),
     ):
         with pytest.raises(KgtrecError, match=said):

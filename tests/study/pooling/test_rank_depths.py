@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import kgtrec
+from kgtrec._internal.bootstrap import Resampling
 from kgtrec.cli import cli
 from kgtrec.errors import InputError, KgtrecError, UsageError
-from kgtrec.study.pooling.pool import Pool
-from kgtrec.study.pooling.pool_file import write_pool
-from kgtrec.study.pooling.rank_depths import curves_of_ranks, instance_depths, ranks_at_depth
-from kgtrec.study.pooling.seed_questions import replaced_split
+from kgtrec.study.pooling.depths import curves_of_ranks, instance_depths, ranks_at_depth
+from kgtrec.study.pooling.pool import Pool, write_pool
+from kgtrec.study.pooling.seeds import replaced_split
 
 N, R, DEEPEST = 7, 2, 3
 METRICS = ("mrr", "hits@2", "mr", "expected.mrr", "macro.mrr", "macro.hits@1", "map", "ordinal.mrr",
@@ -61,7 +61,6 @@ def pooled(graph: kgtrec.Graph, depths: np.ndarray) -> Pool:
     return Pool(graph, ("one",), DEEPEST, triples, depths[deep][:, None], asked, ["q"] * len(deep))
 
 
-@settings(max_examples=25)
 @given(cases())
 def test_ranks_are_those_of_ranking_anew(case: tuple[kgtrec.Graph, np.ndarray, np.ndarray]) -> None:
     graph, depths, scores = case
@@ -104,7 +103,9 @@ def world() -> dict[str, Any]:
 def test_curves_have_the_values_of_every_depth(world: dict[str, Any], tmp_path: Path) -> None:
     graph, depths = world["graph"], world["depths"]
     pool = pooled(graph, depths)
-    curves = curves_of_ranks(world["ranks"], pool, ["mrr", "macro.mrr"], draws=100)
+    curves = curves_of_ranks(
+        world["ranks"], pool, ["mrr", "macro.mrr"], resampling=Resampling(resamples=100)
+    )
     assert (curves.depths, curves.reference) == ((0, 1, 2, 3), 0)
     for depth in curves.depths:
         held = replaced_split(graph, graph.split("test")[depths <= depth], "test")
@@ -124,8 +125,8 @@ def test_curves_have_the_values_of_every_depth(world: dict[str, Any], tmp_path: 
     for name, ranks in world["ranks"].items():
         files.append(str(tmp_path / f"{name}.parquet"))
         ranks.save(files[-1])
-    words = [*files, "--depths", tmp_path / "pool.tsv", "--graph", tmp_path / "graph",
-             "-m", "mrr", "-m", "macro.mrr", "--draws", "100", "--format", "json"]  # fmt: skip
+    words = ["depths", *files, "--pool", tmp_path / "pool.tsv", "--graph", tmp_path / "graph",
+             "-m", "mrr", "-m", "macro.mrr", "--resamples", "100", "--format", "json"]  # fmt: skip
     done = CliRunner().invoke(cli, ["compare", *map(str, words)], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout)["values"]["both.realistic.micro.mrr"]

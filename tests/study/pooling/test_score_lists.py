@@ -8,17 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pool_cases import Case, cases, slow_pool, write_case
 
 import kgtrec
 from kgtrec.cli.pool import command
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
-from kgtrec.study.pooling.pool import Pool, make_pool
-from kgtrec.study.pooling.pool_file import read_pool
-from kgtrec.study.pooling.ranked_lists import doubts, is_scores, run_lists
-from kgtrec.study.pooling.score_lists import score_lists
+from kgtrec.study.pooling.lists import doubts, is_scores, run_lists, score_lists
+from kgtrec.study.pooling.pool import Pool, make_pool, read_pool
 
 KINDS = st.sampled_from(["filtered", "raw"])
 FORMS = st.sampled_from(["whole", "seeds", "instances", "parts"])
@@ -33,7 +31,6 @@ def places_of(pool: Pool) -> dict[tuple[int, ...], dict[str, int]]:
     }
 
 
-@settings(max_examples=40, deadline=None)
 @given(case=cases(), depth=st.integers(1, 8), kind=KINDS, form=FORMS)
 def test_scores_are_pooled_as_their_runs_would_be(
     case: Case, depth: int, kind: str, form: str, tmp_path_factory: pytest.TempPathFactory

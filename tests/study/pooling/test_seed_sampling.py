@@ -19,7 +19,7 @@ from study_cases import graphs, listed
 import kgtrec
 from kgtrec.cli.sample import command
 from kgtrec.errors import FileError, KgtrecError, UsageError
-from kgtrec.study.pooling.seed_sampling import sample_seeds
+from kgtrec.study.pooling.seeds import sample_seeds
 
 
 def graph_of(relations: list[int]) -> kgtrec.Graph:

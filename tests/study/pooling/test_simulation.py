@@ -17,16 +17,13 @@ import pytest
 
 import kgtrec
 from kgtrec.study.comparison.stability import depth_curves
-from kgtrec.study.openworld.family_tree import family_tree
-from kgtrec.study.openworld.removal import random_removal
+from kgtrec.study.openworld.family_tree import family_tree, random_removal
 from kgtrec.study.pooling.completion import Completion, complete
-from kgtrec.study.pooling.judged_sample import Draw
-from kgtrec.study.pooling.judged_share import judged_values, mean_columns
-from kgtrec.study.pooling.pool import Pool, make_pool
-from kgtrec.study.pooling.ranked_lists import RankedLists, run_lists
-from kgtrec.study.pooling.seed_questions import SeedQuestions, seed_questions
+from kgtrec.study.pooling.lists import RankedLists, run_lists
+from kgtrec.study.pooling.pool import Draw, Pool, make_pool
+from kgtrec.study.pooling.seeds import SeedQuestions, seed_questions
 from kgtrec.study.pooling.triple_files import Judgements, lines_of_triples
-from kgtrec.study.pooling.unjudged import intervals, open_candidates
+from kgtrec.study.pooling.unjudged import intervals, judged_values, mean_columns, open_candidates
 
 Triple = tuple[int, int, int]
 MEASURES = ("map", "ndcg_cut_20", "P_10")
@@ -162,6 +159,7 @@ def test_values_approach_those_of_all_labels_and_reach_them(world: World) -> Non
     assert error[DEPTHS.index(10), 0] > 0  # AP sees all
 
 
+@pytest.mark.slow
 def test_the_ranking_of_systems_becomes_that_of_all_labels(world: World) -> None:
     judged, depths = world.judged(), (*DEPTHS, world.pool.depth)
     by_depth = np.array([world.values(depth, judged) for depth in depths])
@@ -187,6 +185,7 @@ def test_judges_who_err_lead_elsewhere(world: World) -> None:
     assert (error.mean(axis=1) > 0.01).all()
 
 
+@pytest.mark.slow
 def test_a_system_that_was_not_pooled_is_undervalued(world: World) -> None:
     columns, full = mean_columns(["P_10"]), world.truth()[2]
     losses = []
@@ -246,6 +245,7 @@ def estimates(world: World, share: float, draws: int, keep_seeds: bool = False) 
     return np.array(values)
 
 
+@pytest.mark.slow
 def test_inferred_ap_from_samples_is_nearly_unbiased(dense: World) -> None:
     truth = dense.truth()[0]
     for share, margin in ((0.3, 0.01), (0.6, 0.005)):
@@ -258,6 +258,7 @@ def test_inferred_ap_from_samples_is_nearly_unbiased(dense: World) -> None:
     assert np.ptp(truth) > 0.3  # systems that differ
 
 
+@pytest.mark.slow
 def test_seeds_that_are_judged_in_any_case_bias_it(world: World) -> None:
     """Why seeds are drawn like all others: known to be true, they would count too much."""
     truth = world.truth()[0]

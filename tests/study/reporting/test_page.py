@@ -16,8 +16,7 @@ from browser import Browser
 
 import kgtrec
 from kgtrec.ranking.ranks import Ranks
-from kgtrec.study.reporting.page import page_text
-from kgtrec.study.reporting.page_data import page_data
+from kgtrec.study.reporting.page import page_data, page_text
 
 EVIL = '<img src=x onerror="window.evil=1">'
 NAMES = ("</script><script>window.evil=1</script>", "TransE", "\u202eRotatE", "=cmd()")

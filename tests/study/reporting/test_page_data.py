@@ -14,11 +14,11 @@ import pytest
 from compare_cases import graph, systems
 
 import kgtrec
+from kgtrec._internal.bootstrap import Resampling
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.changes import answer_changes
-from kgtrec.study.reporting.page import embedded_json, page_text
-from kgtrec.study.reporting.page_data import page_data
+from kgtrec.study.reporting.page import embedded_json, page_data, page_text
 
 GAINS = {
     "mrr": lambda r: 1 / r,
@@ -106,9 +106,8 @@ def test_answers_beyond_their_lists_have_intervals() -> None:
         assert high == pytest.approx(mean(1 / r for r in first))
         middle = mean(2 / (a + b) for a, b in zip(first, last, strict=True))
         assert data["comparisons"][0]["values"][model] == pytest.approx(middle, rel=1e-5)
-        assert (
-            f": {sum(beyond)} of {len(beyond)} answers are beyond" in data["warnings"][-2 + model]
-        )
+        warning = f"{'ab'[model]}: {sum(beyond)} of {len(beyond)} answers are beyond"
+        assert any(line.startswith(warning) for line in data["warnings"]), data["warnings"]
     assert json.loads(embedded_json(data))["headline"]["ends"][at][0] == pytest.approx(
         data["headline"]["ends"][at][0]
     )
@@ -181,7 +180,7 @@ def test_comparisons_are_those_of_compare(ranks: dict[str, Ranks]) -> None:
     comparisons = page_data(ranks, test="t")["comparisons"]
     for shown in comparisons:
         (samples,) = samples_of_ranks(ranks, [shown["key"]])
-        due = compare(samples, "t", draws=1000)
+        due = compare(samples, "t", resampling=Resampling(resamples=1000))
         assert shown["sentence"] == due.sentence()
         for (i, j), p in zip(due.tests.pairs.tolist(), due.tests.corrected, strict=True):
             assert shown["p"][i][j] == shown["p"][j][i] == pytest.approx(float(p), rel=1e-5)
@@ -191,14 +190,15 @@ def test_comparisons_are_those_of_compare(ranks: dict[str, Ranks]) -> None:
     assert page_data(one)["comparisons"] == []
 
 
-def test_changes_are_those_of_every_two_models(ranks: dict[str, Ranks], tmp_path: Path) -> None:
+def test_changes_are_those_of_every_two_models(tmp_path: Path) -> None:
     questions = graph().questions("test")
-    runs = {}
-    for seed, name in enumerate(("s2", "s0")):
+    ranks, runs = {}, {}
+    for seed, name in enumerate(("s0", "s1", "s2")):
         scores = np.random.default_rng(seed).integers(0, 9, (len(questions), 40)).astype(float)
-        run = kgtrec.evaluate(scores, questions, run_depth=5, progress=False).run
+        ranks[name], run = kgtrec.rank(scores, questions, run_depth=5, progress=False)
         run.write(tmp_path / f"{name}.run")
-        runs[name] = kgtrec.trec.read_run(tmp_path / f"{name}.run", as_="columns")
+        if name != "s1":
+            runs[name] = kgtrec.trec.read_run(tmp_path / f"{name}.run", as_="columns")
     changes = page_data(ranks, runs=runs)["changes"]
     names = list(ranks)
     assert [one["models"] for one in changes] == [[0, 1], [0, 2], [1, 2]]

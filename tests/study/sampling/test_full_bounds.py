@@ -87,6 +87,7 @@ def drawn(questions: kgtrec.Questions, k: int, rng: np.random.Generator) -> kgtr
     return questions.restrict(candidates=lists)
 
 
+@pytest.mark.slow
 def test_bounds_cover_at_their_level() -> None:
     """Over many samples of one ranking, per rank and per metric."""
     rng = np.random.default_rng(11)

@@ -19,8 +19,7 @@ from kgtrec._internal.csr import distinct, to_csr
 from kgtrec.cli import cli
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.study.sampling.draw import EVEN, LEAST, STRATA, CandidateDraw, inclusion_targets
-from kgtrec.study.sampling.estimates import half_width
-from kgtrec.study.sampling.full_check import FullCheck, capped
+from kgtrec.study.sampling.estimates import FullCheck, capped, half_width
 
 MEASURES = {
     "MR": lambda r: r, "MRR": lambda r: 1 / r, "Hits@1": lambda r: float(r <= 1),
@@ -306,10 +305,12 @@ def test_everything_drawn_is_full_ranking() -> None:
     assert str(estimates) == str(study.estimate_full(scores, questions, 50, full=3))
     assert "sampled and full ranks are the same" in str(estimates)
     everything = study.estimate_full(scores, questions, 10, full=len(questions))
+    with pytest.raises(UsageError, match="no estimate 'amr'; there are mr, mrr, hits@1"):
+        everything["amr"]
     for name, row in everything.table().to_dict().items():
-        if name != "MR":
-            due = mean(map(MEASURES[name], true))
-            assert (row["estimate"], row["low"], row["high"]) == pytest.approx((due,) * 3)
+        due = mean(map(MEASURES[name], true))
+        assert (row["estimate"], row["low"], row["high"]) == pytest.approx((due,) * 3)
+        assert everything[name.lower()] == row["estimate"]
 
 
 # -- Coverage ---------------------------------------------------------------------------------
@@ -370,6 +371,7 @@ def coverage(
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_intervals_cover_and_estimates_are_not_biased() -> None:
     told = coverage(*generated(), size=40, full=60, draws=20, checks=2)
     for name, one in told.items():
@@ -473,7 +475,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     for size in (0, 9):
         with pytest.raises(UsageError, match="draw 10 candidates or more"):
             study.draw_candidates(questions, size)
-    with pytest.raises(UsageError, match="name one of uniform, frequency"):
+    with pytest.raises(UsageError, match="name one of observed, uniform, frequency"):
         study.draw_candidates(questions, 20, "popular")
     with pytest.raises(UsageError, match="by is of type int"):
         study.draw_candidates(questions, 20, 3)
@@ -545,17 +547,29 @@ def test_all_sides_that_are_offered_can_be_estimated(home: Path) -> None:
     (option,) = (one for one in cli.get_command(None, "estimate").params if one.name == "sides")
     assert list(option.type.choices) == ["head", "tail", "both"]
     for sides in option.type.choices:
-        assert run("--sides", sides, "--size", "12", "--candidates", "c.npy") == ""
+        assert run("--sides", sides, "--size", "12", "--write-candidates", "c.npy") == ""
         assert len(np.load("c.npy")) == len(kgtrec.read_graph("graph").questions(sides=sides))
+
+
+def test_observed_entities_by_name_are_those_of_the_command(home: Path) -> None:
+    questions = kgtrec.read_graph("graph").questions()
+    named, fitting = (
+        study.draw_candidates(questions, 12, by)
+        for by in ("observed", study.fitting_observed(questions.graph))
+    )
+    np.testing.assert_array_equal(named.lists.ids, fitting.lists.ids)
+    assert named.source == fitting.source == "type: observed in train"
+    run("--draw-by", "observed", "--size", "12", "--write-candidates", "c.npy")
+    np.testing.assert_array_equal(np.load("c.npy"), named.candidates)
 
 
 def test_in_three_steps(home: Path) -> None:
     scores = np.load("scores.npy")
     same = ("--size", "12", "--full", "20", "--seed", "3")
-    assert run(*same, "--candidates", "c.npy") == ""
+    assert run(*same, "--write-candidates", "c.npy") == ""
     np.save("s.npy", np.take_along_axis(scores, np.load("c.npy").astype(np.int64), axis=1))
-    apart = (*same, "--columns", "candidates", "--scores", "s.npy")
-    assert "nan" in run(*apart, "--full-questions", "q.npy")
+    apart = (*same, "--score-columns", "candidates", "--scores", "s.npy")
+    assert "nan" in run(*apart, "--write-full-questions", "q.npy")
     np.save("f.npy", scores[np.load("q.npy")])
     text = run(*apart, "--full-scores", "f.npy")
     assert text == run("--scores", "scores.npy", *same)
@@ -565,12 +579,18 @@ def test_in_three_steps(home: Path) -> None:
     ("words", "message"),
     [
         ((), "nothing to do; name --scores PATH"),
-        (("--columns", "candidates"), "--columns candidates says what --scores holds"),
-        (("--scores", "scores.npy", "--full-scores", "f.npy"), "go with --columns candidates"),
-        (("--scores", "scores.npy", "--by", "best"), "name observed, uniform, frequency"),
+        (("--score-columns", "candidates"), "--score-columns candidates says what --scores holds"),
+        (
+            ("--scores", "scores.npy", "--full-scores", "f.npy"),
+            "go with --score-columns candidates",
+        ),
+        (("--scores", "scores.npy", "--draw-by", "best"), "name observed, uniform, frequency"),
         (("--scores", "scores.npy", "--ci", "195"), "--ci 195 is not a percentage"),
-        (("--scores", "scores.npy", "--by", "uniform", "--type-constraints", "t"), "name one"),
-        (("--candidates", "scores.npy", "--scores", "scores.npy"), "would overwrite the scores"),
+        (("--scores", "scores.npy", "--draw-by", "uniform", "--type-constraints", "t"), "name one"),
+        (
+            ("--write-candidates", "scores.npy", "--scores", "scores.npy"),
+            "would overwrite the scores",
+        ),
     ],
 )
 def test_mistakes_of_the_command(home: Path, words: tuple[str, ...], message: str) -> None:

@@ -32,6 +32,7 @@ def score_matrix(folder: Path, name: str, questions: kgtrec.Questions) -> np.nda
     return 2 * scores - (entity**2).sum(axis=1) if name in ("transe", "rotate") else scores
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_intervals_hold_the_values_of_full_ranking(shared_data: Path) -> None:
     graph = kgtrec.read_graph(shared_data / "fb15k-237")

@@ -1,0 +1,288 @@
+/* Products and distances of 8-bit vectors by AVX-512: three paths, which differ in the product.
+ * What they share is compiled once. */
+#define _GNU_SOURCE
+#include "isa_bytes.h"
+
+#if KGT_X86
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+#if KGT_HAS_AMX
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+KGT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2,popcnt")
+
+#define FN(op) op##_bytes_avx512
+#include "isa_bytes_avx512_body.h"
+
+static void leave_alone(size_t groups) { (void)groups; }
+static void nothing(void) {}
+
+KGT_TARGET_END
+
+/* ---- no product, on processors that do not multiply bytes: distances alone ---- */
+
+static bool available(void) {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+}
+
+const kgt_bytes kgt_bytes_avx512sad = {
+    .name = "avx512sad",
+    .available = available,
+    .dot = {NULL, NULL, KGT_BYTES_DOT},
+    KGT_BYTES_SHARED,
+};
+
+/* ---- VNNI: four bytes of 16 entities a step ---- */
+
+KGT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2,popcnt,avx512vnni")
+
+/* The instruction takes the first factor unsigned: queries come with 128 added to each byte. */
+#define QUERIES 4
+#define PANELS KGT_BYTE_PANELS
+
+/* An empty instruction that changes the sum in its register: gcc copies sums to others, and back,
+ * at every step otherwise. */
+KGT_INLINE __m512i plus_products(__m512i sum, __m512i query, __m512i entity) {
+    sum = _mm512_dpbusd_epi32(sum, query, entity);
+    __asm__("" : "+v"(sum));
+    return sum;
+}
+
+/* Products of some queries with the entities of a word. */
+KGT_INLINE void word_products(const uint8_t *queries, const int8_t *panels, size_t groups,
+                              const int32_t *start, __m512i sum[QUERIES][PANELS]) {
+    KGT_UNROLL
+    for (int i = 0; i < QUERIES; i++) {
+        KGT_UNROLL
+        for (int j = 0; j < PANELS; j++) sum[i][j] = _mm512_loadu_si512(start + j * 16);
+    }
+    for (size_t k = 0; k < groups; k++) {
+        __m512i entity[PANELS];
+        KGT_UNROLL
+        for (int j = 0; j < PANELS; j++)
+            entity[j] = _mm512_loadu_si512(panels + ((size_t)j * groups + k) * 64);
+        KGT_UNROLL
+        for (int i = 0; i < QUERIES; i++) {
+            int32_t four;
+            memcpy(&four, queries + ((size_t)i * groups + k) * 4, sizeof four);
+            const __m512i query = _mm512_set1_epi32(four);
+            KGT_UNROLL
+            for (int j = 0; j < PANELS; j++) sum[i][j] = plus_products(sum[i][j], query, entity[j]);
+        }
+    }
+}
+
+KGT_INLINE void put_down(const __m512i products[PANELS], int32_t *out) {
+    KGT_UNROLL
+    for (int j = 0; j < PANELS; j++) _mm512_storeu_si512(out + j * 16, products[j]);
+}
+
+static void product_vnni(const uint8_t *queries, const int8_t *panels, size_t groups,
+                         size_t n_panels, const int32_t *start, int32_t *out, size_t stride) {
+    for (size_t j = 0; j < n_panels; j += PANELS)
+        for (size_t first = 0; first < KGT_BYTE_QUERIES; first += QUERIES) {
+            __m512i sum[QUERIES][PANELS];
+            word_products(queries + first * groups * 4, panels + j * groups * 64, groups,
+                          start + j * 16, sum);
+            KGT_UNROLL
+            for (size_t i = 0; i < QUERIES; i++)
+                put_down(sum[i], out + (first + i) * stride + j * 16);
+        }
+}
+
+/* Whether v of some entity is `low` or more. The largest product has the largest v, where entities
+ * have no shift. */
+KGT_INLINE bool reaches(const __m512i products[PANELS], const float *shift, float factor,
+                        float low) {
+    __m512 largest;
+    if (shift == NULL) {
+        largest = _mm512_cvtepi32_ps(_mm512_max_epi32(_mm512_max_epi32(products[0], products[1]),
+                                                      _mm512_max_epi32(products[2], products[3])));
+    } else {
+        __m512 v[PANELS];
+        KGT_UNROLL
+        for (int j = 0; j < PANELS; j++)
+            v[j] = _mm512_fmadd_ps(_mm512_loadu_ps(shift + j * 16), _mm512_set1_ps(factor),
+                                   _mm512_cvtepi32_ps(products[j]));
+        largest = _mm512_max_ps(_mm512_max_ps(v[0], v[1]), _mm512_max_ps(v[2], v[3]));
+    }
+    return _mm512_cmp_ps_mask(largest, _mm512_set1_ps(low), _CMP_GE_OQ) != 0;
+}
+
+/* Every word's products are put down, where the next word's overwrite those that nobody needs:
+ * which these are would not be foreseen. */
+KGT_INLINE void reaching_some(const bool shifted, const uint8_t *queries, const int8_t *panels,
+                              size_t groups, size_t n_words, const int32_t *start,
+                              const kgt_bounds *bounds, const float *below, int32_t *out,
+                              size_t stride, uint64_t *words) {
+    float high[KGT_MOST_WORDS], low[KGT_BYTE_QUERIES][KGT_MOST_WORDS];
+    const float *shift = bounds->shift;
+    for (size_t i = 0; i < KGT_BYTE_QUERIES; i++) {
+        FN(word_thresholds)(bounds + i, n_words, below[i], below[i], high, low[i]);
+        words[i] = 0;
+    }
+    for (size_t word = 0; word < n_words; word++)
+        for (size_t first = 0; first < KGT_BYTE_QUERIES; first += QUERIES) {
+            __m512i sum[QUERIES][PANELS];
+            word_products(queries + first * groups * 4, panels + word * PANELS * groups * 64,
+                          groups, start + word * 64, sum);
+            KGT_UNROLL
+            for (size_t j = 0; j < QUERIES; j++) {
+                const size_t i = first + j, n = (size_t)__builtin_popcountll(words[i]);
+                put_down(sum[j], out + i * stride + n * 64);
+                words[i] |= (uint64_t)reaches(sum[j], shifted ? shift + word * 64 : NULL,
+                                              bounds[i].factor, low[i][word])
+                            << word;
+            }
+        }
+}
+
+static void reaching_vnni(const uint8_t *queries, const int8_t *panels, size_t groups,
+                          size_t n_words, const int32_t *start, const kgt_bounds *bounds,
+                          const float *below, int32_t *out, size_t stride, uint64_t *words) {
+    if (bounds->shift == NULL)
+        reaching_some(false, queries, panels, groups, n_words, start, bounds, below, out, stride,
+                      words);
+    else
+        reaching_some(true, queries, panels, groups, n_words, start, bounds, below, out, stride,
+                      words);
+}
+
+KGT_TARGET_END
+
+static bool available_vnni(void) { return available() && __builtin_cpu_supports("avx512vnni"); }
+
+const kgt_bytes kgt_bytes_avx512vnni = {
+    .name = "avx512vnni",
+    .available = available_vnni,
+    .query_zero = 128,
+    .dearer = 0.3, /* as on a Zen 5, whose tiles take half a Zen 4's time */
+    .open = leave_alone,
+    .close = nothing,
+    .dot = {product_vnni, reaching_vnni, KGT_BYTES_DOT},
+    KGT_BYTES_SHARED,
+};
+
+/* ---- AMX: tiles of 16 queries and of 16 entities, 64 bytes deep ---- */
+
+#if KGT_HAS_AMX
+KGT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2,popcnt,amx-tile,amx-int8")
+
+/* Sums are in tiles 0 to 3, or 0 and 1; queries in 4 and 5, or 2 to 5; entities in 6 and 7. Each
+ * takes as much of a vector as a piece has, so that nothing but zeros of padding is multiplied in
+ * vain. */
+static void open_amx(size_t groups) {
+    struct {
+        uint8_t palette, start, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } config = {.palette = 1};
+    const size_t depth = groups / kgt_byte_pieces(groups * 4);
+    const bool is_short = groups <= 32;
+    for (int tile = 0; tile < 8; tile++) {
+        config.rows[tile] = tile < 6 ? 16 : (uint8_t)depth;
+        const bool of_queries = tile == 4 || tile == 5 || (is_short && (tile == 2 || tile == 3));
+        config.row_bytes[tile] = of_queries ? (uint16_t)(depth * 4) : 64;
+    }
+    /* Some compilers' intrinsic lets the stores to all but the first 8 bytes be dropped. */
+    __asm__ volatile("ldtilecfg %0" : : "m"(config));
+}
+
+static void close_amx(void) { _tile_release(); }
+
+/* Vectors of one or two pieces: the queries stay in tiles, and entities pass by. */
+KGT_INLINE void product_short(const uint8_t *queries, const int8_t *panels, size_t pieces,
+                              size_t depth, size_t n_panels, int32_t *out, size_t stride) {
+    const size_t row = pieces * depth * 4;
+    _tile_loadd(2, queries, row);
+    _tile_loadd(3, queries + 16 * row, row);
+    if (pieces == 2) {
+        _tile_loadd(4, queries + depth * 4, row);
+        _tile_loadd(5, queries + 16 * row + depth * 4, row);
+    }
+    for (size_t j = 0; j < n_panels; j++) {
+        const int8_t *panel = panels + j * pieces * depth * 64;
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_loadd(6, panel, 64);
+        _tile_dpbssd(0, 2, 6);
+        _tile_dpbssd(1, 3, 6);
+        if (pieces == 2) {
+            _tile_loadd(7, panel + depth * 64, 64);
+            _tile_dpbssd(0, 4, 7);
+            _tile_dpbssd(1, 5, 7);
+        }
+        _tile_stored(0, out + j * KGT_BYTE_PANEL, stride * 4);
+        _tile_stored(1, out + j * KGT_BYTE_PANEL + 16 * stride, stride * 4);
+    }
+}
+
+static void product_amx(const uint8_t *queries, const int8_t *panels, size_t groups,
+                        size_t n_panels, const int32_t *start, int32_t *out, size_t stride) {
+    (void)start; /* signed by signed: nothing to take back */
+    const size_t pieces = kgt_byte_pieces(groups * 4), depth = groups / pieces;
+    const size_t row = groups * 4;
+    if (pieces == 1) {
+        product_short(queries, panels, 1, depth, n_panels, out, stride);
+        return;
+    }
+    if (pieces == 2) {
+        product_short(queries, panels, 2, depth, n_panels, out, stride);
+        return;
+    }
+    for (size_t j = 0; j < n_panels; j += 2) {
+        const int8_t *first = panels + j * groups * 64, *second = first + groups * 64;
+        int32_t *place = out + j * KGT_BYTE_PANEL, *below = place + 16 * stride;
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+        for (size_t k = 0; k < pieces; k++) {
+            _tile_loadd(4, queries + k * depth * 4, row);
+            _tile_loadd(5, queries + 16 * row + k * depth * 4, row);
+            _tile_loadd(6, first + k * depth * 64, 64);
+            _tile_loadd(7, second + k * depth * 64, 64);
+            _tile_dpbssd(0, 4, 6);
+            _tile_dpbssd(1, 4, 7);
+            _tile_dpbssd(2, 5, 6);
+            _tile_dpbssd(3, 5, 7);
+        }
+        _tile_stored(0, place, stride * 4);
+        _tile_stored(1, place + 16, stride * 4);
+        _tile_stored(2, below, stride * 4);
+        _tile_stored(3, below + 16, stride * 4);
+    }
+}
+
+KGT_TARGET_END
+
+/* Linux saves the tiles of a process that has asked for it, once; it may refuse. */
+static bool permitted(void) {
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    static _Atomic int answer; /* 0: not asked; a race only asks again */
+    if (answer == 0) answer = syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0 ? 1 : -1;
+    return answer == 1;
+}
+
+static bool available_amx(void) {
+    return available() && kgt_cpu_has_amx_tile() && kgt_cpu_has_amx_int8() && permitted();
+}
+
+const kgt_bytes kgt_bytes_amx = {
+    .name = "amx",
+    .available = available_amx,
+    .query_zero = 0,
+    .in_pieces = true,
+    .open = open_amx,
+    .close = close_amx,
+    .dot = {product_amx, NULL, KGT_BYTES_DOT},
+    KGT_BYTES_SHARED,
+};
+#endif
+#endif

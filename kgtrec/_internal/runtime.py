@@ -1,0 +1,129 @@
+"""Threads that share rows of work out among them.
+
+Progress bars on standard error, for work that takes longer than a moment.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _thread import start_new_thread
+from collections.abc import Callable
+from importlib.util import find_spec
+from threading import Lock, RLock
+from typing import Any
+
+
+def share_rows(
+    do_part: Callable[[int, int], None], parts: list[tuple[int, int]], threads: int
+) -> None:
+    """Run the parts on threads, this one among them.
+
+    It returns or raises only when no part is at work any more: the caller owns what they write to.
+    The first error is raised then; so is a Ctrl-C, which ends the parts at work and leaves the rest
+    out, however often it is pressed.
+    """
+    crew = _Crew(do_part, parts)
+    try:
+        for _ in range(min(threads, len(parts)) - 1):
+            start_new_thread(crew.help, ())
+        crew.work()
+    except BaseException as error:
+        crew.errors.append(error)
+    finally:
+        try:
+            crew.wait()
+        finally:
+            crew.wait()  # an interrupt may have come just before the first began
+    if crew.errors:
+        raise crew.errors[0]
+
+
+class _Crew:
+    """The parts, and the threads that do them.
+
+    Interrupts reach the main thread only, between any two calls that it makes. `threading.Thread`
+    does not bear that: `join`, once interrupted, takes a running thread for ended (Python 3.10 to
+    3.12), and `start` may raise another error. So every helper holds a lock while it works. It is
+    an RLock, since a wait that was interrupted when it had the lock already is begun anew.
+    """
+
+    def __init__(self, do_part: Callable[[int, int], None], parts: list[tuple[int, int]]) -> None:
+        self.errors: list[BaseException] = []
+        self._do_part, self._waiting, self._lock = do_part, iter(parts), Lock()
+        self._closed = False
+        self._helpers: list[Any] = []
+
+    def work(self) -> None:
+        """Do parts until there are no more, or one has failed."""
+        try:
+            while not self.errors:
+                with self._lock:
+                    part = None if self._closed else next(self._waiting, None)
+                if part is None:
+                    return
+                self._do_part(*part)
+        except BaseException as error:
+            self.errors.append(error)
+
+    def help(self) -> None:
+        """`work` on a thread of its own, which `wait` knows of before it begins."""
+        with (working := RLock()):
+            with self._lock:
+                if self._closed:
+                    return
+                self._helpers.append(working)
+            self.work()
+
+    def wait(self) -> None:
+        """Hand out nothing more, and wait for all helpers."""
+        while True:
+            try:
+                with self._lock:
+                    self._closed = True
+                for working in self._helpers:
+                    working.acquire()
+                return
+            except BaseException as error:
+                self.errors.append(error)
+
+
+def available_cores() -> int:
+    """Cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def progress_bar(total: int | None, unit: str, show: bool | None = None) -> Any:
+    """A tqdm bar: shown after a second, and only on a terminal or in a notebook, unless ``show``
+    says otherwise.
+    """
+    from kgtrec._internal.table import in_notebook
+
+    notebook = in_notebook()
+    if show is None:
+        show = notebook or (sys.stderr is not None and sys.stderr.isatty())
+    if not show:
+        return _NoBar()
+    if notebook and find_spec("ipywidgets") is not None:
+        from tqdm.notebook import tqdm
+    else:
+        from tqdm import tqdm
+
+    return tqdm(total=total, unit=f" {unit}", delay=1.0, leave=False)
+
+
+class _NoBar:
+    """Where nothing is shown, tqdm is not imported, which takes longer than small work does."""
+
+    disable = True
+
+    def __enter__(self) -> _NoBar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, n: int = 1) -> None:
+        """Nothing to draw."""

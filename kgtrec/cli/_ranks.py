@@ -1,0 +1,80 @@
+"""What readers must not miss about ranks, in whatever form they are printed."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kgtrec.cli._report import warn
+
+if TYPE_CHECKING:
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.results.result import Result
+
+
+def warn_of_results(results: Mapping[str, Result], form: str = "table") -> None:
+    """Say on stderr which files can't be compared and, where no table does, what to beware of.
+
+    `form` is "table" where the text of every result is printed, which says the latter itself.
+    """
+    from kgtrec.results.comparability import comparable
+
+    files = list(results)
+    for file in files[1:]:
+        alike = comparable(results[files[0]].ranks, results[file].ranks)
+        if not alike:
+            warn(f"NOT COMPARABLE: {files[0]} and {file}: {'; '.join(alike.reasons)}")
+    if form != "table":
+        for file, result in results.items():
+            _warn_of(file, result)
+
+
+def _warn_of(file: str, result: Result) -> None:
+    from kgtrec.results.report import warnings_of
+
+    for text in warnings_of(result):
+        warn(f"{file}: {text}")
+
+
+def warn_of_each(loaded: Mapping[str, Ranks]) -> None:
+    """What to beware of in ranks, of a command that refuses those that can't be compared."""
+    from kgtrec.results.result import Result
+
+    for file, ranks in loaded.items():
+        _warn_of(file, Result(ranks))
+
+
+def warn_of_ranks(loaded: Mapping[str, Ranks]) -> None:
+    """The same of ranks, of which something else than the table is shown."""
+    from kgtrec.results.result import Result
+
+    warn_of_results({name: Result(ranks) for name, ranks in loaded.items()}, "other")
+
+
+def bounds_block(result: Result) -> str:
+    """A table of what sampled ranks say of full ones; empty for full ones."""
+    if result.ranks.full_candidates is None:
+        return ""
+    from kgtrec.study.sampling.bounds import full_bounds
+
+    table = full_bounds(result.ranks)
+    text = (
+        "Among all candidates, with 95 % confidence, if the sampled ones were drawn evenly, "
+        "without replacement and for each question by itself "
+        f"(micro, {result.sides[-1]}; nan: no estimate)"
+    )
+    return f"\n\n{textwrap.fill(text, 80)}\n{table.to_text()}"
+
+
+def bounds_by_key(result: Result) -> dict[str, float]:
+    """The same as numbers, for JSON: ``full.low.both.realistic.micro.mrr`` and so on."""
+    if result.ranks.full_candidates is None:
+        return {}
+    from kgtrec.study.sampling.bounds import full_bounds
+
+    side, bounds = result.sides[-1], {}
+    for name, _, *values in full_bounds(result.ranks).rows:
+        for kind, value in zip(("estimate", "low", "high"), values, strict=True):
+            bounds[f"full.{kind}.{side}.realistic.micro.{str(name).lower()}"] = float(value)
+    return bounds

@@ -1,0 +1,418 @@
+"""What a command has found, and the one place that shows it: formats, files, figures and notes.
+
+A command reads its files, calls one function and returns a `Report`. The class `Command` does the
+rest: it checks the files named on the command line first, and shows the report last.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kgtrec._internal.files import atomic_write, check_writable
+from kgtrec._internal.locations import is_folder, is_location, names_in, real_path
+from kgtrec.errors import KgtrecError, UsageError
+
+if TYPE_CHECKING:
+    from kgtrec._internal.table import Table
+
+FORMATS = ("table", "csv", "tsv", "markdown", "latex", "json")
+
+Figure = tuple[Any, ...]
+"""Module of `kgtrec.plots`, its function, and what this draws."""
+
+
+class FailedInPart(KgtrecError):
+    """Some of the work has failed; the results of the rest are shown."""
+
+
+@dataclass
+class Report:
+    """Results in every format, and what is said and drawn besides.
+
+    - text: For people.
+    - data: For JSON; None if the command has no --format json.
+    - rows: One table for CSV, TSV, Markdown and LaTeX.
+    - forms: Formats that are made in another way.
+    - notes: Lines for standard error, after the results.
+    - figures: By the name of the parameter that names the file, such as "plot".
+    - code: The command's exit code.
+    - error: What failed in spite of these results; the exit code is 2 then.
+    """
+
+    text: Callable[[], str] | None = None
+    data: Callable[[], object] | None = None
+    rows: Table | None = None
+    forms: Mapping[str, Callable[[], str | bytes]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    code: int = 0
+    error: str = ""
+
+    @classmethod
+    def of_table(cls, table: Table, text: Callable[[], str] | None = None, **more: Any) -> Report:
+        """A report of one table, for people perhaps with other words around it."""
+        return cls(text or table.to_text, table.to_dict, table, **more)
+
+    @classmethod
+    def of_files(
+        cls, tables: Mapping[str, Table], text: Callable[[], str] | None = None, **more: Any
+    ) -> Report:
+        """A table per file: blocks of text, JSON by file, or one table that names the files."""
+        from kgtrec._internal.table import stacked
+
+        def blocks_of_text() -> str:
+            return blocks({file: table.to_text() for file, table in tables.items()})
+
+        def data() -> object:
+            return single_or_all({file: table.to_dict() for file, table in tables.items()})
+
+        return cls(text or blocks_of_text, data, stacked(tables), **more)
+
+    @classmethod
+    def of_tables(cls, tables: Mapping[str, Table], **more: Any) -> Report:
+        """Several tables one under another, or one JSON object."""
+        return cls(
+            lambda: "\n\n".join(table.to_text() for table in tables.values()),
+            lambda: {name: table.to_dict() for name, table in tables.items()},
+            **more,
+        )
+
+    @classmethod
+    def of_sections(
+        cls,
+        sections: Sequence[tuple[str, Sequence[Table], str]],
+        data: object,
+        rows: Table,
+        latex: Sequence[str] = (),
+        **more: Any,
+    ) -> Report:
+        """Headings, each with its tables and a sentence on them.
+
+        - latex: In place of the sections' tables, if given.
+        """
+
+        def in_latex() -> str:
+            return "\n".join(latex or [t.to_latex() for _, tables, _ in sections for t in tables])
+
+        forms = {"markdown": lambda: _in_markdown(sections), "latex": in_latex}
+        return cls(lambda: _in_text(sections), lambda: data, rows, forms, **more)
+
+    def has(self, form: str) -> bool:
+        """Whether there is something to print."""
+        if form == "table":
+            return self.text is not None or form in self.forms
+        return bool(self.data or self.rows or self.forms)
+
+    def rendered(self, form: str) -> str | bytes:
+        """The report in one of the formats of its command."""
+        if form in self.forms:
+            return self.forms[form]()
+        if form == "table" and self.text is not None:
+            return self.text()
+        if form == "json" and self.data is not None:
+            from kgtrec._internal.table import dump_json
+
+            return dump_json(self.data())
+        if self.rows is None:
+            raise UsageError(f"--format {form} holds one table; choose it with --show")
+        return rendered(self.rows, form)
+
+    def figure(self, name: str) -> Any:
+        """One of the figures of the report."""
+        if name not in self.figures:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} draws nothing here: this report has no such figure")
+        module, function, *arguments = self.figures[name]
+        return getattr(import_module(f"kgtrec.plots.{module}"), function)(*arguments)
+
+
+def _in_text(sections: Sequence[tuple[str, Sequence[Table], str]]) -> str:
+    from textwrap import fill
+
+    blocks: list[str] = []
+    for heading, tables, sentence in sections:
+        blocks += [fill(heading, 80), *(table.to_text() for table in tables)]
+        blocks.append(fill(sentence, 80, break_on_hyphens=False))
+    return "\n\n".join(filter(None, blocks))
+
+
+def _in_markdown(sections: Sequence[tuple[str, Sequence[Table], str]]) -> str:
+    blocks: list[str] = []
+    for heading, tables, sentence in sections:
+        blocks += [f"**{heading}**", *(table.to_markdown().rstrip() for table in tables), sentence]
+    return "\n\n".join(filter(None, blocks))
+
+
+def rendered(table: Table, form: str) -> str:
+    """The table in one of `FORMATS`."""
+    if form == "tsv":
+        return table.to_csv("\t")
+    text: str = getattr(table, "to_text" if form == "table" else f"to_{form}")()
+    return text
+
+
+def blocks(texts: Mapping[str, str]) -> str:
+    """Texts of files under their names; of one file alone, without."""
+    if len(texts) == 1:
+        return next(iter(texts.values()))
+    return "\n\n".join(f"== {file}\n{text}" for file, text in texts.items())
+
+
+def single_or_all(data: Mapping[str, object]) -> object:
+    """JSON of several files is by file; that of one file is its own."""
+    return next(iter(data.values())) if len(data) == 1 else data
+
+
+# -- The files of a call ---------------------------------------------------------------------------
+
+
+class PathType(click.ParamType):
+    """A path, and what the command does with it.
+
+    - role: What a message calls an input ("the graph"); of an output "output", "figure", "text" if
+      results go there instead of to standard output, or "later" if the command checks it itself.
+    """
+
+    name = "path"
+
+    def __init__(self, role: str) -> None:
+        self.role = role
+
+    @property
+    def is_output(self) -> bool:
+        return self.role in ("output", "figure", "text", "later")
+
+
+READ, GRAPH_FOLDER, SCORES = map(PathType, ("an input", "the graph", "the scores"))
+WRITE, DRAW, PRINT_TO, LATER = map(PathType, ("output", "figure", "text", "later"))
+
+
+_CHECKED = {WRITE.role, DRAW.role, PRINT_TO.role}
+
+
+def _paths(command: click.Command, values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Role, option and path of every path of a call."""
+    for parameter in command.params:
+        value = values.get(parameter.name or "")
+        if isinstance(parameter.type, PathType) and value is not None:
+            option = next((one for one in parameter.opts if one.startswith("--")), "")
+            for path in value if isinstance(value, (list, tuple)) else [value]:
+                yield parameter.type.role, option, path
+
+
+def check_paths(command: click.Command, values: Mapping[str, Any]) -> None:
+    """Refuse outputs that cannot be written, and those that would cost the user a file."""
+    paths = list(_paths(command, values))
+    outputs = {option: path for role, option, path in paths if role in _CHECKED}
+    if not outputs:
+        return
+    for role, _, path in paths:
+        if role == "figure":
+            from kgtrec.plots.style import check_plot
+
+            check_plot(path)
+    check_outputs(
+        outputs, [(role, path) for role, _, path in paths if not PathType(role).is_output]
+    )
+
+
+def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[tuple[str, str]]) -> None:
+    """Refuse outputs, by option, that cannot be written, or are an input (role, path)."""
+    check_writable(*outputs.values())
+    taken: dict[str, str] = {}
+    for role, path in inputs:
+        for file in _files_of(role, path):
+            taken.setdefault(real_path(file), role)
+    keep_files(taken, outputs)
+
+
+def keep_inputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None]) -> None:
+    """UsageError if an output is one of the input files, or two outputs are one file."""
+    taken = {real_path(path): "an input" for path in inputs if path is not None}
+    keep_files(taken, outputs)
+
+
+def keep_files(taken: dict[str, str], outputs: Mapping[str, str | None]) -> None:
+    """UsageError if an output is a file that `taken` names, by its real path, or another output."""
+    for option, path in outputs.items():
+        if path is None or (os.path.exists(path) and not os.path.isfile(path)):
+            continue  # a pipe or /dev/null takes whatever comes
+        other = taken.setdefault(real_path(path), option)
+        if other is not option:
+            raise UsageError(
+                f"{option} {path} would overwrite {other}; give the name of another file"
+            )
+
+
+def _files_of(role: str, path: str) -> Iterable[str | Path]:
+    if role == GRAPH_FOLDER.role:
+        with warnings.catch_warnings():  # they come when the graph is read
+            warnings.simplefilter("ignore")
+            return list(_graph_files(path).values())
+    if role == SCORES.role and is_folder(path):
+        return [f"{path}/{name}" for name in names_in(path) or () if name.endswith(".npy")]
+    return [path]
+
+
+def _graph_files(graph: str) -> Mapping[str, str | Path]:
+    from kgtrec.graph.formats import graph_files, split_format
+
+    url = split_format(graph)[1]
+    if not is_location(url):
+        return graph_files(graph)
+    return {name: f"{url}/{name}" for name in names_in(url) or ()}
+
+
+# -- Commands --------------------------------------------------------------------------------------
+
+
+class Command(click.Command):
+    """A command that returns a `Report`: its files are checked before, its report is shown after.
+
+    - commands: Subcommands by name. Without the name of one, the command itself is called.
+    """
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.commands: dict[str, click.Command] = {}
+        if not any(parameter.name == "quiet" for parameter in self.params):
+            self.params.append(_quiet_option(self))
+
+    def add(self, *commands: click.Command) -> None:
+        """Add subcommands."""
+        self.commands |= {str(command.name): command for command in commands}
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:  # fmt: skip
+        if args and args[0] in self.commands:
+            command = self.commands[args[0]]
+            return command.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in self.commands if name.startswith(incomplete)]
+        return [*map(CompletionItem, names), *super().shell_complete(ctx, incomplete)]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if ctx.command is not self:  # a subcommand, if this one is the whole program
+            return ctx.command.invoke(ctx)
+        check_paths(self, ctx.params)
+        values = {name: value for name, value in ctx.params.items() if name not in self._endings()}
+        assert self.callback is not None
+        report = ctx.invoke(self.callback, **values)
+        if isinstance(report, Report):
+            self._show(report, ctx)
+        return report
+
+    def _endings(self) -> set[str]:
+        """Parameters that only `_show` has a use for."""
+        return {"form", *(str(one.name) for one in self.params if one.type in (PRINT_TO, DRAW))}
+
+    def _show(self, report: Report, ctx: click.Context) -> None:
+        for text in report.notes:
+            note(text)
+        form = ctx.params.get("form", "table")
+        if report.has(form):
+            _print(report.rendered(form), self._target(ctx))
+        for parameter in self.params:
+            path = ctx.params.get(parameter.name or "")
+            if parameter.type is DRAW and path is not None:
+                from kgtrec.plots.style import save
+
+                save(report.figure(str(parameter.name)), path)
+                note(f"figure written to {path}")
+        if report.error:
+            raise FailedInPart(report.error)
+        if report.code:
+            ctx.exit(report.code)
+
+    def _target(self, ctx: click.Context) -> Any:
+        files = [ctx.params[str(one.name)] for one in self.params if one.type is PRINT_TO]
+        return files[0] if files else None
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Long lists of options are under headings, from `_names`."""
+        from kgtrec.cli._names import by_heading
+
+        for heading, records in by_heading(self.get_params(ctx), ctx).items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+        if self.commands:
+            with formatter.section("Commands"):
+                formatter.write_dl(
+                    [(name, command.short_help or "") for name, command in self.commands.items()]
+                )
+
+
+def _quiet_option(command: click.Command) -> click.Option:
+    """--quiet of every command; -q as well, unless the command means something else by it."""
+    taken = {name for parameter in command.params for name in parameter.opts}
+    names = ["--quiet"] if "-q" in taken else ["-q", "--quiet"]
+    return click.Option(
+        names, is_flag=True, expose_value=False, callback=_be_quiet,
+        help="Print results and errors only: no notes, warnings and progress.",
+    )  # fmt: skip
+
+
+def _be_quiet(ctx: click.Context, _parameter: click.Parameter, is_set: bool) -> None:
+    if is_set and not ctx.resilient_parsing:
+        ctx.with_resource(silenced())
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Send standard error nowhere until the command ends; errors are said after that."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stderr(nowhere):
+        yield
+
+
+# -- Printing --------------------------------------------------------------------------------------
+
+
+def _print(text: str | bytes, output: str | None) -> None:
+    if isinstance(text, bytes):
+        click.echo(text, nl=False)
+    elif output is None:
+        echo(text)
+    else:
+        with atomic_write(output) as file:
+            file.write(f"{text.rstrip()}\n".encode("utf-8", "surrogateescape"))
+        note(f"wrote {output}")
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """A text and a newline. Bytes of ids that are no UTF-8 come out as they went in."""
+    click.echo(text.rstrip("\n").encode("utf-8", "surrogateescape"), err=err)
+
+
+def note(text: str) -> None:
+    """A line on standard error: what was written, left out, or is good to know.
+
+    Where nobody takes it (a full disk, a reader that has gone), the work and its exit code are
+    those of before.
+    """
+    with suppress(OSError):
+        echo(f"kgtrec: {text}", err=True)
+
+
+def warning(text: str) -> str:
+    """A note that must not be missed."""
+    return f"warning: {text}"
+
+
+def warn(text: str) -> None:
+    """Say a warning at once."""
+    note(warning(text))

@@ -1,0 +1,128 @@
+"""``kgtrec demo``, ``formats``, ``guide`` and ``measures``: what explains the rest."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+import click
+
+from kgtrec.cli import _options as shared
+from kgtrec.cli._report import Command, Report
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec._internal.formats import Formats
+
+_INDENT = " " * 12
+
+
+@click.command(cls=Command, short_help="Three baselines on a small real graph, compared.")
+@click.option(
+    "-o", "--output", default="kgtrec-demo", show_default=True, metavar="DIR",
+    help="Folder for graph, qrels, runs, ranks and report.",
+)  # fmt: skip
+@shared.seed("Of the random scorer and of the factorisation's start.")
+def demo(output: str, seed: int) -> Report:
+    """Evaluate three baselines on the world's countries and show what to look at.
+
+    Needs nothing but the package. Compares a factorisation, popularity and random scores, shows why
+    ties, filtering and averaging matter, and leaves every file in DIR to be looked into.
+    """
+    from kgtrec.demo.run import run_demo
+
+    text = run_demo(output, seed=seed)
+    return Report(lambda: text)
+
+
+@click.command(cls=Command, short_help="Formats of graphs and predictions that are read.")
+def formats() -> Report:
+    """Print the formats that kgtrec reads: of graphs, as --graph takes them, and of predictions,
+    which --format names.
+
+    A graph's folder says what it is by its file names, or is named with its format before it:
+    --graph rotate:DIR, with an order of columns --graph dgl-ke,htr:DIR.
+
+    Other packages add rows by an entry point in the group that is named above each table.
+
+    \b
+    kgtrec formats
+    """
+    from kgtrec.graph.formats import GRAPHS
+    from kgtrec.predictions.readers import PREDICTIONS
+
+    return Report(lambda: "\n".join(map(_listed, (GRAPHS, PREDICTIONS))))
+
+
+def _listed(kind: Formats) -> str:
+    lines = [f"{kind.what.capitalize()} (entry points: {kind.group})", ""]
+    for name, row in kind.all().items():
+        lines.append(f"{name:<11} {row.title}")
+        texts = [row.files, f"to be said: {row.declared}" if row.declared else ""]
+        lines += [
+            textwrap.fill(text, 80, initial_indent=_INDENT, subsequent_indent=_INDENT + "  ")
+            for text in filter(None, texts)
+        ]
+    return "\n".join(lines) + "\n"
+
+
+@click.command(cls=Command, short_help="How to do it, and why: the guides that come with kgtrec.")
+@click.argument("name", required=False)
+@click.option("--path", "as_path", is_flag=True, help="Print where the guide's file is.")
+def guide(name: str | None, as_path: bool) -> Report:
+    """List the guides, or show the guide NAME, in a pager if the output is a terminal.
+
+    Their examples use the files that `kgtrec demo` leaves, and can be pasted as they are.
+
+    \b
+    kgtrec guide
+    kgtrec guide ties
+    kgtrec guide runs-and-qrels > runs-and-qrels.md
+    """
+    from kgtrec import guides
+
+    if name is None:
+        width = max(map(len, guides.ORDER))
+        lines = [f"{one:{width}}  {guides.title(one)}" for one in guides.ORDER]
+        return Report(lambda: "\n".join(lines))
+    if as_path:
+        path = str(guides.path(name))
+        return Report(lambda: path)
+    text = guides.text(name)
+    if sys.stdout.isatty():
+        click.echo_via_pager(text)
+        return Report()
+    return Report(lambda: text)
+
+
+@click.command(cls=Command, short_help="What can be measured: the list, or one measure explained.")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@shared.form("table", "json", text="json has the same fields.")
+def measures(names: tuple[str, ...]) -> Report:
+    """List every measure, or explain some: formula, range, direction, caveats, keys and aliases.
+
+    NAME is a measure by any of its names, a whole key, an averaging, a rank type or a side.
+
+    \b
+    kgtrec measures
+    kgtrec measures amri
+    kgtrec measures adjusted_inverse_harmonic_mean_rank
+    kgtrec measures both.realistic.question.p_mrr@0.5
+    kgtrec measures triple expected
+    kgtrec measures --format json
+    """
+    from kgtrec.measures.help import describe, explained, listed, overview
+
+    if not names:
+        return Report(listed, overview)
+    texts, problems = [], []
+    for name in names:
+        try:
+            texts.append(str(explained(name)))
+        except UsageError as error:
+            problems.append(str(error))
+    if problems:
+        raise UsageError("; ".join(problems))
+    entries = [*map(describe, names)]
+    return Report(lambda: "\n\n".join(texts), lambda: entries[0] if len(names) == 1 else entries)

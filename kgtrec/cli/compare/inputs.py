@@ -1,0 +1,157 @@
+"""What `kgtrec compare` and its subcommands read: systems, their measures, and their values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from kgtrec.cli import _options as shared
+from kgtrec.cli._process import keep_blas_single
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec._internal.table import Table
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.study.comparison.samples import Samples
+
+OF_RANKS = ("both.realistic.micro.mrr", "both.realistic.macro.mrr")
+OF_RUNS = ("map_cut_20", "ndcg_cut_20")
+
+SYSTEMS = click.argument(
+    "files", nargs=-1, required=True, metavar="FILE FILE ...", type=shared.READ
+)
+QRELS = click.option(
+    "--qrels", type=shared.READ, metavar="QRELS",
+    help="The files are TREC runs, to be judged by these.",
+)  # fmt: skip
+QRELS_OF_RUNS = click.option(
+    "--qrels", type=shared.READ, metavar="QRELS", required=True, help="Judgements of the runs."
+)
+MEASURES = click.option(
+    "-m", "--measure", "keys", multiple=True, metavar="KEY",
+    help="hits@10 (both.realistic.micro.hits@10), tail.macro.mrr, map_cut_20, ...; with --qrels "
+    "map, P.10, AP@20, kg_mrr, ...; repeatable. Default: micro and macro MRR; with --qrels MAP@20 "
+    "and nDCG@20.",
+)  # fmt: skip
+TEST = shared.all_of(
+    shared.TEST,
+    shared.CORRECTION,
+    click.option(
+        "--cluster", is_flag=True,
+        help="Test micro measures over questions, not instances: sound where the instances of a "
+        "question depend on each other. Intervals always draw whole questions.",
+    ),
+)  # fmt: skip
+
+
+def named(files: tuple[str, ...], qrels: object) -> dict[str, str]:
+    """Files by short names: their own without endings, or as they are where those are alike."""
+    keep_blas_single()
+    twice = next((file for place, file in enumerate(files) if file in files[:place]), None)
+    if twice is not None:
+        raise UsageError(f"{twice!r} is named twice; name each system once")
+    if len(files) < 2:
+        raise UsageError(f"{files[0]!r} alone has nothing to be compared with; name two or more")
+    _check_kinds(files, bool(qrels))
+    if qrels:  # named as in pools
+        from kgtrec.study.pooling.lists import system_names
+
+        return dict(zip(system_names(files), files, strict=True))
+    from kgtrec.ranking.parquet import system_name
+
+    short = [system_name(file) for file in files]
+    return {
+        file if short.count(stem) > 1 or not stem else stem: file
+        for stem, file in zip(short, files, strict=True)
+    }
+
+
+def _check_kinds(files: tuple[str, ...], runs: bool) -> None:
+    """Ranks and runs differ in their first bytes: say what is wrong before reading on."""
+    for file in filter(os.path.isfile, files):
+        with suppress(OSError), open(file, "rb") as stream:
+            ranks = stream.read(4) == b"PAR1"
+            if runs and ranks:
+                raise UsageError(
+                    f"{file!r} is a Parquet file; with --qrels, name TREC runs; files of ranks are "
+                    "compared without --qrels"
+                )
+            if not (runs or ranks or file.endswith(".parquet")):
+                raise UsageError(
+                    f"{file!r} is not a file of ranks, as `kgtrec rank -o` writes them; if it is a "
+                    "TREC run, add --qrels QRELS"
+                )
+
+
+def measures_or_usual(
+    keys: Sequence[str], qrels: object, usual: Sequence[str] = OF_RANKS
+) -> Sequence[str]:
+    """The measures that are asked for; measures of answers (kg_) are of runs only."""
+    of_answers = [key for key in keys if key.startswith("kg_")]
+    if of_answers and not qrels:
+        raise UsageError(
+            f"{', '.join(of_answers)}: of runs, with --qrels; of ranks, both.realistic.micro.mrr "
+            "and the like are the filtered ones"
+        )
+    options = click.get_current_context().params
+    if options.get("n_entities") and not of_answers:
+        raise UsageError("--n-entities is for kg_ measures; ask for one")
+    return keys or (OF_RUNS if qrels else usual)
+
+
+def load_ranks(files: Mapping[str, str]) -> dict[str, Ranks]:
+    """Ranks by system, with warnings of what makes their values other than people take them for."""
+    from kgtrec.cli._ranks import warn_of_each
+    from kgtrec.ranking.ranks import Ranks
+
+    loaded = {name: Ranks.load(path) for name, path in files.items()}
+    warn_of_each({files[name]: ranks for name, ranks in loaded.items()})
+    return loaded
+
+
+def samples_of(
+    systems: Mapping[str, str], keys: Sequence[str], qrels: str | None, n_entities: int | None
+) -> tuple[list[Samples], list[str]]:
+    """A measure's values of all systems, for each measure, and notes."""
+    from kgtrec.study.comparison.samples import samples_of_ranks, samples_of_runs
+
+    if qrels is None:
+        return samples_of_ranks(load_ranks(systems), keys), []
+    samples, missing = samples_of_runs(qrels, systems, keys, entities=n_entities)
+    return samples, missing_notes(missing, len(samples[0]))
+
+
+def missing_notes(missing: Mapping[str, int], total: int) -> list[str]:
+    """What is said of runs that lack queries."""
+    return [
+        f"{name}: {count:,} of {total:,} queries of the qrels are not in the run; they count as "
+        "if nothing were retrieved"
+        for name, count in missing.items()
+        if count
+    ]
+
+
+def short_key(samples: Samples) -> str:
+    """A measure's key without what is most often said: "micro.mrr"."""
+    from kgtrec.study.comparison.samples import short_name
+
+    return short_name(samples.name)
+
+
+def by_measure(tables: Mapping[str, Table]) -> Table:
+    """One table of several, a first column naming the measure, also where it is one."""
+    from kgtrec._internal.table import Table, stacked
+
+    table = next(iter(tables.values()))
+    whole = stacked(tables)
+    if whole is table:
+        (name,) = tables
+        rows = [(name, *row) for row in table.rows]
+        return Table(("measure", *table.titles), ("measure", *table.keys), (0, *table.digits),
+                     rows, table.names + 1)  # fmt: skip
+    return Table(("measure", *whole.titles[1:]), ("measure", *whole.keys[1:]), whole.digits,
+                 whole.rows, whole.names)  # fmt: skip

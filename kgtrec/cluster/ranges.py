@@ -1,0 +1,335 @@
+"""One part of a ranking: some rows of scores against a range of the entities.
+
+A worker gets an `Inputs` and a `Task`, a few hundred bytes pickled, and opens what it needs by
+path. The answers of a part may be outside its range, so their scores come first
+(`answer_scores`): single elements of a matrix, or single dot products. Every part can fetch them
+itself, which costs less than waiting for whoever ranks their range. Then the parts' counts add up
+and their best candidates merge (`kgtrec.ranking.partial`).
+
+The entities that a part meets, those of its range and the answers of its rows, are renumbered
+from 0 in ascending order. That changes neither counts nor ties, and the memory of a part does not
+depend on the size of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.csr import Csr
+from kgtrec.cluster.question_store import Store, read_rows
+from kgtrec.cluster.score_files import FactorFiles, Files, ScoreFiles
+from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.candidates import CandidateLists
+from kgtrec.ranking import partial as parts_of
+from kgtrec.ranking.blocks import nan_error, rank_all
+from kgtrec.ranking.kernel import NativeRanking
+from kgtrec.ranking.partial import PartialRanks, Task, assemble, partial_of
+from kgtrec.ranking.rows import QuestionLists, Rows
+from kgtrec.ranking.settings import Settings
+from kgtrec.scores.arrays import ScoreBlock
+from kgtrec.scores.factors import Factors
+from kgtrec.scores.mapped_files import guarded_maps
+
+if TYPE_CHECKING:
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.trec.files.run import Run
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """Some rows and entities as a ranking of their own.
+
+    - lists: Of the rows' questions and the entities met, both numbered from 0.
+    - numbers: The questions, in the store.
+    - offset: New number of the range's first entity.
+    """
+
+    lists: QuestionLists
+    rows: Rows
+    numbers: Int64
+    offset: int
+
+
+class _Met(NamedTuple):
+    """Entities that a part meets: a range, and answers below and above it."""
+
+    first: int
+    stop: int
+    below: Int64
+    above: Int64
+
+    @property
+    def size(self) -> int:
+        return len(self.below) + self.stop - self.first + len(self.above)
+
+    def local(self, ids: Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+        """New numbers, and which of the ids have one."""
+        ids = ids.astype(np.int64)
+        met = (ids >= self.first) & (ids < self.stop)
+        number = ids - self.first + len(self.below)
+        for others, start in ((self.below, 0), (self.above, self.size - len(self.above))):
+            if len(others):
+                at = np.minimum(np.searchsorted(others, ids), len(others) - 1)
+                hit = others[at] == ids
+                number, met = np.where(hit, at + start, number), met | hit
+        return number.astype(np.int32), met
+
+    def take(self, array: Array) -> Array:
+        """Elements of an array by entity, in the order of the new numbers."""
+        below, above = (read_rows(array, ids) for ids in (self.below, self.above))
+        return np.concatenate([below, array[self.first : self.stop], above])
+
+
+def open_rows(store: Store, first: int, stop: int) -> tuple[Rows, Int64]:
+    """Some rows, their questions numbered from 0, and which questions these are."""
+    offsets = np.array(store.array("plan_target_offsets")[first : stop + 1])
+    targets = np.array(store.array("plan_targets")[offsets[0] : offsets[-1]])
+    numbers, local = np.unique(store.array("plan_question")[first:stop], return_inverse=True)
+    local = local.astype(np.int64).reshape(-1)
+    slot = np.where(store.array("plan_slot")[first:stop] >= 0, local, -1)
+    return Rows(local, offsets - offsets[0], targets, slot), np.asarray(numbers)
+
+
+def open_slice(store: Store, rows: tuple[int, int], entities: tuple[int, int]) -> Slice:
+    """Some rows against a range of entities; both as (first, stop)."""
+    plan, numbers = open_rows(store, *rows)
+    met = None
+    if entities != (0, store.n_labels):
+        targets = np.unique(plan.targets).astype(np.int64)
+        met = _Met(*entities, targets[targets < entities[0]], targets[targets >= entities[1]])
+        plan = replace(plan, targets=met.local(plan.targets)[0])
+    order = None
+    if not store.ordered and met is None:
+        order = store.array("position")
+    elif not store.ordered and met is not None:
+        places = met.take(store.array("position"))
+        order = np.argsort(np.argsort(places)).astype(np.int32)
+    lists = QuestionLists(
+        store.n_labels if met is None else met.size,
+        _lists(store, "known", numbers, met),
+        _lists(store, "removed", numbers, met),
+        _candidate_lists(store, numbers) if store.restricted else None,
+        order,
+    )
+    return Slice(lists, plan, numbers, 0 if met is None else len(met.below))
+
+
+def _cut(store: Store, name: str, numbers: Int64) -> tuple[Int64, Int64]:
+    """Offsets of some lists one after another, and where their elements stand in the store."""
+    bounds = store.array(f"{name}_offsets")
+    starts, stops = np.array(bounds[numbers]), np.array(bounds[numbers + 1])
+    offsets = np.append(0, np.cumsum(stops - starts)).astype(np.int64)
+    return offsets, np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], stops - starts)
+
+
+def _lists(store: Store, name: str, numbers: Int64, met: _Met | None) -> Csr:
+    """Lists of some questions, renumbered, without what the part does not meet."""
+    offsets, at = _cut(store, name, numbers)
+    ids = np.array(store.array(f"{name}_ids")[at])
+    if met is None:
+        return Csr(offsets, ids)
+    local, mask = met.local(ids)
+    return Csr(np.append(0, np.cumsum(mask))[offsets].astype(np.int64), local[mask])
+
+
+def _candidate_lists(store: Store, numbers: Int64) -> CandidateLists:
+    """Candidate lists of some questions, each once."""
+    of = np.array(store.array("lists_of")[numbers])
+    used = np.unique(of[of >= 0])
+    offsets, at = _cut(store, "lists", used)
+    columns = np.array(store.array("lists_columns")[at]) if store.has("lists_columns") else None
+    lists = Csr(offsets, np.array(store.array("lists_ids")[at]))
+    local = np.where(of >= 0, np.searchsorted(used, of), -1).astype(np.int64)
+    return CandidateLists(
+        store.body["candidate_lists"]["kind"], lists, local, columns, store.n_columns
+    )
+
+
+Float64 = npt.NDArray[np.float64]
+
+GATHERED = 16 << 20
+"""Bytes of answers' vectors that are in memory at a time."""
+
+
+ONE_THREAD = Settings(threads=1)
+"""Workers have as many threads as they are given, and each task is one."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What all parts of a ranking share, by path.
+
+    - folder: The store of the questions (`kgtrec.cluster.question_store.save_questions`).
+    - files: None: every part is handed its block of scores.
+    - settings: Its threads are those of one worker.
+    """
+
+    folder: str
+    files: Files | None = None
+    settings: Settings = ONE_THREAD
+
+    def store(self) -> Store:
+        """The questions."""
+        return Store(self.folder)
+
+
+class NanFound(InputError):
+    """NaN among the candidates of a question, where names are not at hand."""
+
+    def __init__(self, question: int, entity: int, more: int) -> None:
+        super().__init__(f"NaN for question {question}, entity {entity}")
+        self.at = question, entity, more
+
+    def named(self, inputs: Inputs) -> InputError:
+        """The error as users read it, where all files of the questions are."""
+        place = inputs.files.place if inputs.files else ""
+        return nan_error(inputs.store().questions(), *self.at, place)
+
+
+@contextmanager
+def naming(inputs: Inputs) -> Iterator[None]:
+    """Turns what was found where names are not at hand into the error that users read."""
+    try:
+        yield
+    except NanFound as problem:
+        raise problem.named(inputs) from None
+
+
+# -- The answers' own scores -------------------------------------------------------------------
+
+
+def answer_scores(
+    task: Task, inputs: Inputs, block: Array | None = None
+) -> tuple[Float64, npt.NDArray[np.bool_]]:
+    """Scores of the answers of the rows that lie in the task's range.
+
+    Shapes: block (rows, entities of the range) -> values float64 (n_targets,), filled bool
+    (n_targets,).
+    """
+    plan, numbers = open_rows(inputs.store(), *task.rows)
+    filled = (plan.targets >= task.first_entity) & (plan.targets < task.stop_entity)
+    values = np.zeros(len(plan.targets))
+    if block is None and isinstance(inputs.files, FactorFiles):
+        _multiply_answers(plan, numbers, task, inputs, values)
+        return values, filled
+    row = np.repeat(np.arange(plan.n_rows), np.diff(plan.target_offsets))[filled]
+    answer = plan.targets[filled]
+    if block is None:
+        assert isinstance(inputs.files, ScoreFiles)
+        scores = inputs.files.elements(task.first_row + row, answer)
+    else:
+        scores = block[row, answer - task.first_entity]
+    negate = not inputs.settings.higher_is_better
+    values[filled] = ScoreBlock.of(scores, negate).directed(slice(None))
+    return values, filled
+
+
+def _multiply_answers(
+    plan: Rows, numbers: Int64, task: Task, inputs: Inputs, values: Float64
+) -> None:
+    """Scores of the answers in the range, their vectors gathered a few at a time."""
+    files = inputs.files
+    assert isinstance(files, FactorFiles)
+    queries = files.some_queries(*task.rows)
+    answers, number = np.unique(plan.targets, return_inverse=True)
+    if not len(answers):
+        return
+    plan = replace(plan, targets=number.astype(np.int32).reshape(-1))
+    empty = Csr(np.zeros(len(numbers) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
+    lists = QuestionLists(len(answers), empty, empty)
+    state = NativeRanking(lists, plan, ONE_THREAD, files.dtype)
+    low, high = np.searchsorted(answers, task.entities).tolist()
+    step = max(1, GATHERED // max(1, files.entities.shape[1] * files.itemsize))
+    for start in range(low, high, step):
+        some = answers[start : min(start + step, high)].astype(np.int64)
+        state.first_entity = start
+        state.target_scores(files.factors(queries, some), values)
+
+
+# -- Counts ------------------------------------------------------------------------------------
+
+
+def partial(
+    task: Task, inputs: Inputs, answers: Float64 | None = None, block: Array | None = None
+) -> PartialRanks:
+    """Rank the answers of some rows among a range of the entities.
+
+    Shapes: answers float64 (n_targets,), block (rows, entities of the range).
+    """
+    store = inputs.store()
+    whole = task.entities == (0, store.n_labels)
+    if not whole and (store.restricted or answers is None):
+        reason = "restricted candidates" if store.restricted else "unknown scores of the answers"
+        raise UsageError(f"a range of entities does not go together with {reason}")
+    piece = open_slice(store, task.rows, task.entities)
+
+    def refuse(question: int, entity: int, more: int) -> InputError:
+        problem = NanFound(int(piece.numbers[question]), task.first_entity + entity, more)
+        return problem.named(inputs) if store.whole else problem
+
+    state = rank_all(
+        piece.lists,
+        piece.rows,
+        _scores(task, inputs, store, block),
+        inputs.settings,
+        refuse,
+        first_entity=piece.offset,
+        answers=None if whole else answers,
+    )
+    shift = task.first_entity - piece.offset
+    hash_ = store.body["fingerprints"]["questions"]
+    return partial_of(state, task, hash_, shift)
+
+
+def _scores(task: Task, inputs: Inputs, store: Store, block: Array | None) -> ScoreBlock | Factors:
+    """The scores of a part: those that were handed over, or in the files."""
+    if block is None and isinstance(inputs.files, FactorFiles):
+        return inputs.files.factors(inputs.files.some_queries(*task.rows), slice(*task.entities))
+    whole = task.entities == (0, store.n_labels)
+    shape = (
+        task.stop_row - task.first_row,
+        store.n_columns if whole else task.stop_entity - task.first_entity,
+    )
+    if block is None:
+        assert isinstance(inputs.files, ScoreFiles)
+        columns = slice(task.first_entity, task.first_entity + shape[1])
+        block = inputs.files.block(*task.rows, columns)
+    if block.shape != shape:
+        raise InputError(f"scores of {task} have shape {block.shape}; {shape} wanted")
+    return ScoreBlock.of(block, not inputs.settings.higher_is_better)
+
+
+def rank_block(
+    rows: tuple[int, int], ranges: Sequence[tuple[int, int]], inputs: Inputs
+) -> PartialRanks:
+    """Rank a block of rows among adjacent ranges of entities, one after another."""
+    answers = None
+    with guarded_maps(inputs.files.place if inputs.files else inputs.folder):
+        if len(ranges) > 1 or ranges[0] != (0, inputs.store().n_labels):
+            everything = Task(*rows, 0, inputs.store().n_labels)
+            answers = answer_scores(everything, inputs)[0]
+        parts = (partial(Task(*rows, *entities), inputs, answers) for entities in ranges)
+        return merge(parts, inputs)
+
+
+def merge(parts: Iterable[PartialRanks], inputs: Inputs) -> PartialRanks:
+    """`kgtrec.ranking.partial.merge`, with the order of names as the store has it."""
+    store = inputs.store()
+    if store.ordered:
+        return parts_of.merge(parts, None)
+    return parts_of.merge(parts, lambda ids: read_rows(store.array("position"), ids))
+
+
+def join_parts(parts: Sequence[PartialRanks], inputs: Inputs) -> tuple[Ranks, Run]:
+    """Ranks and run, the very ones of one pass, from parts with all entities of disjoint rows."""
+    store = inputs.store()
+    return assemble(parts, store.plan(), store.questions(mapped=False))

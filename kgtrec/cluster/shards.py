@@ -1,0 +1,445 @@
+"""Parts of a ranking as the files of a job array (`kgtrec rank --shard`, `kgtrec merge`).
+
+Each job ranks its shard into a file, and one merges them all. No job waits for another, so every
+shard fetches the scores of its rows' answers itself. Shards know their inputs by content
+(`kgtrec.cluster.content_hash`); one that is there and whole is left as it is. `merge_shards` reads
+a folder of them as one ranking, or says in one sentence all that is wrong with them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kgtrec._internal.files import atomic_write
+from kgtrec._internal.locations import exists, is_location, local_path, named_as, read_bytes
+from kgtrec._internal.runtime import progress_bar
+from kgtrec._version import __version__
+from kgtrec.cluster.plan import Plan, make_plan
+from kgtrec.cluster.question_store import Store
+from kgtrec.cluster.ranges import Inputs, join_parts, merge, rank_block
+from kgtrec.cluster.score_files import Files, file_stamps, identify_scores
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.measures import required_depth
+from kgtrec.ranking.blocks import thresholds
+from kgtrec.ranking.partial import PartialRanks, Task, read_about, read_parts, write_parts
+from kgtrec.ranking.settings import Settings
+from kgtrec.results.evaluate import COMPARED
+
+if TYPE_CHECKING:
+    from kgtrec.questions.api import Questions
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.trec.files.run import Run
+
+PathName = str | os.PathLike[str]
+
+WAYS = ("auto", "questions", "entities")
+COMMAND_BYTES = 44 << 20
+"""What the command line, pyarrow and a small graph take of a shard's memory."""
+
+_FEW_ROWS = 64  # the native core scores as many queries in one pass over the entities
+_META = "meta.json"
+_DTYPES = ("float16", "bfloat16", "float32", "float64")
+_NAMED = 8  # faults that one message lists
+
+
+@dataclass(frozen=True)
+class ShardHeader:
+    """What a shard belongs to: equal among all shards of a ranking, but for ``number``."""
+
+    kgtrec: str
+    questions: str
+    questions_hash: str
+    scores: dict[str, Any]
+    rows: str
+    run_depth: int
+    higher_is_better: bool
+    nan: str
+    tolerance: list[float]
+    by: str
+    count: int
+    number: int
+
+    @classmethod
+    def read(cls, path: PathName) -> ShardHeader:
+        """That of a file; FileError if it is not whole, or no shard could have it."""
+        about = read_about(path)
+        try:
+            header = cls(**{field.name: about[field.name] for field in fields(cls)})
+            header._check()
+        except (KeyError, TypeError, ValueError, UsageError) as error:
+            raise _impossible(path, " ".join(str(error).split())) from None
+        return header
+
+    def _check(self) -> None:
+        """UsageError or TypeError for values that no shard has."""
+        _ = self.settings
+        if self.by not in WAYS[1:] or os.path.basename(self.questions) != self.questions:
+            raise UsageError(f"by is {self.by!r}, questions is {self.questions!r}")
+        if not all(type(n) is int for n in (self.number, self.count, self.run_depth)):
+            raise UsageError("its number, count or run depth is no whole number")
+        if not 1 <= self.number <= self.count or self.run_depth < 1:
+            raise UsageError(
+                f"it is shard {self.number} of {self.count}, with run depth {self.run_depth}"
+            )
+
+    @property
+    def settings(self) -> Settings:
+        """How its scores were ranked."""
+        atol, rtol = self.tolerance
+        return Settings(
+            self.run_depth, self.rows, self.higher_is_better, self.nan, atol, rtol, threads=1
+        )
+
+    def share(self, store: Store) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Its rows and its entities, each from the first to the one behind the last."""
+        whole = {"questions": store.n_rows, "entities": store.n_labels}
+        total = whole[self.by]
+        own = total * (self.number - 1) // self.count, total * self.number // self.count
+        rows, entities = (own if self.by == way else (0, n) for way, n in whole.items())
+        return rows, entities
+
+    def differences(self, other: ShardHeader) -> str:
+        """In what two shards differ, for people; "" if they are of one ranking."""
+        named = []
+        for key, name in _NAMES.items():
+            mine, its = getattr(self, key), getattr(other, key)
+            if mine != its:
+                plain = isinstance(mine, (int, str)) and key != "questions"
+                named.append(f"{name} {mine} and {its}" if plain else f"other {name}")
+        return ", ".join(named)
+
+
+_NAMES = {
+    "kgtrec": "version of kgtrec",
+    "questions": "graph, split or filter",
+    "scores": "scores",
+    "rows": "--rows",
+    "run_depth": "--run-depth",
+    "higher_is_better": "--lower-is-better",
+    "nan": "--nan",
+    "tolerance": "--atol or --rtol",
+    "by": "--shard-by",
+    "count": "number of shards",
+}
+
+
+# -- One shard ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One shard, its inputs, and stamps of the score files from before they were hashed."""
+
+    inputs: Inputs
+    path: Path
+    header: ShardHeader
+    stamps: list[tuple[int, ...]]
+
+    def plan(self, memory: str | int, calibrate: bool = True) -> Plan:
+        """How it is cut into parts, and how long it will take, unless that is not to be measured:
+        scores at a URL are read for it."""
+        rows, entities = self.header.share(self.inputs.store())
+        return make_plan(
+            self.inputs, memory, calibrate=calibrate, rows=rows, entities=entities,
+            reserve=COMMAND_BYTES,
+        )  # fmt: skip
+
+    def state(self) -> str:
+        """ "missing", "whole" or "damaged"; FileError if the shard there is another ranking's."""
+        if not self.path.exists():
+            return "missing"
+        try:
+            header = ShardHeader.read(self.path)
+        except FileError:
+            return "damaged"
+        if other := header.differences(self.header):
+            raise FileError(
+                self.path,
+                found=f"this shard is there, of another ranking ({other})",
+                hint="choose another folder, or remove the shards that are no longer wanted",
+            )
+        return "whole" if header.number == self.header.number else "damaged"
+
+
+def shard_inputs(store: Store, files: Files, settings: Settings) -> Inputs:
+    """Inputs of shards, which keep as many candidates as the check of every merge looks at."""
+    if settings.tolerance is not None:
+        thresholds(np.zeros(1), files.dtype, settings.tolerance)
+    depth = max(settings.run_depth, *(required_depth(name) or 0 for name in COMPARED))
+    return Inputs(str(store.folder), files, replace(settings, run_depth=depth, rows=store.rows))
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """Number, from 1, and count of ``"3/16"``; UsageError if the text names no shard."""
+    match = re.fullmatch(r"\s*([0-9]{1,18})\s*/\s*([0-9]{1,18})\s*", text)
+    number, count = map(int, match.groups()) if match else (0, 0)
+    if not 1 <= number <= count:
+        last = f"{count}/{count}" if count else "16/16"
+        raise UsageError(
+            f"--shard {text!r} names no shard: they count from 1; write 1/{count or 16} to {last}"
+        )
+    return number, count
+
+
+def open_shard(
+    inputs: Inputs, folder: str | Path, number: int, count: int, by: str = "auto"
+) -> Shard:
+    """Shard ``number`` (from 1) of ``count``."""
+    store, settings = inputs.store(), inputs.settings
+    if by not in WAYS:
+        raise UsageError(f"by={by!r} is unknown; choose one of {', '.join(WAYS)}")
+    if by == "auto":
+        few = store.n_rows < _FEW_ROWS * count and store.n_labels > store.n_rows
+        by = "entities" if few and not store.restricted else "questions"
+    if by == "entities" and store.restricted:
+        raise UsageError("restricted candidates are shared out --shard-by questions only")
+    total = store.n_rows if by == "questions" else store.n_labels
+    if count > total:
+        raise UsageError(f"{count} shards of {total} {by} leave some without any; take fewer")
+    assert inputs.files is not None
+    stamps = file_stamps(inputs.files)
+    header = ShardHeader(
+        __version__,
+        store.folder.name,
+        store.body["fingerprints"]["questions"],
+        identify_scores(inputs.files),
+        store.rows,
+        settings.run_depth,
+        settings.higher_is_better,
+        settings.nan,
+        [settings.atol, settings.rtol],
+        by,
+        count,
+        number,
+    )
+    return Shard(inputs, Path(folder) / shard_name(number, count), header, stamps)
+
+
+def rank_shard(shard: Shard, plan: Plan, progress: bool | None = None) -> None:
+    """Rank a shard and write it."""
+    files = shard.inputs.files
+    assert files is not None
+
+    def parts() -> Iterator[PartialRanks]:
+        with progress_bar(plan.n_rows, "rows", progress) as bar:
+            for rows in plan.blocks:
+                yield rank_block(rows, plan.ranges, shard.inputs)
+                bar.update(rows[1] - rows[0])
+        changed = file_stamps(files) != shard.stamps
+        if changed and identify_scores(files) != shard.header.scores:
+            raise InputError(
+                f"{files.place}: the scores were written to while this shard was ranked; rank it "
+                "again when they stay as they are"
+            )
+
+    write_parts(shard.path, asdict(shard.header), parts())
+
+
+# -- The folder --------------------------------------------------------------------------------
+
+
+def shard_name(number: int, count: int) -> str:
+    """File name of shard ``number`` (from 1) of ``count``; names sort by number."""
+    return f"shard-{number:0{len(str(count))}}-of-{count}.arrow"
+
+
+def shard_files(folder: str | Path) -> list[Path]:
+    """The shards of a folder; FileError if there are none."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        problem = "there is no such folder" if not folder.exists() else "this is not a folder"
+        raise FileError(folder, found=problem, hint="name the folder of rank --shard")
+    paths = sorted(path for path in folder.glob("*.arrow") if not path.name.startswith("."))
+    if not paths:
+        raise FileError(
+            folder, found="no shards in this folder", hint="rank them with kgtrec rank --shard"
+        )
+    return paths
+
+
+def stored_depth(folder: str | Path) -> int:
+    """Candidates per question that the shards of a folder keep: those of the first one that can
+    be read, or 0."""
+    for path in shard_files(folder):
+        try:
+            return ShardHeader.read(path).run_depth
+        except FileError:
+            continue
+    return 0
+
+
+@contextmanager
+def local_shards(folder: str, name: str) -> Iterator[Path]:
+    """The folder itself; for a URL, a local folder with its shard of this name, if there is one."""
+    local = local_path(folder) if is_location(folder) else folder
+    if local is not None:
+        yield Path(local)
+        return
+    with tempfile.TemporaryDirectory(prefix="kgtrec-") as made:
+        if exists(f"{folder}/{name}"):
+            (Path(made) / name).write_bytes(read_bytes(f"{folder}/{name}"))
+        with named_as(folder, made):
+            yield Path(made)
+
+
+def send_shard(shard: Path, questions: Path, folder: str) -> None:
+    """Send a shard to the folder's URL: first its questions, unless they are there, last itself."""
+    place = f"{folder}/{questions.name}"
+    if not exists(f"{place}/{_META}"):
+        # Without this file no store is whole; shards that send it at once send the same bytes.
+        for path in sorted(questions.iterdir(), key=lambda path: (path.name == _META, path.name)):
+            _send(path, f"{place}/{path.name}")
+    _send(shard, f"{folder}/{shard.name}")
+
+
+def _send(path: Path, url: str) -> None:
+    with open(path, "rb") as file, atomic_write(url) as out:
+        while piece := file.read(1 << 22):
+            out.write(piece)
+
+
+# -- All shards --------------------------------------------------------------------------------
+
+
+def merge_shards(folder: str | Path) -> tuple[Ranks, Run, Questions]:
+    """Ranks, run and questions of all shards in a folder: those of a ranking in one piece."""
+    folder = Path(folder)
+    headers = _read_all(folder, shard_files(folder))
+    first = next(iter(headers.values()))
+    store = Store(folder / first.questions, verify=True)
+    inputs = Inputs(str(store.folder))
+    paths = sorted(headers, key=lambda path: headers[path].number)
+    shares = (_checked_parts(path, headers[path], store) for path in paths)
+    if first.by == "questions":
+        parts = [part for share in shares for part in share]
+    else:
+        parts = [merge((_joined_rows(list(share)) for share in shares), inputs)]
+    ranks, run = join_parts(parts, inputs)
+    return ranks, run, store.questions(mapped=False)
+
+
+def _joined_rows(parts: list[PartialRanks]) -> PartialRanks:
+    """Blocks of rows with one range of entities as a single part."""
+    first, last = parts[0].task, parts[-1].task
+    arrays = ("counts", "answer_nan", "lengths", "documents", "scores")
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in arrays
+    }
+    task = Task(first.first_row, last.stop_row, *first.entities)
+    return replace(parts[0], task=task, nan_count=sum(part.nan_count for part in parts), **joined)
+
+
+def _checked_parts(path: PathName, header: ShardHeader, store: Store) -> Iterator[PartialRanks]:
+    """The parts of a shard, in order; FileError for what cannot be a part of its ranking, although
+    its hash is sound."""
+    rows, entities = header.share(store)
+    plan, settings = store.plan(), header.settings
+    at = rows[0]
+    for part in read_parts(path):
+        task = part.task
+        if task.first_row != at:
+            raise _impossible(path, f"a part of {task} where row {at} is next")
+        if task.entities != entities or not at < task.stop_row <= rows[1]:
+            raise _impossible(path, f"a part of {task}, which is not its share")
+        n_answers = int(plan.target_offsets[task.stop_row] - plan.target_offsets[task.first_row])
+        n_lists = int((plan.slot[task.first_row : task.stop_row] >= 0).sum())
+        if fault := _fault(part, n_answers, n_lists, settings):
+            raise _impossible(path, f"{fault} in {task}")
+        at = task.stop_row
+        yield part
+    if at != rows[1]:
+        raise _impossible(path, f"it ends at row {at} in place of {rows[1]}")
+
+
+def _fault(part: PartialRanks, n_answers: int, n_lists: int, settings: Settings) -> str:
+    """What no part of so many answers and lists holds; "" if it could be one."""
+    if len(part.answer_nan) != n_answers or len(part.lengths) != n_lists:
+        counted = f"{len(part.answer_nan)} answers and {len(part.lengths)} lists"
+        return f"{counted} in place of {n_answers} and {n_lists}"
+    if part.dtype not in _DTYPES or part.nan_count < 0:
+        return f"dtype {part.dtype!r}, nan_count {part.nan_count!r}"
+    if part.settings.tolerance != settings.tolerance:
+        return f"tie tolerance {part.settings.tolerance}"
+    if n_lists and part.lengths.max() > settings.run_depth:
+        return f"lengths up to {part.lengths.max()}, of {settings.run_depth} at most"
+    low, high = part.task.entities
+    if len(part.documents) and not low <= part.documents.min() <= part.documents.max() < high:
+        return f"entities from {part.documents.min()} to {part.documents.max()}"
+    if n_answers and part.counts.min() < 0:
+        return "counts below 0"
+    return ""
+
+
+def _impossible(path: PathName, problem: str) -> FileError:
+    return FileError(
+        path, found=f"damaged: it holds what no shard does ({problem})",
+        hint="rank this shard again, which replaces it",
+    )  # fmt: skip
+
+
+def _read_all(folder: Path, paths: list[Path]) -> dict[Path, ShardHeader]:
+    """What each shard of a folder belongs to; one error for all that is wrong with them."""
+    headers, faults = {}, []
+    for path in paths:
+        try:
+            headers[path] = ShardHeader.read(path)
+        except FileError as error:
+            faults.append(f"{path.name} is {error.found}")
+    if headers:
+        faults += _mixed(headers) or _doubled(headers)
+        faults += _missing(headers, {path.name for path in paths})
+    if faults:
+        more = f"; and {len(faults) - _NAMED} more" if len(faults) > _NAMED else ""
+        hint = "rank these shards again with the command and the inputs of the others"
+        raise FileError(folder, found="; ".join(faults[:_NAMED]) + more, hint=hint)
+    return headers
+
+
+def _mixed(headers: dict[Path, ShardHeader]) -> list[str]:
+    """Shards that are not of the ranking to which most of them belong."""
+    kinds = {path: repr(replace(header, number=1)) for path, header in headers.items()}
+    common = Counter(kinds.values()).most_common(1)[0][0]
+    usual = next(path for path, kind in kinds.items() if kind == common)
+    return [
+        f"{path.name} is of another ranking than {usual.name} "
+        f"({headers[path].differences(headers[usual])})"
+        for path, kind in kinds.items()
+        if kind != common
+    ]
+
+
+def _doubled(headers: dict[Path, ShardHeader]) -> list[str]:
+    first: dict[int, Path] = {}
+    faults = []
+    for path, header in headers.items():
+        other = first.setdefault(header.number, path)
+        if other is not path:
+            faults.append(f"{path.name} and {other.name} are both shard {header.number}")
+    return faults
+
+
+def _missing(headers: dict[Path, ShardHeader], names: set[str]) -> list[str]:
+    """Numbers that no shard has, without those of damaged ones."""
+    count = Counter(header.count for header in headers.values()).most_common(1)[0][0]
+    there = {header.number for header in headers.values() if header.count == count}
+    gone = [n for n in range(1, count + 1) if n not in there and shard_name(n, count) not in names]
+    if not gone:
+        return []
+    return [f"shard{'s' * (len(gone) > 1)} {_spans(gone)} of {count} missing"]
+
+
+def _spans(numbers: Sequence[int]) -> str:
+    """``1, 2, 3, 7`` as ``1-3, 7``."""
+    breaks = np.flatnonzero(np.diff(numbers) > 1) + 1
+    groups = [group.tolist() for group in np.split(np.array(numbers), breaks)]
+    return ", ".join(f"{g[0]}-{g[-1]}" if len(g) > 1 else str(g[0]) for g in groups)

@@ -1,0 +1,326 @@
+"""Ranks and run of a store's questions in files, written part by part, read a block at a time.
+
+Every ranking of this package ends here: parts come in any order (`StoredRanks.add`), and their
+counts and candidates go to files. From these come the ranks and run of one process: in memory, as
+files of the same bytes, or as the result of a batch's job. Sums of a result run in the order of
+relations, of some instances at a time: of micro and macro means no more is in memory than that
+order, and the best answer of each question. Other measures (spreads, weights, expected and
+stratified values) look at a few columns of all instances.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.csr import Csr
+from kgtrec._internal.files import atomic_write
+from kgtrec.cluster.question_store import Store, read_rows
+from kgtrec.cluster.ranges import Inputs
+from kgtrec.measures import Measure
+from kgtrec.measures.rank_metrics import SPREAD_ROWS
+from kgtrec.questions.api import Questions
+from kgtrec.questions.questions import NAMES
+from kgtrec.ranking.instances import (
+    GIVEN_COLUMNS,
+    instance_columns,
+    popularities,
+    ranks_manifest,
+)
+from kgtrec.ranking.parquet import ROW_GROUP, ids_in, write_blocks
+from kgtrec.ranking.partial import PartialRanks, describe_parts
+from kgtrec.ranking.ranks import Ranks, tie_report, typed_columns
+from kgtrec.results.evaluate import checked_values
+from kgtrec.results.result import Result
+from kgtrec.trec.files.run import Run
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+Columns = dict[str, Array]
+
+_CANDIDATES = 1 << 18  # of a run, at a time
+
+
+class StoredRanks:
+    """Ranks and run of a store's questions, of which no more than a block is in memory.
+
+    ``folder`` has no other files. Counts have a row per count and a column per target; candidates
+    are in the order in which parts came.
+    """
+
+    def __init__(self, folder: Path, inputs: Inputs) -> None:
+        self.store, self._folder = inputs.store(), folder
+        self._depth = inputs.settings.run_depth
+        self.n, self.n_questions = self.store.n_instances, len(self.store.array("side"))
+        self._parts: list[PartialRanks] = []
+        self._n_candidates = 0
+        targets, questions = max(1, self.store.n_targets), max(1, self.n_questions)
+        self._arrays: dict[str, tuple[Any, tuple[int, ...]]] = {
+            "counts": (np.int64, (6, targets)), "nan": (np.bool_, (targets,)),
+            "starts": (np.int64, (questions,)), "lengths": (np.int32, (questions,)),
+        }  # fmt: skip
+        for name, (dtype, shape) in self._arrays.items():
+            # Allocated, as they are written through maps: a full disk is an error here, and no
+            # signal there.
+            with open(folder / name, "wb") as file:
+                size = np.dtype(dtype).itemsize * int(np.prod(shape))
+                os.posix_fallocate(file.fileno(), 0, size)
+        for name in ("documents", "scores"):
+            (folder / name).touch()
+
+    def _map(self, name: str, mode: Any = "r") -> Array:
+        dtype, shape = self._arrays[name]
+        return np.memmap(self._folder / name, dtype, mode, shape=shape)
+
+    def add(self, part: PartialRanks) -> None:
+        """Write the counts and candidates of a part with all entities."""
+        first = int(self.store.array("plan_target_offsets")[part.task.first_row])
+        targets = slice(first, first + part.counts.shape[1])
+        self._map("counts", "r+")[:, targets] = part.counts
+        self._map("nan", "r+")[targets] = part.answer_nan
+        slots = np.array(self.store.array("plan_slot")[slice(*part.task.rows)])
+        questions = slots[slots >= 0]
+        starts = self._n_candidates + np.cumsum(part.lengths, dtype=np.int64) - part.lengths
+        self._map("starts", "r+")[questions] = starts
+        self._map("lengths", "r+")[questions] = part.lengths
+        for name in ("documents", "scores"):
+            with open(self._folder / name, "ab") as file:
+                file.write(np.ascontiguousarray(getattr(part, name)).data)
+        self._n_candidates += len(part.documents)
+        empty = np.zeros(0, np.int32)
+        self._parts.append(
+            replace(part, counts=np.zeros((6, 0), np.int64), answer_nan=np.zeros(0, bool),
+                    lengths=empty, documents=empty, scores=np.zeros(0, part.scores.dtype))
+        )  # fmt: skip
+
+    @cached_property
+    def _manifest(self) -> dict[str, Any]:
+        """That of the ranks; UsageError if rows are missing."""
+        questions, parts = self.store.questions(), sorted(self._parts, key=lambda part: part.task)
+        return ranks_manifest(questions, describe_parts(parts, self.store.n_rows, questions))
+
+    def loaded(self) -> tuple[Ranks, Run]:
+        """Ranks and run in memory: those of `kgtrec.rank`."""
+        manifest, questions = self._manifest, self.store.questions(mapped=False)
+        blocks = list(self._blocks())
+        columns = {name: np.concatenate([one[name] for one in blocks]) for name in blocks[0]}
+        labels = list(questions.graph.relation_names), questions.graph.entities
+        lists = [self._candidates(*span) for span in self._question_spans()]
+        offsets = np.append(0, np.cumsum(np.concatenate([np.diff(each[0]) for each in lists])))
+        documents, scores = (np.concatenate([each[n] for each in lists]) for n in (1, 2))
+        docnos, depth = questions.candidate_labels.docnos, self._depth
+        run = Run(questions.ids, offsets.astype(np.int64), documents, scores, docnos, depth)
+        return Ranks(columns, manifest, *labels), run
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the file that `kgtrec.Ranks.save` writes of the same ranks, byte for byte."""
+        manifest, questions = self._manifest, self.store.questions()
+        labels = list(questions.graph.relations), questions.graph.entities
+        used = _used(questions)
+        del questions  # and the pages that it has mapped
+
+        def places(start: int, stop: int) -> tuple[Any, Any]:
+            columns = self._columns(start, stop)
+            return columns["greater"], columns["equal"]
+
+        manifest = manifest | {"tie_report": tie_report(places, self.n)}
+        write_blocks(path, self._blocks(), manifest, used, *labels)
+
+    def mapped(self, folder: Path) -> Ranks:
+        """The ranks with their columns in files of a folder: the system takes their pages back at
+        need."""
+        manifest = self._manifest
+        paths: dict[str, Path] = {}
+        dtypes: dict[str, np.dtype[Any]] = {}
+        for block in self._blocks():
+            for name, column in block.items():
+                paths[name], dtypes[name] = folder / f"column-{name}", column.dtype
+                with open(paths[name], "ab") as file:
+                    file.write(column.data)
+        columns = {
+            name: np.memmap(path, dtypes[name], "r") if self.n else np.zeros(0, dtypes[name])
+            for name, path in paths.items()
+        }
+        graph = self.store.questions().graph
+        return Ranks(columns, manifest, list(graph.relations), graph.entities)
+
+    def save_run(self, path: str | PathLike[str]) -> None:
+        """Write the file that `Run.write` writes of the same run, byte for byte."""
+        names = None
+        with atomic_write(path) as file:
+            for run, *_ in self.runs():
+                names = run.docnos.to_arrow() if names is None else names
+                run.write_to(file, names=names)
+
+    def runs(self) -> Iterator[tuple[Run, Csr, slice]]:
+        """Run, answers and rows of instances of some questions, then of the next, to the last."""
+        docnos = self.store.questions().candidate_labels.docnos
+        for first, stop in self._question_spans():
+            names, lists = self._names(first, stop), self._candidates(first, stop)
+            run = Run(names, *lists, docnos, self._depth)
+            bounds = np.array(self.store.array("answers_offsets")[first : stop + 1])
+            ids = np.array(self.store.array("answers_ids")[bounds[0] : bounds[-1]])
+            yield run, Csr(bounds - bounds[0], ids), slice(int(bounds[0]), int(bounds[-1]))
+
+    def _question_spans(self) -> Iterator[tuple[int, int]]:
+        step = max(1, _CANDIDATES // max(1, self._depth))
+        for first in range(0, max(1, self.n_questions), step):
+            yield first, min(first + step, self.n_questions)
+
+    def _candidates(self, first: int, stop: int) -> tuple[Int64, npt.NDArray[np.int32], Array]:
+        """Offsets (n + 1,) from 0, documents and scores of a range of questions."""
+        starts = np.array(self._map("starts")[first:stop])
+        lengths = np.array(self._map("lengths")[first:stop]).astype(np.int64)
+        offsets = np.append(0, np.cumsum(lengths)).astype(np.int64)
+        at = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        score_type = self._parts[0].scores.dtype
+        return offsets, self._kept("documents", np.int32, at), self._kept("scores", score_type, at)
+
+    def _kept(self, name: str, dtype: Any, at: Int64) -> Array:
+        if not len(at):
+            return np.zeros(0, dtype)
+        return read_rows(np.memmap(self._folder / name, dtype, "r"), at)
+
+    @cached_property
+    def _first_of_side(self) -> list[int]:
+        counted = np.bincount(self.store.array("side"), minlength=len(NAMES))
+        return (np.cumsum(counted) - counted).tolist()
+
+    def _names(self, first: int, stop: int) -> list[str]:
+        """Those of `Questions.ids`."""
+        sides = self.store.array("side")[first:stop].tolist()
+        names = [
+            f"{NAMES[side]}{number - self._first_of_side[side]}"
+            for number, side in enumerate(sides, start=first)
+        ]
+        contexts = self.store.questions().graph.contexts
+        if contexts is None or not self.store.has("context"):
+            return names
+        times = contexts.docnos[self.store.array("context")[first:stop].astype(np.int64)]
+        return [f"{name}@{time}" for name, time in zip(names, times, strict=True)]
+
+    def _blocks(self) -> Iterator[Columns]:
+        for start in range(0, max(1, self.n), ROW_GROUP):
+            yield self._columns(start, min(start + ROW_GROUP, self.n))
+
+    @cached_property
+    def _popular(self) -> Any:
+        return popularities(self.store.questions())
+
+    def _columns(self, start: int, stop: int) -> Columns:
+        """Columns of a range of instances, as `Ranks` has them."""
+        some, question, own = _some_questions(self.store.questions(), start, stop)
+        # Counts of the whole questions: candidates are counted by question.
+        first = start - own.start
+        counts = self._counts(first, first + some.n_instances)
+        columns = instance_columns(some, *counts, self._popular)
+        columns["question"] = columns["question"] + np.int64(question)
+        return {name: column[own] for name, column in typed_columns(columns).items()}
+
+    def _counts(self, start: int, stop: int) -> tuple[Int64, npt.NDArray[np.bool_]]:
+        """Counts (6, n), and whether the answer has no score (2, n), of a range of instances."""
+        n_targets = self._arrays["nan"][1][0]
+        counts = np.zeros((6, stop - start), np.int64)
+        unscored = np.ones((2, stop - start), bool)
+        for number, name in enumerate(("micro", "macro")):
+            target = np.array(self.store.array(f"plan_{name}")[start:stop])
+            (there,) = np.nonzero(target >= 0)
+            for row in range(3 * number, 3 * number + 3):
+                at = row * n_targets + target[there]
+                counts[row, there] = read_rows(self._map("counts").reshape(-1), at)
+            unscored[number, there] = read_rows(self._map("nan"), target[there])
+        return counts, unscored
+
+
+def _used(questions: Questions) -> dict[str, npt.NDArray[np.int64]]:
+    """Ids that stand in the columns `IDS`; every question has an answer."""
+    columns = {
+        name: ids
+        for name, (_, ids) in zip(
+            GIVEN_COLUMNS[questions.sides], questions.given_terms, strict=True
+        )
+    }
+    columns["answer"] = questions.answers.ids
+    if questions.kind == "relation":
+        columns["relation"] = columns["answer"]
+    if questions.context is not None and questions.graph.contexts is not None:
+        columns["context"] = questions.context
+    return {name: ids_in(ids) for name, ids in columns.items()}
+
+
+def _some_questions(questions: Questions, start: int, stop: int) -> tuple[Questions, int, slice]:
+    """The questions of a range of instances, in memory; the number of the first; and where the
+    instances stand among theirs."""
+    if start == stop:
+        first = last = 0
+    else:
+        first = int(questions.instance_question[start])
+        last = int(questions.instance_question[stop - 1]) + 1
+    low, high = (int(questions.answers.offsets[at]) for at in (first, last))
+    lists, rows = questions.candidate_lists, slice(first, last)
+
+    def part(csr: Csr) -> Csr:
+        offsets = np.array(csr.offsets[first : last + 1])
+        return Csr(offsets - offsets[0], np.array(csr.ids[offsets[0] : offsets[-1]]))
+
+    outside, full = questions.outside, questions.full_candidates
+    context = questions.context
+    some = replace(
+        questions,
+        side=np.array(questions.side[rows]),
+        given=(np.array(questions.given[0][rows]), np.array(questions.given[1][rows])),
+        context=None if context is None else np.array(context[rows]),
+        answers=part(questions.answers),
+        known=part(questions.known),
+        removed=part(questions.removed),
+        instance_question=np.array(questions.instance_question[low:high]) - first,
+        instance_triple=np.array(questions.instance_triple[low:high]),
+        candidate_lists=None if lists is None else replace(lists, of=np.array(lists.of[rows])),
+        outside=None if outside is None else np.array(outside[low:high]),
+        full_candidates=None if full is None else np.array(full[low:high]),
+    )
+    return some, first, slice(start - low, stop - low)
+
+
+# Bytes, measured and rounded up: of a block of instances, of an instance (for means of micro and
+# macro ranks, for other measures), of an entity.
+_BLOCK, _SUMMED, _INSTANCE, _ENTITY = 300, 80, 100, 64
+
+
+def result_bytes(store: Store, measures: list[Measure]) -> int:
+    """What this process needs for the result of stored ranks, besides what it always needs."""
+    n = store.n_instances
+    each = _SUMMED if all(map(_is_summed, measures)) else _INSTANCE
+    return _BLOCK * min(n, ROW_GROUP) + each * n + _ENTITY * store.n_labels
+
+
+def _is_summed(measure: Measure) -> bool:
+    """Whether it is made of a mean of values of some instances at a time."""
+    if measure.is_trec:
+        return True
+    streamed = measure.averaging in ("micro", "macro", "macro_relation")
+    return streamed and measure.rank_type != "expected" and measure.row[0] not in SPREAD_ROWS
+
+
+def stored_result(stored: StoredRanks, folder: Path, measures: list[Measure]) -> Result:
+    """The `Result` of `kgtrec.results.evaluate.checked_result`, without questions and run."""
+    ranks = stored.mapped(folder)
+    values: dict[str, list[npt.NDArray[Any]]] = {}
+    agreement: dict[str, float] = {}
+    for run, answers, rows in stored.runs():
+        some, differences = checked_values(ranks.subset(rows), run, answers, measures)
+        for name, array in some.items():
+            values.setdefault(name, []).append(array)
+        for name, difference in differences.items():
+            agreement[name] = max(agreement.get(name, 0.0), difference)
+    ranks.manifest["trec_agreement"] = agreement
+    whole = {name: np.concatenate(arrays) for name, arrays in values.items()}
+    return Result(ranks, trec_values=whole, agreement=agreement, measures=measures)

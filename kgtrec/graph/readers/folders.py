@@ -1,0 +1,372 @@
+"""RotatE's and DGL-KE's datasets: ``entities.dict`` and ``relations.dict`` beside the splits.
+
+Inductive benchmarks: what is asked is asked of an inference graph, not of the one trained on.
+
+The graph that is read is the inference graph: its triples are the split ``train``, its entities are
+the candidates, and entities of valid and test that it lacks are an error. The graph that was
+trained on gives its relations alone, which the two share.
+
+LibKGE's datasets: ``dataset.yaml``, triples by number in ``.del`` files, maps of the labels.
+
+OGB's link-prediction splits, its dictionaries saved with ``numpy.savez``.
+
+PyKEEN's datasets as ``to_directory_binary`` writes them: triples by number, and the labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.errors import FileError, UsageError
+from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, refuse, text_of
+from kgtrec.graph.labels import Labels
+from kgtrec.graph.readers.common import (
+    MAX_ID,
+    GraphTables,
+    check_likely,
+    check_order,
+    labels_by_id,
+    number_rows,
+    split_files,
+)
+from kgtrec.graph.triples import COLUMNS
+from kgtrec.graph.tsv import load_triples
+
+_STEMS = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
+_ENDINGS = (".txt", ".tsv", "")
+_MAP = "lines are number<TAB>label, numbers from 0"
+DECLARE = (
+    "no file says what its columns are; say it: rotate:DIR for labels in the order head, relation, "
+    "tail, rotate,htr:DIR for another one, dgl-ke,hrt:DIR for numbers, or tsv:DIR to leave the "
+    "numbers aside"
+)
+
+
+def read_rotate(folder: Path, columns: str | None = None) -> GraphTables:
+    """Splits by label, under the numbers of the two dictionaries; columns are hrt if not given."""
+    entities, relations = _dictionary(folder, "entities"), _dictionary(folder, "relations")
+    numbers = [
+        {label.encode("utf-8", "surrogateescape"): i for i, label in enumerate(names)}
+        for names in (entities, relations)
+    ]
+    sizes, order = (len(entities), len(relations)), columns or "hrt"
+    splits = {
+        split: number_rows(path, _numbered(path, order, *numbers), "hrt", *sizes, form="")
+        for split, path in split_files(folder, _STEMS, _ENDINGS).items()
+    }
+    return GraphTables(dict(splits), entities, relations)
+
+
+def read_dgl_ke(folder: Path, columns: str | None = None) -> GraphTables:
+    """Splits by number, whose columns have to be declared, as in DGL-KE's ``udd_hrt``."""
+    if columns is None:
+        raise FileError(folder, found="no order of columns", hint="write dgl-ke,hrt:DIR, say")
+    entities, relations = _dictionary(folder, "entities"), _dictionary(folder, "relations")
+    form = f"lines are three numbers from 0, in the order {columns}"
+    sizes = len(entities), len(relations)
+    splits = {
+        split: number_rows(path, lines_of(path), columns, *sizes, form=form)
+        for split, path in split_files(folder, _STEMS, _ENDINGS).items()
+    }
+    return GraphTables(dict(splits), entities, relations)
+
+
+def _dictionary(folder: Path, name: str) -> list[str]:
+    paths = [folder / f"{name}.dict", folder / f"{name}.tsv"]
+    path = next((path for path in paths if path.is_file()), paths[0])
+    rows = ((line, text.split(b"\t", 1)) for line, text in lines_of(path))
+    return labels_by_id(path, rows, _MAP)
+
+
+def _numbered(
+    path: Path, columns: str, entities: dict[bytes, int], relations: dict[bytes, int]
+) -> Iterator[tuple[int, bytes]]:
+    """Lines of labels as lines of numbers: head, relation, tail."""
+    order = [columns.index(c) for c in "hrt"]
+    for line, text in lines_of(path):
+        fields = text.split(b"\t")
+        if len(fields) != 3:
+            refuse(path, line, f"{text_of(text[:60])!r}", f"lines are three labels, {columns}")
+        head, relation, tail = (fields[place] for place in order)
+        for label, numbers, kind in (
+            (head, entities, "entities"), (relation, relations, "relations"),
+            (tail, entities, "entities"),
+        ):  # fmt: skip
+            if label not in numbers:
+                what = f"{text_of(label)!r} is not in {kind}.dict"
+                refuse(path, line, what, f"correct it, or the order of columns ({columns})")
+        yield line, b"%d %d %d" % (entities[head], relations[relation], entities[tail])
+
+
+class _Layout(NamedTuple):
+    """Names of the files in a folder; valid may be missing."""
+
+    training: str
+    inference: str
+    valid: str
+    test: str
+
+
+_ILPC = _Layout("train.txt", "inference.txt", "inference_validation.txt", "inference_test.txt")
+_ULTRA = (
+    _Layout("transductive_train.txt", "inference_graph.txt", "inf_valid.txt", "inf_test.txt"),
+    _Layout("train.txt", "train_ind.txt", "valid_ind.txt", "test_ind.txt"),
+)
+
+
+def read_ilpc(folder: Path, columns: str | None = None) -> GraphTables:
+    """ILPC 2022: ``train``, ``inference``, ``inference_validation`` and ``inference_test``."""
+    check_order(columns)
+    return _read(folder, [_ILPC])
+
+
+def read_ultra(folder: Path, columns: str | None = None) -> GraphTables:
+    """The raw folders of ULTRA's inductive datasets, in either of their two layouts."""
+    check_order(columns)
+    return _read(folder, _ULTRA)
+
+
+def read_grail(folder: Path, columns: str | None = None) -> GraphTables:
+    """GraIL: a folder NAME that was trained on, and the inference graph in ``NAME_ind`` beside."""
+    check_order(columns)
+    folder = folder.resolve()
+    base = folder.with_name(folder.name.removesuffix("_ind"))
+    ind = f"{base.name}_ind"
+    layout = _Layout(
+        f"{base.name}/train.txt", f"{ind}/train.txt", f"{ind}/valid.txt", f"{ind}/test.txt"
+    )
+    return _read(base.parent, [layout])
+
+
+def _read(folder: Path, layouts: tuple[_Layout, ...] | list[_Layout]) -> GraphTables:
+    needed = [
+        [name for name in (one.training, one.inference, one.test) if not (folder / name).is_file()]
+        for one in layouts
+    ]
+    layout = next((one for one, lacks in zip(layouts, needed, strict=True) if not lacks), None)
+    if layout is None:
+        lacks = min(needed, key=len)
+        hint = "it holds " + ", or ".join(", ".join(one) for one in layouts)
+        raise FileError(folder, found=f"no {' and no '.join(lacks)}", hint=hint)
+    files = {"train": folder / layout.inference, "test": folder / layout.test}
+    if (folder / layout.valid).is_file():
+        files["valid"] = folder / layout.valid
+    triples, entities, relations = load_triples(files, False)
+    seen = np.zeros(len(entities), dtype=bool)
+    seen[triples["train"][:, [0, 2]]] = True
+    for split, path in files.items():
+        _check_entities(path, triples[split], seen, entities, files["train"])
+    _, _, trained = load_triples({"train": folder / layout.training}, False)
+    places, shared = _together(relations, trained)
+    for rows in triples.values():
+        rows[:, 1] = places[rows[:, 1]]
+    return GraphTables(dict(triples), Labels.from_arrow(entities), Labels.from_arrow(shared))
+
+
+def _check_entities(
+    path: Path,
+    rows: npt.NDArray[np.int32],
+    seen: npt.NDArray[np.bool_],
+    labels: object,
+    inference: Path,
+) -> None:
+    outside = ~seen[rows[:, [0, 2]]]
+    if not outside.any():
+        return
+    row, end = (int(place) for place in np.argwhere(outside)[0])
+    label = text_of(labels[int(rows[row, 2 * end])].as_py())  # type: ignore[index]
+    raise FileError(
+        path,
+        row + 1,
+        found=f"{COLUMNS[2 * end]} {label!r} is not in the inference graph {inference.name}, and "
+        f"so no candidate, as in {int(outside.any(axis=1).sum()):,} triples",
+        hint="leave these triples out, or add the entity's triples to the inference graph",
+    )
+
+
+def _together(relations: object, trained: object) -> tuple[npt.NDArray[np.int32], object]:
+    """Place of every relation among those of both graphs in byte order, and these."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    every = pc.unique(pa.concat_arrays([relations, trained]))
+    every = every.take(pc.sort_indices(every))
+    places = pc.index_in(relations, value_set=every)
+    return places.to_numpy(zero_copy_only=False).astype(np.int32), every
+
+
+_TRIPLES = "lines are head, relation and tail, as numbers from 0"
+
+
+def read_libkge(folder: Path, columns: str | None = None) -> GraphTables:
+    """The splits that ``dataset.yaml`` names, under LibKGE's own numbers."""
+    settings = _settings(folder / "dataset.yaml")
+    labels = {kind: _labels(folder, settings, f"{kind}_ids") for kind in ("entity", "relation")}
+    sizes = len(labels["entity"]), len(labels["relation"])
+    splits = {}
+    for split in ("train", "valid", "test"):
+        name = settings.get(f"files.{split}.filename", f"{split}.del")
+        path = folder / str(name)
+        if path.is_file() or f"files.{split}.filename" in settings:
+            splits[split] = number_rows(path, lines_of(path), columns or "hrt", *sizes, _TRIPLES)
+    if not splits:
+        raise FileError(folder, found="no train.del, valid.del or test.del",
+                        hint="run LibKGE's preprocessing of this dataset")  # fmt: skip
+    return GraphTables(splits, labels["entity"], labels["relation"])
+
+
+def _labels(folder: Path, settings: dict[str, Any], name: str) -> list[str]:
+    path = folder / str(settings.get(f"files.{name}.filename", f"{name}.del"))
+    rows = ((line, text.split(b"\t", 1)) for line, text in lines_of(path))
+    return labels_by_id(path, rows, _MAP)
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """Keys under ``dataset``, nested ones joined by dots, as LibKGE writes and reads them."""
+    try:
+        import yaml
+    except ImportError:
+        raise UsageError(
+            f"{path} needs PyYAML, which is not installed; pip install 'kgtrec[libkge]'"
+        ) from None
+    try:
+        with open(path, "rb") as file:
+            loaded = yaml.safe_load(file)
+    except OSError as error:
+        hint = "name a folder of LibKGE's data"
+        raise FileError(path, found=f"cannot be read ({error.strerror})", hint=hint) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = None if mark is None else mark.line + 1
+        what = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise FileError(path, line, found=f"not YAML ({what})", hint="correct it") from None
+    settings = loaded.get("dataset") if isinstance(loaded, dict) else None
+    if not isinstance(settings, dict):
+        raise FileError(path, found="no key 'dataset'", hint="take LibKGE's dataset.yaml")
+    try:
+        return dict(_flat(settings, ""))
+    except RecursionError:  # an alias of what it stands in
+        raise FileError(path, found="keys inside themselves", hint="correct it") from None
+
+
+def _flat(settings: dict[Any, Any], start: str) -> Any:
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{start}{key}.")
+        else:
+            yield f"{start}{key}", value
+
+
+_SIZES = ("num_nodes", "num_relations")
+_HINT = (
+    "save each split's arrays head, relation and tail, integers of one length, with numpy.savez; "
+    "and num_nodes and num_relations, if some have no triple"
+)
+
+
+def read_ogb(folder: Path, columns: str | None = None) -> GraphTables:
+    """``train.npz``, ``valid.npz`` and ``test.npz`` under OGB's own numbers."""
+    stems = {"train": ("train",), "valid": ("valid",), "test": ("test",)}
+    splits: dict[str, npt.NDArray[Any]] = {}
+    sizes: dict[str, int] = {}
+    files = split_files(folder, stems, (".npz",))
+    for split, path in files.items():
+        arrays = load_arrays(path, (*COLUMNS, *_SIZES), _HINT)
+        parts = [_column(path, arrays, name) for name in COLUMNS]
+        if len({len(part) for part in parts}) > 1:
+            lengths = ", ".join(f"{name} {len(p)}" for name, p in zip(COLUMNS, parts, strict=True))
+            what = f"arrays of different lengths: {lengths}"
+            raise FileError(path, found=what, hint=_HINT)
+        splits[split] = np.stack(parts, axis=1)
+        sizes |= {name: int(arrays[name].max()) for name in _SIZES if _is_size(arrays.get(name))}
+    for place, name in enumerate(COLUMNS):
+        key = _SIZES[place == 1]
+        if key not in sizes:
+            check_likely(files, splits, place, f"correct it, or save {key} as well")
+            continue
+        for split, rows in splits.items():
+            if rows[:, place].max(initial=0) >= sizes[key]:
+                what = f"{name} {rows[:, place].max(initial=0)}, of {sizes[key]:,} by {key}"
+                raise FileError(files[split], found=what, hint="correct one of them")
+    return GraphTables(splits, None, None, sizes.get("num_nodes"), sizes.get("num_relations"))
+
+
+def _column(path: Path, arrays: dict[str, npt.NDArray[Any]], name: str) -> npt.NDArray[Any]:
+    column = arrays.get(name)
+    if column is None or column.ndim != 1 or column.dtype.kind not in "iu":
+        shape = "no" if column is None else f"{column.dtype} of shape {column.shape}:"
+        raise FileError(path, found=f"{shape} array {name}", hint=_HINT)
+    bad = (column < 0) | (column >= MAX_ID)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise FileError(path, found=f"{name}[{row}] is {column[row]}", hint="ids count from 0")
+    return column.astype(np.int64)
+
+
+def _is_size(array: npt.NDArray[Any] | None) -> bool:
+    return array is not None and array.size == 1 and array.dtype.kind in "iu"
+
+
+_FOLDERS = {"train": "training", "valid": "validation", "test": "testing"}
+_PYKEEN_TRIPLES = "after the first line, head relation tail, lines are three numbers from 0"
+_PYKEEN_MAP = "after the first line, id label, lines are number<TAB>label, numbers from 0"
+
+
+def read_pykeen(folder: Path, columns: str | None = None) -> GraphTables:
+    """The splits of a dataset's folder, under PyKEEN's own numbers.
+
+    The labels are those of the training folder, which the others share.
+    """
+    homes = {split: folder / name for split, name in _FOLDERS.items() if (folder / name).is_dir()}
+    if not homes and (folder / "numeric_triples.tsv.gz").is_file():
+        homes = {"train": folder}
+    if not homes:
+        hint = "name the folder that dataset.to_directory_binary has written"
+        raise FileError(folder, found="no training, validation or testing folder", hint=hint)
+    first = next(iter(homes.values()))
+    labels = _pykeen_labels(first)
+    for home in homes.values():
+        if labels != _pykeen_labels(home):
+            raise FileError(
+                home, found=f"other labels than those of {first}",
+                hint="make the factories of the splits with entity_to_id= and relation_to_id=",
+            )  # fmt: skip
+    sizes = len(labels[0]), len(labels[1])
+    splits: dict[str, Any] = {}
+    for split, home in homes.items():
+        path = home / "numeric_triples.tsv.gz"
+        rows = _after_header(path, ["head", "relation", "tail"])
+        numbers = (
+            (line, "\t".join(fields).encode("utf-8", "surrogateescape")) for line, fields in rows
+        )
+        splits[split] = number_rows(path, numbers, "hrt", *sizes, _PYKEEN_TRIPLES)
+    return GraphTables(splits, *labels)
+
+
+def _pykeen_labels(home: Path) -> tuple[list[str], list[str]]:
+    return _labels_of(home, "entity"), _labels_of(home, "relation")
+
+
+def _labels_of(home: Path, kind: str) -> list[str]:
+    path = home / f"{kind}_to_id.tsv.gz"
+    rows = _after_header(path, ["id", "label"])
+    encoded = (
+        (line, [field.encode("utf-8", "surrogateescape") for field in fields])
+        for line, fields in rows
+    )
+    return labels_by_id(path, encoded, _PYKEEN_MAP)
+
+
+def _after_header(path: Path, header: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Fields of every line, quoted ones as pandas writes them."""
+    rows = delimited_rows(path, "\t", "write it anew")
+    _, first = next(rows, (1, []))
+    if first != header:
+        problem = f"a first line {' '.join(first)[:60]!r}"
+        raise FileError(path, 1, found=problem, hint=f"it is {' '.join(header)!r}")
+    yield from rows

@@ -1,0 +1,301 @@
+"""CSV, and tab-separated files whose columns stand in another order than head, relation, tail.
+
+N-Triples: a line a triple, IRIs in angle brackets and blank nodes.
+
+Facts with qualifiers: comma-separated statements (WD50K, JF17K), and JSON lines (WikiPeople).
+
+Temporal facts: tab-separated head, relation, tail and time, or the ends of an interval.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.locations import fetched
+from kgtrec.errors import FileError, UsageError
+from kgtrec.graph.id_files import delimited_rows, lines_of, refuse, text_of
+from kgtrec.graph.labels import Labels
+from kgtrec.graph.readers.common import (
+    GraphTables,
+    check_order,
+    in_byte_order,
+    label_rows,
+    split_files,
+)
+from kgtrec.graph.triples import COLUMNS
+from kgtrec.graph.tsv import load_facts, renumber_column
+
+_STEMS = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
+_DECLARE = (
+    "begin the file with a line that names its columns, head,relation,tail in any order, or say "
+    "it: csv,hrt:DIR"
+)
+Row = tuple[bytes, bytes, bytes]
+
+
+def read_csv(folder: Path, columns: str | None = None) -> GraphTables:
+    """``train.csv`` and so on, with a first line of names or with declared columns."""
+    files = split_files(folder, _STEMS, (".csv",))
+    return label_rows({split: _csv_rows(path, columns) for split, path in files.items()})
+
+
+def read_tab_separated(folder: Path, columns: str | None = None) -> GraphTables:
+    """``train.txt`` and so on, whose columns are declared."""
+    order = columns or "hrt"
+    files = split_files(folder, _STEMS, (".txt", ".tsv", ""))
+    return label_rows({split: _tab_rows(path, order) for split, path in files.items()})
+
+
+def _tab_rows(path: Path, columns: str) -> Iterator[Row]:
+    places = [columns.index(c) for c in "hrt"]
+    for line, text in lines_of(path):
+        fields = text.split(b"\t")
+        if len(fields) != 3 or b"" in fields:
+            hint = f"a line is three labels with tabs between them, {columns}"
+            refuse(path, line, f"{text_of(text[:60])!r}", hint)
+        head, relation, tail = (fields[place] for place in places)
+        yield head, relation, tail
+
+
+def _csv_rows(path: Path, columns: str | None) -> Iterator[Row]:
+    rows = delimited_rows(path, ",", "correct the line")
+    _, first = next(rows, (1, []))
+    if not first:
+        raise FileError(path, found="nothing: the file is empty", hint="fill it")
+    named = [field.strip().lower() for field in first]
+    if set(COLUMNS) <= set(named):
+        places = [named.index(name) for name in COLUMNS]
+        twice = [name for name in COLUMNS if named.count(name) > 1]
+        if twice:
+            raise FileError(path, 1, found=f"two columns {twice[0]!r}", hint="keep one of them")
+        letters = "".join(name[:1] for name in named)  # pandas gives its index an empty name
+        if columns is not None and letters != columns:
+            what = f"columns {', '.join(first)}, declared as {columns}"
+            raise FileError(path, 1, found=what, hint="leave the declaration out")
+    elif columns is None:
+        what = f"{','.join(first)[:60]!r} names no columns head, relation, tail"
+        raise FileError(path, 1, found=what, hint=_DECLARE)
+    else:
+        places, named = [columns.index(c) for c in "hrt"], list(columns)
+        rows = chain([(1, first)], rows)
+    for line, fields in rows:
+        if len(fields) != len(named) or not all(fields[place] for place in places):
+            what = f"{','.join(fields)[:60]!r}, where {len(named)} columns are filled"
+            raise FileError(path, line, found=what, hint="correct the line")
+        head, relation, tail = (
+            fields[place].encode("utf-8", "surrogateescape") for place in places
+        )
+        yield head, relation, tail
+
+
+_NODE = rb"<([^<>\"{}|^`\\\s]+)>|(_:[^\s<>\"]+)"
+_LINE = re.compile(rb"\s*(?:%s)\s+<([^<>\"{}|^`\\\s]+)>\s+(?:%s)\s*\.\s*(?:#.*)?" % (_NODE, _NODE))
+_LITERAL = re.compile(rb"\s*\S+\s+<[^<>]*>\s*\"")
+_HINT = "a line is <head> <relation> <tail> . with IRIs (without escapes) or blank nodes _:name"
+
+
+def read_ntriples(folder: Path, columns: str | None = None) -> GraphTables:
+    """``train.nt`` and so on; labels are the IRIs without their brackets, and ``_:name``."""
+    check_order(columns)
+    files = split_files(folder, _STEMS, (".nt",))
+    return label_rows({split: _rows(path) for split, path in files.items()})
+
+
+def _rows(path: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
+    for line, text in lines_of(path, gaps=True):
+        match = _LINE.fullmatch(text)
+        if match is not None:
+            head, blank_head, relation, tail, blank_tail = match.groups()
+            yield head or blank_head or b"", relation, tail or blank_tail or b""
+        elif text.strip() and not text.lstrip().startswith(b"#"):
+            if _LITERAL.match(text):
+                what = f"a literal in {text_of(text[:60])!r}, which is not an entity"
+                refuse(path, line, what, "leave triples with literals out of the file")
+            refuse(path, line, f"{text_of(text[:60])!r}", _HINT)
+
+
+_JSON_STEMS = {split: tuple(f"n-ary_{stem}" for stem in stems) for split, stems in _STEMS.items()}
+_FORM = (
+    "a line is head,relation,tail, and behind them a relation and a value for each qualifier, with "
+    "commas between them"
+)
+_JSON_FORM = (
+    'a line is {"P166_h": head, "P166_t": tail, "P585": [value, ...], ...} with labels as texts; '
+    '"N" is passed over'
+)
+
+
+def read_statements(folder: Path, columns: str | None = None) -> GraphTables:
+    """``train.txt`` and so on as in StarE's repository: lines of 3, 5, 7, ... labels."""
+    _no_columns(columns)
+    files = split_files(folder, _STEMS, (".txt", ".csv", ""))
+    return _tables(files, {split: _fields(path) for split, path in files.items()}, _FORM)
+
+
+def read_statement_file(path: str | PathLike[str]) -> GraphTables:
+    """One file with lines as in a split; its split is called "known"."""
+    return _tables({"known": path}, {"known": _fields(path)}, _FORM)
+
+
+def read_wikipeople(folder: Path, columns: str | None = None) -> GraphTables:
+    """``n-ary_train.json`` and so on: roles and values, those of the primary triple by ``_h`` and
+    ``_t`` behind its relation."""
+    _no_columns(columns)
+    files = split_files(folder, _JSON_STEMS, (".json", ".jsonl"))
+    return _tables(files, {split: _records(path) for split, path in files.items()}, _JSON_FORM)
+
+
+def _no_columns(columns: str | None) -> None:
+    if columns is not None:
+        raise UsageError(f"columns={columns!r}: statements are head, relation, tail, qualifiers")
+
+
+def _fields(path: str | PathLike[str]) -> Iterator[list[bytes]]:
+    for line, text in lines_of(path):
+        fields = text.split(b",")
+        if len(fields) < 3 or b"" in fields:
+            refuse(path, line, f"{text_of(text[:60])!r}", _FORM)
+        if not len(fields) & 1:
+            what = f"{len(fields)} labels: the qualifier relation {text_of(fields[-1][:60])!r} has "
+            refuse(path, line, f"{what}no value", _FORM)
+        yield fields
+
+
+def _records(path: Path) -> Iterator[list[bytes]]:
+    for line, text in lines_of(path):
+        try:
+            record = json.loads(text)
+            fields = _statement(record) if isinstance(record, Mapping) else None
+        except (ValueError, RecursionError) as error:  # of text that is no UTF-8, too
+            refuse(path, line, f"{text_of(text[:60])!r} ({error})", _JSON_FORM)
+        if fields is None:
+            refuse(path, line, f"{text_of(text[:60])!r}", _JSON_FORM)
+        yield fields
+
+
+def _statement(record: Mapping[str, Any]) -> list[bytes] | None:
+    """Head, relation, tail, then relations and values; None if the record is no statement."""
+    ends = [key for key in record if key.endswith(("_h", "_t"))]
+    relations = {key[:-2] for key in ends}
+    if len(ends) != 2 or len(relations) != 1 or "" in relations:
+        return None
+    (relation,) = relations
+    labels = [record[f"{relation}_h"], relation, record[f"{relation}_t"]]
+    for role, values in record.items():
+        if role != "N" and role not in ends:
+            for value in values if isinstance(values, list) else [values]:
+                labels += [role, value]
+    if not all(isinstance(label, str) and label for label in labels):
+        return None
+    return [label.encode() for label in labels]
+
+
+def _tables(
+    files: Mapping[str, str | PathLike[str]],
+    splits: Mapping[str, Iterable[Sequence[bytes]]],
+    form: str,
+) -> GraphTables:
+    """Numbers statements: entities and relations take turns in them."""
+    numbers: tuple[dict[bytes, int], ...] = ({}, {})  # entities, relations
+    coded = {}
+    for split, rows in splits.items():
+        flat, sizes = array("i"), array("q")
+        for fields in rows:
+            sizes.append(len(fields))
+            for place, label in enumerate(fields):
+                own = numbers[place & 1]
+                flat.append(own.setdefault(label, len(own)))
+        if not sizes:
+            raise FileError(files[split], found="nothing: the file is empty", hint=form)
+        coded[split] = np.frombuffer(flat, np.int32), np.frombuffer(sizes, np.int64)
+    (entity_place, entities), (relation_place, relations) = map(in_byte_order, numbers)
+    places = np.concatenate([entity_place, relation_place])
+    triples, qualifiers = {}, {}
+    for split, (codes, counts) in coded.items():
+        ends = np.cumsum(counts)
+        column = np.arange(len(codes)) - np.repeat(ends - counts, counts)
+        ids: npt.NDArray[np.int32] = places[codes + (column & 1) * len(entity_place)]
+        triples[split] = ids[column < 3].reshape(-1, 3)
+        offsets = np.append(0, np.cumsum((counts - 3) // 2))
+        qualifiers[split] = offsets, ids[column >= 3].reshape(-1, 2)
+    return GraphTables(triples, entities, relations, qualifiers=qualifiers)
+
+
+_TIMED_FORM = "a line is head, relation, tail and time, or since and until, with tabs between them"
+
+
+def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
+    """``train.txt`` and so on with four columns, as ICEWS has them; five are an interval's ends.
+
+    An interval is one time, named ``since/until``. Times that are all whole numbers are in the
+    order of these, others in byte order, in which dates such as 2014-07-01 ascend.
+    """
+    if columns is not None:
+        raise UsageError(f"columns={columns!r}: a timed graph has head, relation, tail, time")
+    return _timed_tables(split_files(folder, _STEMS, (".txt", ".tsv", "")))
+
+
+def read_timed_file(path: str | PathLike[str]) -> GraphTables:
+    """One file with lines as in a split; its split is called "known"."""
+    with fetched(path) as place:
+        return _timed_tables({"known": place})
+
+
+def _timed_tables(files: Mapping[str, Path]) -> GraphTables:
+    n_tabs = {split: _n_tabs(path) for split, path in files.items()}
+    facts, entities, relations, labels = load_facts(dict(files), n_tabs, _explain)
+    texts = [label.replace(b"\t", b"/") for label in labels.to_pylist()]
+    times = _in_time_order(set(texts))
+    place = {time: i for i, time in enumerate(times)}
+    for rows in facts.values():
+        renumber_column(rows[:, 3], np.array([place[text] for text in texts], dtype=np.int32))
+    return GraphTables(
+        facts,
+        Labels.from_arrow(entities, ascending=True),
+        Labels.from_arrow(relations, ascending=True),
+        times=[text_of(time) for time in times],
+    )
+
+
+def _n_tabs(path: Path) -> int:
+    """Tabs of the first line, which all lines have."""
+    return next(_checked(path)).count(b"\t")
+
+
+def _explain(path: Path) -> None:
+    for _ in _checked(path):
+        pass
+
+
+def _checked(path: Path) -> Iterator[bytes]:
+    """Lines, up to the first that is not as it must be, of which FileError tells."""
+    width = 0
+    for line, text in lines_of(path):
+        fields = text.split(b"\t")
+        if len(fields) not in (4, 5) or b"" in fields:
+            refuse(path, line, f"{text_of(text[:60])!r}", _TIMED_FORM)
+        if width and len(fields) != width:
+            refuse(path, line, f"{len(fields)} columns after lines of {width}", _TIMED_FORM)
+        if b"\0" in text or b"\r" in text:
+            refuse(path, line, f"NUL, or a carriage return, in {text_of(text[:60])!r}", _TIMED_FORM)
+        width = len(fields)
+        yield text
+    if not width:
+        raise FileError(path, found="nothing: the file is empty", hint=_TIMED_FORM)
+
+
+def _in_time_order(times: set[bytes]) -> list[bytes]:
+    try:
+        return sorted(times, key=lambda time: (int(time), time))
+    except ValueError:
+        return sorted(times)

@@ -1,0 +1,218 @@
+"""Relation categories: 1-1, 1-N, N-1 and N-N (Bordes et al. 2013; Zhou et al. 2022, Table 3).
+
+Relation distributions of sets of triples: ratios (Zhou et al. 2022, Eq. 1) and divergence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kgtrec._internal.table import Cell, ShownInLines, Table
+from kgtrec.errors import InputError, UsageError
+from kgtrec.graph.statistics.popularity import SplitNames, named_splits, triples_of
+
+if TYPE_CHECKING:
+    from kgtrec.graph.graph import GraphData
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+CATEGORIES = ("1-1", "1-N", "N-1", "N-N")
+UNSEEN = "unseen"
+"""Name for relations without a triple in the splits that decide."""
+
+THRESHOLD = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Categories(ShownInLines):
+    """The category of every relation.
+
+    - tails_per_head, heads_per_tail, float64 (n_relations,): Triples over distinct heads, and over
+      distinct tails; NaN for an unseen relation.
+    - code, int64 (n_relations,): Place in `CATEGORIES`; 4 for an unseen relation.
+    - splits: The splits that decided.
+    - threshold: From this average on, a side is "N".
+    """
+
+    tails_per_head: Floats
+    heads_per_tail: Floats
+    code: Ints
+    splits: tuple[str, ...]
+    threshold: float
+
+    _shown = ("_sizes",)
+
+    def _lines(self) -> tuple[str, str]:
+        sizes = ", ".join(f"{name} {count:,}" for name, count in self._sizes().rows)
+        return f"relations: {sizes}", f"by {', '.join(self.splits)}, N from {self.threshold:g} on"
+
+    def _sizes(self) -> Table:
+        """A row per category: its relations."""
+        counts = np.bincount(self.code, minlength=len(CATEGORIES)).tolist()
+        rows: list[tuple[Cell, ...]] = list(zip((*CATEGORIES, UNSEEN), counts, strict=False))
+        return Table(("category", "relations"), ("category", "relations"), (0, 0), rows)
+
+    def __getitem__(self, relation: int) -> str:
+        """The category of a relation id; "unseen" if it has no triple in `splits`."""
+        return (*CATEGORIES, UNSEEN)[self.code[relation]]
+
+    def members(self, category: str) -> Ints:
+        """Ids of the relations of a category, ascending."""
+        if category not in (*CATEGORIES, UNSEEN):
+            raise UsageError(f"no category {category!r}; choose one of {', '.join(CATEGORIES)}")
+        return np.flatnonzero(self.code == (*CATEGORIES, UNSEEN).index(category))
+
+    def table(self, graph: GraphData) -> Table:
+        """A row per category: its relations, and its triples in every split of `graph`."""
+        names = [*CATEGORIES, UNSEEN] if (self.code == len(CATEGORIES)).any() else [*CATEGORIES]
+        relations = np.bincount(self.code, minlength=len(names)).tolist()
+        columns = [
+            np.bincount(self.code[rows[:, 1]], minlength=len(names)).tolist()
+            for rows in graph.splits.values()
+        ]
+        rows: list[tuple[Cell, ...]] = list(zip(names, relations, *columns, strict=True))
+        heads = ("category", "relations", *graph.splits)
+        return Table(heads, heads, (0,) * len(heads), rows)
+
+    def listing(self, graph: GraphData) -> Table:
+        """A row per relation: its category and both averages."""
+        rows: list[tuple[Cell, ...]] = [
+            (label, self[i], float(self.tails_per_head[i]), float(self.heads_per_tail[i]))
+            for i, label in enumerate(graph.relations)
+        ]
+        titles = ("relation", "category", "tails/head", "heads/tail")
+        keys = ("relation", "category", "tails_per_head", "heads_per_tail")
+        return Table(titles, keys, (0, 0, 3, 3), rows)
+
+
+def relation_categories(
+    graph: GraphData, splits: SplitNames = "train", threshold: float = THRESHOLD
+) -> Categories:
+    """Put every relation into a category by its average numbers of tails and heads.
+
+    A relation is "1-N" if a head has on average at least `threshold` tails, and a tail fewer than
+    `threshold` heads. The averages run over the heads (tails) that the relation has.
+
+    Parameters
+    ----------
+    graph : Graph
+    splits : str, iterable of str or None
+        The splits that decide: "train" alone gives the published lists of FB15k-237.
+    threshold : float
+        Above 1.
+
+    Raises
+    ------
+    UsageError
+        The graph lacks a split, or the threshold is not above 1.
+    """
+    if not threshold > 1:
+        raise UsageError(f"threshold {threshold!r} is not above 1; the papers take 1.5")
+    rows = triples_of(graph, splits, distinct=True)
+    triples = np.bincount(rows[:, 1], minlength=graph.n_relations)
+    heads, tails = (_distinct(graph, rows[:, 1], rows[:, end]) for end in (0, 2))
+    with np.errstate(invalid="ignore"):
+        tails_per_head, heads_per_tail = triples / heads, triples / tails
+    # In the order of CATEGORIES: the tails decide the lower digit.
+    code = 2 * (heads_per_tail >= threshold) + (tails_per_head >= threshold)
+    code = np.where(triples > 0, code, len(CATEGORIES)).astype(np.int64)
+    return Categories(
+        tails_per_head, heads_per_tail, code, named_splits(graph, splits), float(threshold)
+    )
+
+
+def _distinct(graph: GraphData, relation: NDArray[np.int32], entity: NDArray[np.int32]) -> Ints:
+    """How many different entities each relation has, int64 (n_relations,)."""
+    pairs = np.sort(relation.astype(np.int64) * graph.n_entities + entity)
+    first = np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)]
+    owners = pairs[first] // graph.n_entities
+    return np.bincount(owners, minlength=graph.n_relations).astype(np.int64)
+
+
+def relation_ratios(counts: ArrayLike) -> Floats:
+    """Share of each relation, n_p / N (Eq. 1): float64 array, sum 1.
+
+    Parameters
+    ----------
+    counts : array_like (n_relations,)
+        Triples of each relation, such as ``graph.relation_counts("test")``.
+
+    Raises
+    ------
+    InputError
+        Not one number at least 0 per relation, or all 0.
+    """
+    numbers = checked_counts("counts", counts)
+    total = numbers.sum()
+    if not total > 0:
+        raise InputError("the counts of all relations are 0, which makes no ratios")
+    return np.asarray(numbers / total)
+
+
+def kl_divergence(reference: ArrayLike, other: ArrayLike, smoothing: float = 1.0) -> float:
+    """KL(reference || other) of two relation distributions, in nats, at least 0.
+
+    Parameters
+    ----------
+    reference, other : array_like (n_relations,)
+        Triples of each relation. The published values take the set that was drawn from as the
+        reference: the original test set, or the whole graph.
+    smoothing : float
+        Added to every count of both, so that relations that are missing somewhere have a share.
+        The published values add 1 over all relations of the graph.
+
+    Returns
+    -------
+    float
+        Infinite without smoothing where the reference has a relation that the other lacks.
+
+    Raises
+    ------
+    InputError
+        Counts of different lengths, negative, or all 0; a negative smoothing.
+    """
+    if not smoothing >= 0:
+        raise InputError(f"smoothing {smoothing!r} is negative; the papers add 1")
+    p, q = (
+        relation_ratios(checked_counts(name, counts) + smoothing)
+        for name, counts in (("reference", reference), ("other", other))
+    )
+    if len(p) != len(q):
+        raise InputError(
+            f"reference counts {len(p)} relations and other {len(q)}; count all relations of one "
+            "graph in both"
+        )
+    held = p > 0
+    with np.errstate(divide="ignore"):
+        return float(np.sum(p[held] * np.log(p[held] / q[held])))
+
+
+def split_divergences(graph: GraphData) -> Table:
+    """KL(row || column) between the relation distributions of the splits and of the whole graph."""
+    sets = {name: graph.relation_counts(name) for name in graph.splits}
+    sets["all"] = np.bincount(triples_of(graph)[:, 1], minlength=graph.n_relations)
+    rows: list[tuple[Cell, ...]] = [
+        (name, *(kl_divergence(counts, other) for other in sets.values()))
+        for name, counts in sets.items()
+    ]
+    return Table(("reference", *sets), ("reference", *sets), (4,) * (len(sets) + 1), rows)
+
+
+def checked_counts(name: str, counts: ArrayLike) -> Floats:
+    try:
+        numbers = np.asarray(counts, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{name} are {counts!r}; give the number of triples per relation"
+        ) from None
+    if numbers.ndim != 1 or not len(numbers):
+        raise InputError(f"{name} have shape {numbers.shape}; give one number per relation")
+    wrong = numbers[~((numbers >= 0) & np.isfinite(numbers))]
+    if len(wrong):
+        raise InputError(f"{name} hold {wrong[0]:g}; numbers of triples are 0 or more")
+    return numbers

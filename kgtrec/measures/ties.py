@@ -1,0 +1,286 @@
+"""Ties: what is known of the rank of an answer, the ranks that follow, and expectations.
+
+A tie holds ``size`` candidates below ``greater`` others; ``answers`` of them are right (always 1
+for an instance, and 1 or more for a question, whose rank is that of its first answer). All orders
+of the tie are equally likely. The named sums are native, see ``csrc/stat_expected.c``; `sums_over`
+adds up any other smooth function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec import _core
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+RANK_TYPES = {
+    "optimistic": "greater + 1: every tie is won",
+    "realistic": "greater + 1 + equal / 2: the middle of the tie",
+    "pessimistic": "greater + equal + 1: every tie is lost",
+    "expected": "the metric's exact mean over all ranks that the tie allows",
+    "ordinal": "the place in the run file: ties by entity label, descending, as trec_eval does",
+}
+
+
+class Scaled(NamedTuple):
+    """A metric's value per item, times `scale`: integers stay integers, so their sums are exact."""
+
+    scaled: NDArray[np.int64] | NDArray[np.float64]
+    scale: int
+
+
+class Ranked(Protocol):
+    """Items that have a rank, or a tie of several: instances, questions, triples."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: NDArray[Any]) -> Ranked:
+        """Some of the items."""
+
+    def ranks(self, rank_type: str) -> Scaled:
+        """The rank; for ``expected`` its mean over the tie."""
+
+    def mean_of(self, f: Callable[[Floats], Floats]) -> Floats:
+        """Mean of a smooth ``f(rank)`` over the ranks that the tie allows, float64 (n,)."""
+
+    def variance(self) -> Floats:
+        """Variance of the rank over the tie, float64 (n,)."""
+
+    def share_within(self, quarters: int) -> Floats:
+        """Share of the tie at ranks up to ``quarters / 4``, float64 (n,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ties:
+    """Counts per item: an instance (micro) or the best answer of a question (macro).
+
+    - greater, equal, tied_ahead, int64 (n,): Candidates above; other candidates at the same score;
+      those of them that trec order puts ahead.
+    - answers, int64 (n,): Answers inside the tie: 1 for an instance, 1 .. equal + 1 for a question.
+    """
+
+    greater: Ints
+    equal: Ints
+    tied_ahead: Ints
+    answers: Ints
+
+    def __len__(self) -> int:
+        return len(self.greater)
+
+    def __getitem__(self, rows: NDArray[Any]) -> Ties:
+        return Ties(self.greater[rows], self.equal[rows], self.tied_ahead[rows], self.answers[rows])
+
+    @property
+    def size(self) -> Ints:
+        """Candidates in the tie, the answers included."""
+        return self.equal + 1
+
+    def twice_rank(self, rank_type: str) -> Ints:
+        """2 x rank as integers (a realistic rank can end in a half); not for ``expected``.
+
+        Of several answers in a tie the first counts: at worst, only the others of the tie are ahead
+        of it.
+        """
+        twice = 2 * self.greater
+        twice += 2
+        if rank_type == "realistic":
+            twice += self.size - self.answers
+        elif rank_type == "pessimistic":
+            twice += 2 * (self.size - self.answers)
+        elif rank_type == "ordinal":
+            twice += 2 * self.tied_ahead
+        return twice
+
+    def ranks(self, rank_type: str) -> Scaled:
+        """The rank. Expected: the realistic rank, or the exact mean of a first answer's."""
+        if rank_type != "expected":
+            return Scaled(self.twice_rank(rank_type), 2)
+        if np.all(self.answers == 1):
+            return Scaled(self.twice_rank("realistic"), 2)
+        return Scaled(expected_rank(self.greater, self.size, self.answers), 1)
+
+    def mean_of(self, f: Callable[[Floats], Floats]) -> Floats:
+        """See `Ranked`; for one answer a tie."""
+        return sums_over(lambda x, rows: f(x), self.greater + 1, self.size) / self.size
+
+    def variance(self) -> Floats:
+        """See `Ranked`; for one answer a tie."""
+        size = self.size.astype(np.float64)
+        return (size * size - 1) / 12
+
+    def share_within(self, quarters: int) -> Floats:
+        """See `Ranked`; for one answer a tie."""
+        return np.clip(quarters // 4 - self.greater, 0, self.size) / self.size
+
+
+@dataclass(frozen=True, eq=False)
+class PairedTies:
+    """Triples, whose rank is the mean of two: of the head, and of the tail (Berrendorf et al.).
+
+    The two ties of a triple are broken independently.
+
+    - head, tail: Of the same triples, in the same order; one answer a tie.
+    """
+
+    head: Ties
+    tail: Ties
+
+    def __len__(self) -> int:
+        return len(self.head)
+
+    def __getitem__(self, rows: NDArray[Any]) -> PairedTies:
+        return PairedTies(self.head[rows], self.tail[rows])
+
+    def ranks(self, rank_type: str) -> Scaled:
+        """The mean of the two ranks."""
+        kind = "realistic" if rank_type == "expected" else rank_type
+        return Scaled(self.head.twice_rank(kind) + self.tail.twice_rank(kind), 4)
+
+    def mean_of(self, f: Callable[[Floats], Floats]) -> Floats:
+        """See `Ranked`: the number of pairs of ranks with a sum rises, stays, and falls again."""
+        start = self.head.greater + self.tail.greater + 2
+        narrow = np.minimum(self.head.size, self.tail.size)
+        wide = np.maximum(self.head.size, self.tail.size)
+        end = start + narrow + wide - 2
+
+        def rising(x: Floats, rows: NDArray[np.intp]) -> Floats:
+            return (x - (start[rows] - 1)) * f(x / 2)
+
+        def level(x: Floats, rows: NDArray[np.intp]) -> Floats:
+            return narrow[rows] * f(x / 2)
+
+        def falling(x: Floats, rows: NDArray[np.intp]) -> Floats:
+            return (end[rows] + 1 - x) * f(x / 2)
+
+        total = sums_over(rising, start, narrow)
+        total += sums_over(level, start + narrow, wide - narrow)
+        total += sums_over(falling, start + wide, narrow - 1)
+        return total / narrow / wide
+
+    def variance(self) -> Floats:
+        """See `Ranked`."""
+        return (self.head.variance() + self.tail.variance()) / 4
+
+    def share_within(self, quarters: int) -> Floats:
+        """See `Ranked`: pairs of ranks up to a sum, by inclusion and exclusion."""
+        total = quarters // 2 - self.head.greater - self.tail.greater
+        first, second = self.head.size, self.tail.size
+        pairs = _triangle(total) - _triangle(total - first) - _triangle(total - second)
+        pairs += _triangle(total - first - second)
+        return pairs / first / second
+
+
+def _triangle(total: Ints) -> Floats:
+    """Pairs of whole numbers from 1 on with a sum up to `total`."""
+    total = np.maximum(total, 1).astype(np.float64)
+    return total * (total - 1) / 2
+
+
+Smooth = Callable[[Floats, NDArray[np.intp]], Floats]
+
+# Terms that are added one by one; from there on differences of order 7 are below 1e-14.
+_PEELED = 64
+_N_NODES = 32
+_CELLS = 1 << 19  # terms at a time: a few megabytes
+
+
+@cache
+def _nodes() -> tuple[Floats, Floats]:
+    """Nodes and weights of Gauss and Legendre; few need them, and their import takes 10 ms."""
+    nodes, weights = np.polynomial.legendre.leggauss(_N_NODES)
+    return nodes, weights
+
+
+def expected_rank(greater: Ints, size: Ints, answers: Ints) -> Floats:
+    """Expected rank of the first answer: ``greater + (size + 1) / (answers + 1)``."""
+    return greater + (size + 1) / (answers + 1)
+
+
+def expected_reciprocal(greater: Ints, size: Ints, answers: Ints) -> Floats:
+    """Expected ``1/rank`` of the first answer.
+
+    Shapes: greater int64 (n,), size int64 (n,), answers int64 (n,) -> float64 (n,).
+    """
+    out = np.empty(len(greater))
+    _core.expected_reciprocal(greater, size, np.ascontiguousarray(answers), out)
+    return out
+
+
+def expected_hits(greater: Ints, size: Ints, answers: Ints, k: int) -> Floats:
+    """Probability that the first answer ranks within `k`; arguments as above.
+
+    Shape: float64 (n,).
+    """
+    out = np.empty(len(greater))
+    _core.expected_hits(greater, size, np.ascontiguousarray(answers), k, out)
+    return out
+
+
+def expected_log_rank(greater: Ints, size: Ints) -> Floats:
+    """Expected ``ln rank`` of the one answer of a tie; arguments as above.
+
+    Shape: float64 (n,).
+    """
+    out = np.log(greater + 1.0)  # the bits that every other rank type has where nothing is tied
+    tied = np.flatnonzero(size > 1)
+    means = np.empty(len(tied))
+    _core.expected_log(greater[tied], size[tied], means)
+    out[tied] = means
+    return out
+
+
+def sums_over(f: Smooth, first: Ints, count: Ints) -> Floats:
+    """``sum of f(x) for x = first .. first + count - 1``, for every row.
+
+    The sum over whole numbers is the integral between half numbers, less a series of central
+    differences at both ends (Gauss's form of Euler and Maclaurin's formula). The integral is taken
+    in ln x, in which powers and logarithms are tame.
+
+    Shapes: first int64 (n,), count int64 (n,) -> float64 (n,).
+    """
+    out = np.zeros(len(first))
+    for low, high in pairwise((0, 1, 4, 16, _PEELED)):
+        top = np.inf if high == _PEELED else high
+        steps = np.arange(high)
+        for part in _parts(np.flatnonzero((count > low) & (count <= top)), high):
+            x = (first[part, None] + steps).astype(np.float64)
+            terms = np.where(steps < count[part, None], f(x, part[:, None]), 0.0)
+            out[part] = terms.sum(axis=1)
+    for part in _parts(np.flatnonzero(count > _PEELED), _N_NODES):
+        start = (first[part] + (_PEELED - 1)).astype(np.float64)[:, None]
+        length = (count[part] - _PEELED).astype(np.float64)[:, None]
+        out[part] += _long_sums(f, start, length, part[:, None])
+    return out
+
+
+def _parts(rows: NDArray[np.intp], width: int) -> list[NDArray[np.intp]]:
+    at_once = _CELLS // width
+    return [rows[i : i + at_once] for i in range(0, len(rows), at_once)]
+
+
+def _long_sums(f: Smooth, start: Floats, length: Floats, rows: NDArray[np.intp]) -> Floats:
+    """Sums over ``start + 1 .. start + length``; columns (m, 1) in, (m,) out."""
+    nodes, weights = _nodes()
+    half = np.log1p(length / (start + 0.5)) / 2
+    x = (start + 0.5) * np.exp(half * (nodes + 1))
+    integral = (f(x, rows) * x * weights).sum(axis=1) * half[:, 0]
+    ends = _end_terms(f, start + length, rows) - _end_terms(f, start, rows)
+    return np.asarray(integral - ends)
+
+
+def _end_terms(f: Smooth, end: Floats, rows: NDArray[np.intp]) -> Floats:
+    """What the midpoint rule misses at one end: d/24 - 17 d3/5760 + 367 d5/967680."""
+    values = f(end + np.arange(-2, 4), rows)
+    first = np.diff(values, axis=1)
+    third = np.diff(first, n=2, axis=1)
+    fifth = np.diff(third, n=2, axis=1)
+    return np.asarray(first[:, 2] / 24 - 17 / 5760 * third[:, 1] + 367 / 967680 * fifth[:, 0])

@@ -1,0 +1,433 @@
+"""Figures of studies: calibration, popularity and beta curves, the open world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kgtrec.errors import UsageError
+from kgtrec.measures import Measure
+from kgtrec.plots.style import (
+    COLUMN,
+    figure,
+    label_ends,
+    label_panels,
+    legend_above,
+    panel_grid,
+    require,
+    series_style,
+    short,
+    styled,
+)
+from kgtrec.study.openworld.formulas import approximation, expectation
+from kgtrec.study.openworld.model import ENTITIES, title_of
+from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS, Simulation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from kgtrec.graph.statistics.popularity import Frequencies
+    from kgtrec.study.classification.calibration import ReliabilityCurve
+    from kgtrec.study.openworld.compare import Comparison
+    from kgtrec.study.openworld.results import Panel
+    from kgtrec.study.stratified import BetaGrid
+
+
+def reliability_curves(curves: Sequence[ReliabilityCurve]) -> Figure:
+    """Share of true triples against predicted probability, a line a calibrator.
+
+    Parameters
+    ----------
+    curves : sequence of ReliabilityCurve
+        As a `Classification` has them. A point is a bin; on the diagonal, predictions are right.
+    """
+    require(curves, "reliability curve")
+    with styled():
+        made, axes = figure(height=2.6)
+        axes.plot([0, 1], [0, 1], color="#888888", linewidth=0.8, linestyle=":", label="as claimed")
+        for number, curve in enumerate(curves):
+            label = f"{curve.name} (ECE {curve.ece[0]:.3f})"
+            look = series_style(number, marked=True)
+            axes.plot(curve.predicted, curve.observed, label=label, **look)
+        axes.set_xlabel("predicted probability")
+        axes.set_ylabel("share of true triples")
+        axes.set_xlim(-0.02, 1.02)
+        axes.set_ylim(-0.02, 1.02)
+        legend_above(made)
+        return made
+
+
+PERCENTS = np.geomspace(0.1, 100, 200)
+
+
+def beta_curves(grids: Mapping[str, BetaGrid]) -> Figure:
+    """Stratified metrics over one exponent (Mohamed et al., Figures 2-4), a panel a metric.
+
+    Parameters
+    ----------
+    grids : mapping of str to BetaGrid
+        Curves over the same exponent and of the same metrics, by the name in the legend.
+
+    Raises
+    ------
+    UsageError
+        A whole grid among them, or curves that differ in what they vary or measure.
+    """
+    metrics, varied = _common(grids)
+    with styled():
+        made, places = panel_grid(len(metrics), 2, height=2.0)
+        for panel, metric in zip(places, metrics, strict=True):
+            for number, (name, grid) in enumerate(grids.items()):
+                label = short(name) + " (sampled)" * grid.sampled
+                at, values = getattr(grid, varied), grid[metric].ravel()
+                panel.plot(at, values, label=label, **series_style(number))
+            panel.set_ylabel(f"strat-{_title(metric)}")
+            panel.set_xlabel("β$_e$ (entities)" if varied == "beta_e" else "β$_r$ (relations)")
+            panel.set_xlim(-1, 1)
+            panel.set_xticks([-1, -0.5, 0, 0.5, 1])
+        if len(grids) > 1 or any(grid.sampled for grid in grids.values()):
+            legend_above(made)
+        if len(metrics) > 1:
+            label_panels(places)
+        return made
+
+
+def beta_heat_map(grid: BetaGrid, metric: str | None = None) -> Figure:
+    """One metric at every pair of exponents, with contours.
+
+    Parameters
+    ----------
+    grid : BetaGrid
+        With both exponents varied.
+    metric : str, optional
+        The grid's first by default. The cross marks the micro average, the circle the mean over
+        relations (Lemmas 1 and 2).
+
+    Raises
+    ------
+    UsageError
+        A curve, or a metric that the grid does not hold.
+    """
+    if min(len(grid.beta_e), len(grid.beta_r)) < 2:
+        raise UsageError("a heat map needs both exponents varied; take beta_grid, or --vary grid")
+    metric = metric or grid.metrics[0]
+    values = grid[metric]
+    with styled():
+        made, axes = figure(width=COLUMN, height=2.7)
+        at = grid.beta_r, grid.beta_e
+        drawn = axes.pcolormesh(*at, values, cmap=_light_cividis(), shading="nearest")
+        drawn.set_rasterized(True)
+        lines = axes.contour(*at, values, colors="black", linewidths=0.6, linestyles="solid")
+        axes.clabel(lines, fontsize=6)
+        axes.plot([-1], [0], "kx", clip_on=False, markersize=6, mew=1.5, label="micro average")
+        axes.plot([0], [0], "ko", fillstyle="none", markersize=5, mew=1.2,
+                  label="mean over relations")  # fmt: skip
+        axes.set_xlabel("β$_r$ (relations)")
+        axes.set_ylabel("β$_e$ (entities)")
+        axes.grid(False)
+        made.colorbar(drawn, ax=axes, label="sampled " * grid.sampled + f"strat-{_title(metric)}")
+        legend_above(made)
+        return made
+
+
+def _light_cividis() -> Any:
+    """Cividis survives grey print and every colour vision deficiency; its dark end would swallow
+    the contours."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(colormaps["cividis"](np.linspace(0.3, 1.0, 256)))
+
+
+def popularity(frequencies: Mapping[str, Frequencies]) -> Figure:
+    """Share of triples that involve the most frequent x % of items (Mohamed et al., Figure 1).
+
+    Parameters
+    ----------
+    frequencies : mapping of str to Frequencies
+        By the name in the legend, such as "entities" and "relations".
+    """
+    require(frequencies, "frequencies")
+    with styled():
+        made, axes = figure()
+        for number, (name, one) in enumerate(frequencies.items()):
+            share = [100 * one.top(percent)[1] for percent in PERCENTS]
+            axes.plot(PERCENTS, share, label=short(name), **series_style(number))
+        axes.set_xscale("log")
+        axes.set_xticks([0.1, 1, 10, 100], ["0.1 %", "1 %", "10 %", "100 %"])
+        axes.set_ylim(0, 102)
+        axes.set_xlabel("most frequent")
+        axes.set_ylabel("% of triples that involve one")
+        legend_above(made)
+        return made
+
+
+def _common(grids: Mapping[str, BetaGrid]) -> tuple[Sequence[str], str]:
+    """Metrics and the exponent that all curves share."""
+    require(grids, "curves")
+    kinds = {(grid.metrics, _varied(grid)) for grid in grids.values()}
+    if len(kinds) > 1:
+        raise UsageError("the curves differ in metrics or exponent; draw them apart")
+    return kinds.pop()
+
+
+def _varied(grid: BetaGrid) -> str:
+    if min(len(grid.beta_e), len(grid.beta_r)) > 1:
+        raise UsageError("this is a grid, not a curve; draw it as a heat map")
+    return "beta_e" if len(grid.beta_e) > 1 else "beta_r"
+
+
+def _title(metric: str) -> str:
+    """Heading of a metric; a function of the user's keeps its name."""
+    try:
+        return Measure.parse(f"both.realistic.micro.{metric}").title
+    except UsageError:
+        return metric
+
+
+SHADE = 0.2
+EXACT: dict[str, Any] = {"color": "#000000", "linestyle": (0, (1, 1.5)), "linewidth": 0.9}
+FEW = 6
+"""Lines that are named at their ends."""
+
+
+def expected_metric(
+    metric: str = "mrr",
+    betas: Sequence[float] = (0.0, *BETAS),
+    n_answers: int = N_ANSWERS,
+    n_entities: int = ENTITIES,
+    rho: float = 0.0,
+) -> Figure:
+    """Exact expectation of a metric against the strength, a line for each sparsity.
+
+    Parameters
+    ----------
+    metric : str, default "mrr"
+    betas : sequence of float in [0, 1)
+    n_answers : int, default 43
+    n_entities : int, default 14505
+    rho : float, default 0
+        Lines end where the correlation becomes impossible.
+
+    Returns
+    -------
+    Figure
+        Up to six lines that reach the right are named there; others in a legend.
+    """
+    _require(betas, "betas")
+    with styled():
+        made, axes = figure()
+        ends = []
+        for number, beta in enumerate(betas):
+            strengths = _possible(np.linspace(0.0, 1.0, 101), beta, rho)
+            values = expectation(strengths, beta, n_answers, n_entities, metric, rho, kept=True)
+            style = series_style(number)
+            axes.plot(strengths, values, label=f"{beta:g}", **style)
+            if len(strengths) and strengths[-1] == 1.0:
+                ends.append((f"β = {beta:g}", float(values[-1]), style["color"]))
+        _strength_axis(axes, f"expected {title_of(metric)}")
+        axes.set_ylim(bottom=0)
+        if len(ends) == len(betas) <= FEW:
+            axes.set_xlim(right=1)
+            label_ends(axes, ends)
+        else:
+            legend_above(made, title="sparsity β")
+        return made
+
+
+def approximation_quality(betas: Sequence[float] = BETAS, n_answers: int = N_ANSWERS) -> Figure:
+    """Theorem 4.1: the logarithmic approximation (dashed) beside the exact expected MRR (solid)."""
+    _require(betas, "betas")
+    strengths = np.linspace(0.02, 1.0, 99)
+    with styled():
+        made, axes = figure()
+        ends = []
+        for number, beta in enumerate(betas):
+            colour = series_style(number)["color"]
+            exact = expectation(strengths, beta, n_answers)
+            axes.plot(strengths, exact, color=colour)
+            ends.append((f"β = {beta:g}", float(exact[-1]), colour))
+            close = approximation(strengths, beta, n_answers)
+            axes.plot(strengths, np.where(close > 0, close, np.nan), color=colour, linestyle="--")
+        axes.plot([], [], color="#000000", label="exact")
+        axes.plot([], [], color="#000000", linestyle="--", label="approximation")
+        _strength_axis(axes, "expected MRR")
+        axes.set_ylim(bottom=0)
+        axes.set_xlim(right=1)
+        label_ends(axes, ends)
+        legend_above(made)
+        return made
+
+
+def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> Figure:
+    """Figures 1 and 2: simulated means with a band of two standard errors, exact lines dotted.
+
+    Parameters
+    ----------
+    runs : Simulation, or several of the same sparsities and different correlations
+        One: a line for each sparsity (Figure 1). Several: a panel for each sparsity, a line for
+        each correlation (Figure 2).
+    metric : str, default "mrr"
+
+    Notes
+    -----
+    The paper calls its bands two standard deviations; what its program draws is two standard
+    errors, as here.
+    """
+    several = [runs] if isinstance(runs, Simulation) else list(runs)
+    _require(several, "runs")
+    if any(run.betas != several[0].betas for run in several):
+        raise UsageError("the simulations differ in their sparsities; give runs of the same betas")
+    with styled():
+        if isinstance(runs, Simulation):
+            made, axes = figure()
+            for row, beta in enumerate(runs.betas):
+                _band(axes, runs, row, metric, f"β = {beta:g}", row)
+            _strength_axis(axes, title_of(metric))
+            named = _named_at_ends(axes, runs, metric)
+            legend_above(made, _explained(), series=not named)
+            return made
+        made, places = panel_grid(len(several[0].betas), 2)
+        for row, (axes, beta) in enumerate(zip(places, several[0].betas, strict=True)):
+            for number, run in enumerate(several):
+                _band(axes, run, row, metric, f"$\\rho$ = {run.rho:g}", number)
+            axes.set_title(f"β = {beta:g}")
+            _strength_axis(axes, title_of(metric))
+        legend_above(made, _explained())
+        return made
+
+
+def _named_at_ends(axes: Axes, run: Simulation, metric: str) -> bool:
+    """Whether the lines are few, and then their sparsities stand where they end."""
+    last = run.mean[metric][:, -1]
+    if len(run.betas) > FEW or not np.isfinite(last).all():
+        return False
+    axes.set_xlim(right=run.strengths[-1])
+    label_ends(axes, [
+        (f"β = {beta:g}", float(y), series_style(row)["color"])
+        for row, (beta, y) in enumerate(zip(run.betas, last, strict=True))
+    ])  # fmt: skip
+    return True
+
+
+def _band(axes: Axes, run: Simulation, row: int, metric: str, label: str, number: int) -> None:
+    if metric not in run.mean:
+        have = ", ".join(run.mean)
+        raise UsageError(f"metric {metric!r} was not simulated; choose one of: {have}")
+    style = series_style(number)
+    strengths, mean = np.array(run.strengths), run.mean[metric][row]
+    error = run.error(metric)[row]
+    axes.fill_between(
+        strengths, mean - 2 * error, mean + 2 * error, color=style["color"], alpha=SHADE, lw=0
+    )
+    axes.plot(strengths, mean, label=label, **style)
+    done, exact = np.isfinite(mean), np.full(len(mean), np.nan)
+    exact[done] = expectation(
+        strengths[done], run.betas[row], run.n_answers, run.n_entities, metric, run.rho, kept=True
+    )
+    axes.plot(strengths, exact, **EXACT)
+
+
+def _explained() -> list[Any]:
+    """What lines and bands of simulations are, for legends."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    exact = Line2D([], [], label="exact", **EXACT)
+    return [exact, Patch(facecolor="#888888", alpha=0.3, label="± 2 standard errors")]
+
+
+def sparse_full(panels: Panel | Sequence[Panel], metrics: Sequence[str] | None = None) -> Figure:
+    """Figures 3 and 5 to 14: sparse against full metric, a line for each model.
+
+    The grey line is the paper's model without correlation for the same questions.
+
+    Parameters
+    ----------
+    panels : Panel or sequence of Panel
+        A row of the figure for each (Figures 3 and 6: several panels, one metric).
+    metrics : sequence of str, optional
+        A column for each; by default all that were measured (Figures 7 to 14), six at most in two
+        rows where there is one panel.
+    """
+    several = list(panels) if isinstance(panels, Sequence) else [panels]
+    _require(several, "panels")
+    names = list(several[0].curves[0].full) if metrics is None else list(metrics)
+    unknown = [name for name in names if name not in several[0].curves[0].full]
+    if unknown or not names:
+        have = ", ".join(several[0].curves[0].full)
+        raise UsageError(f"metrics {unknown or names} were not measured; choose from: {have}")
+    cells = [(panel, name) for panel in several for name in names]
+    columns = min(3, len(cells)) if len(several) == 1 or len(names) == 1 else len(names)
+    with styled():
+        made, places = panel_grid(len(cells), columns, width=2.3 * columns, height=2.2)
+        styles = _model_styles([curve.model for panel in several for curve in panel.curves])
+        for axes, (panel, name) in zip(places, cells, strict=True):
+            _sparse_full(axes, panel, name, styles)
+        legend_above(made, [line for axes in made.axes for line in axes.get_lines()])
+        return made
+
+
+def _model_styles(models: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """A colour for each kind of model ("SVD", "CP"), a marker and dashes for each setting."""
+    kinds: dict[str, list[str]] = {}
+    for model in models:
+        settings = kinds.setdefault(model.partition(",")[0], [])
+        if model not in settings:
+            settings.append(model)
+    return {
+        model: series_style(j, marked=True) | {"color": series_style(i)["color"]}
+        for i, settings in enumerate(kinds.values())
+        for j, model in enumerate(settings)
+    }
+
+
+def _sparse_full(axes: Axes, panel: Panel, metric: str, styles: dict[str, dict[str, Any]]) -> None:
+    for curve in panel.curves:
+        style = styles[curve.model] | {"linewidth": 0.8, "markersize": 2.5}
+        axes.plot(curve.full[metric], curve.sparse[metric], label=curve.model, **style)
+    if metric in panel.theory:
+        axes.plot(*panel.theory[metric], color="#888888", linewidth=2.5, alpha=0.5, zorder=0.5,
+                  label="theory, no correlation")  # fmt: skip
+    axes.set_title(f"d = {100 * panel.density:g} %, {panel.removal}")
+    axes.set_xlabel(f"full {title_of(metric)}")
+    axes.set_ylabel(f"sparse {title_of(metric)}")
+
+
+def comparison(result: Comparison) -> Figure:
+    """Expected metric against strength at each sparsity, with the two models where they stand."""
+    with styled():
+        made, axes = figure()
+        for number, outlook in enumerate(result.outlooks):
+            style = series_style(number)
+            label = f"{100 * outlook.sparsity:.4g} % missing"
+            axes.plot(*outlook.curve, label=label, **style)
+            for strength, value, marker in zip(outlook.strengths, result.values, "os", strict=True):
+                axes.plot(strength, value, marker=marker, color=style["color"], markersize=4)
+        for value, name, marker in zip(result.values, result.names, "os", strict=True):
+            axes.axhline(value, color="#888888", linewidth=0.6, linestyle=":", label="their values")
+            axes.plot([], [], marker=marker, linestyle="", color="#444444", label=short(name))
+        _strength_axis(axes, f"{title_of(result.metric)} on the sparse test set")
+        axes.set_ylim(bottom=0)
+        legend_above(made)
+        return made
+
+
+def _strength_axis(axes: Axes, what: str) -> None:
+    axes.set_xlabel("strength: P(a true answer is predicted)")
+    axes.set_ylabel(what)
+
+
+def _possible(strengths: np.ndarray[Any, Any], beta: float, rho: float) -> np.ndarray[Any, Any]:
+    from kgtrec.study.openworld.model import correlation_range
+
+    ranges = [correlation_range(float(strength), beta) for strength in strengths]
+    return strengths[[rho == 0 or low <= rho <= high for low, high in ranges]]
+
+
+def _require(values: Sequence[Any], name: str) -> None:
+    if not len(values):
+        raise UsageError(f"{name} is empty; give one or more to draw")

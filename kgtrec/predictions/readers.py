@@ -1,0 +1,441 @@
+"""Rankings of AnyBURL and PyClause: a triple, then the candidates of its head and of its tail.
+
+The format is that of PyClause's sources (https://github.com/symbolic-kg/PyClause): written by
+``src/c_clause/features/Application.cpp``, "the same as the AnyBURL ranking files" by its
+documentation, and read by ``clause/eval/evaluation.py``, which takes either line first.
+
+Lists as JSON lines, as people have language models write them.
+
+Submissions of OGB-LSC's WikiKG90Mv2: the ten best entities of each triple, as an ``.npz``.
+
+PyKEEN's prediction frames: scored triples by label, written with ``to_csv``.
+
+TREC runs as predicted lists: of a file, or as the ranker made them.
+
+The formats of predictions: a row each, which `kgtrec formats` prints.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.formats import Format, Formats
+from kgtrec.errors import FileError, InputError
+from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, refuse, text_of
+from kgtrec.graph.triples import COLUMNS
+from kgtrec.predictions.lists import ANY, ListsBuilder, PredictedLists, checked_score, ids_of
+from kgtrec.questions.questions import ASKED, GIVEN, SIDES, QuestionData
+from kgtrec.trec.files.run import Run
+
+_RECORD = (
+    "a record is three lines: head relation tail; Heads: entity<TAB>score<TAB>...; "
+    "Tails: entity<TAB>score<TAB>..."
+)
+_STARTS = (b"Heads:", b"Tails:")
+
+
+def read_anyburl(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
+    """Lists of the three-line records that AnyBURL's Apply and PyClause's RankingHandler write.
+
+    Heads stand before tails or behind them, as PyClause's own evaluation reads them. It writes
+    scores with six digits: candidates that it told apart may tie here.
+
+    Each list was made for one triple: programs that filter leave the other answers of its question
+    out of it.
+    """
+    builder = ListsBuilder(questions, "anyburl", path)
+    triple: list[bytes] = []
+    expected, first, line = 0, 0, 0
+    for line, text in lines_of(path):
+        if not text.strip():
+            continue
+        if expected == 0:
+            triple = _triple(path, line, text)
+        else:
+            if expected == 1:
+                first = 1 if text.startswith(_STARTS[1]) else 0  # heads, unless tails stand first
+            side = first if expected == 1 else 1 - first
+            labels, scores = _candidates(path, line, text, _STARTS[side])
+            head, relation, tail = triple
+            entity, answer = (tail, head) if side == 0 else (head, tail)
+            builder.add(line, side, entity, relation, labels, scores, answer)
+        expected = (expected + 1) % 3
+    if expected:
+        start = _STARTS[0 if expected == 1 else 1 - first].decode()
+        raise FileError(path, line, found=f"the end, before the line {start}", hint=_RECORD)
+    return builder.build()
+
+
+def _triple(path: str | PathLike[str], line: int, text: bytes) -> list[bytes]:
+    fields = text.split(b"\t") if b"\t" in text else text.split(b" ")
+    if len(fields) != 3 or text.startswith(_STARTS):
+        refuse(path, line, f"{text_of(text[:60])!r} in place of a triple", _RECORD)
+    return fields
+
+
+def _candidates(
+    path: str | PathLike[str], line: int, text: bytes, start: bytes
+) -> tuple[list[bytes], list[float]]:
+    if not text.startswith(start):
+        refuse(path, line, f"{text_of(text[:60])!r} in place of {start.decode()}", _RECORD)
+    fields = text[len(start) :].strip(b" \t").split(b"\t")
+    if fields == [b""]:
+        return [], []
+    if len(fields) % 2:
+        refuse(path, line, f"{len(fields)} fields, where entities and scores alternate", _RECORD)
+    labels = [field.strip(b" ") for field in fields[::2]]
+    try:
+        scores = list(map(float, fields[1::2]))
+    except ValueError:
+        scores = []
+    if len(scores) < len(labels) or any(score != score for score in scores):
+        pairs = zip(labels, fields[1::2], strict=True)
+        scores = [checked_score(path, line, score, repr(text_of(name))) for name, score in pairs]
+    return labels, scores
+
+
+_LINE = (
+    'a line is {"head": ..., "relation": ..., "predictions": [...]}, or with "tail" in place of '
+    '"head", or of "relation"; predictions are labels, or pairs [label, score]; of facts with a '
+    'time or qualifiers, "time" or "qualifiers" is their label'
+)
+
+
+def read_jsonl(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
+    """Lists of a file with a JSON object a line; other keys of an object are ignored."""
+    return _collected(_parsed(path), questions, path)
+
+
+def lists_of_records(
+    records: Iterable[Mapping[str, Any]], questions: QuestionData
+) -> PredictedLists:
+    """Lists of the same objects at hand, for loops that ask a model question by question."""
+    return _collected(enumerate(records, start=1), questions, "predictions")
+
+
+def _parsed(path: str | PathLike[str]) -> Iterable[tuple[int, Any]]:
+    for line, text in lines_of(path):
+        if text.strip():
+            try:
+                yield line, json.loads(text)
+            except (ValueError, RecursionError) as error:
+                what = f"{text_of(text[:60])!r} is not JSON ({error})"
+                raise FileError(path, line, found=what, hint=_LINE) from None
+
+
+def _collected(
+    records: Iterable[tuple[int, Any]], questions: QuestionData, path: str | PathLike[str]
+) -> PredictedLists:
+    builder = ListsBuilder(questions, "jsonl", path)
+    for line, record in records:
+        if not isinstance(record, Mapping):
+            raise FileError(path, line, found=f"{_shown(record)}, not an object", hint=_LINE)
+        side = _side(path, line, record, questions.kind)
+        given = [_label(path, line, record, COLUMNS[column]) for column in GIVEN[side]]
+        labels, scores = _predictions(path, line, record.get("predictions"))
+        name = questions.graph.context_name
+        context = None if name is None else _label(path, line, record, name)
+        builder.add(line, side, given[0], given[1], labels, scores, context=context)
+    return builder.build()
+
+
+def _side(path: Any, line: int, record: Mapping[str, Any], kind: str) -> int:
+    """Code of the side that a record leaves out; the relation only where relations are asked."""
+    known = [name for name in COLUMNS if record.get(name) is not None]
+    for side, columns in enumerate(GIVEN[: 3 if kind == "relation" else 2]):
+        if known == [COLUMNS[column] for column in sorted(columns)]:
+            return side
+    ends = [name for name in known if name != "relation"]
+    what = f"{' and '.join(ends) or 'neither head nor tail'} in {_shown(record)}"
+    hint = "give the known one of head and tail alone; the other one is predicted"
+    raise FileError(path, line, found=what, hint=hint)
+
+
+def _label(path: Any, line: int, record: Mapping[str, Any], name: str) -> bytes:
+    label = record.get(name)
+    if not isinstance(label, str) or not label:
+        raise FileError(path, line, found=f"{name} is {_shown(label)}, not a label", hint=_LINE)
+    return _encoded(label)
+
+
+def _predictions(path: Any, line: int, entries: Any) -> tuple[list[bytes], list[float] | None]:
+    if not isinstance(entries, (list, tuple)):
+        raise FileError(path, line, found=f"predictions are {_shown(entries)}", hint=_LINE)
+    paired = len(entries) > 0 and not isinstance(entries[0], str)
+    for entry in entries:
+        pair = isinstance(entry, (list, tuple)) and len(entry) == 2 and isinstance(entry[0], str)
+        if not (pair if paired else isinstance(entry, str)):
+            raise FileError(path, line, found=f"a prediction {_shown(entry)}", hint=_LINE)
+    if not paired:
+        return [_encoded(entry) for entry in entries], None
+    scores = [checked_score(path, line, entry[1], repr(entry[0])) for entry in entries]
+    return [_encoded(entry[0]) for entry in entries], scores
+
+
+def _encoded(label: str) -> bytes:
+    return label.encode("utf-8", "surrogatepass" if not _escapable(label) else "surrogateescape")
+
+
+def _escapable(label: str) -> bool:
+    """JSON may hold lone surrogates that stand for no byte."""
+    try:
+        label.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+_ARRAYS = ("h_pred_top10", "t_pred_top10")  # by side
+_HINT = (
+    "save t_pred_top10 (and h_pred_top10), integer entity numbers of shape (triples, k), best "
+    "first, a row for each triple of the split in its order, with numpy.savez"
+)
+
+
+def read_ogb_lsc(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
+    """Lists of entity numbers, those of the graph; -1 stands for none."""
+    arrays = load_arrays(path, _ARRAYS, _HINT)
+    triples = questions.triples.astype(np.int64)
+    columns: list[list[npt.NDArray[Any]]] = [[] for _ in range(7)]
+    for side, name in enumerate(_ARRAYS):
+        if name not in arrays:
+            continue
+        rows = arrays[name]
+        _check(path, name, rows, questions)
+        entity_column, answer_column = (2, 0) if side == 0 else (0, 2)
+        listed = rows >= 0
+        parts = (
+            np.full(len(rows), side),
+            triples[:, entity_column],
+            triples[:, 1],
+            triples[:, answer_column],
+            np.arange(1, len(rows) + 1),
+            listed.sum(axis=1),
+            rows[listed].astype(np.int64),
+        )
+        for column, part in zip(columns, parts, strict=True):
+            column.append(part)
+    side_of, entity_of, relation, answer, line, lengths, entities = map(np.concatenate, columns)
+    offsets = np.append(0, np.cumsum(lengths)).astype(np.int64)
+    where = fspath(path)
+    return PredictedLists(
+        "ogb-lsc", where, side_of, entity_of, relation, answer, line, offsets, entities, None
+    )
+
+
+def _check(
+    path: str | PathLike[str], name: str, rows: npt.NDArray[Any], questions: QuestionData
+) -> None:
+    n_triples = len(questions.triples)
+    if rows.ndim != 2 or rows.dtype.kind not in "iu" or len(rows) != n_triples:
+        what = f"{name} is {rows.dtype} of shape {rows.shape}, for {n_triples:,} triples"
+        dropped = questions.graph.duplicates.get(questions.split, 0)
+        more = f"; {dropped:,} repeated triples of the split count once" if dropped else ""
+        raise FileError(path, found=what, hint=_HINT + more)
+    bad = (rows < -1) | (rows >= questions.n_entities)
+    if bad.any():
+        row, column = (int(place) for place in np.argwhere(bad)[0])
+        what = f"{name}[{row}, {column}] is {rows[row, column]}, of {questions.n_entities:,}"
+        raise FileError(path, found=f"{what} entities", hint="number entities as the graph does")
+
+
+_COLUMNS = ("head_label", "relation_label", "tail_label", "score")
+_PYKEEN_HINT = (
+    "a first line names the columns head_label, relation_label, tail_label and score "
+    "(predictions.process(factory=training).df.to_csv(...)); commas in .csv, tabs in .tsv"
+)
+
+
+def read_pykeen(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
+    """Lists of scored triples: a triple stands in a list of each side that the questions ask."""
+    rows = _rows(path)
+    line, header = next(rows, (1, []))
+    missing = [name for name in _COLUMNS if name not in header]
+    if missing:
+        ids = " (numbers are PyKEEN's own: write the labels)" if "head_id" in header else ""
+        what = f"no column {', '.join(missing)} among {', '.join(header) or 'none'}{ids}"
+        raise FileError(path, line, found=what, hint=_PYKEEN_HINT)
+    places = [header.index(name) for name in _COLUMNS]
+    numbers: dict[str, int] = {}
+    codes, scores, at = array("q"), array("d"), array("q")
+    for line, fields in rows:
+        if len(fields) != len(header):
+            what = f"{len(fields)} fields, where the first line names {len(header)}"
+            raise FileError(path, line, found=what, hint=_PYKEEN_HINT)
+        *labels, score = (fields[place] for place in places)
+        if not all(labels):
+            raise FileError(path, line, found="an empty label", hint=_PYKEEN_HINT)
+        codes.extend(numbers.setdefault(label, len(numbers)) for label in labels)
+        scores.append(checked_score(path, line, score, repr(labels[0])))
+        at.append(line)
+    if not len(at):
+        raise FileError(path, found="no predictions after the first line", hint=_PYKEEN_HINT)
+    return lists_of_triples(questions, path, list(numbers), codes, scores, at)
+
+
+def lists_of_triples(
+    questions: QuestionData, path: Any, labels: list[str], codes: Any, scores: Any, line: Any
+) -> PredictedLists:
+    """Lists of scored triples whose head, relation and tail are places in `labels`."""
+    names = [label.encode("utf-8", "surrogateescape") for label in labels]
+    entity, relation = (
+        ids_of(kind, names) for kind in (questions.graph.entities, questions.graph.relations)
+    )
+    ids = (entity, relation, entity)
+    triples = np.array(codes, dtype=np.int64).reshape(-1, 3)
+    # side, the given pair, what is predicted, score, line: a row for each entry of a list
+    columns: list[list[npt.NDArray[Any]]] = [[], [], [], [], [], []]
+    for side in SIDES[questions.sides]:
+        parts = (
+            np.full(len(triples), side),
+            *(ids[column][triples[:, column]] for column in (*GIVEN[side], ASKED[side])),
+            np.array(scores),
+            np.array(line, dtype=np.int64),
+        )
+        for column, part in zip(columns, parts, strict=True):
+            column.append(part)
+    return _cut(path, [np.concatenate(parts) for parts in columns])
+
+
+def _cut(path: Any, columns: list[npt.NDArray[Any]]) -> PredictedLists:
+    """Entries as lists, one for each side and given pair, best first."""
+    side, entity, second, predicted, score, line = columns
+    order = np.lexsort((line, -score, second, entity, side))
+    side, entity, second, predicted, score, line = (column[order] for column in columns)
+    new = np.ones(len(side), dtype=bool)
+    new[1:] = np.any([key[1:] != key[:-1] for key in (side, entity, second)], axis=0)
+    first = np.flatnonzero(new)
+    return PredictedLists(
+        "pykeen",
+        fspath(path),
+        side[first],
+        entity[first],
+        second[first],
+        np.full(len(first), ANY),
+        line[first],
+        np.append(first, len(order)).astype(np.int64),
+        predicted,
+        score,
+    )
+
+
+def _rows(path: str | PathLike[str]) -> Iterator[tuple[int, list[str]]]:
+    """Lines and their fields."""
+    name = Path(path).name.removesuffix(".gz").removesuffix(".zst")
+    if not name.endswith((".csv", ".tsv")):
+        problem = "neither .csv nor .tsv says what separates its columns"
+        raise FileError(path, found=problem, hint=_PYKEEN_HINT)
+    yield from delimited_rows(path, "\t" if name[-3:] == "tsv" else ",", _PYKEEN_HINT)
+
+
+Int64 = npt.NDArray[np.int64]
+
+
+def read_trec_run(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
+    """Lists of a run file, whose queries are named as by ``kgtrec convert --write-questions``."""
+    from kgtrec.trec.files.run import read_run_columns
+
+    columns = read_run_columns(path)
+    encoded = columns.documents.dictionary_encode()
+    ids = ids_of(questions.candidate_labels.docnos, encoded.dictionary)
+    entities = ids[encoded.indices.to_numpy()]
+    return _lists(path, questions, columns.queries, columns.offsets, entities, columns.scores)
+
+
+def lists_of_run(run: Run, questions: QuestionData) -> PredictedLists:
+    """Lists of a `Run` of the same graph."""
+    if run.docnos != questions.candidate_labels.docnos:
+        raise InputError(
+            f"the run is of {len(run.docnos):,} other candidates than the graph's "
+            f"{questions.n_labels:,}; give the questions that it was made for"
+        )
+    entities, scores = run.documents.astype(np.int64), run.scores.astype(np.float64)
+    return _lists("predictions", questions, run.query_ids, run.offsets, entities, scores)
+
+
+def _lists(
+    path: str | PathLike[str],
+    questions: QuestionData,
+    names: Any,
+    offsets: Int64,
+    entities: Int64,
+    scores: npt.NDArray[Any],
+) -> PredictedLists:
+    numbers = {name: number for number, name in enumerate(questions.ids)}
+    positions = np.array([numbers.get(name, -1) for name in names], dtype=np.int64)
+    if len(positions) and (positions < 0).all():
+        raise FileError(
+            path,
+            found=f"none of its {len(positions):,} queries ({names[0]!r}, ...) is a question of "
+            f"split {questions.split!r}, {questions.sides}",
+            hint="name them as `kgtrec convert --write-questions` does: head0, ..., tail0, ...",
+        )
+    known = positions >= 0
+    return PredictedLists(
+        "trec",
+        fspath(path),
+        np.where(known, questions.side[positions], 0),
+        np.where(known, questions.given[0][positions], -2),
+        np.where(known, questions.given[1][positions], -2),
+        np.full(len(positions), ANY),
+        np.arange(1, len(positions) + 1),
+        offsets,
+        entities,
+        scores,
+        None if questions.context is None else np.where(known, questions.context[positions], -2),
+    )
+
+
+_HERE = "kgtrec.predictions.readers"
+
+PREDICTIONS = Formats(
+    "predictions",
+    "kgtrec.prediction_formats",
+    (
+        Format(
+            "anyburl",
+            "AnyBURL, PyClause",
+            "three lines a triple: head relation tail; Heads: entity<TAB>score...; Tails: ...",
+            f"{_HERE}:read_anyburl",
+        ),
+        Format(
+            "jsonl",
+            "language models",
+            'a line a question: {"head": ..., "relation": ..., "predictions": [...]} (or "tail")',
+            f"{_HERE}:read_jsonl",
+        ),
+        Format(
+            "pykeen",
+            "PyKEEN prediction frames",
+            "CSV or TSV with head_label, relation_label, tail_label and score",
+            f"{_HERE}:read_pykeen",
+            "--sides: which entities were predicted",
+        ),
+        Format(
+            "ogb-lsc",
+            "OGB-LSC (WikiKG90Mv2)",
+            "npz with t_pred_top10, h_pred_top10: entity numbers, a row a triple of the split",
+            f"{_HERE}:read_ogb_lsc",
+        ),
+        Format(
+            "trec",
+            "TREC runs",
+            "question Q0 entity rank score tag; questions as `kgtrec convert --write-questions` "
+            "lists",
+            f"{_HERE}:read_trec_run",
+        ),
+    ),
+)

@@ -1,0 +1,81 @@
+"""Where ranks come from: the manifest as a typed value, and what differs between two of them.
+
+The manifest itself is a dict of JSON types, which files hold as it is. Whoever asks for one of its
+facts reads it here, under the name of a field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What a manifest says of the questions that were ranked, and of their scores.
+
+    A field has its default where the manifest does not say it.
+
+    - asked: Whether the manifest says anything about the questions.
+    - filter: Name of the protocol that chose `filter_splits`; None of these: not recorded.
+    - subset: How many entities, relations and triples a restricted evaluation keeps.
+    - lists, known_files: Counts and files of candidate lists, and of further known facts.
+    - tie_tolerance: ``atol`` and ``rtol``.
+    - predictions: What was read from predicted lists.
+    - popularity: Splits on which entities and relations were counted anew.
+    - trec_agreement: Largest difference between pytrec_eval's and the native values per measure.
+    """
+
+    asked: bool = False
+    graph_name: str | None = None
+    graph_hash: str | None = None
+    split: str | None = None
+    sides: str | None = None
+    context: str | None = None
+    context_filter: str | None = None
+    filter: str | None = None
+    filter_splits: tuple[str, ...] | None = None
+    extra_known: int = 0
+    known_files: tuple[Mapping[str, Any], ...] = ()
+    restricted: str | None = None
+    sampled: bool = False
+    outside: int = 0
+    lists: Mapping[str, Any] = field(default_factory=dict)
+    subset: Mapping[str, Any] = field(default_factory=dict)
+    n_entities: int | None = None
+    n_relations: int | None = None
+    n_head_questions: int = 0
+    triples: Mapping[str, int] = field(default_factory=dict)
+    duplicates_dropped: Mapping[str, int] = field(default_factory=dict)
+    questions_hash: str | None = None
+    dtype: str | None = None
+    higher_is_better: bool | None = None
+    nan: str | None = None
+    nan_count: int = 0
+    tie_tolerance: Mapping[str, float] | None = None
+    predictions: Mapping[str, Any] = field(default_factory=dict)
+    popularity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    trec_agreement: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, manifest: Mapping[str, Any]) -> Provenance:
+        """Read a manifest; what it does not know, and None, are defaults."""
+        parts = [manifest.get(part) or {} for part in ("questions", "scores")]
+        facts = {**parts[0], **parts[1], **manifest}
+        known = {name: facts[name] for name in _NAMES if facts.get(name) is not None}
+        lists = {name: tuple(fact) for name, fact in known.items() if isinstance(fact, list)}
+        return cls(asked=bool(parts[0]), **known | lists)
+
+
+_NAMES = frozenset(each.name for each in fields(Provenance)) - {"asked"}
+
+EVALUATION = ("graph_hash", "split", "filter_splits", "extra_known", "n_entities", "questions_hash")
+"""What decides which answers are ranked, and among which candidates."""
+SCORING = ("dtype", "higher_is_better", "nan", "tie_tolerance")
+"""What decides the ranks that scores give."""
+
+
+def differences(a: Provenance, b: Provenance, names: Iterable[str] = EVALUATION) -> list[str]:
+    """The fields in which two provenances differ, of those named."""
+    return [name for name in names if getattr(a, name) != getattr(b, name)]

@@ -1,0 +1,338 @@
+"""Rows of scores: which answers each is ranked for, which are ranked, and which calls rank now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.csr import Csr, take
+from kgtrec.errors import InputError, UsageError
+from kgtrec.scores.arrays import as_array, to_host
+
+if TYPE_CHECKING:
+    from kgtrec.questions.api import Questions
+    from kgtrec.questions.candidates import CandidateLists
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionLists:
+    """What ranking needs of questions, be they all of a graph or those of a part's rows.
+
+    - n_labels: Columns of a full row of scores: entities, or relations.
+    - known, removed: Ids that are no micro, and no macro candidates of each question.
+    - candidate_lists: Restricted candidates.
+    - trec_order, int32 (n_labels,) or None: Place of a label in byte order; None: ids are in that
+      order.
+    - by_name, int32 (n_labels,) or None: The ids in that order; made from `trec_order` if it is not
+      at hand.
+    - column_of, int64 (n_labels,) or None: The score column of each id; None: columns go by id.
+    """
+
+    n_labels: int
+    known: Csr
+    removed: Csr
+    candidate_lists: CandidateLists | None = None
+    trec_order: npt.NDArray[np.int32] | None = None
+    by_name: npt.NDArray[np.int32] | None = None
+    column_of: Int64 | None = None
+
+    def __post_init__(self) -> None:
+        if self.trec_order is not None and self.by_name is None:
+            by_name = np.empty_like(self.trec_order)
+            by_name[self.trec_order] = np.arange(len(by_name), dtype=np.int32)
+            object.__setattr__(self, "by_name", by_name)
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    @classmethod
+    def of(cls, questions: Questions, column_of: Int64 | None = None) -> QuestionLists:
+        """Those of all questions."""
+        order = questions.candidate_labels.trec_order
+        return cls(
+            questions.n_labels,
+            questions.known,
+            questions.removed,
+            questions.candidate_lists,
+            order,
+            column_of=column_of,
+        )
+
+    def selected(self, questions: Int64) -> QuestionLists:
+        """Those of some questions, in an order of their own, repeats allowed."""
+        candidate_lists = self.candidate_lists
+        return replace(
+            self,
+            known=take(self.known, questions),
+            removed=take(self.removed, questions),
+            candidate_lists=None
+            if candidate_lists is None
+            else candidate_lists.selected(questions),
+        )
+
+    @property
+    def most_candidates(self) -> int:
+        """As many macro candidates as any question has, or more."""
+        most = self.n_labels - int(self.removed.lengths.min(initial=self.n_labels))
+        restricted = self.candidate_lists
+        if restricted is None or (restricted.of < 0).any():
+            return most
+        return min(most, int(restricted.lists.lengths.max(initial=0)))
+
+    def by_entity(self, question: int, scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """A row's scores in id order, whatever its columns stand for."""
+        if self.column_of is not None:
+            return scores[self.column_of]
+        candidate_lists = self.candidate_lists
+        if candidate_lists is None or candidate_lists.columns is None:
+            return scores
+        number = int(candidate_lists.of[question])
+        span = slice(
+            candidate_lists.lists.offsets[number], candidate_lists.lists.offsets[number + 1]
+        )
+        spread = np.zeros(self.n_labels)
+        spread[candidate_lists.lists.ids[span]] = scores[candidate_lists.columns[span]]
+        return spread
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of scores and the answers (targets) counted in each.
+
+    - question, int64 (n_rows,): The question of a row.
+    - target_offsets, targets: Answers counted in a row, ascending.
+    - slot, int64 (n_rows,): The question whose run a row gives; -1: none.
+    """
+
+    question: Int64
+    target_offsets: Int64
+    targets: npt.NDArray[np.int32]
+    slot: Int64
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.question)
+
+    def selected(self, rows: Int64) -> tuple[Rows, Int64]:
+        """Some rows in an order of their own, and which targets of all rows are theirs."""
+        starts = self.target_offsets[rows]
+        lengths = self.target_offsets[rows + 1] - starts
+        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        own = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        return Rows(self.question[rows], offsets, self.targets[own], self.slot[rows]), own
+
+    def row_candidates(self, lists: QuestionLists, row: int) -> npt.NDArray[np.bool_]:
+        """Which ids are candidates in a row, of any of its answers: bool (n_labels,)."""
+        question = self.question[row]
+        outside = lists.removed if self.slot[row] >= 0 else lists.known
+        mask = np.ones(lists.n_labels, dtype=bool)
+        candidate_lists = lists.candidate_lists
+        if candidate_lists is not None and candidate_lists.of[question] >= 0:
+            mask[:] = False
+            mask[candidate_lists.lists[int(candidate_lists.of[question])]] = True
+        mask[outside[question]] = False
+        mask[self.targets[self.target_offsets[row] : self.target_offsets[row + 1]]] = True
+        return mask
+
+
+@dataclass(frozen=True, eq=False)
+class RowPlan(Rows):
+    """All rows of a ranking, and which target counts what for which instance.
+
+    - micro, int64 (n_instances,): The target that gives an instance its micro counts; -1: its
+      answer is not a candidate.
+    - macro, int64 (n_instances,): The target that gives it its macro counts; -1 likewise.
+    """
+
+    micro: Int64
+    macro: Int64
+
+    def collect(
+        self, counts: Int64, target_nan: npt.NDArray[np.bool_]
+    ) -> tuple[Int64, npt.NDArray[np.bool_]]:
+        """Counts per instance, (6, n_instances), and whether its answer has no score, (2, ...).
+
+        Micro values come from an instance's own row, macro values from its question's first. Where
+        each target is one instance's, in their order, the counts are `counts` itself.
+        """
+        same = self.macro is self.micro or np.array_equal(self.macro, self.micro)
+        if same and np.array_equal(self.micro, np.arange(len(self.targets))):
+            return counts, np.stack([target_nan, target_nan])
+        # One more target, for instances that have none.
+        counts = np.concatenate([counts, np.zeros((6, 1), dtype=np.int64)], axis=1)
+        target_nan = np.append(target_nan, True)
+        per_instance = np.concatenate([counts[:3, self.micro], counts[3:, self.macro]])
+        return per_instance, np.stack([target_nan[self.micro], target_nan[self.macro]])
+
+
+def plan_rows(questions: Questions, rows: str) -> RowPlan:
+    """Plan for one row per question, or one per (triple, side)."""
+    plan = _plan_questions(questions) if rows == "questions" else _plan_instances(questions)
+    return plan if questions.outside is None else _without_outside(plan, questions)
+
+
+def _plan_questions(questions: Questions) -> RowPlan:
+    every, instance = np.arange(len(questions)), np.arange(questions.n_instances)
+    answers = questions.answers
+    return RowPlan(every, answers.offsets, answers.ids, every, instance, instance)
+
+
+def _without_outside(plan: RowPlan, questions: Questions) -> RowPlan:
+    """Answers that are no candidates are not counted: their rank is the worst by definition."""
+    outside = np.zeros(len(plan.targets), dtype=bool)
+    outside[plan.micro[questions.outside]] = True
+    outside[plan.macro[questions.outside]] = True
+    inside = ~outside
+    new = np.where(inside, np.cumsum(inside) - 1, -1)
+    offsets = np.append(0, np.cumsum(inside))[plan.target_offsets]
+    return RowPlan(
+        plan.question, offsets, plan.targets[inside], plan.slot, new[plan.micro], new[plan.macro]
+    )
+
+
+def _plan_instances(questions: Questions) -> RowPlan:
+    """The first row of a question counts all its answers (for macro); later rows only their own."""
+    instance = questions.triple_rows.astype(np.int64)
+    question = questions.instance_question[instance].astype(np.int64)
+    n_rows, lengths = len(instance), questions.answers.lengths
+    first = np.zeros(n_rows, dtype=bool)
+    first[np.unique(question, return_index=True)[1]] = True
+    offsets = np.zeros(n_rows + 1, dtype=np.int64)
+    np.cumsum(np.where(first, lengths[question], 1), out=offsets[1:])
+    row = np.repeat(np.arange(n_rows), np.diff(offsets))
+    within = np.arange(offsets[-1]) - offsets[row]
+    starts = np.where(first, questions.answers.offsets[question], instance)
+    counted = starts[row] + within  # the instance that a target counts
+    macro = np.empty(n_rows, dtype=np.int64)
+    whole = np.flatnonzero(first[row])
+    macro[counted[whole]] = whole
+    micro = np.empty(n_rows, dtype=np.int64)
+    own = np.flatnonzero(counted == instance[row])
+    micro[counted[own]] = own
+    slot = np.where(first, question, -1)
+    return RowPlan(question, offsets, questions.answers.ids[counted], slot, micro, macro)
+
+
+class RowClaims:
+    """Every row is ranked once, however many threads bring it.
+
+    - n_rows: int
+    - duplicates, {"error", "ignore"}: What a row is that comes a second time.
+    - describe, function: Names what a row asks, for messages.
+
+    - scored, bool (n_rows,): Rows that are ranked.
+    - at_work, dict of object to ndarray of int64: Rows that calls are ranking, by their claims. A
+      call takes its own out when it leaves.
+    """
+
+    def __init__(self, n_rows: int, duplicates: str, describe: Callable[[int], str]) -> None:
+        self.scored = np.zeros(n_rows, dtype=bool)
+        self.at_work: dict[object, Int64] = {}
+        self._ignore, self._describe = duplicates == "ignore", describe
+        self._finished, self._lock = False, Lock()
+
+    def take(self, claim: object, rows: Int64) -> npt.NDArray[np.bool_]:
+        """Claim rows that no other call may rank until the claim is taken out of `at_work`.
+
+        Shape: bool (len(rows).
+        """
+        with self._lock:
+            if self._finished:
+                raise UsageError("this ranker is finished; make a new one")
+            new = np.ones(len(rows), dtype=bool) if is_run(rows) else self._first(rows)
+            # Those at work first: a call marks its rows as scored before it leaves them.
+            for other in list(self.at_work.values()):
+                taken = np.isin(rows, other)
+                if taken.any() and not self._ignore:
+                    raise UsageError(
+                        f"{name_rows(rows)}: another thread is ranking {name_rows(other)} now; "
+                        "give every batch once"
+                    )
+                new &= ~taken
+            again = self.scored[as_index(rows)]
+            if again.any() and not self._ignore:
+                row = int(rows[again][0])
+                raise UsageError(
+                    f"{name_rows(rows)} were given twice: row {row} ({self._describe(row)}) has "
+                    "its scores already; give every batch once, or let what samplers repeat pass: "
+                    "duplicates='ignore'"
+                )
+            new &= ~again
+            self.at_work[claim] = rows if new.all() else rows[new]
+            return new
+
+    def _first(self, rows: Int64) -> npt.NDArray[np.bool_]:
+        """Where each of several rows stands first."""
+        first = np.zeros(len(rows), dtype=bool)
+        first[np.unique(rows, return_index=True)[1]] = True
+        if not self._ignore and not first.all():
+            row = int(rows[~first][0])
+            raise UsageError(
+                f"row {row} ({self._describe(row)}) stands twice in one batch; give every row "
+                "once, or let what samplers repeat pass: duplicates='ignore'"
+            )
+        return first
+
+    def close(self) -> None:
+        """No more rows; UsageError if some have no scores, or are being ranked now."""
+        with self._lock:
+            for rows in list(self.at_work.values()):
+                raise UsageError(
+                    f"another thread is ranking {name_rows(rows)} now; finish() when every "
+                    "update() has returned"
+                )
+            missing = np.flatnonzero(~self.scored)
+            if len(missing):
+                ends = np.flatnonzero(np.diff(missing) > 1)
+                last = missing[ends[0]] if len(ends) else missing[-1]
+                raise UsageError(
+                    f"{len(missing)} of {len(self.scored)} rows were never scored, the first of "
+                    f"them rows {missing[0]} to {last} ({self._describe(int(missing[0]))}); "
+                    "update() every batch before finish()"
+                )
+            self._finished = True
+
+
+def checked_rows(rows: Any, n_rows: int) -> Int64:
+    """Ids of rows, shape (n,); InputError if they are something else."""
+    if isinstance(rows, range) and rows.step > 0 and 0 <= rows.start < rows.stop <= n_rows:
+        return np.arange(rows.start, rows.stop, rows.step)  # asarray() goes number by number
+    rows = to_host(rows)
+    ids = as_array(rows, "rows") if hasattr(rows, "__dlpack__") else np.asarray(rows)
+    if ids.ndim != 1 or not len(ids) or ids.dtype.kind not in "iu":
+        raise InputError(
+            f"rows have shape {ids.shape} and dtype {ids.dtype}; give a Batch of this ranker, or "
+            "a list of row ids, one per row of scores (ranker.rows_of() finds those of triples)"
+        )
+    wrong = ids[(ids < 0) | (ids >= n_rows)]
+    if len(wrong):
+        raise InputError(f"rows hold {wrong[0]}, which is not the id of a row: there are {n_rows}")
+    return ids.astype(np.int64)
+
+
+def is_run(rows: Int64) -> bool:
+    """Whether rows follow one another."""
+    if len(rows) < 2:
+        return True
+    return bool(rows[-1] - rows[0] == len(rows) - 1 and (rows[1:] > rows[:-1]).all())
+
+
+def as_index(rows: Int64) -> slice | Int64:
+    """Rows as an index: a slice, if they follow one another, which is read ten times as fast."""
+    return slice(int(rows[0]), int(rows[-1]) + 1) if is_run(rows) else rows
+
+
+def name_rows(rows: Int64) -> str:
+    """Rows as messages name them."""
+    if is_run(rows):
+        return f"rows {rows[0]} to {rows[-1]}"
+    return f"{len(rows)} rows between {rows.min()} and {rows.max()}"

@@ -1,0 +1,130 @@
+"""How scores are ranked: one value, checked once, that every step of a ranking is handed.
+
+Front doors take its fields as keywords and make it by `Settings.of`. A partial ranking carries it,
+so that parts that were ranked differently never become one, and the manifest is written from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypedDict
+
+import numpy as np
+
+from kgtrec._internal.runtime import available_cores
+from kgtrec.errors import UsageError
+
+
+class Tolerance(NamedTuple):
+    """How far a score may be from the answer's to tie with it: ``atol + rtol |s(a)|``."""
+
+    atol: float
+    rtol: float
+
+
+class TieOptions(TypedDict, total=False):
+    """What decides which scores are greater and which tie; see `Settings`."""
+
+    higher_is_better: bool
+    atol: float
+    rtol: float
+
+
+class ScoreOptions(TieOptions, total=False):
+    """Keywords of every ranking of scores; see `Settings`."""
+
+    rows: str
+    nan: str
+
+
+class RankOptions(ScoreOptions, total=False):
+    """Keywords of a ranking in one process; see `Settings`."""
+
+    columns: Any
+
+
+class EvaluateOptions(RankOptions, total=False):
+    """The same, where run depth and threads are keywords too."""
+
+    run_depth: int
+    threads: int | None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How scores are ranked; `kgtrec.Ranker` says what each field means to users.
+
+    Two are equal if they count alike: threads, the order of columns and what happens to rows that
+    come twice change no count.
+    """
+
+    run_depth: int = 0
+    rows: str = "questions"
+    higher_is_better: bool = True
+    nan: str = "error"
+    atol: float = 0.0
+    rtol: float = 0.0
+    threads: int | None = field(default=None, compare=False)
+    columns: Any = field(default=None, compare=False, repr=False)
+    duplicates: str = field(default="error", compare=False)
+
+    def __post_init__(self) -> None:
+        if self.rows not in ("questions", "instances"):
+            raise UsageError(f"rows={self.rows!r} is unknown; choose 'questions' or 'instances'")
+        if self.nan not in ("error", "worst"):
+            raise UsageError(f"nan={self.nan!r} is unknown; choose 'error' or 'worst'")
+        if not isinstance(self.higher_is_better, (bool, np.bool_)):
+            raise UsageError(f"higher_is_better={self.higher_is_better!r}; choose True or False")
+        depth = whole_number("run_depth", self.run_depth, 0)
+        threads = None if self.threads is None else whole_number("threads", self.threads, 1)
+        for name, value in (("atol", self.atol), ("rtol", self.rtol)):
+            is_number = isinstance(value, (int, float, np.integer, np.floating))
+            if not is_number or isinstance(value, bool) or not 0 <= value < float("inf"):
+                raise UsageError(f"{name}={value!r}; it must be a number from 0, such as 1e-5")
+        if self.duplicates not in ("error", "ignore"):
+            raise UsageError(
+                f"duplicates={self.duplicates!r} is unknown; choose 'error' or 'ignore'"
+            )
+        vars(self).update(  # the dataclass is frozen from here on
+            run_depth=depth,
+            threads=threads,
+            higher_is_better=bool(self.higher_is_better),
+            atol=float(self.atol),
+            rtol=float(self.rtol),
+        )
+
+    @classmethod
+    def of(cls, caller: str, kind: type, options: Mapping[str, Any], **others: Any) -> Settings:
+        """The settings that a front door was given: keywords of a ``kind`` such as `RankOptions`,
+        and ``others`` that it takes by name. TypeError, as Python's own, for any other keyword."""
+        for name in options:
+            if name not in kind.__annotations__:
+                raise TypeError(f"{caller}() got an unexpected keyword argument {name!r}")
+        return cls(**{**others, **options})
+
+    @property
+    def tolerance(self) -> Tolerance | None:
+        """Within which scores tie with the answer's; None: equal ones alone."""
+        return Tolerance(self.atol, self.rtol) if self.atol or self.rtol else None
+
+    @property
+    def n_threads(self) -> int:
+        """Threads that rank: as many as were asked for, or one per core."""
+        return self.threads or available_cores()
+
+    def shared(self) -> Settings:
+        """What all parts of one ranking have in common, small enough to send with each."""
+        return replace(self, threads=1, columns=None, duplicates="error")
+
+    def described(self) -> dict[str, Any]:
+        """What the manifest of ranks says of them, apart from the tolerance."""
+        names = ("rows", "higher_is_better", "nan")
+        return {name: getattr(self, name) for name in names}
+
+
+def whole_number(name: str, value: Any, least: int) -> int:
+    """An argument that must be a whole number from ``least`` on; UsageError if it is not."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise UsageError(f"{name}={value!r} is not a whole number from {least} on")
+    return int(value)

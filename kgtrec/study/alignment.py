@@ -1,0 +1,470 @@
+"""Entity alignment (Berrendorf et al. 2020): which entity of the other graph is this one?
+
+Embeddings of two graphs and pairs in, ranks out. A test alignment is a triple (left, sameAs,
+right), so ranks, ties, measures, runs and qrels are those of link prediction. Candidates are the
+entities of that side in the test alignments, and no others (their section 1). So MR and Hits@k
+depend on how many there are and cannot be compared between test sets; AMR can (section 3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.table import Cell, ShownAsTables, Table
+from kgtrec.errors import InputError, UsageError
+from kgtrec.graph.labels import Labels
+from kgtrec.questions.api import Graph
+from kgtrec.ranking.rank import rank
+from kgtrec.results.evaluate import evaluate
+from kgtrec.results.result import Result
+from kgtrec.scores.arrays import as_array, score_dtype
+from kgtrec.scores.factors import Factors
+from kgtrec.scores.mapped_files import Watch, guarded_maps
+
+if TYPE_CHECKING:
+    from kgtrec.questions.api import Questions
+
+
+Array = npt.NDArray[Any]
+Float64 = npt.NDArray[np.float64]
+
+SIMILARITIES = ("cosine", "dot", "l2", "l1")
+
+_BLOCK_BYTES = 64 << 20
+
+
+def similarities(left: Any, right: Any, similarity: Any, csls: int) -> Similarities:
+    """Embeddings or a matrix, checked; parameters as of `kgtrec.align`."""
+    if isinstance(csls, bool) or not isinstance(csls, (int, np.integer)) or csls < 0:
+        raise UsageError(f"csls={csls!r} is not a number of neighbours; 10 is usual, 0 is none")
+    if not isinstance(similarity, str):
+        if left is not None or right is not None:
+            raise UsageError("give embeddings, or a similarity matrix, not both")
+        return _Matrix(similarity, int(csls))
+    if similarity not in SIMILARITIES:
+        raise UsageError(
+            f"similarity={similarity!r} is unknown; choose one of {', '.join(SIMILARITIES)}, or "
+            "hand over a matrix"
+        )
+    if left is None or right is None:
+        raise UsageError("give left and right embeddings, or similarity=matrix")
+    return _Tables(left, right, similarity, int(csls))
+
+
+def _penalties(model: Similarities, lefts: Array, rights: Array) -> Float64:
+    """Half the mean similarity of each candidate to its neighbours; 0 for others."""
+    penalties = np.zeros(model.n_left + model.n_right)
+    if not model.csls:
+        return penalties
+    for own, others, start, side in ((lefts, rights, 0, 1), (rights, lefts, model.n_left, 0)):
+        k = min(model.csls, len(others))
+        means = [
+            np.sort(np.partition(block, -k, axis=1)[:, -k:], axis=1).mean(axis=1, dtype=np.float64)
+            for block in model.blocks(own, others, side)
+        ]
+        penalties[start + own] = np.concatenate(means) / 2
+    return penalties
+
+
+def _heights(n_rows: int, width: int, itemsize: int) -> Iterator[slice]:
+    """Rows of one block after another."""
+    height = max(1, _BLOCK_BYTES // max(1, width * itemsize))
+    return (slice(start, start + height) for start in range(0, n_rows, height))
+
+
+class _Tables:
+    """Two tables of embeddings, never multiplied out."""
+
+    def __init__(self, left: Any, right: Any, similarity: str, csls: int) -> None:
+        tables = [_table("left", left), _table("right", right)]
+        if tables[0].shape[1] != tables[1].shape[1]:
+            raise InputError(
+                f"left embeddings have {tables[0].shape[1]} dimensions and right ones "
+                f"{tables[1].shape[1]}; they must be of one space"
+            )
+        self.n_left, self.n_right = map(len, tables)
+        self.name, self.csls = similarity, csls
+        self.metric = "dot" if similarity == "cosine" else similarity
+        if similarity == "cosine":
+            tables = [_unit(*named) for named in zip(("left", "right"), tables, strict=True)]
+        self.table = np.concatenate(tables)
+
+    def scores(self, questions: Questions) -> Factors:
+        lefts, rights = _candidates(questions, self.n_left)
+        bias = _penalties(self, lefts, rights)
+        dtype = np.float64 if self.table.dtype == np.float64 else np.float32
+        return Factors(
+            self.table[questions.entity],
+            self.table,
+            np.negative(bias, dtype=dtype, casting="same_kind") if self.csls else None,
+            self.metric,
+        )
+
+    def blocks(self, own: Array, others: Array, side: int) -> Iterator[Array]:
+        shift = (self.n_left, 0) if side == 0 else (0, self.n_left)
+        factors = Factors(
+            self.table[own + shift[0]], self.table[others + shift[1]], None, self.metric
+        )
+        for rows in _heights(len(own), len(others), factors.dtype.itemsize):
+            yield factors.scores(rows.start, rows.stop)
+
+
+class _Matrix:
+    """A matrix of similarities, left by right."""
+
+    name = "matrix"
+
+    def __init__(self, matrix: Any, csls: int) -> None:
+        self.matrix = as_array(matrix, "similarities")
+        if self.matrix.ndim != 2 or 0 in self.matrix.shape:
+            raise InputError(
+                f"similarities have shape {self.matrix.shape}; expected (n_left, n_right)"
+            )
+        score_dtype(self.matrix, "similarities")
+        self.n_left, self.n_right = self.matrix.shape
+        self.csls = csls
+
+    def scores(self, questions: Questions) -> Iterator[Array]:
+        lefts, rights = _candidates(questions, self.n_left)
+        bias = _penalties(self, lefts, rights)
+        width = self.n_left + self.n_right
+        dtype = np.dtype(np.float64) if self.csls else self.matrix.dtype
+        for rows in _heights(len(questions), width, dtype.itemsize):
+            # Other columns are no candidates: nothing looks at them.
+            block = np.zeros((len(questions.side[rows]), width), dtype=dtype)
+            side, known = questions.side[rows], questions.entity[rows]
+            heads, tails = np.flatnonzero(side == 0), np.flatnonzero(side == 1)
+            block[np.ix_(heads, lefts)] = self.matrix[np.ix_(lefts, known[heads] - self.n_left)].T
+            block[np.ix_(tails, rights + self.n_left)] = self.matrix[np.ix_(known[tails], rights)]
+            yield block - bias if self.csls else block
+
+    def blocks(self, own: Array, others: Array, side: int) -> Iterator[Array]:
+        matrix = self.matrix if side == 1 else self.matrix.T
+        for rows in _heights(len(own), len(others), matrix.itemsize):
+            block = matrix[np.ix_(own[rows], others)]
+            if np.isnan(block).any():
+                row, column = (int(index[0]) for index in np.nonzero(np.isnan(block)))
+                place = own[rows][row], others[column]
+                place = place if side == 1 else place[::-1]
+                raise InputError(
+                    f"similarities: NaN for left {place[0]} and right {place[1]}; fix the model"
+                )
+            yield block
+
+
+Similarities = _Tables | _Matrix
+"""Of all left and right entities; `blocks` are those of own entities (rows) to others of a side."""
+
+
+def _candidates(questions: Questions, n_left: int) -> tuple[Array, Array]:
+    """Left and right entities of the test alignments, by their own ids."""
+    triples = questions.triples.astype(np.int64)
+    return np.unique(triples[:, 0]), np.unique(triples[:, 2]) - n_left
+
+
+def _table(name: str, values: Any) -> Array:
+    table = as_array(values, f"{name} embeddings")
+    if table.ndim != 2 or 0 in table.shape:
+        raise InputError(
+            f"{name} embeddings have shape {table.shape}; expected (entities, dimensions)"
+        )
+    if table.dtype.name not in ("float16", "float32", "float64"):
+        raise InputError(
+            f"{name} embeddings have dtype {table.dtype}; they must be float16, float32 or float64"
+        )
+    for start in range(0, len(table), 1 << 16):
+        wrong = ~np.isfinite(table[start : start + (1 << 16)])
+        if wrong.any():
+            row, column = (int(index[0]) for index in np.nonzero(wrong))
+            raise InputError(
+                f"{name} embeddings: {table[start + row, column]} in row {start + row}, column "
+                f"{column}; fix the model"
+            )
+    return table
+
+
+def _unit(name: str, table: Array) -> Array:
+    """Rows of length 1, in float64 where they are that, else float32."""
+    dtype = np.float64 if table.dtype == np.float64 else np.float32
+    wide = table.astype(np.float64)
+    length = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+    if not length.all():
+        raise InputError(
+            f"{name} embeddings: row {int(np.flatnonzero(length == 0)[0])} is zero and has no "
+            "direction, so no cosine; take another similarity"
+        )
+    return (wide / length[:, None]).astype(dtype)
+
+
+RELATION = "sameAs"
+METRICS = ("mr", "mrr", "hits@1", "hits@10", "amr", "amri")
+
+
+def alignment_questions(
+    pairs: npt.ArrayLike,
+    n_left: int | None = None,
+    n_right: int | None = None,
+    *,
+    left_labels: Sequence[str] | None = None,
+    right_labels: Sequence[str] | None = None,
+    sides: str = "both",
+) -> Questions:
+    """Questions of test alignments, with the candidates that these allow.
+
+    Parameters
+    ----------
+    pairs : array-like of int, shape (n, 2)
+        Left and right id of each test alignment; an entity may stand in several.
+    n_left, n_right : int, optional
+        Entities on either side. Default: the number of labels, or the largest id plus one.
+    left_labels, right_labels : sequence of str, optional
+        Labels in id order; by default the ids. Those that both sides would share, and all others
+        with them, are told apart as ``left:…`` and ``right:…``.
+    sides : {"both", "head", "tail"}
+        "head": the left entity is asked for, "tail": the right one.
+
+    Returns
+    -------
+    Questions
+        Over n_left + n_right entities, the left ones first; the relation is ``sameAs``.
+
+    Raises
+    ------
+    InputError
+        Pairs of another shape or type, ids out of range, or a pair twice.
+    """
+    rows = _checked_pairs(pairs)
+    n_left = _size("left", n_left, left_labels, rows[:, 0])
+    n_right = _size("right", n_right, right_labels, rows[:, 1])
+    for name, ids, size in (("left", rows[:, 0], n_left), ("right", rows[:, 1], n_right)):
+        wrong = np.flatnonzero((ids < 0) | (ids >= size))
+        if len(wrong):
+            raise InputError(
+                f"pairs, row {wrong[0]}: {name} id {ids[wrong[0]]} is none of the {size} {name} "
+                f"entities, whose ids run from 0 to {size - 1}"
+            )
+    triples = np.stack([rows[:, 0], np.zeros(len(rows), np.int64), rows[:, 1] + n_left], axis=1)
+    labels = _joined_labels(n_left, left_labels, n_right, right_labels)
+    graph = Graph.from_arrays(test=triples, entities=labels, relations=[RELATION])
+    lefts, rights = np.unique(triples[:, 0]), np.unique(triples[:, 2])
+    return graph.questions(sides=sides).restrict(heads={0: lefts}, tails={0: rights})
+
+
+def align(
+    pairs: npt.ArrayLike,
+    left: Any = None,
+    right: Any = None,
+    *,
+    similarity: Any = "cosine",
+    csls: int = 0,
+    left_labels: Sequence[str] | None = None,
+    right_labels: Sequence[str] | None = None,
+    sides: str = "both",
+    measures: Sequence[Any] | None = None,
+    run_depth: int = 20,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Result:
+    """Rank the test alignments in both directions, by embeddings or by a similarity matrix.
+
+    Parameters
+    ----------
+    pairs : array-like of int, shape (n, 2)
+        Test alignments: rows of `left` and of `right`.
+    left, right : array of float, shape (n_left, dim) and (n_right, dim)
+        Embeddings; not with a matrix.
+    similarity : {"cosine", "dot", "l2", "l1"} or array, shape (n_left, n_right)
+        Of embeddings: cosine, dot product, or minus the (squared Euclidean, or L1) distance,
+        computed tile by tile (`Factors`), so that entities with equal vectors tie exactly and no
+        matrix is stored. Or the similarities themselves, higher for more alike.
+    csls : int, default 0
+        Neighbours for cross-domain similarity local scaling, 0 for none: from a similarity is
+        taken half the candidate's mean similarity to its `csls` most similar candidates of the
+        other side (all, if there are fewer). That orders candidates as CSLS does, of which it is
+        half, less what is the same for all candidates of a question.
+    left_labels, right_labels, sides
+        As for `alignment_questions`.
+    measures, run_depth, threads, progress
+        As for `kgtrec.evaluate`.
+
+    Returns
+    -------
+    Result
+        With ranks, run and questions as everywhere; the manifest has an entry ``alignment``.
+
+    Raises
+    ------
+    InputError
+        Shapes that do not fit, unknown ids, pairs given twice, a NaN or infinite coordinate, a
+        vector of length 0 under cosine.
+    """
+    watch = Watch.of_arrays(left, right, similarity)
+    model = similarities(left, right, similarity, csls)
+    questions = alignment_questions(
+        pairs, model.n_left, model.n_right,
+        left_labels=left_labels, right_labels=right_labels, sides=sides,
+    )  # fmt: skip
+    with guarded_maps("embeddings", watch):
+        result = evaluate(
+            model.scores(questions), questions, measures,
+            run_depth=run_depth, threads=threads, progress=progress,
+        )  # fmt: skip
+    result.ranks.manifest["alignment"] = {
+        "similarity": model.name,
+        "csls": model.csls,
+        "n_left": model.n_left,
+        "n_right": model.n_right,
+    }
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class SizeExperiment(ShownAsTables):
+    """One model on test sets of growing size (Berrendorf et al. 2020, Figure 1).
+
+    - sizes, int64 (S,): Test alignments, ascending.
+    - values, float64 (S, repeats): Metric (realistic ranks, micro) on random test sets of each
+      size; within a repeat the smaller set is part of the larger one.
+    """
+
+    sizes: npt.NDArray[np.int64]
+    values: dict[str, Float64]
+    sides: str
+
+    def table(self) -> Table:
+        """A row per size: the mean of each metric over the repeats, and its standard deviation."""
+        rows: list[tuple[Cell, ...]] = []
+        for number, size in enumerate(self.sizes.tolist()):
+            cells: list[Cell] = [size]
+            for values in self.values.values():
+                spread = values[number].std(ddof=1) if values.shape[1] > 1 else 0.0
+                cells += [float(values[number].mean()), float(spread)]
+            rows.append(tuple(cells))
+        names = [name for metric in self.values for name in (metric, f"{metric}.sd")]
+        titles = [name for metric in self.values for name in (_TITLES.get(metric, metric), "±")]
+        return Table(("pairs", *titles), ("pairs", *names), (0, *(4,) * len(names)), rows)
+
+
+_TITLES = {"mr": "MR", "mrr": "MRR", "hits@1": "Hits@1", "hits@10": "Hits@10", "amr": "AMR",
+           "amri": "AMRI"}  # fmt: skip
+
+
+def size_experiment(
+    pairs: npt.ArrayLike,
+    left: Any = None,
+    right: Any = None,
+    *,
+    sizes: Sequence[int] | None = None,
+    repeats: int = 5,
+    seed: int = 0,
+    similarity: Any = "cosine",
+    csls: int = 0,
+    sides: str = "both",
+    metrics: Sequence[str] = METRICS,
+    threads: int | None = None,
+) -> SizeExperiment:
+    """The same model on random parts of the test alignments: what the test set's size alone does.
+
+    Parameters
+    ----------
+    pairs, left, right, similarity, csls, sides
+        As for `align`. CSLS looks at the candidates of each part alone.
+    sizes : sequence of int, optional
+        Test alignments in a part. By default up to eight, evenly spaced on a logarithmic scale from
+        ten (or all) to all.
+    repeats : int
+        Random parts of each size.
+    seed : int
+        Of the choice; the same seed chooses the same parts.
+    metrics : sequence of str
+        Names as in keys: "mr", "hits@1", "amr", ...
+
+    Raises
+    ------
+    InputError
+        As for `align`.
+    UsageError
+        A size that is not between 1 and the number of pairs.
+    """
+    watch = Watch.of_arrays(left, right, similarity)
+    rows, model = _checked_pairs(pairs), similarities(left, right, similarity, csls)
+    chosen = _checked_sizes(sizes, len(rows))
+    if repeats < 1:
+        raise UsageError(f"repeats={repeats!r}; repeat at least once")
+    keys = {metric: f"{sides}.realistic.micro.{metric}" for metric in metrics}
+    values = {metric: np.empty((len(chosen), repeats)) for metric in metrics}
+    for repeat in range(repeats):
+        order = np.random.default_rng([seed, repeat]).permutation(len(rows))
+        for number, size in enumerate(chosen):
+            questions = alignment_questions(
+                rows[np.sort(order[:size])], model.n_left, model.n_right, sides=sides
+            )
+            with guarded_maps("embeddings", watch):
+                result = Result(rank(model.scores(questions), questions, threads=threads)[0])
+            for metric, key in keys.items():
+                values[metric][number, repeat] = result[key]
+    return SizeExperiment(np.array(chosen, dtype=np.int64), values, sides)
+
+
+def _checked_sizes(sizes: Sequence[int] | None, n_pairs: int) -> list[int]:
+    if sizes is None:
+        spaced = np.geomspace(min(10, n_pairs), n_pairs, 8)
+        return np.unique(spaced.round().astype(int)).tolist()
+    chosen = sorted(set(sizes))
+    wrong = [size for size in chosen if not 1 <= size <= n_pairs]
+    if wrong or not chosen:
+        raise UsageError(
+            f"sizes {list(sizes)!r} must be between 1 and {n_pairs}, the number of test alignments"
+        )
+    return chosen
+
+
+def _checked_pairs(pairs: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    rows = np.asarray(pairs)
+    if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
+        raise InputError(
+            f"pairs have shape {rows.shape} and dtype {rows.dtype}; expected integer ids in rows "
+            "(left, right)"
+        )
+    if not len(rows):
+        raise InputError("pairs are empty; give at least one test alignment")
+    first = np.unique(rows, axis=0, return_index=True)[1]
+    if len(first) < len(rows):
+        row = int(np.setdiff1d(np.arange(len(rows)), first)[0])
+        raise InputError(
+            f"pairs: row {row} {tuple(rows[row].tolist())} stands there before "
+            f"({len(rows) - len(first)} such rows); give each alignment once"
+        )
+    return rows.astype(np.int64)
+
+
+def _size(name: str, size: int | None, labels: Sequence[str] | None, ids: Array) -> int:
+    if labels is not None:
+        if size is not None and size != len(labels):
+            raise InputError(
+                f"{len(labels)} {name} labels for {size} {name} entities; give one each"
+            )
+        return len(labels)
+    return int(ids.max()) + 1 if size is None else int(size)
+
+
+def _joined_labels(
+    n_left: int, left: Sequence[str] | None, n_right: int, right: Sequence[str] | None
+) -> list[str]:
+    sides = [Labels.decimal(n_left) if left is None else left,
+             Labels.decimal(n_right) if right is None else right]  # fmt: skip
+    plain = list(chain(*sides))
+    if len(set(plain)) == len(plain):
+        return plain
+    # Twice on one side is left for Graph to refuse; on both sides is no mistake.
+    return [
+        f"{name}:{label}"
+        for name, side in zip(("left", "right"), sides, strict=True)
+        for label in side
+    ]

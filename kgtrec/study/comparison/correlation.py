@@ -1,0 +1,554 @@
+"""How alike two rankings of the same systems are, and whether a run reproduces another.
+
+tau-b is Kendall's (1945), as in `scipy.stats.kendalltau`. tau-AP is that of Yilmaz, Aslam and
+Robertson (2008), in which pairs near the top weigh more, with ties as in Urbano and Marrero (2017):
+tau_AP,b is symmetric, and a pair that one ranking ties is not in order in it. Intervals draw the
+systems (`over_systems`) or the questions (`over_questions`).
+
+Reproduction follows Breuer et al. (SIGIR 2020) and their repro_eval: Kendall's tau of the union of
+two lists, rank-biased overlap (Webber, Moffat and Zobel, TOIS 2010), the root mean square of the
+differences of queries, and the ratio of two experiments' mean improvements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
+from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
+from kgtrec.errors import InputError, UsageError
+from kgtrec.study.comparison.significance import pairs_of
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Signs = tuple[NDArray[np.int8], NDArray[np.int8]]
+
+TIED = 1e-12
+"""Values closer than this share of the largest tie: sums that differ in their last bits only."""
+
+
+@dataclass(frozen=True)
+class RankingAgreement(ShownInLines):
+    """Correlation of two rankings, and where it lies.
+
+    - tau, tau_ap: In [-1, 1]; NaN where one ranking ties all systems.
+    - tau_interval, tau_ap_interval: Lower and upper end.
+    - over: What was drawn anew: "systems", "questions" or "nothing"; without draws ends are NaN.
+    """
+
+    tau: float
+    tau_ap: float
+    tau_interval: tuple[float, float]
+    tau_ap_interval: tuple[float, float]
+    resampling: Resampling
+    over: str
+    n_systems: int
+
+    @classmethod
+    def of(
+        cls,
+        x: ArrayLike,
+        y: ArrayLike,
+        x_higher: bool = True,
+        y_higher: bool = True,
+        *,
+        drawn: Sequence[Floats] = (np.empty(0), np.empty(0)),
+        resampling: Resampling = COMPARING,
+        over: str = "nothing",
+    ) -> RankingAgreement:
+        """Of two rankings (s,), with percentile intervals of draws of tau-b and of tau-AP."""
+        first, second = _oriented(x, x_higher), _oriented(y, y_higher)
+        ends = [_ends(values, resampling) for values in drawn]
+        taus = float(tau_b(first, second)), float(tau_ap(first, second))
+        return cls(*taus, ends[0], ends[1], resampling, over, len(first))
+
+    def _lines(self) -> tuple[str, str]:
+        pairs = ((self.tau, self.tau_interval), (self.tau_ap, self.tau_ap_interval))
+        taus = [f"{tau:.4f} ({low:.4f} to {high:.4f})" for tau, (low, high) in pairs]
+        return (
+            f"tau-b {taus[0]}, tau-AP {taus[1]}",
+            f"{self.n_systems:,} systems, {self.over} drawn, {self.resampling.percent:g}% "
+            "intervals",
+        )
+
+    def columns(self) -> tuple[float, ...]:
+        """What tables show: tau-b and its interval, tau-AP and its interval."""
+        return (self.tau, *self.tau_interval, self.tau_ap, *self.tau_ap_interval)
+
+
+def tau_b(x: ArrayLike, y: ArrayLike) -> Floats:
+    """Kendall's tau-b along the last axis.
+
+    Parameters
+    ----------
+    x, y : array-like of float, shapes (..., s)
+        Values of s systems, in the same order; shapes broadcast.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        NaN where `x` or `y` is constant, or there are fewer than two systems.
+
+    Examples
+    --------
+    >>> float(tau_b([1, 2, 3, 4], [1, 2, 4, 3]))
+    0.6666666666666666
+    """
+    return _tau_b(_signs(x), _signs(y), None)
+
+
+def tau_ap(x: ArrayLike, y: ArrayLike) -> Floats:
+    """Symmetric AP correlation with ties, along the last axis; higher values stand on top.
+
+    Mean of both directions. One direction walks down the one ranking: of the systems that stand
+    truly above a system there, which share stands above it in the other, too? Twice the mean of
+    these shares, over all systems that have one above them, less 1.
+
+    Parameters
+    ----------
+    x, y : array-like of float, shapes (..., s)
+        Values of s systems, higher is better; shapes broadcast.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        NaN where `x` or `y` is constant.
+    """
+    return _tau_ap(_signs(x), _signs(y), None)
+
+
+def ranking_correlation(
+    x: ArrayLike, y: ArrayLike, *, x_higher: bool = True, y_higher: bool = True
+) -> tuple[float, float]:
+    """tau-b and tau-AP of two rankings of systems, which may be by metrics of other directions.
+
+    Raises
+    ------
+    InputError
+        Not two rows of equally many finite values, two at least.
+    """
+    first, second = _oriented(x, x_higher), _oriented(y, y_higher)
+    _check(first, second)
+    return float(tau_b(first, second)), float(tau_ap(first, second))
+
+
+def over_systems(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    x_higher: bool = True,
+    y_higher: bool = True,
+    resampling: Resampling = COMPARING,
+) -> RankingAgreement:
+    """Correlation of two rankings, with a bootstrap interval over systems.
+
+    Systems are drawn with replacement. A system that is drawn twice makes no pair with itself, so
+    that correlations are not raised by repeats; draws that leave nothing to correlate are passed
+    over. Percentile interval. With few systems it is wide, and that is the message.
+
+    Parameters
+    ----------
+    x, y : array-like of float, shape (s,)
+        Values of the same systems under two metrics or two sets of labels.
+    x_higher, y_higher : bool
+        Whether higher is better.
+    resampling : Resampling
+        How often systems are drawn, and how wide the interval is.
+
+    Raises
+    ------
+    InputError
+        Not two rows of equally many finite values, three at least.
+    """
+    first, second = _oriented(x, x_higher), _oriented(y, y_higher)
+    _check(first, second, least=3)
+    n = len(first)
+    rng = np.random.default_rng(resampling.seed)
+    weight = rng.multinomial(n, np.full(n, 1 / n), size=resampling.resamples).astype(np.float64)
+    signs = _signs(first), _signs(second)
+    drawn = [_tau_b(*signs, weight), _tau_ap(*signs, weight)]
+    return RankingAgreement.of(first, second, drawn=drawn, resampling=resampling, over="systems")
+
+
+def over_questions(
+    x: Resampled, y: Resampled, *, x_higher: bool = True, y_higher: bool = True
+) -> RankingAgreement:
+    """Correlation of the rankings by two measures, with an interval over questions.
+
+    Parameters
+    ----------
+    x, y : Resampled
+        Two measures of the same systems, drawn alike. With the same seed and the same questions,
+        both saw the same draws. Intervals are as wide as those of `x`.
+
+    Notes
+    -----
+    Percentile interval, widened. Noise in the values of close systems draws tau towards 0, and
+    drawing questions anew adds the same noise once more: with close systems, draws alone would
+    miss the tau that endless questions would give. So the end that lies further from 0 reaches at
+    least to where tau would be if each pair of systems whose order is not settled (the interval of
+    their difference holds 0, by the one measure or the other) were to agree, or to disagree where
+    tau is below 0. In simulations this covers at the level or above it, unless hardly any system
+    can be told from another.
+    """
+    first, second = _oriented(x.estimate, x_higher), _oriented(y.estimate, y_higher)
+    _check(first, second)
+    if len(x.draws) != len(y.draws):
+        raise UsageError(f"{len(x.draws)} draws of one and {len(y.draws)} of the other; draw alike")
+    signs = _signs(_oriented(x.draws, x_higher)), _signs(_oriented(y.draws, y_higher))
+    drawn = [_tau_b(*signs, None), _tau_ap(*signs, None)]
+    agreement = RankingAgreement.of(
+        first, second, drawn=drawn, resampling=x.resampling, over="questions"
+    )
+    loose = _unsettled(x) | _unsettled(y)
+    own = _signs(first), _signs(second)
+    return replace(
+        agreement,
+        tau_interval=_reaching(agreement.tau_interval, agreement.tau, _tau_b, own, loose),
+        tau_ap_interval=_reaching(agreement.tau_ap_interval, agreement.tau_ap, _tau_ap, own, loose),
+    )
+
+
+def _unsettled(resampled: Resampled) -> Bools:
+    """Whether the interval of the difference of two systems holds 0, bool (s, s)."""
+    n = len(resampled.estimate)
+    pairs = pairs_of(n)
+    low, high = resampled.difference_interval(pairs)
+    loose = np.zeros((n, n), bool)
+    loose[pairs[:, 0], pairs[:, 1]] = (low <= 0) & (high >= 0)
+    return loose | loose.T
+
+
+def _reaching(
+    ends: tuple[float, float], tau: float, of: Callable[..., Floats], signs: Signs, loose: Bools
+) -> tuple[float, float]:
+    """The interval, its further end at least where unsettled pairs can take the correlation."""
+    low, high = ends
+    x, y = signs
+    if tau > 0:
+        return low, max(high, float(of(x, y, None, np.where(loose & (x * y < 0), 1, 0))))
+    if tau < 0:
+        return min(low, float(of(x, y, None, np.where(loose & (x * y > 0), -1, 0)))), high
+    return low, high
+
+
+def agreement_table(
+    heads: Sequence[str], names: Iterable[Sequence[str]], agreements: Iterable[RankingAgreement],
+    *, count_systems: bool = True,
+) -> Table:  # fmt: skip
+    """A row per agreement under its names: correlations with their intervals."""
+    rows: list[tuple[Cell, ...]] = [
+        (*name, *(one.n_systems,) * count_systems, *one.columns())
+        for name, one in zip(names, agreements, strict=True)
+    ]
+    taus = ("tau-b", "low", "high", "tau-AP", "low", "high")
+    ends = [f"{tau}{end}" for tau in ("tau_b", "tau_ap") for end in ("", ".low", ".high")]
+    first = (*heads, *("systems",) * count_systems)
+    keys = (*(head.replace(" ", "_") for head in first), *ends)
+    digits = (*(0,) * len(first), *(4,) * len(taus))
+    return Table((*first, *taus), keys, digits, rows, len(heads))
+
+
+def _ends(drawn: Floats, resampling: Resampling) -> tuple[float, float]:
+    """Percentile interval of the draws that have a value."""
+    finite = drawn[np.isfinite(drawn)]
+    if not len(finite):
+        return float("nan"), float("nan")
+    low, high = np.quantile(finite, resampling.tails)
+    return float(low), float(high)
+
+
+def _oriented(values: ArrayLike, higher: bool) -> Floats:
+    floats = np.asarray(values, np.float64)
+    return floats if higher else -floats
+
+
+def _check(first: Floats, second: Floats, least: int = 2) -> None:
+    if first.ndim != 1 or first.shape != second.shape or len(first) < least:
+        raise InputError(
+            f"rankings of shapes {first.shape} and {second.shape}; give the values of the same "
+            f"systems, {least} at least, under both"
+        )
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        raise InputError("a value of a ranking is not finite; leave that system out")
+
+
+def _signs(values: ArrayLike) -> NDArray[np.int8]:
+    """Sign of x_i - x_j for all i and j, int8 (..., s, s)."""
+    x = np.asarray(values, np.float64)
+    gap = x[..., :, None] - x[..., None, :]
+    slack = TIED * np.abs(x).max(axis=-1, initial=0.0)[..., None, None]
+    return (gap > slack).astype(np.int8) - (gap < -slack).astype(np.int8)
+
+
+def _tau_b(
+    x: NDArray[np.int8], y: NDArray[np.int8], weight: Floats | None, turned: Any = None
+) -> Floats:
+    """From signs; ``weight`` (..., s) says how often each system counts.
+
+    Pairs of which ``turned`` (s, s) is 1 or -1 count as in order, or not, whatever their signs.
+    """
+    both, of_x, of_y = (x * y).astype(np.float64), x != 0, y != 0
+    if turned is not None:
+        both = np.where(turned != 0, turned, both)
+    if weight is None:
+        total, n_x, n_y = (each.sum(axis=(-2, -1)) for each in (both, of_x, of_y))
+    else:
+        parts = [np.asarray(each, np.float64) for each in (both, of_x, of_y)]
+        total, n_x, n_y = (((weight @ each) * weight).sum(axis=-1) for each in parts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(total / np.sqrt(n_x * np.asarray(n_y, np.float64)), np.float64)
+
+
+def _tau_ap(
+    x: NDArray[np.int8], y: NDArray[np.int8], weight: Floats | None, turned: Any = None
+) -> Floats:
+    """As `_tau_b`."""
+    # The other above this one: the sign of x_i - x_j is -1.
+    above_x, above_y = ((each < 0).astype(np.float64) for each in (x, y))
+    whole = above_x * above_y
+    directions = []
+    for above in (above_x, above_y):
+        both = whole if turned is None else np.where(turned != 0, above * (turned > 0), whole)
+        if weight is None:
+            over, agreeing = above.sum(axis=-1), both.sum(axis=-1)
+            counted = (over > 0).astype(np.float64)
+        else:
+            over, agreeing = weight @ above.swapaxes(-1, -2), weight @ both.swapaxes(-1, -2)
+            counted = (over > 0) * weight
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(over > 0, agreeing / over, 0.0)
+            directions.append(2 * (share * counted).sum(axis=-1) / counted.sum(axis=-1) - 1)
+    return np.asarray((directions[0] + directions[1]) / 2, np.float64)
+
+
+DEPTH, PERSISTENCE = 1_000, 0.8  # as in repro_eval
+
+
+@dataclass(frozen=True)
+class Overlap(ShownInLines):
+    """Rank-biased overlap of two lists that were cut.
+
+    - low: What it is at least, if what is beyond the lists has nothing in common.
+    - residual: By how much it may be higher.
+    - extrapolated: If they agree beyond as they do down to their ends.
+    """
+
+    low: float
+    residual: float
+    extrapolated: float
+
+    def _lines(self) -> tuple[str, str]:
+        ends = f"{self.low:.4f} to {self.low + self.residual:.4f}"
+        return f"rank-biased overlap {self.extrapolated:.4f}", f"at least, and at most: {ends}"
+
+
+def tau_union(first: Sequence[str], second: Sequence[str]) -> float:
+    """Kendall's tau of two lists, each document standing for its number in their union.
+
+    The union is in the order of the names, as in repro_eval, and the longer list is cut to the
+    length of the shorter; NaN for lists of one document.
+    """
+    length = min(len(first), len(second))
+    first, second = first[:length], second[:length]
+    number = {name: i for i, name in enumerate(sorted({*first, *second}))}
+    if length < 2:
+        return math.nan
+    return float(tau_b([number[name] for name in first], [number[name] for name in second]))
+
+
+def rank_biased_overlap(
+    first: Sequence[str], second: Sequence[str], p: float = PERSISTENCE
+) -> Overlap:
+    """Rank-biased overlap of two lists without repeats, of any lengths from 1.
+
+    Parameters
+    ----------
+    first, second : sequence of str
+        Best first.
+    p : float
+        In (0, 1): how likely a reader goes on to the next rank.
+
+    Raises
+    ------
+    UsageError
+        p out of range, or an empty list.
+    """
+    if not 0 < p < 1:
+        raise UsageError(f"p={p!r}; it must lie between 0 and 1")
+    if not (len(first) and len(second)):
+        raise UsageError("an empty list overlaps with nothing; leave the query out")
+    short, long = sorted((first, second), key=len)
+    s, n = len(short), len(long)
+    common = _common(short, long)
+    depth = np.arange(1, n + 1, dtype=np.float64)
+    weight = p**depth
+    scale = (1 - p) / p
+    base = float((common / depth * weight).sum())
+    whole = float(common[-1])
+    # Beyond the lists: the sum over all depths of p^d / d, less its part within.
+    rest = -math.log1p(-p)
+    low = scale * (base + whole * (rest - float((weight / depth).sum())))
+    f = n + s - int(whole)
+    far = np.arange(1, f + 1, dtype=np.float64)
+    known = np.concatenate([common, np.full(f - n, whole)])
+    most = np.minimum(known + np.maximum(far - s, 0) + np.maximum(far - n, 0), far)
+    beyond = p ** (f + 1) / (1 - p) - whole * (rest - float((p**far / far).sum()))
+    residual = scale * (float(((most - known) / far * p**far).sum()) + beyond)
+    at_s = float(common[s - 1])
+    more = float((at_s * (depth[s:] - s) / (s * depth[s:]) * weight[s:]).sum())
+    extrapolated = scale * (base + more) + ((whole - at_s) / n + at_s / s) * p**n
+    return Overlap(low, max(residual, 0.0), extrapolated)
+
+
+def _common(short: Sequence[str], long: Sequence[str]) -> Floats:
+    """Documents that the two share down to each depth of the longer one; all of the shorter."""
+    place = {name: i for i, name in enumerate(short)}
+    meets = [max(i, place[name]) for i, name in enumerate(long) if name in place]
+    return np.cumsum(np.bincount(meets, minlength=len(long))).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Reproduction(ShownAsTables):
+    """How near a second experiment comes to a first.
+
+    - pairs: Runs and their reproductions.
+    - tau, overlap, residual, float64 (n_pairs,): Means over the queries that both runs hold: tau
+      union, extrapolated RBO and its residual.
+    - rmse, float64 (n_pairs, n_measures): Root mean square of the differences of queries.
+    - effect_ratio, improvement, float64 (n_measures,) or None: Of two pairs, baseline and advanced
+      system: the mean improvement of the second experiment over that of the first, and the relative
+      improvement of the first less that of the second.
+    """
+
+    _shown = ("order_table", "table")
+
+    pairs: Sequence[tuple[str, str]]
+    measures: Sequence[str]
+    tau: Floats
+    overlap: Floats
+    residual: Floats
+    rmse: Floats
+    effect_ratio: Floats | None
+    improvement: Floats | None
+
+    def order_table(self) -> Table:
+        """A row per pair: how alike the lists are."""
+        rows: list[tuple[Cell, ...]] = [
+            (*pair, *(float(column[i]) for column in (self.tau, self.overlap, self.residual)))
+            for i, pair in enumerate(self.pairs)
+        ]
+        return Table(
+            ("original", "reproduced", "tau union", "RBO", "residual"),
+            ("original", "reproduced", "tau_union", "rbo", "rbo_residual"), (0, 0, 4, 4, 4), rows,
+            2,
+        )  # fmt: skip
+
+    def table(self) -> Table:
+        """A row per measure: RMSE of each pair, and the effects of two."""
+        titles = [f"RMSE {second}" for _, second in self.pairs]
+        columns = [*self.rmse]
+        if self.effect_ratio is not None and self.improvement is not None:
+            titles += ["effect ratio", "delta RI"]
+            columns += [self.effect_ratio, self.improvement]
+        keys = [title.lower().replace(" ", "_") for title in titles]
+        rows: list[tuple[Cell, ...]] = [
+            (name, *(float(column[i]) for column in columns))
+            for i, name in enumerate(self.measures)
+        ]
+        return Table(("measure", *titles), ("measure", *keys), (0, *[4] * len(titles)), rows)
+
+
+def reproduction_of(
+    qrels: Any, runs: Mapping[str, Any], measures: Sequence[str], *, depth: int = DEPTH,
+    p: float = PERSISTENCE,
+) -> tuple[Reproduction, dict[str, int]]:  # fmt: skip
+    """Compare runs with their reproductions.
+
+    Parameters
+    ----------
+    qrels, measures
+        As for `samples_of_runs`.
+    runs : mapping of str to path-like or RunColumns
+        The original run and the reproduced one; or baseline and advanced system of the original
+        experiment, then of the reproduced one.
+    depth : int
+        Documents of a list that are compared.
+    p : float
+        Of rank-biased overlap.
+
+    Returns
+    -------
+    Reproduction
+    dict of str to int
+        How many queries of the qrels each run lacks; they count 0.
+
+    Raises
+    ------
+    UsageError
+        Neither two nor four runs.
+    InputError
+        A run and its reproduction share no query; see `samples_of_runs` for the rest.
+    """
+    from kgtrec.study.comparison.samples import samples_of_runs
+
+    if len(runs) not in (2, 4):
+        raise UsageError(
+            f"there are {len(runs)} runs; give the original and the reproduced one, or baseline "
+            "and advanced system of the original, then of the reproduced experiment"
+        )
+    names, half = [*runs], len(runs) // 2
+    pairs = [*zip(names[:half], names[half:], strict=True)]
+    samples, missing = samples_of_runs(qrels, runs, measures)
+    values = np.stack([one.values for one in samples])  # measures, queries, runs
+    first, second = values[:, :, :half], values[:, :, half:]
+    rmse = np.sqrt(((first - second) ** 2).mean(axis=1)).T
+    lists = {name: _lists(run, depth) for name, run in runs.items()}
+    orders = np.array([_orders(lists, pair, p) for pair in pairs])
+    ratio = improvement = None
+    if half == 2:
+        means = np.stack([one.means() for one in samples])  # of gm_*, no means of logarithms
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = (means[:, 3] - means[:, 2]) / (means[:, 1] - means[:, 0])
+            improvement = (means[:, 1] / means[:, 0]) - (means[:, 3] / means[:, 2])
+    return Reproduction(
+        pairs, [one.name for one in samples], orders[:, 0], orders[:, 1], orders[:, 2], rmse, ratio,
+        improvement,
+    ), missing  # fmt: skip
+
+
+def _lists(run: Any, depth: int) -> dict[str, list[str]]:
+    """Documents of each query in trec_eval's order: by score, then by name, descending."""
+    from kgtrec.trec.files.run import read_run
+    from kgtrec.trec.files.text import is_path
+
+    data = read_run(run) if is_path(run) else run.to_dict()
+    lists = {}
+    for query, documents in data.items():
+        names = sorted(documents, key=lambda name: name.encode("utf-8", "surrogateescape"))
+        names.reverse()
+        lists[query] = sorted(names, key=documents.__getitem__, reverse=True)[:depth]
+    return lists
+
+
+def _orders(
+    lists: Mapping[str, dict[str, list[str]]], pair: tuple[str, str], p: float
+) -> tuple[float, float, float]:
+    first, second = (lists[name] for name in pair)
+    shared = [query for query in first if first[query] and second.get(query)]
+    if not shared:
+        raise InputError(f"{pair[0]} and {pair[1]} share no query; give runs of the same questions")
+    taus = np.array([tau_union(first[query], second[query]) for query in shared])
+    overlaps = [rank_biased_overlap(first[query], second[query], p) for query in shared]
+    defined = taus[~np.isnan(taus)]
+    return (
+        float(defined.mean()) if len(defined) else math.nan,
+        float(np.mean([one.extrapolated for one in overlaps])),
+        float(np.mean([one.residual for one in overlaps])),
+    )

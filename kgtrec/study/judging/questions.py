@@ -1,0 +1,454 @@
+"""The questions that judges are asked, and what helps to answer them.
+
+A question comes from a relation's label, which is taken for what it looks like: a Freebase path,
+also through a mediator (``/film/actor/film./film/performance/film``), one of WordNet's pointers
+(``_hypernym``), or words (``bornIn``). What comes out can be understood rather than admired, and
+ people may edit it in a file of templates: TSV with the header ``relation
+template``, where a template holds ``{head}`` and ``{tail}``. A file of names has lines
+``id<TAB>name``. Beside a question the page may show a link and facts of the graph per entity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import numpy as np
+
+from kgtrec._internal.files import atomic_write
+from kgtrec._internal.table import cell_of, text_of_cell
+from kgtrec.errors import InputError, UsageError
+from kgtrec.study.judging.sheets import Fault, Faults, lines_with_faults, text_lines
+
+if TYPE_CHECKING:
+    from kgtrec.questions.api import Graph
+
+HEAD, TAIL = "{head}", "{tail}"
+
+# WordNet 3.0's pointers as WN18 names them, from a head synset to a tail synset. A member of a
+# domain is the tail: the head is the region, usage or topic.
+_WORDNET = {
+    "_hypernym": "Is {head} a kind of {tail}?",
+    "_hyponym": "Is {tail} a kind of {head}?",
+    "_instance_hypernym": "Is {head} an instance of {tail}?",
+    "_instance_hyponym": "Is {tail} an instance of {head}?",
+    "_member_meronym": "Is {tail} a member of {head}?",
+    "_member_holonym": "Is {head} a member of {tail}?",
+    "_has_part": "Is {tail} a part of {head}?",
+    "_part_of": "Is {head} a part of {tail}?",
+    "_member_of_domain_topic": "Is {tail} a term of the topic {head}?",
+    "_synset_domain_topic_of": "Is {head} a term of the topic {tail}?",
+    "_member_of_domain_region": "Is {tail} a term that belongs to the region {head}?",
+    "_synset_domain_region_of": "Is {head} a term that belongs to the region {tail}?",
+    "_member_of_domain_usage": "Is {tail} a term of the kind {head} (a way of using words)?",
+    "_synset_domain_usage_of": "Is {head} a term of the kind {tail} (a way of using words)?",
+    "_derivationally_related_form": "Are {head} and {tail} words of one origin, alike in meaning?",
+    "_also_see": "Should who looks up {head} also see {tail}?",
+    "_verb_group": "Do {head} and {tail} belong to one group of verbs, alike in meaning?",
+    "_similar_to": "Is {head} similar in meaning to {tail}?",
+}
+
+_PREPOSITIONS = {
+    "at", "by", "for", "from", "in", "into", "of", "on", "to", "under", "with",
+}  # fmt: skip
+_IRREGULAR = {
+    "born", "brought", "built", "found", "held", "known", "led", "made", "run", "set", "sold",
+    "split", "spoken", "taken", "won", "written",
+}  # fmt: skip
+# "Is X acted in Y" would be wrong.
+_INTRANSITIVE = {
+    "acted", "appeared", "died", "graduated", "lived", "occurred", "participated", "played",
+    "resided", "served", "studied", "worked",
+}  # fmt: skip
+_IS = ("is", "was", "are", "were")
+# Third person singular, which looks like a plural: label form -> infinitive.
+_VERBS = {
+    "adjoins": "adjoin", "affects": "affect", "appears": "appear", "belongs": "belong",
+    "borders": "border",
+    "causes": "cause", "comes": "come", "competes": "compete", "contains": "contain",
+    "controls": "control", "creates": "create", "employs": "employ", "follows": "follow",
+    "includes": "include", "influences": "influence", "interacts": "interact", "knows": "know",
+    "leads": "lead", "lives": "live", "manages": "manage", "owns": "own",
+    "plays": "play", "precedes": "precede", "produces": "produce", "publishes": "publish",
+    "regulates": "regulate", "represents": "represent", "speaks": "speak", "studies": "study",
+    "supports": "support", "teaches": "teach", "treats": "treat", "works": "work",
+}  # fmt: skip
+_PLURALS = {
+    "alumni": "alumnus", "children": "child", "criteria": "criterion", "media": "medium",
+    "men": "man", "people": "person", "women": "woman",
+}  # fmt: skip
+_NO_PLURALS = {
+    "always", "gas", "has", "news", "physics", "politics", "series", "species", "this", "was",
+}  # fmt: skip
+
+
+def template_of(relation: str) -> str:
+    """A question with ``{head}`` and ``{tail}`` that asks whether a triple is true.
+
+    Parameters
+    ----------
+    relation : str
+        Label of the relation.
+
+    Returns
+    -------
+    str
+        The same for the same label; each placeholder once.
+    """
+    known = _WORDNET.get(relation)
+    if known is not None:
+        return known
+    # A label must not bring placeholders or columns of its own.
+    clean = " ".join(re.sub(r"[{}]", " ", relation).split())
+    if clean.startswith("/") and clean.count("/") >= 2:
+        return _of_path(clean)
+    return _of_words(clean)
+
+
+# --- Freebase -------------------------------------------------------------------------------------
+
+
+def _of_path(relation: str) -> str:
+    """``/domain/type/property``, or two such paths with a dot between them."""
+    parts = [path.strip("/").split("/") for path in re.split(r"\.(?=/)", relation)]
+    first, last = parts[0], parts[-1]
+    if min(len(first), len(last)) < 2:
+        return _of_words(relation)
+    subject = f"the {_spaced(first[-2])} {HEAD}"
+    value = _spaced(last[-1])
+    if len(parts) == 1:
+        return _asked(subject, value)
+    return f"Does {subject} have{_mediator(_spaced(first[-1]), _spaced(last[-2]), value)}?"
+
+
+def _mediator(name: str, kind: str, value: str) -> str:
+    """``a marriage whose type of union is {tail}``; `name` is what leads to the mediator."""
+    other_words = {_singular(word) for word in f"{kind} {value}".split()}
+    words = name.split()
+    if " " not in kind and _participle(kind):
+        kind = f"entry “{kind}”"
+    if {_singular(word) for word in words} <= other_words:
+        thing = f" {_a(kind)}"
+    elif words[-1] in _PREPOSITIONS or words[0] in _VERBS:
+        thing = f" {_a(kind)} ({name})"
+    elif _is_plural(name):
+        thing = f", among its {name}, {_a(kind)}"
+    else:
+        thing = f" {_a(name)} ({kind})"
+    return f"{thing} {_which(value)}"
+
+
+def _which(value: str) -> str:
+    words = value.split()
+    if words[-1] in _VERBS:
+        return f"that {value} {TAIL}"
+    if _is_plural(value):
+        return f"that has {TAIL} among its {value}"
+    if words[-1] in _PREPOSITIONS and len(words) > 1:
+        return f"that is {value} {TAIL}" if _participle(words[-2]) else f"that has {value} {TAIL}"
+    return f"whose {value} is {TAIL}"
+
+
+# --- Words ----------------------------------------------------------------------------------------
+
+
+def _of_words(relation: str) -> str:
+    name = re.split(r"[/#]", relation.rstrip("/#"))[-1] or relation
+    name = name.rpartition(":")[2] or name
+    words = _spaced(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name))
+    if not re.search(r"[^\W\d_]{3}", words):  # a number such as P31 says nothing to people
+        return f"Does “{relation}” lead from {HEAD} to {TAIL}?"
+    return _asked(HEAD, words.lower())
+
+
+def _asked(subject: str, phrase: str) -> str:
+    """A question about a subject, from what stands between it and the tail in the label."""
+    first, *rest = words = phrase.split()
+    last, more = words[-1], " ".join(rest)
+    if first in _IS and rest:
+        return f"{first.capitalize()} {subject} {more} {TAIL}?"
+    if first in ("has", "have") and rest:
+        return _asked(subject, more)
+    verb = next((word for word in words if word in _VERBS), None)
+    if verb is not None and (verb in (first, last)):
+        infinitive = " ".join(_VERBS.get(word, word) for word in words)
+        return f"Does {subject} {infinitive} {TAIL}?"
+    if _is_plural(phrase):
+        return f"Does {subject} have {TAIL} among its {phrase}?"
+    if last in _PREPOSITIONS and rest:
+        return _prepositional(subject, words)
+    if not rest and _participle(phrase):
+        return f"Is it true that {subject} {phrase} {TAIL}?"
+    return f"Does {subject} have the {phrase} {TAIL}?"
+
+
+def _prepositional(subject: str, words: list[str]) -> str:
+    phrase = " ".join(words)
+    if words[-2] in _INTRANSITIVE:
+        return f"Is it true that {subject} {phrase} {TAIL}?"
+    if _participle(words[-2]):
+        return f"Is {subject} {phrase} {TAIL}?"
+    if words[-1] == "of":
+        return f"Is {subject} {_a(phrase)} {TAIL}?"
+    return f"Does {subject} have {phrase} {TAIL}?"
+
+
+def _spaced(label: str) -> str:
+    """``place_of_birth`` and ``spouse_s`` as words."""
+    return " ".join(re.sub(r"_s$", "", label).replace("_", " ").split()) or label
+
+
+def _participle(word: str) -> bool:
+    return word in _IRREGULAR or (word.endswith("ed") and len(word) > 4)
+
+
+def _is_plural(phrase: str) -> bool:
+    words = phrase.split()
+    end = next((i for i, word in enumerate(words) if word in _PREPOSITIONS or word == "per"), None)
+    return any(_singular(word) != word for word in words[:end])
+
+
+def _singular(word: str) -> str:
+    if word in _PLURALS:
+        return _PLURALS[word]
+    if len(word) < 4 or word in _NO_PLURALS or word in _VERBS:
+        return word
+    if not word.endswith("s") or word.endswith(("ss", "us", "is")):
+        return word
+    if word.endswith("ies"):
+        return f"{word[:-3]}y"
+    return word[:-2] if word.endswith(("ches", "shes", "xes", "sses", "uses")) else word[:-1]
+
+
+def _a(phrase: str) -> str:
+    vowel = phrase[:1] in "aeio" or (phrase.startswith("u") and not phrase.startswith(("un", "us")))
+    return f"{'an' if vowel else 'a'} {phrase}"
+
+
+HEADER = ("relation", "template")
+_HINT = f"write both {HEAD} and {TAIL} into it, and no other braces"
+
+
+@dataclass(frozen=True)
+class Names:
+    """What people call an entity.
+
+    Attributes
+    ----------
+    names : mapping of str to str
+        Label of the entity to its name.
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, entity: str) -> str:
+        """The name, or the label where there is none."""
+        return self.names.get(entity, entity)
+
+    def missing(self, entities: Iterable[str]) -> list[str]:
+        """Entities without a name, each once, in order of appearance."""
+        return [one for one in dict.fromkeys(entities) if one not in self.names]
+
+
+@dataclass(frozen=True)
+class Templates:
+    """A question for every relation.
+
+    Attributes
+    ----------
+    by_relation : mapping of str to str
+        Each with ``{head}`` and ``{tail}``.
+    """
+
+    by_relation: Mapping[str, str]
+
+    def question(self, head: str, relation: str, tail: str, names: Names) -> str:
+        """The question about a triple, with names in it.
+
+        Names are put in as they are: braces in them mean nothing.
+        """
+        value = {HEAD: names.of(head), TAIL: names.of(tail)}
+        template = self.by_relation[relation]
+        return re.sub(r"\{head\}|\{tail\}", lambda match: value[match[0]], template)
+
+    def require(self, relations: Iterable[str]) -> None:
+        """InputError naming relations that have no template."""
+        lacking = [name for name in dict.fromkeys(relations) if name not in self.by_relation]
+        if lacking:
+            shown = ", ".join(map(repr, lacking[:5])) + ", ..." * (len(lacking) > 5)
+            raise InputError(
+                f"no template for {len(lacking):,} relations: {shown}; add a line for each "
+                "(kgtrec judge templates writes them)"
+            )
+
+
+def generated_templates(relations: Iterable[str]) -> Templates:
+    """A template for each relation, made from its label; in the order given."""
+    return Templates({name: template_of(name) for name in dict.fromkeys(relations)})
+
+
+def write_templates(path: str | PathLike[str], templates: Templates) -> None:
+    """Write a file of templates, whole or not at all.
+
+    Raises
+    ------
+    InputError
+        A relation or template with a tab or line end in it.
+    FileError
+        The target cannot be written.
+    """
+    rows = [HEADER, *templates.by_relation.items()]
+    bad = next((cell for row in rows for cell in row if set(cell) & set("\t\r\n")), None)
+    if bad is not None:
+        raise InputError(f"{bad!r} has a tab or line end in it; a TSV file cannot hold it")
+    with atomic_write(path) as out:
+        for row in rows:
+            line = "\t".join(map(cell_of, row))
+            out.write(line.encode("utf-8", "surrogateescape") + b"\n")
+
+
+def read_templates(path: str | PathLike[str]) -> Templates:
+    """Read templates and refuse the file if anything is wrong with it.
+
+    Raises
+    ------
+    Faults
+        A FileError that lists every template without ``{head}`` or ``{tail}``, with other
+        placeholders, every relation that stands twice, and malformed lines.
+    FileError
+        Missing, empty, or no text.
+    """
+    lines = text_lines(path)
+    faults: list[Fault] = []
+    if tuple(lines[0].split("\t")) != HEADER:
+        problem = f"the first line is {lines[0][:80]!r}"
+        raise Faults(path, [Fault(1, problem, f"it must be {'<TAB>'.join(HEADER)}")])
+    found_at: dict[str, int] = {}
+    templates: dict[str, str] = {}
+    hint = "each line must be relation<TAB>template"
+    for number, cells in lines_with_faults(lines[1:], faults, 2, hint, 2):
+        relation, template = map(text_of_cell, cells)
+        faults += _template_faults(number, relation, template)
+        other = found_at.setdefault(relation, number)
+        if other != number:
+            problem = f"relation {relation!r} stands in line {other} too"
+            faults.append(Fault(number, problem, "keep one template per relation"))
+        templates[relation] = template
+    if faults:
+        raise Faults(path, faults)
+    return Templates(templates)
+
+
+def _template_faults(number: int, relation: str, template: str) -> Iterable[Fault]:
+    if not relation:
+        yield Fault(number, "an empty relation", "every template needs one")
+    lacking = [mark for mark in (HEAD, TAIL) if mark not in template]
+    if lacking:
+        yield Fault(number, f"template {template!r} lacks {' and '.join(lacking)}", _HINT)
+    rest = template.replace(HEAD, "").replace(TAIL, "")
+    if set(rest) & set("{}"):
+        yield Fault(number, f"template {template!r} has braces of another kind", _HINT)
+
+
+def read_names(path: str | PathLike[str]) -> Names:
+    """Read names of entities; the first line may be a header ``id<TAB>name``."""
+    lines = text_lines(path)
+    start = 2 if lines[0].lower() == "id\tname" else 1
+    faults: list[Fault] = []
+    names: dict[str, tuple[str, int]] = {}
+    hint = "each line must be id<TAB>name"
+    for number, (entity, name) in lines_with_faults(lines[start - 1 :], faults, 2, hint, start):
+        if not entity or not name.strip():
+            faults.append(Fault(number, f"an empty id or name in {entity!r}, {name!r}", hint))
+            continue
+        other, line = names.setdefault(entity, (name.strip(), number))
+        if other != name.strip():
+            problem = f"{entity!r} is called {name.strip()!r}, and {other!r} in line {line}"
+            faults.append(Fault(number, problem, "keep one name"))
+    if faults:
+        raise Faults(path, faults)
+    return Names({entity: name for entity, (name, _) in names.items()})
+
+
+LABEL = "{label}"
+# The label may stand behind the host's name only: it must not lead to another host.
+_TEMPLATE = re.compile(r"https?://[^\s/{}?#@]+[/?#][^\s{}]*\{label\}[^\s{}]*")
+
+
+def check_link(template: str) -> str:
+    """The template of a link, if it is one."""
+    if not _TEMPLATE.fullmatch(template):
+        raise UsageError(
+            f"--link {template!r} is not a template: write an address with {LABEL} once, behind "
+            "the name of the host, such as https://www.wikidata.org/wiki/{label}"
+        )
+    return template
+
+
+@dataclass(frozen=True, eq=False)
+class EntityFacts:
+    """Triples of a graph's train split, as sentences about one of their entities.
+
+    - names: What entities are called.
+    - most: Facts an entity; of different relations first.
+    """
+
+    graph: Graph
+    names: Names
+    most: int = 5
+
+    def of(self, entity: str, question: tuple[str, str, str]) -> list[list[str]]:
+        """Facts about an entity: head, relation, tail, by names; not the triple that is asked."""
+        ids = self.graph.entities
+        try:
+            number = ids.index(entity)
+        except ValueError:
+            return []
+        train = self.graph.splits.get("train", np.empty((0, 3), np.int32))
+        rows = train[(train[:, 0] == number) | (train[:, 2] == number)]
+        kinds = [(int(r), bool(h == number)) for h, r, _ in rows]
+        first = {kind: place for place, kind in reversed(list(enumerate(kinds)))}
+        order = sorted(range(len(rows)), key=lambda i: (first[kinds[i]] != i, i))
+        facts = []
+        for head, relation, tail in rows[order].tolist():
+            triple = (str(ids[head]), str(self.graph.relations[relation]), str(ids[tail]))
+            if triple != question:
+                facts.append([self.names.of(triple[0]), triple[1], self.names.of(triple[2])])
+            if len(facts) == self.most:
+                break
+        return facts
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What the page shows beside a triple.
+
+    - link: Template of an address, see `check_link`.
+    """
+
+    link: str | None = None
+    facts: EntityFacts | None = None
+
+    def of(self, head: str, relation: str, tail: str) -> dict[str, object]:
+        """Links and facts of both entities, by "head" and "tail"; empty without any."""
+        shown: dict[str, object] = {}
+        for place, entity in (("head", head), ("tail", tail)):
+            details: dict[str, object] = {}
+            if self.link is not None:
+                details["link"] = self._address(entity)
+            if self.facts is not None:
+                details["facts"] = self.facts.of(entity, (head, relation, tail))
+            if details:
+                shown[place] = details
+        return shown
+
+    def _address(self, entity: str) -> str:
+        """The template with the label in it: nothing of it but its slashes means anything there."""
+        assert self.link is not None
+        before, _, behind = self.link.partition(LABEL)
+        label = quote(entity.encode("utf-8", "surrogateescape"), safe="/")
+        return before + (label.removeprefix("/") if before.endswith("/") else label) + behind

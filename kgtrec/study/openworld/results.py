@@ -1,0 +1,464 @@
+"""What the open-world studies give: curves of sparse against full metrics, and sentences."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec._internal.table import WIDTH, Cell, ShownAsTables, Table
+from kgtrec.errors import UsageError
+from kgtrec.study.openworld.family_tree import FamilyTree
+from kgtrec.study.openworld.model import title_of
+
+if TYPE_CHECKING:
+    from kgtrec.study.openworld.compare import Comparison
+    from kgtrec.study.openworld.projection import Outlook
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One model, checkpoint by checkpoint.
+
+    Attributes
+    ----------
+    model : str
+    steps : ndarray of int64, shape (c,)
+    full, sparse : dict of str to ndarray of float64, shape (c,)
+        Each metric against all true answers, and against the recorded ones only.
+    rho : ndarray of float64, shape (c,)
+        Measured correlation of missing and predicted (full rank at most 10), Definition 4.1; NaN
+        where one of them never varies.
+    """
+
+    model: str
+    steps: NDArray[np.int64]
+    full: dict[str, Floats]
+    sparse: dict[str, Floats]
+    rho: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """All models at one density and kind of removal.
+
+    Attributes
+    ----------
+    density : float
+        Share of all facts that are recorded.
+    removal : {"independent", "correlated"}
+    sparsity : float
+        Share of the questions' full-test answers that are missing.
+    n_questions : int
+    full_answers, sparse_answers : float
+        Answers a question has on average.
+    curves : tuple of Curve
+    theory : dict of str to (ndarray, ndarray)
+        Full and sparse expectation of a metric in the paper's model without correlation, for
+        strengths from 0 to 1, for questions with these numbers of answers.
+    """
+
+    density: float
+    removal: str
+    sparsity: float
+    n_questions: int
+    full_answers: float
+    sparse_answers: float
+    curves: tuple[Curve, ...]
+    theory: dict[str, tuple[Floats, Floats]]
+
+    def points(self, metric: str) -> tuple[Floats, Floats, NDArray[np.int64]]:
+        """Full and sparse value of every checkpoint, and the number of its curve."""
+        full = np.concatenate([curve.full[metric] for curve in self.curves])
+        sparse = np.concatenate([curve.sparse[metric] for curve in self.curves])
+        sizes = [len(curve.steps) for curve in self.curves]
+        return full, sparse, np.repeat(np.arange(len(sizes)), sizes)
+
+    def inconsistency(self, metric: str) -> float:
+        """Share of the pairs of checkpoints, of different models, that the sparse metric misorders.
+
+        Pairs that tie on either side are left out; NaN if no pair is left.
+        """
+        full, sparse, curve = self.points(metric)
+        first, second = np.triu_indices(len(full), 1)
+        order = np.sign(full[first] - full[second]) * np.sign(sparse[first] - sparse[second])
+        order = order[(curve[first] != curve[second]) & (order != 0)]
+        return float((order < 0).mean()) if len(order) else float("nan")
+
+    def flattening(self, metric: str) -> float:
+        """Slope of sparse over full in the upper half of the full range, over that in the lower.
+
+        Least squares on each half. 1: no degradation; 0: the upper half tells nothing. NaN if a
+        half has no two different points.
+        """
+        full, sparse, _ = self.points(metric)
+        middle = (full.min() + full.max()) / 2
+        halves = [_steepness(full[part], sparse[part]) for part in (full < middle, full >= middle)]
+        return halves[1] / halves[0] if halves[0] else float("nan")
+
+    def reach(self, metric: str) -> float:
+        """Highest minus lowest sparse value: the range that models are told apart in."""
+        _, sparse, _ = self.points(metric)
+        return float(sparse.max() - sparse.min())
+
+    def overtakings(self, metric: str, weaker: str, stronger: str) -> NDArray[np.int64]:
+        """Figure 4: checkpoints of one model that are better than another's in full, worse sparse.
+
+        Returns
+        -------
+        ndarray of int64, shape (n, 2)
+            Pairs of positions: checkpoint of `weaker`, checkpoint of `stronger`.
+        """
+        one, other = self._named(weaker), self._named(stronger)
+        better = other.full[metric][None, :] > one.full[metric][:, None]
+        worse = other.sparse[metric][None, :] < one.sparse[metric][:, None]
+        return np.argwhere(better & worse)
+
+    def _named(self, model: str) -> Curve:
+        for curve in self.curves:
+            if curve.model == model:
+                return curve
+        names = ", ".join(curve.model for curve in self.curves)
+        raise UsageError(f"no curve of {model!r}; choose one of: {names}")
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyStudy(ShownAsTables):
+    """Result of `family_study`.
+
+    Attributes
+    ----------
+    tree : FamilyTree
+    metrics : tuple of str
+    panels : tuple of Panel
+    """
+
+    tree: FamilyTree
+    metrics: tuple[str, ...]
+    panels: tuple[Panel, ...]
+
+    def table(self) -> Table:
+        """One row for each density, removal and metric: inconsistency, flattening, reach."""
+        rows = [
+            (
+                f"d={panel.density:.0%} {panel.removal}, {title_of(metric)}",
+                panel.sparsity,
+                panel.reach(metric),
+                panel.flattening(metric),
+                panel.inconsistency(metric),
+            )
+            for panel in self.panels
+            for metric in self.metrics
+        ]
+        return Table(
+            ("", "sparsity", "range", "slope ratio", "misordered"),
+            ("panel", "sparsity", "reach", "flattening", "inconsistency"),
+            (0, 3, 4, 3, 4),
+            rows,
+        )
+
+    def points(self) -> Table:
+        """One row for each checkpoint: every metric, full and sparse, and the correlation."""
+        rows: list[tuple[Cell, ...]] = [
+            (
+                curve.model,
+                panel.density,
+                panel.removal,
+                int(step),
+                *(float(curve.full[metric][i]) for metric in self.metrics),
+                *(float(curve.sparse[metric][i]) for metric in self.metrics),
+                float(curve.rho[i]),
+            )
+            for panel in self.panels
+            for curve in panel.curves
+            for i, step in enumerate(curve.steps)
+        ]
+        sides = [(side, metric) for side in ("full", "sparse") for metric in self.metrics]
+        titles = [f"{side} {title_of(metric)}" for side, metric in sides]
+        keys = [f"{side}.{metric}" for side, metric in sides]
+        return Table(
+            ("model", "density", "removal", "step", *titles, "rho"),
+            ("model", "density", "removal", "step", *keys, "rho"),
+            (0, 2, 0, 0, *([4] * len(sides)), 3),
+            rows,
+        )
+
+    def __str__(self) -> str:
+        first = self.panels[0]
+        lines = [
+            "Sparse against full metrics, on",
+            f"{self.tree!r},",
+            f"{len(first.curves)} models or more, {first.n_questions} tail questions a panel",
+            "",
+            self.table().to_text(),
+            "",
+            _LEGEND,
+        ]
+        return "\n".join(lines)
+
+
+_LEGEND = """\
+sparsity     share of the test answers that the sparse graph lacks
+range        highest less lowest sparse value: the range that tells models apart
+slope ratio  steepness of sparse over full in the upper half of the full values,
+             over that in the lower: 1 is not a degradation, 0 says nothing
+misordered   share of pairs of checkpoints, of different models, that the sparse
+             values put the other way round than the full ones"""
+
+
+def _steepness(full: Floats, sparse: Floats) -> float:
+    if len(np.unique(full)) < 2:
+        return float("nan")
+    return float(np.polyfit(full, sparse, 1)[0])
+
+
+TWO_SIDED = 1.959963984540054  # standard errors of a 95 % interval
+FRAGILE = 0.1
+"""The paper's own simulations let models differ this much in correlation (Figure 2): a difference
+that less than this explains says little about strength, however many questions there are."""
+MISFIT = 0.05
+PARAGRAPHS = 3
+"""More sparsities than this are shown as a table."""
+FEW = 50
+"""The normal approximation of Theorem 4.2 asks for more questions than this."""
+
+ASSUMPTIONS = (
+    "a model predicts every true answer of a question with the same probability, its strength, "
+    "and no false one; answers that are predicted come first, in random order (section 4)",
+    "answers are missing independently of each other and of what the models predict; a known "
+    "exception is a graph that was completed with the help of a similar model (section 4.3)",
+    "of a question that shows n answers, n / (1 - sparsity) are true; the sparsity is that of the "
+    "test set, not of the graph (appendix A.3), and cannot be measured from the graph itself",
+)
+
+
+def verdict(comparison: Comparison) -> str:
+    """One of: ``equal``, ``too close``, ``model does not fit``, ``fragile``, ``trust``.
+
+    The most careful answer over the sparsities: too close where the probability of the other order
+    passes the level somewhere; fragile where a correlation weaker than 0.1 would explain the whole
+    difference.
+    """
+    if comparison.difference == 0:
+        return "equal"
+    if any(comparison.p_of(outlook) > comparison.level for outlook in comparison.outlooks):
+        return "too close"
+    if not all(outlook.fits for outlook in comparison.outlooks):
+        return "model does not fit"
+    if any(abs(outlook.rho) < FRAGILE for outlook in comparison.outlooks):
+        return "fragile"
+    return "trust"
+
+
+def outlook_table(comparison: Comparison) -> Table:
+    """One row per sparsity: strengths, what complete labels would show, probability, questions."""
+    first, second = comparison.names
+    title = title_of(comparison.metric)
+    digits = 4
+    rows = [
+        (
+            f"{100 * o.sparsity:.3g} %",
+            *o.strengths,
+            *o.full,
+            o.full_difference,
+            comparison.p_of(o),
+            o.rho,
+        )
+        for o in comparison.outlooks
+    ]
+    return Table(
+        ("missing", f"l {first}", f"l {second}", f"{title} {first}", f"{title} {second}",
+         "difference", "P(wrong)", "rho"),
+        ("sparsity", "strength_first", "strength_second", "full_first", "full_second",
+         "full_difference", "p_wrong", "explaining_rho"),
+        (0, 3, 3, digits, digits, digits, digits, 3),
+        rows,
+    )  # fmt: skip
+
+
+def advice(comparison: Comparison) -> str:
+    """The whole text, at most 80 columns wide."""
+    parts = [_seen(comparison)]
+    if len(comparison.outlooks) > PARAGRAPHS:
+        parts.append(outlook_table(comparison).to_text())
+    else:
+        parts += [_outlook(comparison, outlook) for outlook in comparison.outlooks]
+    parts.append(_fill(f"Verdict: {_verdict(comparison)}"))
+    doubts = _doubts(comparison)
+    if doubts:
+        parts.append("\n".join(_fill(f"Beware: {doubt}") for doubt in doubts))
+    listed = "\n".join(_fill(f"- {text}.") for text in ASSUMPTIONS)
+    parts.append("What this rests on (Yang et al. 2022):\n" + listed)
+    return "\n\n".join(parts)
+
+
+def _seen(result: Comparison) -> str:
+    title = title_of(result.metric)
+    lines = [
+        f"{title}, averaged inside each question first, then over {result.n_questions:,} questions "
+        f"that show {result.answers_seen:.3g} answers each on average",
+        *(
+            f"  {name}: {value:.4f}"
+            for name, value in zip(result.names, result.values, strict=True)
+        ),
+        f"  difference: {result.difference:+.4f}{_plus_minus(result)}",
+    ]
+    return "\n".join(_fill(line) for line in lines)
+
+
+def _plus_minus(result: Comparison) -> str:
+    if math.isnan(result.paired_error):
+        return ""
+    return f" (standard error {result.paired_error:.4f}, question by question)"
+
+
+def _outlook(result: Comparison, at: Outlook) -> str:
+    first, second = result.names
+    title = title_of(result.metric)
+    lines = [f"If {100 * at.sparsity:.3g} % of the true answers are missing:"]
+    if not at.fits:
+        lines.append(
+            f"  No strength explains these values: even a perfect model would score "
+            f"{at.ceiling:.4f} here. {_ceiling_advice(result)}"
+        )
+    else:
+        lines.append(
+            f"  Strengths: {first} {at.strengths[0]:.3f}, {second} {at.strengths[1]:.3f} (1 is "
+            f"perfect, and would score {at.ceiling:.4f})."
+        )
+        reach = TWO_SIDED * at.full_error
+        lines.append(
+            f"  With complete labels: {title} {at.full[0]:.4f} and {at.full[1]:.4f}, a difference "
+            f"of {at.full_difference:+.4f} (95 % interval {at.full_difference - reach:+.4f} to "
+            f"{at.full_difference + reach:+.4f})."
+        )
+    lines += [f"  {text}" for text in (_probability(result, at), _needed(result, at)) if text]
+    if not math.isnan(at.rho) and result.difference:
+        better, other = (second, first) if result.difference > 0 else (first, second)
+        lines.append(
+            f"  {better} would be no stronger than {other} if missing and predicted answers had "
+            f"the correlation {at.rho:.3f} for {better} and none for {other}; more questions "
+            "cannot tell."
+        )
+    return "\n".join(_fill(line) for line in lines)
+
+
+def _probability(result: Comparison, at: Outlook) -> str:
+    if result.difference == 0:
+        return ""
+    model = f"{_percent(at.p_model)} by Theorem 4.2 with exact variances, as if the models"
+    model += " erred independently"
+    if math.isnan(result.p_data):
+        return f"Probability that complete labels order them the other way: {model}."
+    return (
+        "Probability that complete labels order them the other way: "
+        f"{_percent(result.p_data)} by the questions' own differences ({model})."
+    )
+
+
+def _needed(result: Comparison, at: Outlook) -> str:
+    if result.difference == 0:
+        return "No number of questions tells equal values apart."
+    count = at.needed_model if math.isnan(at.needed_data) else at.needed_data
+    enough = "enough" if count <= result.n_questions else "not enough"
+    return (
+        f"Questions needed for {_percent(result.level)}: {math.ceil(count):,} (there are "
+        f"{result.n_questions:,}: {enough})."
+    )
+
+
+def _verdict(result: Comparison) -> str:
+    first, second = result.names
+    better, other = (second, first) if result.difference > 0 else (first, second)
+    kind = verdict(result)
+    if kind == "equal":
+        return "the two values are equal; nothing here tells the models apart."
+    worst = max(result.p_of(outlook) for outlook in result.outlooks)
+    if kind == "too close":
+        return (
+            f"too close to call. The order may be wrong with a probability of up to "
+            f"{_percent(worst)}, more than {_percent(result.level)}."
+        )
+    sure = f"that {better} is ahead is no accident of the questions ({_percent(worst)} or less)"
+    if kind == "model does not fit":
+        return (
+            f"{sure}, but at some of these sparsities the paper's model does not fit, so nothing "
+            f"follows there about complete labels. {_ceiling_advice(result)}"
+        )
+    if kind == "fragile":
+        least = min((o.rho for o in result.outlooks if not math.isnan(o.rho)), key=abs)
+        return (
+            f"{sure}, but it need not mean a stronger model: a correlation of {least:.3f} between "
+            f"missing and predicted answers would explain the whole difference, and the paper "
+            f"reckons with ±{FRAGILE}. Look at a less top-heavy metric too (-m log_mrr)."
+        )
+    return (
+        f"{sure}, and only a correlation beyond ±{FRAGILE} between missing and predicted answers "
+        f"would make {better} no stronger than {other}."
+    )
+
+
+def _doubts(result: Comparison) -> list[str]:
+    """Where the paper's model does not describe what was seen."""
+    doubts = []
+    if result.sampled:
+        doubts.append(
+            "these ranks are among sampled candidates: values, strengths and ceilings are not "
+            "those of full ranking."
+        )
+    if result.n_questions <= FEW:
+        doubts.append(
+            f"with {result.n_questions} questions the normal approximation is rough; the paper "
+            f"asks for more than {FEW}."
+        )
+    misses = [
+        (name, *pair, outlook.sparsity)
+        for outlook in result.outlooks
+        if outlook.fits
+        for name, pair in zip(result.names, outlook.control, strict=True)
+        if abs(pair[0] - pair[1]) > MISFIT
+    ]
+    if misses:
+        name, expected, seen, sparsity = max(misses, key=lambda miss: abs(miss[1] - miss[2]))
+        doubts.append(
+            "the paper's model does not describe these models well: fitted to "
+            f"{title_of(result.metric)}, it expects Hits@10 {expected:.3f} of {name} at sparsity "
+            f"{sparsity:.4g}, and it is {seen:.3f}. Take strengths and complete-label values as "
+            "rough; the probability from the questions' own differences does not depend on them."
+        )
+    if math.isnan(result.p_data):
+        doubts.append(
+            "values alone do not show how far the models agree question by question, and all "
+            "questions are taken to have the same number of answers; ranks files tell more."
+        )
+    return doubts
+
+
+def _ceiling_advice(result: Comparison) -> str:
+    return (
+        f"Either less than {100 * result.highest_sparsity:.3g} % is missing, or recorded answers "
+        "are easier to predict than missing ones (a negative correlation)."
+    )
+
+
+def _percent(share: float) -> str:
+    if share == 0:
+        return "less than 1e-300"
+    return f"{100 * share:.3g} %" if share >= 1e-4 else f"{share:.1e}"
+
+
+def _fill(line: str) -> str:
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.fill(
+        line.strip(),
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_on_hyphens=False,
+    )

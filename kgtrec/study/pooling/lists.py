@@ -1,0 +1,392 @@
+"""Each system's candidates for the questions of seed triples, without what is known.
+
+They come from a run, or from a model's scores, of which only the seeds' questions are ranked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.csr import contains, to_keys
+from kgtrec._internal.locations import is_folder
+from kgtrec._internal.table import ShownInLines
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.graph.id_files import text_of
+from kgtrec.graph.labels import Labels
+from kgtrec.ranking.rank import rank
+from kgtrec.scores.factors import Factors
+from kgtrec.scores.sources import selected
+from kgtrec.study.pooling.seeds import SeedQuestions
+from kgtrec.trec.files.run import Run
+
+Int64 = npt.NDArray[np.int64]
+
+PLACES = ("filtered", "raw")
+_SUFFIXES = (".gz", ".zst", ".run", ".txt", ".trec", ".tsv", ".npy", ".npz")
+
+
+def system_names(paths: Iterable[str | PathLike[str]]) -> list[str]:
+    """A short name for each run or file of scores: its own without endings, or the whole path if
+    another has it.
+    """
+    files = [fspath(path) for path in paths]
+    twice = next((file for i, file in enumerate(files) if file in files[:i]), None)
+    if twice is not None:
+        raise UsageError(f"{twice!r} is named twice; name each run once")
+    stems = []
+    for file in files:
+        stem = Path(file).name
+        while Path(stem).suffix in _SUFFIXES:
+            stem = Path(stem).stem
+        stems.append(stem)
+    names = [
+        stem if stems.count(stem) == 1 else file for stem, file in zip(stems, files, strict=True)
+    ]
+    bad = next((name for name in names if set(name) & set(",\t\r\n")), None)
+    if bad is not None:
+        raise UsageError(f"the name of run {bad!r} has a comma or tab in it; rename the file")
+    return names
+
+
+def is_scores(path: str | PathLike[str]) -> bool:
+    """Whether a path is one of scores, by its look: ``.npy``, ``.npz``, or a folder."""
+    return Path(path).suffix in (".npy", ".npz") or is_folder(path)
+
+
+@dataclass(frozen=True, eq=False)
+class RankedLists(ShownInLines):
+    """Candidates of every seed question in a run, best first, known entities left out.
+
+    - name: Of the system.
+    - offsets, int64 (Q + 1,): Question i has the entries from ``offsets[i]`` up to before
+      ``offsets[i + 1]``.
+    - entities, int32 (n,): The answers of the seeds stay in, all else that is known is out.
+    - scores: (n,)
+    - places, int64 (n,): From 1. "filtered": among these candidates. "raw": in the run as it is,
+      known ones counted.
+    - missing: Seed questions that the run does not hold.
+    - known: Candidates that were left out because they are known.
+    - unfiltered: Of these, candidates that other splits than the seeds' know: 0 for a run that was
+      filtered when it was made.
+    - found: Answers of the seeds that are in their lists.
+    - from_scores: They were ranked for the purpose, see `kgtrec.study.pooling.lists`: as deep as is
+      asked, and filtered as their places say.
+    """
+
+    name: str
+    offsets: Int64
+    entities: npt.NDArray[np.int32]
+    scores: npt.NDArray[Any]
+    places: Int64
+    kind: str
+    missing: int
+    known: int
+    unfiltered: int
+    found: int
+    from_scores: bool = False
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{self.name}: {len(self.entities):,} candidates of {len(self):,} questions",
+            f"{self.kind} places, {self.missing:,} questions missing, {self.found:,} seeds found",
+        )
+
+    @property
+    def owner(self) -> Int64:
+        """Question of every entry, shape (n,)."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    @property
+    def positions(self) -> Int64:
+        """Place of every entry in its list as it is here, from 0; shape (n,)."""
+        return np.arange(len(self.entities)) - self.offsets[self.owner]
+
+    def keys(self, n_entities: int) -> Int64:
+        """Question and entity of every entry as one number, shape (n,)."""
+        return self.owner * n_entities + self.entities
+
+    def shorter_than(self, depth: int) -> int:
+        """Questions of the run whose list ends before this depth."""
+        if self.from_scores:  # what is missing from raw places is known
+            return 0
+        deepest = np.zeros(len(self), np.int64)
+        np.maximum.at(deepest, self.owner, self.places)
+        return int((deepest < depth).sum()) - self.missing
+
+    def to_run(self, seeds: SeedQuestions) -> Run:
+        """The lists as a run, with the questions' names."""
+        docnos = seeds.graph.entities.docnos
+        depth = int(np.diff(self.offsets).max(initial=0))
+        return Run(seeds.ids, self.offsets, self.entities, self.scores, docnos, depth)
+
+
+def run_lists(
+    run: Run | str | PathLike[str],
+    seeds: SeedQuestions,
+    name: str,
+    *,
+    places: str = "filtered",
+    threads: int | None = None,
+) -> RankedLists:
+    """Lists of a run for the seeds' questions.
+
+    Parameters
+    ----------
+    run : Run or path
+        Any TREC run file; candidates are put into trec_eval's order.
+    seeds : SeedQuestions
+    name : str
+        Of the system.
+    places : {"filtered", "raw"}
+        Whether a candidate's place counts known candidates that stand above it. (They are left out
+        in both cases.)
+    threads : int, optional
+
+    Raises
+    ------
+    FileError
+        The file is missing or malformed.
+    InputError
+        A candidate that is not an entity of the graph, or no seed question is in the run.
+    UsageError
+        An unknown kind of places.
+    """
+    if places not in PLACES:
+        raise UsageError(f"places={places!r} is unknown; choose one of {', '.join(PLACES)}")
+    graph = seeds.graph
+    number = {text: i for i, text in enumerate(seeds.ids)}
+    where = name if isinstance(run, Run) else run
+    queries, owner, entities, scores = run_entries(run, number, graph.entities, where, threads)
+    present = np.unique(owner)
+    if not len(present):
+        raise InputError(
+            f"{where}: not one of the {len(seeds):,} seed questions ({seeds.ids[0]!r}, ...) is in "
+            f"this run ({', '.join(map(repr, queries[:1]))}, ...); give the list of its questions "
+            "(--questions)"
+        )
+    starts = np.searchsorted(owner, np.arange(len(seeds) + 1))
+    raw = np.arange(len(owner)) - starts[owner] + 1
+    keys = owner * graph.n_entities + entities
+    known = contains(to_keys(seeds.questions.removed, graph.n_entities), keys)
+    answers = contains(to_keys(seeds.questions.answers, graph.n_entities), keys)
+    unknown = ~known
+    offsets = np.searchsorted(owner[unknown], np.arange(len(seeds) + 1)).astype(np.int64)
+    filtered = np.arange(offsets[-1]) - offsets[owner[unknown]] + 1
+    return RankedLists(
+        name,
+        offsets,
+        entities[unknown].astype(np.int32),
+        scores[unknown],
+        filtered if places == "filtered" else raw[unknown],
+        places,
+        missing=len(seeds) - len(present),
+        known=int(known.sum()),
+        unfiltered=int(contains(to_keys(seeds.elsewhere, graph.n_entities), keys).sum()),
+        found=int(answers.sum()),
+    )
+
+
+def run_entries(
+    run: Run | str | PathLike[str],
+    number: Mapping[str, int],
+    labels: Labels,
+    where: str | PathLike[str],
+    threads: int | None,
+) -> tuple[Sequence[str], Int64, Int64, npt.NDArray[Any]]:
+    """Names of all queries; question, entity and score of every candidate, in trec_eval's order."""
+    if isinstance(run, Run):
+        if run.docnos != labels.docnos:
+            raise InputError(
+                f"run {where} is of {len(run.docnos):,} other entities than the graph's "
+                f"{len(labels):,}; give the graph that it was made on"
+            )
+        queries, offsets = run.query_ids, run.offsets
+    else:
+        from kgtrec.trec.files.run import read_run_columns
+
+        if is_scores(run) or Path(run).suffix == ".parquet":
+            raise FileError(
+                run,
+                found="scores or ranks, where a TREC run belongs",
+                hint="make one: kgtrec rank --graph DIR --scores SCORES -o RANKS --write-run RUN",
+            )
+        columns = read_run_columns(run, threads=threads)
+        queries, offsets = columns.queries, columns.offsets
+    question = np.array([number.get(text, -1) for text in queries], np.int64)
+    every = np.repeat(question, np.diff(offsets))
+    rows = np.flatnonzero(every >= 0)
+    if isinstance(run, Run):
+        order = np.argsort(every[rows], kind="stable")
+        rows = rows[order]
+        return queries, every[rows], run.documents[rows].astype(np.int64), run.scores[rows]
+    scores = columns.scores[rows]
+    entities = _entities(columns.documents, rows, labels, where)
+    position = labels.trec_order
+    name_order = entities if position is None else position[entities].astype(np.int64)
+    order = np.lexsort((-name_order, -scores, every[rows]))
+    return queries, every[rows][order], entities[order], scores[order]
+
+
+def _entities(documents: Any, rows: Int64, labels: Labels, where: str | PathLike[str]) -> Int64:
+    import pyarrow as pa
+
+    names = documents.take(pa.array(rows))
+    ids = labels.docnos.positions(names)
+    if (ids < 0).any():
+        first = names[int(np.argmax(ids < 0))].as_py()
+        raise FileError(
+            where,
+            found=f"{int((ids < 0).sum()):,} candidates are no entities of the graph, the first is "
+            f"{text_of(first)!r}",
+            hint="give the graph that the run was made on",
+        )
+    return ids
+
+
+def doubts(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> list[str]:
+    """Sentences on what looks wrong in lists that are looked at down to a depth."""
+    answers = seeds.questions.n_instances
+    notes = []
+    for one in lists:
+        if one.missing:
+            notes.append(f"{one.name} lacks {one.missing:,} of {len(one):,} seed questions")
+        if short := one.shorter_than(depth):
+            notes.append(f"{one.name}: the lists of {short:,} questions end before depth {depth}")
+        if one.found < 0.1 * answers:
+            what = "a weak or very short run, or one whose questions are numbered otherwise "
+            what += "(--questions)"
+            if one.from_scores:
+                what = "a weak model, or scores whose rows or columns stand in another order"
+            notes.append(
+                f"{one.name} holds {one.found:,} of the seeds' {answers:,} answers: {what}"
+            )
+    return notes
+
+
+Ints = npt.NDArray[np.int64]
+ROWS = ("questions", "instances")
+
+
+def score_lists(
+    scores: str | os.PathLike[str],
+    seeds: SeedQuestions,
+    name: str,
+    depth: int,
+    *,
+    places: str = "filtered",
+    rows: str = "questions",
+    higher_is_better: bool = True,
+    nan: str = "error",
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> RankedLists:
+    """Lists of a model for the seeds' questions, which alone are ranked.
+
+    Parameters
+    ----------
+    scores : path
+        A ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with a factorised model, as
+        for `kgtrec.rank`: a row for each question of the seeds' split, as ``kgtrec convert
+        --questions`` lists them; or, if these are fewer, for the seeds' questions alone, in their
+        order: heads that are asked first, each by first appearance among the seeds.
+    seeds : SeedQuestions
+    name : str
+        Of the system.
+    depth : int
+        Places that are wanted, from 1.
+    places : {"filtered", "raw"}
+        As for `run_lists`.
+    rows, higher_is_better, nan, threads, progress
+        As for `kgtrec.rank`.
+
+    Raises
+    ------
+    FileError
+        No such file, or none with scores.
+    InputError
+        Scores of another shape, or NaN among them.
+    UsageError
+        An unknown kind of places or rows, or a depth below 1.
+    """
+    from kgtrec.scores.files import load_scores
+
+    for what, value, choices in (("places", places, PLACES), ("rows", rows, ROWS)):
+        if value not in choices:
+            raise UsageError(f"{what}={value!r} is unknown; choose one of {', '.join(choices)}")
+    if isinstance(depth, bool) or depth < 1:
+        raise UsageError(f"depth {depth} is below 1; 10 is the published one")
+    source = load_scores(scores)
+    n_rows = len(source.queries) if isinstance(source, Factors) else source.n_rows
+    chosen = _rows(seeds, rows, n_rows, scores)
+    source = source if chosen is None else selected(source, chosen)
+    questions = seeds.questions
+    if places == "raw":
+        questions = questions.graph.questions(seeds.split, filter="raw")
+    try:
+        _, run = rank(
+            source if isinstance(source, Factors) else source.blocks(),
+            questions,
+            run_depth=depth,
+            threads=threads,
+            higher_is_better=higher_is_better,
+            nan=nan,
+            progress=progress,
+        )
+    except InputError as error:
+        if isinstance(error, FileError):
+            raise
+        raise InputError(f"{getattr(source, 'place', '') or os.fspath(scores)}: {error}") from None
+    lists = run_lists(replace(run, query_ids=seeds.ids), seeds, name, places=places)
+    return replace(lists, from_scores=True)
+
+
+def _rows(
+    seeds: SeedQuestions, rows: str, n_rows: int | None, path: str | os.PathLike[str]
+) -> Ints | None:
+    """Rows of the seeds' questions among those of the whole split; None: there are no others."""
+    whole = seeds.graph.questions(seeds.split)
+    total = len(whole) if rows == "questions" else whole.n_instances
+    if n_rows == total:
+        return _first_instances(seeds) if rows == "instances" else _numbers(seeds, whole)
+    if rows == "questions" and n_rows == len(seeds):
+        return None
+    other = "instances" if rows == "questions" else "questions"
+    counts = {"questions": len(whole), "instances": whole.n_instances}
+    hint = (
+        f"; {n_rows:,} is the number of {other}: --rows {other}" if n_rows == counts[other] else ""
+    )
+    raise FileError(
+        path,
+        found=f"{n_rows:,} rows of scores, where the split {seeds.split!r} has {total:,} {rows}, "
+        f"and the seeds {len(seeds):,} questions{hint}",
+        hint="give the scores of all questions of the split (kgtrec convert --write-questions "
+        "lists "
+        "them), or of the seeds' questions alone",
+    )
+
+
+def _numbers(seeds: SeedQuestions, whole: Any) -> Ints:
+    columns = (whole.side.tolist(), whole.entity.tolist(), whole.relation.tolist())
+    number = {key: i for i, key in enumerate(zip(*columns, strict=True))}
+    return np.array([number[key] for key in seeds.keys], np.int64)
+
+
+def _first_instances(seeds: SeedQuestions) -> Ints:
+    """Row of a triple that asks each question; all head sides stand before all tail sides."""
+    triples = seeds.graph.split(seeds.split).tolist()
+    first: dict[tuple[int, int, int], int] = {}
+    for number, (head, relation, tail) in enumerate(triples):
+        first.setdefault((0, tail, relation), number)
+        first.setdefault((1, head, relation), number + len(triples))
+    return np.array([first[key] for key in seeds.keys], np.int64)

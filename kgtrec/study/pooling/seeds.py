@@ -1,0 +1,335 @@
+"""Seed triples: drawn from a test split, and their questions (Zhou et al. 2022, section 3.1).
+
+Runs number their questions over a whole split (see `kgtrec convert`); seeds are a part of it, and
+their questions fewer. Pools and qrels are by the seeds' questions, numbered from 0.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.typing import NDArray
+
+from kgtrec._internal.csr import Csr
+from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.graph.id_files import lines_of, text_of
+from kgtrec.graph.statistics.relations import kl_divergence
+from kgtrec.graph.triples import drop_duplicates, pack_triples
+from kgtrec.questions.api import Graph
+from kgtrec.study.pooling.triple_files import label_ids, triple_array, triple_text
+
+if TYPE_CHECKING:
+    from kgtrec.questions.api import Questions
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class SeedSample(ShownAsTables):
+    """Triples drawn from a split.
+
+    - split: The split that was drawn from.
+    - rows, int64 (n,): Rows of the split, counted from 0, ascending.
+    - by_relation: Whether every relation has its share.
+    - seed: Of the random numbers.
+    """
+
+    graph: Graph
+    split: str
+    rows: Ints
+    by_relation: bool
+    seed: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def triples(self) -> NDArray[np.int32]:
+        """The seed triples in the order of the split, shape (n, 3)."""
+        return self.graph.split(self.split)[self.rows]
+
+    @property
+    def divergence(self) -> float:
+        """KL(split || sample) of the relation distributions, in nats, with add-one smoothing."""
+        drawn = np.bincount(self.triples[:, 1], minlength=self.graph.n_relations)
+        return kl_divergence(self.graph.relation_counts(self.split), drawn)
+
+    def table(self) -> Table:
+        """Sizes of the split and of the sample."""
+        whole, drawn = self.graph.split(self.split), self.triples
+        rows: list[tuple[Cell, ...]] = [
+            (name, len(triples), *_sizes(triples))
+            for name, triples in ((self.split, whole), ("sample", drawn))
+        ]
+        heads = ("set", "triples", "relations", "entities", "questions")
+        return Table(heads, heads, (0,) * len(heads), rows)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write lines ``head<TAB>relation<TAB>tail``, as in a split."""
+        from kgtrec.study.pooling.triple_files import write_triples
+
+        write_triples(path, self.graph, self.triples)
+
+
+def sample_seeds(
+    graph: Graph,
+    share: float | None = None,
+    *,
+    size: int | None = None,
+    seed: int = 42,
+    split: str = "test",
+    by_relation: bool = False,
+) -> SeedSample:
+    """Draw seed triples from a split, without replacement.
+
+    With a share of 0.05, the seed 42 and FB15k-237 this is FB-Test-S, triple for triple: rows are
+    drawn by Python's `random.sample`, and put into the order of the split.
+
+    Parameters
+    ----------
+    graph : Graph
+    share : float, optional
+        Share of the split, above 0 and up to 1; the number of triples is rounded down. By default
+        0.05, unless a size is given.
+    size : int, optional
+        In place of a share: how many triples.
+    seed : int
+        Of Python's random numbers.
+    split : str
+    by_relation : bool
+        Give every relation its part of the sample: its share of the split, rounded so that the
+        largest remainders round up. Without it, each triple is as likely as any other.
+
+    Raises
+    ------
+    UsageError
+        Both a share and a size; one out of range, or so small that nothing is drawn; a seed that
+        is not a whole number; a split that the graph lacks.
+    """
+    triples = graph.split(split)
+    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+        raise UsageError(f"seed {seed!r} is not a whole number; 42 is the published one")
+    count = _size(share, size, len(triples), split)
+    source = random.Random(operator.index(seed))
+    if by_relation:
+        relations = triples[:, 1].astype(np.int64)
+        rows = _drawn_by_relation(source, relations, count)
+    else:
+        rows = source.sample(range(len(triples)), count)
+    return SeedSample(graph, split, np.array(sorted(rows), np.int64), by_relation, int(seed))
+
+
+def _size(share: float | None, size: int | None, total: int, split: str) -> int:
+    if share is not None and size is not None:
+        raise UsageError(f"a share ({share:g}) and a size ({size}) are given; give one of them")
+    if size is not None:
+        if not 1 <= size <= total:
+            raise UsageError(
+                f"size {size} is out of range: split {split!r} has {total:,} triples, so give "
+                f"1 to {total}"
+            )
+        return size
+    share = 0.05 if share is None else share
+    if not 0 < share <= 1:
+        raise UsageError(f"share {share:g} is not above 0 and up to 1; 0.05 takes 5 % of the split")
+    # 0.29 * 100 is a little less than 29.
+    count = math.floor(share * total + 1e-9)
+    if not count:
+        raise UsageError(
+            f"share {share:g} of the {total:,} triples of split {split!r} is less than one triple; "
+            "give a larger share, or a size"
+        )
+    return count
+
+
+def _drawn_by_relation(source: random.Random, relations: Ints, size: int) -> list[int]:
+    """Rows with the relations in proportion; relations are drawn from in the order of their ids."""
+    counts = np.bincount(relations).tolist()
+    total = len(relations)
+    quotas = [size * count // total for count in counts]
+    remainders = [size * count % total for count in counts]
+    # Larger remainders first, and of equal ones the lower id.
+    order = sorted(range(len(counts)), key=lambda relation: (-remainders[relation], relation))
+    for relation in order[: size - sum(quotas)]:
+        quotas[relation] += 1
+    members = np.split(np.argsort(relations, kind="stable"), np.cumsum(counts)[:-1])
+    rows: list[int] = []
+    for own, quota in zip(members, quotas, strict=True):
+        rows += source.sample(own.tolist(), quota)
+    return rows
+
+
+def _sizes(triples: NDArray[Any]) -> tuple[int, int, int]:
+    """Relations, entities and questions of triples."""
+    wide = triples.astype(np.int64)
+    questions = sum(len(np.unique(wide[:, [1, end]], axis=0)) for end in (0, 2))
+    return len(np.unique(wide[:, 1])), len(np.unique(wide[:, [0, 2]])), questions
+
+
+Key = tuple[int, int, int]
+"""Side (0: the head is asked, 1: the tail), given entity and relation of a question."""
+
+
+@dataclass(frozen=True, eq=False)
+class SeedQuestions(ShownInLines):
+    """Questions of seed triples, and how runs name them.
+
+    - graph: With all of its splits.
+    - questions: Head side first, each in order of first appearance among the seeds. Their answers
+      are the seeds; what any split knows besides is in `questions.removed`. They are of a graph
+      whose split holds the seeds alone, with the same ids.
+    - elsewhere: What other splits than the seeds' know of each question.
+    - seeds, int32 (n, 3): Distinct, in their order.
+    - split: The split of the graph from which they come.
+    - names: Names in runs of all questions that have one, those of other triples too.
+    """
+
+    graph: Graph
+    questions: Questions
+    elsewhere: Csr
+    seeds: npt.NDArray[np.int32]
+    split: str
+    names: Mapping[Key, str]
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{len(self):,} questions of {len(self.seeds):,} seed triples",
+            f"of {self.graph.name or 'a graph'}, {self.split}",
+        )
+
+    @property
+    def keys(self) -> list[Key]:
+        """Side, given entity and relation of each question."""
+        questions = self.questions
+        columns = (questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist())
+        return list(zip(*columns, strict=True))
+
+    @property
+    def ids(self) -> list[str]:
+        """Name of each question in runs; UsageError if one has none."""
+        lacking = [key for key in self.keys if key not in self.names]
+        if lacking:
+            raise UsageError(
+                f"{len(lacking):,} of {len(self):,} seed questions have no name in the question "
+                f"list, the first is {question_text(self.graph, lacking[0])}; "
+                "give the list that the runs were made with"
+            )
+        return [self.names[key] for key in self.keys]
+
+
+def seed_questions(
+    graph: Graph,
+    seeds: npt.ArrayLike,
+    split: str = "test",
+    *,
+    names: Mapping[Key, str] | None = None,
+) -> SeedQuestions:
+    """Questions of seed triples, with all that the graph's splits know as known.
+
+    Parameters
+    ----------
+    graph : Graph
+    seeds : int array (n, 3)
+        Triples of the split.
+    split : str
+    names : mapping of (side, entity, relation) to str, optional
+        How runs name the questions; by default as `kgtrec convert` and `kgtrec rank` do for the
+        split.
+
+    Raises
+    ------
+    InputError
+        No seed, or one that is not in the split.
+    """
+    whole = graph.split(split)
+    rows = triple_array(graph, seeds, "seeds")
+    rows = drop_duplicates(rows)
+    if not len(rows):
+        raise InputError("there is no seed triple; draw some with `kgtrec sample`")
+    keys = pack_triples(np.concatenate([whole, rows]), graph.n_entities, graph.n_relations)
+    missing = np.flatnonzero(~np.isin(keys[len(whole) :], keys[: len(whole)]))
+    if len(missing):
+        raise InputError(
+            f"{len(missing):,} of {len(rows):,} seed triples are not in split {split!r}, the first "
+            f"is {triple_text(graph, rows[missing[0]])!r}; name the split that they come from"
+        )
+    own = replaced_split(graph, rows, split)
+    questions = own.questions(split, extra_known=whole)
+    elsewhere = own.questions(split).removed
+    names = split_names(graph, split) if names is None else names
+    return SeedQuestions(graph, questions, elsewhere, rows, split, names)
+
+
+def replaced_split(graph: Graph, rows: npt.NDArray[np.int32], split: str) -> Graph:
+    """The graph with other triples in one split, and the same ids."""
+    splits = {name: rows if name == split else own for name, own in graph.splits.items()}
+    other = Graph(splits, dict.fromkeys(splits, 0), graph.entities, graph.relations)
+    other.name = graph.name
+    return other
+
+
+def split_names(graph: Graph, split: str) -> dict[Key, str]:
+    """Names of a split's questions, as `kgtrec convert` writes them."""
+    questions = graph.questions(split)
+    columns = (questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist())
+    return dict(zip(zip(*columns, strict=True), questions.ids, strict=True))
+
+
+def question_key(triple: Sequence[int], side: int) -> Key:
+    """The question of a triple that asks for its head (0) or tail (1)."""
+    head, relation, tail = (int(number) for number in triple)
+    return side, head if side else tail, relation
+
+
+def question_text(graph: Graph, key: Key) -> str:
+    """A question as people see it, for messages."""
+    side, entity, relation = key
+    known, label = graph.entities[entity], graph.relations[relation]
+    return repr(f"({known}, {label}, ?)" if side else f"(?, {label}, {known})")
+
+
+def read_question_ids(path: str | PathLike[str], graph: Graph) -> dict[Key, str]:
+    """Names of questions from lines ``name<TAB>entity<TAB>relation``, as `kgtrec convert` writes.
+
+    Names that begin with "head" ask for the head, those with "tail" for the tail.
+    """
+    hint = "write name<TAB>entity<TAB>relation, the name headN or tailN, as `kgtrec convert` does"
+    lines, cells = [], []
+    for number, raw in lines_of(path):
+        row = text_of(raw).split("\t")
+        if len(row) != 3 or row[0][:4] not in ("head", "tail"):
+            raise FileError(path, number, found=f"{text_of(raw)[:120]!r}", hint=hint)
+        lines.append(number)
+        cells.append(row)
+    if not lines:
+        raise FileError(path, found="no question: the file is empty", hint=hint)
+    entities, relations = (
+        label_ids(path, labels.docnos, what, lines, [row[column] for row in cells]).tolist()
+        for column, what, labels in (
+            (1, "entity", graph.entities),
+            (2, "relation", graph.relations),
+        )
+    )
+    names: dict[Key, str] = {}
+    at: dict[str | Key, int] = {}
+    for line, (name, *_), entity, relation in zip(lines, cells, entities, relations, strict=True):
+        key = int(name.startswith("tail")), entity, relation
+        for one in (name, key):
+            if at.setdefault(one, line) != line:
+                shown = repr(name) if one == name else question_text(graph, key)
+                problem = f"{shown} again (line {at[one]} has it)"
+                raise FileError(path, line, found=problem, hint="give each question one line")
+        names[key] = name
+    return names

@@ -1,0 +1,33 @@
+"""One Dask cluster for all tests of a process that do not need one of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Two worker processes that come back when they are killed, also when that takes long."""
+    from dask_workers import worker_processes
+
+    with worker_processes(tmp_path_factory.mktemp("dask")) as cluster:
+        cluster.scheduler.allowed_failures = 2
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster_client: Any) -> Any:
+    """The module's, with both workers there, whatever the last test did to them."""
+    cluster_client.wait_for_workers(2, timeout=120)
+    return cluster_client
+
+
+@pytest.fixture(scope="module")
+def cluster_client(shared_cluster: Any) -> Iterator[Any]:
+    from distributed import Client
+
+    with Client(shared_cluster) as client:
+        yield client

@@ -1,0 +1,167 @@
+"""Tries mutants: small faults that the tests must notice.
+
+    python tests/mutants/run.py                     # all of them, by the tests that each names
+    python tests/mutants/run.py --only ranking      # those of one file beside this one
+    python tests/mutants/run.py --number cluster:7  # one, with what pytest prints
+    python tests/mutants/run.py --check             # every mutant still fits the code; runs nothing
+
+A file of mutants is TOML: ``[[mutant]]`` with ``file``, the text ``old`` that stands there once,
+``new`` in its place, ``why`` it is wrong, and ``tests`` that notice it. ``slow = true``: only slow
+tests notice it. ``equivalent`` says why no test can, and the mutant is not run.
+
+Each is tried in a copy of the checkout. Sources in C are compiled again there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+LIMIT = 600  # seconds per mutant; a test that hangs has noticed it
+COPIED = ("kgtrec", "csrc", "tests", "benchmarks", "pyproject.toml", "setup.py", "README.md",
+          "CONTRIBUTING.md", "CHANGELOG.md", "MANIFEST.in", "LICENSE", ".ci", "build")  # fmt: skip
+
+
+class Mutant(NamedTuple):
+    """One small fault: where it is, what it changes, why it is wrong, and who must notice."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    why: str
+    tests: tuple[str, ...]
+    slow: bool
+    equivalent: str
+
+    @property
+    def is_native(self) -> bool:
+        return not self.file.endswith(".py")
+
+
+def mutants(only: str = "") -> Iterator[Mutant]:
+    """All mutants, or those of one file."""
+    for path in sorted(HERE.glob("*.toml")):
+        if only and path.stem != only:
+            continue
+        rows: list[dict[str, Any]] = tomllib.loads(path.read_text("utf-8"))["mutant"]
+        for number, row in enumerate(rows, 1):
+            yield Mutant(
+                f"{path.stem}:{number}", row["file"], row["old"], row["new"], row["why"],
+                tuple(row.get("tests", ())), row.get("slow", False), row.get("equivalent", ""),
+            )  # fmt: skip
+
+
+def misfits(all_mutants: Iterator[Mutant], root: Path = ROOT) -> list[str]:
+    """What is wrong with mutants: text that is gone or stands twice, tests that are not there."""
+    wrong = []
+    for mutant in all_mutants:
+        path = root / mutant.file
+        count = path.read_text("utf-8").count(mutant.old) if path.is_file() else 0
+        if count != 1:
+            wrong.append(f"{mutant.name}: {mutant.file} holds its text {count} times, not once")
+        if mutant.old == mutant.new:
+            wrong.append(f"{mutant.name}: changes nothing")
+        if not mutant.tests and not mutant.equivalent:
+            wrong.append(f"{mutant.name}: names no test, and no reason why it is equivalent")
+        wrong += [
+            f"{mutant.name}: no file {test.partition('::')[0]}"
+            for test in mutant.tests
+            if not (root / test.partition("::")[0]).exists()
+        ]
+    return wrong
+
+
+def copied_checkout(folder: Path) -> Path:
+    """A copy of the checkout with its compiled extension."""
+    place = folder / "checkout"
+    place.mkdir()
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+        elif source.exists():
+            shutil.copy2(source, place / name)
+    if not any((place / "kgtrec").glob("_core*.so")):
+        compile_extension(place)
+    return place
+
+
+def compile_extension(place: Path) -> bool:
+    """Compile the copy's sources in C; False if they do not compile."""
+    command = [sys.executable, "setup.py", "build_ext", "--inplace"]
+    return subprocess.run(command, cwd=place, capture_output=True, check=False).returncode == 0
+
+
+def is_noticed(mutant: Mutant, place: Path, show: bool) -> bool:
+    """Whether the tests that the mutant names fail on it, or what it changes does not compile."""
+    path = place / mutant.file
+    sound = path.read_text("utf-8")
+    path.write_text(sound.replace(mutant.old, mutant.new), "utf-8")
+    try:
+        if mutant.is_native and not compile_extension(place):
+            return True
+        markers = [] if mutant.slow else ["-m", "not slow"]
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", "-x", "-q"]
+        environment = {**os.environ, "PYTHONPATH": str(place)}
+        try:
+            done = subprocess.run(
+                [*command, *markers, *mutant.tests], cwd=place, env=environment, timeout=LIMIT,
+                capture_output=not show, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return True
+        if done.returncode not in (0, 1, 2):  # 5: no test was run
+            raise SystemExit(f"{mutant.name}: pytest ended with {done.returncode}")
+        return done.returncode != 0
+    finally:
+        path.write_text(sound, "utf-8")
+        if mutant.is_native:
+            compile_extension(place)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Try mutants: faults that the tests must notice.")
+    parser.add_argument("--only", default="", help="name of one file of mutants, without .toml")
+    parser.add_argument("--number", default="", help="one mutant, as cluster:7")
+    parser.add_argument("--check", action="store_true", help="see whether they fit; run nothing")
+    given = parser.parse_args()
+    chosen = [*mutants(given.only or given.number.partition(":")[0])]
+    if given.number:
+        chosen = [mutant for mutant in chosen if mutant.name == given.number]
+    wrong = misfits(iter(chosen))
+    print(*wrong, sep="\n", end="\n" if wrong else "")
+    if wrong or given.check or not chosen:
+        return bool(wrong) or not chosen
+    survivors = []
+    with tempfile.TemporaryDirectory() as folder:
+        place = copied_checkout(Path(folder))
+        for mutant in chosen:
+            if mutant.equivalent:
+                print(f"equivalent {mutant.name} {mutant.equivalent}", flush=True)
+                continue
+            noticed = is_noticed(mutant, place, bool(given.number))
+            verdict = "killed" if noticed else "SURVIVED"
+            print(f"{verdict:10} {mutant.name} {mutant.file}: {mutant.why}", flush=True)
+            survivors += [] if noticed else [mutant.name]
+    n_run = sum(not mutant.equivalent for mutant in chosen)
+    print(f"{n_run - len(survivors)} of {n_run} killed")
+    return bool(survivors)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

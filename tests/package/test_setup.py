@@ -1,0 +1,190 @@
+"""setup.py compiles a source again if anything has changed that its object is made from, else not.
+
+No compiler runs: what compiles here is a function that writes down what it was asked for.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from checkout import ROOT
+
+HEADER = Path("csrc/a.h")
+GENERATED = "build/cython/c.c"
+SOURCES = [GENERATED, "csrc/a.c", "csrc/b.c"]
+
+
+class Toolchain:
+    """A compiler, and builds by setup.py with it in the current folder."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, program: Path) -> None:
+        stubs = {
+            "setuptools": {"Extension": object, "setup": None},
+            "setuptools.command.build_ext": {"build_ext": BuildExt},
+            "Cython.Build": {"cythonize": None},
+        }
+        for name in ("setuptools.command", "Cython"):
+            monkeypatch.setitem(sys.modules, name, SimpleNamespace())
+        for name, members in stubs.items():
+            monkeypatch.setitem(sys.modules, name, SimpleNamespace(**members))
+        monkeypatch.setattr("os.cpu_count", lambda: 1)  # one file after the other
+        self.setup = runpy.run_path(str(ROOT / "setup.py"))
+        self.compiled: list[str] = []
+        self.program = program
+        self.prints("gcc 12")
+
+    def prints(self, version: str) -> None:
+        """What the program answers to --version."""
+        self.program.write_text(f"#!/bin/sh\necho '{version}'\n")
+        self.program.chmod(0o755)
+
+    def compile(self, sources: list[str], *, output_dir: str, **_: Any) -> list[str]:
+        (source,) = sources
+        self.compiled.append(source)
+        made = Path(output_dir, source).with_suffix(".o")
+        made.parent.mkdir(parents=True)
+        made.write_text(f"half of {source}")
+        self.halfway(source)
+        made.write_text(f"object of {source}: {Path(source).read_text()}")
+        return [str(made)]
+
+    def halfway(self, source: str) -> None:
+        """What happens while a source is compiled."""
+
+    def build(self, *flags: str, macros: tuple[str, ...] = (), program: str = "") -> list[str]:
+        """The sources that a build compiles; it links an object of each of them."""
+        self.compiled.clear()
+        command = self.setup["CompileOnce"]()
+        command.compiler = SimpleNamespace(
+            compile=self.compile, compiler_so=[program or str(self.program), "-fPIC"]
+        )
+        command.build_extension(SimpleNamespace(flags=flags, macros=macros))
+        assert [Path(path).read_text() for path in command.linked] == [
+            f"object of {source}: {Path(source).read_text()}" for source in SOURCES
+        ]
+        return sorted(self.compiled)
+
+
+class BuildExt:
+    """setuptools' build_ext, as far as setup.py needs it."""
+
+    compiler: Any
+    linked: list[str]
+
+    def build_extension(self, ext: Any) -> None:
+        self.linked = self.compiler.compile(
+            SOURCES,
+            output_dir="build/temp",
+            macros=list(ext.macros),
+            depends=[],
+            extra_postargs=list(ext.flags),
+        )
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch) -> Toolchain:
+    monkeypatch.chdir(tmp_path)
+    Path("csrc").mkdir()
+    Path("build/cython").mkdir(parents=True)
+    for path in [*SOURCES, HEADER]:
+        Path(path).write_text(f"/* {path} */")
+    return Toolchain(monkeypatch, tmp_path / "cc")
+
+
+def test_nothing_is_compiled_twice(tools):
+    assert tools.build("-O3") == SOURCES
+    assert tools.build("-O3") == []
+
+
+def test_a_changed_source_is_compiled_again_alone(tools):
+    tools.build()
+    Path("csrc/b.c").write_text("other")
+    assert tools.build() == ["csrc/b.c"]
+    Path("csrc/b.c").write_text("/* csrc/b.c */")
+    assert tools.build() == []
+
+
+def test_what_is_written_anew_but_the_same_is_not(tools):
+    tools.build()
+    for path in [*SOURCES, HEADER]:
+        Path(path).write_text(Path(path).read_text())
+    assert tools.build() == []
+
+
+@pytest.mark.parametrize("change", [lambda: HEADER.write_text("other"), HEADER.unlink])
+def test_a_changed_header_is_in_all_objects(tools, change):
+    tools.build()
+    change()
+    assert tools.build() == SOURCES
+
+
+def test_so_is_a_new_one_which_may_hide_another(tools):
+    tools.build()
+    Path("csrc/math.h").write_text("")
+    assert tools.build() == SOURCES
+
+
+def test_each_flavour_is_compiled_once(tools):
+    assert tools.build("-O3") == tools.build("-O1", "-g") == SOURCES
+    assert tools.build("-O3") == tools.build("-O1", "-g") == []
+    assert tools.build("-O3", macros=("X",)) == SOURCES
+
+
+def test_another_compiler_or_another_version_compiles_again(tools, tmp_path):
+    tools.build()
+    tools.prints("gcc 13")
+    assert tools.build() == SOURCES
+    other = tmp_path / "clang"
+    other.write_bytes(tools.program.read_bytes())
+    other.chmod(0o755)
+    assert tools.build(program=str(other)) == SOURCES
+    tools.prints("gcc 12")
+    assert tools.build() == []
+
+
+def test_another_python_compiles_what_includes_its_headers(tools, monkeypatch):
+    tools.build()
+    monkeypatch.setattr(sys, "version", "3.99")
+    assert tools.build() == [GENERATED]
+
+
+def test_a_build_that_stops_leaves_no_half_of_an_object(tools, monkeypatch):
+    def stops(source: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(tools, "halfway", stops)
+        with pytest.raises(KeyboardInterrupt):
+            tools.build()
+    assert list(Path("build/objects").iterdir()) == []
+    assert tools.build() == SOURCES
+
+
+def test_two_builds_at_once_link_whole_objects(tools):
+    def another_build(source: str) -> None:
+        del tools.halfway
+        assert source in tools.build()
+
+    tools.halfway = another_build
+    tools.build()
+    assert tools.build() == []
+
+
+def test_what_changes_while_it_is_compiled_is_not_kept(tools, monkeypatch):
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(tools, "halfway", lambda source: HEADER.write_text("other"))
+        with pytest.raises(
+            SystemExit, match=r"build/cython/c\.c, or a header, has changed meanwhile"
+        ):
+            tools.build()
+    HEADER.write_text(f"/* {HEADER} */")
+    assert tools.build() == SOURCES
+
+
+def test_without_a_compiler_it_is_compiling_that_fails(tools):
+    assert tools.build(program="no-such-compiler") == SOURCES  # this one does not

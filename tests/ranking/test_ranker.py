@@ -1,0 +1,519 @@
+"""Ranker: rows in any order, batches, rankers that merge, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from brute_force import assert_counts, expected_counts
+from hypothesis import given
+from hypothesis import strategies as st
+from question_cases import N, R, random_questions, run_lists, some_scores
+from study_cases import graphs
+
+import kgtrec
+from kgtrec import _core
+from kgtrec._internal.table import Interval
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.ranking.rows import RowClaims
+from kgtrec.scores.mapped_files import Watch
+from kgtrec.scores.sources import MatrixSource, SelectedSource
+
+COLUMNS = [name for name in kgtrec.Ranks.__annotations__ if "popularity" not in name]
+
+
+def assert_same(got, expected) -> None:
+    for name in COLUMNS:
+        np.testing.assert_array_equal(getattr(got[0], name), getattr(expected[0], name), name)
+    assert run_lists(got[1]) == run_lists(expected[1])
+    np.testing.assert_array_equal(got[1].scores, expected[1].scores)
+    ours, theirs = (dict(each[0].manifest["scores"]) for each in (got, expected))
+    assert ours == theirs
+
+
+def lists_of_questions(rng, questions) -> list[list[int]]:
+    return [
+        sorted({*questions.answers[q].tolist(), *rng.integers(0, N, 9).tolist()})
+        for q in range(len(questions))
+    ]
+
+
+def varied(rng, kind: str) -> kgtrec.Questions:
+    questions = random_questions(rng)
+    if kind == "entities":
+        return questions.restrict(entities=np.flatnonzero(rng.random(N) < 0.6), outside="worst")
+    if kind == "relations":
+        tails = {r: np.flatnonzero(rng.random(N) < 0.6) for r in range(R - 1)}
+        return questions.restrict(tails=tails, outside="worst")
+    if kind == "candidates":
+        return questions.restrict(candidates=lists_of_questions(rng, questions))
+    return questions
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    rows=st.sampled_from(["questions", "instances"]),
+    kind=st.sampled_from(["all", "entities", "relations", "candidates"]),
+    dtype=st.sampled_from([np.float16, np.float32, np.float64]),
+    n_rankers=st.integers(1, 4),
+    nan=st.booleans(),
+)
+def test_shuffled_rows_of_several_rankers_are_the_whole(
+    seed, rows, kind, dtype, n_rankers, nan
+) -> None:
+    """As a distributed sampler shares rows out: shuffled, and padded with repeats."""
+    rng = np.random.default_rng(seed)
+    questions = varied(rng, kind)
+    options = {"rows": rows, "nan": "worst" if nan else "error", "higher_is_better": seed % 2 == 0}
+    whole = kgtrec.Ranker(questions, 5, **options)
+    scores = some_scores(rng, (whole.n_rows, N)).astype(dtype)
+    if nan:
+        scores[rng.random(scores.shape) < 0.1] = np.nan
+    whole.update(np.arange(whole.n_rows), scores)
+    if kind == "all" and not nan and rows == "questions":
+        own = scores if options["higher_is_better"] else -scores
+        assert_counts(whole.finish()[0], expected_counts(questions, own))
+    order = rng.permutation(whole.n_rows)
+    padded = np.append(order, order[: -len(order) % n_rankers])
+    rankers = []
+    for part in range(n_rankers):
+        ranker = kgtrec.Ranker(questions, 5, duplicates="ignore", **options)
+        mine = padded[part::n_rankers]
+        for start in range(0, len(mine), 7):
+            ranker.update(mine[start : start + 7], scores[mine[start : start + 7]])
+        rankers.append(ranker)
+    for other in rankers[1:]:
+        rankers[0].merge(other.partial())
+    assert_same(rankers[0].finish(), whole.finish())
+    assert_same(kgtrec.rank(scores, questions, 5, **options), whole.finish())
+
+
+@pytest.fixture
+def case():
+    rng = np.random.default_rng(5)
+    questions = random_questions(rng)
+    scores = some_scores(rng, (len(questions), N))
+    return questions, scores, kgtrec.rank(scores, questions, 5)
+
+
+def test_a_row_twice_is_an_error_or_is_not_read(case) -> None:
+    questions, scores, due = case
+    ranker = kgtrec.Ranker(questions, 5)
+    ranker.update([3, 1], scores[[3, 1]])
+    for again in ([1], [0, 3], [2, 1, 0]):
+        with pytest.raises(UsageError, match=r"given twice: row \d \(question .*has its scores al"):
+            ranker.update(again, scores[again])
+    with pytest.raises(UsageError, match=r"row 6 \(question .* stands twice in one batch"):
+        ranker.update([6, 5, 6], scores[[6, 5, 6]])
+    tolerant = kgtrec.Ranker(questions, 5, duplicates="ignore")
+    tolerant.update([3, 1], scores[[3, 1]])
+    poison = np.full_like(scores, np.nan)  # an error if it were read
+    poison[5] = scores[5]
+    tolerant.update([1, 5, 3], poison[[1, 5, 3]])
+    tolerant.update([1, 5, 3], poison[[1, 0, 3]])
+    every = np.arange(len(questions))
+    taken = np.isin(every, [1, 3, 5])
+    tolerant.update(every, np.where(taken[:, None], np.nan, scores))
+    assert_same(tolerant.finish(), due)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([0, 99], "rows hold 99, which is not the id of a row: there are"),
+        ([-1, 0], "rows hold -1"),
+        ([0.0, 1.0], "rows have shape \\(2,\\) and dtype float64"),
+        ([[0, 1]], "rows have shape \\(1, 2\\)"),
+        ([], "rows have shape \\(0,\\)"),
+        ([0], "scores have shape \\(2, 23\\) for 1 rows; expected \\(1, 23\\)"),
+    ],
+)
+def test_what_are_no_rows(case, rows, said) -> None:
+    questions, scores, _ = case
+    with pytest.raises(InputError, match=said):
+        kgtrec.Ranker(questions).update(rows, scores[:2])
+
+
+def test_a_nan_is_named_by_its_own_question(case) -> None:
+    questions, scores, due = case
+    spoilt = scores.copy()
+    answer = int(questions.answers[4][0])
+    spoilt[4, answer] = np.nan
+    ranker = kgtrec.Ranker(questions, 5)
+    with pytest.raises(InputError, match=f"NaN for question {questions.ids[4]} .*id {answer}"):
+        ranker.update([7, 4, 2], spoilt[[7, 4, 2]])
+    ranker.update([7, 4, 2], scores[[7, 4, 2]])  # nothing was kept
+    rest = np.setdiff1d(np.arange(len(questions)), [7, 4, 2])
+    ranker.update(rest, scores[rest])
+    assert_same(ranker.finish(), due)
+
+
+@pytest.mark.parametrize("rows", ["questions", "instances"])
+@pytest.mark.parametrize("sides", ["both", "head", "tail"])
+def test_rows_of_triples(rows: str, sides: str) -> None:
+    rng = np.random.default_rng(8)
+    triples = {s: rng.integers(0, (N, R, N), (40, 3)) for s in ("train", "test")}
+    questions = kgtrec.Graph.from_arrays(**triples, n_entities=N, n_relations=R).questions(
+        sides=sides, entities=range(N - 3)
+    )
+    names = {"both": ("head", "tail")}.get(sides, (sides,))
+    tables = {side: some_scores(rng, (N, R, N)) for side in names}  # by given, relation
+    ranker = kgtrec.Ranker(questions, 5, rows=rows, duplicates="ignore")
+    for side in names:
+        shuffled = rng.permutation(questions.triples)
+        for start in range(0, len(shuffled), 6):
+            some = shuffled[start : start + 6]
+            given_column = 2 if side == "head" else 0
+            scores = tables[side][some[:, given_column], some[:, 1]]
+            ranker.update(ranker.rows_of(some, side), scores)
+    own = np.stack([
+        tables["head" if side == 0 else "tail"][entity, relation]
+        for side, entity, relation in zip(
+            questions.side, questions.entity, questions.relation, strict=True
+        )
+    ])  # fmt: skip
+    expected, got = kgtrec.rank(own, questions, 5), ranker.finish()
+    for name in ("greater", "equal", "tied_ahead", "macro_greater", "candidates"):
+        np.testing.assert_array_equal(getattr(got[0], name), getattr(expected[0], name), name)
+    assert run_lists(got[1]) == run_lists(expected[1])
+    other = "tail" if sides == "head" else "head"
+    if sides != "both":
+        with pytest.raises(UsageError, match="is not asked"):
+            ranker.rows_of(questions.triples, other)
+    foreign = questions.triples[:2].copy()
+    foreign[1] = (N - 1, 0, N - 1)  # left out by the restriction
+    with pytest.raises(InputError, match=r"triple 1, \(22, 0, 22\), is not one of the"):
+        ranker.rows_of(foreign, names[0])
+    with pytest.raises(InputError, match="triples"):
+        ranker.rows_of([[0, 1]], names[0])
+
+
+# -- Saved, sent, merged -----------------------------------------------------------------------
+
+
+def halves(case, **options):
+    questions, scores, _ = case
+    first, second = (kgtrec.Ranker(questions, 5, **options) for _ in range(2))
+    first.update(np.arange(0, len(questions), 2), scores[::2])
+    second.update(np.arange(1, len(questions), 2)[::-1], scores[1::2][::-1])
+    return first, second
+
+
+def test_merged_twice_is_an_error_or_ignored(case) -> None:
+    first, second = halves(case)
+    first.merge(second)
+    with pytest.raises(UsageError, match="were given twice"):
+        first.merge(second.partial())
+    assert_same(first.finish(), case[2])
+    tolerant, other = halves(case, duplicates="ignore")
+    for part in (other, other, tolerant):
+        tolerant.merge(part)
+    assert_same(tolerant.finish(), case[2])
+    with pytest.raises(UsageError, match="finished"):
+        tolerant.merge(other)
+
+
+def test_what_is_not_alike_is_refused(case, tmp_path: Path) -> None:
+    questions, scores, _ = case
+    first, _ = halves(case)
+    some = [0, 2]
+    for options, said in (
+        ({"higher_is_better": False}, "higher_is_better=False, this ranker has True"),
+        ({"run_depth": 4}, "run_depth=4, this ranker has 5"),
+        ({"nan": "worst"}, "nan='worst'"),
+        ({"rows": "instances"}, "rows='instances'"),
+    ):
+        other = kgtrec.Ranker(questions, **({"run_depth": 5} | options))
+        other.update(some, scores[some])
+        with pytest.raises(UsageError, match=said):
+            first.merge(other)
+    other = kgtrec.Ranker(random_questions(np.random.default_rng(6)), 5)
+    other.update(some, scores[some])
+    with pytest.raises(UsageError, match="other questions"):
+        first.merge(other)
+    wide = kgtrec.Ranker(questions, 5)
+    wide.update(some, scores[some].astype(np.float64))
+    with pytest.raises(InputError, match="dtype float64"):
+        first.merge(wide)
+    with pytest.raises(UsageError, match="no row has its scores yet"):
+        kgtrec.Ranker(questions).partial()
+    with pytest.raises(UsageError, match="merge takes a Ranker"):
+        first.merge(3)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="were never scored"):
+        first.finish()
+    with pytest.raises(UsageError, match="duplicates='keep' is unknown"):
+        kgtrec.Ranker(questions, duplicates="keep")
+
+
+def test_damaged_files_are_named(case, tmp_path: Path) -> None:
+    first, second = halves(case)
+    path = tmp_path / "rows"
+    first.save(path)
+    sound = path.read_bytes()
+    for at in range(0, len(sound), 97):
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ 4]) + sound[at + 1 :])
+        with pytest.raises(FileError, match=str(path)):
+            second.merge(path)
+    for cut in (0, 9, len(sound) // 2, len(sound) - 1):
+        path.write_bytes(sound[:cut])
+        with pytest.raises(FileError, match=str(path)):
+            second.merge(path)
+    with pytest.raises(FileError, match="no such file"):
+        second.merge(tmp_path / "absent")
+    path.write_bytes(sound)
+    second.merge(path)
+    assert_same(second.finish(), case[2])
+
+
+def test_parts_that_cannot_be_are_refused(case) -> None:
+    first, second = halves(case)
+    for change in (
+        {"row_ids": second.partial().row_ids[::-1]},
+        {"row_ids": second.partial().row_ids + len(case[0])},
+        {"row_ids": second.partial().row_ids[1:]},
+        {"nan_counts": np.zeros(1, np.int64)},
+    ):
+        odd = copy.copy(second.partial())
+        for name, value in change.items():
+            object.__setattr__(odd, name, value)
+        with pytest.raises(UsageError, match="do not fit the ranking"):
+            first.merge(odd)
+    first.merge(second)
+    assert_same(first.finish(), case[2])
+
+
+@pytest.mark.parametrize("restricted", [True, False])
+def test_a_run_as_deep_as_there_are_candidates(case, restricted: bool) -> None:
+    """Fewer places are made for it than `run_depth` says; what needs more is refused."""
+    questions, scores, _ = case
+    lists = [list(range(N))] * len(questions)
+    if restricted:
+        lists = lists_of_questions(np.random.default_rng(7), questions)
+        questions = questions.restrict(candidates=lists)
+    sizes = [len(set(each) - set(questions.removed[q])) for q, each in enumerate(lists)]
+    every = np.arange(len(questions))
+    rankers = [kgtrec.Ranker(questions, 3 * N) for _ in range(2)]
+    for ranker, rows in zip(rankers, (every[::2], every[1::2]), strict=True):
+        ranker.update(rows[::-1], scores[rows[::-1]])
+    odd = copy.copy(rankers[1].partial())
+    lengths = odd.part.lengths.copy()
+    lengths[0] = max(map(len, lists)) + 1
+    filled = np.zeros(lengths.sum(), np.int32)
+    part = replace(odd.part, lengths=lengths, documents=filled, scores=filled.astype(np.float32))
+    object.__setattr__(odd, "part", part)
+    with pytest.raises(UsageError, match="do not fit the ranking"):
+        rankers[0].merge(odd)
+
+    rankers[0].merge(rankers[1])
+
+    ranks, run = rankers[0].finish()
+    assert run.depth == 3 * N
+    assert np.diff(run.offsets).tolist() == sizes
+    assert_same((ranks, run), kgtrec.rank(scores, questions, 3 * N))
+
+
+@pytest.mark.parametrize("filtered", [True, False])
+def test_nothing_that_a_ranker_gives_is_its_own(filtered: bool) -> None:
+    rng = np.random.default_rng(6)
+    questions = random_questions(rng) if filtered else kgtrec.Graph.from_arrays(
+        np.zeros((1, 3), int), np.zeros((0, 3), int), [[0, 0, 1], [1, 0, 2]], n_entities=4
+    ).questions(filter="raw")  # fmt: skip
+    scores = rng.random((len(questions), questions.n_labels), dtype=np.float32)
+    due = kgtrec.rank(scores, questions, 2)
+    ranker = kgtrec.Ranker(questions, 2)
+    ranker.update(range(len(questions)), scores)
+    for ranks, run in (ranker.finish(), ranker.finish()):
+        assert_same((ranks, run), due)
+        for array in (ranks.greater, ranks.answer_nan, run.documents, run.scores, run.offsets):
+            array[:] = 1
+    part = ranker.partial().part
+    for array in (part.counts, part.answer_nan, part.lengths, part.documents, part.scores):
+        array[:] = 1
+    assert_same(ranker.finish(), due)
+    assert_same(kgtrec.rank(scores, questions, 2), due)
+
+
+def test_ranges_of_rows(case) -> None:
+    questions, scores, due = case
+    ranker = kgtrec.Ranker(questions, 5)
+    ranker.update(range(len(questions) - 1, 3, -1), scores[:3:-1])
+    for wrong in (range(2, 2), range(-1, 1), range(len(questions), len(questions) + 1)):
+        with pytest.raises(InputError, match="rows h"):
+            ranker.update(wrong, scores[: len(wrong)])
+    ranker.update(range(4), scores[:4])
+    assert_same(ranker.finish(), due)
+
+
+# -- Batches: rows of one side, in the order of all rows -----------------------------------------
+
+
+@given(graphs(), st.integers(1, 9), st.sampled_from(["head", "tail", "both"]),
+       st.sampled_from(["questions", "instances"]))  # fmt: skip
+def test_no_batch_mixes_sides(graph: kgtrec.Graph, size: int, sides: str, rows: str) -> None:
+    questions = graph.questions(sides=sides)
+    ranker = kgtrec.Ranker(questions, rows=rows)
+    batches = list(ranker.batches(size))
+    assert all(len(set(batch.side.tolist())) == 1 for batch in batches)
+    assert all(0 < len(batch) <= size for batch in batches)
+    assert [i for b in batches for i in range(b.start, b.stop)] == list(range(ranker.n_rows))
+    per_side = [sum(len(b) for b in batches if b.side[0] == side) for side in (0, 1)]
+    assert len(batches) == sum(-(-many // size) for many in per_side)
+
+
+def test_a_batch_cannot_be_moved_to_other_rows() -> None:
+    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[1, 0, 0]])
+    batch = next(iter(kgtrec.Ranker(graph.questions()).batches(1)))
+    with pytest.raises(FrozenInstanceError):
+        batch.start = 1  # type: ignore[misc]
+
+
+# -- What refused batches, other threads, merges and lists leave behind --------------------------
+
+
+@pytest.fixture
+def questions() -> kgtrec.Questions:
+    return random_questions(np.random.default_rng(11))
+
+
+@pytest.fixture
+def scores(questions: kgtrec.Questions) -> np.ndarray:
+    return some_scores(np.random.default_rng(12), (len(questions), N))
+
+
+def test_a_batch_refused_at_its_first_update_fixes_no_dtype(questions, scores) -> None:
+    ranker = kgtrec.Ranker(questions, 5)
+    spoilt = scores.astype(np.float64)
+    spoilt[0] = np.nan
+    with pytest.raises(InputError, match="NaN for question"):
+        ranker.update(range(len(scores)), spoilt)
+    ranker.update(range(len(scores)), scores.astype(np.float32))
+    got, due = ranker.finish(), kgtrec.rank(scores.astype(np.float32), questions, 5)
+    assert got[0].manifest["scores"] == due[0].manifest["scores"]
+    assert got[0].greater.tolist() == due[0].greater.tolist()
+    assert got[1].scores.tobytes() == due[1].scores.tobytes()
+
+
+def test_neither_does_a_refused_merge(questions, scores) -> None:
+    other, ranker = kgtrec.Ranker(questions), kgtrec.Ranker(questions, nan="worst")
+    other.update([0], scores[:1].astype(np.float64))
+    with pytest.raises(UsageError, match="were ranked with nan='error'"):
+        ranker.merge(other)
+    ranker.update([0], scores[:1].astype(np.float32))
+
+
+def test_rows_that_were_kept_fix_the_dtype(questions, scores) -> None:
+    ranker = kgtrec.Ranker(questions)
+    ranker.update([0], scores[:1].astype(np.float32))
+    for again in range(2):
+        with pytest.raises(InputError, match=r"dtype float64, and earlier ones float32"):
+            ranker.update([1 + again], scores[1:2].astype(np.float64))
+
+
+def test_a_call_at_work_fixes_the_dtype(questions, scores) -> None:
+    ranker, said = kgtrec.Ranker(questions), []
+    rank = ranker._rank
+
+    def while_another_starts(ids, block, state) -> None:
+        ranker._rank = rank
+        with pytest.raises(InputError, match="earlier ones float32") as raised:
+            ranker.update([1], scores[1:2].astype(np.float64))
+        said.append(raised)
+        rank(ids, block, state)
+
+    ranker._rank = while_another_starts
+    ranker.update([0], scores[:1].astype(np.float32))
+    assert len(said) == 1
+    assert ranker.n_scored == 1
+
+
+def test_duplicates_that_another_thread_is_ranking_are_ignored() -> None:
+    claims = RowClaims(8, "ignore", str)
+    assert claims.take("one", np.arange(0, 4)).all()
+    assert claims.take("two", np.arange(2, 6)).tolist() == [False, False, True, True]
+    assert claims.at_work["two"].tolist() == [4, 5]  # what the other is ranking is not ours
+    assert claims.take("three", np.array([5, 7, 3])).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("wide", ["queries", "entities", "bias"])
+def test_factors_are_computed_in_the_widest_dtype(wide: str) -> None:
+    rng = np.random.default_rng(1)
+    arrays = {"queries": rng.normal(size=(4, 3)), "entities": rng.normal(size=(5, 3)),
+              "bias": rng.normal(size=5)}  # fmt: skip
+    arrays = {name: a if name == wide else a.astype(np.float32) for name, a in arrays.items()}
+    factors = kgtrec.Factors(**arrays)
+    assert factors.dtype == np.float64
+    due = arrays["queries"].astype(float) @ arrays["entities"].astype(float).T + arrays["bias"]
+    np.testing.assert_allclose(factors.scores(), due, rtol=1e-14)
+
+
+@pytest.mark.parametrize("wide", ["entity", "relation"])
+def test_so_are_those_of_an_embedding_model(questions, wide: str) -> None:
+    rng = np.random.default_rng(2)
+    graph = questions.graph
+    arrays = {"entity": rng.normal(size=(graph.n_entities, 4)),
+              "relation": rng.normal(size=(graph.n_relations, 4))}  # fmt: skip
+    arrays = {name: a if name == wide else a.astype(np.float32) for name, a in arrays.items()}
+    factors = kgtrec.Factors.from_embeddings(questions, "distmult", **arrays)
+    assert factors.dtype == factors.queries.dtype == np.float64
+    due = arrays["entity"].astype(float)[questions.entity]
+    due = due * arrays["relation"].astype(float)[questions.relation]
+    np.testing.assert_array_equal(factors.queries, due)
+
+
+def test_a_file_that_changes_behind_the_last_selected_block(tmp_path: Path) -> None:
+    path = tmp_path / "s.npy"
+    np.save(path, np.arange(40, dtype=np.float32).reshape(8, 5))
+    watch = Watch([path])
+    source = SelectedSource(
+        MatrixSource(np.load(path, mmap_mode="r"), str(path), watch), np.array([6, 1])
+    )
+    blocks = source.blocks()
+    assert next(blocks).tolist() == [list(range(30, 35)), list(range(5, 10))]
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(FileError, match="was written to while it was read"):
+        next(blocks)
+
+
+def path_of(ranks: kgtrec.Ranks) -> str:
+    return ranks.manifest["scores"]["kernel_path"]
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_merged_manifest_names_every_kernel_path(questions, scores, saved, tmp_path) -> None:
+    other, ranker = kgtrec.Ranker(questions), kgtrec.Ranker(questions)
+    answers, part = kgtrec.AnswerScores(questions), tmp_path / "part"
+    answers.fill(scores)
+    _core.force_path("scalar")
+    try:
+        other.update([0], scores[:1])
+        other.save(part)
+        if not saved:
+            part = other.partial()
+        low = kgtrec.rank_range(scores[:, :9], answers)
+    finally:
+        _core.force_path(None)
+    ranker.update(range(1, len(scores)), scores[1:])
+    ranker.merge(part)
+    due = ", ".join(sorted({_core.active_path(), "scalar"}))
+    high = kgtrec.rank_range(scores[:, 9:], answers, 9)
+    assert path_of(ranker.finish()[0]) == due
+    assert path_of(kgtrec.merge_ranges([low, high], answers)[0]) == due
+
+
+def test_where_both_ends_of_a_list_agree_a_value_is_a_number() -> None:
+    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1]], n_entities=9, n_relations=1)
+    questions = graph.questions(sides="tail")
+    records = [{"head": "0", "relation": "0", "predictions": ["4", "5"]}]
+    result = kgtrec.Result(kgtrec.rank_lists(records, questions))
+    assert result.ranks.n_unlisted == 1
+    first, reciprocal = (result[f"tail.realistic.micro.{name}"] for name in ("hits@1", "mrr"))
+    assert isinstance(reciprocal, Interval)
+    assert (reciprocal.low, reciprocal.high) == (1 / 9, 1 / 3)
+    assert type(first) is float  # whatever its place, it is not the first
+    assert first == 0.0
+    best, worst = result.ranks.listed_ends()
+    assert (best.rank().tolist(), worst.rank().tolist()) == ([3.0], [9.0])
