@@ -18,10 +18,21 @@ PACKAGE = ROOT / "kgtrec"
 
 # Lines of Python per folder, at most. These are what has been reached; they only go down.
 BUDGET = {
-    "graph": 4_400, "questions": 1_840, "scores": 1_490, "ranking": 4_450, "predictions": 640,
-    "measures": 2_930, "trec": 8_070, "results": 1_620, "study": 16_860, "plots": 1_610,
-    "cluster": 5_390, "integrations": 1_620, "cli": 6_850, "others": 2_600,
-}  # fmt: skip
+    "graph": 4_400,
+    "questions": 1_840,
+    "scores": 1_490,
+    "ranking": 4_450,
+    "predictions": 640,
+    "measures": 2_930,
+    "trec": 8_070,
+    "results": 1_620,
+    "study": 16_860,
+    "plots": 1_610,
+    "cluster": 5_390,
+    "integrations": 1_620,
+    "cli": 6_850,
+    "others": 2_600,
+}
 FILES = 252
 
 # Packages that users import from: these declare names and describe them at length.
