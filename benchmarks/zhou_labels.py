@@ -19,6 +19,7 @@ from kgtrec.study.pooling.completion import (
     read_relation_types,
     trivial_rules,
 )
+from kgtrec.study.pooling.edited_files import EditedFile
 from kgtrec.study.pooling.pool import Pool
 from kgtrec.study.pooling.seeds import (
     SeedQuestions,
@@ -28,7 +29,7 @@ from kgtrec.study.pooling.seeds import (
     sample_seeds,
     seed_questions,
 )
-from kgtrec.study.pooling.triple_files import Judgements, read_judgements, read_triples, triple_ids
+from kgtrec.study.pooling.triple_files import Judgements, read_judgements, read_triples
 
 __all__ = ["Labels", "label_rows", "read_labels"]
 
@@ -66,9 +67,11 @@ def read_labels(files: Files) -> Labels:
 
 def _published_pool(files: Files, graph: kgtrec.Graph, seeds: SeedQuestions) -> Pool:
     path = files.labels("supplementary/pooling_depth.txt")
-    lines = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
-    triples = triple_ids(path, graph, list(enumerate(lines, start=1)))
-    depth = np.array([int(cells[3]) for cells in lines])
+    file = EditedFile(path, "head, relation, tail and depth, with tabs between")
+    lines = [*file.rows(len(file.first))]
+    triples = file.triple_ids(graph, lines)
+    file.refuse_faults()
+    depth = np.array([int(cells[3]) for _, cells in lines])
     keys = set(seeds.keys)
     sides = np.array([[question_key(t, side) in keys for side in (0, 1)] for t in triples.tolist()])
     names = [

@@ -15,8 +15,8 @@ from kgtrec.cli._report import Command, Report, note, warning
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.study.judging import Sheet
     from kgtrec.study.judging.questions import Context
+    from kgtrec.study.judging.sheets import Sheet
 
 
 class Group(click.Group):
@@ -67,7 +67,8 @@ def templates(pool: str, output: str) -> Report:
     \b
     kgtrec judge templates pool.tsv -o templates.tsv
     """
-    from kgtrec.study.judging import generated_templates, read_pooled, write_templates
+    from kgtrec.study.judging.assignment import read_pooled
+    from kgtrec.study.judging.questions import generated_templates, write_templates
 
     made = generated_templates(sorted({one.relation for one in read_pooled(pool)}))
     write_templates(output, made)
@@ -343,8 +344,7 @@ def agreement(files: tuple[str, ...], by_relation: bool, blank: str) -> Report:
     kgtrec judge agreement anna.judged.tsv ben.judged.tsv
     kgtrec judge agreement sheets/*.judged.tsv --by-relation --format csv
     """
-    from kgtrec.study.judging.audit import agreement_table, agreements
-    from kgtrec.study.judging.merging import by_annotator
+    from kgtrec.study.judging.agreement import agreement_table, agreements, by_annotator
 
     judged = by_annotator(files, _blank(blank))
     if len(judged) < 2:
@@ -382,8 +382,8 @@ def merge(
     kgtrec judge merge anna.judged.tsv ben.judged.tsv --adjudicated carla.judged.tsv -o judged.tsv
     """
     from kgtrec.cli._report import keep_inputs
+    from kgtrec.study.judging.agreement import by_annotator, merge_sheets
     from kgtrec.study.judging.journal import journal_path, judged_sheet
-    from kgtrec.study.judging.merging import by_annotator, merge_sheets
     from kgtrec.study.judging.sheets import write_new_sheet, write_sheet
 
     inputs = [*files, adjudicated] + [str(journal_path(file)) for file in files]
@@ -416,7 +416,7 @@ def audit(sheet: str, size: int, output: str, seed: int) -> Report:
     kgtrec judge agreement judged.tsv expert.judged.tsv
     """
     from kgtrec.cli._report import keep_inputs
-    from kgtrec.study.judging.audit import audit_sample
+    from kgtrec.study.judging.agreement import audit_sample
     from kgtrec.study.judging.journal import journal_path, judged_sheet
     from kgtrec.study.judging.sheets import write_new_sheet
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from kgtrec.cli import main
-from kgtrec.study.judging import Journal, read_sheet, write_sheet
+from kgtrec.study.judging.journal import Journal
+from kgtrec.study.judging.sheets import read_sheet, write_sheet
 
 POOL = (
     "head\trelation\ttail\tside\tquestion\tdepth\tsystems\trule\n"

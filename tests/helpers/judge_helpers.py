@@ -34,11 +34,13 @@ class Running:
             env={**os.environ, "XDG_STATE_HOME": str(sheet.parent / "state")},
         )  # fmt: skip
         assert self.process.stderr is not None
-        first = self.process.stderr.readline()
-        match = re.search(r"http://127\.0\.0\.1:(\d+)/#([\w=-]{24})(?!\S)", first)
+        said, match = "", None
+        while not match and (line := self.process.stderr.readline()):  # warnings may come first
+            said += line
+            match = re.search(r"http://127\.0\.0\.1:(\d+)/#([\w=-]{24})(?!\S)", line)
         if not match:
-            self.kill()
-            raise AssertionError(first + self.process.stderr.read())
+            self.__exit__()
+            raise AssertionError(said)
         self.url, self.port = match[0], int(match[1])
         self.token = match[2]
 

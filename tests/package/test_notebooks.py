@@ -25,7 +25,6 @@ from kgtrec.study import (
     compare_replicates,
     data_sensitivity,
     discriminate,
-    judging,
     multiplicity,
     openworld,
     rankings_of_samples,
@@ -34,7 +33,8 @@ from kgtrec.study import (
 )
 from kgtrec.study.comparison.parts import values_by_part
 from kgtrec.study.comparison.published import ValueTable
-from kgtrec.study.judging import Item, Merged, agreements
+from kgtrec.study.judging.agreement import Merged, agreements
+from kgtrec.study.judging.sheets import Item
 from kgtrec.study.openworld.compare import compare_values
 from kgtrec.study.openworld.projection import MODELS
 from kgtrec.study.pooling.triple_files import Judgements
@@ -179,7 +179,7 @@ def returned_classes() -> set[type]:
     modules = [importlib.import_module(module.name)
                for module in pkgutil.walk_packages(kgtrec.study.__path__, "kgtrec.study.")
                if "page" not in module.name]  # fmt: skip
-    homes = (kgtrec, study, openworld, judging)
+    homes = (kgtrec, study, openworld)
     functions = [getattr(home, name) for home in homes for name in home.__all__]
     classes = set()
     for function in filter(inspect.isfunction, functions):

@@ -1,4 +1,4 @@
-"""Triples shared out among annotators, in an order that tells nothing of systems or depths."""
+"""Share triples out among annotators, in an order that reveals neither systems nor depths."""
 
 from __future__ import annotations
 
@@ -13,29 +13,17 @@ import numpy as np
 
 from kgtrec.errors import FileError, UsageError
 from kgtrec.study.judging.questions import Names, Templates
-from kgtrec.study.judging.sheets import (
-    Fault,
-    Faults,
-    Item,
-    Triple,
-    lines_with_faults,
-    text_lines,
-)
+from kgtrec.study.judging.sheets import Item, Triple
+from kgtrec.study.pooling.edited_files import EditedFile
 from kgtrec.study.pooling.pool import read_draw
 
 
 class PooledTriple(NamedTuple):
     """A triple that may need a judgement.
 
-    Attributes
-    ----------
-    head, relation, tail : str
-    depth : int
-        Smallest depth at which it was pooled; 0 where the file does not say.
-    rule : str
-        The rule that labels it without a judge; "" for none.
-    drawn : bool
-        Whether it is in the sample that is to be judged; true where the file has no sample.
+    - depth: Smallest depth at which it was pooled; 0 if the file does not say.
+    - rule: The rule that labels it without a judge; "" for none.
+    - drawn: Whether it is in the sample to be judged; true if the file has no sample.
     """
 
     head: str
@@ -53,15 +41,7 @@ class PooledTriple(NamedTuple):
 
 @dataclass(frozen=True)
 class SheetBatch:
-    """What one annotator is to judge in one go.
-
-    Attributes
-    ----------
-    annotator : str
-    number : int
-        From 1; 0 where the annotator has all in one.
-    items : tuple of Item
-    """
+    """One sheet for one annotator; `number` counts from 1, and is 0 for an only sheet."""
 
     annotator: str
     number: int
@@ -85,53 +65,38 @@ def annotator_of(path: str | PathLike[str]) -> str:
 def read_pooled(path: str | PathLike[str]) -> list[PooledTriple]:
     """Triples from a pool file, or from any TSV of triples, each once, in file order.
 
-    Parameters
-    ----------
-    path : str or path-like
-        With a header that names ``head``, ``relation`` and ``tail`` (and ``depth`` and ``rule``, or
-        a sample, as pool files do; other columns are passed over), or with lines ``head relation
-        tail``.
-
-    Raises
-    ------
-    Faults
-        A FileError that lists malformed lines, empty names, and depths that are none.
-    FileError
-        Missing, empty, or no text.
+    The file has a header that names ``head``, ``relation`` and ``tail`` (and ``depth``, ``rule`` or
+    a sample, as pool files do; other columns are ignored), or lines ``head relation tail``.
     """
-    lines = text_lines(path)
-    names = lines[0].split("\t")
-    named = {"head", "relation", "tail"} <= set(names)
-    if not named:
+    file = EditedFile(path, "")
+    names = file.first
+    headed = {"head", "relation", "tail"} <= set(names)
+    if not headed:
         if len(names) != 3:
-            what = f"{len(names)} columns and no header: {lines[0][:80]!r}"
+            what = "{} columns and no header: {!r}".format(len(names), "\t".join(names)[:80])
             hint = "keep head, relation and tail (cut -f 1-3), or name the columns in a first line"
             raise FileError(path, 1, found=what, hint=hint)
         names = ["head", "relation", "tail"]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise FileError(path, 1, found=f"column {twice!r} stands twice", hint="keep one of them")
-    faults: list[Fault] = []
+        raise FileError(path, 1, found=f"column {twice!r} is there twice", hint="keep one of them")
+    file.hint = f"each line must be {'<TAB>'.join(names)}"
     triples: dict[Triple, PooledTriple] = {}
-    line_format = f"each line must be {'<TAB>'.join(names)}"
-    start = 1 + named
     sample = next((name for name in names if read_draw(name)), "")
-    for number, cells in lines_with_faults(lines[named:], faults, len(names), line_format, start):
+    for number, cells in file.rows(len(names), int(headed)):
         one = dict(zip(names, cells, strict=True))
-        depth = one.get("depth", "0")
-        if not (one["head"] and one["relation"] and one["tail"]):
-            faults.append(Fault(number, "an empty name in the triple", line_format))
+        triple = one["head"], one["relation"], one["tail"]
+        depth, drawn = one.get("depth", "0"), one.get(sample, "in")
+        if not all(triple):
+            file.fault(number, "an empty name in the triple")
         elif not (depth.isascii() and depth.isdigit()):
-            faults.append(Fault(number, f"depth {depth!r}", "a depth is a whole number"))
-        elif one.get(sample, "in") not in ("in", "out"):
-            faults.append(Fault(number, f"{sample}: {one[sample]!r}", "write in or out"))
+            file.fault(number, f"depth {depth!r}", "a depth is a whole number")
+        elif drawn not in ("in", "out"):
+            file.fault(number, f"{sample}: {drawn!r}", "write in or out")
         else:
-            triple = one["head"], one["relation"], one["tail"]
-            drawn = one.get(sample) != "out"
             rule = one.get("rule", "").strip()
-            triples.setdefault(triple, PooledTriple(*triple, int(depth), rule, drawn))
-    if faults:
-        raise Faults(path, faults)
+            triples.setdefault(triple, PooledTriple(*triple, int(depth), rule, drawn == "in"))
+    file.refuse_faults()
     if not triples:
         raise FileError(path, found="no triple", hint="give a file with at least one")
     return list(triples.values())
@@ -143,9 +108,9 @@ def to_judge(
     done: Collection[Triple] = (),
     by_rule: bool = False,
 ) -> list[PooledTriple]:
-    """Those that need a judge: down to a depth, drawn, not done before, not labelled by a rule."""
+    """Those to be judged: down to a depth, drawn, not judged before, not labelled by a rule."""
     if depth is not None and not any(one.depth for one in pooled):
-        raise UsageError("a depth is asked for, but these triples carry none; give a pool file")
+        raise UsageError("--depth needs a pool file; these triples have no depths")
     return [
         one
         for one in pooled
@@ -172,37 +137,11 @@ def make_batches(
 ) -> list[SheetBatch]:
     """Share triples out among annotators.
 
-    What an annotator sees, and in which order, depends on the set of triples and on the seed, not
-    on the order of the pool. Two annotators have their common triples in different orders. Loads
-    differ by at most two triples.
-
-    Parameters
-    ----------
-    triples : sequence of PooledTriple
-        Each once.
-    templates : Templates
-        With a question for each of their relations.
-    names : Names, optional
-        Labels stand for entities without a name.
-    annotators : sequence of str
-        Names, which become names of files.
-    overlap : float
-        Share of the triples, from 0 to 1, that two annotators judge; the others go to one. With a
-        single annotator there is none.
-    size : int, optional
-        Triples in a batch; all in one by default.
-    seed : int
-        Of the orders.
-    by_relation : bool
-        Relation after relation, each in random order: quicker to judge.
-
-    Raises
-    ------
-    UsageError
-        No annotators, two of one name, names that no file can have, a share beyond 0 to 1, or a
-        size below 1.
-    InputError
-        A relation without a template.
+    `overlap` is the share of the triples that two annotators judge; one annotator judges each of
+    the others. A sheet has at most `size` triples. With `by_relation` the relations follow each
+    other, each in random order, which is quicker to judge. What an annotator sees, and in which
+    order, depends on the set of triples and on the seed, not on the order of the pool. Two
+    annotators see their common triples in different orders. Loads differ by at most two triples.
     """
     _check(annotators, overlap, size)
     if len(annotators) == 1:
@@ -253,9 +192,9 @@ def _shares(order: Sequence[int], n: int, overlap: float) -> list[list[int]]:
 
 
 def _pairs(n: int) -> Iterator[tuple[int, int]]:
-    """All pairs, over and over, so that everybody is in as many at any time (but for two).
+    """All pairs, repeatedly; at any time the numbers of pairs per person differ by at most two.
 
-    The circle method of tournaments: one stays, the others move on by one seat in every round.
+    This is the circle method of tournaments: one stays, the others move by one seat per round.
     """
     seats = [*range(n), *([-1] if n % 2 else [])]
     while True:

@@ -1,10 +1,10 @@
 """The journal beside a sheet: every answer, on disk before it is acknowledged.
 
-The sheet itself is never written to. Its journal ``SHEET.journal`` has a first line that names the
-sheet's triples, then a JSON object per answer or undo, each flushed to the disk. Whatever was
-acknowledged is there after the browser, the server or the machine has died; a last line without its
-end was not acknowledged, and is dropped. An open journal is locked, so that there is one server per
-sheet; the lock dies with its process.
+The sheet itself never changes. The first line of its journal ``SHEET.journal`` identifies the
+triples of the sheet. One JSON object per answer or undo follows, each flushed to the disk. So every
+acknowledged answer survives the death of the browser, the server or the machine. A last line
+without its end was not acknowledged, and is dropped. An open journal is locked: there is one server
+per sheet, and the lock ends with its process.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _HINT = "move the journal away if the sheet is a new one; otherwise put the old 
 
 
 class JournalError(KgtrecError):
-    """An answer could not be kept, and has not been taken."""
+    """An answer could not be saved, and does not count."""
 
 
 @dataclass
 class _Answers:
-    """Items as they stand, the labels that they had before each change, and all that they had."""
+    """Current items, the label before each change, and all labels that each item has had."""
 
     items: list[Item]
     past: list[tuple[int, str]] = field(default_factory=list)
@@ -48,7 +48,7 @@ class _Answers:
         self.had |= {(row, item.label) for row, item in enumerate(self.items)}
 
     def apply(self, entry: dict[str, Any]) -> int:
-        """Apply an entry that was checked; the row that it is about."""
+        """Apply a checked entry; return its row."""
         if "undo" in entry:
             row, label = self.past.pop()
             self.items[row] = replace(self.items[row], label=label)
@@ -63,7 +63,7 @@ class _Answers:
         return row
 
     def fault(self, entry: Any) -> str | None:
-        """What is wrong with an entry, if anything."""
+        """What is wrong with an entry, or None."""
         if not isinstance(entry, dict):
             return "no object"
         if "undo" in entry:
@@ -92,30 +92,21 @@ def _is_cell(text: Any) -> bool:
 
 
 def journal_path(sheet: str | os.PathLike[str]) -> Path:
-    """Where the journal of a sheet is; links are followed, so that a sheet has one journal."""
+    """The journal of a sheet; links are followed, so that a sheet has one journal."""
     real = Path(sheet if is_location(sheet) else os.path.realpath(sheet))
     return real.with_name(f"{real.name}.journal")
 
 
 def judged_path(sheet: str | os.PathLike[str]) -> Path:
-    """Where a sheet with its labels goes unless said otherwise: ``NAME.judged.tsv``."""
+    """Where a sheet with its labels is written by default: ``NAME.judged.tsv``."""
     path = Path(sheet)
     return path.with_name(f"{path.name.removesuffix('.tsv')}.judged.tsv")
 
 
 def judged_sheet(path: str | os.PathLike[str], blank: str = "") -> Sheet:
-    """A sheet with the answers of its journal, if it has one; a server may be at work on it.
+    """A sheet with the answers of its journal, if it has one, and another label for blank ones.
 
-    Parameters
-    ----------
-    path : str or path-like
-    blank : {"", "N", "?"}
-        What a label that is still blank is taken for.
-
-    Raises
-    ------
-    FileError
-        The sheet is missing or faulty, or the journal is damaged or of another sheet.
+    A server may have the sheet open meanwhile.
     """
     sheet, answers = _answers_of(path)
     return sheet.with_items(replace(item, label=item.label or blank) for item in answers.items)
@@ -149,7 +140,7 @@ def _check_earlier_state(output: str | os.PathLike[str], sheet: Sheet, answers: 
 
 
 def _answers_of(path: str | os.PathLike[str]) -> tuple[Sheet, _Answers]:
-    """A sheet, and its items after all that its journal says."""
+    """A sheet, and its items after the answers of its journal."""
     sheet = read_sheet(path)
     place = journal_path(path)
     try:
@@ -164,7 +155,7 @@ def _answers_of(path: str | os.PathLike[str]) -> tuple[Sheet, _Answers]:
 
 
 def _replayed(place: Path, data: bytes, sheet: Sheet) -> tuple[_Answers, int]:
-    """The answers after all whole lines, and how many bytes these are."""
+    """The answers after all complete lines, and the size of these lines in bytes."""
     answers = _Answers(list(sheet.items))
     whole = data.rfind(b"\n") + 1
     for number, line in enumerate(data[:whole].split(b"\n")[:-1], start=1):
@@ -173,23 +164,22 @@ def _replayed(place: Path, data: bytes, sheet: Sheet) -> tuple[_Answers, int]:
         except ValueError:
             entry = None
         if number == 1:
-            _check_head(place, entry, sheet)
-            continue
-        fault = answers.fault(entry)
-        if fault is not None:
-            problem = f"{fault} in {line[:80].decode('utf-8', 'replace')!r}"
+            problem, hint = _fault_of_head(entry, sheet), _HINT
+        elif problem := answers.fault(entry) or "":
+            problem = f"{problem} in {line[:80].decode('utf-8', 'replace')!r}"
             hint = "the journal is damaged: correct the line, or delete it"
+        else:
+            answers.apply(entry)
+        if problem:
             raise FileError(place, number, found=problem, hint=hint)
-        answers.apply(entry)
     return answers, whole
 
 
-def _check_head(place: Path, head: Any, sheet: Sheet) -> None:
+def _fault_of_head(head: Any, sheet: Sheet) -> str:
     if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise FileError(place, 1, found="this is not a journal of judgements", hint=_HINT)
-    if head.get("sheet") != sheet.fingerprint:
-        problem = f"the journal is about other triples than {sheet.path}"
-        raise FileError(place, 1, found=problem, hint=_HINT)
+        return "this is not a journal of judgements"
+    is_other = head.get("sheet") != sheet.fingerprint
+    return f"the journal is about other triples than {sheet.path}" if is_other else ""
 
 
 def _unusable(place: Path, error: OSError) -> FileError:
@@ -198,26 +188,17 @@ def _unusable(place: Path, error: OSError) -> FileError:
 
 
 class Journal:
-    """A sheet at work, its journal open and locked. Safe to use from several threads.
+    """A sheet that somebody judges, with its journal open and locked; safe in several threads.
 
-    Parameters
-    ----------
-    sheet : str or path-like
-
-    Raises
-    ------
-    FileError
-        The sheet is missing, faulty or without questions, or the journal cannot be written, is
-        damaged or of another sheet.
-    UsageError
-        Somebody else has the sheet open.
+    FileError: the sheet is missing, faulty or empty, or the journal cannot be written, is damaged
+    or belongs to another sheet. UsageError: the sheet is open already.
     """
 
     def __init__(self, sheet: str | os.PathLike[str]) -> None:
         refuse_url(
             sheet,
-            "a URL, and a sheet is judged with a journal beside it, in a folder of this machine",
-            "copy the sheet to this machine, and name that",
+            "a URL, but a sheet needs a journal beside it, in a folder of this machine",
+            "copy the sheet to this machine, and name the copy",
         )
         self.sheet = read_sheet(sheet)
         self.path = journal_path(sheet)
@@ -238,21 +219,21 @@ class Journal:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(
-                f"{self.sheet.path} is open in another `kgtrec judge serve`; go to its page, or "
+                f"{self.sheet.path} is open in another `kgtrec judge serve`; use its page, or "
                 "end it first"
             ) from None
         data = self.path.read_bytes()
         self._answers, self._size = _replayed(self.path, data, self.sheet)
         try:
-            os.ftruncate(self._file, self._size)  # a line cut short was never acknowledged
+            os.ftruncate(self._file, self._size)  # an incomplete line was never acknowledged
             if not self._size:
                 self._append({"format": FORMAT, "sheet": self.sheet.fingerprint})
-            sync_folder(self.path.parent)  # which keeps the name of a new file
+            sync_folder(self.path.parent)  # so that the name of a new file survives
         except OSError as error:
             raise _unusable(self.path, error) from None
 
     def close(self) -> None:
-        """Let others have the sheet."""
+        """Release the sheet."""
         with self._lock:
             if self._file >= 0:
                 os.close(self._file)
@@ -269,13 +250,13 @@ class Journal:
 
     @property
     def items(self) -> list[Item]:
-        """All items as they stand."""
+        """All items with their current labels."""
         with self._lock:
             return list(self._answers.items)
 
     @property
     def can_undo(self) -> bool:
-        """Whether a label was given that can be taken back."""
+        """Whether there is a label to undo."""
         return bool(self._answers.past)
 
     def check_earlier_state(self, output: str | os.PathLike[str]) -> None:
@@ -289,14 +270,8 @@ class Journal:
     def answer(self, row: int, label: str, evidence: str = "", note: str = "") -> None:
         """Set label, link and note of a row; they are on the disk when this returns.
 
-        Saying the same again changes nothing.
-
-        Raises
-        ------
-        UsageError
-            No such row or label, or a text that a cell cannot hold.
-        JournalError
-            It could not be written, and does not count.
+        The same answer again changes nothing. UsageError: no such row or label, or a text that a
+        cell cannot hold. JournalError: it could not be written, and does not count.
         """
         entry = {"row": row, "label": label, "evidence": evidence, "note": note}
         with self._lock:
@@ -305,37 +280,31 @@ class Journal:
                 raise UsageError(f"{fault}; nothing was changed")
             now = self._answers.items[row]
             if (now.label, now.evidence, now.note) != (label, evidence, note):
-                self._keep(entry)
+                self._save(entry)
 
     def undo(self) -> int | None:
-        """Take the last label back; its row, or None if there is none.
-
-        Raises
-        ------
-        JournalError
-            It could not be written, and does not count.
-        """
+        """Undo the last label; return its row, or None if there is none."""
         with self._lock:
-            return self._keep({"undo": True}) if self._answers.past else None
+            return self._save({"undo": True}) if self._answers.past else None
 
     def open_row(self, after: int = -1) -> int | None:
-        """The first row without a label after a row, else from the start; None if there is none."""
+        """The first row without a label after a row, else the first of all, or None."""
         items = self.items
         rows = [*range(after + 1, len(items)), *range(min(after + 1, len(items)))]
         return next((row for row in rows if not items[row].label), None)
 
-    def _keep(self, entry: dict[str, Any]) -> int:
+    def _save(self, entry: dict[str, Any]) -> int:
         stamp = datetime.now(timezone.utc).isoformat(timespec="seconds")
         try:
             self._append({**entry, "time": stamp})
         except OSError as error:
             raise JournalError(
-                f"{self.path}: {error.strerror or error}; nothing was kept"
+                f"{self.path}: {error.strerror or error}; nothing was saved"
             ) from None
         return self._answers.apply(entry)
 
     def _append(self, entry: dict[str, Any]) -> None:
-        """Write a line and wait for the disk; if that fails, the file is as it was."""
+        """Write a line and wait for the disk; if that fails, restore the file."""
         if self._broken or self._file < 0:
             raise OSError("the journal is closed, or the disk has failed: start again")
         line = memoryview(json.dumps(entry).encode() + b"\n")

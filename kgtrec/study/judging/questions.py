@@ -1,11 +1,11 @@
 """The questions that judges are asked, and what helps to answer them.
 
-A question comes from a relation's label, which is taken for what it looks like: a Freebase path,
-also through a mediator (``/film/actor/film./film/performance/film``), one of WordNet's pointers
-(``_hypernym``), or words (``bornIn``). What comes out can be understood rather than admired, and
- people may edit it in a file of templates: TSV with the header ``relation
-template``, where a template holds ``{head}`` and ``{tail}``. A file of names has lines
-``id<TAB>name``. Beside a question the page may show a link and facts of the graph per entity.
+A question is made from the label of a relation. The label is a Freebase path, perhaps through a
+mediator (``/film/actor/film./film/performance/film``), one of WordNet's pointers (``_hypernym``),
+or words (``bornIn``). Questions are understandable but clumsy, so people may edit them in a file
+of templates: TSV with the header ``relation template``; every template contains ``{head}`` and
+``{tail}``. A file of names has lines ``id<TAB>name``. Beside a question the page may show, per
+entity, a link and facts of the graph.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from urllib.parse import quote
 
 import numpy as np
 
-from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import cell_of, text_of_cell
-from kgtrec.errors import InputError, UsageError
-from kgtrec.study.judging.sheets import Fault, Faults, lines_with_faults, text_lines
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.study.pooling.edited_files import EditedFile, write_lines
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
@@ -87,18 +86,7 @@ _NO_PLURALS = {
 
 
 def template_of(relation: str) -> str:
-    """A question with ``{head}`` and ``{tail}`` that asks whether a triple is true.
-
-    Parameters
-    ----------
-    relation : str
-        Label of the relation.
-
-    Returns
-    -------
-    str
-        The same for the same label; each placeholder once.
-    """
+    """A question that asks whether a triple is true, with ``{head}`` and ``{tail}`` once each."""
     known = _WORDNET.get(relation)
     if known is not None:
         return known
@@ -235,13 +223,7 @@ _HINT = f"write both {HEAD} and {TAIL} into it, and no other braces"
 
 @dataclass(frozen=True)
 class Names:
-    """What people call an entity.
-
-    Attributes
-    ----------
-    names : mapping of str to str
-        Label of the entity to its name.
-    """
+    """What people call an entity: its label to its name."""
 
     names: Mapping[str, str] = field(default_factory=dict)
 
@@ -256,21 +238,12 @@ class Names:
 
 @dataclass(frozen=True)
 class Templates:
-    """A question for every relation.
-
-    Attributes
-    ----------
-    by_relation : mapping of str to str
-        Each with ``{head}`` and ``{tail}``.
-    """
+    """A question for every relation, each with ``{head}`` and ``{tail}``."""
 
     by_relation: Mapping[str, str]
 
     def question(self, head: str, relation: str, tail: str, names: Names) -> str:
-        """The question about a triple, with names in it.
-
-        Names are put in as they are: braces in them mean nothing.
-        """
+        """The question about a triple; braces in names mean nothing."""
         value = {HEAD: names.of(head), TAIL: names.of(tail)}
         template = self.by_relation[relation]
         return re.sub(r"\{head\}|\{tail\}", lambda match: value[match[0]], template)
@@ -292,86 +265,51 @@ def generated_templates(relations: Iterable[str]) -> Templates:
 
 
 def write_templates(path: str | PathLike[str], templates: Templates) -> None:
-    """Write a file of templates, whole or not at all.
-
-    Raises
-    ------
-    InputError
-        A relation or template with a tab or line end in it.
-    FileError
-        The target cannot be written.
-    """
+    """Write a file of templates, whole or not at all."""
     rows = [HEADER, *templates.by_relation.items()]
-    bad = next((cell for row in rows for cell in row if set(cell) & set("\t\r\n")), None)
-    if bad is not None:
-        raise InputError(f"{bad!r} has a tab or line end in it; a TSV file cannot hold it")
-    with atomic_write(path) as out:
-        for row in rows:
-            line = "\t".join(map(cell_of, row))
-            out.write(line.encode("utf-8", "surrogateescape") + b"\n")
+    write_lines(path, ([cell_of(cell) for cell in row] for row in rows))
 
 
 def read_templates(path: str | PathLike[str]) -> Templates:
-    """Read templates and refuse the file if anything is wrong with it.
-
-    Raises
-    ------
-    Faults
-        A FileError that lists every template without ``{head}`` or ``{tail}``, with other
-        placeholders, every relation that stands twice, and malformed lines.
-    FileError
-        Missing, empty, or no text.
-    """
-    lines = text_lines(path)
-    faults: list[Fault] = []
-    if tuple(lines[0].split("\t")) != HEADER:
-        problem = f"the first line is {lines[0][:80]!r}"
-        raise Faults(path, [Fault(1, problem, f"it must be {'<TAB>'.join(HEADER)}")])
-    found_at: dict[str, int] = {}
+    """Read templates; refuse the file with all its faults."""
+    file = EditedFile(path, "each line must be relation<TAB>template")
+    if tuple(file.first) != HEADER:
+        problem = "the first line is {!r}".format("\t".join(file.first)[:80])
+        raise FileError(path, 1, found=problem, hint=f"it must be {'<TAB>'.join(HEADER)}")
     templates: dict[str, str] = {}
-    hint = "each line must be relation<TAB>template"
-    for number, cells in lines_with_faults(lines[1:], faults, 2, hint, 2):
+    for number, cells in file.rows(2, 1):
         relation, template = map(text_of_cell, cells)
-        faults += _template_faults(number, relation, template)
-        other = found_at.setdefault(relation, number)
-        if other != number:
-            problem = f"relation {relation!r} stands in line {other} too"
-            faults.append(Fault(number, problem, "keep one template per relation"))
+        _check_template(file, number, relation, template)
+        file.is_new(number, relation, f"relation {relation!r}", "keep one template per relation")
         templates[relation] = template
-    if faults:
-        raise Faults(path, faults)
+    file.refuse_faults()
     return Templates(templates)
 
 
-def _template_faults(number: int, relation: str, template: str) -> Iterable[Fault]:
+def _check_template(file: EditedFile, number: int, relation: str, template: str) -> None:
     if not relation:
-        yield Fault(number, "an empty relation", "every template needs one")
+        file.fault(number, "an empty relation", "every template needs one")
     lacking = [mark for mark in (HEAD, TAIL) if mark not in template]
     if lacking:
-        yield Fault(number, f"template {template!r} lacks {' and '.join(lacking)}", _HINT)
-    rest = template.replace(HEAD, "").replace(TAIL, "")
-    if set(rest) & set("{}"):
-        yield Fault(number, f"template {template!r} has braces of another kind", _HINT)
+        file.fault(number, f"template {template!r} lacks {' and '.join(lacking)}", _HINT)
+    if set(template.replace(HEAD, "").replace(TAIL, "")) & set("{}"):
+        file.fault(number, f"template {template!r} has braces of another kind", _HINT)
 
 
 def read_names(path: str | PathLike[str]) -> Names:
     """Read names of entities; the first line may be a header ``id<TAB>name``."""
-    lines = text_lines(path)
-    start = 2 if lines[0].lower() == "id\tname" else 1
-    faults: list[Fault] = []
-    names: dict[str, tuple[str, int]] = {}
-    hint = "each line must be id<TAB>name"
-    for number, (entity, name) in lines_with_faults(lines[start - 1 :], faults, 2, hint, start):
-        if not entity or not name.strip():
-            faults.append(Fault(number, f"an empty id or name in {entity!r}, {name!r}", hint))
-            continue
-        other, line = names.setdefault(entity, (name.strip(), number))
-        if other != name.strip():
-            problem = f"{entity!r} is called {name.strip()!r}, and {other!r} in line {line}"
-            faults.append(Fault(number, problem, "keep one name"))
-    if faults:
-        raise Faults(path, faults)
-    return Names({entity: name for entity, (name, _) in names.items()})
+    file = EditedFile(path, "each line must be id<TAB>name")
+    headed = [cell.lower() for cell in file.first] == ["id", "name"]
+    names: dict[str, str] = {}
+    for number, (entity, text) in file.rows(2, int(headed)):
+        name = text.strip()
+        if not entity or not name:
+            file.fault(number, f"an empty id or name in {entity!r}, {text!r}")
+        elif names.setdefault(entity, name) != name:
+            problem = f"{entity!r} is called {name!r}, and {names[entity]!r} in a line before"
+            file.fault(number, problem, "keep one name")
+    file.refuse_faults()
+    return Names(names)
 
 
 LABEL = "{label}"

@@ -1,10 +1,9 @@
 """The page on which an annotator answers: a web server for this machine alone.
 
-It listens on 127.0.0.1 and answers only to names of this machine (a foreign name that leads here
-is refused, so no site can pass itself off as the page). The page itself holds nothing; to read or
-change a judgement takes a token, which stands in the address that is printed, behind a ``#``, and
-which browsers send to nobody. Other users of the machine do not have it. Nothing is fetched from
-elsewhere.
+It listens on 127.0.0.1 and accepts only names of this machine: it refuses a foreign name that leads
+here, so that no site can pose as the page. The page itself contains no judgements. Reading or
+changing one takes a token, which is in the printed address behind a ``#``. Browsers send that part
+to nobody, and other users of the machine do not know it. The page loads nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ _BYTES = 32
 
 
 def sheet_token(sheet: Sheet) -> str:
-    """What a request for a sheet has to carry, 24 characters.
+    """The token of requests for a sheet, 24 characters.
 
-    A page stays open when its server is killed, and has to be known to the next one: the token
-    follows from the sheet and a key of this user. It is new each time where no key can be kept.
+    A page stays open when its server is killed, and the next server has to accept it. So the token
+    follows from the sheet and a key of this user. Without a file for the key, it is always new.
     """
     place = f"{os.path.realpath(sheet.path)}\0{sheet.fingerprint}"
     digest = hashlib.blake2b(place.encode("utf-8", "surrogateescape"), key=_key(), digest_size=18)
@@ -46,7 +45,7 @@ def sheet_token(sheet: Sheet) -> str:
 
 
 def _key() -> bytes:
-    """This user's key, made if need be, in a file that nobody else can read."""
+    """This user's key, from a file that nobody else can read, created if necessary."""
     fresh = secrets.token_bytes(_BYTES)
     try:
         state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
@@ -58,12 +57,12 @@ def _key() -> bytes:
             return fresh
         except FileExistsError:
             return _private(path) or fresh
-    except (OSError, RuntimeError):  # no home, or none that can be written to
+    except (OSError, RuntimeError):  # no home, or it cannot be written
         return fresh
 
 
 def _private(path: Path) -> bytes | None:
-    """The key in a file; None if another user could have written or read it."""
+    """The key in a file; None if another user could have read or written it."""
     with open(path, "rb") as file:
         status = os.fstat(file.fileno())
         key = file.read(_BYTES + 1)
@@ -73,7 +72,7 @@ def _private(path: Path) -> bytes | None:
 
 ADDRESS = "127.0.0.1"
 PORT = 8765
-"""Where the page is unless said otherwise; the next free one if this is taken."""
+"""The default port; any free one if this is in use."""
 
 _HOST = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?", re.IGNORECASE)
 _LARGEST = 1 << 16
@@ -95,7 +94,7 @@ _HEADERS = {
 
 
 class _Refusal(Exception):
-    """A request that is not served."""
+    """A refused request."""
 
     def __init__(self, status: HTTPStatus, message: str) -> None:
         super().__init__(message)
@@ -103,17 +102,15 @@ class _Refusal(Exception):
 
 
 class JudgeServer(ThreadingHTTPServer):
-    """Serves a journal until it is told to stop.
+    """Serves a journal until somebody stops it.
 
-    - journal: Journal
-    - output, str: Where the sheet is written, with its labels, whenever every triple has one.
-    - port, int, optional: 0 for any that is free. By default 8765, or any free one if that is
-      taken.
-    - context, Context, optional: Links and facts that are shown beside a triple.
+    - output: Where to write the sheet with its labels, whenever every triple has one.
+    - port: 0 for any free one. By default 8765, or any free one if 8765 is in use.
+    - context: Links and facts to show beside a triple.
     """
 
     daemon_threads = True
-    # Another process must not be able to take the port over while this one has it.
+    # No other process may take over the port while this one has it.
     allow_reuse_port = False
 
     def __init__(
@@ -142,7 +139,7 @@ class JudgeServer(ThreadingHTTPServer):
             super().__init__((ADDRESS, 0), _Handler)
 
     def server_bind(self) -> None:
-        """Bind without looking the machine's name up, as HTTPServer would."""
+        """Bind without looking up the name of the machine, unlike HTTPServer."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = ADDRESS, self.socket.getsockname()[1]
 
@@ -152,7 +149,7 @@ class JudgeServer(ThreadingHTTPServer):
         return f"http://{ADDRESS}:{self.server_port}/#{self.token}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that goes away in the middle is nothing to print a traceback about."""
+        """Print no traceback when a browser goes away."""
 
     def serve(self) -> None:
         """Answer until a KeyboardInterrupt; then write the sheet, if anything was judged."""
@@ -167,13 +164,13 @@ class JudgeServer(ThreadingHTTPServer):
                 self.export()
 
     def export(self) -> None:
-        """Write the sheet with the labels that there are."""
+        """Write the sheet with its current labels."""
         write_sheet(self.output, self.journal.items)
 
-    # --- What the page asks for ---
+    # --- Requests of the page ---
 
     def state(self, row: int | None, after: int | None = None) -> dict[str, Any]:
-        """An item and how far the sheet is; without a row, the next item that is open."""
+        """An item and the progress of the sheet; without a row, the next open item."""
         journal = self.journal
         if row is None:
             row = journal.open_row(-1 if after is None else after)
@@ -197,7 +194,7 @@ class JudgeServer(ThreadingHTTPServer):
         }
 
     def answered(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Keep an answer; the state of the next open item, or of the same one if asked to stay."""
+        """Save an answer; return the state of the next open item, or of the same with `stay`."""
         row = body.get("row")
         if isinstance(row, bool) or not isinstance(row, int):
             raise _Refusal(HTTPStatus.BAD_REQUEST, f"row {row!r} is not a whole number")
@@ -211,7 +208,7 @@ class JudgeServer(ThreadingHTTPServer):
         return self._saved(self.state(row) if body.get("stay") else self.state(None, row))
 
     def undone(self, _body: dict[str, Any]) -> dict[str, Any]:
-        """Take the last label back; the state of its item."""
+        """Undo the last label; return the state of its item."""
         row = self.journal.undo()
         if row is None:
             raise _Refusal(HTTPStatus.CONFLICT, "there is nothing to undo")
@@ -230,10 +227,10 @@ class JudgeServer(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: JudgeServer
     protocol_version = "HTTP/1.1"
-    default_request_version = "HTTP/1.0"  # so that what is no request gets a status, too
+    default_request_version = "HTTP/1.0"  # so that a malformed request gets a status, too
     server_version = "kgtrec"
     sys_version = ""
-    timeout = 60  # seconds until an idle connection is given up
+    timeout = 60  # seconds until an idle connection is closed
     error_content_type = "text/plain; charset=utf-8"
     error_message_format = "%(code)d %(message)s\n"
 
@@ -244,7 +241,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._serve(self._post)
 
     def parse_request(self) -> bool:
-        """As that of the base class, which leaves a blank request without an answer."""
+        """Like the base class, but answer blank requests, too."""
         if self.raw_requestline.strip():  # type: ignore[attr-defined]
             return super().parse_request()
         self.command, self.request_version, self.requestline = "", "HTTP/1.1", ""
@@ -253,7 +250,7 @@ class _Handler(BaseHTTPRequestHandler):
         return False
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the terminal is for people."""
+        """Print nothing: the terminal is for people."""
 
     def _serve(self, act: Callable[[], tuple[bytes, str]]) -> None:
         try:
@@ -261,14 +258,14 @@ class _Handler(BaseHTTPRequestHandler):
             body, kind = act()
             status = HTTPStatus.OK
         except _Refusal as refusal:
-            # What is left of the request is not read, so nothing can follow on this connection.
+            # The rest of the request is not read, so nothing can follow on this connection.
             self.close_connection = True
             status = refusal.status
             body, kind = _json({"error": str(refusal)})
         except JournalError as error:
             status = HTTPStatus.INSUFFICIENT_STORAGE
             body, kind = _json({"error": str(error)})
-        except (ValueError, RecursionError) as error:  # an address, number or text that is none
+        except (ValueError, RecursionError) as error:  # a malformed address, number or text
             self.close_connection = True
             status = HTTPStatus.BAD_REQUEST
             body, kind = _json({"error": f"a malformed request ({type(error).__name__})"})
@@ -289,7 +286,7 @@ class _Handler(BaseHTTPRequestHandler):
         origin = self.headers.get("Origin", f"http://{hosts[0]}")
         site = self.headers.get("Sec-Fetch-Site", "same-origin")
         foreign = origin.lower() != f"http://{hosts[0]}".lower()
-        # Following a link from elsewhere to the page is harmless; everything else is not.
+        # Only following a link from elsewhere to the page is harmless.
         visit = self.command == "GET" and urlsplit(self.path).path == "/"
         if foreign or (site not in ("same-origin", "none") and not visit):
             raise _Refusal(HTTPStatus.FORBIDDEN, "requests of other sites are refused")

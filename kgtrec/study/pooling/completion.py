@@ -19,14 +19,14 @@ import numpy.typing as npt
 
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
-from kgtrec.errors import FileError, UsageError
-from kgtrec.graph.id_files import lines_of, text_of
+from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.popularity import SplitNames, triples_of
 from kgtrec.graph.statistics.relations import Categories
 from kgtrec.questions.api import Graph
+from kgtrec.study.pooling.edited_files import EditedFile
 from kgtrec.study.pooling.pool import Pool
 from kgtrec.study.pooling.seeds import Key, SeedQuestions, question_key
-from kgtrec.study.pooling.triple_files import Judgements, label_ids, lines_of_triples
+from kgtrec.study.pooling.triple_files import Judgements, lines_of_triples
 
 RelationTypes = Mapping[int, tuple[str, str]]
 """Relation to the types of its heads and of its tails."""
@@ -105,24 +105,20 @@ def _of_wrong_type(
 
 def read_relation_types(path: str | PathLike[str], graph: Graph) -> dict[int, tuple[str, str]]:
     """Types of heads and tails from lines ``relation<TAB>type of heads<TAB>type of tails``."""
-    hint = "write relation<TAB>type of its heads<TAB>type of its tails"
-    lines, rows = [], []
-    for number, raw in lines_of(path):
-        cells = text_of(raw).split("\t")
-        if len(cells) != 3 or not all(cell.strip() for cell in cells):
-            raise FileError(path, number, found=f"{text_of(raw)[:120]!r}", hint=hint)
-        lines.append(number)
-        rows.append(cells)
-    if not lines:
-        raise FileError(path, found="no relation: the file is empty", hint=hint)
-    ids = label_ids(path, graph.relations, "relation", lines, [row[0] for row in rows])
+    file = EditedFile(path, "write relation<TAB>type of its heads<TAB>type of its tails")
+    rows = []
+    for number, cells in file.rows(3):
+        if all(cell.strip() for cell in cells):
+            rows.append((number, cells))
+        else:
+            file.fault(number, f"an empty name in {' '.join(cells)!r}")
+    file.refuse_faults()
+    ids = file.ids(graph.relations, "relation", rows, 0).tolist()
     types: dict[int, tuple[str, str]] = {}
-    at: dict[int, int] = {}
-    for line, relation, (name, head, tail) in zip(lines, ids.tolist(), rows, strict=True):
-        if relation in types:
-            problem = f"relation {name!r} again (line {at[relation]} has it)"
-            raise FileError(path, line, found=problem, hint="give each relation one line")
-        types[relation], at[relation] = (head.strip(), tail.strip()), line
+    for relation, (line, (name, head, tail)) in zip(ids, rows, strict=True):
+        file.is_new(line, name, f"relation {name!r}", "give each relation one line")
+        types[relation] = head.strip(), tail.strip()
+    file.refuse_faults()
     return types
 
 

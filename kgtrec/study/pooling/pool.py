@@ -23,24 +23,21 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from os import PathLike
-from typing import NamedTuple
+from itertools import chain, pairwise
 
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
 from kgtrec._internal.csr import contains, to_keys
-from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.triples import pack_triples
 from kgtrec.questions.api import Graph
+from kgtrec.study.pooling.edited_files import EditedFile, Path, write_lines
 from kgtrec.study.pooling.lists import RankedLists
-from kgtrec.study.pooling.seeds import Key, SeedQuestions, question_key
-from kgtrec.study.pooling.triple_files import lines_of_triples, triple_ids
+from kgtrec.study.pooling.seeds import SeedQuestions, question_key
+from kgtrec.study.pooling.triple_files import lines_of_triples
 
 _BITS = 64
 _WRITTEN = re.compile(r"sample=([0-9.e+-]+),seed=([0-9]+)")
@@ -360,21 +357,10 @@ def _within(one: RankedLists, seeds: SeedQuestions, depth: int) -> tuple[Ints, I
     return one.owner[shallow], one.entities[shallow].astype(np.int64), one.places[shallow]
 
 
-Path = str | PathLike[str]
-
-
 COLUMNS = ("head", "relation", "tail", "side", "question", "depth", "systems", "rule")
 ASKED = {"head": (True, False), "tail": (False, True), "both": (True, True)}
 _HINT = "give a file that `kgtrec pool` wrote, and leave its columns as they are"
-
-
 _DRAWN = ("out", "in")
-
-
-class _Line(NamedTuple):
-    number: int
-    cells: list[str]
-    places: dict[str, int]
 
 
 def write_pool(path: Path, pool: Pool, rules: Sequence[str] | None = None) -> None:
@@ -385,20 +371,17 @@ def write_pool(path: Path, pool: Pool, rules: Sequence[str] | None = None) -> No
     FileError
         The target cannot be written.
     InputError
-        A label has a tab or line end in it, or a system's name a separator.
+        A label has a tab or line end in it, or the name of a system a separator.
     UsageError
-        As many rules as triples are needed.
+        There are more or fewer rules than triples.
     """
     if rules is not None and len(rules) != len(pool):
         raise UsageError(f"{len(rules)} rules for {len(pool)} triples; give one for each")
     bad = next((name for name in pool.systems if not name or set(name) & set(",\t\r\n")), None)
     if bad is not None:
         raise InputError(f"a pool file cannot hold the system's name {bad!r}; take another")
-    with atomic_write(path) as out:
-        names = COLUMNS if pool.draw is None else (*COLUMNS, str(pool.draw))
-        out.write("\t".join(names).encode() + b"\n")
-        for cells in _cells(pool, rules or [""] * len(pool)):
-            out.write("\t".join(cells).encode("utf-8", "surrogateescape") + b"\n")
+    header = COLUMNS if pool.draw is None else (*COLUMNS, str(pool.draw))
+    write_lines(path, chain([header], _cells(pool, rules or [""] * len(pool))))
 
 
 def _cells(pool: Pool, rules: Sequence[str]) -> Iterable[tuple[str, ...]]:
@@ -422,106 +405,73 @@ def _cells(pool: Pool, rules: Sequence[str]) -> Iterable[tuple[str, ...]]:
 def read_pool(path: Path, graph: Graph) -> tuple[Pool, list[str]]:
     """A pool from its file, and the rule of every triple ("": none).
 
-    Systems stand in byte order of their names. The pool's depth is the largest place in the file.
-    Version 0.1 named only the questions that asked; the other question of a triple is added if any
-    line names it.
+    Systems are in byte order of their names. The depth of the pool is the largest place in the
+    file.
 
     Raises
     ------
     FileError
-        Missing, empty, another header, a malformed line, labels that the graph lacks, a triple
-        twice, or one that is not in the sample as the draw says: the line is named.
+        Missing, empty, another header, malformed lines, labels that the graph lacks, triples that
+        are in two lines, or a sample that is not the one of the draw: these lines are listed.
     """
-    draw, lines = _lines(path)
-    _check_drawn(path, draw, lines)
-    ids = triple_ids(path, graph, [(line.number, line.cells) for line in lines])
-    _, first, again = np.unique(ids, axis=0, return_index=True, return_inverse=True)
-    repeats = np.flatnonzero(first[again.reshape(-1)] != np.arange(len(ids)))
-    if len(repeats):
-        line = lines[int(repeats[0])]
-        before = lines[int(first[again.reshape(-1)[repeats[0]]])].number
-        problem = f"{' '.join(line.cells[:3])!r} again (line {before} has it)"
-        raise FileError(path, line.number, found=problem, hint="keep one of the lines")
-    systems = sorted({name for line in lines for name in line.places})
-    places = np.zeros((len(lines), len(systems)), np.int64)
-    for row, line in enumerate(lines):
-        for name, place in line.places.items():
-            places[row, systems.index(name)] = place
+    file = EditedFile(path, _HINT)
+    draw = _draw_of(file)
+    lines = [*file.rows(len(COLUMNS) + (draw is not None), 1)]
+    places_of = [_places(file, number, cells) for number, cells in lines]
+    takes = draw.takes((c[0], c[1], c[2]) for _, c in lines).tolist() if draw else ()
+    for (number, cells), drawn in zip(lines, takes, strict=False):
+        if cells[8] != _DRAWN[drawn]:
+            file.fault(number, f"{cells[8]!r} where the draw {draw} says {_DRAWN[drawn]!r}")
+    file.refuse_faults()
+    if not lines:
+        raise FileError(path, found="no pooled triple", hint=_HINT)
+    ids = file.triple_ids(graph, lines)
+    for number, cells in lines:
+        file.is_new(number, tuple(cells[:3]), repr(" ".join(cells[:3])), "keep one of the lines")
+    file.refuse_faults()
+    systems = sorted({name for own in places_of for name in own})
+    places = np.array([[own.get(name, 0) for name in systems] for own in places_of], np.int64)
     pool = Pool(
         graph=graph,
         systems=tuple(systems),
         depth=int(places.max()),
         triples=ids,
         places=places,
-        asked=np.array([ASKED[line.cells[3]] for line in lines], bool),
-        questions=_with_mirrors(ids, lines),
+        asked=np.array([ASKED[cells[3]] for _, cells in lines], bool),
+        questions=[cells[4] for _, cells in lines],
         draw=draw,
     )
-    return pool, [line.cells[7] for line in lines]
+    return pool, [cells[7] for _, cells in lines]
 
 
-def _with_mirrors(triples: Ints, lines: Sequence[_Line]) -> list[str]:
-    """Names of all questions of each triple that are named anywhere in the file."""
-    names: dict[Key, str] = {}
-    keys = [(question_key(triple, 0), question_key(triple, 1)) for triple in triples.tolist()]
-    for (head, tail), line in zip(keys, lines, strict=True):
-        parts = line.cells[4].split(",")
-        at = (head, tail) if len(parts) == 2 else (tail if line.cells[3] == "tail" else head,)
-        names.update(zip(at, parts, strict=True))
-    return [",".join(names[key] for key in pair if key in names) for pair in keys]
+def _draw_of(file: EditedFile) -> Draw | None:
+    """The draw that the header names, after checking the header."""
+    names = file.first
+    draw = read_draw(names[-1]) if len(names) == len(COLUMNS) + 1 else None
+    if tuple(names[: len(names) - (draw is not None)]) != COLUMNS:
+        shown, expected = "\t".join(names)[:120], "<TAB>".join(COLUMNS)
+        hint = f"the first line must be {expected}; {_HINT}"
+        raise FileError(file.path, 1, found=f"header {shown!r}", hint=hint)
+    return draw
 
 
-def _lines(path: Path) -> tuple[Draw | None, list[_Line]]:
-    lines: list[_Line] = []
-    draw: Draw | None = None
-    width = 0
-    for number, raw in lines_of(path):
-        cells = text_of(raw).split("\t")
-        if not width:
-            width = len(cells)
-            draw = read_draw(cells[-1]) if width == len(COLUMNS) + 1 else None
-            if tuple(cells[: width - (draw is not None)]) != COLUMNS:
-                shown = text_of(raw)[:120]
-                expected = f"the first line must be {'<TAB>'.join(COLUMNS)}"
-                raise FileError(
-                    path, number, found=f"header {shown!r}", hint=f"{expected}; {_HINT}"
-                )
-            continue
-        lines.append(_Line(number, cells, _checked(path, number, cells, width)))
-    if not lines:
-        raise FileError(path, found="no pooled triple", hint=_HINT)
-    return draw, lines
-
-
-def _check_drawn(path: Path, draw: Draw | None, lines: Sequence[_Line]) -> None:
-    if draw is None:
-        return
-    takes = draw.takes((line.cells[0], line.cells[1], line.cells[2]) for line in lines)
-    for line, drawn in zip(lines, takes.tolist(), strict=True):
-        if line.cells[8] != _DRAWN[drawn]:
-            problem = f"{line.cells[8]!r} where the draw {draw} says {_DRAWN[drawn]!r}"
-            raise FileError(path, line.number, found=problem, hint=_HINT)
-
-
-def _checked(path: Path, number: int, cells: list[str], width: int) -> dict[str, int]:
-    """Places by system, after checking the line."""
-    if len(cells) != width:
-        problem = f"{len(cells)} columns in place of {width}: {' '.join(cells)[:120]!r}"
-        raise FileError(path, number, found=problem, hint=_HINT)
-    if cells[3] not in ASKED:
-        problem = f"side {cells[3]!r}, which is none of {', '.join(ASKED)}"
-        raise FileError(path, number, found=problem, hint=_HINT)
-    if cells[4].count(",") != 1 and (cells[4].count(",") or cells[3] == "both"):
-        problem = f"questions {cells[4]!r} beside side {cells[3]!r}: one or two names, two for both"
-        raise FileError(path, number, found=problem, hint=_HINT)
+def _places(file: EditedFile, number: int, cells: list[str]) -> dict[str, int]:
+    """Places by system; what is wrong with the line is a fault."""
+    _, _, _, side, question, depth, systems, *_ = cells
+    if side not in ASKED:
+        file.fault(number, f"side {side!r}, which is none of {', '.join(ASKED)}")
+    elif question.count(",") != 1 and ("," in question or side == "both"):
+        names = "one or two names, two for both"
+        file.fault(number, f"questions {question!r} beside side {side!r}: {names}")
     places: dict[str, int] = {}
-    for part in cells[6].split(","):
+    for part in systems.split(","):
         name, _, digits = part.rpartition(":")
         if not name or not digits.isascii() or not digits.isdigit() or name in places:
-            problem = f"systems {cells[6]!r}, where name:place,name:place belongs"
-            raise FileError(path, number, found=problem, hint=_HINT)
+            file.fault(number, f"systems {systems!r}, where name:place,name:place belongs")
+            return {}
         places[name] = int(digits)
-    if min(places.values()) < 1 or cells[5] != str(min(places.values())):
-        problem = f"depth {cells[5]!r} beside systems {cells[6]!r}, whose smallest place it must be"
-        raise FileError(path, number, found=problem, hint=_HINT)
+    smallest = min(places.values())
+    if smallest < 1 or depth != str(smallest):
+        problem = f"depth {depth!r} beside systems {systems!r}, whose smallest place it must be"
+        file.fault(number, problem)
     return places

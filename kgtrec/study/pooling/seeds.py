@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.csr import Csr
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
-from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.graph.id_files import lines_of, text_of
+from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.statistics.relations import kl_divergence
 from kgtrec.graph.triples import drop_duplicates, pack_triples
 from kgtrec.questions.api import Graph
-from kgtrec.study.pooling.triple_files import label_ids, triple_array, triple_text
+from kgtrec.study.pooling.edited_files import EditedFile
+from kgtrec.study.pooling.triple_files import triple_array, triple_text
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
@@ -306,30 +306,22 @@ def read_question_ids(path: str | PathLike[str], graph: Graph) -> dict[Key, str]
     Names that begin with "head" ask for the head, those with "tail" for the tail.
     """
     hint = "write name<TAB>entity<TAB>relation, the name headN or tailN, as `kgtrec convert` does"
-    lines, cells = [], []
-    for number, raw in lines_of(path):
-        row = text_of(raw).split("\t")
-        if len(row) != 3 or row[0][:4] not in ("head", "tail"):
-            raise FileError(path, number, found=f"{text_of(raw)[:120]!r}", hint=hint)
-        lines.append(number)
-        cells.append(row)
-    if not lines:
-        raise FileError(path, found="no question: the file is empty", hint=hint)
-    entities, relations = (
-        label_ids(path, labels.docnos, what, lines, [row[column] for row in cells]).tolist()
-        for column, what, labels in (
-            (1, "entity", graph.entities),
-            (2, "relation", graph.relations),
-        )
-    )
+    file = EditedFile(path, hint)
+    rows = []
+    for number, cells in file.rows(3):
+        if cells[0][:4] in ("head", "tail"):
+            rows.append((number, cells))
+        else:
+            file.fault(number, f"the name {cells[0]!r}")
+    file.refuse_faults()
+    entities = file.ids(graph.entities, "entity", rows, 1).tolist()
+    relations = file.ids(graph.relations, "relation", rows, 2).tolist()
+    file.refuse_faults()
     names: dict[Key, str] = {}
-    at: dict[str | Key, int] = {}
-    for line, (name, *_), entity, relation in zip(lines, cells, entities, relations, strict=True):
+    for (line, (name, *_)), entity, relation in zip(rows, entities, relations, strict=True):
         key = int(name.startswith("tail")), entity, relation
-        for one in (name, key):
-            if at.setdefault(one, line) != line:
-                shown = repr(name) if one == name else question_text(graph, key)
-                problem = f"{shown} again (line {at[one]} has it)"
-                raise FileError(path, line, found=problem, hint="give each question one line")
+        for one, shown in ((name, repr(name)), (key, question_text(graph, key))):
+            file.is_new(line, one, shown, "give each question one line")
         names[key] = name
+    file.refuse_faults()
     return names

@@ -10,8 +10,9 @@ from click.testing import CliRunner
 
 from kgtrec.cli import cli
 from kgtrec.errors import KgtrecError, UsageError
-from kgtrec.study.judging import Item, judged_sheet, write_sheet
-from kgtrec.study.judging.audit import audit_sample
+from kgtrec.study.judging.agreement import audit_sample
+from kgtrec.study.judging.journal import judged_sheet
+from kgtrec.study.judging.sheets import Item, write_sheet
 
 LABELS = "YNNNY?NN" + "" * 2
 ITEMS = [

@@ -13,30 +13,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.study.judging import (
-    Faults,
-    Item,
-    Names,
-    PooledTriple,
-    Sheet,
+from kgtrec.study.judging.agreement import (
     agreement_table,
     agreements,
+    by_annotator,
     cohen,
-    generated_templates,
-    make_batches,
     merge_sheets,
+)
+from kgtrec.study.judging.assignment import (
+    PooledTriple,
+    annotator_of,
+    make_batches,
     read_pooled,
-    read_sheet,
+    to_judge,
+)
+from kgtrec.study.judging.questions import (
+    Names,
+    generated_templates,
+    read_names,
     read_templates,
-    scan_sheet,
     template_of,
-    write_sheet,
     write_templates,
 )
-from kgtrec.study.judging.assignment import annotator_of, to_judge
-from kgtrec.study.judging.merging import by_annotator
-from kgtrec.study.judging.questions import read_names
-from kgtrec.study.judging.sheets import write_new_sheets
+from kgtrec.study.judging.sheets import (
+    Item,
+    Sheet,
+    read_sheet,
+    scan_sheet,
+    write_new_sheets,
+    write_sheet,
+)
+from kgtrec.study.pooling.edited_files import Faults
 
 HEADER = "question\thead\trelation\ttail\tlabel\tevidence\tnote\n"
 
@@ -147,7 +154,7 @@ def test_all_faults_of_templates_are_listed(tmp_path: Path):
     said = str(caught.value)
     assert "4 faults" in said
     assert "line 2: template 'Is {head} x?' lacks {tail}; write both" in said
-    assert "line 4: relation 'b' stands in line 3 too" in said
+    assert "line 4: relation 'b' is in line 3 too" in said
 
 
 def test_names_are_read_strictly(tmp_path: Path):
@@ -203,7 +210,7 @@ def test_every_fault_of_a_sheet_is_listed_with_its_line(tmp_path: Path):
     assert [fault.line for fault in faults] == [3, 4, 5, 6, 7, 8, 9]
     said = [fault.found for fault in faults]
     assert said[0] == "label ' yes ' is unknown"
-    assert said[1].startswith("a duplicate: 'a r b' stands in line 2 too")
+    assert said[1].startswith("a duplicate: 'a r b' is in line 2 too")
     assert said[2] == "a contradiction: 'a r b' is 'N' here and 'Y' in line 2"
     assert said[3].startswith("6 columns in place of 7")
     assert said[4] == "an empty line"
@@ -216,7 +223,7 @@ def test_every_fault_of_a_sheet_is_listed_with_its_line(tmp_path: Path):
     ("header", "words"),
     [
         ("head\trelation\ttail", "column 'label' is missing"),
-        ("head\trelation\ttail\tlabel\tlabel", "column 'label' stands twice"),
+        ("head\trelation\ttail\tlabel\tlabel", "column 'label' is there twice"),
         ("head\trelation\ttail\tlabel\tsystem", "column 'system' is unknown"),
     ],
 )
@@ -374,7 +381,7 @@ def test_pool_files_and_plain_triples_are_read(tmp_path: Path):
     assert [one.tail for one in to_judge(triples, done=[("a", "r", "b")])] == ["c"]
     path.write_text("a\tr\tb\na\tr\tb\na\tr\tc")
     assert [one.tail for one in read_pooled(path)] == ["b", "c"]
-    with pytest.raises(UsageError, match="carry none; give a pool file"):
+    with pytest.raises(UsageError, match="--depth needs a pool file"):
         to_judge(read_pooled(path), depth=3)
 
 
@@ -531,7 +538,7 @@ def test_the_adjudicator_settles():
     ]
     assert [item.tail for item in merged.conflicts] == ["2"]
     stray = Sheet("carla.tsv", (one("1", "Y"), one("9", "Y", line=3)))
-    with pytest.raises(Faults, match="no annotator has judged 'h r 9'; take the line out"):
+    with pytest.raises(Faults, match="no annotator has judged 'h r 9'; remove the line"):
         merge_sheets(judged, stray)
     with pytest.raises(Faults, match="nobody disagrees on"):
         merge_sheets({"a": judged["a"]}, Sheet("carla.tsv", (one("1", "N", line=2),)))
@@ -569,7 +576,7 @@ def test_files_belong_to_annotators_by_name(tmp_path: Path):
     by_name = by_annotator(files)
     assert {name: len(items) for name, items in by_name.items()} == {"anna": 2, "ben": 2}
     write_sheet(tmp_path / "anna.batch3.tsv", [one("2", "N")])
-    with pytest.raises(Faults, match=r"stands in .*batch2.* too"):
+    with pytest.raises(Faults, match=r"is in .*batch2.* too"):
         by_annotator([*files, str(tmp_path / "anna.batch3.tsv")])
     (tmp_path / "more").mkdir()
     write_sheet(tmp_path / "more" / "ben.tsv", [one("3", "N")])

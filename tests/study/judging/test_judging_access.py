@@ -12,8 +12,7 @@ from judge_helpers import Running, write_rows
 
 import kgtrec
 from kgtrec._internal.table import cell_of, text_of_cell
-from kgtrec.study.judging import read_templates, write_templates
-from kgtrec.study.judging.questions import Templates
+from kgtrec.study.judging.questions import Templates, read_templates, write_templates
 from kgtrec.study.judging.server import sheet_token
 from kgtrec.study.judging.sheets import Item, read_sheet, write_sheet
 from kgtrec.study.pooling.triple_files import read_judgements

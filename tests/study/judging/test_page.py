@@ -10,7 +10,7 @@ import pytest
 from browser import Browser
 from judge_helpers import Running, write_rows
 
-from kgtrec.study.judging import judged_sheet
+from kgtrec.study.judging.journal import judged_sheet
 
 DONE = "document.getElementById('done').textContent"
 QUESTION = "document.getElementById('question').textContent"

@@ -18,9 +18,9 @@ import pytest
 from judge_helpers import PATIENCE, Running, write_rows
 
 from kgtrec.errors import FileError, UsageError
-from kgtrec.study.judging import Journal, Sheet, judged_sheet, read_sheet
-from kgtrec.study.judging.journal import JournalError, journal_path
+from kgtrec.study.judging.journal import Journal, JournalError, journal_path, judged_sheet
 from kgtrec.study.judging.server import JudgeServer
+from kgtrec.study.judging.sheets import Sheet, read_sheet
 
 
 def labels(sheet: Sheet) -> list[str]:
@@ -171,7 +171,7 @@ def test_a_full_disk_takes_nothing_and_spoils_nothing(tmp_path: Path, monkeypatc
         journal.answer(0, "N")
         size = journal_path(path).stat().st_size
         monkeypatch.setattr(os, "pwrite", pwrite)
-        with pytest.raises(JournalError, match="No space left on device; nothing was kept"):
+        with pytest.raises(JournalError, match="No space left on device; nothing was saved"):
             journal.answer(0, "Y")
         with pytest.raises(JournalError):
             journal.undo()

@@ -412,17 +412,17 @@ def test_judgement_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no judgement"),
+        ("", "the file is empty"),
         ("head\trelation\ttail\tlabel\n", "no judgement"),
         ("0\t0\t1\n", ":1: 3 columns in place of 4"),
         ("head\trelation\ttail\tlabel\tlink\n0\t0\t1\tY\n", ":2: 4 columns in place of 5"),
         ("head\trelation\ttail\tlabel\tlabel\n0\t0\t1\tY\tN\n", ":1: the header names 'label'"),
-        ("0\t0\t1\tY\n0\t0\t2\tyes\n1\t0\t2\ty\n", r":2: label 'yes' .and 1 more such lines: 3"),
+        ("0\t0\t1\tY\n0\t0\t2\tyes\n1\t0\t2\ty\n", r"2 faults; a label is Y, N or \?\n  line 2: label 'yes'\n  line 3: label 'y'"),
         ("0\t0\t1\tY\n0\t0\t2\t \n", ":2: an empty label; .*blank"),
         ("0\t0\tzz\tY\n", ":1: tail 'zz' is not in the graph"),
         ("0\t\t1\tY\n", ":1: an empty name"),
         ("0\t0\t1\tY\n0\t0\t1\tN\n0\t0\t1\t?\n",
-         r":2: '0 0 1' is labelled 'N', and otherwise in .*:1 .and 1 more such lines: 3"),
+         r"2 faults; .*\n  line 2: '0 0 1' is labelled 'N', and otherwise in .*:1\n  line 3"),
         ("0\t0\t1\tY\n\n0\t0\t2\tY\n", ":2: an empty line"),
     ],
 )  # fmt: skip
@@ -447,7 +447,7 @@ def test_files_must_agree(tmp_path: Path) -> None:
 
 def test_labels_that_tsv_cannot_hold_are_refused(tmp_path: Path) -> None:
     graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1]], entities=["a\tb", "c"], relations=["r"])
-    with pytest.raises(KgtrecError, match="TSV cannot hold"):
+    with pytest.raises(KgtrecError, match="a TSV file cannot hold"):
         write_triples(tmp_path / "x.tsv", graph, graph.splits["test"])
     assert not (tmp_path / "x.tsv").exists()
 

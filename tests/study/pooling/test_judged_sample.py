@@ -18,7 +18,8 @@ from kgtrec.cli.eval.command import command as eval_command
 from kgtrec.cli.judge import command as judge_command
 from kgtrec.cli.pool import command as pool_command
 from kgtrec.errors import FileError, KgtrecError, UsageError
-from kgtrec.study.judging import read_pooled, read_sheet, write_sheet
+from kgtrec.study.judging.assignment import read_pooled
+from kgtrec.study.judging.sheets import read_sheet, write_sheet
 from kgtrec.study.pooling.completion import complete
 from kgtrec.study.pooling.pool import Draw, make_pool, read_draw, read_pool, write_pool
 from kgtrec.study.pooling.triple_files import Judgements

@@ -201,21 +201,14 @@ def as_run(lists: Lists) -> dict[str, dict[str, float]]:
 # --- files ----------------------------------------------------------------------------------------
 
 
-def test_pool_files_of_version_0_1_gain_the_other_question(tmp_path: Path) -> None:
+def test_sides_must_fit_the_names_of_questions(tmp_path: Path) -> None:
     seeds, _, _ = example({"one": ("AEFG", "CAEF", "BEFG", "EDFG")}, tmp_path)
-    head, tail = seeds.ids[1], seeds.ids[2]
-    old = tmp_path / "old.tsv"
+    path = tmp_path / "pool.tsv"
     first = "head\trelation\ttail\tside\tquestion\tdepth\tsystems\trule\n"
-    lines = [f"A\tr\tD\thead\t{head}\t2\tone:2\t\n", f"A\tr\tE\ttail\t{tail}\t2\tone:2\t\n"]
-    old.write_text(first + "".join(lines))
-    pool, _ = read_pool(old, seeds.graph)
-    assert pool.questions == [f"{head},{tail}", tail]
-    assert depths_of(pool) == {head: {"A": 2}, tail: {"D": 2, "E": 2}}
-
-    for side, names in (("both", head), ("head", "a,b,c")):
-        old.write_text(first + f"A\tr\tD\t{side}\t{names}\t2\tone:2\t\n")
+    for side, names in (("both", seeds.ids[1]), ("head", "a,b,c")):
+        path.write_text(first + f"A\tr\tD\t{side}\t{names}\t2\tone:2\t\n")
         with pytest.raises(FileError, match=f"questions '{names}' beside side '{side}'"):
-            read_pool(old, seeds.graph)
+            read_pool(path, seeds.graph)
 
 
 def test_a_comma_in_the_name_of_a_question_is_refused(tmp_path: Path) -> None:

@@ -248,7 +248,7 @@ HEADER = "head\trelation\ttail\tside\tquestion\tdepth\tsystems\trule\n"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no pooled triple"),
+        ("", "the file is empty"),
         (HEADER, "no pooled triple"),
         ("a\tb\n", r":1: header 'a\\tb'"),
         (HEADER + "0\t0\t1\thead\thead0\t1\ta:1\n", ":2: 7 columns in place of 8"),
@@ -259,7 +259,7 @@ HEADER = "head\trelation\ttail\tside\tquestion\tdepth\tsystems\trule\n"
         (HEADER + "0\t0\t1\thead\thead0\t2\ta:1,b:2\t\n", ":2: depth '2' beside"),
         (HEADER + "0\t0\t1\thead\thead0\t0\ta:0\t\n", ":2: depth '0'"),
         (HEADER + "0\t0\tzz\thead\thead0\t1\ta:1\t\n", ":2: tail 'zz' is not in the graph"),
-        (HEADER + "0\t0\t1\thead\thead0\t1\ta:1\t\n" * 2, ":3: '0 0 1' again .line 2"),
+        (HEADER + "0\t0\t1\thead\thead0\t1\ta:1\t\n" * 2, ":3: '0 0 1' is in line 2 too"),
     ],
 )
 def test_a_wrong_pool_file_is_refused_with_its_line(tmp_path: Path, text: str, said: str) -> None:
@@ -272,13 +272,13 @@ def test_a_wrong_pool_file_is_refused_with_its_line(tmp_path: Path, text: str, s
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no question"),
+        ("", "the file is empty"),
         ("head0\t1\n", ":1: "),
-        ("q0\t1\t0\n", ":1: 'q0"),
+        ("q0\t1\t0\n", ":1: the name 'q0'"),
         ("head0\t1\t0\nhead1\tx\t0\n", ":2: entity 'x'"),
         ("head0\t1\tx\n", ":1: relation 'x'"),
-        ("head0\t1\t0\nhead0\t2\t0\n", ":2: 'head0' again .line 1"),
-        ("head0\t1\t0\nhead1\t1\t0\n", r":2: '\(\?, 0, 1\)' again .line 1"),
+        ("head0\t1\t0\nhead0\t2\t0\n", ":2: 'head0' is in line 1 too"),
+        ("head0\t1\t0\nhead1\t1\t0\n", r":2: '\(\?, 0, 1\)' is in line 1 too"),
     ],
 )
 def test_a_wrong_question_list_is_refused_with_its_line(
@@ -362,11 +362,11 @@ def test_rules_fire_by_their_definitions(case: Case, types: dict[int, tuple[str,
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no relation"),
+        ("", "the file is empty"),
         ("0\tA\n", ":1: "),
         ("0\tA\t \n", ":1: "),
         ("0\tA\tB\nx\tA\tB\n", ":2: relation 'x'"),
-        ("0\tA\tB\n0\tA\tB\n", ":2: relation '0' again .line 1"),
+        ("0\tA\tB\n0\tA\tB\n", ":2: relation '0' is in line 1 too"),
     ],
 )
 def test_a_wrong_type_file_is_refused_with_its_line(tmp_path: Path, text: str, said: str) -> None:
@@ -427,7 +427,7 @@ def test_the_command_refuses_bad_input(folder: Path) -> None:
         ((folder / "strange.run", "-o", out), "seed.tsv", "no entities of the graph, .* 'Mars'"),
         ((folder / "c.run", "-o", out), "seed.tsv", "no such file"),
         ((a, "-o", out, "--relation-types", folder / "seed.tsv"), "seed.tsv", "relation 'ent"),
-        ((a, "-o", out, "--questions", folder / "seed.tsv"), "seed.tsv", "seed.tsv:1: "),
+        ((a, "-o", out, "--questions", folder / "seed.tsv"), "seed.tsv", "seed.tsv: 8 faults"),
     ):
         with pytest.raises(KgtrecError, match=said):
             run(folder, *arguments, seeds=seeds)

@@ -1,0 +1,326 @@
+"""What several annotators said: how far they agree, one judgement out of theirs, and an audit.
+
+Agreement is a share, and Cohen's kappa [1]_ with its standard error [2]_, per relation if asked.
+Merging keeps what annotators agree on and what an adjudicator decides. An audit draws merged labels
+for a second look, as many true as false ones, shown blank: Zhou et al. (2022, section 3.2) have an
+expert judge a balanced sample again. Most labels are false, so a plain sample would contain few
+true ones, and say little about them.
+
+References
+----------
+.. [1] J. Cohen. A coefficient of agreement for nominal scales. 1960.
+.. [2] J. L. Fleiss, J. Cohen, B. S. Everitt. Large sample standard errors of kappa and weighted
+   kappa. 1969. Equation 13: the standard error around any kappa, not only around zero.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.table import Cell, ShownAsTables, Table
+from kgtrec.errors import InputError, UsageError
+from kgtrec.study.judging.assignment import annotator_of
+from kgtrec.study.judging.journal import judged_sheet
+from kgtrec.study.judging.sheets import Item, Sheet, Triple
+from kgtrec.study.pooling.edited_files import Fault, Faults
+from kgtrec.study.pooling.triple_files import LABELS
+
+ALL = "all relations"
+_PLACE = {label: place for place, label in enumerate(LABELS)}
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement(ShownAsTables):
+    """Two annotators on the triples that both have judged.
+
+    - relation: Of the triples; `ALL` for all relations together.
+    - counts, int64 (3, 3): Triples by the first one's label (rows: Y, N, ?) and the second one's.
+    """
+
+    first: str
+    second: str
+    relation: str
+    counts: npt.NDArray[np.int64]
+
+    def table(self) -> Table:
+        """One row; see `agreement_table`."""
+        return agreement_table([self])
+
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{self.first} and {self.second}: {self.n:,} triples ({self.relation})",
+            f"agreed {self.share:.3f}, kappa {self.kappa:.3f}",
+        )
+
+    @property
+    def n(self) -> int:
+        """Triples that both have judged."""
+        return int(self.counts.sum())
+
+    @property
+    def share(self) -> float:
+        """Share of them with the same label, 0 to 1."""
+        return float(np.trace(self.counts)) / self.n if self.n else math.nan
+
+    @property
+    def kappa(self) -> float:
+        """Cohen's kappa; NaN if both always say the same word."""
+        return cohen(self.counts)[0]
+
+    @property
+    def error(self) -> float:
+        """Standard error of kappa; NaN if kappa is."""
+        return cohen(self.counts)[1]
+
+
+def cohen(counts: npt.ArrayLike) -> tuple[float, float]:
+    """Cohen's kappa and its large-sample standard error, from counts (k, k) of two raters.
+
+    Kappa is 1 for full agreement and 0 for that of chance. Both are NaN without items, or if chance
+    agreement is certain. The error is 0 if kappa is 1, or if one rater has a single category, so
+    that kappa could only be 0: neither means certainty.
+    """
+    table = np.asarray(counts, np.float64)
+    if table.ndim != 2 or table.shape[0] != table.shape[1] or not (table >= 0).all():
+        raise InputError(f"counts of shape {table.shape}: give a square table, nothing below 0")
+    n = table.sum()
+    if n == 0:
+        return math.nan, math.nan
+    p = table / n
+    first, second = p.sum(axis=1), p.sum(axis=0)
+    chance = float(first @ second)
+    if np.count_nonzero(table) == 1 == np.count_nonzero(np.diag(table)):  # chance is exactly 1
+        return math.nan, math.nan
+    kappa = (float(np.trace(p)) - chance) / (1 - chance)
+    both = second[:, None] + first[None, :]  # row i, column j: p(.i) + p(j.)
+    agreed = np.diag(p) @ (1 - np.diag(both) * (1 - kappa)) ** 2
+    apart = (1 - kappa) ** 2 * float((p * both**2).sum() - np.diag(p) @ np.diag(both) ** 2)
+    spread = agreed + apart - (kappa - chance * (1 - kappa)) ** 2
+    return kappa, math.sqrt(max(0.0, float(spread)) / n) / (1 - chance)
+
+
+def agreements(judged: Mapping[str, Sequence[Item]], by_relation: bool = False) -> list[Agreement]:
+    """Agreement of every two annotators who share triples; blank items are ignored.
+
+    Each pair has a value for all relations; with `by_relation`, also one per relation, in byte
+    order.
+    """
+    labels: dict[str, dict[Triple, str]] = {
+        name: {item.triple: item.label for item in items if item.label}
+        for name, items in judged.items()
+    }
+    results: list[Agreement] = []
+    for first, second in combinations(labels, 2):
+        common = [triple for triple in labels[first] if triple in labels[second]]
+        if not common:
+            continue
+        groups: dict[str, list[Triple]] = {ALL: common}
+        if by_relation:
+            for triple in sorted(common, key=lambda triple: triple[1]):
+                groups.setdefault(triple[1], []).append(triple)
+        results += [
+            Agreement(first, second, name, _counts(labels[first], labels[second], triples))
+            for name, triples in groups.items()
+        ]
+    if not results:
+        raise InputError(
+            "no triple was judged by two annotators, so there is no agreement to compute; give "
+            "labelled sheets of at least two"
+        )
+    return results
+
+
+def _counts(
+    first: Mapping[Triple, str], second: Mapping[Triple, str], triples: Sequence[Triple]
+) -> npt.NDArray[np.int64]:
+    counts = np.zeros((len(LABELS), len(LABELS)), np.int64)
+    for triple in triples:
+        counts[_PLACE[first[triple]], _PLACE[second[triple]]] += 1
+    return counts
+
+
+def agreement_table(agreements: Sequence[Agreement]) -> Table:
+    """One row per pair of annotators and relation; it shows how often each said Y, N and ?."""
+    rows: list[tuple[Cell, ...]] = []
+    for one in agreements:
+        says = [
+            "/".join(f"{count}" for count in one.counts.sum(axis=axis).tolist()) for axis in (1, 0)
+        ]
+        pair = f"{one.first}, {one.second}"
+        rows.append((pair, one.relation, one.n, one.share, one.kappa, one.error, *says))
+    keys = ("annotators", "relation", "triples", "agreed", "kappa", "error", "first", "second")
+    titles = (*keys[:5], "s.e.", "Y/N/?", "Y/N/?")
+    return Table(titles, keys, (0, 0, 0, 3, 3, 3, 0, 0), rows, 2)
+
+
+def audit_sample(items: Iterable[Item], size: int, seed: int = 0) -> list[Item]:
+    """A balanced sample of judged triples, for somebody else to judge again."""
+    if size < 2 or size % 2:
+        raise UsageError(f"an audit of {size} triples; give an even number, 2 or more")
+    if seed < 0:
+        raise UsageError(f"seed {seed} is below 0; give 0 or more")
+    rng = np.random.default_rng(seed)
+    chosen: list[Item] = []
+    known = sorted(items, key=lambda item: item.triple)
+    for label in ("Y", "N"):
+        own = [item for item in known if item.label == label]
+        if len(own) < size // 2:
+            raise UsageError(
+                f"{len(own):,} triples are labelled {label}, fewer than the {size // 2:,} to draw; "
+                f"ask for at most {2 * len(own):,}"
+            )
+        places = rng.choice(len(own), size // 2, replace=False)
+        chosen += [own[place] for place in places.tolist()]
+    order = rng.permutation(len(chosen)).tolist()
+    return [replace(chosen[i], label="", evidence="", note="", line=0) for i in order]
+
+
+KINDS = {
+    "agreed": "two or more annotators agree",
+    "single": "judged by one annotator",
+    "adjudicated": "settled by the adjudicator",
+    "conflicts": "in conflict, not settled",
+    "blank": "not judged",
+}
+"""How a triple was settled."""
+
+
+@dataclass(frozen=True, eq=False)
+class Merged(ShownAsTables):
+    """One judgement out of those of several annotators.
+
+    - final: Triples with a final label: all annotators who judged it agree, or the adjudicator has
+      decided. By relation, head and tail. Evidence and notes of those who gave this label.
+    - conflicts: Triples for an adjudicator, without a label. The note contains the links that
+      annotators gave, but neither their names nor their labels.
+    - counts: Triples by how they were settled; see `KINDS`.
+    """
+
+    final: tuple[Item, ...]
+    conflicts: tuple[Item, ...]
+    counts: dict[str, int]
+
+    def table(self) -> Table:
+        """One row per way of settling, and one per final label."""
+        rows: list[tuple[Cell, ...]] = [(text, self.counts[key]) for key, text in KINDS.items()]
+        for label in "YN?":
+            rows.append((f"label {label}", sum(item.label == label for item in self.final)))
+        return Table(("triples", "number"), ("triples", "number"), (0, 0), rows)
+
+
+def by_annotator(paths: Sequence[str], blank: str = "") -> dict[str, list[Item]]:
+    """Items of every annotator, from sheets that are named after them, and their journals.
+
+    ``anna.batch1.tsv`` and ``anna.batch2.judged.tsv`` are both by anna.
+    """
+    places: dict[str, list[str]] = {}
+    for path in paths:
+        places.setdefault(annotator_of(path), []).append(path)
+    items: dict[str, list[Item]] = {}
+    for name, files in places.items():
+        if len(files) > 1 and not all(".batch" in file for file in files):
+            raise UsageError(
+                f"{files[0]} and {files[1]} are named after one annotator, {name!r}; rename one, "
+                "or call parts of one annotator's work NAME.batch1.tsv, NAME.batch2.tsv"
+            )
+        items[name] = _together([judged_sheet(file, blank) for file in files])
+    return items
+
+
+def _together(sheets: Sequence[Sheet]) -> list[Item]:
+    at: dict[Triple, str] = {}
+    for sheet in sheets:
+        faults = []
+        for item in sheet.items:
+            other = at.setdefault(item.triple, sheet.path)
+            if other != sheet.path:
+                problem = f"{' '.join(item.triple)!r} is in {other} too"
+                faults.append(Fault(item.line, problem, "keep each triple in one batch"))
+        if faults:
+            raise Faults(sheet.path, faults)
+    return [item for sheet in sheets for item in sheet.items]
+
+
+def merge_sheets(
+    judged: Mapping[str, Sequence[Item]], adjudicated: Sheet | None = None, seed: int = 0
+) -> Merged:
+    """Merge the judgements of annotators, each of whom has a triple at most once.
+
+    Labels that differ are a conflict, also Y or N against "?". Two "?" agree: the label is "?".
+    Blank decisions of the adjudicator leave the conflict open. Conflicts are in random order.
+    """
+    votes: dict[Triple, list[Item]] = {}
+    for items in judged.values():
+        for item in items:
+            votes.setdefault(item.triple, []).append(item)
+    decided = _decisions(adjudicated, votes)
+    counts = dict.fromkeys(KINDS, 0)
+    final, conflicts = [], []
+    for triple in sorted(votes, key=lambda one: (one[1], one[0], one[2])):
+        labelled = [item for item in votes[triple] if item.label]
+        kind = _kind(labelled, triple in decided)
+        counts[kind] += 1
+        if kind == "conflicts":
+            conflicts.append(_blinded(labelled))
+        elif kind != "blank":
+            final.append(_settled(labelled, decided.get(triple)))
+    if not final and not conflicts:
+        raise InputError("not one triple has a label; judge some first (kgtrec judge serve)")
+    order = np.random.default_rng(seed).permutation(len(conflicts)).tolist()
+    return Merged(tuple(final), tuple(conflicts[i] for i in order), counts)
+
+
+def _kind(labelled: Sequence[Item], decided: bool) -> str:
+    if not labelled:
+        return "blank"
+    if len({item.label for item in labelled}) > 1:
+        return "adjudicated" if decided else "conflicts"
+    return "agreed" if len(labelled) > 1 else "single"
+
+
+def _decisions(
+    adjudicated: Sheet | None, votes: Mapping[Triple, Sequence[Item]]
+) -> dict[Triple, Item]:
+    if adjudicated is None:
+        return {}
+    faults = []
+    for item in adjudicated.items:
+        labels = {vote.label for vote in votes.get(item.triple, ()) if vote.label}
+        if len(labels) < 2:
+            what = "nobody disagrees on" if labels else "no annotator has judged"
+            problem = f"{what} {' '.join(item.triple)!r}"
+            faults.append(Fault(item.line, problem, "remove the line: it is not a conflict"))
+    if faults:
+        raise Faults(adjudicated.path, faults)
+    return {item.triple: item for item in adjudicated.items if item.label}
+
+
+def _settled(labelled: Sequence[Item], decision: Item | None) -> Item:
+    label = labelled[0].label if decision is None else decision.label
+    backing = [item for item in labelled if item.label == label]
+    if decision is not None:
+        backing = [decision, *backing]
+    question = next((item.question for item in labelled if item.question), "")
+    evidence = " ".join(_distinct(item.evidence for item in backing))
+    note = " | ".join(_distinct(item.note for item in backing))
+    return replace(
+        labelled[0], question=question, label=label, evidence=evidence, note=note, line=0
+    )
+
+
+def _blinded(labelled: Sequence[Item]) -> Item:
+    links = sorted(_distinct(item.evidence for item in labelled))
+    question = next((item.question for item in labelled if item.question), "")
+    note = f"links given: {' '.join(links)}" if links else ""
+    return replace(labelled[0], question=question, label="", evidence="", note=note, line=0)
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
+    return [text for text in dict.fromkeys(texts) if text]
