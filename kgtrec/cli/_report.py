@@ -92,16 +92,12 @@ class Report:
         sections: Sequence[tuple[str, Sequence[Table], str]],
         data: object,
         rows: Table,
-        latex: Sequence[str] = (),
         **more: Any,
     ) -> Report:
-        """Headings, each with its tables and a sentence on them.
-
-        - latex: In place of the sections' tables, if given.
-        """
+        """Headings, each with its tables and a sentence on them."""
 
         def in_latex() -> str:
-            return "\n".join(latex or [t.to_latex() for _, tables, _ in sections for t in tables])
+            return "\n".join(table.to_latex() for _, tables, _ in sections for table in tables)
 
         forms = {"markdown": lambda: _in_markdown(sections), "latex": in_latex}
         return cls(lambda: _in_text(sections), lambda: data, rows, forms, **more)

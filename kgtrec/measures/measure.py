@@ -136,8 +136,7 @@ class Measure:
     def title(self) -> str:
         """Column heading: "Hits@10", "MAP@20", "strat-MRR(0.5,0.5)"."""
         if self.is_trec:
-            stem, _, cut = self.metric.rpartition("_")
-            return {"map_cut": f"MAP@{cut}", "ndcg_cut": f"nDCG@{cut}"}.get(stem, self.metric)
+            return trec_title(self.metric)
         metric, parameter = self.row
         title = metric.titled(parameter)
         if self.averaging == "stratified":
@@ -148,6 +147,16 @@ class Measure:
     def digits(self) -> int:
         """Decimals that tables print."""
         return 4 if self.is_trec else self.row[0].digits
+
+
+_TREC_TITLES = {"map": "MAP", "map_cut_": "MAP@", "ndcg": "nDCG", "ndcg_cut_": "nDCG@", "P_": "P@",
+                "recall_": "R@", "success_": "Success@", "recip_rank": "RR"}  # fmt: skip
+
+
+def trec_title(name: str) -> str:
+    """Heading of a trec_eval measure: "nDCG@10" of "ndcg_cut_10"; other names stay as they are."""
+    stem = name.rstrip("0123456789")
+    return _TREC_TITLES.get(stem, stem) + name[len(stem) :]
 
 
 @lru_cache(maxsize=1 << 10)

@@ -51,7 +51,7 @@ def test_a_row_a_model_in_every_format(folder: Path) -> None:
     assert run(folder, *FILES, "--format", "markdown").splitlines()[1].count("---") == 6
     assert "strong(" in run(folder, *FILES, "--format", "typst")
     text = run(folder, *FILES, "--columns", "mrr, tail.hits@10, map", "--digits", "2")
-    assert text.splitlines()[1].split() == ["model", "MRR", "Hits@10", "map"]
+    assert text.splitlines()[1].split() == ["model", "MRR", "Hits@10", "MAP"]
     assert f"{due[FILES[0]]['mrr']:.2f}" in text
 
 

@@ -102,6 +102,7 @@ def _report(
     compared: Sequence[SystemComparison], rankings: Rankings | None, notes: list[str]
 ) -> Report:
     from kgtrec.study.comparison.correlation import agreement_table
+    from kgtrec.study.reporting.latex import comparison_latex
 
     sections = [
         (_heading(one), [one.value_table(), one.pair_table()], one.sentence()) for one in compared
@@ -127,8 +128,9 @@ def _report(
             "systems at least"
         )
     rows = by_measure({one.samples.name: one.pair_table() for one in compared})
-    latex = [one.latex() for one in compared]
-    return Report.of_sections(sections, data, rows, latex, notes=notes, figures=figures)
+    report = Report.of_sections(sections, data, rows, notes=notes, figures=figures)
+    report.forms = {**report.forms, "latex": lambda: comparison_latex(compared)}
+    return report
 
 
 def _heading(compared: SystemComparison) -> str:

@@ -140,7 +140,7 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
     by_parts = any(options[name] for name in ("by", "ratios", "rank_types"))
     _check_options({**options, "output": output}, keys, by_parts, form)
     if options["page"]:
-        from kgtrec.cli.report.page import write_page
+        from kgtrec.cli.report.models import write_page
 
         return write_page(files, options)
     if by_parts:

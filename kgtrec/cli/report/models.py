@@ -1,4 +1,4 @@
-"""Tables of models, a row each: from files or from the output of a batch."""
+"""The table of models and the page: one row per model, from files or the output of a batch."""
 
 from __future__ import annotations
 
@@ -37,6 +37,40 @@ def models_report(files: tuple[str, ...], keys: Sequence[str], options: dict[str
         systems, columns, sides=sides, significance=significance or None, digits=options["digits"]
     )
     return Report(forms={form: partial(render, table) for form, render in FORMATS.items()})
+
+
+def write_page(files: tuple[str, ...], options: dict[str, Any]) -> Report:
+    """Read the files, and write the page."""
+    from kgtrec._internal.files import atomic_write
+    from kgtrec.questions.api import read_graph
+    from kgtrec.study.reporting.page import page_data, page_text
+    from kgtrec.trec.files.run import read_run_columns
+
+    path, runs = options["page"], options["runs"]
+    if runs and len(runs) != len(files):
+        raise UsageError(
+            f"--run is given {len(runs)} times for {len(files)} files; name the run of every file"
+        )
+    systems = load_systems(files, options["names"])
+    if len(systems) > 1:
+        raise UsageError(
+            f"a page is of one graph, and these ranks are of {', '.join(systems)}; make one each"
+        )
+    (runs_of,) = systems.values()
+    ranks = {name: own[0] for name, own in runs_of.items()}
+    text = page_text(
+        page_data(
+            ranks,
+            graph=read_graph(options["graph"]) if options["graph"] else None,
+            runs=dict(zip(ranks, map(read_run_columns, runs), strict=True)) if runs else None,
+            test=options["test"] or "t",
+            correction=options["correction"],
+            level=options["level"],
+        )
+    )
+    with atomic_write(path) as file:
+        file.write(text.encode("utf-8"))
+    return Report(notes=[f"wrote {path}"])
 
 
 def _listed(text: str | None) -> list[str]:

@@ -6,7 +6,6 @@ a sentence.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
-from kgtrec.measures import Measure
 from kgtrec.study.comparison.samples import Samples, resample
 from kgtrec.study.comparison.significance import PERMUTATIONS, Effects, PairTests, effects, pairwise
 
@@ -114,26 +112,6 @@ class SystemComparison(ShownAsTables):
                 "superiority")  # fmt: skip
         rows = [row[2:] for row in sorted(pairs, key=lambda row: row[:2])]
         return Table(titles, keys, (0, 0, digits, digits, digits, 5, 5, 3, 3), rows, 2)
-
-    def latex(self) -> str:
-        """The values as a LaTeX ``tabular``; superscripts name the systems that are beaten."""
-        table, rows = self.value_table(), []
-        for letter, name, value, low, high, beaten in table.rows:
-            mark = f"\0{beaten}\0" if beaten else ""
-            digits = self.samples.digits
-            ends = f"[{low:.{digits}f}, {high:.{digits}f}]"
-            rows.append((letter, name, f"{value:.{digits}f}{mark}", ends))
-        interval = f"{self.resampling.percent:g}% interval"
-        kind = _kind(self.samples.name)
-        heading = f"{self.samples.title} ({kind})" if kind else self.samples.title
-        plain = Table(("", "system", heading, interval), ("", "", "", ""), (0,) * 4,
-                      rows, 2)  # fmt: skip
-        note = (
-            f"% {self.samples.name}, {len(self.samples):,} {self.samples.unit}.\n"
-            f"% Superscripts: significantly better than these systems ({self.method()}, "
-            f"p < {self.level:g}).\n"
-        )
-        return note + re.sub("\0(.*?)\0", r"$^{\\mathrm{\1}}$", plain.to_latex())
 
     def method(self) -> str:
         """How was tested: "paired t-test over 20,466 instances, Holm's correction"."""
@@ -251,17 +229,6 @@ def compare(
         permutations=permutations, seed=resampling.seed, resampled=resampled,
     )  # fmt: skip
     return SystemComparison(samples, resampled, tests, effects(samples), level)
-
-
-def _kind(name: str) -> str:
-    """What a key says beside the metric, "micro" or "tail, macro"; "" for measures of runs."""
-    try:
-        measure = Measure.parse(name)
-    except UsageError:
-        return ""
-    side = "" if measure.side == "both" else measure.side
-    ranks = "" if measure.rank_type in (None, "realistic") else measure.rank_type
-    return ", ".join(filter(None, (side, ranks, measure.averaging)))
 
 
 def _listed(names: list[str], most: int = 5) -> str:

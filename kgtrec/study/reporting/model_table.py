@@ -21,7 +21,16 @@ from kgtrec.study.comparison.replicates import compare_replicates, folds_of
 from kgtrec.study.comparison.report import CORRECTION_NAMES, TEST_NAMES
 from kgtrec.study.comparison.samples import samples_of_ranks
 from kgtrec.study.comparison.significance import PERMUTATIONS, pairwise
-from kgtrec.study.reporting.formats import Protocol, caption, protocol_of
+from kgtrec.study.reporting.marks import (
+    Protocol,
+    caption,
+    kind_of,
+    letter,
+    letters,
+    place_marks,
+    protocol_of,
+    spans,
+)
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -95,21 +104,8 @@ class ModelColumn:
         return f"{self.deviations[row]:,.{self.digits}f}"
 
     def places(self) -> list[int]:
-        """1 for the best, 2 for the second best, 0 for others.
-
-        Values that are printed alike share a place; where two are best, there is no second. Nothing
-        is marked where fewer than two models have a value, or all are alike, nor where a value is
-        an interval.
-        """
-        better = self.higher_is_better
-        if any(isinstance(v, Interval) for v in self.values):
-            return [0] * len(self.values)
-        shown = [None if math.isnan(v) else float(f"{v:.{self.digits}f}") for v in self.values]
-        distinct = sorted({v for v in shown if v is not None}, reverse=bool(better))
-        if better is None or len(distinct) < 2:
-            return [0] * len(shown)
-        second = distinct[1] if shown.count(distinct[0]) == 1 else None
-        return [1 if v == distinct[0] else 2 if v is not None and v == second else 0 for v in shown]
+        """See `place_marks`."""
+        return place_marks(self.values, self.digits, self.higher_is_better)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,14 +129,15 @@ class ModelTable:
         model = self.models[row]
         return f"{model} (sampled)" if model in self.sampled else model
 
-    def letter(self, row: int) -> str:
-        """What a model is called in superscripts: a, b, ...; numbers where these run out."""
-        return chr(97 + row) if len(self.models) <= 26 else str(row + 1)
+    def lettered(self, row: int) -> str:
+        """The name with the letter that superscripts use for it, if there are any."""
+        if self.significance is None or all(column.beaten is None for column in self.columns):
+            return self.name(row)
+        return f"({letter(row, len(self.models))}) {self.name(row)}"
 
     def superscript(self, column: ModelColumn, row: int) -> str:
         """Letters of the models that this one significantly beats by the measure."""
-        between = "" if len(self.models) <= 26 else ","
-        return between.join(map(self.letter, column.beaten[row])) if column.beaten else ""
+        return letters(column.beaten[row], len(self.models)) if column.beaten else ""
 
     def levels(self) -> list[list[tuple[str, int]]]:
         """Lines of headings above the measures: (text, columns it spans), first the graphs.
@@ -149,10 +146,10 @@ class ModelTable:
         """
         lines = []
         if len(self.protocols) > 1:
-            lines.append(_spans([c.heading.dataset for c in self.columns]))
+            lines.append(spans([c.heading.dataset for c in self.columns]))
         if len({c.heading.kind for c in self.columns}) > 1:
             # A span ends with its graph, though the next one begins alike.
-            pairs = _spans([f"{c.heading.dataset}\0{c.heading.kind}" for c in self.columns])
+            pairs = spans([f"{c.heading.dataset}\0{c.heading.kind}" for c in self.columns])
             lines.append([(text.partition("\0")[2], size) for text, size in pairs])
         return lines
 
@@ -269,14 +266,8 @@ def _measures(
             free = isinstance(column, str) and column.partition(".")[0].strip().lower() not in SIDES
             written.append(f"{side}.{column}" if free else column)
     measures = parse_all(written)
-    kinds = list(dict.fromkeys(map(_kind, measures)))
-    return sorted(measures, key=lambda measure: kinds.index(_kind(measure)))
-
-
-def _kind(measure: Measure) -> str:
-    side = {"both": "both sides"}.get(measure.side, measure.side)
-    ranks = [measure.rank_type] if measure.rank_type not in (None, "realistic") else []
-    return ", ".join([side, measure.averaging.replace("_", " "), *ranks])
+    kinds = list(dict.fromkeys(map(kind_of, measures)))
+    return sorted(measures, key=lambda measure: kinds.index(kind_of(measure)))
 
 
 def _runs(ranks: Ranks | Sequence[Ranks]) -> list[Ranks]:
@@ -321,7 +312,7 @@ def _columns(
         values = [[one[measure] for one in results.get(model, ())] for model in models]
         columns.append(
             ModelColumn(
-                Heading(dataset, _kind(measure)),
+                Heading(dataset, kind_of(measure)),
                 measure,
                 tuple(_mean(own) for own in values),
                 measure.digits,
@@ -379,14 +370,3 @@ def _better(
         samples, how.test, how.correction, permutations=how.permutations, seed=how.seed
     )
     return tests.better(how.level)
-
-
-def _spans(texts: Sequence[str]) -> list[tuple[str, int]]:
-    """Equal neighbours as one, with their number."""
-    spans: list[tuple[str, int]] = []
-    for text in texts:
-        if spans and spans[-1][0] == text:
-            spans[-1] = (text, spans[-1][1] + 1)
-        else:
-            spans.append((text, 1))
-    return spans

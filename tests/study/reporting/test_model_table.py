@@ -20,7 +20,10 @@ from compare_cases import systems
 import kgtrec
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.ranks import Ranks
-from kgtrec.study.reporting.formats import FORMATS, csv_text, html_text, latex, markdown, typst
+from kgtrec.study.comparison.report import compare
+from kgtrec.study.comparison.samples import Samples, samples_of_ranks
+from kgtrec.study.reporting.formats import FORMATS, csv_text, html_text, markdown, typst
+from kgtrec.study.reporting.latex import comparison_latex, latex
 from kgtrec.study.reporting.model_table import ModelTable, Significance, table_of_models
 
 HOSTILE = (
@@ -168,7 +171,7 @@ def test_the_caption_says_protocol_ties_and_what_cannot_be_compared(
     n = len(ranks["s0"])
     for part in ("fb: test split, filtered by train", "among all 40 entities", "realistic ranks",
                  f"micro: over {n} answers", "macro: over", "expectation over all orders",
-                 "map: ties in trec_eval's order", "Best in bold"):  # fmt: skip
+                 "MAP: ties in the order of trec_eval", "Best in bold"):  # fmt: skip
         assert part in text
     mixed = {"a": ranks["s0"], "b": systems(1, seed=3)["s0"]}
     assert "NOT COMPARABLE: a and b" in table_of_models({"x": mixed}, ["mrr"]).caption()
@@ -200,24 +203,29 @@ def hostile_table() -> ModelTable:
     )  # fmt: skip
 
 
-def test_latex_compiles_and_shows_hostile_names(tmp_path: Path) -> None:
+def compiled(text: str, folder: Path, options: str = "") -> str:
+    """The log of a LaTeX article with one table."""
     if shutil.which("pdflatex") is None:
         pytest.skip("pdflatex is not here")
     for style in ("booktabs.sty", "geometry.sty"):
         looked_up = subprocess.run(["kpsewhich", style], capture_output=True, check=False)
         if looked_up.returncode:
             pytest.skip(f"pdflatex is here without {style}")
-    table = hostile_table()
-    preamble = r"\documentclass{article}\usepackage{booktabs}\usepackage[a0paper]{geometry}"
-    (tmp_path / "t.tex").write_text(
-        f"{preamble}\n\\begin{{document}}\n{latex(table)}\\end{{document}}\n", "utf-8"
+    preamble = r"\documentclass{article}\usepackage{booktabs,graphicx}" + options
+    (folder / "t.tex").write_text(
+        f"{preamble}\n\\begin{{document}}\n{text}\\end{{document}}\n", "utf-8"
     )
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape",
                "t.tex"]  # fmt: skip
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    log = (tmp_path / "t.log").read_text("latin-1")
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    log = (folder / "t.log").read_text("latin-1")
     assert done.returncode == 0, log[-3000:]
     assert "Missing character" not in log
+    return log
+
+
+def test_latex_compiles_and_shows_hostile_names(tmp_path: Path) -> None:
+    compiled(latex(hostile_table()), tmp_path, r"\usepackage[a0paper]{geometry}")
     if shutil.which("pdftotext") is None:
         return
     subprocess.run(["pdftotext", "-layout", "t.pdf"], cwd=tmp_path, check=True)
@@ -227,6 +235,77 @@ def test_latex_compiles_and_shows_hostile_names(tmp_path: Path) -> None:
         # pdftotext sees an underscore as a rule
         pattern = re.escape(part).replace("under", "_?under_?").replace("_", "[_ ]?")
         assert re.search(pattern.replace("[_ ]?[_ ]?", "[_ ]?"), text), part
+
+
+SEVEN = ("mr", "mrr", "hits@1", "hits@3", "hits@10", "amr", "amri")
+
+
+@pytest.mark.parametrize(
+    ("columns", "sides", "scaled"),
+    [(SEVEN, ["both"], False), (("mrr",), ["both"], False), (SEVEN, ["head", "tail"], True)],
+)
+def test_latex_is_never_too_wide(
+    tmp_path: Path, ranks: dict[str, Ranks], columns: tuple[str, ...], sides: list[str],
+    scaled: bool,
+) -> None:  # fmt: skip
+    names = dict(zip(("ComplEx", "DistMult", "RotatE", "TransE"), ranks.values(), strict=True))
+    table = table_of_models({"g": names}, columns, sides=sides, significance=Significance("t"))
+    text = latex(table)
+    assert ("resizebox" in text) == scaled
+    assert "Overfull" not in compiled(text, tmp_path)
+
+
+def test_latex_numbers_and_superscripts_are_two_columns(ranks: dict[str, Ranks]) -> None:
+    table = table_of_models({"g": ranks}, ("mrr", "amri"), significance=Significance("t"))
+    text = latex(table)
+    assert r"\begin{tabular}{@{}lr@{}lr@{}}" in text
+    assert r"\multicolumn{2}{c}{MRR $\uparrow$} & AMRI $\uparrow$ \\" in text
+    body = text[text.index("midrule") : text.index("bottomrule")]
+    rows = [line for line in body.splitlines() if line.endswith(r"\\")]
+    assert {row.count("&") for row in rows} == {3}
+    for row, beaten in zip(rows, table.columns[0].beaten or (), strict=True):
+        letters = "".join(chr(97 + i) for i in beaten)
+        assert (rf"$^{{\mathrm{{{letters}}}}}$" if letters else "&  &") in row
+    assert text.index(r"\belowcaptionskip") < text.index(r"\caption{")
+
+
+def test_compared_systems_are_one_latex_table(tmp_path: Path, ranks: dict[str, Ranks]) -> None:
+    keys = ("mrr", "tail.macro.hits@10", "optimistic.mrr", "hits@1", "tail.mr")
+    compared = [compare(one, "t") for one in samples_of_ranks(ranks, keys)]
+    text = comparison_latex(compared)
+    assert text.count(r"\begin{tabular}") == 1
+    lines = [line for line in text.splitlines() if line.startswith(" & ")]
+    heads = [head for _, head in re.findall(r"multicolumn{(\d+)}{c}{(.*?)}", lines[0])]
+    assert heads == ["both sides, micro", "tail, macro", "both sides, micro, optimistic",
+                     "tail, micro"]  # fmt: skip
+    first = compared[0]
+    for row, i in enumerate(first.order):
+        letters = "".join(
+            chr(97 + k) for k, j in enumerate(first.order) if first.tests.better(0.05)[i, j]
+        )
+        value = f"{first.resampled.estimate[i]:.4f}"
+        value = rf"\textbf{{{value}}}" if row == 0 else value
+        mark = rf"$^{{\mathrm{{{letters}}}}}$" if letters else ""
+        line = next(line for line in text.splitlines() if line.startswith(f"({chr(97 + row)})"))
+        assert value in line.split("&")[1]
+        assert line.split("&")[2].strip() == mark
+        low, high = first.intervals()[:, i]
+        assert f"[}}{low:.4f}, {high:.4f}]" in text
+    assert "paired t-test over instances or questions, Holm's correction" in text
+    assert "Overfull" not in compiled(text, tmp_path)
+
+
+def test_runs_have_headings_for_people(ranks: dict[str, Ranks]) -> None:
+    rng = np.random.default_rng(0)
+    compared = [
+        compare(Samples(name, name, ("a", "b"), rng.random((50, 2)), np.arange(50), "queries"))
+        for name in ("ndcg_cut_10", "map", "kg_mrr", "P_5")
+    ]
+    text = comparison_latex(compared)
+    titles = re.findall(r"([\w\\@]+) \$\\uparrow\$", text)
+    assert titles == ["nDCG@10", "MAP", r"kg\_mrr", "P@5"]
+    assert "both sides" not in text
+    assert "Means over 50 queries." in text
 
 
 def test_typst_compiles_hostile_names(tmp_path: Path) -> None:
@@ -269,7 +348,7 @@ def test_html_has_the_names_as_text_and_no_tags_of_theirs() -> None:
     assert {sum(line) for line in reader.spans} == {1 + len(table.columns)}
     cells = [cell.strip() for cell in reader.cells]
     for row, name in enumerate(HOSTILE):
-        assert f"({table.letter(row)}) {name}" in cells
+        assert f"({chr(97 + row)}) {name}" in cells
 
 
 def test_markdown_has_as_many_cells_in_every_line() -> None:
@@ -324,7 +403,7 @@ def test_several_runs_of_a_model_are_a_mean_with_its_deviation(tmp_path: Path) -
         assert math.isnan(column.deviations[1])
     value, spread = table.columns[0].printed()[0], table.columns[0].spread(0)
     assert "Mean and standard deviation over runs." in table.caption()
-    assert rf"{value}}} $\pm$ {spread} &" in latex(table)
+    assert rf"{value}}} & ~$\pm$ {spread}" in latex(table)
     assert f"± {spread}" in markdown(table)
     assert f"± {spread}" in html_text(table)
     rows = list(csv.DictReader(io.StringIO(csv_text(table))))
