@@ -250,10 +250,8 @@ def _study_report(study: FamilyStudy) -> Report:
 
 
 def _comparison_report(result: Comparison) -> Report:
-    from kgtrec.study.openworld.results import outlook_table
-
     figures = {"plot": ("studies", "comparison", result)}
-    return Report(lambda: str(result), result.to_dict, outlook_table(result), figures=figures)
+    return Report(lambda: str(result), result.to_dict, result.table(), figures=figures)
 
 
 def _simulated(request: _Request, betas: tuple[float, ...]) -> list[Simulation]:

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from kgtrec.graph.statistics.popularity import Frequencies
     from kgtrec.study.classification.calibration import ReliabilityCurve
-    from kgtrec.study.openworld.compare import Comparison
-    from kgtrec.study.openworld.results import Panel
+    from kgtrec.study.openworld.results import Comparison, Panel
     from kgtrec.study.stratified import BetaGrid
 
 

@@ -1,20 +1,15 @@
 """Evaluation under the open-world assumption (Yang et al. 2022).
 
-Missing answers make every rank metric saturate and, by chance, misorder models. ``model`` says what
-is assumed and writes metrics as 1/f, ``formulas`` has exact moments, lemmas and theorems,
-``simulate`` draws them; ``projection`` and ``compare`` judge two models at a sparsity;
-``family_tree`` and ``experiment`` compare sparse with full metrics in a closed world, and
-``results`` holds and words what comes out.
+Missing answers make every rank metric saturate and, by chance, misorder models. ``model`` has the
+assumptions and writes metrics as 1/f. ``formulas`` has exact moments, lemmas and theorems, and
+``simulate`` draws the same. ``projection`` and ``compare`` judge two models at a sparsity.
+``family_tree`` and ``experiment`` compare sparse with full metrics in a closed world. ``results``
+contains the results and their wording.
 """
 
 from __future__ import annotations
 
-from kgtrec.study.openworld.compare import (
-    Comparison,
-    compare_ranks,
-    compare_values,
-    question_values,
-)
+from kgtrec.study.openworld.compare import compare_ranks, compare_values, question_values
 from kgtrec.study.openworld.experiment import family_study
 from kgtrec.study.openworld.formulas import (
     approximation,
@@ -34,7 +29,7 @@ from kgtrec.study.openworld.formulas import (
 )
 from kgtrec.study.openworld.model import correlation_range, sparsity_of_density, split_strength
 from kgtrec.study.openworld.projection import Outlook
-from kgtrec.study.openworld.results import Curve, FamilyStudy, Panel
+from kgtrec.study.openworld.results import Comparison, Curve, FamilyStudy, Panel
 from kgtrec.study.openworld.simulate import Simulation, simulate
 
 __all__ = [

@@ -1,108 +1,38 @@
-"""Are two models different enough to trust, where a share of the true answers is missing?
+"""Are two models different enough to trust if a share of the true answers is missing?
 
-The observed metrics are turned into strengths of the paper's model, for a sparsity that the user
-believes in. From these follow the difference that complete labels would show, the probability that
-they would show the other order (Theorem 4.2), the questions needed (Corollary 4.4), and how large a
-correlation would make the difference mean nothing (Theorem 4.3).
+The user assumes a sparsity, and the observed metrics become strengths of the paper's model. From
+these follow the difference that complete labels would show, the probability that they would show
+the other order (Theorem 4.2), the number of questions needed (Corollary 4.4), and the correlation
+that would explain the whole difference (Theorem 4.3).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.table import ShownAsTables
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.provenance import differences
 from kgtrec.study.openworld.model import ENTITIES, gain, tied_gains
 from kgtrec.study.openworld.projection import (
     CONTROL,
-    Outlook,
     Seen,
     highest_sparsity,
     outlook_at,
     wrong_order,
 )
+from kgtrec.study.openworld.results import Comparison
 
 if TYPE_CHECKING:
-    from kgtrec._internal.table import Table
     from kgtrec.ranking.ranks import Ranks
 
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Comparison(ShownAsTables):
-    """Two models on the same questions.
-
-    Attributes
-    ----------
-    names : (str, str)
-    metric : str
-    values : (float, float)
-        Metric averaged inside a question first, then over questions; ties at random.
-    difference : float
-        Second minus first.
-    n_questions : int
-    answers_seen : float
-        Mean number of test answers of a question.
-    paired_error : float
-        Standard error of the difference from the questions' own differences; NaN without ranks.
-    p_data : float
-        Probability of the other order by that error; NaN without ranks.
-    level : float
-        Probability that is put up with.
-    highest_sparsity : float
-        Above it even a perfect model could not reach the higher of the values.
-    outlooks : tuple of Outlook
-        One for each sparsity, ascending.
-    sampled : bool
-        The ranks are among sampled candidates, which the paper's model knows nothing of.
-    """
-
-    names: tuple[str, str]
-    metric: str
-    values: tuple[float, float]
-    difference: float
-    n_questions: int
-    answers_seen: float
-    paired_error: float
-    p_data: float
-    level: float
-    highest_sparsity: float
-    outlooks: tuple[Outlook, ...]
-    sampled: bool = False
-
-    def p_of(self, outlook: Outlook) -> float:
-        """The probability to go by: the data's where there are ranks, else the model's."""
-        return outlook.p_model if math.isnan(self.p_data) else self.p_data
-
-    def table(self) -> Table:
-        """A row for each sparsity."""
-        from kgtrec.study.openworld.results import outlook_table
-
-        return outlook_table(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything in plain types, for JSON: None where something is not known or infinite."""
-        from kgtrec.study.openworld.results import verdict
-
-        values = asdict(self)
-        for shown, outlook in zip(values["outlooks"], self.outlooks, strict=True):
-            shown["fits"] = outlook.fits
-        return _plain(values | {"verdict": verdict(self)})
-
-    def __str__(self) -> str:
-        from kgtrec.study.openworld.results import advice
-
-        return advice(self)
 
 
 def question_values(ranks: Ranks, metric: str = "mrr") -> tuple[Floats, Floats]:
@@ -139,11 +69,11 @@ def compare_ranks(
     ----------
     first, second : Ranks
     sparsity : float in [0, 1), or several
-        Share of the true answers that is missing from the test set. `sparsity_of_density` makes it
-        of the share of all true facts that the graph holds.
+        Share of the true answers that the test set lacks. `sparsity_of_density` computes it from
+        the share of all true facts that the graph contains.
     metric : str, default "mrr"
     level : float, default 0.05
-        Probability of the wrong order that is put up with.
+        Accepted probability of the wrong order.
     names : (str, str)
 
     Returns
@@ -162,8 +92,8 @@ def compare_ranks(
     differences = parts[1][0] - parts[0][0]
     control = [float(question_values(ranks, CONTROL)[0].mean()) for ranks in (first, second)]
     answers = parts[0][1]
-    # F false candidates, so many answers: the candidates of an instance are F, the missing ones
-    # and its answer, and a question's are those and its other answers.
+    # The candidates of an instance are the false and missing ones, and its answer. Those of a
+    # question also contain its other answers.
     n_entities = round(float(first.candidates.mean()) - 1 + float(answers.max()))
     seen = Seen(
         (float(parts[0][0].mean()), float(parts[1][0].mean())),
@@ -206,12 +136,14 @@ def compare_values(
         A value out of range.
     """
     if n_questions < 2:
-        raise UsageError(f"n_questions={n_questions}; two questions are the least")
+        raise UsageError(f"n_questions={n_questions}; give 2 or more")
     if not answers >= 1:
         raise UsageError(f"answers={answers}; a question in the test set has 1 answer or more")
     for value in values:
         if not 0 < value <= 1:
-            raise UsageError(f"the value {value} is no {metric} value; give one above 0, up to 1")
+            raise UsageError(
+                f"the value {value} is not a value of {metric}; give one above 0, up to 1"
+            )
     unknown = (math.nan, math.nan)
     each = np.full(int(n_questions), float(answers))
     seen = Seen(values, each, n_entities, math.nan, unknown, metric)
@@ -219,18 +151,18 @@ def compare_values(
 
 
 def train_share_of(ranks: Ranks) -> float:
-    """Share of the graph's facts that are not in the evaluated split, as the ranks remember it."""
+    """Share of the graph's facts outside the evaluated split, from the provenance of the ranks."""
     sizes, split = ranks.provenance.triples, ranks.provenance.split
     if split is None or split not in sizes:
         raise InputError(
-            "these ranks do not say how large the graph's splits were; give --train-share"
+            "these ranks do not record the sizes of the graph's splits; give --train-share"
         )
     total = sum(sizes.values())
     return float((total - sizes[split]) / total)
 
 
 def short_names(first: str, second: str) -> tuple[str, str]:
-    """File names without folder and ending, or the whole paths where those are the same."""
+    """File names without folder and ending, or the whole paths if those are the same."""
     names = (Path(first).stem.removesuffix(".ranks"), Path(second).stem.removesuffix(".ranks"))
     return (first, second) if names[0] == names[1] else names
 
@@ -248,8 +180,8 @@ def _compare(
     most = float(seen.answers.max())
     if most >= seen.n_entities - 1:
         raise UsageError(
-            f"a question has {most:.3g} answers among {seen.n_entities} candidates; where fewer "
-            "than two are false the paper's model says nothing"
+            f"a question has {most:.3g} answers among {seen.n_entities} candidates; if fewer "
+            "than two are false, the paper's model does not apply"
         )
     betas = sorted(set(np.atleast_1d(np.asarray(sparsity, np.float64)).tolist()))
     count, gap = len(seen.answers), seen.values[1] - seen.values[0]
@@ -272,7 +204,7 @@ def _compare(
 
 def _check_alike(first: Ranks, second: Ranks, names: tuple[str, str]) -> None:
     if not len(first) or not len(second):
-        raise InputError("there are no ranks to compare; rank a split that asks questions")
+        raise InputError("there are no ranks to compare; rank a split that has triples")
     alike = len(first) == len(second) and all(
         np.array_equal(getattr(first, name), getattr(second, name))
         for name in ("question", "side", "relation", "given", "answer", "candidates")
@@ -282,12 +214,3 @@ def _check_alike(first: Ranks, second: Ranks, names: tuple[str, str]) -> None:
             f"{names[0]} and {names[1]} rank different questions ({len(first)} and {len(second)} "
             "instances); rank both models with the same graph, split, sides and filter"
         )
-
-
-def _plain(value: Any) -> Any:
-    """Tuples as lists and what is not finite as None, for JSON."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

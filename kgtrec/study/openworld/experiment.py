@@ -1,8 +1,8 @@
 """Sparse against full metrics on a closed world, with real models (section 6; Figures 3 to 14).
 
 Every model is trained on the same training facts and evaluated twice on the same questions: against
-all true answers (full), and against those that somebody has recorded (sparse), where the missing
-ones count as mistakes. One point of a curve is one checkpoint of one model.
+all true answers (full), and against the recorded ones (sparse), so that the missing ones count as
+mistakes. One point of a curve is one checkpoint of one model.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PREDICTED = 10
 """A fact counts as predicted, for the correlation, if its full rank is at most this."""
 REFERENCE = "RESCAL, 4 rounds"
 REFERENCE_RANK = 64
-"""The model that decides what is missing in the correlated case; it has no curve there."""
+"""The model that decides which facts are missing in the correlated case; it has no curve there."""
 
 
 def family_study(
@@ -68,17 +68,17 @@ def family_study(
     Parameters
     ----------
     seed : int, default 0
-        Of the graph, of what is missing, of the questions and of the models. Curves are the same
-        from run to run with the same number of BLAS threads.
+        Of the graph, the missing facts, the questions and the models. With the same number of BLAS
+        threads, every run gives the same curves.
     families : int, default 3
         Families of 300 people.
     densities : sequence of float in (0, 1], default (0.75,)
         Share of all facts that are recorded.
     removals : sequence of {"independent", "correlated"}
-        Whether facts go missing by chance, or those that a reference model ranks worst.
+        Whether chance removes facts, or those go missing that a reference model ranks worst.
     n_questions : int, default 500
-        Tail questions drawn from those with 10 full-test answers and a sparse one; all of them if
-        there are fewer.
+        Number of tail questions, drawn from those with 10 full-test answers and a sparse one; all
+        of them if there are fewer.
     train_share : float, default 0.7
     models : sequence of Model
     progress : bool, optional
@@ -151,7 +151,7 @@ def _panels(
 
 
 def _chosen(tree: FamilyTree, world: OpenWorld, n_questions: int, seed: int) -> OpenWorld:
-    """The world with the test facts of some questions only."""
+    """The world with the test facts of a few questions."""
     people = len(tree.family)
     full, sparse = (_question_of(rows, people) for rows in (world.full_test, world.test))
     question, count = np.unique(full, return_counts=True)
@@ -174,7 +174,7 @@ def _question_of(rows: Triples, people: int) -> NDArray[np.int64]:
 
 
 def _ordered(rows: Triples) -> Triples:
-    """By question, so that questions come in the same order whichever answers are left."""
+    """By question, so that questions are in the same order whichever answers are left."""
     return rows[np.lexsort((rows[:, 2], rows[:, 0], rows[:, 1]))]
 
 

@@ -1,10 +1,10 @@
 """A closed world, family trees in which every true fact is known, and facts hidden from it.
 
 Births and marriages are drawn at random; everything else follows from `RULES`, so whether a fact is
-true is never in doubt. Facts are hidden at random, or in step with what a model predicts, so that a
-test set lacks answers which it should hold. The open-world paper (Yang et al. 2022, appendix A.3)
-evaluates on such a graph: 20 families of 300 people, 23 relations, about 6,000 entities and 190,000
-facts.
+true is never in doubt. Facts are hidden at random, or in correlation with the predictions of a
+model, so that a test set lacks answers that belong to it. The open-world paper (Yang et al. 2022,
+appendix A.3) evaluates on such a graph: 20 families of 300 people, 23 relations, about 6,000
+entities and 190,000 facts.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import UsageError
 from kgtrec.questions.api import Graph
+from kgtrec.study.openworld.model import correlation_range, split_strength
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -73,8 +74,8 @@ RULES = (
 )
 
 ANCESTRY = 0.6
-"""Chance that somebody who married in gets parents, rather than a child, when chosen to grow the
-family. It sets how many lines a family joins, and so how many facts there are."""
+"""Chance that somebody who married in, once chosen, gets parents rather than a child. It sets how
+many lines a family joins, and so how many facts there are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +126,9 @@ def family_tree(
 ) -> FamilyTree:
     """Draw families and derive every fact about them (appendix A.3).
 
-    A family starts with a couple. Then one of its people is chosen at random, over and over, until
-    there are as many as asked for: who has married in may get parents, and so a line of their own;
-    all others marry if need be and get a child.
+    A family starts with a couple. Then one of its people is chosen at random, again and again,
+    until there are enough. People who married in may get parents, and so a line of their own; all
+    others marry if they are single, or get a child.
 
     Parameters
     ----------
@@ -279,7 +280,7 @@ def _follow(rule: Rule, known: dict[str, csr_matrix], heads: Flags) -> csr_matri
     reached: Any = known[rule.chain[0]]
     for name in rule.chain[1:]:
         reached = reached @ known[name]
-        reached.data[:] = 1  # that a chain exists counts, not how many
+        reached.data[:] = 1  # only the existence of a chain counts
     cells = reached.tocoo()
     keep = heads[cells.row] & (cells.row != cells.col)
     rows, columns = cells.row[keep], cells.col[keep]
@@ -289,7 +290,7 @@ def _follow(rule: Rule, known: dict[str, csr_matrix], heads: Flags) -> csr_matri
 
 @dataclass(frozen=True, eq=False)
 class OpenWorld(ShownInLines):
-    """The facts of a closed world as somebody sees them who does not know all.
+    """The facts of a closed world, of which some are unknown.
 
     - train, test, missing, int32 (n, 3): Training facts, sparse test facts, and true facts that
       nobody has recorded. Together they are all facts, and no fact is in two of them.
@@ -368,12 +369,7 @@ def correlated_removal(
         possible range is named.
     """
     facts = world.full_test
-    predicted = np.asarray(predicted, dtype=bool)
-    if predicted.shape != (len(facts),):
-        raise UsageError(
-            f"predicted has shape {predicted.shape}; give one flag for each of the {len(facts)} "
-            "facts of world.full_test"
-        )
+    predicted = _per_fact("predicted", predicted, facts).astype(bool)
     _check_share("sparsity", sparsity, 0 < sparsity < 1, "between 0 and 1")
     strength = float(predicted.mean()) if len(facts) else 0.0
     if not 0 < strength < 1:
@@ -381,16 +377,14 @@ def correlated_removal(
             f"the model predicts {strength:.0%} of the full-test facts, so nothing can correlate "
             "with it; choose a cutoff that some facts pass and some miss"
         )
-    scale = np.sqrt(sparsity * (1 - sparsity) * strength * (1 - strength))
-    low = max(-sparsity * strength, -(1 - sparsity) * (1 - strength)) / scale
-    high = min(sparsity * (1 - strength), (1 - sparsity) * strength) / scale
+    low, high = correlation_range(strength, sparsity)
     if not low <= rho <= high:
         raise UsageError(
             f"rho={rho} is impossible where {strength:.1%} of the facts are predicted and "
             f"{sparsity:.1%} are to be missing; choose one from {low:.4f} to {high:.4f}"
         )
-    shift = rho * scale
-    chance = np.where(predicted, sparsity + shift / strength, sparsity - shift / (1 - strength))
+    chances = split_strength(sparsity, strength, rho)  # with the roles of both swapped
+    chance = np.where(predicted, *chances)
     missing = np.random.default_rng(seed).random(len(facts)) < chance
     return OpenWorld(world.train, facts[~missing], facts[missing])
 
@@ -417,12 +411,7 @@ def ranked_removal(
         Shapes or shares that do not fit.
     """
     facts = world.full_test
-    rank = np.asarray(rank, dtype=np.float64)
-    if rank.shape != (len(facts),):
-        raise UsageError(
-            f"rank has shape {rank.shape}; give one for each of the {len(facts)} facts of "
-            "world.full_test"
-        )
+    rank = _per_fact("rank", rank, facts).astype(np.float64)
     _check_share("sparsity", sparsity, 0 <= sparsity < 1, "from 0, below 1")
     rng = np.random.default_rng(seed)
     question = facts[:, 1].astype(np.int64) * (int(facts[:, 0].max(initial=0)) + 1) + facts[:, 0]
@@ -435,6 +424,16 @@ def ranked_removal(
     return OpenWorld(world.train, facts[~missing], facts[missing])
 
 
+def _per_fact(name: str, values: NDArray[Any], facts: Triples) -> NDArray[Any]:
+    values = np.asarray(values)
+    if values.shape != (len(facts),):
+        raise UsageError(
+            f"{name} has shape {values.shape}; give one value for each of the {len(facts)} facts "
+            "of world.full_test"
+        )
+    return values
+
+
 def _check_share(name: str, value: float, fits: bool, valid: str) -> None:
     if not fits:
-        raise UsageError(f"{name}={value} is no such share; give a number {valid}")
+        raise UsageError(f"{name}={value} is out of range; give a number {valid}")

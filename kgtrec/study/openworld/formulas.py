@@ -4,10 +4,10 @@ Everything is summed over m, the number of missing answers, and M, how many of t
 Given both, the rank of a predicted test answer is uniform on 1 .. M + 1, and that of another one is
 uniform on M + 1 .. F + m + 1, with F false candidates. The order inside a class is one for all
 answers of the question, so two answers of one class fall into the same of G gaps with probability
-2 / (G + 1), and into two given different ones with 1 / (G (G + 1)) each way round.
+2 / (G + 1), and into two given different ones with 1 / (G (G + 1)) in each order.
 
-The paper's closed forms and approximations follow in its order. Where its text is misprinted or
-loose, the docstrings say what is computed.
+The paper's closed forms and approximations follow in its order. If its text is misprinted or
+imprecise, the docstrings say what is computed.
 """
 
 from __future__ import annotations
@@ -34,20 +34,19 @@ from kgtrec.study.openworld.model import (
 Floats = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-15
-"""Numbers of missing answers less likely than this are left out of sums."""
+"""Sums omit numbers of missing answers that are less likely than this."""
 CELLS = 1 << 21
 """Terms (strengths x missing x predicted) that are summed at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """A question's metric given how many of its answers are missing, for L strengths.
+    """The metric of a question given the number of its missing answers, for L strengths.
 
     - chance, float64 (c,): Probability of each number of missing answers that is not negligible.
-    - predicted, others, float64 (L, c): What predicted test answers add to the expectation, and
-      what the others add.
-    - square, float64 (L, c): Expectation of the metric's square; NaN where no answer is left to
-      test.
+    - predicted, others, float64 (L, c): Contributions of predicted test answers and of the others
+      to the expectation.
+    - square, float64 (L, c): Expectation of the squared metric; NaN if no answer is left to test.
     """
 
     chance: Floats
@@ -67,7 +66,7 @@ class Moments:
 
     @property
     def covariance(self) -> Floats:
-        """Of two models on one question with the same missing answers: float64, shape (L, L)."""
+        """Of two models on a question with the same missing answers: float64, shape (L, L)."""
         means = self.predicted + self.others
         return (means * self.chance) @ means.T - np.outer(self.mean, self.mean)
 
@@ -82,7 +81,7 @@ def moments(
     *,
     kept: bool = True,
 ) -> Moments:
-    """Mean and square of a question's metric, number of missing answers by number.
+    """Mean and square of a question's metric, for each number of missing answers.
 
     Shapes: strength ().
     """
@@ -132,7 +131,7 @@ def _given(
 
 
 def _nested(m: NDArray[np.int64], predicted: NDArray[np.int64], chance: Floats) -> Floats:
-    """Probability that `predicted` of m are so, (L, c, M); 0 where there are not so many."""
+    """Probability that `predicted` of m are predicted, (L, c, M); 0 if m is smaller."""
     from scipy.special import gammaln
 
     rest = np.maximum(m - predicted, 0)
@@ -161,8 +160,8 @@ def expectation(
     strength, beta, n_answers, n_entities, metric, rho
         As for `moments`.
     kept : bool, default False
-        False: the lemma. True: given that an answer is left to test, which is what an evaluation
-        shows; it matters where beta^N is not small.
+        False: the lemma. True: given that an answer is left to test, as in an evaluation; this
+        matters if beta^N is not small.
 
     Returns
     -------
@@ -182,7 +181,7 @@ def negative_part(
     *,
     kept: bool = False,
 ) -> Floats:
-    """Delta of Lemma 4.1, exactly: what answers that are not predicted add to the expectation.
+    """Delta of Lemma 4.1, exactly: the contribution of answers that are not predicted.
 
     The paper bounds it for MRR and then drops it; for log-MRR and p-MRR it is not small.
     Parameters and shape as for `expectation`.
@@ -215,10 +214,10 @@ def covariance(
     n_entities: int = ENTITIES,
     metric: str = "mrr",
 ) -> float:
-    """Covariance of two models' metric on a question of which the same answers are missing.
+    """Covariance of two models' metric on a question with the same missing answers.
 
-    Theorem 4.2 takes the models as independent; on the same test set what is missing is missing
-    for both, which makes their difference a little steadier.
+    Theorem 4.2 assumes independent models. On the same test set both lack the same answers, which
+    makes their difference a little steadier.
     """
     return float(moments(strengths, beta, n_answers, n_entities, metric).covariance[0, 1])
 
@@ -262,7 +261,7 @@ def expectation_main(
 def negative_part_bound(strength: ArrayLike, n_answers: int, n_entities: int = ENTITIES) -> Floats:
     """The paper's bound on delta, (1 - l) ln(E - N) / (E - N), for MRR only (Lemma 4.1).
 
-    With correlation, pass l2. Its proof needs a predicted missing answer: where l beta N is near 0
+    With correlation, pass l2. Its proof needs a predicted missing answer: if l beta N is near 0,
     the exact delta is larger.
     """
     check_entities(n_answers, n_entities)
@@ -295,8 +294,8 @@ def slope_approximation(strength: ArrayLike, beta: float, n_answers: int) -> Flo
 def approximation(strength: ArrayLike, beta: float, n_answers: int, rho: float = 0.0) -> Floats:
     """The logarithmic approximation of the expected MRR (Theorem 4.1; with correlation, 4.3).
 
-    (l2 / l1) (ln l1 + ln beta + ln(N + 2) + gamma) / (beta (N + 1)). Negative where l beta N is
-    small: there it says nothing.
+    (l2 / l1) (ln l1 + ln beta + ln(N + 2) + gamma) / (beta (N + 1)). Negative, and so useless, if
+    l beta N is small.
 
     Parameters
     ----------
@@ -346,9 +345,9 @@ def slope_rho(
     -------
     slope : ndarray of float64, shaped as strength
     condition : ndarray of bool
-        Whether l1 beta (N+2) >= exp(alpha + sqrt(alpha beta (1-l) / l) - gamma), under which the
-        slope is negative: of two equally strong models, the one that predicts less of what is
-        missing looks better.
+        Whether l1 beta (N+2) >= exp(alpha + sqrt(alpha beta (1-l) / l) - gamma). Then the slope is
+        negative: of two equally strong models, the one that predicts fewer missing answers looks
+        better.
     """
     missing, recorded = _positive(strength, beta, n_answers, rho)
     whole, alpha = np.asarray(strength, np.float64), 1.0 - beta
@@ -380,16 +379,16 @@ def inconsistency(
     n_answers : int
         N, missing answers included.
     n_queries : float
-        Questions; the normal approximation asks for more than 50.
+        Number of questions; the normal approximation needs more than 50.
     n_entities : int, default 14505
         Candidates of a question.
     variances : (float, float), optional
         V(beta, l) and V(beta, l + difference). Default: exact (`moments.variance`).
     exact : bool, default False
-        False: the logarithm of the strengths for the difference of the expectations, as printed.
-        True: the exact difference, right for small N or sparsity too.
+        False: approximate the difference of the expectations by logarithms, as printed. True: the
+        exact difference, also correct for small N or sparsity.
     same_missing : bool, default False
-        Allow for both models being tested with the same answers missing; the theorem does not.
+        Whether the same answers are missing for both models; the theorem ignores this.
 
     Returns
     -------
@@ -430,15 +429,15 @@ def queries_constant(
 ) -> float:
     """c = 2 (beta l (N+1) Psi^-1(p))^2 V of Corollary 4.4.
 
-    The paper's example prints c = 2.85 for beta = 0.35, l = 0.7, N = 43, p = 5 % and V = 7.4e-3, of
-    which its formula makes 4.65; the exact variance there is 6.2e-3.
+    The paper's example prints c = 2.85 for beta = 0.35, l = 0.7, N = 43, p = 5 % and V = 7.4e-3.
+    Its formula gives 4.65, and the exact variance is 6.2e-3.
 
     Parameters
     ----------
     strength, beta, n_answers, n_entities
         As for `inconsistency`.
     p : float in (0, 0.5), default 0.05
-        Probability of the wrong order that is put up with.
+        Accepted probability of the wrong order.
     variance : float, optional
         V; default exact.
     """
@@ -462,8 +461,8 @@ def queries_needed(
 ) -> float:
     """Questions needed to get the order right with probability 1 - p: c / difference^2 (Cor. 4.4).
 
-    For differences that are small beside the strength. Parameters as for `queries_constant`;
-    infinite for no difference.
+    For differences much smaller than the strength. Parameters as for `queries_constant`; infinite
+    for no difference.
     """
     constant = queries_constant(strength, beta, n_answers, p, n_entities, variance)
     return constant / difference**2 if difference else math.inf

@@ -6,7 +6,7 @@ A question has N true answers that are not for training. Each is *missing* from 
 probability beta, the sparsity. A model of strength l predicts each of them (classifies it as
 positive) with probability l, and classifies everything else as negative; positives come first, and
 inside a class the order is random, one order per question. Missing answers that are predicted
-stand above test answers and count as mistakes.
+rank above test answers and count as mistakes.
 
 With correlation rho between being missing and being predicted (Definition 4.1), a missing answer is
 predicted with probability l1 and a test answer with probability l2; rho = 0 makes both l.
@@ -31,11 +31,11 @@ GAINS = {
     "log_mrr": "1/log2(r + 1)",
     "p_mrr@P": "r^-P, 0 < P < 1: p_mrr@0.5 is 1/sqrt(r)",
 }
-"""Names of the metrics that have formulas, and what a rank r counts (section 5)."""
+"""Names of the metrics that have formulas, and the gain of a rank r (section 5)."""
 
 
 def gain(metric: str) -> Callable[[Any], Floats]:
-    """The function 1/f of a metric: what a rank counts, 1 at rank 1, never rising."""
+    """The function 1/f of a metric: the gain of a rank, 1 at rank 1, never rising."""
     name, _, suffix = metric.partition("@")
     parameter = _number(suffix)
     if name == "mrr" and not suffix:
@@ -51,7 +51,7 @@ def gain(metric: str) -> Callable[[Any], Floats]:
 
 
 def title_of(metric: str) -> str:
-    """As tables and plots call it: MRR, Hits@10, log-MRR, p-MRR (p = 0.5)."""
+    """The name in tables and plots: MRR, Hits@10, log-MRR, p-MRR(0.5)."""
     name, _, suffix = metric.partition("@")
     names = {"hits": "Hits", "mrr": "MRR", "log_mrr": "log-MRR", "ndcg": "nDCG", "map": "MAP"}
     if name == "p_mrr":
@@ -67,7 +67,7 @@ def sum_of_gains(metric: str, last: int) -> Floats:
 
 
 def tied_gains(metric: str, greater: ArrayLike, equal: ArrayLike) -> Floats:
-    """Mean gain of an answer whose ties are broken at random, as the paper breaks them.
+    """Mean gain of an answer with ties broken at random, as in the paper.
 
     Shapes: greater, equal (n,) -> float64 (n,).
     """
@@ -104,12 +104,12 @@ def sparsity_of_density(density: float, train_share: float) -> float:
     """Sparsity beta of the test set of a graph that holds a share of all true facts (appendix A.3).
 
     alpha = d (1 - eta) / (1 - d eta): of all true facts d are recorded, and eta of those are for
-    training. The test set is sparser than the graph, as everything missing is missing from it.
+    training. The test set is sparser than the graph, because all that is missing is missing there.
 
     Parameters
     ----------
     density : float in (0, 1]
-        d, the share of the true facts that the graph holds.
+        d, the share of the true facts that the graph contains.
     train_share : float in [0, 1)
         eta, the share of the graph's facts that are not in the test set.
 
@@ -130,7 +130,7 @@ def sparsity_of_density(density: float, train_share: float) -> float:
 
 
 def correlation_range(strength: float, beta: float) -> tuple[float, float]:
-    """Lowest and highest correlation that leaves l1 and l2 between 0 and 1 (Definition 4.1).
+    """Lowest and highest correlation with l1 and l2 between 0 and 1 (Definition 4.1).
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def correlation_range(strength: float, beta: float) -> tuple[float, float]:
     Returns
     -------
     (float, float)
-        (0, 0) where nothing can correlate: the strength is 0 or 1, or nothing is missing.
+        (0, 0) if nothing can correlate: the strength is 0 or 1, or nothing is missing.
     """
     checked_strength(strength, beta)
     if strength in (0, 1) or beta == 0:
@@ -171,7 +171,7 @@ def split_strength(strength: ArrayLike, beta: float, rho: float = 0.0) -> Streng
     missing = whole + spread * math.sqrt((1 - beta) / beta) * rho
     recorded = whole - spread * math.sqrt(beta / (1 - beta)) * rho
     both = np.stack([missing, recorded])
-    # Where everything or nothing is predicted, nothing correlates with it.
+    # If everything or nothing is predicted, nothing correlates with it.
     wrong = ~((both >= -ROUNDING) & (both <= 1 + ROUNDING)).all(axis=0) | (spread == 0)
     if wrong.any():
         first = float(np.extract(wrong, whole)[0])
@@ -184,7 +184,7 @@ def split_strength(strength: ArrayLike, beta: float, rho: float = 0.0) -> Streng
 
 
 def binomial(counts: ArrayLike, trials: int, chance: ArrayLike) -> Floats:
-    """Probability of each count (last axis) in so many trials, for each chance (other axes)."""
+    """Probability of each count (last axis) in a number of trials, per chance (other axes)."""
     from scipy.special import gammaln, xlog1py, xlogy
 
     k, p = np.asarray(counts), np.asarray(chance, np.float64)[..., None]
@@ -211,7 +211,7 @@ def check_answers(n_answers: int) -> None:
 
 
 def check_entities(n_answers: int, n_entities: int) -> None:
-    """UsageError unless there is something to rank beside the answers."""
+    """UsageError unless there are candidates beside the answers."""
     check_answers(n_answers)
     if n_entities <= n_answers:
         raise UsageError(

@@ -1,14 +1,14 @@
-"""What two observed values mean at one sparsity; and models that get stronger step by step.
+"""Two observed values at an assumed sparsity; and models that get stronger step by step.
 
-`Mixture` gives expectations over questions that differ in how many answers they have. The paper
-gives all questions N answers. Of a real question only the recorded answers are seen, n of them: N
-is taken to be n / (1 - sparsity), and where that is not a whole number the question counts in parts
-as one of the two whole numbers beside it, so that the mean is kept. `Outlook` says what follows for
-two models: strengths, full labels, probabilities, questions needed.
+`Mixture` computes expectations over questions with different numbers of answers; in the paper, all
+questions have N answers. A real question shows only its n recorded answers, and N is assumed to be
+n / (1 - sparsity). If that is not a whole number, the question counts in parts as the two whole
+numbers beside it, so that the mean stays the same. `Outlook` contains the conclusions for two
+models: strengths, full labels, probabilities, questions needed.
 
-The factorisations are trained in seconds with numpy and scipy. Each takes training triples and
-yields checkpoints, as a model that is trained longer would be: a step is the number of dimensions.
-They answer tail questions: a row per (head, relation), whose candidates are the tails.
+The factorisations train in seconds with numpy and scipy. Each takes training triples and yields
+checkpoints, like a model that is trained longer; a step is the number of dimensions. They answer
+tail questions: one row per (head, relation), whose candidates are the tails.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 FINE = 40
-"""Up to here every number of answers is computed on its own. Where there are more different ones,
-the larger are numbers 6 % apart, between which expectations are interpolated: they change slowly
+"""Up to here every number of answers has its own computation. If there are more different ones, the
+larger numbers are 6 % apart, and expectations between them are interpolated: they change slowly
 there."""
 STEP = 1.06
 NODES = 17
@@ -65,11 +65,11 @@ class Mixture:
 
     @classmethod
     def of_seen(cls, seen: ArrayLike, beta: float, n_entities: int) -> Mixture:
-        """From the answers of each question that the test set shows, array of numbers >= 1."""
+        """From the number of test answers of each question, all >= 1."""
         checked_strength(0.0, beta)
         answers = np.asarray(seen, np.float64) / (1.0 - beta)
         if not len(answers) or not (answers >= 1.0).all():
-            raise UsageError("every question needs 1 test answer or more; none can have fewer")
+            raise UsageError("every question needs 1 test answer or more")
         if answers.max() >= n_entities - 1:
             raise UsageError(
                 f"at sparsity {beta:g} a question would have {answers.max():.0f} answers among "
@@ -107,7 +107,7 @@ class Mixture:
     def spread(self, pair: tuple[float, float], metric: str = "mrr") -> tuple[Floats, float]:
         """Mean variance of a question for two models, (2,), and their mean covariance.
 
-        The covariance is that of models which share what is missing, and nothing else.
+        The covariance is that of models that share the missing answers, and nothing else.
         """
         variance, covariance = np.zeros(2), 0.0
         for count, weight in zip(self.n_answers.tolist(), self.weight.tolist(), strict=True):
@@ -135,7 +135,7 @@ def _points(answers: Floats) -> NDArray[np.int64]:
 
 
 RIDGE = 0.1
-START = 0.1  # spread of the random factors that an iteration starts from
+START = 0.1  # spread of the initial random factors
 OVERSAMPLING = 16
 POWERS = 6
 
@@ -162,7 +162,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Model:
-    """A way of training with its settings; `label` is what tables and legends say."""
+    """A way of training with its settings; tables and legends show `label`."""
 
     label: str
     train: Callable[..., Iterator[Checkpoint]]
@@ -185,9 +185,9 @@ def svd(
 ) -> Iterator[Checkpoint]:
     """Truncated SVD of the (relation, head) x tail matrix; a step is the number of vectors kept.
 
-    A question is scored by its own row and by the rows of its relation, weighted by how like its
-    head theirs are, both seen through the singular vectors; cells are damped by the counts of row
-    and column to the power given.
+    The scores of a question come from its own row and from the rows of its relation, weighted by
+    the similarity of their heads to its head, both in terms of the singular vectors. Cells are
+    damped by the counts of row and column to the given power.
     """
     from scipy.sparse import diags, vstack
 
@@ -220,8 +220,7 @@ def svd(
 def _right_vectors(matrix: csr_matrix, count: int, rng: np.random.Generator) -> Floats:
     """Leading right singular vectors, (columns, count), by subspace iteration (Halko et al. 2011).
 
-    Lanczos iteration takes minutes here: families that look alike have singular values that are
-    nearly equal.
+    Lanczos iteration takes minutes here: similar families have nearly equal singular values.
     """
     width = min(count + OVERSAMPLING, *matrix.shape)
     basis = np.linalg.qr(rng.standard_normal((matrix.shape[1], width)))[0]
@@ -327,11 +326,11 @@ MODELS = (
     Model("CP, 2 rounds", cp, 2, RANKS),
     Model("CP, 4 rounds", cp, 4, RANKS),
 )
-"""What the study compares: three ways of training with three settings each, growing in rank."""
+"""The models of the study: three ways of training with three settings each, growing in rank."""
 
 
 CONTROL = "hits@10"
-"""What the fitted model is checked on: it was fitted to another metric."""
+"""The metric that checks the fitted model, which was fitted to another metric."""
 STEPS = 50  # halvings of an interval
 NEWTON = 2  # steps from a close guess
 ROUNDING = 1e-9
@@ -348,9 +347,9 @@ class Outlook:
     answers : float
         Mean number of true answers of a question, missing ones included.
     strengths : (float, float)
-        l of each model; NaN where no strength explains its value.
+        l of each model; NaN if no strength explains its value.
     ceiling : float
-        What a perfect model would score.
+        The value of a perfect model.
     full : (float, float)
         Expected metric of each with complete labels.
     full_difference, full_error : float
@@ -359,14 +358,14 @@ class Outlook:
         Probability that complete labels order them the other way: Theorem 4.2, with exact
         expectations and variances of the paper's model and the same answers missing for both.
     p_paper : float
-        The same as Theorem 4.2 prints it: logarithmic, models independent, all questions alike.
+        The same as printed in Theorem 4.2: logarithmic, for independent models and equal questions.
     needed_model, needed_data : float
-        Questions needed for the probability asked for, by the model and by the data's spread.
+        Questions needed for the accepted probability, by the model and by the spread of the data.
     rho : float
-        Correlation that would let the model of the higher value be no stronger than the other, if
-        the other has none; NaN where no possible correlation does.
+        Correlation with which the model of the higher value would be no stronger than the other, if
+        the other has none; NaN if no possible correlation suffices.
     curve : tuple of (tuple of float, tuple of float)
-        Strengths from 0 to 1, and the metric that each is expected to score.
+        Strengths from 0 to 1, and the expected metric of each.
     control : tuple of (float, float)
         Per model: Hits@10 as the fitted model expects it, and as observed (NaN if not known).
     """
@@ -388,7 +387,7 @@ class Outlook:
 
     @property
     def fits(self) -> bool:
-        """False where no strength explains an observed value."""
+        """False if no strength explains an observed value."""
         return not any(math.isnan(strength) for strength in self.strengths)
 
 
@@ -411,7 +410,7 @@ class Seen:
 
 
 def outlook_at(seen: Seen, beta: float, level: float) -> Outlook:
-    """The outlook at one sparsity; `level` is the probability of the wrong order put up with."""
+    """The outlook at one sparsity; `level` is the accepted probability of the wrong order."""
     questions = Mixture.of_seen(seen.answers, beta, seen.n_entities)
     complete = Mixture(0.0, questions.n_answers, questions.weight, seen.n_entities)
     nodes, curve = questions.curve(seen.metric)
@@ -449,9 +448,9 @@ def outlook_at(seen: Seen, beta: float, level: float) -> Outlook:
 def _strengths(
     seen: Seen, questions: Mixture, nodes: Floats, curve: Floats
 ) -> tuple[Floats, float]:
-    """Strength of each model, (2,): 0 for a value that is too low, NaN for one too high.
+    """Strength of each model, (2,): 0 for a value that is too low, NaN for one that is too high.
 
-    With them how much the metric rises with the strength between the two.
+    And the slope of the metric over the strength between the two.
     """
     from scipy.interpolate import PchipInterpolator
 
@@ -467,7 +466,7 @@ def _strengths(
 
 
 def _where(smooth: Callable[[float], Any], value: float) -> float:
-    """Where a rising function on 0 .. 1 takes a value; the nearer end where it does not."""
+    """Where a rising function on 0 .. 1 reaches a value; the nearer end if it never does."""
     low, high = 0.0, 1.0
     for _ in range(STEPS):
         middle = (low + high) / 2
@@ -494,7 +493,7 @@ def _printed(
 
 
 def _needed(gap: float, spread: float, level: float) -> float:
-    """Questions needed where a question's difference has this standard deviation."""
+    """Questions needed if the difference of a question has this standard deviation."""
     from scipy.special import ndtri
 
     if gap == 0:
@@ -524,7 +523,7 @@ def _explaining_rho(questions: Mixture, seen: Seen, pair: tuple[float, float]) -
 def highest_sparsity(seen: Seen) -> float:
     """Sparsity above which a perfect model would score less than the higher value."""
     value, low, high = max(seen.values), 0.0, 1.0 - 1e-6
-    while True:  # the candidates bound the answers that there can be
+    while True:  # the number of candidates limits the number of answers
         most = float(seen.answers.max()) / (1.0 - high)
         if most < seen.n_entities - 1:
             break

@@ -1,22 +1,21 @@
-"""What the open-world studies give: curves of sparse against full metrics, and sentences."""
+"""Results of the open-world studies: curves of sparse against full metrics, and sentences."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.table import WIDTH, Cell, ShownAsTables, Table
+from kgtrec._internal.table import WIDTH, Cell, ShownAsTables, Table, finite
 from kgtrec.errors import UsageError
 from kgtrec.study.openworld.family_tree import FamilyTree
 from kgtrec.study.openworld.model import title_of
 
 if TYPE_CHECKING:
-    from kgtrec.study.openworld.compare import Comparison
     from kgtrec.study.openworld.projection import Outlook
 
 Floats = NDArray[np.float64]
@@ -83,7 +82,7 @@ class Panel:
     def inconsistency(self, metric: str) -> float:
         """Share of the pairs of checkpoints, of different models, that the sparse metric misorders.
 
-        Pairs that tie on either side are left out; NaN if no pair is left.
+        Pairs that tie on either side do not count; NaN if no pair counts.
         """
         full, sparse, curve = self.points(metric)
         first, second = np.triu_indices(len(full), 1)
@@ -94,8 +93,8 @@ class Panel:
     def flattening(self, metric: str) -> float:
         """Slope of sparse over full in the upper half of the full range, over that in the lower.
 
-        Least squares on each half. 1: no degradation; 0: the upper half tells nothing. NaN if a
-        half has no two different points.
+        Least squares on each half. 1: no degradation; 0: the upper half is flat. NaN if a half has
+        fewer than two different points.
         """
         full, sparse, _ = self.points(metric)
         middle = (full.min() + full.max()) / 2
@@ -103,7 +102,7 @@ class Panel:
         return halves[1] / halves[0] if halves[0] else float("nan")
 
     def reach(self, metric: str) -> float:
-        """Highest minus lowest sparse value: the range that models are told apart in."""
+        """Highest minus lowest sparse value: the range that distinguishes models."""
         _, sparse, _ = self.points(metric)
         return float(sparse.max() - sparse.min())
 
@@ -205,11 +204,11 @@ class FamilyStudy(ShownAsTables):
 
 _LEGEND = """\
 sparsity     share of the test answers that the sparse graph lacks
-range        highest less lowest sparse value: the range that tells models apart
+range        highest minus lowest sparse value
 slope ratio  steepness of sparse over full in the upper half of the full values,
-             over that in the lower: 1 is not a degradation, 0 says nothing
+             over that in the lower: 1 is no degradation, 0 is flat
 misordered   share of pairs of checkpoints, of different models, that the sparse
-             values put the other way round than the full ones"""
+             values order differently from the full ones"""
 
 
 def _steepness(full: Floats, sparse: Floats) -> float:
@@ -220,11 +219,11 @@ def _steepness(full: Floats, sparse: Floats) -> float:
 
 TWO_SIDED = 1.959963984540054  # standard errors of a 95 % interval
 FRAGILE = 0.1
-"""The paper's own simulations let models differ this much in correlation (Figure 2): a difference
-that less than this explains says little about strength, however many questions there are."""
+"""The paper's own simulations let models differ this much in correlation (Figure 2). A difference
+that a weaker correlation explains says little about strength, however many questions there are."""
 MISFIT = 0.05
 PARAGRAPHS = 3
-"""More sparsities than this are shown as a table."""
+"""More sparsities than this become a table."""
 FEW = 50
 """The normal approximation of Theorem 4.2 asks for more questions than this."""
 
@@ -238,64 +237,117 @@ ASSUMPTIONS = (
 )
 
 
-def verdict(comparison: Comparison) -> str:
-    """One of: ``equal``, ``too close``, ``model does not fit``, ``fragile``, ``trust``.
+@dataclass(frozen=True)
+class Comparison(ShownAsTables):
+    """Two models on the same questions.
 
-    The most careful answer over the sparsities: too close where the probability of the other order
-    passes the level somewhere; fragile where a correlation weaker than 0.1 would explain the whole
-    difference.
+    Attributes
+    ----------
+    names : (str, str)
+    metric : str
+    values : (float, float)
+        Metric averaged inside a question first, then over questions; ties at random.
+    difference : float
+        Second minus first.
+    n_questions : int
+    answers_seen : float
+        Mean number of test answers of a question.
+    paired_error : float
+        Standard error of the difference from the questions' own differences; NaN without ranks.
+    p_data : float
+        Probability of the other order by that error; NaN without ranks.
+    level : float
+        Accepted probability of the wrong order.
+    highest_sparsity : float
+        Above it even a perfect model could not reach the higher of the values.
+    outlooks : tuple of Outlook
+        One per sparsity, ascending.
+    sampled : bool
+        The ranks are among sampled candidates, which the paper's model does not cover.
     """
-    if comparison.difference == 0:
-        return "equal"
-    if any(comparison.p_of(outlook) > comparison.level for outlook in comparison.outlooks):
-        return "too close"
-    if not all(outlook.fits for outlook in comparison.outlooks):
-        return "model does not fit"
-    if any(abs(outlook.rho) < FRAGILE for outlook in comparison.outlooks):
-        return "fragile"
-    return "trust"
 
+    names: tuple[str, str]
+    metric: str
+    values: tuple[float, float]
+    difference: float
+    n_questions: int
+    answers_seen: float
+    paired_error: float
+    p_data: float
+    level: float
+    highest_sparsity: float
+    outlooks: tuple[Outlook, ...]
+    sampled: bool = False
 
-def outlook_table(comparison: Comparison) -> Table:
-    """One row per sparsity: strengths, what complete labels would show, probability, questions."""
-    first, second = comparison.names
-    title = title_of(comparison.metric)
-    digits = 4
-    rows = [
-        (
-            f"{100 * o.sparsity:.3g} %",
-            *o.strengths,
-            *o.full,
-            o.full_difference,
-            comparison.p_of(o),
-            o.rho,
-        )
-        for o in comparison.outlooks
-    ]
-    return Table(
-        ("missing", f"l {first}", f"l {second}", f"{title} {first}", f"{title} {second}",
-         "difference", "P(wrong)", "rho"),
-        ("sparsity", "strength_first", "strength_second", "full_first", "full_second",
-         "full_difference", "p_wrong", "explaining_rho"),
-        (0, 3, 3, digits, digits, digits, digits, 3),
-        rows,
-    )  # fmt: skip
+    def p_of(self, outlook: Outlook) -> float:
+        """The probability of the other order: the data's if there are ranks, else the model's."""
+        return outlook.p_model if math.isnan(self.p_data) else self.p_data
 
+    @property
+    def verdict(self) -> str:
+        """One of: ``equal``, ``too close``, ``model does not fit``, ``fragile``, ``trust``.
 
-def advice(comparison: Comparison) -> str:
-    """The whole text, at most 80 columns wide."""
-    parts = [_seen(comparison)]
-    if len(comparison.outlooks) > PARAGRAPHS:
-        parts.append(outlook_table(comparison).to_text())
-    else:
-        parts += [_outlook(comparison, outlook) for outlook in comparison.outlooks]
-    parts.append(_fill(f"Verdict: {_verdict(comparison)}"))
-    doubts = _doubts(comparison)
-    if doubts:
-        parts.append("\n".join(_fill(f"Beware: {doubt}") for doubt in doubts))
-    listed = "\n".join(_fill(f"- {text}.") for text in ASSUMPTIONS)
-    parts.append("What this rests on (Yang et al. 2022):\n" + listed)
-    return "\n\n".join(parts)
+        The most careful answer over the sparsities. Too close: the probability of the other order
+        exceeds the level at some sparsity. Fragile: a correlation weaker than 0.1 would explain the
+        whole difference.
+        """
+        if self.difference == 0:
+            return "equal"
+        if any(self.p_of(outlook) > self.level for outlook in self.outlooks):
+            return "too close"
+        if not all(outlook.fits for outlook in self.outlooks):
+            return "model does not fit"
+        if any(abs(outlook.rho) < FRAGILE for outlook in self.outlooks):
+            return "fragile"
+        return "trust"
+
+    def table(self) -> Table:
+        """One row per sparsity: strengths, values with complete labels, and probability."""
+        first, second = self.names
+        title = title_of(self.metric)
+        digits = 4
+        rows = [
+            (
+                f"{100 * o.sparsity:.3g} %",
+                *o.strengths,
+                *o.full,
+                o.full_difference,
+                self.p_of(o),
+                o.rho,
+            )
+            for o in self.outlooks
+        ]
+        return Table(
+            ("missing", f"l {first}", f"l {second}", f"{title} {first}", f"{title} {second}",
+             "difference", "P(wrong)", "rho"),
+            ("sparsity", "strength_first", "strength_second", "full_first", "full_second",
+             "full_difference", "p_wrong", "explaining_rho"),
+            (0, 3, 3, digits, digits, digits, digits, 3),
+            rows,
+        )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in plain types, for JSON: None for what is unknown or infinite."""
+        values = asdict(self)
+        for shown, outlook in zip(values["outlooks"], self.outlooks, strict=True):
+            shown["fits"] = outlook.fits
+        plain: Any = finite(values | {"verdict": self.verdict})
+        return dict(plain)
+
+    def __str__(self) -> str:
+        """The whole text, at most 80 columns wide."""
+        parts = [_seen(self)]
+        if len(self.outlooks) > PARAGRAPHS:
+            parts.append(self.table().to_text())
+        else:
+            parts += [_outlook(self, outlook) for outlook in self.outlooks]
+        parts.append(_fill(f"Verdict: {_verdict(self)}"))
+        doubts = _doubts(self)
+        if doubts:
+            parts.append("\n".join(_fill(f"Beware: {doubt}") for doubt in doubts))
+        listed = "\n".join(_fill(f"- {text}.") for text in ASSUMPTIONS)
+        parts.append("What this rests on (Yang et al. 2022):\n" + listed)
+        return "\n\n".join(parts)
 
 
 def _seen(result: Comparison) -> str:
@@ -344,7 +396,7 @@ def _outlook(result: Comparison, at: Outlook) -> str:
         lines.append(
             f"  {better} would be no stronger than {other} if missing and predicted answers had "
             f"the correlation {at.rho:.3f} for {better} and none for {other}; more questions "
-            "cannot tell."
+            "do not help."
         )
     return "\n".join(_fill(line) for line in lines)
 
@@ -364,7 +416,7 @@ def _probability(result: Comparison, at: Outlook) -> str:
 
 def _needed(result: Comparison, at: Outlook) -> str:
     if result.difference == 0:
-        return "No number of questions tells equal values apart."
+        return "No number of questions distinguishes equal values."
     count = at.needed_model if math.isnan(at.needed_data) else at.needed_data
     enough = "enough" if count <= result.n_questions else "not enough"
     return (
@@ -376,27 +428,27 @@ def _needed(result: Comparison, at: Outlook) -> str:
 def _verdict(result: Comparison) -> str:
     first, second = result.names
     better, other = (second, first) if result.difference > 0 else (first, second)
-    kind = verdict(result)
+    kind = result.verdict
     if kind == "equal":
-        return "the two values are equal; nothing here tells the models apart."
+        return "the two values are equal; nothing here distinguishes the models."
     worst = max(result.p_of(outlook) for outlook in result.outlooks)
     if kind == "too close":
         return (
             f"too close to call. The order may be wrong with a probability of up to "
             f"{_percent(worst)}, more than {_percent(result.level)}."
         )
-    sure = f"that {better} is ahead is no accident of the questions ({_percent(worst)} or less)"
+    sure = f"{better} is not ahead by accident of the questions ({_percent(worst)} or less)"
     if kind == "model does not fit":
         return (
-            f"{sure}, but at some of these sparsities the paper's model does not fit, so nothing "
-            f"follows there about complete labels. {_ceiling_advice(result)}"
+            f"{sure}, but at some of these sparsities the paper's model does not fit, so it says "
+            f"nothing about complete labels there. {_ceiling_advice(result)}"
         )
     if kind == "fragile":
         least = min((o.rho for o in result.outlooks if not math.isnan(o.rho)), key=abs)
         return (
             f"{sure}, but it need not mean a stronger model: a correlation of {least:.3f} between "
             f"missing and predicted answers would explain the whole difference, and the paper "
-            f"reckons with ±{FRAGILE}. Look at a less top-heavy metric too (-m log_mrr)."
+            f"expects up to ±{FRAGILE}. Look at a less top-heavy metric too (-m log_mrr)."
         )
     return (
         f"{sure}, and only a correlation beyond ±{FRAGILE} between missing and predicted answers "
@@ -405,7 +457,7 @@ def _verdict(result: Comparison) -> str:
 
 
 def _doubts(result: Comparison) -> list[str]:
-    """Where the paper's model does not describe what was seen."""
+    """Reasons to doubt that the paper's model describes the data."""
     doubts = []
     if result.sampled:
         doubts.append(
@@ -434,8 +486,8 @@ def _doubts(result: Comparison) -> list[str]:
         )
     if math.isnan(result.p_data):
         doubts.append(
-            "values alone do not show how far the models agree question by question, and all "
-            "questions are taken to have the same number of answers; ranks files tell more."
+            "values alone do not show how far the models agree question by question, and every "
+            "question counts with the same number of answers; ranks files say more."
         )
     return doubts
 

@@ -1,8 +1,8 @@
-"""The paper's simulation (appendix A.2), vectorised, beside what theory says of it.
+"""The paper's simulation (appendix A.2), vectorised, beside the predictions of theory.
 
-What is missing and what is predicted is drawn. Answers of a question are drawn in the order in
-which chance would put them, so that one pass of running sums gives every filtered rank: whoever
-comes before in the same class, was predicted alike and is missing, stands above.
+Missing and predicted answers are drawn at random. The answers of a question are drawn in their
+random order, so that one pass of running sums gives every filtered rank: missing answers that come
+before in the same class rank above.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ BETAS = (0.2, 0.35, 0.5, 0.65)
 RHOS = (-0.1, 0.0, 0.1, 0.2)
 N_ANSWERS = 43
 REPEATS = 500
-"""The grid of Figures 1 and 2: 71 strengths, 4 sparsities, 4 correlations; 43 answers a question,
-which is 14505 x 1 % x 30 %; 500 questions a point."""
+"""The grid of Figures 1 and 2: 71 strengths, 4 sparsities, 4 correlations; 43 answers per question,
+which is 14505 x 1 % x 30 %; 500 questions per point."""
 
 BLOCK = 1 << 22
 """Cells (questions x answers) drawn at a time, so that memory stays small."""
@@ -49,10 +49,10 @@ class Simulation(ShownAsTables):
     rho : float
     n_answers, n_entities, repeats : int
     mean, std : dict of str to ndarray of float64, shape (B, L)
-        Per metric: mean and standard deviation over the questions that had an answer to test; NaN
-        where the correlation is impossible.
+        Per metric: mean and standard deviation over the questions with an answer to test; NaN if
+        the correlation is impossible.
     tested : ndarray of int64, shape (B, L)
-        How many of the repeats had one.
+        Number of these questions.
     """
 
     strengths: tuple[float, ...]
@@ -66,7 +66,7 @@ class Simulation(ShownAsTables):
     tested: NDArray[np.int64]
 
     def table(self) -> Table:
-        """A row per sparsity and strength: mean and standard error of every metric."""
+        """One row per sparsity and strength: mean and standard error of every metric."""
         columns = [(self.mean[name], self.error(name)) for name in self.mean]
         rows: list[tuple[Cell, ...]] = [
             (f"{beta:g}", f"{strength:g}", int(self.tested[b, i]),
@@ -112,7 +112,7 @@ def simulate(
     n_answers : int, default 43
         True answers of a question, missing ones included.
     rho : float, default 0
-        Correlation of missing and predicted. Cells where it is impossible become NaN.
+        Correlation of missing and predicted. Cells with an impossible correlation become NaN.
     metrics : sequence of str, default ("mrr",)
         ``mrr``, ``hits@10``, ``log_mrr``, ``p_mrr@0.5``, ...
     repeats : int, default 500
@@ -131,7 +131,7 @@ def simulate(
     """
     check_entities(n_answers, n_entities)
     if repeats < 2:
-        raise UsageError(f"repeats={repeats}; give 2 or more, a spread needs that many")
+        raise UsageError(f"repeats={repeats}; give 2 or more: a spread needs that many")
     for beta in betas:
         checked_strength(strengths, beta)
     sums = {metric: sum_of_gains(metric, n_entities + 1) for metric in metrics}
@@ -187,7 +187,7 @@ def filtered_ranks(
 
 
 def _before(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """How many of the flags stand before each place of a row."""
+    """How many flags come before each place of a row."""
     return flags.cumsum(axis=1) - flags
 
 
@@ -219,11 +219,13 @@ def _questions(
 
 
 def simulation_table(runs: Sequence[Simulation], metric: str = "mrr") -> Table:
-    """A row per correlation, sparsity and strength: simulated, exact and approximate values."""
+    """One row per correlation, sparsity and strength: simulated, exact, approximate values."""
     rows: list[tuple[Cell, ...]] = []
     for run in runs:
         if metric not in run.mean:
-            raise UsageError(f"metric {metric!r} was not simulated, but {', '.join(run.mean)}")
+            raise UsageError(
+                f"metric {metric!r} was not simulated; choose one of: {', '.join(run.mean)}"
+            )
         for place, beta in enumerate(run.betas):
             rows += _rows(run, metric, place, beta)
     heads = ("correlation", "sparsity", "strength", "questions", "mean", "std", "error", "exact",

@@ -190,7 +190,7 @@ def test_correlated_removal_names_what_is_possible(world):
     for flags, sparsity, rho, words in (
         (np.zeros_like(predicted), 0.5, 0.1, "nothing can correlate"),
         (predicted, 0.5, -0.5, r"choose one from -0\.33"),
-        (predicted[1:], 0.5, 0.1, "give one flag"),
+        (predicted[1:], 0.5, 0.1, "give one value"),
         (predicted, 0, 0.1, "sparsity=0"),
     ):
         with pytest.raises(UsageError, match=words):
@@ -214,11 +214,11 @@ def test_ranked_removal_hides_the_worst_of_each_question_and_never_all(world):
     assert as_set(removed.full_test) == as_set(facts)
     several = [hidden for a in questions.values() if len(a) >= 10 for _, hidden in a]
     assert np.mean(several) == pytest.approx(0.5, abs=4 * 0.5 / len(several) ** 0.5)
-    with pytest.raises(UsageError, match="give one for each"):
+    with pytest.raises(UsageError, match="give one value"):
         ranked_removal(world, rank[1:], 0.5)
 
 
 @pytest.mark.parametrize(("density", "share"), [(0, 0.7), (1.1, 0.7), (0.5, 1.0), (0.5, -0.1)])
 def test_shares_out_of_range_are_refused(tree, density, share):
-    with pytest.raises(UsageError, match="no such share"):
+    with pytest.raises(UsageError, match="out of range"):
         random_removal(tree.facts, density, share)

@@ -19,7 +19,6 @@ from kgtrec.study.openworld.experiment import METRICS
 from kgtrec.study.openworld.formulas import moments
 from kgtrec.study.openworld.model import gain, tied_gains
 from kgtrec.study.openworld.projection import Mixture, Seen, outlook_at
-from kgtrec.study.openworld.results import verdict
 from kgtrec.study.openworld.simulate import BETAS, RHOS, STRENGTHS, filtered_ranks
 
 ALL = ("mrr", "hits@1", "hits@2", "log_mrr", "p_mrr@0.5")
@@ -467,7 +466,7 @@ def test_verdicts():
     far = ow.compare_values((0.05, 0.19), 5000, 28, 0.35)
     same = ow.compare_values((0.19, 0.19), 500, 28, 0.35)
     beyond = ow.compare_values((0.20, 0.50), 5000, 28, 0.6)
-    kinds = [verdict(one) for one in (few, many, far, same, beyond)]
+    kinds = [one.verdict for one in (few, many, far, same, beyond)]
     assert kinds == ["too close", "fragile", "trust", "equal", "model does not fit"]
     for one in (few, many, far, same, beyond):
         assert max(map(len, str(one).split("\n"))) <= 80
