@@ -41,9 +41,9 @@ CUTOFFS = (10, 20)
 )  # fmt: skip
 @click.option(
     "--rules/--no-rules", default=True, show_default=True,
-    help="Whether triples that a rule of the pool calls false, and no judge has seen, are false.",
+    help="Whether triples without a judge are false if a rule of the pool says so.",
 )  # fmt: skip
-@click.option("--depth", type=int, help="Of the pool to be used; all of it by default.")
+@click.option("--depth", type=int, help="Use the pool to this depth; all of it by default.")
 @click.option(
     "--write-qrels",
     "qrels",
@@ -53,8 +53,8 @@ CUTOFFS = (10, 20)
 )
 @click.option(
     "--write-sample-qrels", "sample_qrels", type=shared.WRITE, metavar="FILE",
-    help="Of a pool with a sample (kgtrec pool --sample): write qrels in which only what was drawn "
-    "has a label, and all else is -1, for infAP.",
+    help="Of a pool with a sample (kgtrec pool --sample): write qrels in which only the sample has "
+    "labels, and all else is -1, for infAP.",
 )  # fmt: skip
 @click.option(
     "--write-split", "split_file", type=shared.WRITE, metavar="FILE",
@@ -62,26 +62,26 @@ CUTOFFS = (10, 20)
 )  # fmt: skip
 @click.option(
     "--write-runs", "run_dir", type=shared.LATER, metavar="DIR",
-    help="Write each RUN as the qrels see it: seed questions only, known entities left out.",
+    help="Write each RUN as the qrels need it: seed questions only, without known entities.",
 )  # fmt: skip
 @click.option(
     "--reverse", is_flag=True,
-    help="Qrels also for questions that only pooled true triples ask, for which nothing was "
-    "pooled.",
+    help="Write qrels also for questions of pooled true triples that are not questions of seeds. "
+    "Nothing was pooled for these.",
 )  # fmt: skip
 @click.option(
     "-m", "--measure", "measures", multiple=True, metavar="NAME",
-    help="Measure of the RUNs, as trec_eval names it, in place of the usual ones; repeatable.",
+    help="Measure of the RUNs, by trec_eval's name, instead of the usual ones; repeatable.",
 )  # fmt: skip
 @click.option(
     "--top", "cutoffs", multiple=True, type=click.IntRange(1), metavar="K",
-    help="Say how much of the first K of each RUN are seeds, added (newly annotated true ones), "
+    help="Print how many of the first K of each RUN are seeds, added (newly annotated true ones), "
     "false and unjudged; repeatable.  [default: 10 and 20]",
 )  # fmt: skip
 @click.option(
     "--within", type=int, metavar="K",
-    help="Intervals leave open what has no label in the pool, and in the first K of every RUN.  "
-    "[default: 20]",
+    help="Candidates without a label are open if they are in the pool, or in the first K of any "
+    "RUN.  [default: 20]",
 )  # fmt: skip
 @shared.split("Split of the seeds and runs.")
 @shared.QUESTION_NAMES
@@ -90,22 +90,19 @@ def command(
     runs: tuple[str, ...], graph: str, seed_triples: str, pooled: str, judgements: tuple[str, ...],
     **options: Any,
 ) -> Report:  # fmt: skip
-    """Complete the labels of a pool: seeds are true, pooled triples are what judges (or rules) say.
+    """Complete the labels of a pool: seeds are true, and judges (or rules) label pooled triples.
 
-    Prints what there is at every pooling depth; and for RUNs, how much of their first 10 and 20
-    candidates (--top) is judged, and added, that is newly annotated and true; and their measures:
-    the value, in which what has no label is false; the value of condensed lists, without it; and
-    the lowest and the highest that can come out once the open candidates are judged, each of which
-    may be true or false. Open are those without a label that are in the pool, or in the first
-    --within of any RUN; the two ends are exact for every question, and count what more true answers
-    do to recall, to ideal gains, and to bpref.
+    Prints the labels at every pooling depth. For RUNs it also prints how much of their first 10 and
+    20 candidates (--top) is judged, and how much is added (newly annotated and true). Each measure
+    has four values: candidates without a label are false; condensed lists omit them; and the lowest
+    and highest value after judging the open candidates, each of which may be true or false. Open
+    candidates have no label, and are in the pool or in the first --within of any RUN. Both ends are
+    exact for every question: more true answers also change recall, ideal gains and bpref.
 
-    Qrels hold 1 for true and 0 for false; -1 for what was pooled and not decided. If a sample was
-    drawn (kgtrec pool --sample), infAP estimates from --write-sample-qrels what AP would be if the
-    whole
-    pool were judged; other measures want --write-qrels,
-        which have every label. Questions without a true
-    triple in the sample are left out: infAP is for questions with many answers.
+    Qrels contain 1 for true, 0 for false, and -1 for pooled but undecided. With a sample (kgtrec
+    pool --sample), infAP estimates the AP of a fully judged pool from --write-sample-qrels. Other
+    measures need --write-qrels, with all labels. Questions without a true triple in the sample are
+    omitted: infAP is for questions with many answers.
 
     \b
     kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv \\
@@ -156,17 +153,17 @@ def command(
 
 def _refuse_options_of_runs(run_dir: str | None, others: bool) -> None:
     if run_dir:
-        raise UsageError("--write-runs writes the RUNs that are given, and none is; name some")
+        raise UsageError("--write-runs writes the RUNs, but there are none; name some")
     if others:
         raise UsageError(
-            "--measure, --top and --within are about RUNs, and none is given; name some"
+            "--measure, --top and --within are about RUNs, but there are none; name some"
         )
 
 
 def _open_intervals(
     lists: list[RankedLists], done: Completion, columns: list[str], within: int
 ) -> tuple[dict[str, dict[str, JudgedInterval]], list[str]]:
-    """Every system's measures while candidates are open, and what to say about them."""
+    """Every system's measures while candidates are open, and remarks on them."""
     from kgtrec.study.pooling.unjudged import intervals, open_candidates, open_remarks, verdicts
 
     candidates = open_candidates(lists, done, within)
@@ -221,7 +218,7 @@ def _tables(
 def _written(
     done: Completion, lists: list[RankedLists], targets: dict[str, str], reverse: bool
 ) -> list[str]:
-    """Write the files; notes of that."""
+    """Write the files; return notes."""
     from kgtrec.study.pooling.triple_files import write_triples
 
     notes = []

@@ -27,7 +27,7 @@ class Group(click.Group):
 
 BLANK = click.option(
     "--blank", type=click.Choice(["open", "N", "?"]), default="open", show_default=True,
-    help="What a blank label means; in the published annotations of Zhou et al. it is N.",
+    help="Meaning of a blank label; in the published annotations of Zhou et al. it is N.",
 )  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def command() -> None:
     """Have people judge which pooled triples are true.
 
     \b
-    kgtrec judge templates pool.tsv -o templates.tsv         questions, to be read and edited
+    kgtrec judge templates pool.tsv -o templates.tsv         questions: read and edit them
     kgtrec judge sheets pool.tsv --templates templates.tsv --names names.tsv \\
         --annotators anna,ben --batch 500 -o sheets          a sheet for each annotator
     kgtrec judge serve sheets/anna.batch1.tsv                Yes, No, Can't tell, in the browser
@@ -47,21 +47,21 @@ def command() -> None:
     kgtrec judge serve carla.tsv                             the adjudicator decides
     kgtrec judge merge sheets/*.judged.tsv --adjudicated carla.judged.tsv -o judged.tsv
 
-    Labels are Y (true), N (false) and ? (cannot tell). Sheets are TSV files, so that a spreadsheet
-    program will do in place of the page; `kgtrec judge check` tells what went wrong there.
+    Labels are Y (true), N (false) and ? (cannot tell). Sheets are TSV files, so you can also use a
+    spreadsheet program instead of the page; then `kgtrec judge check` lists mistakes.
     """
 
 
 # --- Before judging -------------------------------------------------------------------------------
 
 
-@command.command(short_help="Questions for the relations of a pool, to be edited.")
+@command.command(short_help="Editable questions for the relations of a pool.")
 @click.argument("pool", type=shared.READ)
 @shared.output("TSV: relation, template.")
 def templates(pool: str, output: str) -> Report:
-    """Write a question for each relation of POOL, made from the relation's label.
+    """Write a question for each relation of POOL, made from the label of the relation.
 
-    Read them, and rewrite what is hard to understand: {head} and {tail} stand for the names of the
+    Read the questions, and rewrite unclear ones: {head} and {tail} become the names of the
     entities.
 
     \b
@@ -78,14 +78,22 @@ def templates(pool: str, output: str) -> Report:
 @command.command(short_help="A sheet of questions for each annotator.")
 @click.argument("pool", type=shared.READ)
 @click.option(
-    "-o", "--output", required=True, type=shared.LATER, metavar="FOLDER", help="For the sheets."
+    "-o",
+    "--output",
+    required=True,
+    type=shared.LATER,
+    metavar="FOLDER",
+    help="Folder of the sheets.",
 )
 @click.option(
-    "--annotators", required=True, metavar="NAME,NAME,...", help="Who judges; names of the files."
+    "--annotators",
+    required=True,
+    metavar="NAME,NAME,...",
+    help="Who judges; also the names of the files.",
 )
 @click.option(
     "--templates", "template_file", type=shared.READ, metavar="FILE",
-    help="Questions, as `kgtrec judge templates` writes them; made from labels by default.",
+    help="Questions from `kgtrec judge templates`; made from labels by default.",
 )  # fmt: skip
 @click.option(
     "--names",
@@ -98,23 +106,22 @@ def templates(pool: str, output: str) -> Report:
     "--overlap", type=float, default=1.0, show_default=True, metavar="SHARE",
     help="Share of the triples that two annotators judge.",
 )  # fmt: skip
-@click.option("--batch", type=click.IntRange(1), metavar="N", help="Triples in a sheet, at most.")
+@click.option("--batch", type=click.IntRange(1), metavar="N", help="Triples per sheet, at most.")
 @click.option(
-    "--depth", type=click.IntRange(1), metavar="K", help="Only what is pooled at depth K."
+    "--depth", type=click.IntRange(1), metavar="K", help="Only triples pooled at depth K."
 )
 @click.option(
     "--done", multiple=True, type=shared.READ, metavar="FILE",
-    help="Leave out what has a label in this file; repeatable.",
+    help="Omit triples that have a label in this file; repeatable.",
 )  # fmt: skip
-@click.option("--by-rule", is_flag=True, help="Also what a rule has labelled.")
-@click.option("--by-relation", is_flag=True, help="Relation after relation: quicker to judge.")
+@click.option("--by-rule", is_flag=True, help="Also triples that a rule has labelled.")
+@click.option("--by-relation", is_flag=True, help="One relation after another: quicker to judge.")
 @shared.seed("Of the order.")
 def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Report:
     """Make judgement sheets from POOL: a pool file, or any TSV of head, relation and tail.
 
-    Sheets ask about triples in a random order, and say nothing of systems or depths. Of a pool with
-    a sample (kgtrec pool --sample), they ask about what was drawn. Every sheet is new: a file that
-    is there already is not written over.
+    Sheets ask about triples in random order, and reveal neither systems nor depths. If the pool has
+    a sample (kgtrec pool --sample), they ask only about it. Existing files are never overwritten.
 
     \b
     kgtrec judge sheets pool.tsv --annotators anna,ben -o sheets
@@ -135,7 +142,7 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
     known = {item.triple for file in done for item in judged_sheet(file).items if item.label}
     triples = to_judge(pooled, options["depth"], known, options["by_rule"])
     if not triples:
-        raise UsageError(f"{pool}: of {len(pooled):,} triples none is left to judge")
+        raise UsageError(f"{pool}: none of {len(pooled):,} triples is left to judge")
     name_file, template_file = options["name_file"], options["template_file"]
     names = read_names(name_file) if name_file else Names()
     relations = sorted({one.relation for one in triples})
@@ -166,7 +173,7 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
 @click.argument("sheet", type=shared.READ)
 @click.option(
     "--port", type=click.IntRange(0, 65535), metavar="N",
-    help="0 for any that is free. Default: 8765, or any if that is taken.",
+    help="0 for any free one. Default: 8765, or any free one if 8765 is in use.",
 )  # fmt: skip
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @click.option(
@@ -175,7 +182,7 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
 )  # fmt: skip
 @click.option(
     "--link", metavar="URL",
-    help="A page about an entity, such as https://www.wikidata.org/wiki/{label}: a link at each.",
+    help="Link each entity to a page about it, such as https://www.wikidata.org/wiki/{label}.",
 )  # fmt: skip
 @click.option(
     "--graph",
@@ -185,7 +192,7 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
 )
 @click.option(
     "--facts", type=click.IntRange(1, 50), default=5, show_default=True, metavar="N",
-    help="With --graph: how many an entity.",
+    help="With --graph: how many per entity.",
 )  # fmt: skip
 @click.option(
     "--names", "name_file", type=shared.READ, metavar="FILE",
@@ -194,13 +201,13 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
 def serve(
     sheet: str, port: int | None, no_browser: bool, output: str | None, **options: Any
 ) -> None:
-    """Judge the triples of SHEET in the browser, by keyboard: Y, N, ?; U takes back.
+    """Judge the triples of SHEET in the browser, by keyboard: Y, N, ?; U is undo.
 
-    The page is for this machine, and for you: its address ends in a token that no other user has.
-    Every answer is on the disk, in SHEET.journal, before the
-    next question shows: whatever is killed, start again and go on. Ctrl-C ends, and writes the
-    sheet with the labels that there are. On another machine: ssh -L 8765:localhost:8765 THERE, and
-    open the address that is printed there.
+    The page is only for this machine and for you: its address ends in a token that no other user
+    has. Every answer is on the disk, in SHEET.journal, before the next question shows. If anything
+    is killed, start again and continue. Ctrl-C ends, and writes the sheet with its current labels.
+    On another machine: run ssh -L 8765:localhost:8765 THERE, and open the address that is printed
+    there.
 
     \b
     kgtrec judge serve sheets/anna.tsv
@@ -227,7 +234,9 @@ def serve(
 def _how_to_end() -> str:
     """A shell without job control makes its background processes ignore Ctrl-C for good."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        return f"Ctrl-C is ignored by a process in the background: end it with kill {os.getpid()}"
+        return (
+            f"this process is in the background and ignores Ctrl-C: end it with kill {os.getpid()}"
+        )
     return "Ctrl-C ends"
 
 
@@ -236,7 +245,7 @@ def _context(link: str | None, graph: str | None, facts: int, name_file: str | N
     from kgtrec.study.judging.questions import Context, EntityFacts, Names, check_link, read_names
 
     if graph is None and (name_file or shared.on_command_line("facts")):
-        raise UsageError("--facts and --names are of the graph's facts; add --graph DIR")
+        raise UsageError("--facts and --names are for facts of a graph; add --graph DIR")
     if link is not None:
         check_link(link)
     if graph is None:
@@ -252,24 +261,27 @@ def _progress(journal: Any) -> str:
 
 @contextmanager
 def _browser(url: str) -> Iterator[None]:
-    """A browser at an address that other users must not see: they can read the commands of all
-    processes, so the browser is handed a file of this user's that leads there."""
+    """Open a browser at an address that other users must not see.
+
+    They can read the commands of all processes, so the browser opens a private file that leads to
+    the address.
+    """
     import tempfile
     import threading
     import webbrowser
     from pathlib import Path
 
-    # Made with mode 0600, and gone with the context.
+    # It has the mode 0600, and is deleted with the context.
     with tempfile.NamedTemporaryFile("w", prefix="kgtrec-judge-", suffix=".html") as page:
         page.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={url}">\n')
         page.flush()
-        # Some browsers keep the caller waiting.
+        # Some browsers block the caller.
         there = Path(page.name).as_uri()
         threading.Thread(target=webbrowser.open, args=(there,), daemon=True).start()
         yield
 
 
-@command.command(short_help="A sheet with its labels, as far as it is.")
+@command.command(short_help="A sheet with its current labels.")
 @click.argument("sheet", type=shared.READ)
 @click.option(
     "-o",
@@ -279,7 +291,7 @@ def _browser(url: str) -> Iterator[None]:
     help="Default: NAME.judged.tsv beside the sheet.",
 )
 def export(sheet: str, output: str | None) -> Report:
-    """Write SHEET with the answers of its journal; the page may be open meanwhile.
+    """Write SHEET with the answers of its journal; the page may stay open.
 
     \b
     kgtrec judge export sheets/anna.tsv
@@ -296,7 +308,7 @@ def export(sheet: str, output: str | None) -> Report:
 
     target = output or str(judged_path(sheet))
     keep_inputs([sheet, str(journal_path(sheet))], {"--output": target})
-    if output is None:  # a name that nobody chose takes no file away
+    if output is None:  # a default name must not overwrite a foreign file
         check_earlier_state(target, sheet)
     judged = judged_sheet(sheet)
     write_sheet(target, judged.items)
@@ -328,17 +340,17 @@ def check(files: tuple[str, ...]) -> Report:
     return Report(lambda: "\n".join(lines), code=2 if wrong else 0)
 
 
-@command.command(short_help="How far annotators agree: share and Cohen's kappa.")
+@command.command(short_help="Agreement of annotators: share and Cohen's kappa.")
 @click.argument("files", nargs=-1, required=True, metavar="SHEET...", type=shared.READ)
 @click.option("--by-relation", is_flag=True, help="Also for each relation.")
 @BLANK
 @shared.FORMAT
 def agreement(files: tuple[str, ...], by_relation: bool, blank: str) -> Report:
-    """Compare annotators on the triples that they share; "?" counts as a label of its own.
+    """Compare annotators on the triples that they share; "?" counts as a third label.
 
     Files are named after annotators: anna.batch1.judged.tsv and anna.batch2.judged.tsv are both
-    anna's. Cohen's kappa has a large-sample standard error (Fleiss, Cohen and Everitt, 1969); it is
-    nan where both only ever say the same word, and 0 without error where one of them does so.
+    anna's. Cohen's kappa has a large-sample standard error (Fleiss, Cohen and Everitt, 1969). Kappa
+    is nan if both always say the same word, and 0 with the error 0 if one of them does.
 
     \b
     kgtrec judge agreement anna.judged.tsv ben.judged.tsv
@@ -352,14 +364,14 @@ def agreement(files: tuple[str, ...], by_relation: bool, blank: str) -> Report:
     return Report.of_table(agreement_table(agreements(judged, by_relation)))
 
 
-@command.command(short_help="One judgement out of several annotators'.")
+@command.command(short_help="Merge the labels of several annotators.")
 @click.argument("files", nargs=-1, required=True, metavar="SHEET...", type=shared.READ)
-@shared.output("Labels that stand.")
+@shared.output("Final labels.")
 @click.option(
     "--conflicts",
     type=shared.WRITE,
     metavar="FILE",
-    help="A sheet of what is in conflict, for an adjudicator.",
+    help="A sheet of the conflicts, for an adjudicator.",
 )
 @click.option(
     "--adjudicated",
@@ -373,9 +385,9 @@ def merge(
     files: tuple[str, ...], output: str, conflicts: str | None, adjudicated: str | None, seed: int,
     blank: str,
 ) -> Report:  # fmt: skip
-    """Keep what annotators agree on, and what an adjudicator has decided.
+    """Merge labels that annotators agree on, and those that an adjudicator has decided.
 
-    A conflict is left out until it is settled. The sheet of conflicts does not show who said what.
+    The output omits open conflicts. The sheet of conflicts does not show who said what.
 
     \b
     kgtrec judge merge anna.judged.tsv ben.judged.tsv --conflicts carla.tsv -o judged.tsv
@@ -400,15 +412,16 @@ def merge(
     return Report(merged.table().to_text, notes=notes)
 
 
-@command.command(short_help="A balanced sample of merged labels, to be judged once more.")
+@command.command(short_help="A balanced sample of merged labels, for a second judgement.")
 @click.argument("sheet", type=shared.READ)
 @click.option("-n", "--size", type=click.IntRange(2), default=100, show_default=True,
               help="Triples: half of them true, half false.")  # fmt: skip
 @shared.output("The sheet, without labels.")
 @shared.seed("Of the draw.")
 def audit(sheet: str, size: int, output: str, seed: int) -> Report:
-    """Draw as many true as false triples of SHEET, blank and in random order, for an expert; how
-    far the expert agrees with the labels is then said by `kgtrec judge agreement`.
+    """Draw as many true as false triples of SHEET, blank and in random order, for an expert.
+
+    `kgtrec judge agreement` then compares the labels of the expert with those of SHEET.
 
     \b
     kgtrec judge audit judged.tsv -n 100 -o expert.tsv

@@ -1,4 +1,4 @@
-"""``kgtrec openworld``: are two models different enough to trust, with answers missing?"""
+"""``kgtrec openworld``: are two models different enough to trust if answers are missing?"""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ if TYPE_CHECKING:
 SPARSITIES = (0.2, 0.5, 0.8)
 
 
-@click.command(cls=Command, short_help="Can two models be told apart where answers are missing?")
+@click.command(
+    cls=Command, short_help="Are two models different enough to trust if answers are missing?"
+)
 @click.argument("files", nargs=-1, metavar="[A.parquet B.parquet]", type=shared.READ)
 @click.option(
     "--sparsity", "sparsities", type=float, multiple=True, metavar="BETA",
     help="Share of the true answers that the test set lacks; repeatable. Default: 0.2, 0.5 and "
-    "0.8, to see how much depends on it.",
+    "0.8, to show how much depends on it.",
 )  # fmt: skip
 @click.option(
     "--density", "densities", type=float, multiple=True, metavar="D",
-    help="Instead: share of all true facts that the graph holds; repeatable.",
+    help="Instead: share of all true facts that the graph contains; repeatable.",
 )  # fmt: skip
 @click.option(
     "--train-share", type=float, metavar="ETA",
-    help="With --density: share of the graph's facts outside the test set. Default: as in the "
+    help="With --density: share of the graph's facts outside the test set. Default: from the "
     "ranks files.",
 )  # fmt: skip
 @click.option(
@@ -41,11 +43,11 @@ SPARSITIES = (0.2, 0.5, 0.8)
 )  # fmt: skip
 @click.option(
     "--n-questions", "questions", type=int, metavar="N",
-    help="With --values: number of questions; with --figure simulated: of each point [500].",
+    help="With --values: number of questions; with --figure simulated: per point [500].",
 )  # fmt: skip
 @click.option(
     "--n-answers", "answers", type=float, metavar="N",
-    help="With --values: test answers a question has on average (test triples / questions); with "
+    help="With --values: mean number of test answers per question (test triples / questions); with "
     "--figure: a whole number of them [43].",
 )  # fmt: skip
 @click.option(
@@ -61,11 +63,11 @@ SPARSITIES = (0.2, 0.5, 0.8)
 )  # fmt: skip
 @click.option(
     "--level", type=float, default=0.05, show_default=True, metavar="P",
-    help="Probability of the wrong order that you put up with.",
+    help="Accepted probability of the wrong order.",
 )  # fmt: skip
 @click.option(
     "--study", type=click.Choice(["small", "paper"]),
-    help="No models of yours: show sparse against full metrics on generated family trees, in "
+    help="Instead of your models: show sparse against full metrics on generated family trees, in "
     "seconds, or at the paper's size in minutes.",
 )  # fmt: skip
 @shared.seed("Of --study, and of --figure simulated.")
@@ -81,18 +83,19 @@ SPARSITIES = (0.2, 0.5, 0.8)
 )  # fmt: skip
 @click.option(
     "--correlation", "correlations", type=float, multiple=True, metavar="RHO",
-    help="With --figure simulated: of what is missing and what is predicted; several have a panel "
-    "a sparsity (Figure 2).  [default: 0]",
+    help="With --figure simulated: correlation of missing and predicted; with several, one panel "
+    "per sparsity (Figure 2).  [default: 0]",
 )  # fmt: skip
 @shared.PLOT
 @shared.STYLE
 def command(**options: Any) -> Report:
-    """Are my two models' metrics different enough to trust, where answers are missing?
+    """Are the metrics of two models different enough to trust if answers are missing?
 
-    A test set lacks true answers. Models that predict those are punished, so that metrics saturate,
-    and the weaker of two models may come out ahead (Yang et al. 2022). Given two files of ranks and
-    how sparse the test set may be, this says what difference complete labels would show, how likely
-    the order is wrong, how many questions it would take, and when the theory does not fit.
+    A test set lacks true answers. Models that predict these are punished, so metrics saturate, and
+    the weaker of two models may have the higher value (Yang et al. 2022). From two files of ranks
+    and the sparsity of the test set, this command computes the difference with complete labels, the
+    probability of the wrong order, and the number of questions needed. It also says if the theory
+    does not fit.
 
     \b
     kgtrec openworld a.parquet b.parquet --sparsity 0.3 --sparsity 0.6
@@ -115,14 +118,14 @@ def command(**options: Any) -> Report:
         return _figure(request)
     if request.study is not None:
         _refuse(request.files or request.values, "--study",
-                "compares models of its own: leave files and values out")  # fmt: skip
+                "compares its own models: omit files and --values")  # fmt: skip
         _refuse_numbers(request)
         _refuse(request.sparsities or request.densities, "--study",
-                "removes facts of its own: leave --sparsity and --density out")  # fmt: skip
+                "removes facts itself: omit --sparsity and --density")  # fmt: skip
         return _study_report(_run_study(request.study, request.seed))
     if request.values is not None:
         _refuse(request.files, "--values",
-                "and files are two ways of saying the same: give one of them")  # fmt: skip
+                "and files say the same: give one of them")  # fmt: skip
         return _comparison_report(_of_values(request, request.values))
     if request.files:
         _refuse_numbers(request)
@@ -134,7 +137,7 @@ def command(**options: Any) -> Report:
 
 @dataclass(frozen=True)
 class _Request:
-    """What was typed, by the names of the options."""
+    """The options of a call, by their names."""
 
     files: tuple[str, ...]
     sparsities: tuple[float, ...]
@@ -154,7 +157,7 @@ class _Request:
     plot: str | None
 
     def betas(self, train_share: float | None = None) -> tuple[float, ...]:
-        """The sparsities that are asked about; a share of the ranks' own serves densities."""
+        """The sparsities, if need be from densities and the train share of the ranks."""
         share = train_share if self.train_share is None else self.train_share
         return _sparsities(self.sparsities, self.densities, share)
 
@@ -162,7 +165,7 @@ class _Request:
 def _figure(request: _Request) -> Report:
     """A figure of formulas or simulations."""
     _refuse(request.files or request.values or request.study, "--figure",
-            "is of formulas: leave files, --values and --study out")  # fmt: skip
+            "shows formulas: omit files, --values and --study")  # fmt: skip
     betas = request.betas() if request.sparsities or request.densities else ()
     if request.figure == "simulated":
         bare = request.plot is None and request.form == "table"
@@ -179,7 +182,7 @@ def _refuse(condition: object, option: str, text: str) -> None:
 
 
 def _refuse_numbers(request: _Request) -> None:
-    """What files and the study tell themselves, and would pass over."""
+    """Refuse numbers that files and the study know themselves."""
     for option in ("questions", "answers", "entities"):
         _refuse(
             getattr(request, option) is not None,
@@ -195,7 +198,7 @@ def _of_files(request: _Request) -> Comparison:
 
     files = request.files
     if len(files) != 2:
-        raise UsageError(f"{len(files)} ranks file(s) given; name the two that are to be compared")
+        raise UsageError(f"{len(files)} ranks file(s); name the two to compare")
     first, second = (Ranks.load(file) for file in files)
     warn_of_ranks(dict(zip(files, (first, second), strict=True)))
     unknown = bool(request.densities) and request.train_share is None
@@ -210,9 +213,8 @@ def _of_values(request: _Request, values: tuple[float, float]) -> Comparison:
     questions, answers = request.questions, request.answers
     if questions is None or answers is None:
         raise UsageError(
-            "--values needs --n-questions N and --n-answers N: how many questions, and how many "
-            "test "
-            "answers each has on average"
+            "--values needs --n-questions N and --n-answers N: the number of questions, and of "
+            "test answers per question"
         )
     return compare_values(
         values, questions, answers, request.betas(), request.entities or ENTITIES,
@@ -226,9 +228,9 @@ def _sparsities(
     from kgtrec.study.openworld.model import sparsity_of_density
 
     if sparsities and densities:
-        raise UsageError("--sparsity and --density say the same in two ways; give one of them")
+        raise UsageError("--sparsity and --density say the same; give one of them")
     if not densities:
-        _refuse(train_share is not None, "--train-share", "belongs to --density; give that too")
+        _refuse(train_share is not None, "--train-share", "belongs to --density; give both")
         return sparsities or SPARSITIES
     if train_share is None:
         raise UsageError("--density needs --train-share here: the share of facts outside the test")
@@ -255,7 +257,7 @@ def _comparison_report(result: Comparison) -> Report:
 
 
 def _simulated(request: _Request, betas: tuple[float, ...]) -> list[Simulation]:
-    """A simulation for each correlation: what is not given is as in the paper."""
+    """One simulation per correlation, with defaults as in the paper."""
     from kgtrec.study.openworld.model import ENTITIES
     from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS, REPEATS, simulate
 
@@ -282,7 +284,7 @@ def _simulation_report(runs: list[Simulation], metric: str) -> Report:
 
 
 def _formula(request: _Request, betas: tuple[float, ...]) -> tuple[Any, ...]:
-    """A figure of formulas: what is not given is as in the paper."""
+    """A figure of formulas, with defaults as in the paper."""
     from kgtrec.study.openworld.model import ENTITIES
     from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS
 
@@ -291,7 +293,7 @@ def _formula(request: _Request, betas: tuple[float, ...]) -> tuple[Any, ...]:
         n_entities = request.entities or ENTITIES
         strengths = betas or (0.0, *BETAS)
         return "studies", "expected_metric", request.metric, strengths, n_answers, n_entities
-    _refuse(request.metric != "mrr", "--figure approximation", "is of MRR; leave --measure out")
+    _refuse(request.metric != "mrr", "--figure approximation", "shows MRR only; omit --measure")
     return "studies", "approximation_quality", betas or BETAS, n_answers
 
 

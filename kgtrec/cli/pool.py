@@ -1,4 +1,4 @@
-"""``kgtrec pool``: what systems put forward for the questions of seed triples."""
+"""``kgtrec pool``: the best candidates of systems for the questions of seed triples."""
 
 from __future__ import annotations
 
@@ -25,55 +25,53 @@ if TYPE_CHECKING:
 @shared.output("The pool, as TSV.")
 @click.option(
     "--depth", type=int, default=10, show_default=True,
-    help="Candidates that each system puts in per question. The file holds every smaller depth.",
+    help="Candidates of each system per question. The file contains every smaller depth.",
 )  # fmt: skip
 @click.option(
     "--sample", type=float, metavar="SHARE",
-    help="Mark a random share of the pool to be judged, for infAP; sheets ask about no other.",
+    help="Mark a random share of the pool to be judged, for infAP; sheets ask only about it.",
 )  # fmt: skip
 @shared.seed(
-    "Of the sample, 0 by default. With one seed, a larger share or pool keeps what was drawn.",
+    "Of the sample, 0 by default. With the same seed, a larger share or pool keeps all draws.",
     default=None,
 )
 @shared.split("Split of the seeds and runs.")
 @shared.QUESTION_NAMES
 @click.option(
     "--places", type=click.Choice(["filtered", "raw"]), default="filtered", show_default=True,
-    help="Whether candidates that are known push those below them down (raw: for scores, or runs "
-    "made with `kgtrec rank --filter raw`; the pool that Zhou et al. published fits this). Known "
-    "ones are never pooled.",
+    help="Whether places count known candidates, which are never pooled (raw: for scores, or runs "
+    "made with `kgtrec rank --filter raw`; the pool that Zhou et al. published fits this).",
 )  # fmt: skip
 @shared.HOW_SCORED
 @click.option(
     "--relation-types", "types", type=shared.READ, metavar="FILE",
-    help="Try the type rules: lines relation<TAB>type of its heads<TAB>type of its tails.",
+    help="Apply the type rules: lines relation<TAB>type of its heads<TAB>type of its tails.",
 )  # fmt: skip
 @click.option(
     "--by-category", is_flag=True,
-    help="Try the rules of relation categories (train split): a head asked of a 1-1 or 1-N "
-    "relation, a tail asked of a 1-1 or N-1 relation.",
+    help="Apply the rules of relation categories (train split): the head of a 1-1 or 1-N relation "
+    "was asked, or the tail of a 1-1 or N-1 relation.",
 )  # fmt: skip
 @shared.form("table", "json")
 def command(
     systems: tuple[str, ...], graph: str, seed_triples: str, output: str, depth: int,
     **options: Any,
 ) -> Report:  # fmt: skip
-    """Pool the best candidates of SYSTEMs for the questions of seed triples, to have them judged.
+    """Pool the best candidates of SYSTEMs for the questions of seed triples, for judging.
 
-    A SYSTEM is a TREC run, or scores as `kgtrec rank` takes them: a .npy matrix, a folder of .npy
-    shards, or an .npz with a factorised model. Of scores, the seeds' questions alone are ranked, as
-    deep as the pool; rows are those of all questions of the split, or of the seeds' questions.
+    A SYSTEM is a TREC run, or scores as for `kgtrec rank`: a .npy matrix, a folder of .npy shards,
+    or an .npz with a factorised model. Only the seeds' questions are ranked, as deep as the pool.
+    Scores have one row per question of the split, or one per question of the seeds.
 
-    What any split of the graph knows is left out, and so are the seeds. Each line of the pool has a
-    triple, the side that was asked, the names of the seed questions that it answers (a label serves
-    both), the smallest depth at which it is in the pool, the systems that put it in with their
-    places, and the rule, if one was tried and fired, that labels it false without a judge.
+    The pool omits known triples of all splits, and the seeds. Each line of the pool has a triple,
+    the side that was asked, the names of the seed questions that it answers (a label serves both),
+    the smallest depth at which it is in the pool, its systems with their places, and the rule, if
+    one fired, that labels it false without a judge.
 
-    Where there are too many triples to judge, --sample marks a random part of the pool: sheets ask
-    about it alone, and `kgtrec complete --write-sample-qrels` gives the qrels from which infAP
-    estimates
-    what AP would be if everything were judged. What is drawn depends on the seed and on the triple:
-    draw more later with the same seed, and nothing that was judged is lost.
+    If there are too many triples to judge, --sample marks a random part of the pool. Sheets ask
+    only about this part, and `kgtrec complete --write-sample-qrels` writes qrels from which infAP
+    estimates the AP with all judgements. The draw depends on the seed and on the triple: a larger
+    sample with the same seed keeps all earlier judgements.
 
     \b
     kgtrec rank --graph FB15k-237 --scores a.npy -o a.parquet --write-run a.run
@@ -84,7 +82,7 @@ def command(
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv *.run --sample 0.3 --seed 1 -o sampled.tsv
 
     \b
-    What comes next:
+    Next:
     kgtrec judge sheets pool.tsv ...
     kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv \\
         --judgements judged.tsv --write-qrels qrels.txt
@@ -98,7 +96,7 @@ def command(
     scoring = {"rows": options["rows"], "nan": options["nan"]}
     of_scores = scoring != {"rows": "questions", "nan": "error"} or options["lower_is_better"]
     if of_scores and not any(map(is_scores, systems)):
-        raise UsageError("--rows, --lower-is-better and --nan are about scores; these are all runs")
+        raise UsageError("--rows, --lower-is-better and --nan are for scores; these are all runs")
     loaded = read_graph(graph)
     seeds = read_seeds(loaded, seed_triples, options["split"], options["questions"])
     lists = _lists(
@@ -118,7 +116,7 @@ def _draw(share: float | None, seed: int | None) -> Draw | None:
     from kgtrec.study.pooling.pool import Draw
 
     if seed is not None and share is None:
-        raise UsageError("--seed is that of a sample; give --sample, or leave it out")
+        raise UsageError("--seed needs --sample; give --sample, or omit --seed")
     return None if share is None else Draw(share, seed or 0)
 
 

@@ -17,16 +17,16 @@ from kgtrec.cli._report import Command, Report
     "--share", type=float, metavar="S",
     help="Share of the split, rounded down to triples.  [default: 0.05]",
 )  # fmt: skip
-@click.option("--size", type=int, metavar="N", help="In place of a share: how many triples.")
+@click.option("--size", type=int, metavar="N", help="Instead of a share: how many triples.")
 @shared.seed("Of the random numbers.", 42)
 @shared.split("Split to draw from.")
 @click.option(
     "--by-relation", is_flag=True,
-    help="Stratified: every relation has its share, largest remainders rounded up.",
+    help="Stratified: every relation has its share; the largest remainders round up.",
 )  # fmt: skip
 def command(graph: str, output: str, share: float | None, **options: Any) -> Report:
-    """Draw seed triples from a split of the graph in DIR, and say how far their relations are from
-    those of the split: KL divergence, in nats, one added to every count.
+    """Draw seed triples from a split of the graph in DIR, and print how far their relations are
+    from those of the split: KL divergence, in nats, with one added to every count.
 
     With FB15k-237, the share 0.05 and the seed 42 this is FB-Test-S of Zhou et al. (2022).
 
@@ -35,7 +35,7 @@ def command(graph: str, output: str, share: float | None, **options: Any) -> Rep
     kgtrec sample FB15k-237 --share 0.1 --seed 7 --by-relation -o seed.tsv
 
     \b
-    What comes next:
+    Next:
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv a.run b.run -o pool.tsv
     """
     from kgtrec.questions.api import read_graph

@@ -147,7 +147,7 @@ def test_what_is_judged_is_not_asked_again(call: Call):
     none = call("sheets", "pool.tsv", "--annotators", "anna", "--done", "s/anna.tsv", "--done",
                 "t/anna.tsv", "-o", "u")  # fmt: skip
     assert (none.code, none.err) == (
-        1, "kgtrec: pool.tsv: of 4 triples none is left to judge\n",
+        1, "kgtrec: pool.tsv: none of 4 triples is left to judge\n",
     )  # fmt: skip
 
 

@@ -119,11 +119,11 @@ def test_values_alone_have_no_paired_error():
         ((*VALUES, "--density", 0.5), "needs --train-share"),
         (("a.parquet", "b.parquet", "-m", "foo"), "'foo' has no open-world formula"),
         (("a.parquet", "b.parquet", "--plot", "x.doc"), "must end in one of"),
-        (("a.parquet", "b.parquet", "--study", "small"), "leave files and values out"),
+        (("a.parquet", "b.parquet", "--study", "small"), "omit files and --values"),
         (("a.parquet", "b.parquet", "--n-questions", 5), "--n-questions goes with --values"),
         (("a.parquet", "b.parquet", "--n-entities", 5), "--n-entities goes with --values"),
         (("--study", "small", "--n-answers", 5), "--n-answers goes with --values"),
-        (("--study", "small", "--sparsity", 0.5), "leave --sparsity and --density out"),
+        (("--study", "small", "--sparsity", 0.5), "omit --sparsity and --density"),
         ((*VALUES, "--level", 0.9), "level=0.9"),
     ],
 )

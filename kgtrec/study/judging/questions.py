@@ -154,7 +154,7 @@ def _of_words(relation: str) -> str:
 
 
 def _asked(subject: str, phrase: str) -> str:
-    """A question about a subject, from what stands between it and the tail in the label."""
+    """A question about a subject, from the words of the label."""
     first, *rest = words = phrase.split()
     last, more = words[-1], " ".join(rest)
     if first in _IS and rest:
@@ -313,7 +313,7 @@ def read_names(path: str | PathLike[str]) -> Names:
 
 
 LABEL = "{label}"
-# The label may stand behind the host's name only: it must not lead to another host.
+# The label must come after the host name, so that it cannot lead to another host.
 _TEMPLATE = re.compile(r"https?://[^\s/{}?#@]+[/?#][^\s{}]*\{label\}[^\s{}]*")
 
 

@@ -141,9 +141,7 @@ def compare_values(
         raise UsageError(f"answers={answers}; a question in the test set has 1 answer or more")
     for value in values:
         if not 0 < value <= 1:
-            raise UsageError(
-                f"the value {value} is not a value of {metric}; give one above 0, up to 1"
-            )
+            raise UsageError(f"{value} is not a value of {metric}; give one above 0, up to 1")
     unknown = (math.nan, math.nan)
     each = np.full(int(n_questions), float(answers))
     seen = Seen(values, each, n_entities, math.nan, unknown, metric)

@@ -1,8 +1,8 @@
 """Pooling under sparse labels (Zhou et al. 2022): runs in; pools, qrels and intervals out.
 
-In the order of the work: `seeds` draws seed triples and asks about them, `lists` gives each
-system's candidates, of runs or of scores; `pool` pools them and keeps the pool in a file;
-`completion` labels by rules what a rule can, and turns judgements (`triple_files`) into qrels.
-`unjudged` says what is not known yet, `depths` and `reusability` how far the pool can be trusted.
-Open `pool` first.
+In the order of the work: `seeds` draws seed triples and makes their questions. `lists` reads the
+candidates of each system, from runs or scores. `pool` pools them and writes the pool to a file.
+`completion` applies rules, and turns judgements (`triple_files`) into qrels. `unjudged` says what
+is still unknown; `depths` and `reusability` say how far you can trust the pool. `edited_files`
+reads all files that people edit. Open `pool` first.
 """

@@ -1,9 +1,9 @@
 """From a pool and judgements to qrels and to a complete test split, at any pooling depth.
 
-Seeds are true. A pooled triple is what a judge says; where no judge has spoken, a rule may; where
-none has, it is unjudged. What was never pooled is unjudged as well. The rules (Zhou et al. 2022,
-section 3.1) label a triple false, and each is named in `RULES`. A rule can err: `rule_table` counts
-how often judges said otherwise.
+Seeds are true. The judge's label of a pooled triple counts; without a judge, a rule may label it.
+All other triples are unjudged, also those that were never pooled. The rules (Zhou et al. 2022,
+section 3.1) label a triple false; `RULES` lists them. A rule can err: `rule_table` counts how often
+judges disagree.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +24,7 @@ from kgtrec.graph.statistics.relations import Categories
 from kgtrec.questions.api import Graph
 from kgtrec.study.pooling.edited_files import EditedFile
 from kgtrec.study.pooling.pool import Pool
-from kgtrec.study.pooling.seeds import Key, SeedQuestions, question_key
+from kgtrec.study.pooling.seeds import Key, SeedQuestions, count_table, question_key
 from kgtrec.study.pooling.triple_files import Judgements, lines_of_triples
 
 RelationTypes = Mapping[int, tuple[str, str]]
@@ -36,10 +35,10 @@ RULES = {
     "1-N:head": "the head was asked for, of a 1-N relation",
     "1-1:tail": "the tail was asked for, of a 1-1 relation",
     "N-1:tail": "the tail was asked for, of an N-1 relation",
-    "type:head": "the head is not known to be of the type that the relation wants",
-    "type:tail": "the tail is not known to be of the type that the relation wants",
+    "type:head": "the head is not known to have the type that the relation requires",
+    "type:tail": "the tail is not known to have the type that the relation requires",
 }
-"""Every rule, in the order in which they are tried, and what it says."""
+"""Every rule and its reason, in the order of application."""
 
 _CATEGORY_RULES = (("1-1:head", 0, "1-1"), ("1-N:head", 0, "1-N"), ("1-1:tail", 1, "1-1"),
                    ("N-1:tail", 1, "N-1"))  # fmt: skip
@@ -58,14 +57,14 @@ def trivial_rules(
     ----------
     pool : Pool
     categories : Categories, optional
-        To try the rules of categories; see
+        Apply the rules of categories; see
         `kgtrec.graph.statistics.relations.relation_categories`. A triple that was put forward for
-        both its questions is false if either says so.
+        both its questions is false if the rule of either fires.
     types : mapping of int to (str, str), optional
-        To try the rules of types; relations without types never fire. An entity is of a type if
-        it stands where a relation wants that type, in a known triple.
+        Apply the rules of types; relations without types never fire. An entity has a type if a
+        known triple has it where the relation requires that type.
     known : names of splits
-        Where the types of entities are looked up; all by default.
+        Splits that show the types of entities; all by default.
 
     Returns
     -------
@@ -87,7 +86,7 @@ def trivial_rules(
 def _of_wrong_type(
     pool: Pool, types: RelationTypes, known: SplitNames
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Whether each pooled triple's head, and whether its tail, lacks the type that is wanted."""
+    """Whether the head of each pooled triple lacks the required type, and whether the tail does."""
     graph = pool.graph
     names = sorted({name for pair in types.values() for name in pair})
     number = {name: i for i, name in enumerate(names)}
@@ -95,7 +94,7 @@ def _of_wrong_type(
     for relation, (head, tail) in types.items():
         required[relation] = number[head], number[tail]
     rows = triples_of(graph, known)
-    has = np.zeros((graph.n_entities, len(names) + 1), bool)  # the last column: no type is wanted
+    has = np.zeros((graph.n_entities, len(names) + 1), bool)  # the last column: no type is required
     for end, column in ((0, 0), (2, 1)):
         has[rows[:, end], required[rows[:, 1], column]] = True
     has[:, -1] = True
@@ -123,7 +122,7 @@ def read_relation_types(path: str | PathLike[str], graph: Graph) -> dict[int, tu
 
 
 def rule_table(pool: Pool, rules: Sequence[str], judgements: Judgements | None = None) -> Table:
-    """A row per rule that fired: how often, and with judgements what judges said of its triples."""
+    """One row per rule that fired: how often, and the labels that judges gave to its triples."""
     fired = np.array(rules, dtype=object)
     said = None if judgements is None else judgements.of(pool.triples)
     rows: list[tuple[Cell, ...]] = []
@@ -133,15 +132,15 @@ def rule_table(pool: Pool, rules: Sequence[str], judgements: Judgements | None =
         if said is not None:
             row += (int((said[mine] == 0).sum()), int((said[mine] == 1).sum()))
         rows.append(row)
-    heads = ("rule", "triples") + (() if said is None else ("judged N", "judged Y"))
-    keys = tuple(head.replace(" ", "_") for head in heads)
-    return Table(heads, keys, (0,) * len(heads), rows)
+    return count_table(
+        ("rule", "triples", *(() if said is None else ("judged N", "judged Y"))), rows
+    )
 
 
 Ints = npt.NDArray[np.int64]
 
 TRUE, FALSE, UNKNOWN = 1, 0, -1
-"""Labels: true; false; pooled, but nobody has decided (trec_eval's -1)."""
+"""Labels: true; false; pooled but undecided (trec_eval's -1)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,8 +150,8 @@ class Qrels(ShownInLines):
     - ids: Names of the questions.
     - offsets: int64 (n_questions + 1,)
     - entities, int64 (n,): Of each question ascending.
-    - labels, int64 (n,): 1, 0, or -1 for pooled and not decided.
-    - nameless: Questions that were left out, because runs have no name for them.
+    - labels, int64 (n,): 1, 0, or -1 for pooled and undecided.
+    - nameless: Number of omitted questions, for which runs have no name.
     """
 
     graph: Graph
@@ -188,7 +187,7 @@ class Qrels(ShownInLines):
         return np.bincount(self.owner[self.labels == TRUE], minlength=len(self)) > 0
 
     def of_answered(self) -> Qrels:
-        """Without questions that have no answer, of which no estimate can be made."""
+        """Only questions with an answer; for others there is no estimate."""
         keep = self.answered
         rows = keep[self.owner]
         lengths = np.diff(self.offsets)[keep]
@@ -215,14 +214,13 @@ class Completion(ShownAsTables):
     """Labelled triples: the seeds, then those of a pool.
 
     - depth: Of the pool; 0 for the seeds alone.
-    - triples, int64 (n, 3): The seeds in their order, then the pooled ones in that of the pool.
-    - labels, int64 (n,): 1 true, 0 false, -1 not decided.
-    - by_rule, bool (n,): Labelled false by a rule, and by no judge.
-    - overruled: Triples that a rule calls false and a judge true (true counts).
-    - doubted: Seeds that a judge calls false (they stay true).
-    - unused: Judged triples that are neither seeds nor pooled to this depth.
-    - drawn, bool (n,): Of a pool of which a sample is to be judged: the triples in the sample,
-      seeds among them.
+    - triples, int64 (n, 3): The seeds in their order, then the pooled triples in theirs.
+    - labels, int64 (n,): 1 true, 0 false, -1 undecided.
+    - by_rule, bool (n,): Labelled false by a rule and by no judge.
+    - overruled: Number of triples that a rule calls false and a judge true (they are true).
+    - doubted: Number of seeds that a judge calls false (they stay true).
+    - unused: Number of judged triples that are neither seeds nor pooled to this depth.
+    - drawn, bool (n,): With a sample: the triples in the sample, seeds among them.
     """
 
     seeds: SeedQuestions
@@ -240,10 +238,10 @@ class Completion(ShownAsTables):
 
     @cached_property
     def sample(self) -> Completion:
-        """Labels of the drawn triples alone, all others being pooled and not judged: for infAP.
+        """The labels of the drawn triples only, for infAP; all others are pooled and unjudged.
 
-        A seed that was not drawn counts as not judged, too. It would be taken for one of the
-        sample, and make true triples look more frequent than they are.
+        A seed that was not drawn is unjudged, too. Otherwise it would count as part of the sample,
+        and true triples would look more frequent than they are.
         """
         if self.drawn is None:
             raise UsageError("no sample was drawn from this pool (kgtrec pool --sample)")
@@ -260,7 +258,7 @@ class Completion(ShownAsTables):
 
     @property
     def reverse(self) -> list[Key]:
-        """Questions of the complete split that no seed asks, so that nothing was pooled for them.
+        """Questions of the complete split without a seed, for which nothing was pooled.
 
         A pooled (h', r, t) that is true answers the seed's (?, r, t), and asks (h', r, ?) anew.
         """
@@ -277,7 +275,7 @@ class Completion(ShownAsTables):
         return self._qrels_with([])
 
     def _qrels_with(self, added: Sequence[Key]) -> Qrels:
-        """Of the seeds' questions, and of those that are added."""
+        """Of the seeds' questions, and of the added ones."""
         keys = [*self.seeds.keys, *added]
         named = [key for key in keys if key in self.seeds.names]
         number = {key: i for i, key in enumerate(named)}
@@ -299,7 +297,7 @@ class Completion(ShownAsTables):
         )
 
     def table(self) -> Table:
-        """What the labels are, as a row; see `depth_table`."""
+        """The labels as one row; see `depth_table`."""
         return depth_table([self])
 
     def _lines(self) -> tuple[str, str]:
@@ -338,18 +336,18 @@ def complete(
     Parameters
     ----------
     seeds : SeedQuestions
-        Those that the pool was made for.
+        The seeds of the pool.
     pool : Pool
     judgements : Judgements
     rules : sequence of str, optional
-        A rule's name, or "", for each pooled triple; see `kgtrec.study.pooling.completion`.
+        The name of a rule, or "", for each pooled triple; see `trivial_rules`.
     depth : int, optional
-        Of the pool to be used; all of it by default, 0 for none.
+        Use the pool to this depth; all of it by default, 0 for none.
 
     Raises
     ------
     UsageError
-        A depth that the pool does not have, or as many rules as triples are missing.
+        A depth that the pool does not have, or more or fewer rules than triples.
     """
     depth = pool.depth if depth is None else depth
     if isinstance(depth, bool) or not 0 <= depth <= pool.depth:
@@ -383,26 +381,19 @@ def complete(
 
 
 def depth_table(completions: Sequence[Completion]) -> Table:
-    """A row per completion: what the labels are at its depth."""
-    rows: list[tuple[Cell, ...]] = []
-    keys: tuple[str, ...] = ()
-    for one in completions:
-        counts: dict[str, Any] = one.counts()
-        keys = tuple(counts)
-        rows.append((str(one.depth), *counts.values()))
-    titles = ("depth", *keys)
-    names = tuple(key.replace(" ", "_") for key in titles)
-    return Table(titles, names, (0,) * len(titles), rows)
+    """One row per completion: the labels at its depth."""
+    rows: list[tuple[Cell, ...]] = [(str(c.depth), *c.counts().values()) for c in completions]
+    return count_table(("depth", *completions[0].counts()), rows)
 
 
 def remarks(completion: Completion, judgements: Judgements) -> list[str]:
-    """Sentences on what should be known about a completion, as far as there is anything."""
+    """Sentences on what users should know about a completion, if anything."""
     counts = completion.counts()
     notes = []
     if judgements.repeated:
         notes.append(f"{judgements.repeated:,} judgements were repeated, with the same label")
     if judgements.blank:
-        notes.append(f"{judgements.blank:,} blank labels were taken for what was asked")
+        notes.append(f"{judgements.blank:,} blank labels count as --blank says")
     if counts["undecided"]:
         notes.append(f"{counts['undecided']:,} pooled triples are not decided (-1 in qrels)")
     if completion.drawn is not None:
@@ -416,7 +407,7 @@ def remarks(completion: Completion, judgements: Judgements) -> list[str]:
     if counts["never pooled"]:
         notes.append(
             f"{counts['never pooled']:,} of the {counts['questions']:,} questions of the complete "
-            "split are asked by added triples only: nothing was ever pooled for them"
+            "split come from added triples only: nothing was ever pooled for them"
         )
     return notes
 
@@ -424,11 +415,11 @@ def remarks(completion: Completion, judgements: Judgements) -> list[str]:
 def _sample_remarks(completion: Completion, drawn: npt.NDArray[np.bool_]) -> list[str]:
     notes = [f"{int(drawn.sum()):,} of {len(drawn):,} seeds and pooled triples are in the sample"]
     if open_ := int((drawn & (completion.labels == UNKNOWN)).sum()):
-        notes[0] += f", {open_:,} of them without a label, as if they had not been drawn"
+        notes[0] += f", {open_:,} of them without a label, as if they were not in it"
     qrels = completion.sample.qrels()
     if lost := len(qrels) - int(qrels.answered.sum()):
         notes.append(
-            f"{lost:,} of {len(qrels):,} questions have no true triple in the sample: infAP leaves "
-            "them out; a larger sample has fewer"
+            f"{lost:,} of {len(qrels):,} questions have no true triple in the sample: infAP omits "
+            "them; draw a larger sample to have fewer"
         )
     return notes

@@ -1,10 +1,10 @@
 """How systems rank with the labels of each depth of a pool (Zhou et al. 2022, section 4.2).
 
-With fewer systems' favourites judged, other systems may lead. What was pooled below a depth is not
-judged at that depth; all other judgements, the test set's own answers, stay. Runs are valued with
-fewer judgements. Ranks need no scores: at depth k the true triples that are pooled deeper are not
-known yet, so they stand among the candidates instead of being filtered, and how many of them score
-higher than an answer, or tie with it, follows from the question-level counts.
+With fewer judgements, other systems may lead. Triples that are pooled deeper than a depth are not
+judged at that depth; all other judgements, such as the test set's own answers, stay. Runs are
+evaluated with fewer judgements. Ranks need no scores: at depth k the true triples that are pooled
+deeper are still unknown, so they are candidates instead of being filtered. The question-level
+counts say how many of them score higher than an answer, or tie with it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Path = str | os.PathLike[str]
 
 
 def depths_of(pool: Pool, names: Mapping[Key, str] | None = None) -> dict[str, dict[str, int]]:
-    """Question, then candidate, to the smallest depth at which the pool holds it."""
+    """Question, then candidate, to the smallest depth at which the pool contains it."""
     depths: dict[str, dict[str, int]] = {}
     labels = pool.graph.entities
     smallest = pool.smallest.tolist()
@@ -55,13 +55,13 @@ def depths_of(pool: Pool, names: Mapping[Key, str] | None = None) -> dict[str, d
 
 
 def names_of_pool(pool: Pool, path: Path | None = None) -> dict[Key, str]:
-    """How runs name questions, those that no seed asks included."""
+    """How runs name questions, also those without a seed."""
     if path is not None:
         names = read_question_ids(path, pool.graph)
         if not _names_fit(pool, names):
             raise UsageError(
-                f"{str(path)!r} names questions otherwise than the pool does; give the file that "
-                "was given to `kgtrec pool --questions`"
+                f"{str(path)!r} has other names of questions than the pool; give the file that "
+                "`kgtrec pool --questions` read"
             )
         return names
     for split in pool.graph.splits:
@@ -97,17 +97,17 @@ def curves_of_runs(
     runs : mapping of str to path-like
         By the names of the systems, three at least.
     depth_of : mapping of query to mapping of document to int
-        Of what was pooled; see `depths_of`.
+        Depths of the pooled documents; see `depths_of`.
     measures : sequence of str
-        trec_eval's, and micro metrics such as "kg_mrr" and "kg_hits.10", in which each depth's
-        answers are ranked without that depth's other answers; see `samples_of_runs`.
+        trec_eval's, and micro metrics such as "kg_mrr" and "kg_hits.10", which rank the answers of
+        each depth without its other answers; see `samples_of_runs`.
     reference : int, optional
-        Depth that all are compared with; by default the first at which anything is judged: 0, the
-        labels before pooling, unless these are empty.
+        Compare all depths with this one; by default the first with judgements: 0, the labels before
+        pooling, unless these are empty.
     resampling : Resampling
-        Of the intervals, from drawing the questions anew, the same ones at every depth.
+        Of the intervals, which resample questions, the same ones at every depth.
     entities : int, optional
-        Of the graph, which kg_mr needs.
+        Number of entities of the graph, for kg_mr.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def curves_of_runs(
     UsageError
         Fewer than three runs, unknown measures, or a reference deeper than the pool.
     InputError
-        No judgement is of a pooled document.
+        No pooled document is judged.
     """
     from kgtrec.trec import read_qrels, read_run
 
@@ -171,7 +171,7 @@ def with_intervals(
 def _reduced(
     judged: Qrels, depth_of: Mapping[str, Mapping[str, int]], depth: int
 ) -> dict[str, dict[str, int]]:
-    """The judgements without those of documents that are pooled deeper."""
+    """The judgements without those of documents pooled deeper."""
     rest = {}
     for query, row in judged.items():
         own = depth_of.get(query, {})
@@ -180,9 +180,9 @@ def _reduced(
 
 
 def _undecided_where_empty(reduced: Qrels, judged: Qrels) -> dict[str, Mapping[str, int]]:
-    """With -1 for what is judged later only, where nothing else is, so that all depths pair.
+    """Give -1 to later judgements in queries without others, so that all depths have all queries.
 
-    Such a query has no answer, but it counts: its AP is 0, and the least that gm_map knows.
+    Such a query has no answer, but it counts: its AP is 0, and the minimum of gm_map.
     """
     return {query: row or dict.fromkeys(judged[query], -1) for query, row in reduced.items()}
 
@@ -191,14 +191,16 @@ Ints = NDArray[np.int64]
 
 
 def instance_depths(ranks: Ranks, pool: Pool) -> Ints:
-    """Smallest depth at which each instance's triple is pooled, 0 if it never was; int64 (n,).
+    """Smallest depth at which each instance's triple is pooled, 0 if never; int64 (n,).
 
-    Triples are told apart by their labels: the pool's graph and that of the ranks may differ in
-    their test splits.
+    Labels identify triples: the graphs of the pool and of the ranks may differ in their test
+    splits.
     """
     of_triples = ranks.kind == "entity" and ranks.given_relation is None
     if not of_triples or ranks.entity_labels is None or ranks.relation_labels is None:
-        raise UsageError("depths need ranks of entities with their labels, as `kgtrec rank` saves")
+        raise UsageError(
+            "depths need ranks of entities with their labels; `kgtrec rank` saves such"
+        )
     entities, relations = pool.graph.entities, pool.graph.relations
     depth_of = {
         (entities[h], relations[r], entities[t]): depth
@@ -214,13 +216,13 @@ def instance_depths(ranks: Ranks, pool: Pool) -> Ints:
     if not depths.any():
         raise InputError(
             "none of the evaluated triples is in the pool; rank on the complete test split that "
-            "`kgtrec complete --test` writes"
+            "`kgtrec complete --write-split` writes"
         )
     return depths
 
 
 def ranks_at_depth(ranks: Ranks, depths: Ints, depth: int) -> Ranks:
-    """The ranks that the labels of a depth give.
+    """The ranks with the labels of a depth.
 
     Shapes: depths int64 (n,).
     """
@@ -255,13 +257,13 @@ def _check(ranks: Ranks) -> None:
     for reason, applies in reasons.items():
         if applies:
             raise UsageError(
-                f"ranks {reason} do not say how the answers of a question stand to each other; "
+                f"ranks {reason} do not show the order of the answers of a question; "
                 "give full ranks, or runs with --qrels"
             )
 
 
 def _deeper_answers(ranks: Ranks, deep: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints, Ints]:
-    """Of each instance's question, the deep answers above it, tied, tied and ahead, and all."""
+    """Deep answers of each instance's question: above it, tied, tied and ahead, and all."""
     keys = (ranks.macro_tied_ahead, ranks.macro_greater, ranks.question)
     order = np.lexsort(keys)
     question, place = ranks.question[order], ranks.macro_greater[order]
@@ -284,14 +286,14 @@ def _deeper_answers(ranks: Ranks, deep: NDArray[np.bool_]) -> tuple[Ints, Ints, 
 
 
 def _rank_ends(new: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """First row of each row's group, and the one behind its last."""
+    """First row of each row's group, and the row after its last."""
     starts = np.flatnonzero(new)
     group = np.cumsum(new) - 1
     return starts[group], np.append(starts[1:], len(new))[group]
 
 
 def _popularity(ranks: Ranks, deep: NDArray[np.bool_]) -> dict[str, Ints]:
-    """Popularities without the deep triples, each of which is counted once."""
+    """Popularities without the deep triples, each of which counts once."""
     first = np.zeros(len(ranks), bool)
     first[np.unique(ranks.triple, return_index=True)[1]] = True
     gone = first & deep
@@ -321,7 +323,7 @@ def curves_of_ranks(
     measures : sequence of keys
         As for `samples_of_ranks`: micro and macro metrics, ``map``, ...
     resampling : Resampling
-        Of the intervals, from drawing the questions of each depth anew.
+        Of the intervals, which resample the questions of each depth.
 
     Raises
     ------

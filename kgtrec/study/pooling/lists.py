@@ -1,6 +1,6 @@
-"""Each system's candidates for the questions of seed triples, without what is known.
+"""The candidates of each system for the questions of seed triples, without known ones.
 
-They come from a run, or from a model's scores, of which only the seeds' questions are ranked.
+They come from a run, or from the scores of a model, of which only the seeds' questions are ranked.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy.typing as npt
 from kgtrec._internal.csr import contains, to_keys
 from kgtrec._internal.locations import is_folder
 from kgtrec._internal.table import ShownInLines
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import FileError, InputError, UsageError, choose
 from kgtrec.graph.id_files import text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.ranking.rank import rank
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.sources import selected
-from kgtrec.study.pooling.seeds import SeedQuestions
+from kgtrec.study.pooling.seeds import Key, SeedQuestions, keys_of, question_key
 from kgtrec.trec.files.run import Run
 
 Int64 = npt.NDArray[np.int64]
@@ -34,9 +34,7 @@ _SUFFIXES = (".gz", ".zst", ".run", ".txt", ".trec", ".tsv", ".npy", ".npz")
 
 
 def system_names(paths: Iterable[str | PathLike[str]]) -> list[str]:
-    """A short name for each run or file of scores: its own without endings, or the whole path if
-    another has it.
-    """
+    """A short name per file: its own without endings, or the whole path if another has it."""
     files = [fspath(path) for path in paths]
     twice = next((file for i, file in enumerate(files) if file in files[:i]), None)
     if twice is not None:
@@ -57,28 +55,25 @@ def system_names(paths: Iterable[str | PathLike[str]]) -> list[str]:
 
 
 def is_scores(path: str | PathLike[str]) -> bool:
-    """Whether a path is one of scores, by its look: ``.npy``, ``.npz``, or a folder."""
+    """Whether a path names scores: it ends in ``.npy`` or ``.npz``, or is a folder."""
     return Path(path).suffix in (".npy", ".npz") or is_folder(path)
 
 
 @dataclass(frozen=True, eq=False)
 class RankedLists(ShownInLines):
-    """Candidates of every seed question in a run, best first, known entities left out.
+    """Candidates of every seed question in a run, best first, without known entities.
 
     - name: Of the system.
-    - offsets, int64 (Q + 1,): Question i has the entries from ``offsets[i]`` up to before
-      ``offsets[i + 1]``.
-    - entities, int32 (n,): The answers of the seeds stay in, all else that is known is out.
+    - offsets, int64 (Q + 1,): Question i has the entries ``offsets[i]:offsets[i + 1]``.
+    - entities, int32 (n,): With the answers of the seeds, without other known entities.
     - scores: (n,)
-    - places, int64 (n,): From 1. "filtered": among these candidates. "raw": in the run as it is,
-      known ones counted.
-    - missing: Seed questions that the run does not hold.
-    - known: Candidates that were left out because they are known.
-    - unfiltered: Of these, candidates that other splits than the seeds' know: 0 for a run that was
-      filtered when it was made.
-    - found: Answers of the seeds that are in their lists.
-    - from_scores: They were ranked for the purpose, see `kgtrec.study.pooling.lists`: as deep as is
-      asked, and filtered as their places say.
+    - places, int64 (n,): From 1. "filtered": among these candidates. "raw": in the run, with known
+      candidates.
+    - missing: Number of seed questions that the run lacks.
+    - known: Number of omitted known candidates.
+    - unfiltered: How many of these other splits than the seeds' contain: 0 for a filtered run.
+    - found: Number of answers of the seeds in their lists.
+    - from_scores: Whether `score_lists` ranked them.
     """
 
     name: str
@@ -109,7 +104,7 @@ class RankedLists(ShownInLines):
 
     @property
     def positions(self) -> Int64:
-        """Place of every entry in its list as it is here, from 0; shape (n,)."""
+        """Place of every entry in its list here, from 0; shape (n,)."""
         return np.arange(len(self.entities)) - self.offsets[self.owner]
 
     def keys(self, n_entities: int) -> Int64:
@@ -118,7 +113,7 @@ class RankedLists(ShownInLines):
 
     def shorter_than(self, depth: int) -> int:
         """Questions of the run whose list ends before this depth."""
-        if self.from_scores:  # what is missing from raw places is known
+        if self.from_scores:  # raw places lack only known candidates
             return 0
         deepest = np.zeros(len(self), np.int64)
         np.maximum.at(deepest, self.owner, self.places)
@@ -144,12 +139,12 @@ def run_lists(
     Parameters
     ----------
     run : Run or path
-        Any TREC run file; candidates are put into trec_eval's order.
+        Any TREC run file; candidates get trec_eval's order.
     seeds : SeedQuestions
     name : str
         Of the system.
     places : {"filtered", "raw"}
-        Whether a candidate's place counts known candidates that stand above it. (They are left out
+        Whether the place of a candidate counts the known candidates above it. (The lists omit them
         in both cases.)
     threads : int, optional
 
@@ -162,8 +157,7 @@ def run_lists(
     UsageError
         An unknown kind of places.
     """
-    if places not in PLACES:
-        raise UsageError(f"places={places!r} is unknown; choose one of {', '.join(PLACES)}")
+    choose("places", places, PLACES)
     graph = seeds.graph
     number = {text: i for i, text in enumerate(seeds.ids)}
     where = name if isinstance(run, Run) else run
@@ -218,7 +212,7 @@ def run_entries(
         if is_scores(run) or Path(run).suffix == ".parquet":
             raise FileError(
                 run,
-                found="scores or ranks, where a TREC run belongs",
+                found="scores or ranks instead of a TREC run",
                 hint="make one: kgtrec rank --graph DIR --scores SCORES -o RANKS --write-run RUN",
             )
         columns = read_run_columns(run, threads=threads)
@@ -247,7 +241,7 @@ def _entities(documents: Any, rows: Int64, labels: Labels, where: str | PathLike
         first = names[int(np.argmax(ids < 0))].as_py()
         raise FileError(
             where,
-            found=f"{int((ids < 0).sum()):,} candidates are no entities of the graph, the first is "
+            found=f"{int((ids < 0).sum()):,} candidates are not entities of the graph, the first "
             f"{text_of(first)!r}",
             hint="give the graph that the run was made on",
         )
@@ -255,7 +249,7 @@ def _entities(documents: Any, rows: Int64, labels: Labels, where: str | PathLike
 
 
 def doubts(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> list[str]:
-    """Sentences on what looks wrong in lists that are looked at down to a depth."""
+    """Sentences on what looks wrong in the lists down to a depth."""
     answers = seeds.questions.n_instances
     notes = []
     for one in lists:
@@ -264,10 +258,9 @@ def doubts(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> li
         if short := one.shorter_than(depth):
             notes.append(f"{one.name}: the lists of {short:,} questions end before depth {depth}")
         if one.found < 0.1 * answers:
-            what = "a weak or very short run, or one whose questions are numbered otherwise "
-            what += "(--questions)"
+            what = "a weak or very short run, or one with other numbers of questions (--questions)"
             if one.from_scores:
-                what = "a weak model, or scores whose rows or columns stand in another order"
+                what = "a weak model, or scores with another order of rows or columns"
             notes.append(
                 f"{one.name} holds {one.found:,} of the seeds' {answers:,} answers: {what}"
             )
@@ -291,20 +284,20 @@ def score_lists(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> RankedLists:
-    """Lists of a model for the seeds' questions, which alone are ranked.
+    """Lists of a model for the seeds' questions; only these are ranked.
 
     Parameters
     ----------
     scores : path
         A ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with a factorised model, as
-        for `kgtrec.rank`: a row for each question of the seeds' split, as ``kgtrec convert
-        --questions`` lists them; or, if these are fewer, for the seeds' questions alone, in their
-        order: heads that are asked first, each by first appearance among the seeds.
+        for `kgtrec.rank`. It has one row per question of the seeds' split, in the order of
+        ``kgtrec convert --write-questions``; or one row per question of the seeds: heads first,
+        each by first appearance among the seeds.
     seeds : SeedQuestions
     name : str
         Of the system.
     depth : int
-        Places that are wanted, from 1.
+        Number of places, from 1.
     places : {"filtered", "raw"}
         As for `run_lists`.
     rows, higher_is_better, nan, threads, progress
@@ -321,9 +314,8 @@ def score_lists(
     """
     from kgtrec.scores.files import load_scores
 
-    for what, value, choices in (("places", places, PLACES), ("rows", rows, ROWS)):
-        if value not in choices:
-            raise UsageError(f"{what}={value!r} is unknown; choose one of {', '.join(choices)}")
+    choose("places", places, PLACES)
+    choose("rows", rows, ROWS)
     if isinstance(depth, bool) or depth < 1:
         raise UsageError(f"depth {depth} is below 1; 10 is the published one")
     source = load_scores(scores)
@@ -354,7 +346,7 @@ def score_lists(
 def _rows(
     seeds: SeedQuestions, rows: str, n_rows: int | None, path: str | os.PathLike[str]
 ) -> Ints | None:
-    """Rows of the seeds' questions among those of the whole split; None: there are no others."""
+    """Rows of the seeds' questions among those of the split; None if there are no others."""
     whole = seeds.graph.questions(seeds.split)
     total = len(whole) if rows == "questions" else whole.n_instances
     if n_rows == total:
@@ -368,25 +360,23 @@ def _rows(
     )
     raise FileError(
         path,
-        found=f"{n_rows:,} rows of scores, where the split {seeds.split!r} has {total:,} {rows}, "
+        found=f"{n_rows:,} rows of scores, but the split {seeds.split!r} has {total:,} {rows}, "
         f"and the seeds {len(seeds):,} questions{hint}",
         hint="give the scores of all questions of the split (kgtrec convert --write-questions "
-        "lists "
-        "them), or of the seeds' questions alone",
+        "lists them), or only of the seeds' questions",
     )
 
 
 def _numbers(seeds: SeedQuestions, whole: Any) -> Ints:
-    columns = (whole.side.tolist(), whole.entity.tolist(), whole.relation.tolist())
-    number = {key: i for i, key in enumerate(zip(*columns, strict=True))}
+    number = {key: i for i, key in enumerate(keys_of(whole))}
     return np.array([number[key] for key in seeds.keys], np.int64)
 
 
 def _first_instances(seeds: SeedQuestions) -> Ints:
-    """Row of a triple that asks each question; all head sides stand before all tail sides."""
+    """Row of the first triple of each question; all head sides come before all tail sides."""
     triples = seeds.graph.split(seeds.split).tolist()
-    first: dict[tuple[int, int, int], int] = {}
-    for number, (head, relation, tail) in enumerate(triples):
-        first.setdefault((0, tail, relation), number)
-        first.setdefault((1, head, relation), number + len(triples))
+    first: dict[Key, int] = {}
+    for number, triple in enumerate(triples):
+        for side in (0, 1):
+            first.setdefault(question_key(triple, side), number + side * len(triples))
     return np.array([first[key] for key in seeds.keys], np.int64)

@@ -1,20 +1,20 @@
 """Pools: what systems put forward for the questions of seed triples (Zhou et al. 2022, 3.1).
 
-The pool of depth k holds the k best candidates of each system, for each question that a seed
-triple asks, without what is known and without the seeds. Each triple remembers the best place at
-which every system has it, so that one pool of depth 10 is also all pools of depth 1 to 9.
+The pool of depth k contains the k best candidates of each system, for each question of a seed
+triple, without known triples and without the seeds. Each triple records its best place in every
+system, so that one pool of depth 10 is also all pools of depth 1 to 9.
 
-Where judges cannot see them all, a random draw says which triples are judged. Inferred AP (Yilmaz
-and Aslam 2006) needs a sample of everything that is true or may be: a seed, or a triple that a rule
-labels, is drawn like any other. Whether a triple is drawn depends on its names and on the draw
-alone: a deeper pool, or one of more systems, keeps what was drawn, and a larger share adds to it.
+If there are too many triples to judge, a random draw selects some. Inferred AP (Yilmaz and Aslam
+2006) needs a sample of everything that is or may be true: seeds, and triples that a rule labels,
+are drawn like all others. Whether a triple is drawn depends only on its names and on the draw. So a
+deeper pool, or one of more systems, keeps what was drawn, and a larger share adds to it.
 
-A pool file is a header and a line per pooled triple, with the columns ``head relation tail side
-question depth systems rule``: side head, tail or both; question the names of the seed questions
-that it answers, head before tail, whichever of them brought it; depth the smallest at which the
-triple is pooled; systems as ``name:place,name:place``; rule the one that labels the triple false
-without a judge, or nothing. If a sample was drawn, a ninth column, named ``sample=0.3,seed=1``
-after the draw, says ``in`` or ``out``.
+A pool file is a header and one line per pooled triple, with the columns ``head relation tail side
+question depth systems rule``. The side is head, tail or both. The question column contains the
+names of the seed questions that the triple answers, head before tail, whichever of them brought it.
+The depth is the smallest at which the triple is pooled. Systems are ``name:place,name:place``. The
+rule is the one that labels the triple false without a judge, or nothing. With a sample, a ninth
+column has the name of the draw, such as ``sample=0.3,seed=1``, and contains ``in`` or ``out``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from kgtrec.graph.triples import pack_triples
 from kgtrec.questions.api import Graph
 from kgtrec.study.pooling.edited_files import EditedFile, Path, write_lines
 from kgtrec.study.pooling.lists import RankedLists
-from kgtrec.study.pooling.seeds import SeedQuestions, question_key
+from kgtrec.study.pooling.seeds import SeedQuestions, count_table, question_key
 from kgtrec.study.pooling.triple_files import lines_of_triples
 
 _BITS = 64
@@ -45,18 +45,14 @@ _WRITTEN = re.compile(r"sample=([0-9.e+-]+),seed=([0-9]+)")
 
 @dataclass(frozen=True)
 class Draw:
-    """A random draw of triples, each with the same chance and on its own.
-
-    - share: Chance of every triple, above 0 and at most 1.
-    - seed: From 0.
-    """
+    """A random draw of triples, independent of each other, each with the chance `share`."""
 
     share: float
     seed: int = 0
 
     def __post_init__(self) -> None:
         if isinstance(self.share, bool) or not 0 < self.share <= 1:
-            raise UsageError(f"sample {self.share}: give the share to be drawn, above 0, up to 1")
+            raise UsageError(f"sample {self.share}: give the share to draw, above 0, up to 1")
         if isinstance(self.seed, bool) or self.seed < 0:
             raise UsageError(f"seed {self.seed} of the sample is below 0; give 0 or more")
 
@@ -74,12 +70,12 @@ class Draw:
         return np.array(drawn, bool)
 
     def __str__(self) -> str:
-        """As pool files name it: ``sample=0.3,seed=1``."""
+        """The name in pool files: ``sample=0.3,seed=1``."""
         return f"sample={self.share!r},seed={self.seed}"
 
 
 def read_draw(text: str) -> Draw | None:
-    """A draw as pool files name it; None for any other text."""
+    """The draw of a name in pool files; None for any other text."""
     match = _WRITTEN.fullmatch(text)
     try:
         return Draw(float(match[1]), int(match[2])) if match else None
@@ -98,14 +94,13 @@ class Pool(ShownAsTables):
     - depth: Largest place at which a candidate was taken.
     - triples, int64 (n, 3): In the order of the questions; those of one question by smallest depth,
       then by id.
-    - places, int64 (n, n_systems): Best place at which each system has the triple, over its head
-      and its tail question; 0 if it does not have it within the depth.
-    - asked, bool (n, 2): Whether it was put forward for a head question, and whether for a tail
-      question.
+    - places, int64 (n, n_systems): Best place of the triple in each system, over its head and its
+      tail question; 0 if it is not within the depth.
+    - asked, bool (n, 2): Whether it was put forward for a head question, and for a tail question.
     - questions: Names of the seed questions that it answers, head before tail, joined with a comma:
-      those for which it was put forward, and its other question if a seed asks that one too. A
+      those for which it was put forward, and its other question if it is one of a seed, too. A
       label serves both.
-    - draw: Which triples are to be judged, if not all of them; see `sampled`.
+    - draw: Selects the triples to judge, if not all; see `sampled`.
     """
 
     _shown = ("depth_table", "overlap_table")
@@ -149,13 +144,13 @@ class Pool(ShownAsTables):
 
     @property
     def drawn(self) -> npt.NDArray[np.bool_]:
-        """Which triples are in the sample that is to be judged; all, if none was drawn."""
+        """Whether each triple is in the sample to judge; all are without a draw."""
         if self.draw is None:
             return np.ones(len(self), bool)
         return self.draw.takes(lines_of_triples(self.graph, self.triples))
 
     def sampled(self, share: float, seed: int = 0) -> Pool:
-        """The pool with a random sample of its triples to be judged, as inferred AP wants it."""
+        """The pool with a random sample of its triples to judge, for inferred AP."""
         return replace(self, draw=Draw(share, seed))
 
     def at(self, depth: int) -> Pool:
@@ -165,7 +160,7 @@ class Pool(ShownAsTables):
         return self._chosen(replace(self, depth=depth, places=places))
 
     def without(self, system: str) -> Pool:
-        """The pool that the other systems make."""
+        """The pool of the other systems."""
         if system not in self.systems or len(self.systems) == 1:
             raise UsageError(
                 f"system {system!r} cannot be left out; the pool is of {', '.join(self.systems)}"
@@ -176,7 +171,7 @@ class Pool(ShownAsTables):
         return self._chosen(replace(self, systems=systems, places=places))
 
     def _chosen(self, pool: Pool) -> Pool:
-        """The triples that some system has, with the places of another pool."""
+        """The triples with a place in another pool, and these places."""
         present = (pool.places > 0).any(axis=1)
         names = [self.questions[row] for row in np.flatnonzero(present).tolist()]
         return replace(
@@ -192,16 +187,16 @@ class Pool(ShownAsTables):
             raise UsageError(f"depth {depth} is out of range: this pool has 1 to {self.depth}")
 
     def contributed(self, depth: int | None = None) -> Ints:
-        """How many triples each system has put into the pool of a depth, shape (n_systems,)."""
+        """How many triples of each system are in the pool of a depth, shape (n_systems,)."""
         return self._members(depth).sum(axis=0)
 
     def unique(self, depth: int | None = None) -> Ints:
-        """How many triples no other system has put into the pool of a depth."""
+        """How many triples of the pool of a depth only this system has."""
         members = self._members(depth)
         return members[members.sum(axis=1) == 1].sum(axis=0)
 
     def overlap(self, depth: int | None = None) -> Ints:
-        """Triples that both of two systems have put in, shape (n_systems, n_systems)."""
+        """Number of triples that two systems share, shape (n_systems, n_systems)."""
         members = self._members(depth).astype(np.int64)
         return members.T @ members
 
@@ -211,7 +206,7 @@ class Pool(ShownAsTables):
         return (self.places > 0) & (self.places <= depth)
 
     def depth_table(self, rules: Sequence[str] | None = None) -> Table:
-        """A row per depth: triples and new ones; with rules and a sample, what is left to judge."""
+        """One row per depth: triples and new ones; with rules or a sample, how many to judge."""
         every = np.ones(len(self), bool)
         fired = np.array([bool(rule) for rule in rules or [""] * len(self)], bool)
         columns = {"pooled": every}
@@ -226,16 +221,14 @@ class Pool(ShownAsTables):
             (str(depth), total[0], total[0] - before[0], *total[1:])
             for depth, (before, total) in enumerate(pairwise(counts.T.tolist()), start=1)
         ]
-        heads = ("depth", "pooled", "new", *list(columns)[1:])
-        keys = tuple(head.replace(" ", "_") for head in heads)
-        return Table(heads, keys, (0,) * len(heads), rows)
+        return count_table(("depth", "pooled", "new", *list(columns)[1:]), rows)
 
     def _by_depth(self, mask: npt.NDArray[np.bool_]) -> Ints:
-        """How many of some triples are in the pool of depth 0, 1, ..."""
+        """How many of the masked triples are in the pool of depth 0, 1, ..."""
         return np.cumsum(np.bincount(self.smallest[mask], minlength=self.depth + 1))
 
     def system_table(self, lists: Sequence[RankedLists] = ()) -> Table:
-        """A row per system: what it put in, alone and with others; and how its lists were."""
+        """One row per system: its triples, those that only it has, and properties of its lists."""
         own, alone = self.contributed().tolist(), self.unique().tolist()
         rows: list[tuple[Cell, ...]] = []
         for i, name in enumerate(self.systems):
@@ -252,7 +245,7 @@ class Pool(ShownAsTables):
         return Table(heads, keys, (0, 0, 0, 1, 0, 0, 0, 0)[: len(heads)], rows)
 
     def overlap_table(self) -> Table:
-        """Triples that both of two systems put in; on the diagonal, those of one."""
+        """Number of triples that two systems share; on the diagonal, those of one."""
         rows: list[tuple[Cell, ...]] = [
             (name, *line) for name, line in zip(self.systems, self.overlap().tolist(), strict=True)
         ]
@@ -263,13 +256,13 @@ class Pool(ShownAsTables):
 def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 10) -> Pool:
     """Pool the lists of systems to a depth.
 
-    Seeds keep their places in the lists and are left out of the pool: the 10 best of a system that
-    has the seed among them bring 9 triples.
+    Seeds keep their places in the lists, but are not pooled: if a seed is among the 10 best of a
+    system, the system brings 9 triples.
 
     Parameters
     ----------
     lists : sequence of RankedLists
-        One for each system, all with places of one kind.
+        One per system, all with the same kind of places.
     seeds : SeedQuestions
     depth : int
         From 1.
@@ -280,7 +273,7 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
         No lists, two systems of one name, places of both kinds, a depth below 1, or a question
         with a comma in its name.
     InputError
-        The places of a run are raw, but what is known had been taken out of it before.
+        The places of a run are raw, but the run contains no known candidates.
     """
     _check_lists(lists, seeds, depth)
     parts = [_within(one, seeds, depth) for one in lists]
@@ -326,7 +319,7 @@ def _seed_questions_of(triples: Ints, seeds: SeedQuestions) -> list[str]:
 
 def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> None:
     if not lists:
-        raise UsageError("there is nothing to pool; give the run of at least one system")
+        raise UsageError("there is nothing to pool; name the run of at least one system")
     names = [one.name for one in lists]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -335,7 +328,7 @@ def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int)
         raise UsageError(f"depth {depth} is below 1; 10 is the published one")
     comma = next((name for name in seeds.ids if "," in name), None)
     if comma is not None:
-        raise UsageError(f"question {comma!r} has a comma in its name, which separates names here")
+        raise UsageError(f"question {comma!r} has a comma in its name, and commas separate names")
     kinds = {one.kind for one in lists}
     if len(kinds) > 1:
         raise UsageError("some places are raw and some filtered; take one kind for all systems")
@@ -343,14 +336,13 @@ def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int)
     filtered = [one.name for one in runs if one.kind == "raw" and not one.unfiltered]
     if filtered and len(seeds.elsewhere.ids):
         raise InputError(
-            f"raw places count known candidates, but {filtered[0]} holds none that another split "
-            "knows: that run was filtered when it was made; rank with --filter raw, or take "
-            "filtered places"
+            f"raw places count known candidates, but {filtered[0]} holds none of another split: "
+            "the run is filtered already; rank with --filter raw, or take filtered places"
         )
 
 
 def _within(one: RankedLists, seeds: SeedQuestions, depth: int) -> tuple[Ints, Ints, Ints]:
-    """Question, entity and place of the candidates down to a depth that are no seeds."""
+    """Question, entity and place of the candidates down to a depth, without seeds."""
     width = seeds.questions.n_entities
     seed = contains(to_keys(seeds.questions.answers, width), one.keys(width))
     shallow = (one.places <= depth) & ~seed

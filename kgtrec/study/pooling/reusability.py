@@ -1,8 +1,8 @@
-"""Is a new system treated fairly by a pool that it had no part in? Leave one system out, and see.
+"""Is a pool fair to a new system that did not contribute to it? Leave one system out to test this.
 
-The judgements that only one system brought into the pool are taken away, as if it had come later;
-then all systems are valued again. If the left-out system falls, the pool punishes newcomers
-(Zobel 1998; Buckley et al. 2007).
+Remove the judgements that only one system brought into the pool, as if it had come later, and
+evaluate all systems again. If the left-out system falls, the pool punishes newcomers (Zobel 1998;
+Buckley et al. 2007).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Contributors = Mapping[str, Mapping[str, frozenset[str]]]
 
 @dataclass(frozen=True, eq=False)
 class Reuse(ShownAsTables):
-    """What each system loses when its own contributions to the pool are not judged.
+    """What each system loses without judgements of its own contributions to the pool.
 
-    - contributors: Those systems that took part in the pool; the others lose nothing.
+    - contributors: The systems that contributed to the pool; the others lose nothing.
     - full, left_out, float64 (s,): Value with all judgements, and without those that only this
       system brought.
     - place, place_left_out, int64 (s,): Place among all systems (1: the best) with all judgements,
@@ -58,7 +58,7 @@ class Reuse(ShownAsTables):
     tau: Floats
 
     def table(self) -> Table:
-        """A row per system, the best first."""
+        """One row per system, the best first."""
         rows: list[tuple[Cell, ...]] = []
         for i in np.argsort(-self.full, kind="stable").tolist():
             change = float(self.left_out[i] - self.full[i])
@@ -74,14 +74,14 @@ class Reuse(ShownAsTables):
         return Table(titles, keys, (0, 4, 4, 4, 0, 0, 0, 0, 4), rows)
 
     def sentence(self) -> str:
-        """What the test says."""
+        """The result in a sentence."""
         took_part = [i for i, name in enumerate(self.systems) if name in self.contributors]
         fallen = [i for i in took_part if self.place_left_out[i] > self.place[i]]
         change = np.abs((self.left_out - self.full)[took_part])
         largest = took_part[int(change.argmax())]
         head = (
             f"{self.measure}: left out of the pool, {len(fallen)} of {len(took_part)} systems "
-            "would stand lower"
+            "would rank lower"
         )
         if fallen:
             moved = max(int(self.place_left_out[i] - self.place[i]) for i in fallen)
@@ -93,7 +93,7 @@ class Reuse(ShownAsTables):
 
 
 def contributors_of(pool: Pool) -> dict[str, dict[str, frozenset[str]]]:
-    """Question, then candidate, to the systems that put it into the pool, by names."""
+    """Question, then candidate, to the systems that brought it into the pool, by names."""
     contributors: dict[str, dict[str, frozenset[str]]] = {}
     labels = pool.graph.entities
     brought = [frozenset(compress(pool.systems, row)) for row in (pool.places > 0).tolist()]
@@ -105,7 +105,7 @@ def contributors_of(pool: Pool) -> dict[str, dict[str, frozenset[str]]]:
 def leave_one_out(
     qrels: Qrels, runs: Mapping[str, Run], contributors: Contributors, measure: str
 ) -> Reuse:
-    """Value every system with and without the judgements that it alone brought into the pool.
+    """Evaluate every system with and without the judgements that only it brought into the pool.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def leave_one_out(
         always stay.
     runs : mapping of system to its run, query to document to score
     contributors : mapping of query to mapping of document to systems
-        Of the pooled documents; see `contributors_of`.
+        Systems of the pooled documents; see `contributors_of`.
     measure : str
         One of trec_eval's of which more is better.
 
@@ -164,7 +164,7 @@ def _took_part(runs: Mapping[str, Run], contributors: Contributors) -> tuple[str
     took_part = tuple(system for system in runs if system in pooled_by)
     if not took_part:
         raise InputError(
-            f"none of the runs {', '.join(runs)} took part in the pool, whose systems are "
+            f"none of the runs {', '.join(runs)} is in the pool, whose systems are "
             f"{', '.join(sorted(pooled_by))}; name the runs as the pool does"
         )
     return took_part
@@ -187,7 +187,7 @@ def _brought_alone(qrels: Qrels, contributors: Contributors) -> dict[str, dict[s
 
 
 def _column_of(measure: str) -> Column:
-    """The one measure of that name, of which more is better."""
+    """The measure of that name; higher must be better."""
     from kgtrec.trec.measures.names import resolve
 
     columns = resolve([measure])
@@ -199,7 +199,7 @@ def _column_of(measure: str) -> Column:
 
 
 def _valued(qrels: Qrels, run: Run, queries: list[str], column: Column) -> dict[str, float]:
-    """Value of each query, of gm_* its logarithm; the least without a judgement or a run."""
+    """Value of each query, for gm_* its logarithm; the minimum without a judgement or a run."""
     from kgtrec.trec import evaluate
     from kgtrec.trec.measures.binary import FLOOR
 

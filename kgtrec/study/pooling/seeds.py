@@ -1,7 +1,7 @@
 """Seed triples: drawn from a test split, and their questions (Zhou et al. 2022, section 3.1).
 
-Runs number their questions over a whole split (see `kgtrec convert`); seeds are a part of it, and
-their questions fewer. Pools and qrels are by the seeds' questions, numbered from 0.
+Runs number their questions over a whole split (see `kgtrec convert`); the seeds, and their
+questions, are a part of it. Pools and qrels use the questions of the seeds, numbered from 0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kgtrec.graph.statistics.relations import kl_divergence
 from kgtrec.graph.triples import drop_duplicates, pack_triples
 from kgtrec.questions.api import Graph
 from kgtrec.study.pooling.edited_files import EditedFile
-from kgtrec.study.pooling.triple_files import triple_array, triple_text
+from kgtrec.study.pooling.triple_files import triple_array, triple_text, write_triples
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
@@ -37,8 +37,7 @@ Ints = NDArray[np.int64]
 class SeedSample(ShownAsTables):
     """Triples drawn from a split.
 
-    - split: The split that was drawn from.
-    - rows, int64 (n,): Rows of the split, counted from 0, ascending.
+    - rows, int64 (n,): Rows of the split, from 0, ascending.
     - by_relation: Whether every relation has its share.
     - seed: Of the random numbers.
     """
@@ -66,17 +65,14 @@ class SeedSample(ShownAsTables):
     def table(self) -> Table:
         """Sizes of the split and of the sample."""
         whole, drawn = self.graph.split(self.split), self.triples
-        rows: list[tuple[Cell, ...]] = [
+        rows = [
             (name, len(triples), *_sizes(triples))
             for name, triples in ((self.split, whole), ("sample", drawn))
         ]
-        heads = ("set", "triples", "relations", "entities", "questions")
-        return Table(heads, heads, (0,) * len(heads), rows)
+        return count_table(("set", "triples", "relations", "entities", "questions"), rows)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write lines ``head<TAB>relation<TAB>tail``, as in a split."""
-        from kgtrec.study.pooling.triple_files import write_triples
-
         write_triples(path, self.graph, self.triples)
 
 
@@ -91,17 +87,17 @@ def sample_seeds(
 ) -> SeedSample:
     """Draw seed triples from a split, without replacement.
 
-    With a share of 0.05, the seed 42 and FB15k-237 this is FB-Test-S, triple for triple: rows are
-    drawn by Python's `random.sample`, and put into the order of the split.
+    With a share of 0.05, the seed 42 and FB15k-237 this is FB-Test-S, triple for triple. Python's
+    `random.sample` draws the rows; they are in the order of the split.
 
     Parameters
     ----------
     graph : Graph
     share : float, optional
-        Share of the split, above 0 and up to 1; the number of triples is rounded down. By default
-        0.05, unless a size is given.
+        Share of the split, above 0 and up to 1; the number of triples is rounded down. Default:
+        0.05, unless there is a size.
     size : int, optional
-        In place of a share: how many triples.
+        Instead of a share: the number of triples.
     seed : int
         Of Python's random numbers.
     split : str
@@ -112,8 +108,8 @@ def sample_seeds(
     Raises
     ------
     UsageError
-        Both a share and a size; one out of range, or so small that nothing is drawn; a seed that
-        is not a whole number; a split that the graph lacks.
+        Both a share and a size; one out of range, or too small for one triple; a seed that is not a
+        whole number; a split that the graph lacks.
     """
     triples = graph.split(split)
     if isinstance(seed, bool) or not hasattr(seed, "__index__"):
@@ -130,7 +126,7 @@ def sample_seeds(
 
 def _size(share: float | None, size: int | None, total: int, split: str) -> int:
     if share is not None and size is not None:
-        raise UsageError(f"a share ({share:g}) and a size ({size}) are given; give one of them")
+        raise UsageError(f"a share ({share:g}) and a size ({size}); give one of them")
     if size is not None:
         if not 1 <= size <= total:
             raise UsageError(
@@ -152,7 +148,7 @@ def _size(share: float | None, size: int | None, total: int, split: str) -> int:
 
 
 def _drawn_by_relation(source: random.Random, relations: Ints, size: int) -> list[int]:
-    """Rows with the relations in proportion; relations are drawn from in the order of their ids."""
+    """Rows with the relations in proportion, relation by relation in the order of their ids."""
     counts = np.bincount(relations).tolist()
     total = len(relations)
     quotas = [size * count // total for count in counts]
@@ -179,18 +175,29 @@ Key = tuple[int, int, int]
 """Side (0: the head is asked, 1: the tail), given entity and relation of a question."""
 
 
+def count_table(heads: Sequence[str], rows: Sequence[tuple[Cell, ...]]) -> Table:
+    """A table of counts; its keys are the headings with underscores."""
+    return Table(heads, [head.replace(" ", "_") for head in heads], (0,) * len(heads), rows)
+
+
+def keys_of(questions: Questions) -> list[Key]:
+    """Side, given entity and relation of each question."""
+    columns = (questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist())
+    return list(zip(*columns, strict=True))
+
+
 @dataclass(frozen=True, eq=False)
 class SeedQuestions(ShownInLines):
     """Questions of seed triples, and how runs name them.
 
     - graph: With all of its splits.
     - questions: Head side first, each in order of first appearance among the seeds. Their answers
-      are the seeds; what any split knows besides is in `questions.removed`. They are of a graph
-      whose split holds the seeds alone, with the same ids.
-    - elsewhere: What other splits than the seeds' know of each question.
+      are the seeds; `questions.removed` contains the other known answers of all splits. They
+      belong to a graph with the same ids, whose split contains only the seeds.
+    - elsewhere: Known answers of each question in other splits.
     - seeds, int32 (n, 3): Distinct, in their order.
-    - split: The split of the graph from which they come.
-    - names: Names in runs of all questions that have one, those of other triples too.
+    - split: The split of the seeds.
+    - names: Names in runs of all questions that have one, also of other triples.
     """
 
     graph: Graph
@@ -212,9 +219,7 @@ class SeedQuestions(ShownInLines):
     @property
     def keys(self) -> list[Key]:
         """Side, given entity and relation of each question."""
-        questions = self.questions
-        columns = (questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist())
-        return list(zip(*columns, strict=True))
+        return keys_of(self.questions)
 
     @property
     def ids(self) -> list[str]:
@@ -236,7 +241,7 @@ def seed_questions(
     *,
     names: Mapping[Key, str] | None = None,
 ) -> SeedQuestions:
-    """Questions of seed triples, with all that the graph's splits know as known.
+    """Questions of seed triples; all triples of the graph's splits are known.
 
     Parameters
     ----------
@@ -245,7 +250,7 @@ def seed_questions(
         Triples of the split.
     split : str
     names : mapping of (side, entity, relation) to str, optional
-        How runs name the questions; by default as `kgtrec convert` and `kgtrec rank` do for the
+        How runs name the questions. Default: as `kgtrec convert` and `kgtrec rank` do for the
         split.
 
     Raises
@@ -283,8 +288,7 @@ def replaced_split(graph: Graph, rows: npt.NDArray[np.int32], split: str) -> Gra
 def split_names(graph: Graph, split: str) -> dict[Key, str]:
     """Names of a split's questions, as `kgtrec convert` writes them."""
     questions = graph.questions(split)
-    columns = (questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist())
-    return dict(zip(zip(*columns, strict=True), questions.ids, strict=True))
+    return dict(zip(keys_of(questions), questions.ids, strict=True))
 
 
 def question_key(triple: Sequence[int], side: int) -> Key:

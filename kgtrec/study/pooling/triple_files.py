@@ -29,7 +29,7 @@ Path = str | PathLike[str]
 Triple = tuple[int, int, int]
 
 LABELS = {"Y": 1, "N": 0, "?": -1}
-"""What a judge may say, and the number that stands for it."""
+"""The labels of judges and their numbers."""
 
 BLANKS = ("error", "N", "?")
 _NEEDED = (*COLUMNS, "label")

@@ -1,12 +1,11 @@
-"""What judgements say of systems, and how far what is not judged yet could still change it.
+"""What judgements say about systems, and how much further judgements could change it.
 
-From lists with labels come values, shares (of which "added" is the share of newly annotated true
-triples, Zhou et al. 2022, section 4.2) and intervals. Open candidates are those without a label
-that are pooled, or that stand high in the list of a system; each may be true or false. A measure's
-interval holds every value that it can have once all of them are judged, see
-`kgtrec.trec.measures.bounds`. Values are also given with what is unjudged taken for false, as
-trec_eval does, and with it taken out of the lists (condensed: trec_eval's -J); bpref and infAP look
-at judged candidates by their definitions.
+Lists with labels give values, shares and intervals. The share "added" is that of newly annotated
+true triples (Zhou et al. 2022, section 4.2). Open candidates have no label, and are pooled or near
+the top of a system's list; each may be true or false. The interval of a measure contains every
+value that it can have after all of them are judged, see `kgtrec.trec.measures.bounds`. Values count
+unjudged candidates as false, like trec_eval; condensed values omit them from the lists (trec_eval's
+-J). bpref and infAP use judged candidates only, by definition.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ KINDS = ("seed", "added", "false", "unjudged")
 
 
 def judged_lists(lists: RankedLists, completion: Completion) -> Lists:
-    """A system's lists with the labels of a completion, as trec_eval's measures want them.
+    """A system's lists with the labels of a completion, for trec_eval's measures.
 
-    Every seed question is there; those that the run lacks have an empty list.
+    Every seed question is included; those that the run lacks have an empty list.
     """
     qrels = completion.qrels()
     keys = qrels.keys
@@ -65,7 +64,7 @@ def judged_lists(lists: RankedLists, completion: Completion) -> Lists:
 
 
 def mean_columns(measures: Sequence[str]) -> list[Column]:
-    """Columns of measures, in the order in which they are named."""
+    """Columns of measures, in their order."""
     columns: dict[str, Column] = {}
     for name in measures:
         for column in resolve([name]):
@@ -131,7 +130,7 @@ def shares(lists: RankedLists, completion: Completion, cutoff: int) -> dict[str,
 def share_table(
     systems: Sequence[RankedLists], completion: Completion, cutoffs: Sequence[int] = (10, 20)
 ) -> Table:
-    """A row per system and cutoff: what its first candidates are, in per cent."""
+    """One row per system and cutoff: what its first candidates are, in per cent."""
     rows: list[tuple[Cell, ...]] = []
     for lists in systems:
         for cutoff in cutoffs:
@@ -154,13 +153,13 @@ WITHIN = 20
 
 @dataclass(frozen=True)
 class JudgedInterval(ShownInLines):
-    """A mean over questions, and what it may be once every open candidate is judged.
+    """A mean over questions, and its range after every open candidate is judged.
 
-    - low, high: Ends of the interval; NaN where there is none. bpref, which passes over what is
-      unjudged, may have its value outside: in no case that is left would it have that value.
-    - value: What is unjudged counts as false.
-    - condensed: What is unjudged is taken out of the lists.
-    - reason: Why there is no interval; "" where there is one.
+    - low, high: Ends of the interval; NaN if there is none. The value of bpref may be outside: it
+      ignores unjudged candidates, and no outcome leaves any.
+    - value: Unjudged candidates count as false.
+    - condensed: Unjudged candidates are omitted from the lists.
+    - reason: Why there is no interval; "" if there is one.
     """
 
     low: float
@@ -175,13 +174,13 @@ class JudgedInterval(ShownInLines):
 
 
 BySystem = Mapping[str, Mapping[str, JudgedInterval]]
-"""System to what `intervals` gives of it."""
+"""System to its `intervals`."""
 
 
 def open_candidates(
     systems: Sequence[RankedLists], completion: Completion, within: int | None = WITHIN
 ) -> Ints:
-    """Candidates that somebody would still have to judge: question * n_entities + entity.
+    """Candidates that somebody still has to judge: question * n_entities + entity.
 
     Parameters
     ----------
@@ -189,8 +188,8 @@ def open_candidates(
     completion : Completion
     within : int, optional
         Unlabelled candidates are open down to this place of each list, None for all of it, 0 for
-        none. Those of the pool are open wherever they stand. All others are taken for false; rbp
-        leaves them open too, and bpref passes over them.
+        none. Those of the pool are open at any place. All others count as false; rbp leaves them
+        open too, and bpref ignores them.
 
     Returns
     -------
@@ -228,21 +227,21 @@ def intervals(
     ----------
     lists : RankedLists
     completion : Completion
-        infAP uses its sample, and the questions that have an answer there; with a pool of which
-        none was drawn, all labels.
+        infAP uses its sample, and the questions that have an answer there; of a pool without a
+        sample, all labels.
     measures : sequence of str
         trec_eval's.
     candidates : int64 array, optional
-        Those that are open, from `open_candidates`: of all systems that are compared, or the
-        intervals of two could hold for different outcomes. By default those of this system.
+        The open ones, from `open_candidates` of all compared systems; otherwise the intervals of
+        two could assume different outcomes. By default those of this system.
 
     Returns
     -------
     dict of str to JudgedInterval
-        By trec_eval's name. Every question is at its own extreme: where one triple answers two
-        questions, not all extremes may be reached at once, and the interval is then too wide, never
-        too narrow. The interval of rbp ends at rbp plus its residual, which also counts what
-        stands below in the list, and below the list.
+        By trec_eval's name. Every question is at its own extreme. If one triple answers two
+        questions, the extremes may exclude each other, and the interval is too wide, never too
+        narrow. The interval of rbp ends at rbp plus its residual, which also counts what is below
+        in the list, and below the list.
 
     Raises
     ------
@@ -281,13 +280,13 @@ def _ends(
 
 
 def _residual(judged: Lists, column: Column) -> float:
-    """Mean of all that rbp could still win."""
+    """Mean of what rbp could still gain."""
     residual = Column("rbp_resid", persistence=column.persistence)
     return means(values(judged, [residual]), [residual])["rbp_resid"]
 
 
 def interval_table(by_system: BySystem) -> Table:
-    """A row per measure and system."""
+    """One row per measure and system."""
     rows: list[tuple[Cell, ...]] = []
     for name in next(iter(by_system.values()), {}):
         for system, own in by_system.items():
@@ -301,7 +300,7 @@ def interval_table(by_system: BySystem) -> Table:
 
 
 def decided_pairs(by_system: BySystem, measure: str) -> tuple[int, int]:
-    """Pairs of systems whose intervals of a measure do not meet, and all pairs."""
+    """Number of pairs of systems with disjoint intervals of a measure, and of all pairs."""
     ends = [own[measure] for own in by_system.values()]
     reason = next((one.reason for one in ends if one.reason), "")
     if reason:
@@ -312,25 +311,25 @@ def decided_pairs(by_system: BySystem, measure: str) -> tuple[int, int]:
 
 
 def verdicts(by_system: BySystem) -> list[str]:
-    """A sentence on how many pairs of systems are decided by each measure as it stands."""
+    """A sentence on how many pairs of systems each measure decides already."""
     bounded = [name for name, one in next(iter(by_system.values()), {}).items() if not one.reason]
     if len(by_system) < 2 or not bounded:
         return []
     pairs = len(by_system) * (len(by_system) - 1) // 2
     decided = ", ".join(f"{name} {decided_pairs(by_system, name)[0]:,}" for name in bounded)
-    return [f"pairs of runs, of {pairs:,}, whose order stands whatever is still open: {decided}"]
+    return [f"pairs of runs, of {pairs:,}, whose order no open candidate can change: {decided}"]
 
 
 def open_remarks(by_system: BySystem, candidates: Ints, within: int | None) -> list[str]:
-    """Sentences on what intervals are about, on measures without, and on values outside."""
+    """Sentences on the meaning of intervals, on measures without, and on values outside."""
     if not by_system:
         return []
     place = "" if within is None else f" the first {within:,} of"
     where = "in the pool" if within == 0 else f"in the pool or{place} a run's list"
     sentences = [
         f"lowest and highest: {len(candidates):,} candidates without a label, {where}, may each be "
-        "true or false; all others without a label are taken for false, but for rbp, which leaves "
-        "them open too, and for bpref, which passes over them"
+        "true or false; all others without a label count as false, except that rbp leaves them "
+        "open too, and bpref ignores them"
     ]
     for name, one in next(iter(by_system.values())).items():
         if one.reason:
@@ -341,7 +340,7 @@ def open_remarks(by_system: BySystem, candidates: Ints, within: int | None) -> l
         ]  # fmt: skip
         if outside and name in ("bpref", "gm_bpref"):
             sentences.append(
-                f"{name} of {', '.join(outside)} is outside its interval: it passes over what has "
-                "no label, and every outcome gives it one"
+                f"{name} of {', '.join(outside)} is outside its interval: it ignores candidates "
+                "without a label, and every outcome gives them one"
             )
     return sentences

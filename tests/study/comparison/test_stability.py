@@ -278,7 +278,7 @@ def test_leaving_one_out() -> None:
         ]  # fmt: skip
         due = stats.kendalltau(values, result.full).statistic
         assert result.tau[k] == pytest.approx(due)
-    assert "1 of 3 systems would stand lower (by up to 2 places)" in result.sentence()
+    assert "1 of 3 systems would rank lower (by up to 2 places)" in result.sentence()
     assert [row[0] for row in result.table().rows] == ["a", "c", "b"]
 
 
@@ -312,7 +312,7 @@ def test_leaving_one_out_needs_a_measure_of_which_more_is_better(measure: str) -
 
 def test_pools_of_strangers_are_refused() -> None:
     qrels, runs, brought = toy_pool()
-    with pytest.raises(InputError, match="none of the runs p, q took part"):
+    with pytest.raises(InputError, match="none of the runs p, q is in the pool"):
         leave_one_out(qrels, {"p": runs["a"], "q": runs["b"]}, brought, "map")
     with pytest.raises(UsageError, match="one measure"):
         leave_one_out(qrels, runs, brought, "num_ret")

@@ -530,7 +530,7 @@ def test_ranks_of_different_questions_are_refused():
         (lambda: ow.queries_constant(0.8, 0.1, 9, 0.7), "p=0.7"),
         (lambda: ow.sparsity_of_density(0, 0.7), "density=0"),
         (lambda: ow.sparsity_of_density(0.5, 1), "train_share=1"),
-        (lambda: ow.compare_values((0.1, 1.2), 50, 2, 0.3), "value 1.2"),
+        (lambda: ow.compare_values((0.1, 1.2), 50, 2, 0.3), "1.2 is not a value of mrr"),
         (lambda: ow.compare_values((0.1, 0.2), 1, 2, 0.3), "n_questions=1"),
         (
             lambda: ow.compare_values((0.5, 0.4), 9, 1, 0.3, n_entities=2),

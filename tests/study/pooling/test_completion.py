@@ -342,7 +342,7 @@ def test_decided_pairs() -> None:
     assert decided_pairs(by_system, "P_10") == (1, 3)  # a touches b, b meets c
     (notes,) = verdicts(by_system)
     assert notes.startswith("pairs of runs, of 3, ")
-    assert notes.endswith("open: P_10 1")
+    assert notes.endswith("can change: P_10 1")
     assert verdicts({"a": by_system["a"]}) == []
     with pytest.raises(UsageError, match=r"'infAP' has no bounds \(an estimate\)"):
         decided_pairs(by_system, "infAP")
@@ -352,7 +352,7 @@ def test_decided_pairs() -> None:
     assert "in the pool," in open_remarks(by_system, np.arange(7), 0)[0]
     # Of what is not open, bpref sees nothing: judged false, it could still lower the value.
     assert bpref([[None, 1]], [1], [1]) == 1.0 > bpref([[0, 1]], [1], [1])
-    assert notes[0].endswith("and for bpref, which passes over them")
+    assert notes[0].endswith("and bpref ignores them")
     assert open_remarks({}, np.arange(7), 0) == []
     below = {"a": {"bpref": JudgedInterval(0.5, 0.4, 0.4, 0.6)}}
     assert open_remarks(below, np.arange(7), 0)[1].startswith("bpref of a is outside")
@@ -417,7 +417,8 @@ def test_judgement_files(tmp_path: Path) -> None:
         ("0\t0\t1\n", ":1: 3 columns in place of 4"),
         ("head\trelation\ttail\tlabel\tlink\n0\t0\t1\tY\n", ":2: 4 columns in place of 5"),
         ("head\trelation\ttail\tlabel\tlabel\n0\t0\t1\tY\tN\n", ":1: the header names 'label'"),
-        ("0\t0\t1\tY\n0\t0\t2\tyes\n1\t0\t2\ty\n", r"2 faults; a label is Y, N or \?\n  line 2: label 'yes'\n  line 3: label 'y'"),
+        ("0\t0\t1\tY\n0\t0\t2\tyes\n1\t0\t2\ty\n",
+         r"2 faults; a label is Y, N or \?\n  line 2: label 'yes'\n  line 3: label 'y'"),
         ("0\t0\t1\tY\n0\t0\t2\t \n", ":2: an empty label; .*blank"),
         ("0\t0\tzz\tY\n", ":1: tail 'zz' is not in the graph"),
         ("0\t\t1\tY\n", ":1: an empty name"),
@@ -578,7 +579,7 @@ def test_the_command_refuses_bad_input(folder: Path) -> None:
         (("--write-qrels", out, "--depth", 9), {}, "depth 9 is out of range"),
         (("--write-qrels", folder / "pool.tsv"), {}, "would overwrite an input"),
         (("--write-qrels", out, "--write-split", out), {}, "would overwrite --write-qrels"),
-        (("--write-runs", folder / "runs"), {}, "none is"),
+        (("--write-runs", folder / "runs"), {}, "there are none"),
         (("--top", 5), {}, "--top and --within are about RUNs"),
         (("--write-qrels", out, folder / "a.run", folder / "a.run"), {}, "named twice"),
     ):

@@ -254,7 +254,7 @@ def test_bad_samples_are_refused(folder: Path) -> None:
     for more, said in (
         (("--sample", 0), "sample 0.0: give the share"),
         (("--sample", 1.5), "sample 1.5: give the share"),
-        (("--seed", 1), "--seed is that of a sample"),
+        (("--seed", 1), "--seed needs --sample"),
     ):
         with pytest.raises(KgtrecError, match=said):
             call(pool_command, *place, folder / "a.run", "-o", out, *more)
@@ -267,8 +267,8 @@ def test_bad_samples_are_refused(folder: Path) -> None:
     rest = ["--pool", folder / "pool.tsv", "--judgements", folder / "judged.tsv"]
     for more, said in (
         (("--write-sample-qrels", out), "needs a pool with a sample"),
-        (("--within", 5), "none is given"),
-        (("-m", "map"), "none is given"),
+        (("--within", 5), "there are none"),
+        (("-m", "map"), "there are none"),
         (("-m", "mapp", folder / "a.run"), "unknown measure 'mapp'"),
         (("-m", "num_rel", folder / "a.run"), "has no mean"),
         (("--within", -1, folder / "a.run"), "within -1 is below 0"),

@@ -424,7 +424,7 @@ def test_the_command_refuses_bad_input(folder: Path) -> None:
         ((a, "-o", out), "known.tsv", "seed triples are not in split 'test'"),
         ((a, "-o", out, "--depth", 0), "seed.tsv", "depth 0 is below 1"),
         ((folder / "broken.run", "-o", out), "seed.tsv", "broken.run:1: score 'high'"),
-        ((folder / "strange.run", "-o", out), "seed.tsv", "no entities of the graph, .* 'Mars'"),
+        ((folder / "strange.run", "-o", out), "seed.tsv", "not entities of the graph, .* 'Mars'"),
         ((folder / "c.run", "-o", out), "seed.tsv", "no such file"),
         ((a, "-o", out, "--relation-types", folder / "seed.tsv"), "seed.tsv", "relation 'ent"),
         ((a, "-o", out, "--questions", folder / "seed.tsv"), "seed.tsv", "seed.tsv: 8 faults"),

@@ -98,7 +98,7 @@ def test_wrong_scores_are_refused(tmp_path: Path) -> None:
     broken = right.copy()
     broken[:, 4] = np.nan
     for scores, kind, said in (
-        (right[:-1], FileError, r"s.npy: 5 rows of scores, where the split 'test' has 6 questions"),
+        (right[:-1], FileError, r"s.npy: 5 rows of scores, but the split 'test' has 6 questions"),
         (right[:, :-1], InputError, r"s.npy: .*7 columns"),
         (broken, InputError, r"s.npy: .*NaN"),
         (right[0], FileError, r"s.npy: .*two-dimensional"),
@@ -125,7 +125,7 @@ def test_where_a_run_is_wanted_scores_are_none(tmp_path: Path) -> None:
     case = small()
     for name in ("s.npy", "s.npz", "ranks.parquet"):
         (tmp_path / name).write_bytes(b"PK")
-        with pytest.raises(FileError, match=f"{name}: scores or ranks, where a TREC run belongs"):
+        with pytest.raises(FileError, match=f"{name}: scores or ranks instead of a TREC run"):
             run_lists(tmp_path / name, case.questions, "s")
 
 
@@ -143,7 +143,7 @@ def test_a_weak_model_is_pointed_out() -> None:
     case = small()
     lists = case.lists()[0]
     weak = replace(lists, found=0, from_scores=True)
-    assert "a weak model, or scores whose rows" in doubts([weak], case.questions, 99)[0]
+    assert "a weak model, or scores with another order" in doubts([weak], case.questions, 99)[0]
     assert len(doubts([weak], case.questions, 99)) == 1  # nor are they called short
 
 
