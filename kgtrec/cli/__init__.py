@@ -76,6 +76,9 @@ COMMANDS = {
     "changes": _Entry(
         "Which answers change from one model or seed to another.", "changes"
     ),
+    "audit": _Entry(
+        "Can published numbers be true together, and by which protocol?", "published-numbers"
+    ),
     "stratify": _Entry("Metrics by popularity: beta curves and grids of saved ranks.", "slices"),
     "openworld": _Entry(
         "Can two models be told apart where answers are missing?", "open-world"

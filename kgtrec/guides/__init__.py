@@ -27,6 +27,7 @@ ORDER = (
     "formats",
     "runs-and-qrels",
     "changes",
+    "published-numbers",
     "sparse-labels",
     "open-world",
     "classification",

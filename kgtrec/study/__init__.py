@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from kgtrec.study.alignment import align as align
     from kgtrec.study.alignment import alignment_questions as alignment_questions
     from kgtrec.study.alignment import size_experiment as size_experiment
+    from kgtrec.study.auditing.possible import audit as audit
+    from kgtrec.study.auditing.protocols import protocols_of as protocols_of
     from kgtrec.study.changes import answer_changes as answer_changes
     from kgtrec.study.classification.classify import classify as classify
     from kgtrec.study.classification.labelled_triples import LabelledTriples as LabelledTriples
@@ -158,6 +160,8 @@ _HOMES = homes(
         "kgtrec.study.pooling.depths": "curves_of_runs curves_of_ranks",
         "kgtrec.study.pooling.reusability": "leave_one_out",
         # what is published
+        "kgtrec.study.auditing.possible": "audit",
+        "kgtrec.study.auditing.protocols": "protocols_of",
         "kgtrec.study.reporting.model_table": "table_of_models",
     }
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -77,7 +78,9 @@ def _parsed(key: str) -> Measure | None:
 
 
 def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
-    """Read a file of values: comma-separated, or by tabs where it ends in .tsv; one header line.
+    """Read a table of values: CSV, or by its ending TSV, Markdown (.md) or LaTeX (.tex).
+
+    The first row holds the headings. Of Markdown and LaTeX only the lines of tables are read.
 
     Raises
     ------
@@ -85,26 +88,35 @@ def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
         Missing, empty, no UTF-8, two columns of one name, or a line with more or fewer cells.
     """
     path = str(path)
+    cells_of = _CELLS.get(os.path.splitext(path)[1])
     try:
         with fetched(path) as copy, copy.open(encoding="utf-8-sig", newline="") as stream:
-            # strict: a quotation mark that nothing closes would take rows into a cell
-            delimiter = "\t" if path.endswith(".tsv") else ","
-            reader = csv.reader(stream, delimiter=delimiter, strict=True)
-            lines = [(reader.line_num, line) for line in reader if any(map(str.strip, line))]
+            if cells_of is not None:
+                read = [(number, cells_of(line)) for number, line in enumerate(stream, 1)]
+            else:
+                # strict: a quotation mark that nothing closes would take rows into a cell
+                delimiter = "\t" if path.endswith(".tsv") else ","
+                reader = csv.reader(stream, delimiter=delimiter, strict=True)
+                read = [(reader.line_num, line) for line in reader]
     except FileError:
         raise
     except OSError as problem:
         raise FileError(
-            path, found=problem.strerror or "unreadable", hint="name a CSV file of values"
+            path, found=problem.strerror or "unreadable", hint="name a file with a table of values"
         ) from problem
     except (UnicodeDecodeError, csv.Error) as problem:
         raise FileError(path, found=str(problem), hint="save the table as CSV in UTF-8") from None
+    lines = [(number, line) for number, line in read if any(map(str.strip, line))]
     if len(lines) < 2:
-        raise FileError(path, found="no row under a header", hint="a header line, a row a system")
+        raise FileError(
+            path, found="no row under a header", hint="write a header line, then one row per system"
+        )
     head = tuple(cell.strip() for cell in lines[0][1])
     twice = next((one for one in head if [*map(_plain, head)].count(_plain(one)) > 1), None)
     if twice is not None:
-        raise FileError(path, 1, found=f"two columns {twice!r}", hint="give each its own name")
+        raise FileError(
+            path, lines[0][0], found=f"two columns {twice!r}", hint="give each its own name"
+        )
     for number, line in lines[1:]:
         if len(line) != len(head):
             raise FileError(
@@ -113,6 +125,25 @@ def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
     system = next((one for one in head if _plain(one) in SYSTEM), head[0])
     rows = tuple((n, dict(zip(head, map(str.strip, line), strict=True))) for n, line in lines[1:])
     return ValueTable(path, head, system, rows)
+
+
+def _markdown_cells(line: str) -> list[str]:
+    """The cells of a row of a Markdown table; none of a rule and of other lines."""
+    line = line.strip()
+    if not line.startswith("|") or not re.sub(r"[|:\s-]", "", line):
+        return []
+    return re.split(r"(?<!\\)\|", line.strip("|"))
+
+
+def _latex_cells(line: str) -> list[str]:
+    r"""The cells of a row of a LaTeX table, which ends in two backslashes; none of other lines."""
+    line = re.sub(r"(?<!\\)%.*|\\(?:top|mid|bottom|h)(?:rule|line)\b", "", line).strip()
+    line = re.sub(r"\\\\(?:\[[^\]]*\])?$", r"\\\\", line)
+    is_row = line.endswith("\\\\") and "&" in line
+    return re.split(r"(?<!\\)&", line.removesuffix("\\\\")) if is_row else []
+
+
+_CELLS = {".md": _markdown_cells, ".tex": _latex_cells}
 
 
 def values_of_table(

@@ -1,0 +1,152 @@
+"""``kgtrec audit``: can published numbers be true together, and which protocol gives them?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kgtrec.cli import _options as shared
+from kgtrec.cli._options import system_names
+from kgtrec.cli._report import READ, SCORES, Command, Report
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.questions.api import Questions
+    from kgtrec.study.auditing.possible import Audit
+    from kgtrec.study.auditing.protocols import ProtocolSearch
+
+IMPOSSIBLE = 3
+"""Exit code: some numbers exclude each other."""
+SIZES = ("instances", "entities")
+
+
+@click.command(
+    cls=Command, short_help="Can published numbers be true together, and by which protocol?"
+)
+@click.argument("files", nargs=-1, required=True, metavar="TABLE ... [RANKS.parquet ...]",
+                type=READ)  # fmt: skip
+@click.option(
+    "--n-instances", "instances", type=click.IntRange(1), metavar="N",
+    help="Ranks behind each number: for both sides, twice the number of test triples.",
+)  # fmt: skip
+@click.option(
+    "--n-entities", "entities", type=click.IntRange(1), metavar="E",
+    help="Number of entities, the largest possible rank.",
+)  # fmt: skip
+@shared.graph("The graph of the table, in place of both numbers. Adds expectations by chance.")
+@shared.split("Evaluated split of --graph.")
+@shared.SIDES
+@click.option("--percent", is_flag=True, help="Metrics between 0 and 1 are printed as percentages.")
+@click.option("--truncated", is_flag=True, help="Digits were cut off instead of rounded.")
+@click.option(
+    "--averaged-runs", "runs", type=click.IntRange(1), default=1, show_default=True, metavar="R",
+    help="Each number is a mean over R runs.",
+)  # fmt: skip
+@click.option(
+    "--scores", type=SCORES, multiple=True, metavar="PATH",
+    help="Scores of a model (with --graph), as for `kgtrec rank`: also try every filter. "
+    "Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--type-constraints", type=READ, metavar="FILE",
+    help="With --scores: also try candidates by relation and side, OpenKE's type_constrain.txt.",
+)  # fmt: skip
+@click.option(
+    "--name", "names", multiple=True, metavar="NAME",
+    help="Of each ranks file, then of each --scores: the model's name in the table.",
+)  # fmt: skip
+@shared.FORMAT
+def command(files: tuple[str, ...], **options: Any) -> Report:
+    """Check the numbers that a table prints, and find the protocol behind them.
+
+    TABLE is a .csv, .tsv, .md or .tex file: one row per model (a column model, system or name), one
+    column per measure (mrr, hits@10, mr, amri, ...). A column side holds head, tail or both. The
+    printed decimals say how exact a number is. Rows of one model in several tables are taken as
+    numbers of one ranking.
+
+    Without ranks or scores: can the numbers be the values of one ranking at all?
+
+    \b
+    kgtrec audit table.csv --n-instances 40932 --n-entities 14541
+    kgtrec audit paper.tex leaderboard.csv --percent --graph FB15k-237
+
+    With ranks or scores: which filter, side, rank type and average give every printed number?
+
+    \b
+    kgtrec audit table.csv distmult.parquet
+    kgtrec audit table.md --graph FB15k-237 --scores distmult.npz
+
+    Exit codes: 0 possible; 3 some numbers exclude each other; others as of `kgtrec --help`.
+    """
+    tables = [file for file in files if not file.endswith(".parquet")]
+    if not tables:
+        raise UsageError("name a table: a .csv, .tsv, .md or .tex file")
+    ranks = [file for file in files if file not in tables]
+    _check(ranks, options)
+    if ranks or options["scores"]:
+        return _protocols(tables, ranks, options)
+    from kgtrec.study.auditing.possible import audit
+
+    audited = audit(
+        tables, instances=options["instances"], entities=options["entities"],
+        questions=_questions(options), percent=options["percent"], side=options["sides"],
+        truncated=options["truncated"], runs=options["runs"],
+    )  # fmt: skip
+    return _report(audited)
+
+
+def _check(ranks: list[str], options: dict[str, Any]) -> None:
+    """Refuse options without effect, and say which are missing."""
+    scores, graph = options["scores"], options["graph"]
+    sizes = [shared.option_of(one) for one in SIZES if options[one] is not None]
+    if scores and not graph:
+        raise UsageError("--scores needs --graph DIR, whose questions they answer")
+    if options["type_constraints"] and not scores:
+        raise UsageError("--type-constraints requires --scores")
+    if ranks or scores:
+        wrong = sizes + ["--averaged-runs"] * shared.on_command_line("runs")
+        if wrong:
+            raise UsageError(f"{', '.join(wrong)}: without ranks and scores only; leave out")
+    elif graph and sizes:
+        raise UsageError(f"{', '.join(sizes)}: --graph gives the same; leave out one of them")
+    elif not graph and options["entities"] is None:
+        raise UsageError(
+            "say how large the test set is: --n-instances N --n-entities E, or --graph DIR"
+        )
+
+
+def _questions(options: dict[str, Any]) -> Questions | None:
+    from kgtrec.questions.api import read_graph
+
+    if options["graph"] is None:
+        return None
+    return read_graph(options["graph"]).questions(options["split"], options["sides"])
+
+
+def _protocols(tables: list[str], ranks: list[str], options: dict[str, Any]) -> Report:
+    from kgtrec.questions.api import read_graph
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.study.auditing.protocols import protocols_of, ranks_by_filter
+
+    files = (*ranks, *options["scores"])
+    names = dict(zip(files, system_names(files, options["names"]), strict=True))
+    models: dict[str, Any] = {names[file]: Ranks.load(file) for file in ranks}
+    if options["scores"]:
+        graph = read_graph(options["graph"])
+        for file in options["scores"]:
+            models[names[file]] = ranks_by_filter(
+                file, graph, options["type_constraints"], split=options["split"],
+                sides=options["sides"],
+            )  # fmt: skip
+    return _report(
+        protocols_of(
+            tables, models, percent=options["percent"], truncated=options["truncated"]
+        )
+    )  # fmt: skip
+
+
+def _report(found: Audit | ProtocolSearch) -> Report:
+    notes = [f"not checked: {one}" for one in getattr(found, "unchecked", ())]
+    code = 0 if getattr(found, "possible", True) else IMPOSSIBLE
+    return Report.of_table(found.table(), found.text, notes=notes, code=code)

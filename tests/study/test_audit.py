@@ -1,0 +1,325 @@
+"""Audits of published tables against rankings listed one by one, and cases from public threads."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from refusals import assert_refused, refusals
+from slow import slow_after
+
+import kgtrec
+from kgtrec.cli.audit import command
+from kgtrec.errors import FileError, UsageError
+from kgtrec.measures import RANK_TYPES
+from kgtrec.study import audit, protocols_of
+from kgtrec.study.auditing.claims import Rounding, read_claims
+
+Table = dict[str, str]
+METRICS: dict[str, Callable[[list[Fraction]], Fraction]] = {
+    "mr": lambda ranks: sum(ranks, Fraction(0)) / len(ranks),
+    "mrr": lambda ranks: sum((1 / r for r in ranks), Fraction(0)) / len(ranks),
+    "hits@1": lambda ranks: Fraction(sum(r <= 1 for r in ranks), len(ranks)),
+    "hits@2": lambda ranks: Fraction(sum(r <= 2 for r in ranks), len(ranks)),
+}
+
+
+def rounded(value: Fraction, digits: int) -> str:
+    """To the nearest, ties to even: what format() does with exact numbers."""
+    return f"{round(value * 10**digits) / 10**digits:.{digits}f}"
+
+
+def is_printed_as(value: Fraction, text: str) -> bool:
+    digits = len(text.partition(".")[2])
+    return abs(value - Fraction(text)) <= Fraction(1, 2 * 10**digits)
+
+
+def rankings(answers: int, entities: int) -> Iterator[list[Fraction]]:
+    every = [Fraction(n, 2) for n in range(2, 2 * entities + 1)]
+    return map(list, combinations_with_replacement(every, answers))
+
+
+def exists(table: Table, answers: int, entities: int) -> bool:
+    """Whether some ranking has all these numbers, by trying all of them."""
+    return any(
+        all(is_printed_as(METRICS[key](ranks), text) for key, text in table.items())
+        for ranks in rankings(answers, entities)
+    )
+
+
+def changed(text: str, generator: random.Random) -> str:
+    """The same number with one digit changed."""
+    places = [i for i, sign in enumerate(text) if sign.isdigit()]
+    place = generator.choice(places)
+    digit = generator.choice([d for d in "0123456789" if d != text[place]])
+    return text[:place] + digit + text[place + 1 :]
+
+
+@pytest.mark.parametrize("seed", slow_after(12, range(150)))
+def test_small_tables_are_possible_if_a_ranking_has_them(seed: int) -> None:
+    generator = random.Random(seed)
+    answers, entities = generator.randint(1, 3), generator.randint(2, 6)
+    ranks = generator.choice(list(rankings(answers, entities)))
+    digits = generator.randint(1, 3)
+    table = {key: rounded(metric(ranks), digits) for key, metric in METRICS.items()}
+    for key in generator.sample(sorted(table), 2):
+        table[key] = changed(table[key], generator)
+    try:
+        found = audit({"m": table}, instances=answers, entities=entities)
+    except UsageError:  # a mean rank below 1, a share above 1
+        assert not exists(table, answers, entities)
+        return
+    assert found.possible == exists(table, answers, entities), found.text()
+
+
+def printed(result: kgtrec.Result, digits: int, rank_type: str, percent: bool) -> Table:
+    table = {}
+    for side in ("head", "tail", "both"):
+        for name in ("mr", "mrr", "hits@1", "hits@3", "hits@10", "gmr", "amri", "log_mrr"):
+            key = f"{side}.{rank_type}.micro.{name}"
+            unit = 100 if percent and name not in ("mr", "gmr") else 1
+            table[key] = f"{result[key] * unit:.{digits}f}"
+    return table
+
+
+@pytest.fixture(scope="module")
+def graph() -> kgtrec.Graph:
+    rng = np.random.default_rng(5)
+    triples = np.unique(rng.integers(0, (60, 4, 60), (700, 3)), axis=0)
+    rng.shuffle(triples)
+    splits = np.split(triples, [len(triples) - 200, len(triples) - 90])
+    return kgtrec.Graph.from_arrays(*splits, n_entities=60, n_relations=4)
+
+
+def scores_of(questions: kgtrec.Questions, seed: int, levels: int) -> Any:
+    """Scores with ties that put answers ahead."""
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(0, levels, (len(questions), 60)).astype(np.float32)
+    owner = np.repeat(np.arange(len(questions)), np.diff(questions.answers.offsets))
+    scores[owner, questions.answers.ids] += rng.integers(0, levels // 2 + 1, len(owner))
+    return scores
+
+
+@pytest.mark.parametrize("seed", slow_after(8, range(200)))
+def test_true_tables_are_possible(graph: kgtrec.Graph, seed: int) -> None:
+    generator = random.Random(seed)
+    questions = graph.questions("test")
+    result = kgtrec.evaluate(scores_of(questions, seed, 4 + seed % 30), questions)
+    digits, percent = generator.randint(2, 5), generator.random() < 0.3
+    table = printed(result, digits, generator.choice(sorted(RANK_TYPES)), percent)
+    by_graph = audit({"m": table}, questions=questions, percent=percent)
+    by_sizes = audit({"m": table}, instances=2 * 90, entities=60, percent=percent)
+    assert by_graph.possible, by_graph.text()
+    assert by_sizes.possible, by_sizes.text()
+
+
+def test_a_changed_digit_is_mostly_found(graph: kgtrec.Graph) -> None:
+    generator = random.Random(0)
+    questions = graph.questions("test")
+    whole = printed(kgtrec.evaluate(scores_of(questions, 1, 9), questions), 4, "realistic", False)
+    table = {key: text for key, text in whole.items() if key.startswith("both")}
+    found = 0
+    for _ in range(20):
+        key = generator.choice([key for key in table if "hits" in key or "mrr" in key])
+        wrong = table | {key: changed(table[key], generator)}
+        try:
+            found += not audit({"m": wrong}, questions=questions).possible
+        except UsageError:
+            found += 1
+    assert found >= 15
+
+
+# -- Cases from public threads: their figures, in tables of our own ------------------------------
+
+
+def test_a_reciprocal_rank_that_hits_rule_out() -> None:
+    """HINGE_code, thread 7: MRR 0.06 beside Hits@1 0.06 and Hits@10 0.3."""
+    table = {"m-TransH": {"mrr": "0.06", "hits@1": "0.06", "hits@10": "0.30"}}
+    found = audit(table, entities=47_765)
+    (problem,) = found.problems
+    assert {claim.measure.metric for claim in problem.claims} == {"mrr", "hits@1", "hits@10"}
+    assert "MRR >= 0.079" in problem.sentence  # 0.055 + 0.045 / 10 + ...
+
+
+def test_two_numbers_of_one_ranking(tmp_path: Path) -> None:
+    """TGB2, thread 56: an MRR of 0.655 in one table and of 0.605 in the other."""
+    for name, value in (("board", "0.655"), ("paper", "0.605")):
+        (tmp_path / f"{name}.csv").write_text(f"model,mrr\nRecurrency,{value}\n")
+    paths = [tmp_path / "board.csv", tmp_path / "paper.csv"]
+    (problem,) = audit(paths, entities=10_000).problems
+    assert [claim.text for claim in problem.claims] == ["0.655", "0.605"]
+    assert audit(paths[:1], entities=10_000).possible
+
+
+def test_the_filter_behind_a_number(graph: kgtrec.Graph) -> None:
+    """PyKEEN, thread 397: valid was left out of the filter, and the MRR is lower."""
+    asked = graph.questions_by_filter(["all", "raw", ("train", "test")])
+    ranked = kgtrec.rank(scores_of(asked["all"], 3, 200), asked)
+    ranks = {name: one for name, (one, _) in ranked.items()}
+    value = kgtrec.Result(ranks["train+test"])["mrr"]
+    assert value != kgtrec.Result(ranks["all"])["mrr"]
+    found = protocols_of({"m": {"mrr": f"{value:.6f}"}}, {"m": ranks})
+    assert "train and test filtered" in [one.words for one in found.matches["m"]]
+    assert "the default protocol" not in [one.words for one in found.matches["m"]]
+
+
+def test_any_of_k_predictions(graph: kgtrec.Graph) -> None:
+    """reasoning-on-graphs, thread 11: a right answer among k predictions counted as Hits@1."""
+    questions = graph.questions("test")
+    result = kgtrec.evaluate(scores_of(questions, 4, 200), questions)
+    table = {"RoG": {"hits@1": f"{result['macro.hits@7']:.5f}"}}
+    found = protocols_of(table, {"RoG": result.ranks})
+    assert found.matches["RoG"][0].distance > 0
+    assert any("macro Hits@7" in hint for hint in found.hints)
+
+
+def test_one_side_alone(graph: kgtrec.Graph) -> None:
+    questions = graph.questions("test")
+    result = kgtrec.evaluate(scores_of(questions, 6, 9), questions)
+    keys = ("mrr", "hits@3", "mr")
+    table = {key: f"{result[f'tail.optimistic.micro.{key}']:.6f}" for key in keys}
+    found = protocols_of({"m": table}, {"x": result.ranks})
+    assert found.matches["m"][0].words == "tail only, optimistic ranks"
+    assert "tail only, optimistic ranks" in found.text()
+
+
+# -- Numbers as intervals ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cell", "rounding", "low", "high"),
+    [
+        ("0.253", Rounding(), 0.2525, 0.2535),
+        ("0.253", Rounding(truncated=True), 0.253, 0.254),
+        (".253", Rounding(), 0.2525, 0.2535),
+        (r"\textbf{0.253}$^{a}$", Rounding(), 0.2525, 0.2535),
+        ("**25.3**", Rounding(percent=True), 0.2525, 0.2535),
+        ("25.3 %", Rounding(), 0.2525, 0.2535),
+        ("0.253 ± 0.004", Rounding(), 0.2525, 0.2535),
+    ],
+)
+def test_printed_decimals_are_intervals(
+    cell: str, rounding: Rounding, low: float, high: float
+) -> None:
+    (claim,) = read_claims({"m": {"mrr": cell}}, rounding).claims
+    assert (claim.low, claim.high) == pytest.approx((low, high), abs=1e-7)
+    assert claim.is_mean == ("±" in cell)
+
+
+def test_thousands_and_empty_cells() -> None:
+    claims = read_claims({"m": {"mr": "1,234.5", "mrr": "-", "hits@10": ""}}, Rounding()).claims
+    assert [(claim.low, claim.high) for claim in claims] == [pytest.approx((1234.45, 1234.55))]
+
+
+def test_markdown_and_latex_are_read_as_csv(tmp_path: Path) -> None:
+    bodies = {
+        "csv": "model,MRR,hits@10,notes\nA,0.3,0.5,x\nB,0.2,0.4,y\n",
+        "md": "text\n\n| model | MRR | hits@10 | notes |\n| --- | ---: | ---: | --- |\n"
+        "| A | **0.3** | 0.5 | x |\n| B | 0.2 | 0.4 | y |\n",
+        "tex": "% A & 9\n\\begin{tabular}{lrrr}\n\\toprule\nmodel & MRR $\\uparrow$ & Hits@10 & "
+        "notes \\\\\n\\midrule\nA & \\textbf{0.3} & 0.5 & x \\\\\nB & 0.2 & 0.4 & y \\\\[2pt]\n",
+    }
+    read = {}
+    for ending, body in bodies.items():
+        (tmp_path / f"t.{ending}").write_text(body)
+        claims, ignored = read_claims(tmp_path / f"t.{ending}", Rounding())
+        read[ending] = [(one.model, one.measure.key, one.text) for one in claims]
+        assert [one.endswith(": notes") for one in ignored] == [True]
+    assert read["csv"] == read["md"] == read["tex"]
+    assert len(read["csv"]) == 4
+
+
+def test_no_count_gives_a_number() -> None:
+    (problem,) = audit({"m": {"hits@10": "0.46368"}}, instances=40, entities=100).problems
+    assert problem.kind == "count"
+    assert problem.allowed == ((0.45, 0.475),)
+    assert audit({"m": {"hits@10": "0.4675"}}, instances=40, entities=100, runs=10).possible
+
+
+@refusals(
+    ("no entities", lambda path: audit({"m": {"mrr": 0.1}}), UsageError, ("entities is required",)),
+    ("above 1", lambda path: audit({"m": {"mrr": "25.3"}}, entities=9), UsageError,
+     ("MRR is above 1", "percent=True")),
+    ("below 1", lambda path: audit({"m": {"mr": "0.5"}}, entities=9), UsageError,
+     ("MR is below 1", "ranks begin at 1")),
+    ("no number", lambda path: audit(path("model,mrr\nA,0.3\nB,good\n"), entities=9), FileError,
+     ("t.csv:3", "'good' is not a number")),
+    ("no measure", lambda path: audit(path("model,x\nA,0.3\n"), entities=9), FileError,
+     ("no column is a measure (x)",)),
+    ("model twice", lambda path: audit(path("model,mrr\nA,0.3\nA,0.2\n"), entities=9), FileError,
+     ("t.csv:3", "model 'A' again (line 2)")),
+    ("side", lambda path: audit(path("model,side,mrr\nA,left,0.3\n"), entities=9), FileError,
+     ("t.csv:2", "side 'left'")),
+)  # fmt: skip
+def test_bad_tables_are_refused(
+    call: Any, error: type[Exception], words: tuple[str, ...], tmp_path: Path
+) -> None:
+    def written(body: str) -> Path:
+        (tmp_path / "t.csv").write_text(body)
+        return tmp_path / "t.csv"
+
+    assert_refused(call, error, words, written)
+
+
+# -- The command ---------------------------------------------------------------------------------
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(command, [str(one) for one in arguments], standalone_mode=False)
+
+
+def test_exit_codes_and_formats(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
+    good.write_text("model,mrr,hits@1\nA,0.3,0.2\n")
+    bad.write_text("model,mrr,hits@1\nA,0.3,0.4\n")
+    sizes = ("--n-entities", 100, "--n-instances", 10)
+    assert run(good, *sizes).return_value.code == 0
+    found = run(bad, *sizes, "--format", "json")
+    assert found.return_value == 3
+    assert json.loads(found.stdout)["A"]["verdict"] == "impossible"
+
+
+@refusals(
+    ("no size", lambda t, r: run(t), UsageError, ("say how large the test set is",)),
+    ("no table", lambda t, r: run(r), UsageError, ("name a table",)),
+    ("no graph", lambda t, r: run(t, "--scores", t), UsageError, ("--scores needs --graph",)),
+    ("both", lambda t, r: run(t, r, "--n-entities", 5), UsageError, ("--n-entities: without",)),
+)  # fmt: skip
+def test_calls_that_do_not_fit_are_refused(
+    call: Any, error: type[Exception], words: tuple[str, ...], tmp_path: Path
+) -> None:
+    table, ranks = tmp_path / "t.csv", tmp_path / "r.parquet"
+    table.write_text("model,mrr\nA,0.3\n")
+    ranks.write_bytes(b"")
+
+    def called() -> None:
+        done = call(table, ranks)
+        if done.exception:
+            raise done.exception
+
+    assert_refused(called, error, words)
+
+
+def test_scores_try_every_filter(graph: kgtrec.Graph, tmp_path: Path) -> None:
+    folder = tmp_path / "graph"
+    folder.mkdir()
+    for split, triples in graph.splits.items():
+        lines = "".join(f"e{h:02}\tr{r}\te{t:02}\n" for h, r, t in triples.tolist())
+        (folder / f"{split}.txt").write_text(lines)
+    questions = kgtrec.read_graph(folder).questions("test", filter="raw")
+    scores = np.random.default_rng(2).normal(size=(len(questions), questions.n_columns))
+    np.save(tmp_path / "A.npy", scores)
+    value = kgtrec.evaluate(scores, questions)["mrr"]
+    (tmp_path / "t.csv").write_text(f"model,mrr\nA,{value:.7f}\n")
+    done = run(
+        tmp_path / "t.csv", "--graph", folder, "--scores", tmp_path / "A.npy", "--format", "csv"
+    )
+    assert "A,agrees,unfiltered" in done.stdout
