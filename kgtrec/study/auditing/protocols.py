@@ -28,7 +28,7 @@ CUTOFFS = range(1, 101)
 """Cutoffs among which a share of hits is looked for, if no protocol gives it."""
 
 
-class Protocol(NamedTuple):
+class TriedProtocol(NamedTuple):
     """One way to make numbers of scores; `words` says how it differs from the default."""
 
     filter: str
@@ -167,12 +167,12 @@ def protocols_of(
     return ProtocolSearch(matches, tuple(hints), tried)
 
 
-def _protocols(results: Mapping[str, Result]) -> Iterator[tuple[Protocol, str]]:
+def _protocols(results: Mapping[str, Result]) -> Iterator[tuple[TriedProtocol, str]]:
     """Every protocol and its words, the fewest differences from the default first."""
     sides = next(iter(results.values())).sides[::-1]
     filters = tuple(results)
-    every = [Protocol(*one) for one in product(filters, sides, RANK_TYPES, AVERAGES)]
-    default = Protocol(filters[0], sides[0], "realistic", "micro")
+    every = [TriedProtocol(*one) for one in product(filters, sides, RANK_TYPES, AVERAGES)]
+    default = TriedProtocol(filters[0], sides[0], "realistic", "micro")
     every.sort(key=lambda one: sum(a != b for a, b in zip(one, default, strict=True)))
     return ((one, one.words(sides, filters)) for one in every)
 
@@ -193,7 +193,7 @@ def _matches(model: str, claims: Sequence[Claim], results: Mapping[str, Result])
                 yield Match(model, words, distance, values)
 
 
-def _value(measure: Measure, protocol: Protocol, result: Result) -> float | None:
+def _value(measure: Measure, protocol: TriedProtocol, result: Result) -> float | None:
     """The value of a measure by a protocol; None if the protocol has no such value."""
     own = protocol.side if measure.side == "both" else measure.side
     if measure.is_trec:
