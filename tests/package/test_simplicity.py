@@ -26,11 +26,11 @@ BUDGET = {
     "measures": 2_940,
     "trec": 8_070,
     "results": 1_620,
-    "study": 17_840,
+    "study": 17_780,
     "plots": 1_610,
     "cluster": 5_390,
     "integrations": 1_620,
-    "cli": 6_995,
+    "cli": 7_000,
     "others": 2_600,
 }
 FILES = 259
