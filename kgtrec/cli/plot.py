@@ -19,6 +19,7 @@ KINDS = {
     "ties": "share of instances tied with at least w other candidates",
     "rank-types": "one metric at all five rank definitions",
     "relations": "one metric over the relations, as boxes",
+    "slices": "one metric with intervals on the parts that --by names",
     "times": "one metric over the times of questions at a time",
     "beta": "stratified metrics over the popularity exponent of entities",
     "beta-grid": "one stratified metric over both exponents; one file",
@@ -32,8 +33,8 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
 @shared.output("The figure: .pdf, .svg, .eps for print, .png.", kind=shared.DRAW)
 @click.option(
     "-m", "--measure", "metrics", multiple=True, metavar="NAME",
-    help="mrr, hits@10, amr, ...; of rank-types, relations, times and beta-grid one (default: "
-    "mrr), of beta several (default: mrr, hits@1, hits@3, hits@10).",
+    help="mrr, hits@10, amr, ...; rank-types, relations, slices, times and beta-grid draw one "
+    "(default: mrr), beta draws several (default: mrr, hits@1, hits@3, hits@10).",
 )  # fmt: skip
 @click.option(
     "--name", "names", multiple=True, metavar="TEXT",
@@ -41,10 +42,16 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
     "without folder and ending.",
 )  # fmt: skip
 @shared.SIDE
+@click.option(
+    "--by", metavar="PARTS",
+    help="Of slices: side, category (1-1, 1-N, N-1, N-N), quartile, given-quartile, "
+    "relation-quartile, time, qualifiers, or several: category,side.",
+)  # fmt: skip
+@shared.graph("With --by category and quartiles: the graph of the ranks.")
 @shared.STYLE
 def command(
     kind: str, files: tuple[str, ...], metrics: tuple[str, ...], names: tuple[str, ...],
-    side: str | None,
+    side: str | None, by: str | None, graph: str | None,
 ) -> Report:  # fmt: skip
     """Draw one or more files of ranks. Needs matplotlib: pip install 'kgtrec[plot]'.
 
@@ -54,6 +61,7 @@ def command(
       ties        share of instances tied with at least w other candidates
       rank-types  one metric at all five rank definitions
       relations   one metric over the relations, as boxes
+      slices      one metric with intervals on the parts that --by names
       times       one metric over the times of questions at a time
       beta        stratified metrics over the popularity exponent of entities
       beta-grid   one stratified metric over both exponents; one file
@@ -61,21 +69,33 @@ def command(
     \b
     kgtrec plot ranks transe.parquet rotate.parquet -o ranks.pdf
     kgtrec plot rank-types -m hits@10 a.parquet b.parquet --name A --name B -o types.pdf
+    kgtrec plot slices --by category,side --graph FB15k-237 a.parquet b.parquet -o slices.pdf
     kgtrec plot beta-grid -m mrr a.parquet -o grid.png
 
-    Curves differ in dashes as well as in colours that are told apart without seeing red or green.
+    A model has the same colour, dashes and marker in all figures of the same files. Colours suit
+    people who do not see red or green, and dashes and markers a print in grey.
     """
     from kgtrec.cli._ranks import warn_of_ranks
     from kgtrec.ranking.ranks import Ranks
 
     legend = _legend(files, names)
     chosen = _metrics(kind, metrics)
+    if (by is None) == (kind == "slices"):
+        raise UsageError(
+            "slices need --by, such as --by side, or --by category,side --graph DIR"
+            if by is None
+            else f"--by goes with slices, not with {kind}; leave it out"
+        )
+    if graph is not None and by is None:
+        raise UsageError("--graph goes with --by; leave it out")
     if kind == "beta-grid" and len(files) > 1:
-        raise UsageError(f"beta-grid draws one file, and {len(files)} are named; draw them apart")
+        raise UsageError(f"beta-grid draws one file, not {len(files)}; make one figure per file")
     loaded = dict(zip(legend, map(Ranks.load, files), strict=True))
     warn_of_ranks(loaded)
     if side is not None:
         loaded = {name: _of_side(name, ranks, side) for name, ranks in loaded.items()}
+    if by is not None:
+        return Report(figures={"output": _slices(loaded, by, chosen[0], graph)})
     return Report(figures={"output": _figure(kind, loaded, chosen)})
 
 
@@ -86,7 +106,7 @@ def _legend(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
     legend = stems if names or len(set(stems)) == len(stems) else files
     twice = sorted({name for name in legend if legend.count(name) > 1})
     if twice:
-        raise UsageError(f"{twice[0]!r} stands twice; every file needs its own --name")
+        raise UsageError(f"two files are named {twice[0]!r}; give each file its own --name")
     return legend
 
 
@@ -128,6 +148,19 @@ def _figure(kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...]) -> Fi
     functions = {"times": "over_time", "rank-types": "rank_types", "relations": "relations"}
     results = {name: Result(ranks) for name, ranks in loaded.items()}
     return module, functions[kind], results, metrics[0]
+
+
+def _slices(loaded: dict[str, Ranks], by: str, metric: str, graph: str | None) -> Figure:
+    from kgtrec._internal.bootstrap import Resampling
+    from kgtrec.measures.averaging import sides_present
+    from kgtrec.questions.api import read_graph
+    from kgtrec.study.comparison.parts import values_by_part
+
+    read = None if graph is None else read_graph(graph)
+    side = sides_present(next(iter(loaded.values())))[-1]
+    key = f"{side}.realistic.micro.{metric}"
+    (values,) = values_by_part(loaded, by, [key], graph=read, resampling=Resampling())
+    return "ranks", "slices", values
 
 
 def _popularity(kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...]) -> Figure:

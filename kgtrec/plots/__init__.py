@@ -1,14 +1,14 @@
-"""Figures for print: vector, labelled, told apart without colour.
+"""Figures for print: vector graphics with labels, readable without colour.
 
 style.py    size, fonts, colours, line styles; saving
 ranks.py    rank distribution, widths of ties, rank types, slices, alignment sizes
-compare.py  systems compared: intervals, pairs, p-value curves, rankings, pools without one of them
+compare.py  compared systems: intervals, pairs, p-value curves, rankings, pools without one system
 studies.py  calibration, beta curves and grids, popularity, metrics under missing answers
 
-What is used most is here, loaded on first use: ``from kgtrec import plots``, then
-``plots.save(plots.beta_curves({name: curve}), "beta.pdf")``. Every function takes the data of
-`kgtrec.study` or ranks and gives a matplotlib ``Figure``; nothing is computed here that the data do
-not hold. Needs the extra ``plot``.
+All functions are here and load on first use: ``from kgtrec import plots``, then
+``plots.save(plots.beta_curves({name: curve}), "beta.pdf")``. Every function takes ranks or results
+of `kgtrec.study` and returns a matplotlib ``Figure``. It computes no results of its own. Figures
+need the extra ``plot``.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kgtrec.plots.ranks import rank_distribution as rank_distribution
     from kgtrec.plots.ranks import rank_types as rank_types
     from kgtrec.plots.ranks import relations as relations
+    from kgtrec.plots.ranks import slices as slices
     from kgtrec.plots.ranks import tie_widths as tie_widths
     from kgtrec.plots.studies import approximation_quality as approximation_quality
     from kgtrec.plots.studies import beta_curves as beta_curves
@@ -50,7 +51,7 @@ _HOMES = homes(
             "approximation_quality comparison expected_metric simulated sparse_full"
         ),
         "kgtrec.plots.ranks": (
-            "alignment_sizes over_relations rank_distribution rank_types relations "
+            "alignment_sizes over_relations rank_distribution rank_types relations slices "
             "tie_widths over_time"
         ),
         "kgtrec.plots.compare": (

@@ -35,24 +35,24 @@ if TYPE_CHECKING:
 
 SHADES = ("#ffffff", "#a9cbe6", "#4292c6", "#08306b")
 STARS = ("", "*", "**", "***")
-"""Of pairs that are not told apart, and at the level, a fifth and a fiftieth of it."""
+"""Without a significant difference, and with p below the level, a fifth and a fiftieth of it."""
 
 CORRECTIONS = {"holm": "Holm's", "bh": "BH's", "bonferroni": "Bonferroni's", "none": "plain"}
 
 
 def intervals(compared: Sequence[SystemComparison]) -> Figure:
-    """Values of the systems with their intervals, a panel for each measure.
+    """Values of the systems with their intervals, one panel per measure.
 
     Parameters
     ----------
     compared : sequence of SystemComparison
-        One for each measure, of the same systems.
+        One per measure, of the same systems.
 
     Returns
     -------
     Figure
-        Systems stand in the order of the first measure, best on top. Filled: the best one by the
-        panel's measure, and those that are not significantly worse.
+        Systems are in the order of the first measure, best on top. Filled markers: the best system
+        of the panel, and those that are not significantly worse.
     """
     require(compared, "comparison")
     order = compared[0].order
@@ -68,10 +68,8 @@ def intervals(compared: Sequence[SystemComparison]) -> Figure:
                 fill = "none" if better[best, i] else "full"
                 # Corrected intervals may lie beside the value; bars have no negative length.
                 ends = [[max(value - low[i], 0)], [max(high[i] - value, 0)]]
-                axes.errorbar(
-                    [value], [row], xerr=ends, fmt="o",
-                    color="#0072B2", fillstyle=fill, capsize=1.5, linewidth=0.8,
-                )  # fmt: skip
+                look = series_style(i, marked=True) | {"linestyle": "none", "fillstyle": fill}
+                axes.errorbar([value], [row], xerr=ends, capsize=1.5, elinewidth=0.8, **look)
             axes.set_xlabel(f"{one.samples.title} ({one.samples.unit})")
         _name_rows(places, names)
         legend_above(made, _fillings(compared[0]))
@@ -79,10 +77,10 @@ def intervals(compared: Sequence[SystemComparison]) -> Figure:
 
 
 def _fillings(one: SystemComparison) -> list[Any]:
-    """What filled and empty circles are, and their bars, for a legend."""
+    """A legend of filled and empty markers and of their bars."""
     from matplotlib.lines import Line2D
 
-    look: dict[str, Any] = {"color": "#0072B2", "marker": "o", "linewidth": 0.8}
+    look: dict[str, Any] = {"color": "#444444", "marker": "o", "linewidth": 0.8}
     full = Line2D(
         [],
         [],
@@ -94,7 +92,8 @@ def _fillings(one: SystemComparison) -> list[Any]:
 
 
 def _name_rows(places: Sequence[Axes], names: Sequence[str]) -> None:
-    """A row per system in every panel, names at the left."""
+    """One row per system in every panel, with names at the left."""
+    places[0].set_ylabel("system")
     places[0].set_yticks(range(len(names)), names)
     places[0].set_ylim(len(names) - 0.5, -0.5)
     for panel in places:
@@ -104,13 +103,13 @@ def _name_rows(places: Sequence[Axes], names: Sequence[str]) -> None:
 
 
 def p_curves(discrimination: Discrimination, level: float = 0.05) -> Figure:
-    """p-values of all pairs of systems in descending order, a curve for each measure.
+    """p-values of all pairs of systems in descending order, one curve per measure.
 
     Parameters
     ----------
     discrimination : Discrimination
     level : float
-        Drawn as a line: pairs below it are told apart.
+        Drawn as a line: pairs below it differ significantly.
 
     Returns
     -------
@@ -135,19 +134,19 @@ def p_curves(discrimination: Discrimination, level: float = 0.05) -> Figure:
 
 
 def pair_matrix(compared: Sequence[SystemComparison]) -> Figure:
-    """Every pair of systems: told apart or not, and by how much; a panel for each measure.
+    """Whether and how much every pair of systems differs; one panel per measure.
 
     Parameters
     ----------
     compared : sequence of SystemComparison
-        One for each measure, of the same systems.
+        One per measure, of the same systems.
 
     Returns
     -------
     Figure
         Systems from the best to the worst by the panel's measure. Above the diagonal, shade and
-        stars say how small the corrected p-value of row against column is; below it stands the
-        effect size d_z of column against row (mean difference in standard deviations).
+        stars show the corrected p-value of row against column; below it is the effect size d_z of
+        column against row (mean difference in standard deviations).
     """
     require(compared, "comparison")
     many = len(compared[0].samples.systems)
@@ -182,13 +181,15 @@ def _matrix(axes: Any, one: SystemComparison) -> None:
         axes.text(bottom, top, STARS[step], ha="center", va="center", color=ink, fontsize=size)
         text = f"{abs(d_z):.2f}".removeprefix("0") if np.isfinite(d_z) else "∞"
         axes.text(top, bottom, text, ha="center", va="center", fontsize=size)
-    letters = [chr(97 + k) if many <= 26 else str(k + 1) for k in range(many)]
-    rows = [f"{short(names[i], 20)}  {letter}" for i, letter in zip(order, letters, strict=True)]
+    places = [str(place) for place in range(1, many + 1)]  # panels have letters
+    rows = [f"{short(names[i], 20)}  {place}" for i, place in zip(order, places, strict=True)]
     axes.set_xlim(-0.5, many - 0.5)
     axes.set_ylim(many - 0.5, -0.5)
-    axes.set_xticks(range(many), letters)
+    axes.set_xticks(range(many), places)
     axes.set_yticks(range(many), rows)
     axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+    axes.set_xlabel("place of the system")
     axes.tick_params(length=0)
     axes.grid(False)
     axes.set_title(f"{one.samples.title} ({one.samples.unit})")
@@ -206,7 +207,7 @@ def _key(made: Figure, one: SystemComparison) -> None:
 
     labels = [f"p < {bound:g} {stars}" for bound, stars in zip(_steps(one.level), STARS[1:],
                                                               strict=True)]  # fmt: skip
-    shown = zip(SHADES, ("not told apart", *labels), strict=True)
+    shown = zip(SHADES, ("not significant", *labels), strict=True)
     patches = [Patch(facecolor=shade, edgecolor="#888888", linewidth=0.4, label=text)
                for shade, text in shown]  # fmt: skip
     wide = made.get_size_inches()[0] > COLUMN
@@ -216,21 +217,21 @@ def _key(made: Figure, one: SystemComparison) -> None:
 
 
 def left_out(measures: Sequence[Reuse]) -> Figure:
-    """What each system is worth with all judgements, and without those that it alone brought.
+    """Each system with all judgements, and without those that only this system contributed.
 
     Parameters
     ----------
     measures : sequence of Reuse
-        One for each measure, of the same systems.
+        One per measure, of the same systems.
 
     Returns
     -------
     Figure
-        A panel for each measure; systems in the order of the first, best on top. Numbers at the
+        One panel per measure; systems in the order of the first, best on top. Numbers at the
         right are places among all systems, with all judgements and then without.
     """
     if not measures:
-        raise UsageError("nothing was left out; give at least one measure")
+        raise UsageError("no measure to draw; give at least one")
     first = measures[0]
     order = np.argsort(-first.full, kind="stable").tolist()
     names = [short(first.systems[i], 20) for i in order]
@@ -249,9 +250,9 @@ def _left_out(axes: Any, one: Reuse, order: Sequence[int]) -> None:
     full, without = one.full[order], one.left_out[order]
     axes.hlines(rows, without, full, color="#888888", linewidth=0.8, zorder=1)
     axes.plot(
-        without, rows, "s", color="#D55E00", fillstyle="none", markersize=6, label="without its own"
+        without, rows, "s", color="#777777", fillstyle="none", markersize=6, label="without its own"
     )
-    axes.plot(full, rows, "o", color="#0072B2", label="all judgements")
+    axes.plot(full, rows, "o", color="#000000", label="all judgements")
     for row, i in enumerate(order):
         took_part = one.systems[i] in one.contributors
         then = f"{one.place[i]} → {one.place_left_out[i]}" if took_part else "not in the pool"
@@ -259,29 +260,29 @@ def _left_out(axes: Any, one: Reuse, order: Sequence[int]) -> None:
 
 
 BANDS = 3
-"""So many bands can be told from each other; with more lines there are none."""
+"""Figures with more lines have no bands: they would hide each other."""
 
 FEW, SHORT = 5, 14
-"""So many curves with names of so many letters are named where they end."""
+"""Up to this many curves, with names of up to this many letters, have their names at their ends."""
 
 _LABEL = 1.05  # inches of names on each side of a bump chart
 _STEP = 1.0  # inches from ranking to ranking
 
 
 def bump_chart(rankings: Rankings | Sequence[Rankings]) -> Figure:
-    """Places of the systems in two or more rankings, a line for each system.
+    """Places of the systems in two or more rankings, one line per system.
 
     Parameters
     ----------
     rankings : Rankings, or several of them
-        A panel for each.
+        One panel per item.
 
     Returns
     -------
     Figure
-        Between neighbouring rankings stands their tau-b with its interval (over questions, or
-        over systems where values alone are known: the figure says which). Grey bars hold systems
-        together that tie.
+        Between neighbouring rankings is their tau-b with its interval (over questions, or over
+        systems where only values are known; the figure says which). Grey bars join systems with
+        equal values.
     """
     from kgtrec.study.comparison.rankings import Rankings
 
@@ -305,8 +306,8 @@ def _bump(axes: Any, one: Rankings) -> None:
     n_rankings, n_systems = slots.shape
     at = np.arange(n_rankings)
     order = np.argsort(slots[0]).tolist()
-    for number, i in enumerate(order):
-        style = series_style(number, marked=True)
+    for i in order:
+        style = series_style(i, marked=True)
         axes.plot(at, slots[:, i], clip_on=False, label=one.systems[i], **style)
         for end, side in ((0, "right"), (n_rankings - 1, "left")):
             text = (
@@ -341,7 +342,7 @@ def _bump(axes: Any, one: Rankings) -> None:
 
 
 def _slots(one: Rankings) -> NDArray[np.int64]:
-    """Rows of the systems, 0 on top; among those that tie, in the order of the ranking before."""
+    """Rows of the systems, 0 on top; equal ones keep the order of the ranking before."""
     places = one.places()
     slots = np.empty_like(places)
     before = np.arange(places.shape[1])
@@ -361,7 +362,7 @@ def sensitivity(result: Sensitivity) -> Figure:
     Returns
     -------
     Figure
-        A line for each measure, as in Figure 7 of Zhou et al. (2022); with up to three measures a
+        One line per measure, as in Figure 7 of Zhou et al. (2022); with up to three measures a
         band that holds the middle 95 % of the random parts.
     """
     with styled():
@@ -396,9 +397,9 @@ def depth_curves(curves: DepthCurves) -> Figure:
     Returns
     -------
     Figure
-        A line for each measure, as in Figures 4 and 5 of Zhou et al. (2022), with bars over the
-        intervals where they are known. Measures stand a little beside each other, or bars would
-        hide bars.
+        One line per measure, as in Figures 4 and 5 of Zhou et al. (2022), with bars over the
+        intervals where they are known. Measures are shifted a little, so that bars do not hide each
+        other.
     """
     with styled():
         made, axes = figure(height=2.7)

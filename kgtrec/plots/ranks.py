@@ -1,4 +1,4 @@
-"""Figures of ranks: distribution, ties, rank types, metrics over relations and over time."""
+"""Figures of ranks: distribution, ties, rank types; metrics by slice, relation and time."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
     from kgtrec.study.alignment import SizeExperiment
+    from kgtrec.study.comparison.parts import SystemValues
 
 RANK_TYPES = ("optimistic", "expected", "realistic", "ordinal", "pessimistic")
 CUTOFFS = (1, 3, 10, 100)
@@ -37,6 +38,11 @@ CHANCE = "chance (expected)"
 
 LEVEL = 0.15
 """Between the markers of two rank types, in rows."""
+NO_TIES = " (no ties)"
+WHISKERS = (5, 95)
+"""Percentiles of the relations between which whiskers reach."""
+PARTS = 40
+"""One figure holds at most this many slices."""
 
 
 def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Figure:
@@ -45,8 +51,8 @@ def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Fi
     Parameters
     ----------
     ranks : mapping of str to Ranks
-        By the name in the legend. The dotted grey line, "chance", is what a random scorer is
-        expected to reach with the first one's numbers of candidates.
+        By the name in the legend. The dotted grey line, "chance", is the expectation of a random
+        scorer with the numbers of candidates of the first.
     kind : {"optimistic", "realistic", "pessimistic", "ordinal"}
 
     Returns
@@ -58,7 +64,7 @@ def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Fi
         made, axes = figure()
         first = next(iter(ranks.values()))
         points = np.unique(np.geomspace(1, first.candidates.max(), 200).round())
-        # Named unlike a system that draws scores at random, and in dots that no system has.
+        # A name and dots that no system has, not even one with random scores.
         axes.plot(points, _chance(first, points), color="#555555", linewidth=0.9,
                   linestyle=(0, (1, 2)), label=CHANCE, zorder=3)  # fmt: skip
         for number, (name, one) in enumerate(ranks.items()):
@@ -84,7 +90,7 @@ def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
     Returns
     -------
     Figure
-        Both axes are logarithmic; a model without ties is named in the legend as such.
+        Both axes are logarithmic. The legend says which models have no ties.
     """
     require(ranks, "ranks")
     with styled():
@@ -93,19 +99,19 @@ def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
             style = series_style(number, marked=True)
             tied = np.sort(one.equal[one.equal > 0])
             if not len(tied):
-                axes.plot([], [], label=f"{_named(name, one)} (no ties)", **style)
+                axes.plot([], [], label=_named(name, one) + NO_TIES, **style)
                 continue
             width, first = np.unique(tied, return_index=True)
             share = (len(tied) - first) / len(one)
             if width[0] > 1:  # as many tie with at least one other
                 width, share = np.insert(width, 0, 1), np.insert(share, 0, share[0])
-            style["markevery"] = marker_places(number, len(width))  # to name the line, no more
+            style["markevery"] = marker_places(number, len(width))
             style |= {"clip_on": False, "label": _named(name, one)}
-            # As many tie with more than the width before as with this one: steps, no slopes.
+            # Steps: shares do not change between two widths.
             axes.step(width, share, where="pre", **style)
         axes.set_xscale("log")
         if any(one.equal.any() for one in ranks.values()):
-            axes.set_yscale("log")  # which has no place for shares of 0 alone
+            axes.set_yscale("log")  # which cannot show shares of 0
         else:
             axes.set_ylim(0, 1)
         axes.set_xlim(0.9, max(10, *(1.1 * one.equal.max(initial=0) for one in ranks.values())))
@@ -118,7 +124,7 @@ def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
 
 
 def rank_types(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
-    """One metric at all five rank definitions, a row a model: how much of it is made by ties.
+    """One metric at all five rank definitions, one row per model: how much of it ties make.
 
     Parameters
     ----------
@@ -143,21 +149,25 @@ def rank_types(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
         axes.hlines(rows, values.min(axis=1), values.max(axis=1), color="#bbbbbb", linewidth=0.8)
         for number, kind in enumerate(RANK_TYPES):
             style = series_style(number) | {"linestyle": "none", "marker": MARKERS[number]}
-            # Under one another, or equal values would hide each other.
+            # One below the other, so that equal values do not hide each other.
             at = rows + LEVEL * (number - (len(RANK_TYPES) - 1) / 2)
             axes.plot(values[:, number], at, label=kind, fillstyle="none", clip_on=False, **style)
-        # From zero, or a hair's breadth looks like much; room for markers on the right.
+        # From zero, so that tiny differences look tiny; with room for markers on the right.
         low, high = min(0.0, values.min()), max(0.0, values.max())
         axes.set_xlim(low, high + 0.04 * (high - low or 1.0))
-        axes.set_yticks(rows, [_named(name, one.ranks) for name, one in results.items()])
+        axes.set_yticks(rows, [
+            _named(name, one.ranks) + ("" if one.ranks.equal.any() else NO_TIES)
+            for name, one in results.items()
+        ])  # fmt: skip
         axes.set_ylim(len(results) - 0.5, -0.5)
         axes.set_xlabel(f"{_title(metric)} (micro)")
+        axes.set_ylabel("model")
         legend_above(made)
         return made
 
 
 def relations(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
-    """A micro metric of each relation, a box a model, and over all instances.
+    """A micro metric of each relation, one box per model, and over all instances.
 
     Parameters
     ----------
@@ -180,7 +190,7 @@ def relations(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
 def over_relations(
     values: Mapping[str, NDArray[np.float64]], label: str, marks: Sequence[float] | None = None
 ) -> Figure:
-    """Distribution of a metric over relations, a box a model or test set (Zhou et al., Figure 6).
+    """Distribution of a metric over relations (Zhou et al., Figure 6), one box per model.
 
     Parameters
     ----------
@@ -194,7 +204,8 @@ def over_relations(
     Returns
     -------
     Figure
-        Boxes from the lower to the upper quartile with the median; whiskers span all relations.
+        Boxes from the lower to the upper quartile with the median; whiskers span the middle 90 %
+        of the relations.
     """
     require(values, "values")
     with styled():
@@ -204,9 +215,9 @@ def over_relations(
         made, axes = figure(height=0.9 + 0.35 * len(values))
         line: dict[str, Any] = {"color": "#000000", "linewidth": 0.8}
         drawn: Any = axes.boxplot(
-            list(values.values()), orientation="horizontal", whis=(0, 100), widths=0.5,
-            patch_artist=True, medianprops=line | {"linewidth": 1.4}, boxprops={"linewidth": 0.8},
-            whiskerprops=line, capprops=line,
+            list(values.values()), orientation="horizontal", whis=WHISKERS, widths=0.5,
+            showfliers=False, patch_artist=True, medianprops=line | {"linewidth": 1.4},
+            boxprops={"linewidth": 0.8}, whiskerprops=line, capprops=line,
         )  # fmt: skip
         for number, box in enumerate(drawn["boxes"]):
             box.set_facecolor(series_style(number)["color"])
@@ -216,29 +227,83 @@ def over_relations(
             axes.plot(marks, rows, "D", color="#000000", fillstyle="none", label="all instances")
         half = Patch(facecolor="#bbbbbb", edgecolor="#000000", linewidth=0.8,
                      label="quartiles, median")  # fmt: skip
-        legend_above(made, [half, Line2D([], [], label="all relations (number)", **line)])
-        names = [f"{short(name, 40)} ({len(each)})" for name, each in values.items()]
+        legend_above(made, [half, Line2D([], [], label="middle 90 %", **line)])
+        names = [f"{short(name, 24)} ({len(each)})" for name, each in values.items()]
         axes.set_yticks(range(1, len(values) + 1), names)
         axes.invert_yaxis()
-        axes.set_xlabel(f"{label} of a relation")
+        axes.set_xlabel(f"{label} by relation")
+        axes.set_ylabel("model (relations)")
         return made
 
 
-def alignment_sizes(experiments: SizeExperiment | Mapping[str, SizeExperiment]) -> Figure:
-    """Metrics of a model, or of several, on growing test sets, a panel a metric.
+def slices(values: SystemValues) -> Figure:
+    """A measure of every model on every part of the instances, with intervals.
 
-    Berrendorf et al., Figure 1, where models differ in how many alignments they were trained on.
+    Parameters
+    ----------
+    values : SystemValues
+        From `kgtrec.study.comparison.parts.values_by_part`, with `resampling` for intervals.
+
+    Raises
+    ------
+    UsageError
+        More parts than a figure can hold.
+    """
+    require(values.parts, "slices")
+    if len(values.parts) > PARTS:
+        raise UsageError(
+            f"{len(values.parts):,} slices by {', '.join(values.dimensions)}; a figure holds at "
+            f"most {PARTS}: name other parts, or draw relations as boxes (relations)"
+        )
+    many = len(values.systems)
+    gap = min(0.2, 0.8 / many)
+    with styled():
+        made, axes = figure(height=0.8 + len(values.parts) * (0.08 + 0.07 * many))
+        points = np.array(list(values.parts.values()))
+        ends = np.array([
+            values.intervals.get(part, np.full((2, many), np.nan)) for part in values.parts
+        ])  # fmt: skip
+        for number, name in enumerate(values.systems):
+            at = np.arange(len(points)) + gap * (number - (many - 1) / 2)
+            bars = np.abs(ends[:, :, number] - points[:, None, number]).T
+            look = series_style(number, marked=True) | {"linestyle": "none"}
+            axes.errorbar(points[:, number], at, xerr=bars, elinewidth=0.8, capsize=1.5,
+                          label=short(name), **look)  # fmt: skip
+        for row in range(1, len(points), 2):
+            axes.axhspan(row - 0.5, row + 0.5, color="#f2f2f2", zorder=0, linewidth=0)
+        axes.set_yticks(range(len(points)), _part_names(values))
+        axes.set_ylim(len(points) - 0.5, -0.5)
+        axes.grid(False, axis="y")
+        axes.set_ylabel(", ".join(values.dimensions) + " (answers)")
+        title = Measure.parse(values.measure).title
+        drawn = values.intervals and values.resampling
+        axes.set_xlabel(f"{title} with {drawn.percent:g}% intervals" if drawn else title)
+        legend_above(made)
+        return made
+
+
+def _part_names(values: SystemValues) -> list[str]:
+    """Names of the parts, with how many answers each has."""
+    counts = values.counts.get("instances", values.counts.get("count", ()))
+    names = [short(", ".join(part), 40) for part in values.parts]
+    return [f"{name} ({count:,})" for name, count in zip(names, counts, strict=True)]
+
+
+def alignment_sizes(experiments: SizeExperiment | Mapping[str, SizeExperiment]) -> Figure:
+    """Metrics of a model, or of several, on growing test sets, one panel per metric.
+
+    Berrendorf et al., Figure 1, where models were trained on different numbers of alignments.
 
     Parameters
     ----------
     experiments : SizeExperiment, or mapping of str to SizeExperiment
-        By the name in the legend, all with the same metrics. A band spans all repeats, its line is
+        By the name in the legend, all with the same metrics. A band spans all repeats; its line is
         their mean.
 
     Raises
     ------
     UsageError
-        There is none, or their metrics differ.
+        No experiment, or experiments with different metrics.
     """
     several = experiments if isinstance(experiments, Mapping) else {"": experiments}
     names = _shared_metrics(several)
@@ -286,7 +351,7 @@ def _title(metric: str) -> str:
 
 
 def _named(name: str, ranks: Ranks) -> str:
-    """As a legend has it: sampled candidates are said, there too."""
+    """A name for legends; it says if candidates were sampled."""
     return short(name) + " (sampled)" * ranks.sampled
 
 

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 
 def reliability_curves(curves: Sequence[ReliabilityCurve]) -> Figure:
-    """Share of true triples against predicted probability, a line a calibrator.
+    """Share of true triples against predicted probability, one line per calibrator.
 
     Parameters
     ----------
     curves : sequence of ReliabilityCurve
-        As a `Classification` has them. A point is a bin; on the diagonal, predictions are right.
+        From a `Classification`. A point is a bin; predictions on the diagonal are right.
     """
     require(curves, "reliability curve")
     with styled():
@@ -63,7 +63,7 @@ PERCENTS = np.geomspace(0.1, 100, 200)
 
 
 def beta_curves(grids: Mapping[str, BetaGrid]) -> Figure:
-    """Stratified metrics over one exponent (Mohamed et al., Figures 2-4), a panel a metric.
+    """Stratified metrics over one exponent (Mohamed et al., Figures 2-4), one panel per metric.
 
     Parameters
     ----------
@@ -133,8 +133,7 @@ def beta_heat_map(grid: BetaGrid, metric: str | None = None) -> Figure:
 
 
 def _light_cividis() -> Any:
-    """Cividis survives grey print and every colour vision deficiency; its dark end would swallow
-    the contours."""
+    """Cividis without its dark end, where contours would vanish; it suits grey prints."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 
@@ -158,7 +157,7 @@ def popularity(frequencies: Mapping[str, Frequencies]) -> Figure:
         axes.set_xscale("log")
         axes.set_xticks([0.1, 1, 10, 100], ["0.1 %", "1 %", "10 %", "100 %"])
         axes.set_ylim(0, 102)
-        axes.set_xlabel("most frequent")
+        axes.set_xlabel("share of the most frequent items")
         axes.set_ylabel("% of triples that involve one")
         legend_above(made)
         return made
@@ -169,7 +168,7 @@ def _common(grids: Mapping[str, BetaGrid]) -> tuple[Sequence[str], str]:
     require(grids, "curves")
     kinds = {(grid.metrics, _varied(grid)) for grid in grids.values()}
     if len(kinds) > 1:
-        raise UsageError("the curves differ in metrics or exponent; draw them apart")
+        raise UsageError("the curves differ in metrics or exponent; draw one figure per kind")
     return kinds.pop()
 
 
@@ -180,7 +179,7 @@ def _varied(grid: BetaGrid) -> str:
 
 
 def _title(metric: str) -> str:
-    """Heading of a metric; a function of the user's keeps its name."""
+    """Heading of a metric; a user's own function keeps its name."""
     try:
         return Measure.parse(f"both.realistic.micro.{metric}").title
     except UsageError:
@@ -190,7 +189,7 @@ def _title(metric: str) -> str:
 SHADE = 0.2
 EXACT: dict[str, Any] = {"color": "#000000", "linestyle": (0, (1, 1.5)), "linewidth": 0.9}
 FEW = 6
-"""Lines that are named at their ends."""
+"""Up to this many lines have their names at their ends."""
 
 
 def expected_metric(
@@ -200,7 +199,7 @@ def expected_metric(
     n_entities: int = ENTITIES,
     rho: float = 0.0,
 ) -> Figure:
-    """Exact expectation of a metric against the strength, a line for each sparsity.
+    """Exact expectation of a metric against the strength, one line per sparsity.
 
     Parameters
     ----------
@@ -214,7 +213,7 @@ def expected_metric(
     Returns
     -------
     Figure
-        Up to six lines that reach the right are named there; others in a legend.
+        Up to six lines that reach the right have their names there; more have a legend.
     """
     _require(betas, "betas")
     with styled():
@@ -267,8 +266,8 @@ def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> F
     Parameters
     ----------
     runs : Simulation, or several of the same sparsities and different correlations
-        One: a line for each sparsity (Figure 1). Several: a panel for each sparsity, a line for
-        each correlation (Figure 2).
+        One: one line per sparsity (Figure 1). Several: one panel per sparsity, one line per
+        correlation (Figure 2).
     metric : str, default "mrr"
 
     Notes
@@ -300,7 +299,7 @@ def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> F
 
 
 def _named_at_ends(axes: Axes, run: Simulation, metric: str) -> bool:
-    """Whether the lines are few, and then their sparsities stand where they end."""
+    """Name a few lines at their ends; False if there are too many."""
     last = run.mean[metric][:, -1]
     if len(run.betas) > FEW or not np.isfinite(last).all():
         return False
@@ -331,7 +330,7 @@ def _band(axes: Axes, run: Simulation, row: int, metric: str, label: str, number
 
 
 def _explained() -> list[Any]:
-    """What lines and bands of simulations are, for legends."""
+    """Legend entries of the lines and bands of simulations."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -340,17 +339,17 @@ def _explained() -> list[Any]:
 
 
 def sparse_full(panels: Panel | Sequence[Panel], metrics: Sequence[str] | None = None) -> Figure:
-    """Figures 3 and 5 to 14: sparse against full metric, a line for each model.
+    """Figures 3 and 5 to 14: sparse against full metric, one line per model.
 
     The grey line is the paper's model without correlation for the same questions.
 
     Parameters
     ----------
     panels : Panel or sequence of Panel
-        A row of the figure for each (Figures 3 and 6: several panels, one metric).
+        One row of the figure per panel (Figures 3 and 6: several panels, one metric).
     metrics : sequence of str, optional
-        A column for each; by default all that were measured (Figures 7 to 14), six at most in two
-        rows where there is one panel.
+        One column per metric; by default all metrics (Figures 7 to 14), of one panel in rows of
+        three.
     """
     several = list(panels) if isinstance(panels, Sequence) else [panels]
     _require(several, "panels")
@@ -371,7 +370,7 @@ def sparse_full(panels: Panel | Sequence[Panel], metrics: Sequence[str] | None =
 
 
 def _model_styles(models: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """A colour for each kind of model ("SVD", "CP"), a marker and dashes for each setting."""
+    """One colour per kind of model ("SVD", "CP"), one marker and dash per setting."""
     kinds: dict[str, list[str]] = {}
     for model in models:
         settings = kinds.setdefault(model.partition(",")[0], [])
@@ -397,7 +396,7 @@ def _sparse_full(axes: Axes, panel: Panel, metric: str, styles: dict[str, dict[s
 
 
 def comparison(result: Comparison) -> Figure:
-    """Expected metric against strength at each sparsity, with the two models where they stand."""
+    """Expected metric against strength at each sparsity, with the two models on each curve."""
     with styled():
         made, axes = figure()
         for number, outlook in enumerate(result.outlooks):

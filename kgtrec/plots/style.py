@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Okabe and Ito's palette without its yellow, which is too pale on white: told apart with any of the
-# common colour vision deficiencies, and in a grey print by the dashes and markers that go with it.
+# Okabe and Ito's palette without its yellow, which is too pale on white. The colours differ for
+# people with all common colour vision deficiencies; dashes and markers differ in a grey print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -52,7 +52,7 @@ _SETTINGS = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Everything that is drawn inside has kgtrec's look; the user's own settings come back."""
+    """Draw with kgtrec's look; restore the user's own settings at the end."""
     matplotlib = _matplotlib()
     with matplotlib.rc_context(_SETTINGS | (_chosen.get() or Style()).settings()):
         yield
@@ -60,12 +60,12 @@ def styled() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Style:
-    """What a paper asks of its figures.
+    """Size, width and font of a figure, as a paper asks.
 
     - size: Of the text in points, 4 to 20; ticks and legends are a point smaller.
     - width: Of a column in inches, 1 to 12.
     - family: "serif", "sans-serif", "monospace" or the name of a font that is installed.
-    - text: Of SVG: text that stays text, or its outlines, which need no font where it is shown.
+    - text: Of SVG: "fonts" (text stays text) or "outlines", which need no font.
     """
 
     size: float = 8.0
@@ -83,7 +83,7 @@ class Style:
 
     @classmethod
     def parse(cls, text: str) -> Style:
-        """Read ``size=9,width=3.25,family=serif``; what is left out stays as it is by default."""
+        """Read ``size=9,width=3.25,family=serif``; other settings keep their defaults."""
         chosen: dict[str, Any] = {}
         for part in text.split(","):
             key, equals, value = (word.strip() for word in part.partition("="))
@@ -99,7 +99,7 @@ class Style:
         return style
 
     def check_font(self) -> None:
-        """UsageError if the font is not installed."""
+        """Refuse a font that is not installed."""
         if self.family in (None, "serif", "sans-serif", "monospace"):
             return
         _matplotlib()
@@ -109,12 +109,12 @@ class Style:
             font_manager.findfont(self.family, fallback_to_default=False)
         except ValueError:
             raise UsageError(
-                f"--style: no font {self.family!r} is installed; name one that is, or serif, "
-                "sans-serif, monospace"
+                f"--style: font {self.family!r} is not installed; name another font, or serif, "
+                "sans-serif or monospace"
             ) from None
 
     def settings(self) -> dict[str, Any]:
-        """matplotlib's settings that follow."""
+        """The settings of matplotlib."""
         settings: dict[str, Any] = {
             "font.size": self.size, "axes.titlesize": self.size, "axes.labelsize": self.size,
             "legend.fontsize": self.size - 1, "xtick.labelsize": self.size - 1,
@@ -130,7 +130,7 @@ _chosen: ContextVar[Style | None] = ContextVar("style", default=None)
 
 @contextmanager
 def using(style: Style) -> Iterator[None]:
-    """Figures that are made and saved inside have this style."""
+    """Make and save figures in this style."""
     token = _chosen.set(style)
     try:
         yield
@@ -148,12 +148,12 @@ def _number(text: str, key: str, value: str) -> float:
 def figure(
     columns: int = 1, rows: int = 1, *, width: float | None = None, height: float = 2.4, **axes: Any
 ) -> tuple[Figure, Any]:
-    """An empty figure and its axes, apart from any window and from pyplot's state."""
+    """An empty figure and its axes, without any window and without pyplot's state."""
     _matplotlib()
     from matplotlib.figure import Figure
 
     style = _chosen.get() or Style()
-    # What is drawn to another width keeps its proportion to the column, and larger text has room.
+    # A wider figure keeps its proportion to the column; larger text gets more height.
     wide = (width or COLUMN * min(columns, 2)) * style.width / COLUMN
     height *= max(1.0, style.size / Style.size)
     made = Figure(figsize=(wide, height * rows), layout="constrained")
@@ -161,7 +161,7 @@ def figure(
 
 
 def panel_grid(count: int, columns: int, **options: Any) -> tuple[Figure, list[Axes]]:
-    """A figure of so many panels, in rows of so many columns at most."""
+    """A figure of `count` panels, in rows of at most `columns`."""
     columns = min(count, columns)
     made, axes = figure(columns, -(-count // columns), squeeze=False, **options)
     places: list[Axes] = list(axes.flat)
@@ -171,15 +171,16 @@ def panel_grid(count: int, columns: int, **options: Any) -> tuple[Figure, list[A
 
 
 def require(data: Sized, what: str) -> None:
-    """UsageError if there is nothing to draw."""
+    """Refuse to draw nothing."""
     if not len(data):
         raise UsageError(f"no {what} to draw; give at least one")
 
 
 def series_style(number: int, marked: bool = False) -> dict[str, Any]:
-    """Colour, dashes and marker of the n-th of several series (from 0), as plot arguments.
+    """Colour, dashes and marker of a series or model (from 0), the same in all figures.
 
-    Colours come again after seven, with other dashes and markers.
+    Colours repeat after seven, with other dashes and markers. `charts.js` of the report page has
+    the same dashes.
     """
     again = number // len(COLOURS)
     style: dict[str, Any] = {
@@ -192,7 +193,7 @@ def series_style(number: int, marked: bool = False) -> dict[str, Any]:
 
 
 def marker_places(number: int, points: int, markers: int = 8) -> tuple[int, int]:
-    """First point and step of a series' markers: those of several series that meet stand apart."""
+    """First point and step of a series' markers, so that markers of two series do not overlap."""
     step = max(1, points // markers)
     return number * step // len(MARKERS) % step, step
 
@@ -200,7 +201,7 @@ def marker_places(number: int, points: int, markers: int = 8) -> tuple[int, int]
 def legend_above(
     made: Figure, handles: Sequence[Any] = (), *, series: bool = True, **options: Any
 ) -> None:
-    """A legend above all panels, in as many columns as there is room for."""
+    """A legend above all panels, in as many columns as fit."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     drawn = made.axes[0].get_legend_handles_labels()[0] if series else []
@@ -217,7 +218,7 @@ def legend_above(
 
 
 def label_ends(axes: Axes, ends: Sequence[tuple[str, float, Any]]) -> None:
-    """Name lines at their right ends, where they are few: nobody has to look colours up."""
+    """Name a few lines at their right ends, so that nobody has to look colours up."""
     size = (_chosen.get() or Style()).size - 1
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -235,8 +236,8 @@ def label_ends(axes: Axes, ends: Sequence[tuple[str, float, Any]]) -> None:
 
 
 def _apart(places: Sequence[float], gap: float, low: float, top: float) -> list[float]:
-    """Ascending places moved apart by a gap at least: those too close spread about their middle."""
-    groups: list[tuple[float, list[float]]] = []  # where the lowest stands, and all of the group
+    """Move ascending places at least a gap apart; close ones spread about their middle."""
+    groups: list[tuple[float, list[float]]] = []  # the lowest place, and all places of the group
     for place in places:
         group, first = [place], max(low, min(place, top))
         while groups and first < groups[-1][0] + gap * len(groups[-1][1]):
@@ -248,9 +249,9 @@ def _apart(places: Sequence[float], gap: float, low: float, top: float) -> list[
 
 
 def short(name: str, most: int = 28) -> str:
-    """A name that leaves room for the figure: cut in its middle where it is long.
+    """A long name without its middle, so that the figure has room.
 
-    Dollar signs are escaped, or what stands between two would be set as a formula.
+    Dollar signs are escaped: matplotlib takes text between two for a formula.
     """
     if len(name) > most:
         head = (most - 1) // 2
@@ -259,7 +260,7 @@ def short(name: str, most: int = 28) -> str:
 
 
 def label_panels(panels: Sequence[Axes]) -> None:
-    """(a), (b), ... above the panels of a figure, for its caption to name."""
+    """Put (a), (b), ... above the panels of a figure, so that its caption can name them."""
     for number, panel in enumerate(panels):
         title = panel.get_title()
         panel.set_title(f"({chr(97 + number)}) {title}".rstrip(), loc="left")
@@ -268,7 +269,7 @@ def label_panels(panels: Sequence[Axes]) -> None:
 
 
 def check_plot(path: str | os.PathLike[str]) -> None:
-    """UsageError if a figure cannot be saved under this name: before the work, not after it."""
+    """Refuse a name under which no figure can be saved, before the work."""
     ending = Path(path).suffix.lower().lstrip(".")
     if ending not in FORMATS:
         kinds = ", ".join(f".{form}" for form in FORMATS)
@@ -288,7 +289,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """
     check_plot(path)
     ending = Path(path).suffix.lower().lstrip(".")
-    # No date inside: a figure that is made again differs only if its data do.
+    # No date inside: the same data give the same file.
     dated = {"pdf": "CreationDate", "ps": "CreationDate", "eps": "CreationDate", "svg": "Date"}
     metadata = {dated[ending]: None} if ending in ("pdf", "svg") else None
     with styled(), atomic_write(path) as out:

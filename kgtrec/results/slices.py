@@ -15,6 +15,7 @@ from kgtrec.graph.statistics.popularity import relation_popularity
 from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
 from kgtrec.graph.triples import n_qualifiers
 from kgtrec.measures import Measure, headings, parse_all
+from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.calculator import Calculator
 from kgtrec.results.comparability import check_graph
 from kgtrec.results.tables import BY_RELATION
@@ -97,6 +98,22 @@ def sliced(
         for row in _rows(calculator, names, notes, members, parsed, sides)
     ]
     return _table(dimensions, parts, parsed, rows)
+
+
+def rows_by_part(
+    calculator: Calculator, by: str | Iterable[str], *, graph: Graph | None = None
+) -> dict[tuple[str, ...], Ints]:
+    """Rows of the instances in each part, by the names of the part, in the order of `sliced`."""
+    dimensions = parse_by(by)
+    parts = [_GROUPED[name](calculator, graph, None) for name in _grouping(dimensions)]
+    side = calculator.ranks.side
+    rows = {}
+    for names, _, members in _groups(parts, len(calculator.ranks)):
+        for one in calculator.sides if "side" in dimensions else ():
+            rows[(*names, one)] = members[np.isin(side[members], SIDES[one])]
+        if "side" not in dimensions:
+            rows[names] = members
+    return {names: members for names, members in rows.items() if len(members)}
 
 
 def _grouping(dimensions: Sequence[str]) -> list[str]:

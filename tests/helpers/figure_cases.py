@@ -24,6 +24,7 @@ from kgtrec.plots.style import styled
 from kgtrec.results.result import Result
 from kgtrec.study.alignment import SizeExperiment
 from kgtrec.study.classification.calibration import ReliabilityCurve
+from kgtrec.study.comparison.parts import values_by_part
 from kgtrec.study.comparison.rankings import rankings_of_values
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import Samples
@@ -141,6 +142,9 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "tie_widths": lambda: plots.tie_widths(RANKS),
     "rank_types": lambda: plots.rank_types(RESULTS),
     "relations": lambda: plots.relations(RESULTS),
+    "slices": lambda: plots.slices(
+        values_by_part(RANKS, "side", ["mrr"], resampling=Resampling(resamples=100))[0]
+    ),
     "over_time": lambda: plots.over_time(timed_results()),
     "over_relations": lambda: plots.over_relations(
         {name: np.random.default_rng(1).random(9) for name in NAMES}, "MRR"

@@ -87,7 +87,7 @@ def test_pair_matrix_shades_what_is_told_apart(compared) -> None:
         rows = [label.get_text().split()[0] for label in axes.get_yticklabels()]
         assert rows == [one.samples.systems[i] for i in one.order]
     labels = [t.get_text() for t in drawn.legends[0].get_texts()]
-    assert labels == ["not told apart", "p < 0.05 *", "p < 0.01 **", "p < 0.001 ***"]
+    assert labels == ["not significant", "p < 0.05 *", "p < 0.01 **", "p < 0.001 ***"]
 
 
 def test_matrices_of_thirteen_systems_fit_a_page() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 from slow import slow_after
 
 import kgtrec
+from kgtrec._internal.bootstrap import Resampling
 from kgtrec.cli.plot import KINDS, command
 from kgtrec.errors import FileError, UsageError
 
@@ -17,9 +19,13 @@ pytest.importorskip("matplotlib")
 
 from kgtrec.graph.statistics.popularity import entity_frequencies
 from kgtrec.plots import ranks as figures
+from kgtrec.plots.compare import intervals
 from kgtrec.plots.studies import beta_curves, beta_heat_map, popularity
-from kgtrec.plots.style import check_plot, save
+from kgtrec.plots.style import DASHES, check_plot, save, series_style
 from kgtrec.study.alignment import SizeExperiment
+from kgtrec.study.comparison.parts import values_by_part
+from kgtrec.study.comparison.report import compare
+from kgtrec.study.comparison.samples import resample, samples_of_ranks
 from kgtrec.study.stratified import beta_curve, beta_grid
 
 RNG = np.random.default_rng(5)
@@ -91,6 +97,88 @@ def test_rank_types_stand_where_the_result_says(results):
     for kind in figures.RANK_TYPES:
         expected = [result[f"both.{kind}.micro.hits@3"] for result in results.values()]
         assert drawn[kind][:, 0].tolist() == pytest.approx(expected)
+
+
+def test_rank_types_say_which_models_have_no_ties(results):
+    (axes,) = figures.rank_types(results).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["free (no ties)", "tied"]
+
+
+def test_whiskers_hold_the_middle_of_the_relations():
+    values = np.linspace(0, 1, 101)
+    (axes,) = figures.over_relations({"a": values}, "MRR").axes
+    ends = [line.get_xdata() for line in axes.lines if len(line.get_xdata()) == 2]
+    assert min(map(min, ends)) == pytest.approx(0.05)
+    assert max(map(max, ends)) == pytest.approx(0.95)
+
+
+@pytest.mark.parametrize("by", ["side", "relation", "category,side", "quartile"])
+def test_slices_show_values_and_intervals_of_every_part(results, graph, by):
+    ranks = {name: result.ranks for name, result in results.items()}
+    (values,) = values_by_part(ranks, by, ["mrr"], graph=graph, resampling=Resampling())
+    (axes,) = figures.slices(values).axes
+    for name, container in zip(ranks, axes.containers, strict=True):
+        line, _, (bars,) = container
+        rows = results[name].slice(by, ["both.realistic.micro.mrr"], graph=graph).rows
+        assert line.get_xdata() == pytest.approx([row[-1] for row in rows])
+        for value, part in zip(line.get_xdata(), bars.get_segments(), strict=True):
+            assert part[0, 0] < value < part[1, 0]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names[0].endswith(f"({rows[0][-2]:,})")
+    assert axes.get_xlabel() == "MRR with 95% intervals"
+
+
+def test_intervals_of_all_instances_are_those_of_the_comparison(results, graph):
+    ranks = {name: result.ranks for name, result in results.items()}
+    how = Resampling(resamples=300)
+    keys = ["mrr", "hits@10", "gmr", "amri"]
+    mrr, _, gmr, amri = values_by_part(ranks, "side", keys, graph=graph, resampling=how)
+    for one in (mrr, gmr):
+        (samples,) = samples_of_ranks(ranks, [one.measure])
+        due = resample(samples, how).interval()
+        assert one.intervals[("both",)] == pytest.approx(due)
+    assert amri.intervals == {}
+    assert figures.slices(amri).axes[0].get_xlabel() == "AMRI"
+    alone = values_by_part({"free": ranks["free"]}, "side", ["mrr"], resampling=how)[0]
+    assert alone.intervals[("head",)][:, 0] == pytest.approx(mrr.intervals[("head",)][:, 0])
+
+
+def test_too_many_slices_are_refused(results, graph, monkeypatch):
+    ranks = {name: result.ranks for name, result in results.items()}
+    (values,) = values_by_part(ranks, "relation", ["mrr"])
+    monkeypatch.setattr(figures, "PARTS", 3)
+    with pytest.raises(UsageError, match="4 slices by relation; a figure holds at most 3"):
+        figures.slices(values)
+
+
+def test_a_model_has_one_colour_in_all_figures(results):
+    ranks = {name: result.ranks for name, result in results.items()}
+    (values,) = values_by_part(ranks, "side", ["mrr"], resampling=Resampling())
+    figure = figures.slices(values)
+    compared = [compare(one, "t") for one in samples_of_ranks(ranks, ["mrr", "mr"])]
+    dots = intervals(compared).axes[0].containers
+    order = [list(ranks)[i] for i in compared[0].order]
+    for number, name in enumerate(ranks):
+        due = series_style(number)["color"]
+        (line,) = [one for one in figures.rank_distribution(ranks).axes[0].lines
+                   if one.get_label() == name]  # fmt: skip
+        assert line.get_color() == due
+        assert figure.axes[0].containers[number][0].get_color() == due
+        assert dots[order.index(name)][0].get_color() == due
+
+
+def test_the_page_has_the_dashes_of_figures():
+    """In multiples of the line's width, as matplotlib draws them."""
+    import re
+    from importlib import resources
+
+    script = resources.files("kgtrec.study.reporting") / "assets" / "charts.js"
+    (text,) = re.findall(r"const DASHES = (\[.*?\]);", script.read_text("utf-8"))
+    page = [[float(number) for number in dash.split()] for dash in json.loads(text)]
+    named = {"-": [], "--": [3.7, 1.6], "-.": [6.4, 1.6, 1, 1.6], ":": [1, 1.65]}
+    for dash, mine in zip(page, DASHES, strict=True):
+        due = named[mine] if isinstance(mine, str) else mine[1]
+        assert dash == pytest.approx([2 * length for length in due])
 
 
 def test_boxes_of_relations_hold_the_median(results):
@@ -190,7 +278,8 @@ def test_a_figure_that_cannot_be_saved(results, tmp_path: Path):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "times"])  # test_time.py
 def test_every_kind_from_the_command_line(kind: str, files, tmp_path: Path):
     paths = files[:1] if kind == "beta-grid" else files
-    done = CliRunner().invoke(command, [kind, *paths, "-o", str(tmp_path / "out.svg")])
+    by = ["--by", "side"] if kind == "slices" else []
+    done = CliRunner().invoke(command, [kind, *paths, *by, "-o", str(tmp_path / "out.svg")])
     assert done.exit_code == 0, done.output
     text = (tmp_path / "out.svg").read_text("utf-8")
     assert text.rstrip().endswith("</svg>")
@@ -201,12 +290,16 @@ def test_every_kind_from_the_command_line(kind: str, files, tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["beta-grid", 0, 1], "draw them apart"),
-        (["ranks", 0, 1, "--name", "a", "--name", "a"], "stands twice"),
+        (["beta-grid", 0, 1], "one figure per file"),
+        (["ranks", 0, 1, "--name", "a", "--name", "a"], "two files are named 'a'"),
         (["ranks", 0, 1, "--name", "one"], "name every file, or none"),
         (["ranks", 0, "-m", "mrr"], "leave --measure out"),
         (["relations", 0, "-m", "mrr", "-m", "mr"], "ask for one"),
         (["relations", 0, "-m", "fame"], "fame"),
+        (["slices", 0], "slices need --by"),
+        (["ranks", 0, "--by", "side"], "--by goes with slices, not with ranks"),
+        (["slices", 0, "--by", "category"], "need the graph"),
+        (["slices", 0, "--by", "sides"], "cannot slice by 'sides'"),
     ],
 )
 def test_wrong_calls_say_how_to_mend_them(arguments, said, files, tmp_path: Path):

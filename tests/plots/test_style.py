@@ -54,7 +54,7 @@ def test_settings_are_read() -> None:
     ("", "is not a setting"), ("size", "is not a setting"), ("size=", "is not a setting"),
     ("colour=red", "is not a setting"), ("size=x", "is not a number"),
     ("size=nan", "4 to 20"), ("size=1", "4 to 20"), ("width=99", "1 to 12"),
-    ("family=No Such Font", "no font 'No Such Font'"),
+    ("family=No Such Font", "font 'No Such Font' is not installed"),
 ])  # fmt: skip
 def test_wrong_settings(text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):

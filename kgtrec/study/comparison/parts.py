@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.bootstrap import Resampling, resampled_means
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import SIDES
+from kgtrec.measures.calculator import calculator_of
 from kgtrec.measures.ties import Ties
 from kgtrec.results.result import Result
+from kgtrec.results.slices import rows_by_part
 from kgtrec.study.comparison.correlation import tau_b
-from kgtrec.study.comparison.samples import align_ranks
+from kgtrec.study.comparison.samples import align_ranks, samples_of_aligned, transform_of
 from kgtrec.study.relations import reweighted
 
 if TYPE_CHECKING:
@@ -48,6 +52,8 @@ class SystemValues(ShownAsTables):
     - higher_is_better: None where neither end is better.
     - whole, float64 (n_systems,): Values on all instances, where these are known.
     - counts: How large each part is, under headings, where that is known.
+    - intervals, float64 (2, n_systems): Ends by the names of the part, where they were drawn, and
+      how they were (`resampling`).
     """
 
     measure: str
@@ -58,6 +64,8 @@ class SystemValues(ShownAsTables):
     digits: int = 4
     whole: Floats | None = None
     counts: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
+    intervals: Mapping[tuple[str, ...], Floats] = field(default_factory=dict)
+    resampling: Resampling | None = None
 
     def _lines(self) -> tuple[str, str]:
         by = f" by {', '.join(self.dimensions)}" if self.dimensions else ""
@@ -129,11 +137,17 @@ def values_by_part(
     measures: Sequence[str | Measure],
     *,
     graph: Graph | None = None,
+    resampling: Resampling | None = None,
 ) -> list[SystemValues]:
-    """Values of all systems on every part of the instances."""
-    results = {name: Result(one) for name, one in align_ranks(ranks).items()}
-    valued = []
-    for measure in parse_all(measures):
+    """Values of all systems on every part of the instances.
+
+    With `resampling` also their intervals, of micro measures that are functions of means.
+    """
+    aligned = align_ranks(ranks) if len(ranks) > 1 else dict(ranks)
+    results = {name: Result(one) for name, one in aligned.items()}
+    valued, specs = [], parse_all(measures)
+    drawn = _drawn_by_part(results, by, specs, graph, resampling) if resampling else {}
+    for measure in specs:
         sliced = [one.slice(by, [measure], graph=graph) for one in results.values()]
         names, keys = sliced[0].names, sliced[0].keys
         of_parts = [{row[:names]: float(row[-1]) for row in table.rows} for table in sliced]
@@ -142,8 +156,45 @@ def values_by_part(
             for part in of_parts[0]
         }
         counts = {keys[k]: [row[k] for row in sliced[0].rows] for k in range(names, len(keys) - 1)}
-        valued.append(_valued(measure, results, parts, keys[:names], counts))
+        one = _valued(measure, results, parts, keys[:names], counts)
+        valued.append(replace(one, intervals=drawn.get(measure, {}), resampling=resampling))
     return valued
+
+
+def _drawn_by_part(
+    results: Mapping[str, Result], by: str, measures: Sequence[Measure], graph: Graph | None,
+    resampling: Resampling,
+) -> dict[Measure, dict[tuple[str, ...], Floats]]:  # fmt: skip
+    """Intervals of every part, by measure: one draw of its questions serves all measures."""
+    first = next(iter(results.values()))
+    specs = [one for one in measures if one.side == first.sides[-1] and _is_mean(one)]
+    if not specs:
+        return {}
+    samples = samples_of_aligned({name: one.ranks for name, one in results.items()}, specs)
+    values = np.column_stack([one.values for one in samples])
+    ends: dict[Measure, dict[tuple[str, ...], Floats]] = {measure: {} for measure in specs}
+
+    def transformed(means: Floats) -> Floats:
+        split = np.split(means, len(samples), axis=-1)
+        columns = [one.transform(own) for one, own in zip(samples, split, strict=True)]
+        return np.concatenate(columns, axis=-1)
+
+    calculator = calculator_of(first.ranks, first.per_question)
+    for names, rows in rows_by_part(calculator, by, graph=graph).items():
+        cluster = np.unique(samples[0].cluster[rows], return_inverse=True)[1].astype(np.int64)
+        if cluster.max() == 0:  # of one question there is no spread
+            continue
+        drawn = resampled_means(values[rows], cluster, transformed, resampling).interval()
+        for measure, own in zip(specs, np.split(drawn, len(specs), axis=1), strict=True):
+            ends[measure][names] = own
+    return ends
+
+
+def _is_mean(measure: Measure) -> bool:
+    """Whether a value is a function of a mean over instances."""
+    with suppress(UsageError):
+        return bool(transform_of(measure)) and measure.averaging == "micro"
+    return False
 
 
 def values_by_ratios(

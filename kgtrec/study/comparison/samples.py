@@ -240,8 +240,12 @@ def samples_of_ranks(
             problems.append(str(error))
     if problems:
         raise UsageError("\n".join(problems))
-    aligned = align_ranks(ranks)
-    return [_of_measure(aligned, measure) for measure in specs]
+    return samples_of_aligned(align_ranks(ranks), specs)
+
+
+def samples_of_aligned(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> list[Samples]:
+    """Values of one or more systems, whose instances have the same order."""
+    return [_of_measure(aligned, measure) for measure in measures]
 
 
 def _check(measure: Measure) -> None:

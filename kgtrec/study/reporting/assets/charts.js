@@ -2,7 +2,8 @@
 // Charts as SVG, in the page's own colours; lines differ in dashes too. Redrawn when their width changes.
 
 const SVG = "http://www.w3.org/2000/svg";
-const DASHES = ["", "7 3", "2 3", "9 3 2 3", "12 4", "4 2", "9 3 2 3 2 3"];
+// Those of kgtrec.plots.style, for lines of width 2.
+const DASHES = ["", "7.4 3.2", "12.8 3.2 2 3.2", "2 3.3", "10 2 2 2 2 2", "16 4", "2 2"];
 
 function svg(name, attributes, text) {
   const element = document.createElementNS(SVG, name);
