@@ -58,13 +58,25 @@ class FileError(InputError):
         return self
 
 
+def suggestion(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """``did you mean 'x'?`` with the most similar name, or another hint if none is similar."""
+    from difflib import get_close_matches
+
+    names = {name.lower(): name for name in reversed([*known])}
+    for near in get_close_matches(word.lower(), names, n=1):
+        return f"did you mean {names[near]!r}?"
+    return otherwise
+
+
 def choose(name: str, value: object, choices: Iterable[object]) -> None:
     """UsageError unless the value of an argument is one of the choices."""
     known = list(choices)
     if value not in known:
         *most, last = map(repr, known)
-        wanted = f"{', '.join(most)} or {last}" if most else last
-        raise UsageError(f"{name}={value!r} is unknown; it must be {wanted}")
+        names = f"{', '.join(most)} or {last}" if most else last
+        near = suggestion(str(value), [one for one in known if isinstance(one, str)])
+        hint = f"; {near}" if near else ""
+        raise UsageError(f"{name}={value!r} is unknown; it must be {names}{hint}")
 
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, suggestion
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Formats:
         own = {row.name: row for row in self.rows}
         match = own.get(name) or self.all().get(name)
         if match is None:
+            hint = suggestion(name, self.all(), f"choose one of {', '.join(self.all())}")
             raise UsageError(
-                f"{name!r} is not a format of {self.what}; choose one of "
-                f"{', '.join(self.all())} (`kgtrec formats` explains them)"
+                f"{name!r} is not a format of {self.what}; {hint} (`kgtrec formats` explains them)"
             )
         return match
 

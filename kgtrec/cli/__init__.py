@@ -24,7 +24,7 @@ from kgtrec.cli._process import (
     signals_as_exceptions,
     without_collector,
 )
-from kgtrec.errors import KgtrecError, UsageError
+from kgtrec.errors import KgtrecError, UsageError, suggestion
 
 with without_collector():
     import click
@@ -115,7 +115,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             if not ctx.resilient_parsing:
-                _refuse_unknown(ctx, cmd_name)
+                hint = suggestion(cmd_name, COMMANDS, "`kgtrec --help` lists all commands")
+                ctx.fail(f"no command {cmd_name!r}; {hint}")
             return None
         with without_collector():
             entry = COMMANDS[cmd_name]
@@ -140,13 +141,6 @@ class _Commands(click.Group):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
 
-def _refuse_unknown(ctx: click.Context, name: str) -> None:
-    from difflib import get_close_matches
-
-    for close in get_close_matches(name, COMMANDS, 1):
-        ctx.fail(f"No such command {name!r}. Did you mean {close!r}?")
-
-
 def _name_guide(command: click.Command, guide: str) -> None:
     """The last line of a command's help, and of its subcommands'."""
     command.epilog = f"Guide: kgtrec guide {guide}"
@@ -161,8 +155,8 @@ def _name_guide(command: click.Command, guide: str) -> None:
 )
 @click.version_option(__version__, prog_name="kgtrec")
 @click.option(
-    "--quiet", is_flag=True,
-    help="Before the command: nothing on standard error but errors; no notes, warnings, progress.",
+    "-q", "--quiet", is_flag=True,
+    help="Print results and errors only: no notes, warnings and progress.",
 )  # fmt: skip
 @click.pass_context
 def cli(ctx: click.Context, quiet: bool) -> None:

@@ -5,6 +5,7 @@ A name has one meaning, wherever it is used. A new option is entered here first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import click
@@ -79,6 +80,9 @@ HEADINGS: dict[str, dict[str, str]] = {
         "--n-answers": "number of answers per question",
     },
     "Scores": {
+        "--model": "embedding model whose vectors the scores are",
+        "--norm": "distance of the embedding model",
+        "--inverse": "how inverse relations are numbered",
         "--rows": "what a row of scores is",
         "--score-columns": "what a column of scores is",
         "--lower-is-better": "the scores are distances",
@@ -216,6 +220,24 @@ def by_heading(
         for heading, names in HEADINGS.items()
     }
     return {heading: group for heading, group in groups.items() if group}
+
+
+_ARGUMENT = re.compile(r"""(?<![\w.(])([a-z_]+)=('[^']*'|"[^"]*"|-?\d[\d.e-]*)""")
+
+_TWICE = re.compile(r"(--[\w-]+ [^\s,;()]+) \(\1\)")
+
+
+def in_option_names(message: str, command: click.Command) -> str:
+    """A message of the library, in which ``filter='x'`` is what a user types: ``--filter x``."""
+    options = [one for one in command.params if isinstance(one, click.Option)]
+    names = {str(one.name): long_name(one) for one in options}
+    names |= {name[2:].replace("-", "_"): name for name in names.values()}
+
+    def typed(match: re.Match[str]) -> str:
+        option = names.get(match[1])
+        return match[0] if option is None else f"{option} {match[2].strip(chr(39))}"
+
+    return _TWICE.sub(r"\1", _ARGUMENT.sub(typed, message))
 
 
 def long_name(parameter: click.Parameter) -> str:

@@ -17,6 +17,7 @@ from kgtrec.cli._report import (
     GRAPH_FOLDER,
     READ,
     WRITE,
+    Choice,
     PathType,
 )
 from kgtrec.cli._report import LATER as LATER
@@ -81,9 +82,7 @@ ENTITY_SIDE_NAMES = SIDE_NAMES[:3]
 
 
 def sides(text: str, names: Sequence[str] = ENTITY_SIDE_NAMES) -> Decorator:
-    return click.option(
-        "--sides", type=click.Choice(names), default="both", show_default=True, help=text
-    )
+    return click.option("--sides", type=Choice(names), default="both", show_default=True, help=text)
 
 
 SIDES = sides(
@@ -92,12 +91,12 @@ SIDES = sides(
     SIDE_NAMES,
 )
 CONTEXT = click.option(
-    "--context", type=click.Choice(["time", "qualifiers"]),
+    "--context", type=Choice(["time", "qualifiers"]),
     help="Of a graph whose facts have a time (timed:DIR): ask at the time of each fact. Or of one "
     "whose facts have qualifiers (statements:DIR): ask with these.",
 )  # fmt: skip
 SIDE = click.option(
-    "--side", type=click.Choice(SIDE_NAMES),
+    "--side", type=Choice(SIDE_NAMES),
     help="Side of the triple that is predicted; by default all that the ranks hold.",
 )  # fmt: skip
 SEED_TRIPLES = click.option(
@@ -133,12 +132,12 @@ def split(text: str) -> Decorator:
 THREADS = click.option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
 LOWER_IS_BETTER = click.option("--lower-is-better", is_flag=True, help="The scores are distances.")
 NAN = click.option(
-    "--nan", type=click.Choice(["error", "worst"]), default="error", show_default=True,
+    "--nan", type=Choice(["error", "worst"]), default="error", show_default=True,
     help="A NaN score is an error, or below every other.",
 )  # fmt: skip
 HOW_SCORED = all_of(
     click.option(
-        "--rows", type=click.Choice(["questions", "instances"]), default="questions",
+        "--rows", type=Choice(["questions", "instances"]), default="questions",
         show_default=True,
         help="What a row of scores stands for: a question (as `kgtrec convert --write-questions` "
             "lists "
@@ -195,11 +194,11 @@ N_ENTITIES = click.option(
     help="With --qrels: entities of the graph, for kg_mr, kg_mrr, kg_hits, as in `kgtrec eval`.",
 )  # fmt: skip
 TEST = click.option(
-    "--test", type=click.Choice(TESTS),
+    "--test", type=Choice(TESTS),
     help="Paired test of every pair of systems.  [default: randomisation; of `power` t]",
 )  # fmt: skip
 CORRECTION = click.option(
-    "--correction", type=click.Choice(CORRECTIONS), default="holm", show_default=True,
+    "--correction", type=Choice(CORRECTIONS), default="holm", show_default=True,
     help="For the number of pairs: any false finding (holm, bonferroni), or their share (bh).",
 )  # fmt: skip
 LEVEL = click.option(
@@ -234,7 +233,7 @@ STYLE = click.option(
     "[default: size=8,width=3.4]",
 )  # fmt: skip
 FORMAT = click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
+    "--format", "form", type=Choice(FORMATS), default="table", show_default=True,
     help="Of what is printed; csv, tsv and json in full precision.",
 )  # fmt: skip
 
@@ -270,5 +269,5 @@ def ranking_files(
 def form(*forms: str, text: str = "Of what is printed.") -> Decorator:
     """--format; the first is the default."""
     return click.option(
-        "--format", "form", type=click.Choice(forms), default=forms[0], show_default=True, help=text
+        "--format", "form", type=Choice(forms), default=forms[0], show_default=True, help=text
     )

@@ -19,7 +19,7 @@ import click
 
 from kgtrec._internal.files import atomic_write, check_writable
 from kgtrec._internal.locations import is_folder, is_location, names_in, real_path
-from kgtrec.errors import KgtrecError, UsageError
+from kgtrec.errors import KgtrecError, UsageError, suggestion
 
 if TYPE_CHECKING:
     from kgtrec._internal.table import Table
@@ -188,6 +188,15 @@ class PathType(click.ParamType):
         return self.role in ("output", "figure", "text", "later")
 
 
+class Choice(click.Choice[str]):
+    """One of several words; the message about another one suggests the most similar."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        text = super().get_invalid_choice_message(value, ctx)
+        near = suggestion(str(value), self.choices)
+        return f"{text.rstrip('.')}; {near}" if near else text
+
+
 READ, GRAPH_FOLDER, SCORES = map(PathType, ("an input", "the graph", "the scores"))
 WRITE, DRAW, PRINT_TO, LATER = map(PathType, ("output", "figure", "text", "later"))
 
@@ -294,6 +303,10 @@ class Command(click.Command):
         if args and args[0] in self.commands:
             command = self.commands[args[0]]
             return command.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+        if args and not os.path.exists(args[0]) and args[0].isalpha():
+            near = suggestion(args[0], self.commands)
+            if near:
+                raise UsageError(f"{info_name} {args[0]}: neither a subcommand nor a file; {near}")
         return super().make_context(info_name, args, parent, **extra)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
@@ -308,7 +321,13 @@ class Command(click.Command):
         check_paths(self, ctx.params)
         values = {name: value for name, value in ctx.params.items() if name not in self._endings()}
         assert self.callback is not None
-        report = ctx.invoke(self.callback, **values)
+        try:
+            report = ctx.invoke(self.callback, **values)
+        except KgtrecError as error:
+            from kgtrec.cli._names import in_option_names
+
+            error.args = (in_option_names(str(error), self),)
+            raise
         if isinstance(report, Report):
             self._show(report, ctx)
         return report

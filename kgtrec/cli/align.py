@@ -49,7 +49,7 @@ SIMILARITIES = ("cosine", "dot", "l2", "l1")
     help="Labels of the right entities, likewise.",
 )
 @click.option(
-    "--similarity", type=click.Choice(SIMILARITIES), default="cosine", show_default=True,
+    "--similarity", type=shared.Choice(SIMILARITIES), default="cosine", show_default=True,
     help="Of embeddings; l2 and l1 are minus the distance.",
 )  # fmt: skip
 @click.option(

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, short_help="Many models x graphs x protocols from one file, resumable.")
 @click.argument("jobs", metavar="JOBS")
-@click.option("--status", is_flag=True, help="Only say how every job stands.")
+@click.option("--status", is_flag=True,
+    help="Run nothing: print how many jobs are done, and which failed, changed or have begun.",
+)  # fmt: skip
 @click.option(
     "--scheduler", metavar="ADDRESS",
     help="Dask scheduler, such as tcp://host:8786; by default worker processes of this machine.",
@@ -88,8 +90,8 @@ def command(
 
 def _states(outcomes: list[Outcome]) -> Report:
     done = sum(one.state == "finished" for one in outcomes)
-    total = f"{done} of {len(outcomes)} finished"
-    return Report(lambda: "\n".join([*map(_line, outcomes), total]))
+    lines = [_line(one) for one in outcomes if one.state not in ("finished", "waiting")]
+    return Report(lambda: "\n".join([f"{done} of {len(outcomes)} done", *lines]))
 
 
 def _run(

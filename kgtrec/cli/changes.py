@@ -26,7 +26,7 @@ SHOWN = ("all", "hits", "best", "changed", "gained", "lost")
     "--k", "cutoffs", default="1,3,10", show_default=True, metavar="K,K,...", help="Of Hits@k."
 )
 @click.option(
-    "--show", type=click.Choice(SHOWN), default="all", show_default=True,
+    "--show", type=shared.Choice(SHOWN), default="all", show_default=True,
     help="Hits gained and lost; best answers; the answers that changed, gained or lost most.",
 )  # fmt: skip
 @click.option(

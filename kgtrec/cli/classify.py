@@ -41,7 +41,7 @@ from kgtrec.cli._report import Command, Report
 @click.option("--test-scores", type=shared.READ, metavar="FILE", help="Of test, likewise.")
 @shared.LOWER_IS_BETTER
 @click.option(
-    "--criterion", type=click.Choice(["accuracy", "f1"]), default="accuracy", show_default=True,
+    "--criterion", type=shared.Choice(["accuracy", "f1"]), default="accuracy", show_default=True,
     help="What thresholds make best on valid.",
 )  # fmt: skip
 @click.option(
@@ -55,7 +55,7 @@ from kgtrec.cli._report import Command, Report
 )  # fmt: skip
 @shared.intervals("(head, relation) groups", 1000)
 @click.option(
-    "--show", type=click.Choice(["overall", "relations", "intervals", "calibration", "curves"]),
+    "--show", type=shared.Choice(["overall", "relations", "intervals", "calibration", "curves"]),
     default="overall", show_default=True,
     help="All triples; each relation; each with intervals; Brier and ECE; reliability curves.",
 )  # fmt: skip

@@ -36,7 +36,7 @@ CUTOFFS = (10, 20)
     "header that names these four. Repeatable.",
 )  # fmt: skip
 @click.option(
-    "--blank", type=click.Choice(["error", "N", "?"]), default="error", show_default=True,
+    "--blank", type=shared.Choice(["error", "N", "?"]), default="error", show_default=True,
     help="What a blank label means.",
 )  # fmt: skip
 @click.option(

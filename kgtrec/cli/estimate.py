@@ -66,9 +66,9 @@ if TYPE_CHECKING:
     "scores these alone. The same options draw the same again.",
 )  # fmt: skip
 @click.option(
-    "--score-columns", "columns", type=click.Choice(["entities", "candidates"]), default="entities",
-    show_default=True, help="What columns of --scores stand for: every entity, or "
-        "--write-candidates.",
+    "--score-columns", "columns", type=shared.Choice(["entities", "candidates"]),
+    default="entities", show_default=True,
+    help="What a column of --scores is: an entity, or a candidate of --write-candidates.",
 )  # fmt: skip
 @click.option(
     "--write-full-questions", "full_questions", type=shared.WRITE, metavar="FILE.npy",

@@ -26,7 +26,7 @@ class Group(click.Group):
 
 
 BLANK = click.option(
-    "--blank", type=click.Choice(["open", "N", "?"]), default="open", show_default=True,
+    "--blank", type=shared.Choice(["open", "N", "?"]), default="open", show_default=True,
     help="Meaning of a blank label; in the published annotations of Zhou et al. it is N.",
 )  # fmt: skip
 

@@ -66,7 +66,7 @@ SPARSITIES = (0.2, 0.5, 0.8)
     help="Accepted probability of the wrong order.",
 )  # fmt: skip
 @click.option(
-    "--study", type=click.Choice(["small", "paper"]),
+    "--study", type=shared.Choice(["small", "paper"]),
     help="Instead of your models: show sparse against full metrics on generated family trees, in "
     "seconds, or at the paper's size in minutes.",
 )  # fmt: skip
@@ -76,7 +76,7 @@ SPARSITIES = (0.2, 0.5, 0.8)
     text="csv: one row per sparsity, or per checkpoint of the study.",
 )  # fmt: skip
 @click.option(
-    "--figure", type=click.Choice(["expected", "approximation", "simulated"]),
+    "--figure", type=shared.Choice(["expected", "approximation", "simulated"]),
     help="Instead, with --plot: against the strength of a model at several sparsities, a metric's "
     "exact expectation; the MRR's beside its logarithmic approximation; or simulated questions "
     "beside both, with bands of two standard errors (Yang et al., Figure 1; csv and json too).",

@@ -28,7 +28,7 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
 
 
 @click.command(cls=Command, short_help="Figures of saved ranks.")
-@click.argument("kind", type=click.Choice(list(KINDS)), metavar="KIND")
+@click.argument("kind", type=shared.Choice(list(KINDS)), metavar="KIND")
 @click.argument("files", nargs=-1, required=True, metavar="RANKS.parquet ...", type=shared.READ)
 @shared.output("The figure: .pdf, .svg, .eps for print, .png.", kind=shared.DRAW)
 @click.option(

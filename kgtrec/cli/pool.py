@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @shared.split("Split of the seeds and runs.")
 @shared.QUESTION_NAMES
 @click.option(
-    "--places", type=click.Choice(["filtered", "raw"]), default="filtered", show_default=True,
+    "--places", type=shared.Choice(["filtered", "raw"]), default="filtered", show_default=True,
     help="Whether places count known candidates, which are never pooled (raw: for scores, or runs "
     "made with `kgtrec rank --filter raw`; the pool that Zhou et al. published fits this).",
 )  # fmt: skip

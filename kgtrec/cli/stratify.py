@@ -27,7 +27,7 @@ RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
     help="mrr, mr, hits@10, ...; repeatable.",
 )  # fmt: skip
 @click.option(
-    "--vary", type=click.Choice(["beta_e", "beta_r", "grid"]), default="beta_e", show_default=True,
+    "--vary", type=shared.Choice(["beta_e", "beta_r", "grid"]), default="beta_e", show_default=True,
     help="A curve over one exponent, or every pair of both.",
 )  # fmt: skip
 @click.option(
@@ -40,7 +40,7 @@ RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
 )  # fmt: skip
 @shared.SIDE
 @click.option(
-    "--ranks", "rank_type", type=click.Choice(RANK_TYPES), default="realistic", show_default=True,
+    "--ranks", "rank_type", type=shared.Choice(RANK_TYPES), default="realistic", show_default=True,
     help="How ties count.",
 )  # fmt: skip
 @shared.graph("The graph of the ranks, to count popularity anew.")

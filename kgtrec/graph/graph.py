@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._internal.table import lines_as_html
-from kgtrec.errors import FileError, GraphWarning, InputError, UsageError
+from kgtrec.errors import FileError, GraphWarning, InputError, UsageError, suggestion
 from kgtrec.graph.labels import Labels, resolve_labels
 from kgtrec.graph.triples import (
     SPLITS,
@@ -272,7 +272,9 @@ class GraphData:
         if not isinstance(name, str) or name not in self.splits:
             have = ", ".join(map(repr, self.splits))
             which = "this graph" if self.name is None else f"graph {self.name!r}"
-            raise UsageError(f"{which} has no split {name!r}; choose one of: {have}")
+            near = suggestion(name, self.splits) if isinstance(name, str) else ""
+            hint = f"{near} It has {have}" if near else f"choose one of: {have}"
+            raise UsageError(f"{which} has no split {name!r}; {hint}")
         return self.splits[name]
 
     @cached_property

@@ -6,10 +6,9 @@ new reads them; a guide is one file here and one name there.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from pathlib import Path
 
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, suggestion
 
 ORDER = (
     "first-evaluation",
@@ -40,8 +39,7 @@ ORDER = (
 def path(name: str) -> Path:
     """The file of a guide."""
     if name not in ORDER:
-        near = get_close_matches(name, ORDER, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(ORDER)}"
+        hint = suggestion(name, ORDER, f"choose one of {', '.join(ORDER)}")
         raise UsageError(f"{name!r} is not a guide; {hint}")
     return Path(__file__).with_name(f"{name}.md")
 

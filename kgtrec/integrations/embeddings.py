@@ -2,6 +2,7 @@
 
 Examples
 --------
+>>> load_factors("model.npz", questions, "distmult")                             # doctest: +SKIP
 >>> vectors = load_embeddings("model.safetensors")                               # doctest: +SKIP
 >>> Factors.from_embeddings(questions, "complex", entity=vectors["entity"],      # doctest: +SKIP
 ...                         relation=vectors["relation"])
@@ -9,6 +10,7 @@ Examples
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -18,13 +20,88 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.locations import fetched
-from kgtrec.errors import FileError
+from kgtrec.errors import FileError, InputError
+from kgtrec.questions.questions import QuestionData
 from kgtrec.scores.arrays import as_array
+from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import one_line
 
 Array = npt.NDArray[Any]
 
 _KINDS = (".npz", ".npy", ".safetensors", ".pt", ".pth")
+
+
+_ROLES: tuple[tuple[str, set[str], set[str]], ...] = (
+    ("core", {"core"}, set()),
+    ("bias", {"bias"}, set()),
+    ("entity_tail", {"entity", "ent", "e"}, {"tail", "t"}),
+    ("entity", {"entity", "ent", "e"}, set()),
+    ("relation_inverse", {"relation", "rel", "r"}, {"inverse", "inv"}),
+    ("relation", {"relation", "rel", "r"}, set()),
+)
+"""Arguments of `Factors.from_embeddings`: a name in a file has a word of both sets (if any)."""
+
+
+def load_factors(
+    path: str | PathLike[str],
+    questions: QuestionData,
+    model: str,
+    *,
+    norm: str = "l2",
+    inverse: str = "none",
+    rows: str = "questions",
+) -> Factors:
+    """A known embedding model over the questions, from the vectors in a file.
+
+    Parameters
+    ----------
+    path : path
+        As for `load_embeddings`. The arrays are found by their names, such as ``entity``,
+        ``entities``, ``ent_embeddings.weight`` and ``relation``, ``rel_emb``. Single values, such
+        as the number of an epoch, are ignored.
+    questions : Questions
+    model, norm, inverse, rows : str
+        As for `Factors.from_embeddings`.
+
+    Raises
+    ------
+    FileError
+        As for `load_embeddings`; arrays whose names do not say what they are, or say the same.
+    InputError, UsageError
+        As for `Factors.from_embeddings`; the message names the file.
+    """
+    arrays = _by_role(path, load_embeddings(path))
+    try:
+        return Factors.from_embeddings(
+            questions, model, norm=norm, inverse=inverse, rows=rows, **arrays
+        )
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _by_role(path: str | PathLike[str], arrays: Mapping[str, Array]) -> dict[str, Any]:
+    """Arrays by argument; FileError unless entity and relation are there, and nothing unknown."""
+    roles: dict[str, str] = {}
+    arrays = {name: array for name, array in arrays.items() if array.ndim}
+    for name in arrays:
+        words = {word.removesuffix("s") for word in re.findall("[a-z]+", name.lower())}
+        words |= {"entity"} if "entitie" in words else set()
+        fitting = (r for r, one, two in _ROLES if words & one and (words & two or not two))
+        role = next(fitting, "")
+        if not role or role in roles:
+            problem = f"array {name!r} of unknown meaning"
+            if role:
+                problem = f"arrays {roles[role]!r} and {name!r}, which both look like {role}"
+            raise _misnamed(path, problem)
+        roles[role] = name
+    if not {"entity", "relation"} <= roles.keys():
+        raise _misnamed(path, f"arrays {', '.join(map(repr, arrays)) or 'without a dimension'}")
+    return {role: arrays[name] for role, name in roles.items()}
+
+
+def _misnamed(path: str | PathLike[str], found: str) -> FileError:
+    hint = "save the embeddings alone, with numpy.savez(path, entity=..., relation=...)"
+    return FileError(path, found=found, hint=hint)
 
 
 def load_embeddings(path: str | PathLike[str]) -> dict[str, Array]:

@@ -11,7 +11,7 @@ from kgtrec.measures.chance_metrics import CHANCE_ROWS
 from kgtrec.measures.metric import Metric
 from kgtrec.measures.rank_metrics import RANK_ROWS, SPREAD_ROWS
 from kgtrec.measures.ties import RANK_TYPES
-from kgtrec.trec.measures.names import TABLE, canonical
+from kgtrec.trec.measures.names import TABLE, canonical, stems_at
 
 AVERAGINGS = {
     "micro": "every (triple, side) counts equally; candidates filtered per answer",
@@ -235,7 +235,9 @@ def _unknown_metric(name: str) -> str:
         stem = known.rstrip("0123456789.").rstrip("@_")
         if stem != known and stem.lower() == bare:
             return f"{name!r} needs a cutoff above 0, as in {known}"
-    return f"{name!r} is not a metric" + near(name, metric_names(aliases=False))
+    stems, (stem, at, cutoff) = stems_at(), name.partition("@")
+    at_cutoff = [f"{one}@{cutoff}" for one in stems] if at and stem.lower() not in stems else []
+    return f"{name!r} is not a metric" + near(name, [*metric_names(aliases=False), *at_cutoff])
 
 
 def number(value: float) -> str:

@@ -21,7 +21,7 @@ from kgtrec._internal.csr import (
     stack,
     to_csr,
 )
-from kgtrec.errors import FileError, FilterWarning, InputError, UsageError
+from kgtrec.errors import FileError, FilterWarning, InputError, UsageError, choose, suggestion
 from kgtrec.graph.id_files import SKIP, check_unknown, read_known
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import GraphTables
@@ -190,10 +190,7 @@ def build_questions(
     columns: Any = None,
 ) -> QuestionsT:
     """Questions of a split, of class `kind`; see `Graph.questions` for the parameters."""
-    if not isinstance(sides, str) or sides not in SIDES:
-        raise UsageError(
-            f"sides={sides!r} is unknown; choose one of: {', '.join(map(repr, SIDES))}"
-        )
+    choose("sides", sides, SIDES)
     _check_split(graph, split, sides)
     known, at_context = _check_context(graph, known)
     filters, details = _filter_splits(graph, known, split)
@@ -328,9 +325,10 @@ def _by_protocol(graph: GraphData, choice: Any) -> tuple[str | None, Iterable[st
     if choice not in PROTOCOLS:
         if choice in graph.splits:
             return None, (choice,)
+        near = suggestion(choice, [*PROTOCOLS, *graph.splits])
         raise UsageError(
-            f"filter={choice!r} is unknown; choose one of {', '.join(PROTOCOLS)}, or name splits "
-            f"in a tuple (this graph has {', '.join(graph.splits)})"
+            f"filter={choice!r} is unknown; {near + ' ' if near else ''}choose one of "
+            f"{', '.join(PROTOCOLS)}, or name splits (this graph has {', '.join(graph.splits)})"
         )
     name = "raw" if choice == "none" else choice
     splits = PROTOCOLS[choice]

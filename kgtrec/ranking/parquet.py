@@ -356,8 +356,20 @@ def _read_table(path: str | PathLike[str]) -> tuple[Any, Any]:
         if isinstance(error, FileNotFoundError):
             raise not_ranks(path, "there is no such file") from None
         reason = getattr(error, "strerror", None)
-        reason = reason or f"not a readable Parquet file ({first_line(error)})"
+        reason = reason or _other_kind(path) or f"not a readable Parquet file ({first_line(error)})"
         raise not_ranks(path, reason) from None
+
+
+def _other_kind(path: str | PathLike[str]) -> str:
+    """What a file is that does not begin as Parquet does; empty for one that does."""
+    with suppress(OSError), open(path, "rb") as file:
+        start = file.read(1 << 10)
+        words = start.partition(b"\n")[0].split()
+        if len(words) == 6 and b"\0" not in start:
+            return "not a file of ranks, but a TREC run, which `kgtrec eval` evaluates"
+        if start and not start.startswith(b"PAR1"):
+            return f"not a file of ranks: it begins with {start[:20].decode('utf-8', 'replace')!r}"
+    return ""
 
 
 def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:

@@ -197,10 +197,12 @@ def _embedding(name: str, array: Any) -> Array:
     """An array of a model; InputError unless it is one."""
     values = as_array(to_host(array), name)
     if values.ndim < 2 or values.dtype.kind not in "fc":
-        raise InputError(
-            f"{name} has shape {values.shape} and dtype {values.dtype}; it must hold a vector (or "
-            "matrix) of floats or complex numbers per row"
-        )
+        hint = "it must hold a vector (or matrix) of floats or complex numbers per row"
+        if values.ndim == 0:
+            hint = "it is a single value and no embeddings: leave it out"
+        elif values.dtype.kind == "O":
+            hint = "it holds Python objects: convert it with numpy.stack(...).astype('float32')"
+        raise InputError(f"{name} has shape {values.shape} and dtype {values.dtype}; {hint}")
     return values
 
 
@@ -221,10 +223,16 @@ def _query_ids(questions: QuestionData, rows: str, inverse: str, parts: Parts) -
     n_relations = questions.graph.n_relations
     due = n_relations if inverse == "none" else 2 * n_relations
     if (len(parts.entity), len(parts.relation)) != (questions.n_entities, due):
+        hint = ""
+        if inverse == "none" and len(parts.relation) == 2 * n_relations:
+            hint = (
+                "; if the model has inverse relations, pass inverse='offset' (r + n_relations) or "
+                "inverse='interleaved' (2 r + 1)"
+            )
         raise InputError(
             f"there are vectors of {len(parts.entity)} entities and {len(parts.relation)} "
             f"relations; the graph has {questions.n_entities} and {n_relations}, for which "
-            f"inverse={inverse!r} needs {due} relations"
+            f"inverse={inverse!r} needs {due} relations{hint}"
         )
     number: npt.NDArray[Any] = np.arange(len(questions))
     if rows == "instances":

@@ -156,8 +156,9 @@ def check_factor_names(path: str | PathLike[str], names: Iterable[str]) -> None:
         raise FileError(
             path,
             found=f"arrays {sorted(arrays)}, but a factorised model needs 'queries' and 'entities'",
-            hint="save queries (rows, dim), entities (entities, dim) and, if any, bias; "
-            "or save a score matrix as .npy",
+            hint="save queries (rows, dim), entities (entities, dim) and, if any, bias; or save "
+            "a score matrix as .npy; if these are embeddings of a known model, name it: --model "
+            "(Factors.from_embeddings in Python)",
         )
     unknown = sorted(arrays - set(_FACTORS))
     if unknown:  # a bias under another name would be lost without a word
@@ -200,6 +201,8 @@ def _read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:
 def one_line(error: BaseException) -> str:
     """What an error of a decoder says, in one line of reasonable length."""
     text = " ".join(str(error).split()) or type(error).__name__
+    if "Object arrays" in text or "Python objects in dtype" in text:
+        return "it contains Python objects: convert it with numpy.stack(...).astype('float32')"
     return text if len(text) <= 160 else f"{text[:160]}..."
 
 

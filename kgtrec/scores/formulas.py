@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, suggestion
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -210,7 +210,9 @@ def build(model: str, parts: Parts, ids: QueryIds) -> Built:
             "`kgtrec guide training-loop` ranks TransH relation by relation"
         )
     if name not in FORMULAS:
-        raise UsageError(f"model={model!r} is unknown; choose one of {', '.join(FORMULAS)}")
+        near = suggestion(name, FORMULAS)
+        hint = f"; {near}" if near else ""
+        raise UsageError(f"model={model!r} is unknown; choose one of {', '.join(FORMULAS)}{hint}")
     formula = FORMULAS[name]
     if set(parts.more) != set(formula.more):
         needed = ", ".join(("entity", "relation", *formula.more))

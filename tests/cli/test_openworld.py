@@ -124,7 +124,7 @@ def test_values_alone_have_no_paired_error():
         (("a.parquet", "b.parquet", "--n-entities", 5), "--n-entities goes with --values"),
         (("--study", "small", "--n-answers", 5), "--n-answers goes with --values"),
         (("--study", "small", "--sparsity", 0.5), "omit --sparsity and --density"),
-        ((*VALUES, "--level", 0.9), "level=0.9"),
+        ((*VALUES, "--level", 0.9), "--level 0.9"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(folder: Path, arguments, said):

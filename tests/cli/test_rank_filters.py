@@ -122,7 +122,7 @@ def test_lists_refuse_what_is_about_scores(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (("rnak",), "Did you mean 'rank'?"),
+    (("rnak",), "did you mean 'rank'?"),
     (("eval", "lists.run", "o.parquet"), "o.parquet: a Parquet file, not a TREC run"),
     (("rank", "--graph", ".", "--scores", "scores.npy", "-o", "o.csv"),
         "-o o.csv: ranks are written"),

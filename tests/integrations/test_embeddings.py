@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kgtrec.errors import FileError
-from kgtrec.integrations.embeddings import load_embeddings
+import kgtrec
+from kgtrec.errors import FileError, InputError
+from kgtrec.integrations.embeddings import load_embeddings, load_factors
 
 VECTORS = {
     "entity": np.arange(12, dtype=np.float32).reshape(4, 3),
@@ -108,3 +109,50 @@ def test_other_files(tmp_path: Path) -> None:
     ):
         with pytest.raises(FileError, match=f"{name}: {said}"):
             load_embeddings(tmp_path / name)
+
+
+# -- Models ------------------------------------------------------------------------------------
+
+RNG = np.random.default_rng(0)
+GRAPH = kgtrec.Graph.from_arrays(
+    train=np.array([[0, 0, 1], [2, 1, 3]]), test=np.array([[1, 0, 2], [3, 1, 4]]), n_entities=5
+)
+QUESTIONS = GRAPH.questions()
+ENTITY, RELATION = RNG.normal(size=(5, 4)), RNG.normal(size=(2, 4))
+
+
+@pytest.mark.parametrize("names", [
+    ("entity", "relation"), ("entities", "relations"), ("E.weight", "R.weight"),
+    ("ent_embeddings.weight", "rel_embeddings.weight"), ("model.entity_emb", "model.relation_emb"),
+])  # fmt: skip
+def test_arrays_are_found_by_their_names(names: tuple[str, str], tmp_path: Path) -> None:
+    arrays = {names[0]: ENTITY, names[1]: RELATION, "epoch": np.array(3)}
+    np.savez(tmp_path / "m.npz", **arrays)
+    factors = load_factors(tmp_path / "m.npz", QUESTIONS, "distmult")
+    expected = kgtrec.Factors.from_embeddings(
+        QUESTIONS, "distmult", entity=ENTITY, relation=RELATION
+    )
+    assert np.array_equal(factors.queries, expected.queries)
+
+
+@pytest.mark.parametrize(("arrays", "error", "words"), [
+    ({"entity": ENTITY}, FileError, "m.npz: arrays 'entity'; save the embeddings alone"),
+    ({"entity": ENTITY, "ents": ENTITY, "rel": RELATION}, FileError, "'entity' and 'ents', which"),
+    ({"entity": ENTITY, "rel": RELATION, "gate": RELATION}, FileError, "'gate' of unknown meaning"),
+    ({"entity": ENTITY, "rel": np.tile(RELATION, (2, 1))}, InputError, "pass inverse='offset'"),
+    ({"entity": ENTITY.astype(object), "rel": RELATION}, FileError, "contains Python objects"),
+])  # fmt: skip
+def test_mistakes(
+    arrays: dict[str, np.ndarray], error: type[Exception], words: str, tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "m.npz", **arrays)
+    with pytest.raises(error) as caught:
+        load_factors(tmp_path / "m.npz", QUESTIONS, "distmult")
+    assert words in str(caught.value)
+
+
+def test_a_single_value_is_no_embedding() -> None:
+    with pytest.raises(InputError, match=r"epoch .* single value and no embeddings: leave it out"):
+        kgtrec.Factors.from_embeddings(
+            QUESTIONS, "distmult", entity=ENTITY, relation=RELATION, epoch=np.array(3.0)
+        )

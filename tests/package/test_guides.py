@@ -87,9 +87,9 @@ def test_the_command_lists_and_shows() -> None:
 
 
 def test_a_name_that_is_none() -> None:
-    with pytest.raises(UsageError, match=r"'tie' is not a guide; did you mean ties\?"):
+    with pytest.raises(UsageError, match=r"'tie' is not a guide; did you mean 'ties'\?"):
         guides.path("tie")
-    with pytest.raises(UsageError, match="there are first-evaluation, "):
+    with pytest.raises(UsageError, match="choose one of first-evaluation, "):
         guides.path("../../setup")
 
 

@@ -202,7 +202,7 @@ def test_one_entity() -> None:
     [
         ({"split": "valid"}, UsageError, "no split 'valid'; choose one of: 'train', 'test'"),
         ({"split": "train"}, UsageError, "split 'train' holds no triples"),
-        ({"sides": "left"}, UsageError, "sides='left' is unknown; choose one of: 'head', 'tail'"),
+        ({"sides": "left"}, UsageError, "sides='left' is unknown; it must be 'head', 'tail', "),
         ({"filter_splits": ("train", "valid")}, UsageError, "no split 'valid'"),
         ({"extra_known": [(0, 0, 9)]}, InputError, r"extra_known, row 0, column 2 \(tail\)"),
         ({"extra_known": [(0.0, 0.0, 1.0)]}, InputError, "extra_known has dtype float64"),

@@ -90,7 +90,7 @@ def _evaluate(
     twice = next((run for place, run in enumerate(runs) if run in runs[:place]), None)
     if twice:
         raise UsageError(f"{twice!r} is named twice; name each run once")
-    _refuse_ranks(runs)
+    _refuse_ranks(qrels, runs)
     request = request_of(qrels, runs, options)
     scored = score(request)  # every run, before anything is printed
     notes = []
@@ -101,12 +101,14 @@ def _evaluate(
     return _report(scored, request, notes)
 
 
-def _refuse_ranks(runs: Sequence[str]) -> None:
-    hint = "name a run, as `kgtrec rank --write-run` writes it; for ranks, call `kgtrec report`"
-    for run in filter(os.path.isfile, runs):
-        with suppress(OSError), open(run, "rb") as file:
-            if file.read(4) == b"PAR1":
-                raise FileError(run, found="a Parquet file, not a TREC run", hint=hint)
+def _refuse_ranks(qrels: str, runs: Sequence[str]) -> None:
+    """FileError if a file is Parquet, as files of ranks are."""
+    for path, what in ((qrels, "qrels"), *((run, "run") for run in runs)):
+        with suppress(OSError), open(path, "rb") as file:
+            if os.path.isfile(path) and file.read(4) == b"PAR1":
+                found = f"a Parquet file, not {'a TREC run' if what == 'run' else 'TREC qrels'}"
+                hint = f"name a file of {what} as text; for ranks, call `kgtrec report`"
+                raise FileError(path, found=found, hint=hint)
 
 
 def _report(scored: Sequence[Scored], request: Request, notes: list[str]) -> Report:

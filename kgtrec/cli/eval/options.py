@@ -204,18 +204,18 @@ of_trec_eval = shared.all_of(
 
 beyond_trec_eval = shared.all_of(
     click.option(
-        "--compat", type=click.Choice(["9", "10"]), default="10", is_eager=True,
+        "--compat", type=shared.Choice(["9", "10"]), default="10", is_eager=True,
         callback=lambda _context, _parameter, text: int(text),
         help="As trec_eval 10.0 (default), or as 9.0.8: scores compared in single precision, its "
         "recall points, its -c and its all_trec.",
     ),
     click.option(
-        "--format", "form", type=click.Choice(FORMATS), default="trec",
+        "--format", "form", type=shared.Choice(FORMATS), default="trec",
         help="trec (default): trec_eval's lines. Others: one table, a column per run; tsv, csv and "
         "json with every digit.",
     ),
     click.option(
-        "--ties", type=click.Choice(("expected", "min", "max")),
+        "--ties", type=shared.Choice(("expected", "min", "max")),
         help="Values over all orders of tied documents: their mean, least or greatest. For map, "
         "map_cut, recip_rank, recip_rank_cut, success, P, recall, relative_P, Rprec, ndcg, "
         "ndcg_cut, dcg.",
@@ -233,7 +233,7 @@ beyond_trec_eval = shared.all_of(
         "--split", metavar="NAME", help="With --graph: the split that is asked. Default: test."
     ),
     click.option(
-        "--sides", type=click.Choice(shared.SIDE_NAMES),
+        "--sides", type=shared.Choice(shared.SIDE_NAMES),
         help="With --graph: what of its triples is asked. Default: both (head and tail).",
     ),
     shared.CONTEXT,

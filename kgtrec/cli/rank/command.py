@@ -14,6 +14,7 @@ from kgtrec.cli.rank.options import (
     QuestionRequest,
     Scoring,
     in_parts,
+    of_embeddings,
     of_predictions,
     of_questions,
     tolerance,
@@ -35,6 +36,7 @@ Outputs = dict[str, dict[str, str | None]]
     help="A .npy matrix (memory-mapped), a folder of .npy shards, or an .npz with the arrays "
     "queries and entities (and bias, metric) of a factorised model.",
 )  # fmt: skip
+@of_embeddings
 @of_predictions
 @shared.ranking_files(
     "Ranks, as Parquet; with --shard the folder of the shards.", kind=shared.LATER
@@ -51,6 +53,7 @@ def command(**options: Any) -> Report:
 
     \b
     kgtrec rank --graph FB15k-237 --scores scores.npy -o ranks.parquet
+    kgtrec rank --graph FB15k-237 --scores weights.npz --model complex -o ranks.parquet
     kgtrec rank --graph FB15k-237 --scores model.npz -o ranks.parquet --write-run sys.run
     kgtrec rank --graph FB15k-237 --scores v.npy -o v.parquet --split valid --filter valid
     kgtrec rank --graph FB15k-237 --scores m.npz -o t.parquet --type-constraints type_constrain.txt
@@ -83,6 +86,7 @@ def command(**options: Any) -> Report:
     kgtrec merge shards/ -o ranks.parquet
     """
     _check_source(options)
+    _check_model(options)
     names = filter_names(options["filters"])
     outputs = outputs_by_filter(options, names)
     request, scoring = _taken(QuestionRequest, options), _taken(Scoring, options)
@@ -119,6 +123,16 @@ def _check_source(options: dict[str, Any]) -> None:
         )
 
 
+def _check_model(options: dict[str, Any]) -> None:
+    """No option that has no effect without --model, and none that does not go with it."""
+    with_model = options["model"] is not None
+    names = ("lower_is_better", "shard", "predictions") if with_model else ("norm", "inverse")
+    wrong = [shared.option_of(name) for name in names if shared.on_command_line(name)]
+    if wrong:
+        problem = "does not go with --model" if with_model else "goes with --model NAME"
+        raise UsageError(f"{', '.join(wrong)}: {problem}; leave out")
+
+
 def _taken(kind: Any, options: dict[str, Any]) -> Any:
     return kind(**{one.name: options[one.name] for one in fields(kind)})
 
@@ -143,7 +157,7 @@ def _rank_whole(
 
     questions = _questions(request, options, scoring.scores, outputs)
     results = evaluate(
-        scoring.scores,
+        scoring.source(next(iter(questions.values()))),
         questions,
         run_depth=options["run_depth"] if options["run"] else 20,
         **scoring.keywords(),

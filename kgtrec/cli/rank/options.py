@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -61,18 +61,18 @@ of_questions = shared.all_of(
         "question for each triple and side then. Results are sampled ones.",
     ),
     click.option(
-        "--score-columns", "columns", type=click.Choice(["entities", "candidates"]),
+        "--score-columns", "columns", type=shared.Choice(["entities", "candidates"]),
         default="entities",
         show_default=True,
         help="What the columns of scores are: all entities, or a question's --candidates in their "
         "order (of an .npz: the answer, then its negatives).",
     ),
     click.option(
-        "--outside", type=click.Choice(["error", "worst"]), default="error", show_default=True,
+        "--outside", type=shared.Choice(["error", "worst"]), default="error", show_default=True,
         help="An answer that is not among its candidates is an error, or ranks worst.",
     ),
     click.option(
-        "--unknown", type=click.Choice(["error", "skip"]), default="error", show_default=True,
+        "--unknown", type=shared.Choice(["error", "skip"]), default="error", show_default=True,
         help="A label in these files that the graph lacks is an error, or passed over and counted.",
     ),
 )  # fmt: skip
@@ -100,11 +100,11 @@ of_predictions = shared.all_of(
         help="Of the predictions: anyburl, jsonl, pykeen, ogb-lsc or trec (see `kgtrec formats`).",
     ),
     click.option(
-        "--unlinkable", type=click.Choice(["place", "drop"]), default="place", show_default=True,
+        "--unlinkable", type=shared.Choice(["place", "drop"]), default="place", show_default=True,
         help="A prediction that names no entity takes a place in its list, or is left out.",
     ),
     click.option(
-        "--list-order", type=click.Choice(["scores", "listed"]), default="scores",
+        "--list-order", type=shared.Choice(["scores", "listed"]), default="scores",
         show_default=True,
         help="What orders lists with scores: the scores, and equal ones tie; or the place in the "
         "list, as AnyBURL and PyClause rank.",
@@ -123,11 +123,31 @@ in_parts = shared.all_of(
         "long one takes.",
     ),
     click.option(
-        "--shard-by", "by", type=click.Choice(["auto", "questions", "entities"]),
+        "--shard-by", "by", type=shared.Choice(["auto", "questions", "entities"]),
         help="What shards share out; by default questions, or entities if those are few.",
     ),
     click.option("--memory", metavar="SIZE",
                  help="Most that a shard may take; 2GB by default."),
+)  # fmt: skip
+
+
+of_embeddings = shared.all_of(
+    click.option(
+        "--model", metavar="NAME",
+        help="SCORES contains the embeddings of this model, under their usual names: distmult, "
+        "complex, transe, rotate, rescal, cp, simple, hole, tucker or quate. Also as .safetensors, "
+        "or .pt with weights alone.",
+    ),
+    click.option(
+        "--norm", type=shared.Choice(["l2", "l1"]), default="l2", show_default=True,
+        help="With --model transe: the distance.",
+    ),
+    click.option(
+        "--inverse", type=shared.Choice(["none", "offset", "interleaved"]), default="none",
+        show_default=True,
+        help="With --model: heads are asked by inverse relations, which follow all others "
+        "(offset: r + n), or each follows its own (interleaved: 2 r + 1).",
+    ),
 )  # fmt: skip
 
 
@@ -208,9 +228,12 @@ class QuestionRequest:
 
 @dataclass(frozen=True)
 class Scoring:
-    """The options of `HOW_SCORED`, and the place of the scores."""
+    """The options of `HOW_SCORED` and `of_embeddings`, and the place of the scores."""
 
     scores: str
+    model: str | None
+    norm: str
+    inverse: str
     rows: str
     lower_is_better: bool
     nan: str
@@ -219,10 +242,21 @@ class Scoring:
     rtol: float
 
     def keywords(self) -> dict[str, Any]:
-        """The same as keywords of `kgtrec.evaluate`."""
-        own = {one.name: getattr(self, one.name) for one in fields(self)}
-        del own["scores"]
-        return own | {"higher_is_better": not own.pop("lower_is_better")}
+        """How scores are ranked, as keywords of `kgtrec.evaluate`."""
+        names = ("rows", "nan", "threads", "atol", "rtol")
+        own = {name: getattr(self, name) for name in names}
+        return own | {"higher_is_better": not self.lower_is_better}
+
+    def source(self, questions: Questions) -> Any:
+        """What is ranked: the path, or the model whose embeddings it contains."""
+        if self.model is None:
+            return self.scores
+        from kgtrec.integrations.embeddings import load_factors
+
+        return load_factors(
+            self.scores, questions, self.model,
+            norm=self.norm, inverse=self.inverse, rows=self.rows,
+        )  # fmt: skip
 
 
 def _read_ids(path: str, graph: Graph, kind: str, unknown: str) -> Int64:

@@ -27,7 +27,7 @@ OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile"}
     "files", nargs=-1, required=True, metavar="RANKS.parquet|BATCH ...", type=shared.READ
 )
 @click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
+    "--format", "form", type=shared.Choice(FORMATS), default="table", show_default=True,
     help="latex, markdown, html, typst and csv have a row a model; table and json all of each file "
     "(table with --columns: a row a model). csv and json are in full precision.",
 )  # fmt: skip
@@ -53,7 +53,7 @@ OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile"}
     "different graphs are one row. Default: the file's own, without folder and ending.",
 )  # fmt: skip
 @click.option(
-    "--test", type=click.Choice(shared.TESTS),
+    "--test", type=shared.Choice(shared.TESTS),
     help="In a table of models: test all pairs as `kgtrec compare` does, and mark which models "
     "each significantly beats.",
 )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, suggestion
 from kgtrec.trec.measures.names import BadCutoff
 
 
@@ -134,11 +134,8 @@ def micro_columns(measures: Iterable[str]) -> tuple[list[MicroColumn], list[str]
 
 
 def _why_unknown(word: str, measure: str) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(word, MICRO, n=1)
     where = "" if word == measure else f" in {measure!r}"
-    hint = f"did you mean {near[0]!r}?" if near else f"those of answers are {', '.join(MICRO)}"
+    hint = suggestion(word, MICRO, f"those of answers are {', '.join(MICRO)}")
     if word and not word.startswith("kg_"):
         hint = f"{hint}; give other measures an -m of their own"
     return f"unknown measure {word!r}{where}: {hint}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, suggestion
 from kgtrec.trec.measures.family import Parameters, WrongParameters, parameters_of
 from kgtrec.trec.measures.rows import FORMATS, NICKNAMES, TABLE, Family, nickname
 
@@ -286,7 +286,7 @@ def _aliases() -> dict[str, str]:
     return aliases
 
 
-def _before_at() -> dict[str, str]:
+def stems_at() -> dict[str, str]:
     """What stands before "@", in lower case, to its family."""
     return {stem: family for family, row in TABLE.items() for stem in row.at}
 
@@ -297,7 +297,7 @@ def _translated(name: str) -> str:
     if whole is not None:
         return whole
     stem, at, cut = name.partition("@")
-    family = _before_at().get(stem.lower()) if at else None
+    family = stems_at().get(stem.lower()) if at else None
     if family is not None:
         return f"{family}_{cut}"
     persistence = re.fullmatch(r"(?i:rbp)\(\s*(p\s*=\s*[0-9.]+)\s*\)", name)
@@ -319,9 +319,23 @@ def _why_unknown(name: str) -> str:
             f"measure {name!r}: the level of relevance and judged_only hold for all measures; "
             "give them once, as options (-l, -J)"
         )
-    import difflib
-
-    known = [*TABLE, *NICKNAMES, *_aliases()]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "`kgtrec measures` lists all"
+    hint = _SAME.get(name.lower()) or _similar(name) or "`kgtrec measures` lists all"
     return f"unknown measure {name!r}: {hint}"
+
+
+_SAME = {
+    "mrr": "did you mean 'recip_rank' (the first answer of each query), or 'kg_mrr' (each answer)?",
+    "mr": "did you mean 'kg_mr'?",
+    "amr": "did you mean 'kg_amr'?",
+    "amri": "did you mean 'kg_amri'?",
+}
+"""Metrics of ranks, and the measures of runs that they correspond to."""
+
+
+def _similar(name: str) -> str:
+    """The most similar measure: of ``nDGC@10`` by what stands before the cutoff."""
+    stem, at, cut = name.partition("@")
+    if not at:
+        return suggestion(name, [*TABLE, *NICKNAMES, *_aliases()])
+    stems = (TABLE[family].ir_measures.partition("(")[0] for family in stems_at().values())
+    return suggestion(stem, [*filter(None, stems), *stems_at()]).replace("'?", f"@{cut}'?")
