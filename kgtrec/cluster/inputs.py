@@ -121,7 +121,7 @@ def inputs_of_store(
         raise UsageError(
             "a matrix per side has a row per triple; store the questions with rows='instances'"
         )
-    files = _files(source, store.body["facts"]["sides"], Path(folder) / "scores")
+    files = _files(source, store.body["asked"]["sides"], Path(folder) / "scores")
     files = fit_files(files, store, settings.higher_is_better)
     return Inputs(str(store.folder), files, replace(settings, rows=store.rows))
 

@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 import shutil
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,18 +29,21 @@ from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import QualifierSets
 from kgtrec.questions.api import Graph, Questions
 from kgtrec.questions.candidates import CandidateLists
+from kgtrec.questions.graph_terms import GraphTerms
 from kgtrec.questions.questions import require_columns_by_id
+from kgtrec.questions.terms import NamedTerms, Term
 from kgtrec.ranking.rows import RowPlan, plan_rows
 
 Array = npt.NDArray[Any]
 
-FORMAT = 4
+FORMAT = 5
 _WINDOW, _GAP = 1 << 24, 1 << 14  # bytes that are read at a time, and what lies between
 _LISTS = ("answers", "known", "removed")
 _CSR = ("offsets", "ids")
-_ARRAYS = ("side", "instance_question", "instance_triple", "triple_rows")
+_ARRAYS = ("instance_question", "instance_triple", "triple_rows")
 _GIVEN = ("given_first", "given_second")
-_OPTIONAL = ("kept", "outside", "full_candidates", "context")
+_OPTIONAL = ("outside", "full_candidates", "grades")
+_OF_GRAPHS = ("side", "kept", "context")
 _PLAN = ("question", "target_offsets", "targets", "micro", "macro", "slot")
 _OF_TASKS = tuple(
     f"{name}.npy"
@@ -51,7 +55,7 @@ _OF_TASKS = tuple(
 )  # fmt: skip
 _LABELS = ("entities", "relations", "contexts")
 _QUALIFIERS = ("offsets", "pairs", "without")
-_FACTS = ("split", "sides", "n_extra_known", "details")
+_FACTS = ("split", "sides", "n_extra_known")
 _HINT = "remove this folder and rank a part again, which makes it anew from the graph"
 
 
@@ -151,33 +155,29 @@ def save_questions(
 
 
 def _write(questions: Questions, rows: str, folder: Path) -> None:
-    graph, plan = questions.graph, plan_rows(questions, rows)
-    for name, array in _arrays(questions, plan).items():
+    asked, plan = questions.asked, plan_rows(questions, rows)
+    of_graph = isinstance(asked, GraphTerms)
+    arrays, labels, facts = _packed_graph(asked) if of_graph else _packed_terms(asked)
+    arrays |= _arrays(questions, plan)
+    for name, array in arrays.items():
         with atomic_write(folder / f"{name}.npy") as file:
             write_array(file, np.ascontiguousarray(array))
-    for kind in _LABELS:
-        if (labels := getattr(graph, kind)) is not None:
-            _write_labels(labels, folder / f"{kind}.arrow")
+    for kind, texts in labels.items():
+        _write_labels(texts, folder / f"{kind}.arrow")
     candidate_lists = questions.candidate_lists
     body = {
         "format": FORMAT,
         "kgtrec": __version__,
         "rows": rows,
-        "facts": {name: getattr(questions, name) for name in _FACTS},
-        "filter_splits": list(questions.filter_splits),
+        "details": questions.details,
+        "answer_terms": {name: term.labels for name, term in questions.answer_terms.items()},
         "candidate_lists": None
         if candidate_lists is None
         else {"kind": candidate_lists.kind, "width": candidate_lists.width},
-        "graph_name": graph.name,
-        "duplicates": graph.duplicates,
-        "splits": list(graph.splits),
-        "sizes": {
-            "entities": graph.n_entities,
-            "relations": graph.n_relations,
-            "contexts": None if graph.contexts is None else len(graph.contexts),
-            "labels": questions.n_labels,
-        },
-        "fingerprints": {"graph": graph.fingerprint, "questions": questions.fingerprint},
+        "asked": facts,
+        "sizes": {kind: len(texts) for kind, texts in labels.items()},
+        "n_labels": questions.n_labels,
+        "fingerprint": questions.fingerprint,
         "files": {path.name: hash_file(path) for path in sorted(folder.iterdir())},
     }
     text = json.dumps(body)  # in the order of manifests
@@ -185,9 +185,44 @@ def _write(questions: Questions, rows: str, folder: Path) -> None:
         file.write(json.dumps({"hash": hash_text(text), "body": body}).encode())
 
 
+_Packed = tuple[dict[str, Array], dict[str, Labels], dict[str, Any]]
+
+
+def _packed_graph(asked: Any) -> _Packed:
+    """Arrays, labels and facts of a graph's terms, with the graph."""
+    graph = asked.graph
+    arrays: dict[str, Array] = dict(zip(_GIVEN, asked.given, strict=True))
+    for name in _OF_GRAPHS:
+        if (value := getattr(asked, name)) is not None:
+            arrays[name] = value
+    arrays |= {f"split_{name}": rows for name, rows in graph.facts.items()}
+    if (sets := graph.qualifiers) is not None:
+        arrays |= {f"qualifier_{name}": getattr(sets, name) for name in _QUALIFIERS}
+        arrays["statements"] = graph.statements
+    labels = {kind: getattr(graph, kind) for kind in _LABELS if getattr(graph, kind) is not None}
+    facts = {
+        **{name: getattr(asked, name) for name in _FACTS},
+        "filter_splits": list(asked.filter_splits),
+        "graph_name": graph.name,
+        "duplicates": graph.duplicates,
+        "splits": list(graph.splits),
+        "graph_hash": graph.fingerprint,
+    }
+    return arrays, labels, facts
+
+
+def _packed_terms(asked: Any) -> _Packed:
+    """Arrays, labels and facts of named terms."""
+    arrays = {f"term_{number}": term.codes for number, term in enumerate(asked.terms.values())}
+    labels = {"candidates": asked.candidate_labels, "ids": Labels.from_strings(asked.ids)}
+    terms = {name: term.labels for name, term in asked.terms.items()}
+    return arrays, labels, {"sides": asked.sides, "terms": terms, "origin": asked.origin}
+
+
 def _arrays(questions: Questions, plan: RowPlan) -> dict[str, Array]:
     arrays: dict[str, Array] = {name: getattr(questions, name) for name in _ARRAYS}
-    arrays |= dict(zip(_GIVEN, questions.given, strict=True))
+    for number, term in enumerate(questions.answer_terms.values()):
+        arrays[f"answer_term_{number}"] = term.codes
     for name in _OPTIONAL:
         if (value := getattr(questions, name)) is not None:
             arrays[name] = value
@@ -200,10 +235,6 @@ def _arrays(questions: Questions, plan: RowPlan) -> dict[str, Array]:
         if candidate_lists.columns is not None:
             arrays["lists_columns"] = candidate_lists.columns
     arrays |= {f"plan_{name}": getattr(plan, name) for name in _PLAN}
-    arrays |= {f"split_{name}": rows for name, rows in questions.graph.facts.items()}
-    if (sets := questions.graph.qualifiers) is not None:
-        arrays |= {f"qualifier_{name}": getattr(sets, name) for name in _QUALIFIERS}
-        arrays["statements"] = questions.graph.statements
     position = questions.candidate_labels.trec_order
     return arrays if position is None else arrays | {"position": position}
 
@@ -217,6 +248,14 @@ def _write_labels(labels: Labels, path: Path) -> None:
     table = pa.table({"label": labels.to_arrow()})
     with atomic_write(path) as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
+
+
+def _terms(labels: dict[str, Any], name: str, arrays: Callable[[str], Array]) -> dict[str, Term]:
+    """Terms from their arrays, which are numbered in the order of their names."""
+    return {
+        term: Term(arrays(f"{name}_{number}"), texts)
+        for number, (term, texts) in enumerate(labels.items())
+    }
 
 
 class Store:
@@ -263,7 +302,7 @@ class Store:
     @property
     def whole(self) -> bool:
         """Whether all files are here, and not only those that tasks read."""
-        return (self.folder / "side.npy").exists()
+        return (self.folder / "answers_ids.npy").exists()
 
     @property
     def rows(self) -> str:
@@ -274,7 +313,7 @@ class Store:
     @property
     def n_labels(self) -> int:
         """Columns of a full score row: entities, or relations if these are asked."""
-        return int(self.body["sizes"]["labels"])
+        return int(self.body["n_labels"])
 
     @property
     def n_columns(self) -> int:
@@ -329,20 +368,20 @@ class Store:
         def arrays(name: str) -> Array:
             return self.array(name) if mapped else np.array(self.array(name))
 
-        fields: dict[str, Any] = dict(self.body["facts"])
-        fields |= {name: arrays(name) for name in _ARRAYS}
-        fields["given"] = tuple(map(arrays, _GIVEN))
+        fields: dict[str, Any] = {name: arrays(name) for name in _ARRAYS}
         fields |= {name: arrays(name) for name in _OPTIONAL if self.has(name)}
         for name in _LISTS:
             fields[name] = Csr(arrays(f"{name}_offsets"), arrays(f"{name}_ids"))
+        unpack = self._named_terms if "terms" in self.body["asked"] else self._graph_terms
         questions = Questions(
-            graph=self._graph(),
-            filter_splits=tuple(self.body["filter_splits"]),
+            asked=unpack(arrays),
             candidate_lists=self._candidate_lists(),
+            details=self.body["details"],
+            answer_terms=_terms(self.body["answer_terms"], "answer_term", arrays),
             **fields,
         )
         # Saved with the arrays, whose bytes are checked: to compute it would read them all again.
-        vars(questions)["fingerprint"] = self.body["fingerprints"]["questions"]
+        vars(questions)["fingerprint"] = self.body["fingerprint"]
         if self.has("position"):
             vars(questions.candidate_labels)["trec_order"] = self.array("position")
         return questions
@@ -355,18 +394,30 @@ class Store:
         facts = self.body["candidate_lists"]
         return CandidateLists(facts["kind"], lists, self.array("lists_of"), columns, facts["width"])
 
-    def _graph(self) -> Graph:
-        splits = {name: self.array(f"split_{name}") for name in self.body["splits"]}
-        sizes = self.body["sizes"]
-        labels = {kind: self._labels(kind) for kind in _LABELS if sizes[kind] is not None}
+    def _named_terms(self, arrays: Callable[[str], Array]) -> NamedTerms:
+        facts = self.body["asked"]
+        labels, ids = self._labels("candidates"), list(self._labels("ids"))
+        return NamedTerms(ids, _terms(facts["terms"], "term", arrays), labels, facts["origin"])
+
+    def _graph_terms(self, arrays: Callable[[str], Array]) -> GraphTerms:
+        facts = self.body["asked"]
+        fields: dict[str, Any] = {name: facts[name] for name in _FACTS}
+        fields |= {name: arrays(name) for name in _OF_GRAPHS if self.has(name)}
+        fields["given"] = tuple(map(arrays, _GIVEN))
+        filters = tuple(facts["filter_splits"])
+        return GraphTerms(graph=self._graph(facts), filter_splits=filters, **fields)
+
+    def _graph(self, facts: dict[str, Any]) -> Graph:
+        splits = {name: self.array(f"split_{name}") for name in facts["splits"]}
+        labels = {kind: self._labels(kind) for kind in _LABELS if kind in self.body["sizes"]}
         sets = None
         if self.has("statements"):
             sets = QualifierSets(*(self.array(f"qualifier_{name}") for name in _QUALIFIERS))
-        graph = Graph(splits, self.body["duplicates"], **labels, qualifiers=sets)
+        graph = Graph(splits, facts["duplicates"], **labels, qualifiers=sets)
         if sets is not None:
             vars(graph)["statements"] = self.array("statements")
-        graph.name = self.body["graph_name"]
-        vars(graph)["fingerprint"] = self.body["fingerprints"]["graph"]
+        graph.name = facts["graph_name"]
+        vars(graph)["fingerprint"] = facts["graph_hash"]
         return graph
 
     def _labels(self, kind: str) -> Labels:

@@ -286,7 +286,7 @@ def partial(
         answers=None if whole else answers,
     )
     shift = task.first_entity - piece.offset
-    hash_ = store.body["fingerprints"]["questions"]
+    hash_ = store.body["fingerprint"]
     return partial_of(state, task, hash_, shift)
 
 

@@ -211,7 +211,7 @@ def open_shard(
     header = ShardHeader(
         __version__,
         store.folder.name,
-        store.body["fingerprints"]["questions"],
+        store.body["fingerprint"],
         identify_scores(inputs.files),
         store.rows,
         settings.run_depth,

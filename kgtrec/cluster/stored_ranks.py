@@ -29,13 +29,8 @@ from kgtrec.measures import Measure
 from kgtrec.measures.rank_metrics import SPREAD_ROWS
 from kgtrec.questions.api import Questions
 from kgtrec.questions.questions import NAMES
-from kgtrec.ranking.instances import (
-    GIVEN_COLUMNS,
-    instance_columns,
-    popularities,
-    ranks_manifest,
-)
-from kgtrec.ranking.parquet import ROW_GROUP, ids_in, write_blocks
+from kgtrec.ranking.instances import instance_columns, ranks_manifest
+from kgtrec.ranking.parquet import ROW_GROUP, has_labels, ids_in, write_blocks
 from kgtrec.ranking.partial import PartialRanks, describe_parts
 from kgtrec.ranking.ranks import Ranks, tie_report, typed_columns
 from kgtrec.results.evaluate import checked_values
@@ -59,7 +54,8 @@ class StoredRanks:
     def __init__(self, folder: Path, inputs: Inputs) -> None:
         self.store, self._folder = inputs.store(), folder
         self._depth = inputs.settings.run_depth
-        self.n, self.n_questions = self.store.n_instances, len(self.store.array("side"))
+        self.n = self.store.n_instances
+        self.n_questions = len(self.store.array("answers_offsets")) - 1
         self._parts: list[PartialRanks] = []
         self._n_candidates = 0
         targets, questions = max(1, self.store.n_targets), max(1, self.n_questions)
@@ -112,7 +108,7 @@ class StoredRanks:
         manifest, questions = self._manifest, self.store.questions(mapped=False)
         blocks = list(self._blocks())
         columns = {name: np.concatenate([one[name] for one in blocks]) for name in blocks[0]}
-        labels = list(questions.graph.relation_names), questions.graph.entities
+        labels = questions.labels
         lists = [self._candidates(*span) for span in self._question_spans()]
         offsets = np.append(0, np.cumsum(np.concatenate([np.diff(each[0]) for each in lists])))
         documents, scores = (np.concatenate([each[n] for each in lists]) for n in (1, 2))
@@ -123,8 +119,8 @@ class StoredRanks:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the file that `kgtrec.Ranks.save` writes of the same ranks, byte for byte."""
         manifest, questions = self._manifest, self.store.questions()
-        labels = list(questions.graph.relations), questions.graph.entities
-        used = _used(questions)
+        labels = questions.labels
+        used = _used(questions, manifest)
         del questions  # and the pages that it has mapped
 
         def places(start: int, stop: int) -> tuple[Any, Any]:
@@ -149,8 +145,7 @@ class StoredRanks:
             name: np.memmap(path, dtypes[name], "r") if self.n else np.zeros(0, dtypes[name])
             for name, path in paths.items()
         }
-        graph = self.store.questions().graph
-        return Ranks(columns, manifest, list(graph.relations), graph.entities)
+        return Ranks(columns, manifest, *self.store.questions().labels)
 
     def save_run(self, path: str | PathLike[str]) -> None:
         """Write the file that `Run.write` writes of the same run, byte for byte."""
@@ -191,21 +186,12 @@ class StoredRanks:
 
     @cached_property
     def _first_of_side(self) -> list[int]:
-        counted = np.bincount(self.store.array("side"), minlength=len(NAMES))
+        counted = np.bincount(self.store.questions().side, minlength=len(NAMES))
         return (np.cumsum(counted) - counted).tolist()
 
     def _names(self, first: int, stop: int) -> list[str]:
         """Those of `Questions.ids`."""
-        sides = self.store.array("side")[first:stop].tolist()
-        names = [
-            f"{NAMES[side]}{number - self._first_of_side[side]}"
-            for number, side in enumerate(sides, start=first)
-        ]
-        contexts = self.store.questions().graph.contexts
-        if contexts is None or not self.store.has("context"):
-            return names
-        times = contexts.docnos[self.store.array("context")[first:stop].astype(np.int64)]
-        return [f"{name}@{time}" for name, time in zip(names, times, strict=True)]
+        return self.store.questions().names(slice(first, stop), self._first_of_side)
 
     def _blocks(self) -> Iterator[Columns]:
         for start in range(0, max(1, self.n), ROW_GROUP):
@@ -213,7 +199,8 @@ class StoredRanks:
 
     @cached_property
     def _popular(self) -> Any:
-        return popularities(self.store.questions())
+        questions = self.store.questions()
+        return questions.popularity(questions)
 
     def _columns(self, start: int, stop: int) -> Columns:
         """Columns of a range of instances, as `Ranks` has them."""
@@ -240,20 +227,13 @@ class StoredRanks:
         return counts, unscored
 
 
-def _used(questions: Questions) -> dict[str, npt.NDArray[np.int64]]:
-    """Ids that stand in the columns `IDS`; every question has an answer."""
-    columns = {
-        name: ids
-        for name, (_, ids) in zip(
-            GIVEN_COLUMNS[questions.sides], questions.given_terms, strict=True
-        )
-    }
-    columns["answer"] = questions.answers.ids
+def _used(questions: Questions, manifest: dict[str, Any]) -> dict[str, npt.NDArray[np.int64]]:
+    """Ids that stand in the columns with labels; every question has an answer."""
+    columns = {name: ids for name, (ids, _) in questions.columns.items()}
+    columns |= {"answer": questions.answers.ids, "question": np.arange(len(questions))}
     if questions.kind == "relation":
         columns["relation"] = columns["answer"]
-    if questions.context is not None and questions.graph.contexts is not None:
-        columns["context"] = questions.context
-    return {name: ids_in(ids) for name, ids in columns.items()}
+    return {name: ids_in(ids) for name, ids in columns.items() if has_labels(name, manifest)}
 
 
 def _some_questions(questions: Questions, start: int, stop: int) -> tuple[Questions, int, slice]:
@@ -265,27 +245,18 @@ def _some_questions(questions: Questions, start: int, stop: int) -> tuple[Questi
         first = int(questions.instance_question[start])
         last = int(questions.instance_question[stop - 1]) + 1
     low, high = (int(questions.answers.offsets[at]) for at in (first, last))
-    lists, rows = questions.candidate_lists, slice(first, last)
 
     def part(csr: Csr) -> Csr:
         offsets = np.array(csr.offsets[first : last + 1])
         return Csr(offsets - offsets[0], np.array(csr.ids[offsets[0] : offsets[-1]]))
 
-    outside, full = questions.outside, questions.full_candidates
-    context = questions.context
-    some = replace(
-        questions,
-        side=np.array(questions.side[rows]),
-        given=(np.array(questions.given[0][rows]), np.array(questions.given[1][rows])),
-        context=None if context is None else np.array(context[rows]),
+    some = questions.taken(
+        slice(first, last),
+        slice(low, high),
         answers=part(questions.answers),
         known=part(questions.known),
         removed=part(questions.removed),
         instance_question=np.array(questions.instance_question[low:high]) - first,
-        instance_triple=np.array(questions.instance_triple[low:high]),
-        candidate_lists=None if lists is None else replace(lists, of=np.array(lists.of[rows])),
-        outside=None if outside is None else np.array(outside[low:high]),
-        full_candidates=None if full is None else np.array(full[low:high]),
     )
     return some, first, slice(start - low, stop - low)
 

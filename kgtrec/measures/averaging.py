@@ -4,11 +4,13 @@
 micro          instances, weight 1
 macro          questions, by their first answer among question-level candidates
 question       instances, weight 1 / (instances of the question)
+group          as question, within each group of questions with the same value of a term
 relation       instances, weight 1 / (instances of the relation on the asked side)
 triple         triples, by the mean of the head's and the tail's rank
 ============== ===============================================================================
 
-``macro_relation`` is made of micro values, and ``stratified`` is native.
+``macro_relation`` is made of micro values, and ``stratified`` is native. Both, and ``group``,
+average over the groups of cells that share a relation or a value of the term.
 """
 
 from __future__ import annotations
@@ -44,12 +46,28 @@ def sides_present(ranks: Ranks) -> tuple[str, ...]:
     return tuple(name for name, codes in SIDES.items() if present.issuperset(codes))
 
 
-def require_side(request: object, side: str, present: tuple[str, ...]) -> None:
-    """UsageError if what is asked is about a side that the ranks do not hold."""
+def require_side(request: object, side: str, present: tuple[str, ...]) -> str:
+    """The side as the ranks have it: where no graph has asked, "all" in place of both sides.
+
+    UsageError if what is asked is about a side that the ranks do not hold.
+    """
+    if side == "both" and present == ("all",):
+        return "all"
     if side not in present:
         raise UsageError(
             f"{request} needs the {side} side, but these ranks hold "
             f"{' and '.join(present)} only; ask for {present[-1]}.…"
+        )
+    return side
+
+
+def require_graph(request: object, ranks: Ranks) -> None:
+    """UsageError if what is asked needs triples, and no graph has asked the questions of ranks."""
+    if not ranks.of_graph:
+        known = ", ".join(ranks.manifest["terms"]) or "none"
+        raise UsageError(
+            f"{request} needs relations or triples, and no graph has asked these questions; "
+            f"group.METRIC(TERM) averages over the values of a term ({known})"
         )
 
 
@@ -201,18 +219,21 @@ class Weighing:
         self._chances: dict[object, Chance] = {}
 
     @classmethod
-    def of(cls, ranks: Ranks, averaging: str, side: str) -> Weighing:
-        """The items of an averaging; see the module for the names."""
+    def of(cls, ranks: Ranks, averaging: str, side: str, group: Ints | None = None) -> Weighing:
+        """The items of an averaging; see the module for the names. ``group``: what stands in place
+        of relations."""
+        relation = ranks.relation if group is None else group
         if averaging == "macro":
             rows, level = question_rows(ranks)
-            cells = Cells(ranks.relation[rows], ranks.side[rows])
+            cells = Cells(relation[rows], ranks.side[rows])
             return cls(cells, question_ties(ranks, rows, level), ranks.macro_candidates[rows])
         if averaging == "triple":
             return cls._of_triples(ranks)
-        cells = Cells(ranks.relation, ranks.side)
+        cells = Cells(relation, ranks.side)
         weight = None
         if averaging == "question":
-            weight = _one_over_size(ranks.question, np.ones(len(ranks), bool))
+            owner = ranks.question if group is None else _pairs(ranks.question, group)
+            weight = _one_over_size(owner, np.ones(len(ranks), bool))
         elif averaging == "relation":
             weight = _one_over_size(ranks.relation, np.isin(ranks.side, SIDES[side]))
         return cls(cells, instance_ties(ranks), ranks.candidates, weight)
@@ -310,6 +331,12 @@ def _per_group(per_cell: NDArray[Any], groups: Groups) -> NDArray[Any]:
         return np.array([per_cell[cells].sum() for cells in groups])
     starts = np.cumsum([0, *map(len, groups[:-1])])
     return np.add.reduceat(per_cell[np.concatenate(groups)], starts)
+
+
+def _pairs(one: Ints, other: Ints) -> Ints:
+    """One number for both; they may be any."""
+    low = int(other.min(initial=0))
+    return one * (int(other.max(initial=0)) - low + 1) + (other - low)
 
 
 def _one_over_size(owner: NDArray[np.int64], counted: NDArray[np.bool_]) -> Floats:

@@ -6,6 +6,7 @@ Ranks with answers beyond their lists give intervals, from the best to the worst
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +14,18 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.table import Interval
 from kgtrec.errors import UsageError
-from kgtrec.measures.averaging import Groups, Weighing, require_side, sides_present
+from kgtrec.measures.averaging import (
+    Groups,
+    Weighing,
+    require_graph,
+    require_side,
+    sides_present,
+)
 from kgtrec.measures.measure import Measure
 from kgtrec.measures.metric import GroupMoments
 from kgtrec.measures.stratified import Strata, stratified_means
 from kgtrec.measures.ties import Ranked, Scaled
+from kgtrec.ranking.instances import term_names, term_of
 from kgtrec.trec.measures.values import natively
 
 if TYPE_CHECKING:
@@ -27,6 +35,9 @@ Floats = NDArray[np.float64]
 
 PER_RELATION = ("micro", "macro", "question", "triple")
 """Averagings that one relation has a value of."""
+
+OF_GRAPHS = ("relation", "triple", "macro_relation", "stratified")
+"""Averagings that need relations or triples."""
 
 
 class Calculator:
@@ -44,18 +55,46 @@ class Calculator:
         self.sides = sides_present(ranks)
         self.ranks = ranks
         self.per_question = trec
-        self._weighings: dict[tuple[str, str], Weighing] = {}
+        self._weighings: dict[tuple[str, object], Weighing] = {}
         self._strata: dict[str, Strata] = {}
 
     def value(self, measure: Measure) -> float:
         """The measure over all instances or questions of its side."""
-        require_side(measure, measure.side, self.sides)
+        measure = replace(measure, side=require_side(measure, measure.side, self.sides))
+        if measure.averaging in OF_GRAPHS:
+            require_graph(measure, self.ranks)
         if measure.averaging == "stratified":
             return self._stratified(measure)
+        if measure.averaging == "group":
+            return float(np.mean(self._by_term(measure)))
         weighing = self._weighing(measure.averaging, measure.side)
         if measure.averaging == "macro_relation":
             return float(np.mean(self._grouped(measure, weighing.by_relation(measure.side))))
         return float(self._grouped(measure, weighing.groups(measure.side))[0])
+
+    def _by_term(self, measure: Measure) -> Floats:
+        """The measure for each group of questions that share a value of its term."""
+        text, _, wanted = measure.term.partition(":")
+        term = term_of(self.ranks, text)
+        if term is None:
+            known = ", ".join(term_names(self.ranks)) or "none"
+            raise UsageError(f"{measure}: questions have no term {text!r}; their terms: {known}")
+        key = f"group {text}", measure.is_trec
+        if key not in self._weighings:
+            averaging = "macro" if measure.is_trec else "question"
+            self._weighings[key] = Weighing.of(self.ranks, averaging, measure.side, term.codes)
+        weighing = self._weighings[key]
+        groups = weighing.by_relation(measure.side)
+        if wanted:
+            codes = [int(weighing.cells.relation[group[0]]) for group in groups]
+            by_name = dict(zip(term.texts(np.array(codes)), groups, strict=True))
+            names = [name.strip() for name in wanted.split("+")]
+            if missing := [name for name in names if name not in by_name]:
+                raise UsageError(
+                    f"{measure}: no question has {text} {missing[0]!r}, only {', '.join(by_name)}"
+                )
+            groups = [by_name[name] for name in names]
+        return self._weighed(measure, weighing, groups)
 
     def relations(self, side: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Relations on the side, ascending, and how many instances each has; int64 arrays."""
@@ -117,7 +156,9 @@ class Calculator:
         return self._weighings[key]
 
     def _grouped(self, measure: Measure, groups: Groups) -> Floats:
-        weighing = self._weighing(measure.averaging, measure.side)
+        return self._weighed(measure, self._weighing(measure.averaging, measure.side), groups)
+
+    def _weighed(self, measure: Measure, weighing: Weighing, groups: Groups) -> Floats:
         if measure.is_trec:
             return self._trec_grouped(measure.metric, weighing, groups)
         metric, parameter = measure.row

@@ -22,6 +22,7 @@ SIDE_TEXTS = {
     "both": "all instances of both",
     "relation": "the relation is predicted: (h, ?, t)",
     "qualifier": "a qualifier's value is predicted: (h, r, t, qualifier relation, ?)",
+    "all": "what no graph has asked: answers at hand, qrels",
 }
 _SECTIONS = {"averaging": AVERAGINGS, "rank type": RANK_TYPES, "side": SIDE_TEXTS}
 _TREC_ENDING = {"rank": "_k", "point": "_x", "signed point": "_x"}
@@ -174,9 +175,11 @@ def _uses(kind: str, word: str) -> dict[str, Any]:
     """Where an averaging, rank type or side stands in keys, and what has it."""
     if kind == "averaging":
         names = [metric.name for metric in METRICS if word in metric.averagings]
-        if word == "macro":
+        if word == "group":  # a question average within each group
+            names = [metric.name for metric in METRICS if "question" in metric.averagings]
+        if word in ("macro", "group"):
             names.append("every measure of trec_eval")
-        key = f"both.realistic.{word}.mrr"
+        key = f"both.realistic.{word}.mrr" + "(structure)" * (word == "group")
         return {"keys": ["both.stratified.mrr(0.5,0.5)" if word == "stratified" else key],
                 "defined_for": names}  # fmt: skip
     parts = {"rank type": f"both.{word}.micro.mrr", "side": f"{word}.realistic.micro.mrr"}

@@ -17,6 +17,7 @@ AVERAGINGS = {
     "micro": "every (triple, side) counts equally; candidates filtered per answer",
     "macro": "every question counts equally; its first answer among question-level candidates",
     "question": "every question counts equally; the mean over its answers, filtered as for micro",
+    "group": "every value of a term counts equally: the mean of their question averages",
     "relation": "every relation counts equally in one weighted mean, adjusted for chance as one",
     "triple": "every triple counts equally, by the mean of its head's and its tail's rank",
     "macro_relation": "every relation counts equally: the mean of the relations' micro values",
@@ -69,6 +70,7 @@ class KeyParts(NamedTuple):
     averaging: str
     metric: str
     params: tuple[float, ...]
+    term: str = ""
 
 
 def split_key(key: str) -> KeyParts | str:
@@ -83,8 +85,11 @@ def split_key(key: str) -> KeyParts | str:
     if match[2] and "=" in match[2]:  # RBP(p=0.8): of a measure, not of an averaging
         match = re.fullmatch("(.*)()", key.strip())
         assert match is not None
+    term, inside = "", match[2]
+    if inside and "group" in match[1].lower().split("."):
+        term, inside = inside.strip(), ""
     try:
-        params = tuple(float(text) for text in match[2].split(",")) if match[2] else ()
+        params = tuple(float(text) for text in inside.split(",")) if inside else ()
     except ValueError:
         return f"({match[2]}) is not a list of numbers; write (beta_e,beta_r), as in (0.5,0.5)"
     written = match[1].strip().split(".")
@@ -98,13 +103,13 @@ def split_key(key: str) -> KeyParts | str:
     if row is not None:
         canonical_name = row[0].named(row[1])
         return KeyParts(
-            side, rank_type or "realistic", averaging or "micro", canonical_name, params
+            side, rank_type or "realistic", averaging or "micro", canonical_name, params, term
         )
     # Of trec_eval's names, which differ in case only: RBP has p = .8 in ir_measures.
     measure = canonical(".".join(written[length:]))
     if measure is None and (wrong := _wrong_word(names, length)):
         return wrong
-    return KeyParts(side, rank_type, averaging or "macro", measure or metric, params)
+    return KeyParts(side, rank_type, averaging or "macro", measure or metric, params, term)
 
 
 def _leading_words(names: list[str]) -> tuple[str, str | None, str | None, int]:
@@ -187,7 +192,8 @@ def problem_of(measure: KeyParts) -> str | None:
     name = row[0].named(row[1])
     if measure.metric != name:
         return f"the canonical name of {measure.metric!r} is {name!r}; Measure.parse takes both"
-    if measure.averaging not in row[0].averagings:
+    averaging = "question" if measure.averaging == "group" else measure.averaging
+    if averaging not in row[0].averagings:
         return (
             f"{row[0].name} is not defined for {measure.averaging} averaging, "
             f"only for {', '.join(row[0].averagings)}"
@@ -200,6 +206,10 @@ def problem_of(measure: KeyParts) -> str | None:
 
 
 def _params_problem(measure: KeyParts) -> str | None:
+    if (measure.averaging == "group") != bool(measure.term):
+        return (
+            f"group averages, and no others, name a term, as in group.{measure.metric}(structure)"
+        )
     if measure.averaging != "stratified":
         return f"{measure.averaging} averages take no parameters" if measure.params else None
     if len(measure.params) != 2:
@@ -212,7 +222,7 @@ def _params_problem(measure: KeyParts) -> str | None:
 def _trec_problem(measure: KeyParts) -> str | None:
     if canonical(measure.metric) != measure.metric:
         return _unknown_metric(measure.metric)
-    if measure.averaging != "macro":
+    if measure.averaging not in ("macro", "group"):
         return (
             f"trec_eval measures are averaged over questions: {measure.side}.macro.{measure.metric}"
         )
@@ -221,6 +231,8 @@ def _trec_problem(measure: KeyParts) -> str | None:
             "trec_eval measures see the order of the run and take no rank type: "
             f"{measure.side}.macro.{measure.metric}"
         )
+    if measure.averaging == "group":
+        return _params_problem(measure)
     return "trec_eval measures take no parameters" if measure.params else None
 
 

@@ -19,16 +19,20 @@ class Measure:
 
     Attributes
     ----------
-    side : {"head", "tail", "both"}
-        Side of the entity that is predicted.
+    side : {"head", "tail", "both", "relation", "qualifier", "all"}
+        Side of the entity that is predicted; "all" of questions that no graph has asked.
     rank_type : {"optimistic", "realistic", "pessimistic", "expected", "ordinal"} or None
         None for trec_eval measures, which see the order of the run.
-    averaging : {"micro", "macro", "question", "relation", "triple", "macro_relation", "stratified"}
+    averaging : {"micro", "macro", "question", "group", "relation", "triple", ...}
+        See `kgtrec.measures.AVERAGINGS`.
     metric : str
         Canonical name with its parameter after "@" or "_": "mrr", "hits@10", "p_mrr@0.5",
         "map_cut_20". What stands in parentheses belongs to the averaging.
     params : tuple of float
         (beta_e, beta_r) of stratified averages, else empty.
+    term : str
+        Of group averages: the term whose values are averaged over, "structure"; or some of them,
+        "structure:2i+3i".
 
     Raises
     ------
@@ -49,9 +53,12 @@ class Measure:
     averaging: str
     metric: str
     params: tuple[float, ...] = ()
+    term: str = ""
 
     def __post_init__(self) -> None:
-        parts = KeyParts(self.side, self.rank_type, self.averaging, self.metric, self.params)
+        parts = KeyParts(
+            self.side, self.rank_type, self.averaging, self.metric, self.params, self.term
+        )
         problem = problem_of(parts)
         if problem:
             raise UsageError(f"no measure {self.key!r}: {problem}")
@@ -89,8 +96,8 @@ class Measure:
         parts = [self.side, self.averaging, self.metric]
         if not silent:
             parts.insert(1, str(self.rank_type))
-        numbers = ",".join(number(value) for value in self.params)
-        return ".".join(parts) + (f"({numbers})" if self.params else "")
+        inside = self.term or ",".join(number(value) for value in self.params)
+        return ".".join(parts) + (f"({inside})" if inside else "")
 
     def __str__(self) -> str:
         return self.key

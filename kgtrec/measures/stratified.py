@@ -11,7 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from kgtrec import _core
 from kgtrec._internal.csr import numbered, order_by
 from kgtrec.errors import InputError, UsageError
-from kgtrec.measures.averaging import SIDES, instance_ties, require_side, sides_present
+from kgtrec.measures.averaging import (
+    SIDES,
+    instance_ties,
+    require_graph,
+    require_side,
+    sides_present,
+)
 from kgtrec.measures.measure import Measure, parse_all
 
 if TYPE_CHECKING:
@@ -83,6 +89,7 @@ def stratified_grid(
     present = sides_present(ranks)
     measures = [Measure.parse(key) for key in keys]
     for measure in measures:
+        require_graph(measure, ranks)
         require_side(measure, measure.side, present)
     ties = instance_ties(ranks)
     values = np.empty((len(measures), len(ranks)))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from kgtrec.errors import FilterWarning, UsageError
 from kgtrec.graph.graph import GraphData
+from kgtrec.questions import answers as own
 from kgtrec.questions import candidates as lists
 from kgtrec.questions.filters import Filter, build_questions
 from kgtrec.questions.questions import QuestionData
@@ -219,12 +220,12 @@ class Graph(GraphData):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Questions(QuestionData):
-    """Aggregated questions of one split. Made by `Graph.questions`.
+    """Aggregated questions. Made by `Graph.questions`, or by `Questions.from_answers`.
 
-    Q questions: the head side first, then the tail side, each in order of first appearance in
-    the split; or those for the relation alone. A question gives a pair, and asks for what completes
-    it to a triple: an entity, or a relation. An instance is one answer of one question; instances
-    stand in the order of ``answers.ids`` ("instance order").
+    Q questions of a graph's split: the head side first, then the tail side, each in order of first
+    appearance in the split; or those for the relation alone. A question gives a pair, and asks for
+    what completes it to a triple: an entity, or a relation. An instance is one answer of one
+    question; instances stand in the order of ``answers.ids`` ("instance order").
 
     Attributes
     ----------
@@ -277,11 +278,89 @@ class Questions(QuestionData):
         among, its answer included; None if it was not.
     details : dict
         What else there is to tell of filter and restriction, in plain JSON types.
+    ids : sequence of str
+        Names of the questions.
+    asked : GraphTerms or NamedTerms
+        What questions give and where they come from. Of answers it has `terms`, by name, and the
+        attributes from `graph` to `kept` that name a graph, a side or what is given are missing.
+    grades : ndarray of int64, shape (n_instances,), or None
+        Relevance of each answer, if any are graded.
+    answer_terms : dict of str to Term
+        Terms of single answers, by name.
     column_of : ndarray of int64, shape (n_labels,), or None
         The column of each entity (or relation) in rows of scores; None: columns go by id.
     """
 
-    graph: Graph
+    @classmethod
+    def from_answers(
+        cls,
+        answers: Any,
+        known: Any = None,
+        *,
+        candidates: Any = None,
+        labels: Any = None,
+        ids: Iterable[str] | None = None,
+        terms: Mapping[str, Any] | None = None,
+        grades: Any = None,
+        level: int = 1,
+        known_has_answers: bool = False,
+        name: str | None = None,
+    ) -> Questions:
+        """Questions that no graph has asked: answers, what else is known, and named terms.
+
+        Parameters
+        ----------
+        answers : mapping, sequence, pair of arrays, path or qrels
+            Of each question: a mapping of its name to labels or ids of candidates, a list of such
+            lists, or arrays (offsets, ids). Or qrels, as a path, a mapping of query to mapping of
+            document to relevance, a frame, or columns: a document of relevance `level` or more is
+            an answer, with its relevance as its grade; others are ordinary candidates. Or the path
+            of a ``.jsonl`` file with a line ``{"id": ..., "answers": [...]}`` per question, and
+            "known", "candidates" and "terms" if need be.
+        known : mapping, sequence or pair of arrays, optional
+            Further answers of each question, which do not compete with those that are ranked.
+        candidates : mapping, sequence or pair of arrays, optional
+            The candidates of each question; by default all. Results are labelled as sampled.
+        labels : sequence of str, or int
+            Labels of the candidates in the order of the columns of scores, or their number.
+        ids : iterable of str, optional
+            Names of the questions: those of a mapping, or "0", "1", ...; of qrels, which queries
+            are asked, in the order of rows of scores.
+        terms : mapping of str to sequence, optional
+            By name, a text or whole number for each question, by which results can be sliced.
+        grades : sequence, optional
+            A whole number for each answer, in the form of the answers: its relevance.
+        level : int, default 1
+            Least relevance of an answer in qrels.
+        known_has_answers : bool, default False
+            `known` may hold the answers, too.
+        name : str, optional
+            Of the data, for reports.
+
+        Returns
+        -------
+        Questions
+
+        Raises
+        ------
+        InputError
+            A question without answers; an answer that is not a candidate, that is known, or that
+            stands twice; a name that stands twice. Question and label are named; of a file, the
+            line.
+        UsageError
+            `labels` are missing, or options do not go together.
+
+        Examples
+        --------
+        >>> questions = kgtrec.Questions.from_answers(
+        ...     {"2p-0": ["Q5"], "2i-0": ["Q7", "Q9"]}, {"2p-0": ["Q7"]},
+        ...     labels=["Q5", "Q7", "Q9"], terms={"structure": ["2p", "2i"]},
+        ... )
+        >>> len(questions), questions.n_instances
+        (2, 3)
+        """
+        given = own.table_of(answers, known, candidates, ids, terms, grades, level)
+        return own.questions_of(cls, given, own.as_labels(labels), known_has_answers, name)
 
     def separate(self) -> Questions:
         """One question per (side, triple), equal ones apart: each has a single answer.

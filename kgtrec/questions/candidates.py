@@ -166,29 +166,17 @@ def separate(questions: QuestionsT) -> QuestionsT:
     known = take(questions.known, question)
     keys = to_keys(known, n)
     others = keys[~contains(every * n + answers, keys)]
-    candidate_lists, outside, full = (
-        questions.candidate_lists,
-        questions.outside,
-        questions.full_candidates,
-    )
-    return replace(
-        questions,
-        side=questions.side[question],
-        given=(questions.given[0][question], questions.given[1][question]),
-        context=None if questions.context is None else questions.context[question],
+    separated: QuestionsT = questions.taken(
+        question,
+        instance,
         answers=Csr(np.arange(len(instance) + 1), answers),
         known=known,
         removed=to_csr(others, len(instance), n),
         instance_question=every,
-        instance_triple=questions.instance_triple[instance],
         triple_rows=every,
-        candidate_lists=None
-        if candidate_lists is None
-        else replace(candidate_lists, of=candidate_lists.of[question]),
-        outside=None if outside is None else outside[instance],
-        full_candidates=None if full is None else full[instance],
         details={**questions.details, "separate": True},
     )
+    return separated
 
 
 def _by_relation(

@@ -36,18 +36,18 @@ from kgtrec.graph.triples import (
     value_rows,
 )
 from kgtrec.questions.candidates import label_ids, restrict
-from kgtrec.questions.questions import (
+from kgtrec.questions.graph_terms import (
     ASKED,
+    COLUMNS,
     GIVEN,
     QUALIFIER,
-    SIDES,
-    QuestionData,
-    column_of_label,
+    GraphTerms,
     facts_of,
     given_pair,
     label_counts,
     question_keys,
 )
+from kgtrec.questions.questions import SIDES, QuestionData, column_of_label
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
@@ -190,7 +190,7 @@ def build_questions(
     columns: Any = None,
 ) -> QuestionsT:
     """Questions of a split, of class `kind`; see `Graph.questions` for the parameters."""
-    choose("sides", sides, SIDES)
+    choose("sides", sides, COLUMNS)
     _check_split(graph, split, sides)
     known, at_context = _check_context(graph, known)
     filters, details = _filter_splits(graph, known, split)
@@ -206,17 +206,10 @@ def build_questions(
     fields = _joined(parts)
     if rows is not None:
         fields["instance_triple"] = rows[fields["instance_triple"]]
-    questions = kind(
-        graph=graph,
-        split=split,
-        sides=sides,
-        filter_splits=filters,
-        n_extra_known=n_extra,
-        side=np.repeat(np.array(SIDES[sides], np.int64), sizes),
-        **fields,
-        kept=rows,
-        details=details,
-    )
+    codes = np.repeat(np.array(SIDES[sides], np.int64), sizes)
+    given, context = fields.pop("given"), fields.pop("context")
+    asked = GraphTerms(graph, split, sides, filters, n_extra, codes, given, context, rows)
+    questions = kind(asked=asked, **fields, details=details)
     if columns is not None:
         order = column_of_label(columns, questions.candidate_labels, questions.kind)
         questions = replace(questions, column_of=order)

@@ -4,17 +4,38 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kgtrec._version import __version__
-from kgtrec.questions.questions import ASKED, GIVEN, QUALIFIER
+from kgtrec.questions.graph_terms import ASKED, GIVEN, QUALIFIER
+from kgtrec.questions.questions import TERM
+from kgtrec.questions.terms import Term
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
+
+
+def term_of(ranks: Ranks, name: str) -> Term | None:
+    """What ranks hold by the name of a term: its code per instance, and labels; None: no such."""
+    if not ranks.of_graph:
+        codes = getattr(ranks, f"{TERM}{name}", None)
+        return None if codes is None else Term(codes, ranks.manifest["terms"][name])
+    if name == "relation":
+        return Term(ranks.relation, ranks.relation_labels)
+    if ranks.context is None or ranks.provenance.context != name:
+        return None
+    numbers, codes = np.unique(ranks.context, return_inverse=True)
+    texts = ranks.context_labels
+    return Term(codes.reshape(-1), [texts[number] for number in numbers.tolist()])
+
+
+def term_names(ranks: Ranks) -> list[str]:
+    """Names of the terms of ranks, those of a graph aside."""
+    return [] if ranks.of_graph else list(ranks.manifest["terms"])
 
 
 def answer_label(ranks: Ranks, answer: int) -> str:
@@ -24,7 +45,13 @@ def answer_label(ranks: Ranks, answer: int) -> str:
 
 def given_labels(ranks: Ranks, row: int) -> list[str]:
     """Head, relation and tail of an instance's triple, with "?" for what is asked (a qualifier's
-    value behind them), and its time or qualifiers if it has any."""
+    value behind them), and its time or qualifiers if it has any; or the name and the terms of its
+    question."""
+    if not ranks.of_graph:
+        ids = ranks.manifest["question_ids"]
+        named = [(name, term_of(ranks, name)) for name in term_names(ranks)]
+        texts = [f"{name} {term.texts(term.codes[[row]])[0]}" for name, term in named if term]
+        return [ids[int(ranks.question[row])], *texts]
     side = int(ranks.side[row])
     labels = (ranks.entity_labels, ranks.relation_labels, ranks.entity_labels)
     terms = [
@@ -65,45 +92,21 @@ def _text(labels: Sequence[str] | None, number: int) -> str:
 Int64 = npt.NDArray[np.int64]
 
 COUNTS = ("greater", "equal", "tied_ahead")
-GIVEN_COLUMNS = {
-    **dict.fromkeys(("head", "tail", "both"), ("given", "relation")),
-    "relation": ("given", "given_tail"),
-    "qualifier": ("given", "given_relation", "given_tail", "relation"),
-}
-"""Columns of ranks that hold what questions give, by their sides."""
-
-
-class Popularities(NamedTuple):
-    """How often candidates stand in triples of all splits, and relations in the evaluated ones."""
-
-    candidates: Int64
-    relations: Int64
-
-
-def popularities(questions: Questions) -> Popularities:
-    """Those of the graph and the split of some questions."""
-    graph = questions.graph
-    if questions.kind == "entity":
-        return Popularities(graph.entity_counts(), questions.relation_counts)
-    counts = [graph.relation_counts(split) for split in graph.splits]
-    return Popularities(np.sum(counts, axis=0), questions.relation_counts)
 
 
 def instance_columns(
-    questions: Questions, counts: Int64, unscored: npt.NDArray[np.bool_], popular: Popularities
+    questions: Questions,
+    counts: Int64,
+    unscored: npt.NDArray[np.bool_],
+    popular: tuple[Int64, Int64 | None],
 ) -> dict[str, npt.NDArray[Any]]:
     """Columns of `Ranks` for all instances of questions.
 
-    Shapes: counts int64 (6, n_instances), unscored bool (2, n_instances).
+    ``popular`` is what `popularity` of the questions says. Shapes: counts int64 (6, n_instances),
+    unscored bool (2, n_instances).
     """
     question = questions.instance_question.astype(np.int64)  # take() needs such
     answer = questions.answers.ids.astype(np.int64)
-    given = {
-        name: ids.take(question)
-        for name, (_, ids) in zip(
-            GIVEN_COLUMNS[questions.sides], questions.given_terms, strict=True
-        )
-    }
     names = [*COUNTS, *(f"macro_{name}" for name in COUNTS)]
     columns: dict[str, Any] = dict(zip(names, counts, strict=True))
     columns["candidates"] = questions.candidates
@@ -113,18 +116,21 @@ def instance_columns(
             worst = columns[f"{prefix}candidates"] - 1
             columns[f"{prefix}greater"] = np.where(flags, worst, columns[f"{prefix}greater"])
         columns[f"{prefix}answer_nan"] = flags
+    of_candidates, of_relations = popular
     columns |= {
         "triple": questions.instance_triple,
         "question": question,
-        "side": questions.side.astype(np.int8).take(question),
-        "relation": answer,
-        **given,
         "answer": answer,
-        "answer_popularity": popular.candidates.take(answer),
+        "answer_popularity": of_candidates.take(answer),
     }
-    columns["relation_popularity"] = popular.relations.take(columns["relation"])
-    if questions.context is not None:
-        columns["context"] = questions.context.take(question)
+    if of_relations is not None:
+        columns |= {"side": questions.side.astype(np.int8).take(question), "relation": answer}
+    for name, (values, of_questions) in questions.columns.items():
+        columns[name] = values.take(question) if of_questions else values
+    if of_relations is not None:
+        columns["relation_popularity"] = of_relations.take(columns["relation"])
+    if questions.grades is not None:
+        columns["grade"] = questions.grades
     if questions.full_candidates is not None:
         columns["full_candidates"] = questions.full_candidates
     return columns
@@ -132,20 +138,14 @@ def instance_columns(
 
 def ranks_manifest(questions: Questions, scores: dict[str, Any]) -> dict[str, Any]:
     """Where ranks come from; ``scores`` says it of the scores."""
-    heads = int(np.count_nonzero(questions.side == 0))
-    manifest: dict[str, Any] = {
-        "questions": questions.describe() | {"n_head_questions": heads},
+    facts, entries = questions.manifest()
+    return {
+        "questions": questions.describe() | facts,
         "scores": scores,
         "versions": {
             "kgtrec": __version__,
             "numpy": np.__version__,
             "python": platform.python_version(),
         },
+        **entries,
     }
-    contexts = questions.graph.contexts
-    if questions.context is None or contexts is None:
-        return manifest
-    mask = np.zeros(len(contexts), bool)
-    mask[questions.context] = True
-    used = np.flatnonzero(mask)
-    return manifest | {"contexts": dict(zip(map(str, used.tolist()), contexts[used], strict=True))}

@@ -19,7 +19,7 @@ from kgtrec._internal.csr import Csr, contains, to_keys
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.predictions.lists import ANY, PredictedLists
 from kgtrec.predictions.readers import PREDICTIONS
-from kgtrec.questions.questions import label_counts
+from kgtrec.questions.graph_terms import label_counts
 from kgtrec.ranking.ranks import assemble_ranks
 from kgtrec.trec.files.run import Run
 
@@ -381,7 +381,8 @@ def _question_of(lists: PredictedLists, questions: Questions) -> Int64:
         pair = (side.astype(np.int64) * size + entity) * size + second
         return pair if context is None else pair * n_contexts + context
 
-    question_keys = keys(questions.side, *questions.given, questions.context)
+    first, second = questions.given
+    question_keys = keys(questions.side, first, second, questions.context)
     order = np.argsort(question_keys)
     if questions.details.get("separate"):
         raise UsageError(

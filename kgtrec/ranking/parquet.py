@@ -23,7 +23,7 @@ from kgtrec._internal.files import arrow_file, atomic_write
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError
 from kgtrec.graph.labels import Labels
-from kgtrec.questions.questions import NAMES
+from kgtrec.questions.questions import NAMES, TERM
 
 
 def check_copies(metadata: Any, schema: Any, key: bytes) -> None:
@@ -207,7 +207,7 @@ def write_ranks(
 ) -> None:
     """Columns, labels and manifest as one file, and ranks that follow from the columns, if they are
     wished for (a function of the first instance and the one behind the last); see `Ranks.save`."""
-    used = {name: ids_in(columns[name]) for name in IDS if name in columns}
+    used = {name: ids_in(columns[name]) for name in columns if has_labels(name, manifest)}
     n = len(columns["greater"])
 
     def blocks() -> Iterator[dict[str, npt.NDArray[Any]]]:
@@ -217,6 +217,16 @@ def write_ranks(
             yield some if rank is None else {**some, _RANK: rank(start, stop)}
 
     write_blocks(path, blocks(), manifest, used, relation_labels, entity_labels)
+
+
+def has_labels(name: str, manifest: Mapping[str, Any]) -> bool:
+    """Whether a column holds ids that may have labels beside them."""
+    term = name.removeprefix(TERM)
+    return (
+        name in IDS
+        or (name != term and manifest["terms"].get(term) is not None)
+        or (name == "question" and "question_ids" in manifest)
+    )
 
 
 def ids_in(ids: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -242,8 +252,7 @@ def write_blocks(
 ) -> None:
     """A file from blocks of `ROW_GROUP` instances, the last of fewer.
 
-    ``used`` are the ids, ascending, that stand in the columns `IDS` of any block, as far as it has
-    them.
+    ``used`` are the ids, ascending, that stand in the columns of any block that `has_labels`.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -252,11 +261,8 @@ def write_blocks(
         name: column_values(encoded_labels(labels, used[name]))
         for name, labels in _labels(used, relation_labels, entity_labels).items()
     }
-    if "context" in used:
-        texts = manifest["contexts"]
-        dictionaries["context"] = column_values(
-            encoded(texts[str(number)] for number in used["context"].tolist())
-        )
+    for name, texts in _texts(used, manifest).items():
+        dictionaries[name] = column_values(encoded(map(texts, used[name].tolist())))
     n_sides = 4 if "given_relation" in used else 3 if "given_tail" in used else 2
     sides = column_values(encoded(NAMES[:n_sides]))
     header = {"format": FORMAT, "manifest": manifest, "relation_labels": relation_labels}
@@ -266,7 +272,8 @@ def write_blocks(
         for columns in blocks:
             rank = columns.get(_RANK)
             table = {name: _array(values) for name, values in columns.items() if name != _RANK}
-            table["side"] = _coded(columns["side"], sides)
+            if "side" in columns:
+                table["side"] = _coded(columns["side"], sides)
             for name, values in dictionaries.items():
                 codes = np.searchsorted(used[name], columns[name])
                 table[f"{name}_label"] = _coded(codes, values)
@@ -277,6 +284,19 @@ def write_blocks(
                 options = {"compression": "zstd", "write_page_checksum": True}
                 writer = stack.enter_context(pq.ParquetWriter(file, whole.schema, **options))
             writer.write_table(whole, ROW_GROUP)
+
+
+def _texts(used: Iterable[str], manifest: Mapping[str, Any]) -> dict[str, Callable[[int], str]]:
+    """What gives the label of an id of the columns whose labels the manifest holds."""
+    texts: dict[str, Callable[[int], str]] = {}
+    for name in sorted(used):
+        if name == "context":
+            texts[name] = lambda number: str(manifest["contexts"][str(number)])
+        elif name == "question":
+            texts[name] = manifest["question_ids"].__getitem__
+        elif name.startswith(TERM):
+            texts[name] = manifest["terms"][name.removeprefix(TERM)].__getitem__
+    return texts
 
 
 def _labels(columns: Mapping[str, Any], relations: Any, entities: Any) -> dict[str, Any]:
@@ -293,6 +313,8 @@ def _labels(columns: Mapping[str, Any], relations: Any, entities: Any) -> dict[s
 
 def _entity_columns(columns: Mapping[str, Any]) -> tuple[str, ...]:
     """The columns that hold entities: where the relation is asked, both ends are given."""
+    if "given" not in columns:
+        return ("answer",)
     if "given_relation" in columns:
         return ("given", "given_tail", "answer")
     return ("given", "given_tail" if "given_tail" in columns else "answer")
@@ -455,7 +477,7 @@ def _entities(table: Any, columns: Mapping[str, npt.NDArray[Any]]) -> EntityLabe
     names = _entity_columns(columns)[::-1]
     if f"{names[0]}_label" not in table.column_names:
         return None
-    missing = {"given", names[0], "given_label"} - set(table.column_names)
+    missing = {names[-1], names[0], f"{names[-1]}_label"} - set(table.column_names)
     if missing:
         raise InputError(f"column {min(missing)!r} is missing")
     for name in names:

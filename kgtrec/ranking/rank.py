@@ -141,12 +141,16 @@ def _named(questions: Questions | Mapping[str, Questions]) -> Mapping[str, Quest
         raise UsageError("the mapping holds no questions; graph.questions_by_filter() makes one")
     (name, first), *others = questions.items()
     for other, second in others:
-        pairs = zip(_what_is_asked(first), _what_is_asked(second), strict=True)
-        same = all(np.array_equal(one, two) for one, two in pairs)
+        (asked, *ours), (also_asked, *theirs) = first.asked.hashed(), second.asked.hashed()
+        arrays = [{**ours[0], **ours[1]}, {**theirs[0], **theirs[1]}]
+        same = arrays[0].keys() == arrays[1].keys() and np.array_equal(
+            first.triple_rows, second.triple_rows
+        )
+        same = same and all(np.array_equal(ids, arrays[1][name]) for name, ids in arrays[0].items())
         columns = [None if q.column_of is None else q.column_of.tolist() for q in (first, second)]
         if (
             not same
-            or (first.split, first.graph.fingerprint) != (second.split, second.graph.fingerprint)
+            or asked != also_asked
             or first.n_columns != second.n_columns
             or columns[0] != columns[1]
         ):
@@ -155,11 +159,6 @@ def _named(questions: Questions | Mapping[str, Questions]) -> Mapping[str, Quest
                 "ranks those that differ in their filter alone (graph.questions_by_filter)"
             )
     return questions
-
-
-def _what_is_asked(questions: Questions) -> list[Array]:
-    context = np.empty(0, np.int32) if questions.context is None else questions.context
-    return [questions.side, *questions.given, questions.triple_rows, context]
 
 
 def _scores_to_rank(scores: Source | Factors, ranker: Ranker) -> Source | Factors:
@@ -246,14 +245,9 @@ def check_shape(
 
 def _wrong_rows(questions: Questions, rows: str, n_rows: int, expected: int, more: str = "") -> str:
     kind = "question" if rows == "questions" else "(triple, side)"
-    sides = "both sides" if questions.sides == "both" else f"{questions.sides} side"
     given = ".entity, .tail" if questions.kind == "relation" else ".entity, .relation"
-    text = (
-        f"scores have {more}{n_rows} rows; expected {expected}, one per {kind} "
-        f"of split {questions.split!r}, {sides}"
-    )
+    text = f"scores have {more}{n_rows} rows; expected {expected}, one per {kind}{questions.what}"
     other = questions.n_instances if rows == "questions" else len(questions)
-    dropped = questions.graph.duplicates.get(questions.split, 0)
     if n_rows == other and not more:
         choice = "instances" if rows == "questions" else "questions"
         return (
@@ -263,6 +257,9 @@ def _wrong_rows(questions: Questions, rows: str, n_rows: int, expected: int, mor
     if n_rows == questions.n_labels and not more:
         what = "relations" if questions.kind == "relation" else "entities"
         return f"{text}; {n_rows} is the number of {what}: pass scores.T if they are transposed"
+    if questions.split is None:
+        return f"{text}; rows go by questions.ids, in their order"
+    dropped = questions.graph.duplicates.get(questions.split, 0)
     if dropped and n_rows - expected in (dropped, 2 * dropped):
         return f"{text}; split {questions.split!r} holds {dropped} repeated triples that count once"
     return (
@@ -282,4 +279,5 @@ def _wrong_columns(questions: Questions, block: Array) -> str:
     if len(block) == questions.n_labels:
         return f"{text}; they look transposed: pass scores.T"
     where = "graph.relations" if questions.kind == "relation" else "graph.entities"
+    where = where if questions.split is not None else "questions.candidate_labels"
     return f"{text}; columns go by {questions.kind} id ({where})"

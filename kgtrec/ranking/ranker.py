@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from kgtrec._internal.runtime import progress_bar
 from kgtrec.errors import InputError, UsageError
-from kgtrec.questions.questions import NAMES, SIDES, column_of_label, describe_question, places_of
+from kgtrec.questions.graph_terms import places_of
+from kgtrec.questions.questions import NAMES, SIDES, column_of_label, describe_question
 from kgtrec.ranking.blocks import nan_error, rank_all, rank_block
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import Task, assemble, join_paths, partial_of
@@ -47,7 +48,8 @@ class Batch:
     entity, relation, side : ndarray of int64, shape (stop - start,)
         The given entity, the relation, and which side is asked: 0 = head (?, r, entity),
         1 = tail (entity, r, ?), 2 = relation (entity, ?, tail), where `relation` is -1,
-        3 = value of a qualifier (`statement`, its relation r, ?), where `entity` is -1.
+        3 = value of a qualifier (`statement`, its relation r, ?), where `entity` is -1,
+        4 = asked by no graph, where both are -1.
     tail : ndarray of int64, or None
         The given tail, where the relation is asked.
     statement : ndarray of int64, shape (stop - start, 3), or None
@@ -69,10 +71,10 @@ class Batch:
     side: Int64
     question: Int64
     column: Int64
-    tail: Int64 | None
-    statement: Int64 | None
-    context: Int64 | None
     owner: Ranker = field(repr=False)
+    tail: Int64 | None = None
+    statement: Int64 | None = None
+    context: Int64 | None = None
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -187,32 +189,12 @@ class Ranker:
             raise UsageError(
                 f"no batch has rows {start} to {stop - 1}: there are {self.n_rows} rows"
             )
-        questions, question = self.questions, self._plan.question[start:stop]
-        entity, second, side = (
-            column[question].astype(np.int64) for column in (*questions.given, questions.side)
-        )
-        asks_relation, statement = questions.kind == "relation", None
-        if questions.sides == "qualifier":
-            statement = questions.graph.statements[entity].astype(np.int64)
-            entity = np.full(stop - start, -1)
-        column = entity
-        if self._column_of is not None and not asks_relation and statement is None:
+        question = self._plan.question[start:stop]
+        terms = self.questions.batch_terms(question)
+        column = entity = terms["entity"]
+        if self._column_of is not None and "tail" not in terms and (entity >= 0).all():
             column = self._column_of[entity]
-        return Batch(
-            start,
-            stop,
-            entity=entity,
-            relation=np.full(stop - start, -1) if asks_relation else second,
-            side=side,
-            question=question,
-            column=column,
-            tail=second if asks_relation else None,
-            statement=statement,
-            context=None
-            if questions.context is None
-            else questions.context[question].astype(np.int64),
-            owner=self,
-        )
+        return Batch(start, stop, question=question, column=column, owner=self, **terms)
 
     def rows_of(self, triples: npt.ArrayLike, side: str) -> Int64:
         """Ids of the rows that ask a side of some triples, for `update`.

@@ -14,13 +14,8 @@ import numpy.typing as npt
 from kgtrec._internal.table import lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
-from kgtrec.questions.questions import NAMES
-from kgtrec.ranking.instances import (
-    COUNTS,
-    instance_columns,
-    popularities,
-    ranks_manifest,
-)
+from kgtrec.questions.questions import NAMES, TERM
+from kgtrec.ranking.instances import COUNTS, instance_columns, ranks_manifest
 from kgtrec.ranking.provenance import SCORING, Provenance, differences
 
 if TYPE_CHECKING:
@@ -45,6 +40,8 @@ _INTEGERS = (
     "answer_popularity",
     "relation_popularity",
 )
+_OF_GRAPHS = {"side": NAMES.index("all"), "relation": 0, "given": -1, "relation_popularity": 0}
+"""Columns that only graph questions have, and what stands for them elsewhere."""
 _FLAGS = ("answer_nan", "macro_answer_nan")
 _COLUMNS = (*_INTEGERS, *_FLAGS)
 _UNLISTED = ("unlisted", "macro_unlisted")
@@ -53,6 +50,7 @@ _OPTIONAL: dict[str, type] = {
     "given_tail": np.int64,
     "context": np.int64,
     "full_candidates": np.int64,
+    "grade": np.int64,
     **dict.fromkeys(_UNLISTED, bool),
 }
 
@@ -91,6 +89,8 @@ class Ranks:
     answer_popularity, relation_popularity : ndarray of int64
         Times the answer stands in triples of all splits; triples of the evaluated split with the
         relation: the default popularities of the stratified metrics.
+    grade : ndarray of int64, or None
+        The relevance of each answer, of questions that have any (`Questions.from_answers`).
     full_candidates : ndarray of int64, or None
         Micro candidates of each instance without its list of sampled ones, the answer included;
         None if candidates are not sampled.
@@ -126,6 +126,7 @@ class Ranks:
     given_tail: Int64 | None
     context: Int64 | None
     full_candidates: Int64 | None
+    grade: Int64 | None
     unlisted: npt.NDArray[np.bool_] | None
     macro_unlisted: npt.NDArray[np.bool_] | None
 
@@ -136,14 +137,19 @@ class Ranks:
         relation_labels: list[str] | None = None,
         entity_labels: Sequence[str] | None = None,
     ) -> None:
-        missing = [name for name in _COLUMNS if columns.get(name) is None]
+        self.manifest = {} if manifest is None else manifest
+        expected = [name for name in _COLUMNS if self.of_graph or name not in _OF_GRAPHS]
+        missing = [name for name in expected if columns.get(name) is None]
         if missing:
             raise InputError(f"ranks lack the columns {', '.join(missing)}; make them with rank()")
-        vars(self).update(dict.fromkeys(_OPTIONAL), **typed_columns(columns))
+        typed = typed_columns(columns)
+        if not self.of_graph:
+            for name, code in _OF_GRAPHS.items():
+                typed[name] = np.broadcast_to(np.int64(code), len(typed["question"]))
+        vars(self).update(dict.fromkeys(_OPTIONAL), **typed)
         lengths = {name: len(getattr(self, name)) for name in self._names}
         if len(set(lengths.values())) > 1:
             raise InputError(f"the columns of ranks differ in length: {lengths}")
-        self.manifest = {} if manifest is None else manifest
         self.relation_labels = relation_labels
         self.entity_labels = entity_labels
 
@@ -167,7 +173,16 @@ class Ranks:
 
     @property
     def _names(self) -> tuple[str, ...]:
-        return (*_COLUMNS, *(name for name in _OPTIONAL if getattr(self, name) is not None))
+        expected, terms = _COLUMNS, []
+        if not self.of_graph:
+            expected = tuple(name for name in _COLUMNS if name not in _OF_GRAPHS)
+            terms = [f"{TERM}{name}" for name in self.manifest["terms"]]
+        return (*expected, *(n for n in _OPTIONAL if getattr(self, n) is not None), *terms)
+
+    @property
+    def of_graph(self) -> bool:
+        """Whether a graph has asked the questions; the manifest names those of others."""
+        return "question_ids" not in self.manifest
 
     @property
     def provenance(self) -> Provenance:
@@ -247,6 +262,9 @@ class Ranks:
     def question_ids(self) -> list[str]:
         """Name of every instance's question (head0, ..., tail0, ...), as in TREC files; or
         relation0, ..."""
+        if not self.of_graph:
+            ids = self.manifest["question_ids"]
+            return [ids[number] for number in self.question.tolist()]
         heads = self.provenance.n_head_questions
         pairs = zip(self.side.tolist(), self.question.tolist(), strict=True)
         names = [f"{NAMES[side]}{number - heads * (side == 1)}" for side, number in pairs]
@@ -397,6 +415,7 @@ def tie_report(
 def typed_columns(columns: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
     """The columns of `Ranks` in their order and types; optional ones where they are there."""
     types = dict.fromkeys(_INTEGERS, np.int64) | dict.fromkeys(_FLAGS, bool) | _OPTIONAL
+    types |= dict.fromkeys([name for name in columns if name.startswith(TERM)], np.int64)
     return {
         name: _typed(name, columns[name], dtype)
         for name, dtype in types.items()
@@ -547,8 +566,6 @@ def assemble_ranks(
 
     ``scores`` describes the scores for the manifest; ``further`` are optional columns.
     """
-    columns = instance_columns(questions, counts, unscored, popularities(questions))
+    columns = instance_columns(questions, counts, unscored, questions.popularity(questions))
     manifest = ranks_manifest(questions, scores)
-    graph = questions.graph
-    labels = list(graph.relation_names), graph.entities
-    return Ranks({**columns, **(further or {})}, manifest, *labels)
+    return Ranks({**columns, **(further or {})}, manifest, *questions.labels)

@@ -145,7 +145,7 @@ def checked_values(
     from kgtrec.trec.measures.agreement import compare_values, native_values, trec_values
 
     names = dict.fromkeys([*COMPARED, *(m.metric for m in measures or [] if m.is_trec)])
-    values = trec_values(run, questions, list(names))
+    values = trec_values(run, questions, list(names), ranks.grade)
     theirs = {name: values[name] for name in COMPARED}
     return values, compare_values(theirs, native_values(ranks, COMPARED), run.query_ids)
 

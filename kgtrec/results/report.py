@@ -12,7 +12,7 @@ from kgtrec._internal.table import WIDTH, Table, printed_cell
 from kgtrec.measures import Measure, required_depth
 from kgtrec.measures.averaging import SIDES
 from kgtrec.results.comparability import filter_text, tolerance_text
-from kgtrec.results.tables import OVER_RELATIONS, PUBLISHED, QUESTIONWISE, by_filter
+from kgtrec.results.tables import PUBLISHED, QUESTIONWISE, by_filter, over_groups
 
 if TYPE_CHECKING:
     from kgtrec.ranking.provenance import Provenance
@@ -74,7 +74,7 @@ def _published(result: Result) -> list[str]:
         + fitting(result, result.rank_type_table()),
         f"{_sampled(result)}Macro (per question; MRR and Hits of its first answer)\n"
         + fitting(result, result.side_table(QUESTIONWISE)),
-        _over_relations(result, side),
+        *filter(None, [_over_relations(result, side)]),
     ]
 
 
@@ -90,10 +90,12 @@ def _sampled(result: Result) -> str:
 def _over_relations(result: Result, side: str) -> str:
     """Averages that weigh relations, as sentences: "Relations equally: MRR ..., Hits@10 ..."."""
     groups: dict[str, list[str]] = {}
-    for tail in OVER_RELATIONS:
+    for tail in over_groups(result.ranks):
         measure = Measure.parse(f"{side}.{tail}")
         beta = "beta_e {:g}, beta_r {:g}".format(*measure.params) if measure.params else ""
         name = f"Stratified ({side}, {beta})" if beta else f"Relations equally ({side})"
+        if measure.term:
+            name = f"Equally by {measure.term} (question averages)"
         title = measure.title.removeprefix("strat-").partition("(")[0]
         groups.setdefault(_sampled(result) + name, []).append(
             f"{title} {printed_cell(result[measure], measure.digits)}"
@@ -102,7 +104,7 @@ def _over_relations(result: Result, side: str) -> str:
 
 
 def _sides(side: str) -> str:
-    return "both sides" if side == "both" else f"{side} side"
+    return {"both": "both sides", "all": ""}.get(side, f"{side} side")
 
 
 def _header(result: Result, filters: str | None = None) -> str:
@@ -111,12 +113,14 @@ def _header(result: Result, filters: str | None = None) -> str:
     side = result.sides[-1]
     questions, instances = result.count(side)
     split = f"split {facts.split}" if facts.split else ""
-    first = ["kgtrec", facts.graph_name or "", split, _sides(side), filters or _filter(facts)]
+    filtered = filters or (_filter(facts) if result.ranks.of_graph else "")
+    first = ["kgtrec", facts.graph_name or "", split, _sides(side), filtered]
     second = [f"{questions:,} questions", f"{instances:,} instances"]
     if side == "relation" and facts.n_relations is not None:
         second.append(f"{facts.n_relations:,} relations")
     elif side != "relation" and facts.n_entities is not None:
-        second.append(f"{facts.n_entities:,} entities")
+        kind = "entities" if result.ranks.of_graph else "candidates"
+        second.append(f"{facts.n_entities:,} {kind}")
     lines = [" · ".join(part for part in first if part), " · ".join(second)]
     sizes = result.ranks.candidates
     if facts.restricted and len(sizes):

@@ -235,6 +235,7 @@ class Result(Mapping[str, float]):
         by : str, or several
             "relation", "category", "side", "quartile", "given-quartile", "relation-quartile",
             "label", "time", "qualifiers" (how many the question gives).
+            Or a term of questions that no graph has asked, by its name.
             What makes the parts: "category,side" gives a row for every category on every side.
             Categories (1-1, 1-N, N-1, N-N) come from the train split; quartiles from how many
             triples of the graph the answer (the given entity, the relation) stands in, among all
@@ -265,7 +266,7 @@ class Result(Mapping[str, float]):
         """
         if by == "side":
             return tables.by_side(self, None if measures is None else parse_all(measures))
-        if by == "relation":
+        if by == "relation" and self.ranks.of_graph:
             keys = measures or [f"{self.sides[-1]}.{tail}" for tail in tables.BY_RELATION]
             return tables.by_relation(self, self._calculator, parse_all(keys))
         from kgtrec.results.slices import sliced
@@ -277,7 +278,7 @@ class Result(Mapping[str, float]):
         if self.measures is not None:
             return self.measures
         tails = [f"{kind}.micro.{metric}" for kind in RANK_TYPES for metric in MICRO]
-        tails += [*MACRO, *tables.OVER_RELATIONS]
+        tails += [*MACRO, *tables.over_groups(self.ranks)]
         return [Measure.parse(f"{side}.{tail}") for side in self.sides for tail in tails]
 
     def per_question(self, name: str) -> Floats:

@@ -17,6 +17,7 @@ from kgtrec.graph.triples import n_qualifiers
 from kgtrec.measures import Measure, headings, parse_all
 from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.calculator import Calculator
+from kgtrec.ranking.instances import term_names, term_of
 from kgtrec.results.comparability import check_graph
 from kgtrec.results.tables import BY_RELATION
 from kgtrec.results.triple_labels import UNLABELLED, TripleLabels, triple_labels
@@ -38,12 +39,9 @@ DIMENSIONS = {
     "time": "the time at which the question was asked",
     "qualifiers": "how many (other) qualifiers the question gives",
 }
-"""What instances can be sliced by, and what it means."""
+"""What instances of graph questions can be sliced by, and what it means."""
 
 QUARTILES = ("Q1", "Q2", "Q3", "Q4")
-_OF_QUESTIONS = {"side", "given-quartile", "time", "qualifiers"}
-WHOLE = {"relation", "category", "relation-quartile", *_OF_QUESTIONS}
-"""Dimensions that never part the answers of a question."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +53,20 @@ class _Groups:
     notes: Sequence[tuple[int, ...]] | None = None  # further columns of a group
 
 
-def parse_by(by: str | Iterable[str]) -> tuple[str, ...]:
-    """The dimensions that are meant: "category,side" or a list of names; the side goes last."""
+def parse_by(by: str | Iterable[str], terms: Sequence[str] | None = ()) -> tuple[str, ...]:
+    """The dimensions that are meant: "category,side" or a list of names; the side goes last.
+
+    ``terms`` are names of terms; None: not known yet, any name may be one.
+    """
     names = by.split(",") if isinstance(by, str) else list(by)
     names = [name.strip() if isinstance(name, str) else name for name in names]
     for name in names:
-        if name not in DIMENSIONS:
+        if not name or (terms is not None and name not in (*DIMENSIONS, *terms)):
+            named = "".join(f", by {term!r}" for term in terms or ())
             raise UsageError(
                 f"cannot slice by {name!r}; slices are by 'relation' or 'side', 'category', "
                 "'quartile', 'given-quartile', 'relation-quartile', 'label', 'time' or "
-                "'qualifiers', or by several: 'category,side'"
+                f"'qualifiers'{named}, or by several: 'category,side'"
             )
     if not names or len(set(names)) < len(names):
         raise UsageError(f"cannot slice by {by!r}; name each dimension once, as in category,side")
@@ -80,14 +82,12 @@ def sliced(
     labels: TripleLabels | None = None,
 ) -> Table:
     """See `Result.slice`, which takes the same arguments."""
-    dimensions = parse_by(by)
+    dimensions = parse_by(by, term_names(calculator.ranks))
     parsed = parse_all(measures or [f"{calculator.sides[-1]}.{tail}" for tail in BY_RELATION])
     for measure in parsed:
         calculator.value(measure)  # refuses what cannot be had, with the reason
-    parts = [_GROUPED[name](calculator, graph, labels) for name in _grouping(dimensions)]
-    whole = WHOLE if calculator.ranks.kind == "entity" else _OF_QUESTIONS
-    if not whole.issuperset(dimensions):
-        _check_whole_questions(calculator, parsed, dimensions, parts)
+    parts = [_grouped(name, calculator, graph, labels) for name in _grouping(dimensions)]
+    _check_whole_questions(calculator, parsed, dimensions, parts)
     sides = calculator.sides if "side" in dimensions else None
     if sides is not None:
         # A measure of each side makes one column: the side is the row's.
@@ -206,10 +206,12 @@ def _check_whole_questions(
 ) -> None:
     """A question whose answers fall into several groups has a value in none of them."""
     whole = [measure for measure in measures if measure.averaging == "macro"]
+    if not whole or not parts:
+        return
     question = calculator.ranks.question
     pairs = np.unique(np.stack([question, *(part.code for part in parts)]), axis=1)
     torn = int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
-    if whole and torn:
+    if torn:
         raise UsageError(
             f"{whole[0]} is about whole questions, and {torn:,} questions have answers in several "
             f"groups by {','.join(dimensions)}; take micro measures, or slice by relation, "
@@ -222,13 +224,19 @@ def _check_whole_questions(
 Grouper = Callable[[Calculator, "Graph | None", "TripleLabels | None"], _Groups]
 
 
-def _by_relation(
-    calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
+def _grouped(
+    name: str, calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
 ) -> _Groups:
-    relations, code = np.unique(calculator.ranks.relation, return_inverse=True)
-    texts = calculator.ranks.relation_labels
-    names = [str(r) if texts is None else texts[r] for r in relations.tolist()]
-    return _largest_first(code, names)
+    """The groups of a dimension: the values of a term in their order (relations by size), or what
+    follows from terms."""
+    term = term_of(calculator.ranks, name)
+    if term is None or name == "qualifiers":
+        return _GROUPED[name](calculator, graph, labels)
+    numbers, code = np.unique(term.codes, return_inverse=True)
+    names = term.texts(numbers)
+    if calculator.ranks.of_graph and name == "relation":
+        return _largest_first(code.reshape(-1), names)
+    return _Groups(code.reshape(-1).astype(np.int64), names)
 
 
 def _by_category(
@@ -289,32 +297,37 @@ def _by_label(calculator: Calculator, graph: Graph | None, labels: TripleLabels 
 
 
 def _by_time(calculator: Calculator, graph: Graph | None, labels: TripleLabels | None) -> _Groups:
-    """In the order of time."""
-    ranks = calculator.ranks
-    if ranks.context is None or ranks.provenance.context != "time":
-        raise UsageError("slices by time need questions at a time: rank with context='time'")
-    times, code = np.unique(ranks.context, return_inverse=True)
-    texts = ranks.context_labels
-    return _Groups(code.reshape(-1).astype(np.int64), [texts[time] for time in times.tolist()])
+    raise UsageError("slices by time need questions at a time: rank with context='time'")
 
 
 def _by_qualifiers(
     calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
 ) -> _Groups:
     """By their number."""
-    ranks = calculator.ranks
-    if ranks.context is None or ranks.provenance.context != "qualifiers":
+    term = term_of(calculator.ranks, "qualifiers")
+    if term is None or term.labels is None:
         raise UsageError(
             "slices by qualifiers need questions with them: rank with context='qualifiers'"
         )
-    texts = ranks.context_labels
-    sets, place = np.unique(ranks.context, return_inverse=True)
-    counts = np.array([n_qualifiers(texts[number]) for number in sets.tolist()])[place.reshape(-1)]
+    counts = np.array([n_qualifiers(text) for text in term.labels])[term.codes]
     sizes, code = np.unique(counts, return_inverse=True)
     return _Groups(code.reshape(-1).astype(np.int64), list(map(str, sizes.tolist())))
 
 
+def _of_no_graph(
+    calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
+) -> _Groups:
+    raise UsageError(
+        "slices by relation need questions that a graph has asked; slice by a term of these"
+    )
+
+
 def _needed(calculator: Calculator, graph: Graph | None, what: str) -> Graph:
+    if not calculator.ranks.of_graph:
+        known = ", ".join(term_names(calculator.ranks)) or "none"
+        raise UsageError(
+            f"slices by {what} need questions that a graph has asked; slice by a term ({known})"
+        )
     if graph is None:
         raise UsageError(
             f"slices by {what} need the graph that the ranks were made on: graph= in Python, "
@@ -334,7 +347,7 @@ def _largest_first(code: NDArray[Any], names: Sequence[str]) -> _Groups:
 
 
 _GROUPED: dict[str, Grouper] = {
-    "relation": _by_relation,
+    "relation": _of_no_graph,
     "category": _by_category,
     "quartile": _by_quartile,
     "given-quartile": _by_given_quartile,

@@ -12,6 +12,7 @@ from kgtrec.measures import RANK_TYPES, Measure, headings, parse_all
 
 if TYPE_CHECKING:
     from kgtrec.measures.calculator import Calculator
+    from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
 
 
@@ -26,7 +27,16 @@ BY_RELATION = ("realistic.micro.mrr", "realistic.micro.hits@1", "realistic.micro
                "realistic.micro.mr", "realistic.micro.amr")  # fmt: skip
 OVER_RELATIONS = ("realistic.macro_relation.mrr", "realistic.macro_relation.hits@10",
                   "stratified.mrr(0.5,0.5)", "stratified.hits@10(0.5,0.5)")  # fmt: skip
+OVER_TERM = ("realistic.group.mrr", "realistic.group.hits@10")
 SAMPLED = "sampled."
+
+
+def over_groups(ranks: Ranks) -> list[str]:
+    """Keys of averages over relations, or over each term that has categories."""
+    if ranks.of_graph:
+        return list(OVER_RELATIONS)
+    named = [name for name, labels in ranks.manifest["terms"].items() if labels is not None]
+    return [f"{key}({name})" for name in named for key in OVER_TERM]
 
 
 def long_table(result: Result, measures: Sequence[Measure]) -> Table:

@@ -18,7 +18,7 @@ from kgtrec.graph.statistics.popularity import (
     relation_popularity,
 )
 from kgtrec.measures import RANK_TYPES, stratified_grid
-from kgtrec.measures.averaging import SIDES, require_side, sides_present
+from kgtrec.measures.averaging import SIDES, require_graph, require_side, sides_present
 from kgtrec.measures.stratified import DEFAULT_METRICS, Strata, stratified_means
 from kgtrec.results.comparability import check_graph
 
@@ -196,6 +196,7 @@ def _of_functions(
             f"side={side!r}, rank_type={rank_type!r}; a side is one of {', '.join(SIDES)}, a rank "
             f"type one of {', '.join(RANK_TYPES)}"
         )
+    require_graph(f"a grid of {' and '.join(functions)}", ranks)
     require_side(f"a grid of {' and '.join(functions)}", side, sides_present(ranks))
     stratified_grid(
         ranks, beta_e, beta_r, [], "realistic", side

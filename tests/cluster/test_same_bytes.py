@@ -26,7 +26,8 @@ from kgtrec.cluster.shards import merge_shards, open_shard, rank_shard
 from kgtrec.ranking.settings import Settings
 
 WAYS = ("ranges", "shards by questions", "shards by entities", "dask", "dask array", "file")
-CASES = ("plain", "lower", "half", "restricted", "instances", "nan", "close", "dot", "l2", "l1")
+CASES = ("plain", "lower", "half", "restricted", "instances", "nan", "close", "dot", "l2", "l1",
+         "answers")  # fmt: skip
 WHOLE_ROWS = {"restricted"}  # candidates are ranked with all entities
 FACTORS = {"dot", "l2", "l1"}
 MATRIX = [
@@ -40,6 +41,8 @@ MATRIX = [
 def case_of(name: str, rng: np.random.Generator) -> tuple[Any, kgtrec.Questions, dict[str, Any]]:
     """Scores, questions and settings."""
     questions, settings = random_questions(rng), {"run_depth": 5}
+    if name == "answers":
+        questions = graded_answers(rng)
     scores: Any = some_scores(rng, (len(questions), N))
     if name in FACTORS:
         entities = rng.normal(size=(N, 9)).astype(np.float32)
@@ -63,6 +66,19 @@ def case_of(name: str, rng: np.random.Generator) -> tuple[Any, kgtrec.Questions,
         scores += 1
         settings |= {"atol": 1e-3, "rtol": 0.3}
     return scores, questions, settings
+
+
+def graded_answers(rng: np.random.Generator) -> kgtrec.Questions:
+    """Questions that no graph has asked, with names, terms, known answers and grades."""
+    sizes = rng.integers(1, 5, 23)
+    lists = [rng.choice(N, size + 2, replace=False).tolist() for size in sizes]
+    answers = [own[2:] for own in lists]
+    return kgtrec.Questions.from_answers(
+        {f"q{number}": own for number, own in enumerate(answers)}, [own[:2] for own in lists],
+        labels=[f"d{number:03}" for number in rng.permutation(N)],
+        terms={"kind": [f"k{size}" for size in sizes], "size": sizes},
+        grades=[rng.integers(1, 4, len(own)).tolist() for own in answers],
+    )  # fmt: skip
 
 
 def pieces(rng: np.random.Generator, stop: int, most: int = 4) -> tuple[tuple[int, int], ...]:

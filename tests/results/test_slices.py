@@ -359,7 +359,7 @@ def test_the_command(folder: Path) -> None:
     [
         (["--by", "category"], "--by category needs --graph DIR"),
         (["--by", "label"], "--by label needs --labels FILE"),
-        (["--by", "nothing"], "cannot slice by 'nothing'"),
+        (["--by", "category,"], "cannot slice by ''"),
         (["--labels", "x"], "--labels goes with --by label"),
         (["--graph", "x"], "--graph goes with --by category"),
         (["--by", "side", "--graph", "x"], "--graph goes with --by category"),

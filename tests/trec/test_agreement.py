@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 
 import numpy as np
@@ -232,6 +232,8 @@ class FakeRanks:
     macro_greater: np.ndarray
     macro_tied_ahead: np.ndarray
     macro_answer_nan: np.ndarray
+    grade: np.ndarray | None = None
+    manifest: dict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ def _check_options(
     if by is not None:
         from kgtrec.results.slices import parse_by
 
-        slices = parse_by(by)
+        slices = parse_by(by, None)
     names = ("columns", "sides", "names", "test", "correction", "level", "digits", "replicates")
     typed = [f"--{name}" for name in names if shared.on_command_line(name)]
     typed = [{"--sides": "--side", "--names": "--name"}.get(name, name) for name in typed]

@@ -1,9 +1,10 @@
 """What systems are compared by: the values of one measure, item by item, the same items for all.
 
 An item is what the measure's averaging counts (`kgtrec.measures.AVERAGINGS`): an instance for
-``micro``, a question for ``macro`` and ``question``, a triple for ``triple``, a relation for
-``relation`` and ``macro_relation``, and a query of the qrels for runs. The value of a system is the
-plain mean over its items, or a monotone function of it (GMR is exp of the mean of ln rank).
+``micro``, a question for ``macro`` and ``question``, a question in its group for ``group``, a
+triple for ``triple``, a relation for ``relation`` and ``macro_relation``, and a query of the qrels
+for runs. The value of a system is the plain mean over its items, or a monotone function of it (GMR
+is exp of the mean of ln rank).
 """
 
 from __future__ import annotations
@@ -26,8 +27,16 @@ from kgtrec._internal.bootstrap import (
 from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all
-from kgtrec.measures.averaging import SIDES, Weighing, require_side, sides_present
+from kgtrec.measures.averaging import (
+    SIDES,
+    Weighing,
+    require_graph,
+    require_side,
+    sides_present,
+)
+from kgtrec.measures.calculator import OF_GRAPHS
 from kgtrec.measures.metric import FALLING, OfMean, same
+from kgtrec.ranking.instances import term_names, term_of
 from kgtrec.results.comparability import comparable
 
 if TYPE_CHECKING:
@@ -195,7 +204,7 @@ def transform_of(measure: Measure) -> OfMean:
     metric, _ = measure.row
     if metric.of_mean is same:
         return same
-    if metric.of_mean is None or measure.averaging == "macro_relation":
+    if metric.of_mean is None or measure.averaging in ("macro_relation", "group"):
         raise UsageError(
             f"{measure} is not a mean over items, so that there is nothing to pair; on the same "
             f"questions compare systems by {measure.base}"
@@ -267,7 +276,9 @@ def _check(measure: Measure) -> None:
 
 def _of_measure(aligned: Mapping[str, Ranks], measure: Measure) -> Samples:
     first = next(iter(aligned.values()))
-    require_side(measure, measure.side, sides_present(first))
+    measure = replace(measure, side=require_side(measure, measure.side, sides_present(first)))
+    if measure.averaging in OF_GRAPHS:
+        require_graph(measure, first)
     columns = [_item_values(ranks, measure) for ranks in aligned.values()]
     cluster, unit = _items(first, measure)
     return Samples(
@@ -286,6 +297,8 @@ def _of_measure(aligned: Mapping[str, Ranks], measure: Measure) -> Samples:
 def _item_values(ranks: Ranks, measure: Measure) -> Floats:
     """Value of each item of the measure, in an order that is the same for all systems."""
     of_side = np.isin(ranks.side, SIDES[measure.side])
+    if measure.averaging == "group":
+        return _in_groups(ranks, measure)[0]
     if measure.averaging == "macro":
         if measure.is_trec:
             from kgtrec.trec.measures.values import native_values
@@ -304,9 +317,40 @@ def _item_values(ranks: Ranks, measure: Measure) -> Floats:
     return np.bincount(owner, weights=values) / np.bincount(owner)
 
 
+def _in_groups(ranks: Ranks, measure: Measure) -> tuple[Floats, Ints]:
+    """Each question's value in its group of questions, and its number; the plain mean of the values
+    is that over the groups."""
+    name, _, wanted = measure.term.partition(":")
+    term = term_of(ranks, name)
+    if term is None:
+        known = ", ".join(term_names(ranks)) or "none"
+        raise UsageError(f"{measure}: questions have no term {name!r}; their terms: {known}")
+    rows = np.arange(len(ranks))
+    if wanted:
+        names = np.array(term.texts(term.codes))
+        rows = np.flatnonzero(np.isin(names, [each.strip() for each in wanted.split("+")]))
+    pairs = np.stack([term.codes[rows], ranks.question[rows]])
+    distinct, owner = np.unique(pairs, axis=1, return_inverse=True)
+    owner = owner.reshape(-1)
+    if measure.is_trec:
+        from kgtrec.trec.measures.values import native_values
+
+        numbers = np.unique(ranks.question)
+        of_question = native_values(ranks, [measure.metric])[measure.metric]
+        values = of_question[np.searchsorted(numbers, distinct[1])]
+    else:
+        own = measure.per_item(Weighing.of(ranks.subset(rows), "micro", measure.side).ties)
+        values = np.bincount(owner, weights=own) / np.bincount(owner)
+    groups, group = np.unique(distinct[0], return_inverse=True)
+    sizes = np.bincount(group)
+    return values * (len(values) / (len(groups) * sizes[group])), distinct[1]
+
+
 def _items(ranks: Ranks, measure: Measure) -> tuple[Ints, str]:
     """Cluster of each item, and what an item is."""
     of_side = np.isin(ranks.side, SIDES[measure.side])
+    if measure.averaging == "group":
+        return _in_groups(ranks, measure)[1], "questions"
     if measure.averaging == "micro":
         return ranks.question[of_side], "instances"
     if measure.averaging in ("macro", "question"):

@@ -10,7 +10,7 @@ labels that grow with the depth of a pool (section 4.2, Figures 4 and 5).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
@@ -95,7 +95,7 @@ def subset_values(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> 
     alone: dict[int, _OnSubsets] = {}
     seen: dict[str, dict[str, list[int]]] = {}
     for number, measure in enumerate(measures):
-        require_side(measure, measure.side, present)
+        measure = replace(measure, side=require_side(measure, measure.side, present))
         kind = _kind(measure)
         if kind in ("first", "place"):
             seen.setdefault(measure.side, {"first": [], "place": []})[kind].append(number)
@@ -103,7 +103,7 @@ def subset_values(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> 
             alone[number] = _on_subsets(aligned, measure, kind)
     groups = []
     for side, numbers in seen.items():
-        parts = [[measures[number] for number in each] for each in numbers.values()]
+        parts = [[replace(measures[n], side=side) for n in each] for each in numbers.values()]
         group = by_question(aligned, side, *parts)
         groups.append((numbers["first"] + numbers["place"], group))
     return SubsetValues(len(measures), len(np.unique(first.triple)), alone, groups)

@@ -31,6 +31,7 @@ AVERAGES = {
     "micro": "micro: over {instances:,} answers",
     "macro": "macro: over {questions:,} questions",
     "question": "question: over {questions:,} questions, all answers of each",
+    "group": "group: mean over the values of a term, all questions of each equally",
     "triple": "triple: over triples, by the mean rank of both sides",
     "relation": "relation: relations equally, in one mean",
     "macro_relation": "macro relation: mean over relations of their micro values",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -39,23 +39,19 @@ def subset_of(questions: Questions, chosen: Int64) -> Questions:
     place = np.full(questions.n_instances, -1, np.int64)
     place[instances] = np.arange(len(instances))
     rows = place[questions.triple_rows]
-    lists, full = questions.candidate_lists, questions.full_candidates
-    context = questions.context
-    return replace(
-        questions,
-        side=questions.side[chosen],
-        given=(questions.given[0][chosen], questions.given[1][chosen]),
-        context=None if context is None else context[chosen],
+    lists = questions.candidate_lists
+    part: Questions = questions.taken(
+        chosen,
+        instances,
         answers=take(questions.answers, chosen),
         known=take(questions.known, chosen),
         removed=take(questions.removed, chosen),
         instance_question=np.repeat(np.arange(len(chosen)), questions.answers.lengths[chosen]),
-        instance_triple=questions.instance_triple[instances],
         triple_rows=rows[rows >= 0],
         candidate_lists=None if lists is None else lists.selected(chosen),
-        full_candidates=None if full is None else full[instances],
         details={**questions.details, "part_of": questions.fingerprint},
     )
+    return part
 
 
 def rank_some(scores: Any, questions: Questions, chosen: Int64, **options: Any) -> Ranks:

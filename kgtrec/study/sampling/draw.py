@@ -24,7 +24,7 @@ from kgtrec._internal.csr import Csr, distinct, to_csr, to_keys
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.candidates import CandidateLists, apply_lists
-from kgtrec.questions.questions import ASKED, facts_of
+from kgtrec.questions.graph_terms import ASKED, facts_of
 from kgtrec.questions.questions import NAMES as SIDE_NAMES
 from kgtrec.scores.files import load_matrix
 from kgtrec.study.semantics import FittingEntities, fitting_observed

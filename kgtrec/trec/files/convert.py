@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.files.columns import (
+    Packed,
     QrelsColumns,
     QrelsData,
     RunColumns,
     RunData,
     name_bytes,
+    pack_qrels,
     pack_run,
 )
 from kgtrec.trec.files.run import read_qrels_columns, read_run_columns
@@ -100,14 +102,23 @@ def run_data(run: Any) -> RunData:
 def run_columns(run: Any) -> RunColumns:
     """What `run_data` takes, as columns."""
     data = run_data(run)
-    if isinstance(data, RunColumns):
+    return data if isinstance(data, RunColumns) else RunColumns(*_unpacked(pack_run(data)), "")
+
+
+def qrels_columns(qrels: Any) -> QrelsColumns:
+    """What `qrels_data` takes, as columns, with the queries in their order."""
+    data = qrels_data(qrels)
+    if isinstance(data, QrelsColumns):
         return data
-    packed = pack_run(data)
+    return QrelsColumns(*_unpacked(pack_qrels(data, in_order=False)))
+
+
+def _unpacked(packed: Packed) -> Grouped:
     ends = np.append(0, np.cumsum(packed.size, dtype=np.int64))
     names = np.empty(int(ends[-1]), dtype=np.uint8)
     _core.copy_names(np.frombuffer(packed.text, np.uint8), packed.begin, packed.size, names)
     queries = [decoded(name) for name in packed.names]
-    return RunColumns(queries, packed.offsets, ends, names, packed.values, "")
+    return queries, packed.offsets, ends, names, packed.values
 
 
 def qrels_data(qrels: Any) -> QrelsData:
@@ -123,12 +134,10 @@ def qrels_data(qrels: Any) -> QrelsData:
     if _is_of(qrels, "ranx"):
         data: QrelsData = qrels.to_dict()
         return data
-    from kgtrec.questions.api import Questions
-
-    if isinstance(qrels, Questions):
-        answers = qrels.answers
+    if hasattr(qrels, "candidate_labels"):  # Questions, whose folder imports this one
+        answers, grades = qrels.answers, qrels.grades
         names = _names(qrels.candidate_labels.docnos.to_arrow(), answers.ids)
-        relevance = np.ones(len(answers.ids), np.int64)
+        relevance = np.ones(len(answers.ids), np.int64) if grades is None else grades
         return QrelsColumns(list(qrels.ids), answers.offsets.astype(np.int64), *names, relevance)
     rows = _rows(qrels, "relevance")
     if rows is not None:

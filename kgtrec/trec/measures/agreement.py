@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 AGREEMENT = 1e-12
 
 
-def trec_values(run: Run, questions: Questions | Csr, measures: Sequence[str]) -> dict[str, Floats]:
+def trec_values(
+    run: Run, questions: Questions | Csr, measures: Sequence[str], grades: Ints | None = None
+) -> dict[str, Floats]:
     """Values of trec_eval measures for every question of a run, from pytrec_eval.
 
     Parameters
@@ -39,6 +42,8 @@ def trec_values(run: Run, questions: Questions | Csr, measures: Sequence[str]) -
     measures : sequence of str
         See `kgtrec.trec.measures.names.resolve`. gm_map and gm_bpref are logarithms, floored at
         1e-5.
+    grades : ndarray of int64, optional
+        Relevance of each answer; by default 1, or that of the questions.
 
     Returns
     -------
@@ -54,9 +59,10 @@ def trec_values(run: Run, questions: Questions | Csr, measures: Sequence[str]) -
     """
     columns = _per_query(measures)
     answers = _answers(run, questions)
+    grades = getattr(questions, "grades", None) if grades is None else grades
     _check_depth(run, columns)
     # Never natively: the agreement of the two computations would prove nothing.
-    return dict(values(_judged(run, answers), columns, EvalOptions(compat=9, native=False)))
+    return dict(values(_judged(run, answers, grades), columns, EvalOptions(compat=9, native=False)))
 
 
 def check_agreement(
@@ -154,22 +160,26 @@ def _check_depth(run: Run, columns: Sequence[Column]) -> None:
         )
 
 
-def _judged(run: Run, answers: Csr) -> Lists:
-    """The run with relevance 1 for the answers of each question."""
+def _judged(run: Run, answers: Csr, grades: Ints | None) -> Lists:
+    """The run with the relevance of the answers of each question, by default 1."""
     counts, n_answers = np.diff(run.offsets), np.diff(answers.offsets)
     documents, relevant = run.documents.astype(np.int64), answers.ids.astype(np.int64)
     owner = np.repeat(np.arange(len(counts)), counts)
     width = max(documents.max(initial=0), relevant.max(initial=0)) + 1
-    answer_keys = np.repeat(np.arange(len(counts)), n_answers) * width + relevant
-    hit = contains(answer_keys, owner * width + documents)
+    asked = np.repeat(np.arange(len(counts)), n_answers)
+    answer_keys, keys = asked * width + relevant, owner * width + documents
+    hit = contains(answer_keys, keys)
+    grades = np.ones(len(relevant), np.int64) if grades is None else grades
+    relevance = np.full(len(keys), UNJUDGED)
+    relevance[hit] = grades[np.searchsorted(answer_keys, keys[hit])]
     return Lists(
         queries=run.query_ids,
         offsets=run.offsets.astype(np.int64),
-        relevance=np.where(hit, 1, UNJUDGED),
+        relevance=relevance,
         scores=run.scores,
         retrieved=counts.astype(np.int64),
         judged_offsets=answers.offsets.astype(np.int64),
-        judged=np.ones(len(relevant), np.int64),
+        judged=grades[np.lexsort((-grades, asked))],
         tag="",
         unanswered=0,
         unasked=0,

@@ -200,14 +200,22 @@ class View:
 
 
 class PlacedView(View):
-    """Relevant documents by their places alone, in lists of any length, as binary judgements.
+    """Relevant documents by their places alone, in lists of any length.
 
     - query, place, int64 (n,): Of each relevant document that is in a list: number of the query,
       ascending, and rank from 0, ascending within it.
     - num_rel, int64 (n_queries,): Relevant documents of every query, in its list or not.
+    - grade, int64 (n,): Relevance of each of the n; None: binary judgements.
+    - best, int64 (num_rel.sum(),): That of all of them, query by query, highest first.
     """
 
-    def __init__(self, query: Ints, place: Ints, num_rel: Ints) -> None:
+    _grade: Ints
+    _best: Ints
+
+    def __init__(
+        self, query: Ints, place: Ints, num_rel: Ints,
+        grade: Ints | None = None, best: Ints | None = None,
+    ) -> None:  # fmt: skip
         count = np.bincount(query, minlength=len(num_rel))
         start = np.cumsum(count) - count
         hits = Places(np.arange(len(query)), query, place, count, start)
@@ -215,23 +223,26 @@ class PlacedView(View):
         length[query] = place + 1
         object.__setattr__(self, "options", EvalOptions())
         self.__dict__.update(hits=hits, num_rel=num_rel, length=length)
+        grade = np.ones(len(query), np.int64) if grade is None else grade
+        best = np.ones(int(num_rel.sum()), np.int64) if best is None else best
+        self.__dict__.update(_grade=grade, _best=best)
 
     @property
     def highest(self) -> Ints:
-        """1 for each query that has a relevant document."""
-        return np.where(self.num_rel > 0, 1, -1)
+        """The highest relevance of each query that has a relevant document."""
+        highest = np.full(len(self.num_rel), -1)
+        some = self.num_rel > 0
+        highest[some] = self._best[(np.cumsum(self.num_rel) - self.num_rel)[some]]
+        return highest
 
     def gaining(self, gains: Mapping[int, float], least: int = 1) -> tuple[Places, Floats]:
-        """The relevant documents gain 1."""
-        return self.hits, np.ones(len(self.hits.query))
+        """The relevant documents gain their relevance, none below 0."""
+        return self.hits, gain_of(self._grade, gains)
 
     def ideal(self, gains: Mapping[int, float]) -> tuple[Places, Floats]:
         """All relevant documents."""
-        position = np.arange(int(self.num_rel.sum()))
-        query = np.repeat(np.arange(len(self.num_rel)), self.num_rel)
-        start = np.cumsum(self.num_rel) - self.num_rel
-        best = Places(position, query, position - start[query], self.num_rel, start)
-        return best, np.ones(len(position))
+        best = places(self._best > 0, np.append(0, np.cumsum(self.num_rel)))
+        return best, self._best[best.position].astype(np.float64)
 
 
 def gain_of(relevance: Ints, gains: Mapping[int, float]) -> Floats:

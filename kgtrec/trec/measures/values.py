@@ -180,7 +180,7 @@ def native_values(ranks: Ranks, measures: Sequence[str]) -> dict[str, Floats]:
     UsageError
         If a measure is unknown or does not follow from the ranks.
     """
-    return _of_view(_view(ranks), measures)
+    return _of_view(ranks, _view(ranks), measures)
 
 
 def natively(ranks: Ranks) -> Callable[[str], Floats]:
@@ -200,12 +200,18 @@ class _Natively:
         if name not in self._values:
             if self._view is None:
                 self._view = _view(self._ranks)
-            self._values.update(_of_view(self._view, [name]))
+            self._values.update(_of_view(self._ranks, self._view, [name]))
         return self._values[name]
 
 
-def _of_view(view: PlacedView, measures: Sequence[str]) -> dict[str, Floats]:
+def _of_view(ranks: Ranks, view: PlacedView, measures: Sequence[str]) -> dict[str, Floats]:
     columns = resolve(measures)
+    level = ranks.manifest.get("questions", {}).get("qrels", {}).get("level", 1)
+    if level > 1 and (graded := [column.name for column in columns if column.row.graded]):
+        raise UsageError(
+            f"{', '.join(graded)}: documents below relevance {level} gain, too, and are not among "
+            "the answers of these ranks; rank at level 1"
+        )
     foreign = [column.name for column in columns if not follows_from_ranks(column)]
     if foreign:
         able = ", ".join(name for name, row in TABLE.items() if row.from_ranks)
@@ -222,5 +228,11 @@ def _view(ranks: Ranks) -> PlacedView:
     answers = np.bincount(query)
     scored = ~np.asarray(ranks.macro_answer_nan, bool)
     # By query, then place. Both are below 2^31, and sorting one number is faster than ordering two.
-    both = np.sort(query[scored] << 32 | place[scored])
-    return PlacedView(both >> 32, both & 0xFFFFFFFF, answers)
+    both = query[scored] << 32 | place[scored]
+    if ranks.grade is None:
+        both.sort()
+        return PlacedView(both >> 32, both & 0xFFFFFFFF, answers)
+    order = np.argsort(both)
+    best = ranks.grade[np.lexsort((-ranks.grade, query))]
+    both, grade = both[order], ranks.grade[scored][order]
+    return PlacedView(both >> 32, both & 0xFFFFFFFF, answers, grade, best)

@@ -1,0 +1,460 @@
+"""Questions from answers at hand: lists, mappings, offsets with ids, qrels, and JSON lines.
+
+Each form becomes an `AnswerTable`: names, flat lists with their offsets, grades and terms. One
+function, `questions_of`, turns labels into ids, checks them, and makes questions of the table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.csr import Csr, contains, distinct, to_csr
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.graph.id_files import lines_of, text_of
+from kgtrec.graph.labels import Labels
+from kgtrec.questions.candidates import restrict
+from kgtrec.questions.questions import QuestionData
+from kgtrec.questions.terms import NamedTerms, Term, check_name
+from kgtrec.trec.files.columns import QrelsColumns
+from kgtrec.trec.files.convert import is_frame, qrels_columns
+from kgtrec.trec.files.text import is_path
+
+Int64 = npt.NDArray[np.int64]
+QuestionsT = TypeVar("QuestionsT", bound=QuestionData)
+Place = tuple[str | PathLike[str], Sequence[int | None]]
+
+_LINE = (
+    'a line is {"id": name, "answers": [label, ...]}, with "known", "candidates" and "terms" '
+    "({name: text or number}) if there are any; an answer with a grade or terms of its own is "
+    '{"label": label, "grade": number, name: text or number}'
+)
+_KEYS = {"id", "answers", "known", "candidates", "terms"}
+
+
+@dataclass(frozen=True, eq=False)
+class Flat:
+    """Lists one after the other: labels as an Arrow array of bytes, or ids."""
+
+    offsets: Int64
+    items: Any
+
+    @property
+    def owner(self) -> Int64:
+        """The question of each item."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+    def shown(self, item: int) -> Any:
+        """An item as messages show it."""
+        if isinstance(self.items, np.ndarray):
+            return int(self.items[item])
+        return repr(text_of(self.items[item].as_py()))
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerTable:
+    """What is asked, before labels are ids.
+
+    - place: The file, and a line (or None) for each question, for messages.
+    """
+
+    names: Sequence[str]
+    answers: Flat
+    known: Flat | None = None
+    candidates: Sequence[Any] | None = None
+    grades: Int64 | None = None
+    terms: Mapping[str, Term] = field(default_factory=dict)
+    answer_terms: Mapping[str, Term] = field(default_factory=dict)
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    place: Place | None = None
+
+    def refuse(self, question: int, found: str, hint: str) -> InputError:
+        """The error of a question."""
+        found = f"question {self.names[question]!r} {found}"
+        if self.place is None:
+            return InputError(f"{found}; {hint}")
+        return FileError(self.place[0], self.place[1][question], found=found, hint=hint)
+
+
+# -- Forms -----------------------------------------------------------------------------------------
+
+
+def table_of(
+    answers: Any, known: Any, candidates: Any, ids: Any, terms: Any, grades: Any, level: int
+) -> AnswerTable:
+    """The table of what `Questions.from_answers` takes."""
+    if is_path(answers) and ".jsonl" in str(answers).rpartition("/")[2]:
+        extra = {"known": known, "candidates": candidates, "ids": ids, "terms": terms}
+        wrong = [name for name, value in (*extra.items(), ("grades", grades)) if value is not None]
+        if wrong:
+            raise UsageError(f"{', '.join(wrong)}: lines of {answers} hold these; leave them out")
+        return read_json_lines(answers)
+    names = None if ids is None else [str(name) for name in ids]
+    if _is_qrels(answers):
+        if grades is not None:
+            raise UsageError("grades= are those of the qrels; leave them out")
+        table = table_of_qrels(answers, names, level)
+        names, flat, given_grades = list(table.names), table.answers, table.grades
+        origin, place = table.origin, table.place
+    else:
+        found, flat = _flattened("answers", answers, None)
+        if found is not None and names is not None:
+            raise UsageError("ids= are the names of the mapping; leave them out")
+        names = found or names or [str(number) for number in range(len(flat.offsets) - 1)]
+        given_grades = None if grades is None else _grades(grades, names, flat)
+        origin, place = {}, None
+    if len(names) != len(flat.offsets) - 1:
+        raise InputError(f"{len(names)} ids for {len(flat.offsets) - 1} questions; give one each")
+    return AnswerTable(
+        names, flat,
+        None if known is None else _flattened("known", known, names)[1],
+        None if candidates is None else _lists("candidates", candidates, names),
+        given_grades, _terms(terms or {}, len(names)), {}, origin, place,
+    )  # fmt: skip
+
+
+def _is_qrels(answers: Any) -> bool:
+    if is_path(answers) or is_frame(answers) or isinstance(answers, QrelsColumns):
+        return True
+    if isinstance(answers, Mapping):
+        return any(isinstance(value, Mapping) for value in answers.values())
+    return type(answers).__module__.partition(".")[0] in ("polars", "ranx")
+
+
+def _lists(what: str, value: Any, names: Sequence[str] | None) -> Sequence[Any]:
+    """A list for each question; of a mapping, in the order of the names, empty where it lacks one.
+
+    None: the names are those of the mapping.
+    """
+    if isinstance(value, Mapping):
+        if names is None:
+            return list(value.values())
+        missing = [name for name in map(str, value) if name not in set(names)]
+        if missing:
+            raise InputError(f"{what} are given for {missing[0]!r}, which is no question")
+        by_name = {str(name): items for name, items in value.items()}
+        return [by_name.get(name, ()) for name in names]
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise UsageError(
+            f"{what} are of type {type(value).__name__}; give a mapping of name to labels or ids, "
+            "a list of lists, or arrays (offsets, ids)"
+        )
+    return list(value)
+
+
+def _flattened(what: str, value: Any, names: Sequence[str] | None) -> tuple[list[str] | None, Flat]:
+    """Names, if a mapping has them, and the lists."""
+    if isinstance(value, tuple) and len(value) == 2 and hasattr(value[0], "dtype"):
+        offsets, items = np.asarray(value[0]), value[1]
+        whole = offsets.dtype.kind in "iu" and offsets.ndim == 1 and len(offsets) > 1
+        if not whole or offsets[0] or (np.diff(offsets) < 0).any() or offsets[-1] != len(items):
+            raise InputError(
+                f"the offsets of {what} do not rise from 0 to {len(items)}, the number of ids"
+            )
+        lists, flat = None, Flat(offsets.astype(np.int64), _items(what, list(items)))
+    else:
+        lists = _lists(what, value, names)
+        for number, one in enumerate(lists):
+            if isinstance(one, (str, bytes)) or not isinstance(one, Iterable):
+                raise InputError(f"{what} of question {number} are {one!r}; give a list")
+        lists = [one.tolist() if isinstance(one, np.ndarray) else list(one) for one in lists]
+        offsets = np.append(0, np.cumsum([len(one) for one in lists])).astype(np.int64)
+        flat = Flat(offsets, _items(what, [item for one in lists for item in one]))
+    if names is not None and len(flat.offsets) != len(names) + 1:
+        raise InputError(f"{what} hold {len(flat.offsets) - 1} lists for {len(names)} questions")
+    own = isinstance(value, Mapping) and names is None
+    return ([str(name) for name in value] if own else None), flat
+
+
+def _items(what: str, items: list[Any]) -> Any:
+    """Ids as int64, or labels as an Arrow array of bytes."""
+    import pyarrow as pa
+
+    if all(isinstance(item, (int, np.integer)) and not isinstance(item, bool) for item in items):
+        return np.array(items, np.int64)
+    wrong = next((item for item in items if not isinstance(item, str)), None)
+    if wrong is not None:
+        raise InputError(f"{what} hold {wrong!r}; they are labels, or whole numbers, all of a kind")
+    return pa.array([i.encode("utf-8", "surrogateescape") for i in items], pa.large_binary())
+
+
+def _grades(grades: Any, names: Sequence[str], answers: Flat) -> Int64:
+    lists = grades if isinstance(grades, np.ndarray) else None
+    if lists is None:
+        nested = _lists("grades", grades, names)
+        lists = np.array(
+            [g for one in nested for g in (one if isinstance(one, Iterable) else [one])]
+        )
+    if lists.ndim != 1 or lists.dtype.kind not in "iu" or len(lists) != len(answers.items):
+        raise InputError(
+            f"grades of dtype {lists.dtype} and shape {lists.shape}; give a whole number for each "
+            f"of the {len(answers.items)} answers"
+        )
+    return lists.astype(np.int64)
+
+
+def _terms(terms: Mapping[str, Any], n: int) -> dict[str, Term]:
+    made = {check_name(name): Term.of(name, values) for name, values in terms.items()}
+    for name, term in made.items():
+        if len(term.codes) != n:
+            raise InputError(f"term {name!r} has {len(term.codes)} values for {n} questions")
+    return made
+
+
+def table_of_qrels(qrels: Any, names: Sequence[str] | None = None, level: int = 1) -> AnswerTable:
+    """Documents of relevance `level` or more, of the queries named, or of all in their order."""
+    import pyarrow as pa
+
+    columns = qrels_columns(qrels)
+    place = {query: number for number, query in enumerate(columns.queries)}
+    chosen = list(columns.queries) if names is None else list(names)
+    numbers = np.array([place.get(name, -1) for name in chosen], np.int64)
+    counts = np.where(numbers < 0, 0, np.diff(columns.offsets)[numbers])
+    starts = columns.offsets[:-1][numbers]
+    ends = np.cumsum(counts)
+    rows = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + counts, counts)
+    relevant = columns.relevance[rows] >= level
+    owner = np.repeat(np.arange(len(chosen)), counts)[relevant]
+    rows = rows[relevant]
+    offsets = np.searchsorted(owner, np.arange(len(chosen) + 1)).astype(np.int64)
+    flat = Flat(offsets, columns.documents.take(pa.array(rows)))
+    file = {"file": str(qrels)} if is_path(qrels) else {}
+    left = len(columns.queries) - int((numbers >= 0).sum())
+    origin = {"qrels": {**file, "level": level, "queries_not_asked": left}}
+    where = (qrels, [None] * len(chosen)) if is_path(qrels) else None
+    grades = columns.relevance[rows]
+    return AnswerTable(chosen, flat, grades=grades, origin=origin, place=where)
+
+
+def read_json_lines(path: str | PathLike[str]) -> AnswerTable:
+    """Questions of a file with a JSON object per line."""
+    rows: list[tuple[int, dict[str, Any]]] = []
+    for line, text in lines_of(path):
+        rows.append((line, _checked_line(path, line, text, rows[0] if rows else None)))
+    if not rows:
+        raise FileError(path, found="no line: the file is empty", hint=_LINE)
+    records = [record for _, record in rows]
+    answers = [one if isinstance(one, dict) else {"label": one}
+               for record in records for one in record["answers"]]  # fmt: skip
+    owners = [line for line, record in rows for _ in record["answers"]]
+
+    def flat(lists: list[list[Any]]) -> Flat:
+        offsets = np.append(0, np.cumsum([len(one) for one in lists])).astype(np.int64)
+        return Flat(offsets, _items(str(path), [item for one in lists for item in one]))
+
+    labels = iter([one["label"] for one in answers])
+    known = [record.get("known", []) for record in records]
+    candidates = [record.get("candidates") for record in records]
+    terms = {name: [record["terms"][name] for record in records]
+             for name in records[0].get("terms", {})}  # fmt: skip
+    graded = any("grade" in one for one in answers)
+    own = dict.fromkeys(name for one in answers for name in one if name not in ("label", "grade"))
+    for line, one in zip(owners, answers, strict=True):
+        missing = next((name for name in own if name not in one), None)
+        if missing:
+            found = f"answer {one['label']!r} without {missing!r}, which others have"
+            raise FileError(path, line, found=found, hint=_LINE)
+    return AnswerTable(
+        [record["id"] for record in records],
+        flat([[next(labels) for _ in record["answers"]] for record in records]),
+        flat(known) if any(known) else None,
+        candidates if any(one is not None for one in candidates) else None,
+        np.array([one.get("grade", 1) for one in answers], np.int64) if graded else None,
+        _terms(terms, len(records)),
+        _terms({name: [one[name] for one in answers] for name in own}, len(answers)),
+        {"file": str(path)},
+        (path, [line for line, _ in rows]),
+    )
+
+
+def _checked_line(
+    path: str | PathLike[str], line: int, text: bytes, first: tuple[int, Any] | None
+) -> dict[str, Any]:
+    def refuse(found: str) -> FileError:
+        return FileError(path, line, found=found, hint=_LINE)
+
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise refuse(f"{text_of(text[:60])!r} is not JSON ({error})") from None
+    if not isinstance(record, dict) or not isinstance(record.get("id"), str):
+        raise refuse(f"{text_of(text[:60])!r} is no question with an id")
+    if unknown := set(record) - _KEYS:
+        raise refuse(f"a key {min(unknown)!r}")
+    for name in ("answers", "known", "candidates"):
+        if not isinstance(record.get(name, []), list):
+            raise refuse(f"{name} {record[name]!r:.60}, which is no list")
+    if "answers" not in record:
+        raise refuse("a question without answers")
+    for one in record["answers"]:
+        if isinstance(one, dict) and (
+            "label" not in one or type(one.get("grade", 1)) is not int
+            or any(isinstance(value, (dict, list, float, bool)) for value in one.values())
+        ):  # fmt: skip
+            raise refuse(f"an answer {json.dumps(one):.60}")
+    terms = record.get("terms", {})
+    due = terms if first is None else first[1].get("terms", {})
+    if not isinstance(terms, dict) or set(terms) != set(due):
+        where = "" if first is None else f", where line {first[0]} has {', '.join(due) or 'none'}"
+        shown = ", ".join(terms) if isinstance(terms, dict) and terms else repr(terms)
+        raise refuse(f"the terms {shown}{where}")
+    for name, value in terms.items():
+        same = first is None or type(value) is type(due[name])
+        if isinstance(value, bool) or not isinstance(value, (str, int)) or not same:
+            raise refuse(f"the term {name!r} is {value!r}")
+    return record
+
+
+# -- Questions -------------------------------------------------------------------------------------
+
+
+def questions_of(
+    kind: type[QuestionsT],
+    table: AnswerTable,
+    labels: Labels,
+    known_has_answers: bool = False,
+    name: str | None = None,
+) -> QuestionsT:
+    """Questions of class `kind`; see `Questions.from_answers` for the errors."""
+    _check_names(table)
+    n, n_questions = len(labels), len(table.names)
+    answers = table.answers
+    empty = np.flatnonzero(np.diff(answers.offsets) == 0)
+    if len(empty):
+        hint = "give it one, or leave it out"
+        if "qrels" in table.origin:
+            level = table.origin["qrels"]["level"]
+            hint = f"no document is judged {level} or more; leave the query out"
+        raise table.refuse(int(empty[0]), "has no answers", hint)
+    ids = _ids(table.refuse, answers, labels, "answer")
+    keys = answers.owner * n + ids
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    again = np.flatnonzero(keys[1:] == keys[:-1])
+    if len(again):
+        item = int(order[again[0] + 1])
+        question = int(answers.owner[item])
+        raise table.refuse(
+            question, f"has the answer {answers.shown(item)} twice", "give each answer once"
+        )
+    known = np.empty(0, np.int64)
+    if table.known is not None:
+        ids_of_known = _ids(table.refuse, table.known, labels, "known answer")
+        known = distinct([table.known.owner * n + ids_of_known])
+        _check_apart(table, labels, known, keys, known_has_answers)
+    removed = to_csr(known[~contains(keys, known)], n_questions, n)
+    lists = Csr(answers.offsets, ids[order].astype(np.int32))
+    owner = np.repeat(np.arange(n_questions), lists.lengths)
+    origin = {**({"name": name} if name else {}), **table.origin}
+    questions = kind(
+        asked=NamedTerms(list(table.names), table.terms, labels, origin),
+        answers=lists,
+        known=to_csr(distinct([known, keys]), n_questions, n),
+        removed=removed,
+        instance_question=owner,
+        instance_triple=np.arange(len(ids)),
+        triple_rows=np.arange(len(ids)),
+        grades=None if table.grades is None else table.grades[order],
+        answer_terms={name: term.taken(order) for name, term in table.answer_terms.items()},
+    )
+    if table.candidates is None:
+        return questions
+    return _restricted(questions, table, labels)
+
+
+def _check_names(table: AnswerTable) -> None:
+    seen: dict[str, int] = {}
+    for number, name in enumerate(table.names):
+        if not name or name.split() != [name]:
+            raise table.refuse(number, "has a name that is empty or has white space", "rename it")
+        if name in seen:
+            before = "" if table.place is None else f" (line {table.place[1][seen[name]]})"
+            raise table.refuse(number, f"stands there before{before}", "names are distinct")
+        seen[name] = number
+    if not table.names:
+        raise InputError("there are no questions; give some")
+
+
+Refuse = Callable[[int, str, str], InputError]
+
+
+def _ids(refuse: Refuse, flat: Flat, labels: Labels, what: str) -> Int64:
+    """Ids of the items; an error names the first that is no candidate."""
+    if isinstance(flat.items, np.ndarray):
+        ids: Int64 = np.where((flat.items < 0) | (flat.items >= len(labels)), -1, flat.items)
+        among = f"is not an id below {len(labels):,}"
+    else:
+        ids = labels.positions(flat.items)
+        if (ids < 0).any() and labels.docnos is not labels:
+            ids = np.where(ids < 0, labels.docnos.positions(flat.items), ids)
+        among = f"is not one of the {len(labels):,} candidates"
+    wrong = np.flatnonzero(ids < 0)
+    if len(wrong):
+        item = int(wrong[0])
+        more = f" ({len(wrong):,} such in all)" if len(wrong) > 1 else ""
+        hint = "labels must match those of the candidates byte for byte"
+        found = f"has the {what} {flat.shown(item)}, which {among}{more}"
+        raise refuse(int(flat.owner[item]), found, hint)
+    return ids
+
+
+def _check_apart(
+    table: AnswerTable, labels: Labels, known: Int64, keys: Int64, known_has_answers: bool
+) -> None:
+    both = np.flatnonzero(contains(known, keys))
+    if known_has_answers or not len(both):
+        return
+    question, answer = divmod(int(keys[both[0]]), len(labels))
+    raise table.refuse(
+        question,
+        f"has the answer {labels[answer]!r}, which is also known",
+        "leave it out of known, or say that known holds the answers: known_has_answers=True "
+        "(--known-has-answers)",
+    )
+
+
+def _restricted(questions: QuestionsT, table: AnswerTable, labels: Labels) -> QuestionsT:
+    assert table.candidates is not None
+    lists = []
+    for number, own in enumerate(table.candidates):
+        if own is None:
+            hint = "give every question its candidates, or none"
+            raise table.refuse(number, "has no candidates, where others have some", hint)
+        if isinstance(own, (str, bytes)) or not isinstance(own, Iterable):
+            raise table.refuse(number, f"has the candidates {own!r:.60}", "give a list")
+        items = _items("candidates", own.tolist() if isinstance(own, np.ndarray) else list(own))
+        flat = Flat(np.array([0, len(items)]), items)
+
+        def refuse(_: int, found: str, hint: str, number: int = number) -> InputError:
+            return table.refuse(number, found, hint)
+
+        lists.append(_ids(refuse, flat, labels, "candidate"))
+    held = [np.isin(questions.answers[number], own) for number, own in enumerate(lists)]
+    for number, mask in enumerate(held):
+        if not mask.all():
+            answer = labels[int(questions.answers[number][~mask][0])]
+            found = f"has the answer {answer!r}, which is not among its candidates"
+            raise table.refuse(number, found, "add it to its candidates")
+    return restrict(questions, {"candidates": lists}, "entities", "error", "error")
+
+
+def as_labels(labels: Any) -> Labels:
+    """The candidates' labels: a list, or how many there are; UsageError without either."""
+    if isinstance(labels, Labels):
+        return labels
+    if labels is None:
+        raise UsageError(
+            "labels= is missing: give the labels of the candidates in the order of the scores' "
+            "columns, or how many candidates there are"
+        )
+    if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
+        if labels < 1:
+            raise UsageError(f"labels={labels}: there is at least one candidate")
+        return Labels.decimal(int(labels))
+    return Labels.from_strings(list(labels))

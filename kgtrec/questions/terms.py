@@ -1,0 +1,187 @@
+"""Named terms: what tells questions apart that no graph has asked, and where they come from."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.questions import NAMES, TERM
+
+if TYPE_CHECKING:
+    from kgtrec.graph.labels import Labels
+    from kgtrec.questions.questions import QuestionData
+
+Int64 = npt.NDArray[np.int64]
+
+_NAME = re.compile(r"[A-Za-z_][\w-]*")
+_NO_GRAPH = ("graph", "entity", "relation", "tail", "statement", "given", "triples", "n_entities",
+             "given_terms", "relation_counts", "triple_keys", "context_name")  # fmt: skip
+
+
+class NoGraphError(UsageError, AttributeError):
+    """What needs a graph is asked of questions that none has made."""
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A named column over questions or answers.
+
+    - codes, int64 (n,): Places in `labels`; the numbers themselves, if there are none.
+    """
+
+    codes: Int64
+    labels: Sequence[str] | None = None
+
+    @classmethod
+    def of(cls, name: str, values: Any) -> Term:
+        """From integers, or from texts, which become categories in their order; InputError, with
+        the term's name, of anything else."""
+        items = values.tolist() if isinstance(values, np.ndarray) else list(values)
+        whole = (int, np.integer)
+        if all(isinstance(item, whole) and not isinstance(item, bool) for item in items):
+            return cls(np.array(items, np.int64))
+        wrong = next((n for n, item in enumerate(items) if not isinstance(item, str)), None)
+        if wrong is not None:
+            raise InputError(
+                f"term {name!r} of question {wrong} is {items[wrong]!r}; give all of them a text, "
+                "or all a whole number"
+            )
+        labels = sorted(set(items))
+        place = {label: code for code, label in enumerate(labels)}
+        return cls(np.array([place[item] for item in items], np.int64), labels)
+
+    def taken(self, rows: Any) -> Term:
+        """The same of some: a slice, or numbers in an order of their own."""
+        return Term(np.array(self.codes[rows]), self.labels)
+
+    def texts(self, codes: Int64) -> list[str]:
+        """Some codes as text."""
+        if self.labels is None:
+            return [str(code) for code in codes.tolist()]
+        return [self.labels[code] for code in codes.tolist()]
+
+
+def check_name(name: Any) -> str:
+    """A term's name, which stands in keys, options and columns; InputError if it cannot."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name.endswith("_label"):
+        raise InputError(
+            f"term {name!r} has no name that could stand in a key; use letters, digits, _ and -, "
+            "a letter first, and another ending than _label"
+        )
+    return name
+
+
+@dataclass(frozen=True, eq=False)
+class NamedTerms:
+    """Names and terms of Q questions, and labels of their candidates.
+
+    - ids: Name of each question.
+    - terms: By name.
+    - origin: What else there is to tell of where they come from, in plain JSON types.
+    """
+
+    ids: Sequence[str]
+    terms: Mapping[str, Term]
+    candidate_labels: Labels
+    origin: Mapping[str, Any] = field(default_factory=dict)
+
+    kind, sides, split, context, kept = "entity", "all", None, None, None
+    filter_splits: tuple[str, ...] = ()
+    what = ""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _NO_GRAPH:
+            raise NoGraphError(
+                f"these questions were made from answers, not by a graph, and have no {name!r}; "
+                "this needs those of Graph.questions"
+            )
+        raise AttributeError(name)
+
+    def taken(self, questions: Any) -> NamedTerms:
+        """The terms of some questions: a slice, or numbers in an order of their own."""
+        ids = self.ids
+        chosen = (
+            ids[questions] if isinstance(questions, slice) else [ids[n] for n in questions.tolist()]
+        )
+        terms = {name: term.taken(questions) for name, term in self.terms.items()}
+        return replace(self, ids=chosen, terms=terms)
+
+    @property
+    def side(self) -> Int64:
+        """The code of "all" for each question."""
+        return np.full(len(self), NAMES.index("all"))
+
+    def batch_terms(self, questions: Int64) -> dict[str, Int64]:
+        """Nothing that a model of a graph could look up, as `Batch` has it."""
+        nothing = np.full(len(questions), -1)
+        return {"entity": nothing, "relation": nothing, "side": self.side[questions]}
+
+    @property
+    def columns(self) -> dict[str, Int64]:
+        """The terms as columns of ranks, (Q,) each."""
+        return {f"{TERM}{name}": term.codes for name, term in self.terms.items()}
+
+    def lines(self, details: Mapping[str, Any]) -> tuple[str, str, str]:
+        """What their repr says of their terms."""
+        name = f" of {self.origin['name']}" if self.origin.get("name") else ""
+        return name, "", f"terms: {', '.join(self.terms) or 'none'}"
+
+    def popularity(self, questions: QuestionData) -> tuple[Int64, None]:
+        """How often each candidate answers a question; there are no relations."""
+        found = np.concatenate([questions.answers.ids, questions.removed.ids])
+        return np.bincount(found, minlength=len(self.candidate_labels)), None
+
+    @property
+    def labels(self) -> tuple[None, Labels]:
+        """Labels of candidates, as ranks have them; there are no relations."""
+        return None, self.candidate_labels
+
+    def names(self, rows: slice, firsts: list[int]) -> list[str]:
+        """Names of some questions."""
+        return list(self.ids[rows])
+
+    def text(self, question: int) -> str:
+        """The terms of a question: ``(structure 2p, year 2014)``; nothing if there are none."""
+        texts = [
+            f"{name} {term.texts(term.codes[question : question + 1])[0]}"
+            for name, term in self.terms.items()
+        ]
+        return f"({', '.join(texts)})" if texts else ""
+
+    @cached_property
+    def _hash(self) -> str:
+        hasher = hashlib.blake2b(digest_size=16)
+        hasher.update(self.candidate_labels.digest())
+        for text in (*self.ids, *(f"{n} {t.labels}" for n, t in self.terms.items())):
+            hasher.update(text.encode("utf-8", "surrogatepass") + b"\0")
+        return hasher.hexdigest()
+
+    def hashed(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
+        """What a fingerprint is made of: a text, arrays before the answers, and arrays after."""
+        return f"answers {self._hash}", dict(self.columns), {}
+
+    def described(self, facts: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
+        """Where the questions come from, around facts about them, in plain JSON types."""
+        name = {"graph_name": self.origin.get("name"), "terms": list(self.terms)}
+        origin = {key: value for key, value in self.origin.items() if key != "name"}
+        return {**name, **facts, "n_entities": len(self.candidate_labels), **origin, **details}
+
+    def manifest(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Further facts on the questions in a manifest of ranks, and its further entries."""
+        terms = {name: term.labels for name, term in self.terms.items()}
+        return {}, {"question_ids": list(self.ids), "terms": terms}
+
+    def rows_among(self, rows: str = "questions") -> tuple[Int64, int]:
+        """Where the rows of scores of these questions stand: one after the other."""
+        return np.arange(len(self)), len(self)

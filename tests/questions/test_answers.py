@@ -1,0 +1,305 @@
+"""Questions made from answers, beside plain loops; every form of the same questions; mistakes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import pytrec_eval
+from answer_oracle import STRUCTURES, Asked, by_structure, random_questions, ranks_of
+from refusals import assert_refused, refusals
+
+import kgtrec
+from kgtrec import Questions
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.results.result import Result
+from kgtrec.study.comparison.samples import samples_of_ranks
+
+LABELS = ["a", "b", "c", "d", "é"]
+
+
+def scores_for(asked: Asked, seed: int, tied: bool) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    shape = len(asked.hard), asked.n
+    return (rng.integers(0, 6, shape) if tied else rng.normal(size=shape)).astype(np.float32)
+
+
+def questions_of(asked: Asked, **more: Any) -> Questions:
+    terms = {"structure": list(asked.structure.values())}
+    return Questions.from_answers(asked.hard, asked.easy, labels=asked.n, terms=terms, **more)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("listed", [False, True])
+def test_complex_queries_are_averaged_as_by_a_plain_loop(tied: bool, listed: bool) -> None:
+    asked = random_questions(3 + tied, listed=listed)
+    scores = scores_for(asked, 5, tied)
+    questions = questions_of(asked, candidates=asked.candidates or None)
+    result = kgtrec.evaluate(scores, questions)
+    expected = ranks_of(asked, scores)
+    names = [
+        (questions.ids[int(question)], int(answer))
+        for question, answer in zip(result.ranks.question, result.ranks.answer, strict=True)
+    ]
+    assert dict(zip(names, result.ranks.rank().tolist(), strict=True)) == expected
+    prefix = "sampled." * listed
+    for metric, value in (("mrr", lambda r: 1 / r), ("hits@3", lambda r: float(r <= 3))):
+        values = by_structure(asked, expected, value)
+        mean = sum(values.values()) / len(values)
+        assert result[f"{prefix}group.{metric}(structure)"] == pytest.approx(mean, abs=1e-12)
+        some = [values[name] for name in STRUCTURES[:9]]
+        key = f"group.{metric}(structure:{'+'.join(STRUCTURES[:9])})"
+        assert result[key] == pytest.approx(sum(some) / 9, abs=1e-12)
+        table = result.slice("structure", [f"question.{metric}"])
+        assert {row[0]: row[-1] for row in table.rows} == pytest.approx(values, abs=1e-12)
+
+
+def test_entity_typing_with_several_answers_and_none_known() -> None:
+    rng = np.random.default_rng(0)
+    types = [sorted(rng.choice(7, int(rng.integers(1, 4)), replace=False)) for _ in range(20)]
+    asked = Asked(7, {str(i): list(map(int, own)) for i, own in enumerate(types)})
+    asked.easy = {name: [] for name in asked.hard}
+    scores = scores_for(asked, 1, True)
+    ranks, run = kgtrec.rank(scores, Questions.from_answers(types, labels=7), run_depth=7)
+    assert sorted(ranks.rank().tolist()) == sorted(ranks_of(asked, scores).values())
+    assert run.query_ids == list(map(str, range(20)))
+
+
+def test_every_form_asks_the_same(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    answers = {"x": ["c", "a"], "y": ["é"]}
+    known = {"y": ["a", "a"]}
+    offsets = np.array([0, 2, 3])
+    ids = ["x", "y"]
+    lines = [{"id": "x", "answers": ["c", "a"]}, {"id": "y", "answers": ["é"], "known": ["a"]}]
+    path = tmp_path / "questions.jsonl.gz"
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
+    made = [
+        Questions.from_answers(answers, known, labels=LABELS),
+        Questions.from_answers([[2, 0], [4]], [[], [0]], labels=LABELS, ids=ids),
+        Questions.from_answers((offsets, np.array([2, 0, 4])), known, labels=LABELS, ids=ids),
+        Questions.from_answers(path, labels=LABELS),
+        Questions.from_answers(answers, {"x": ["a", "c"], "y": ["a", "é"]}, labels=LABELS,
+                               known_has_answers=True),
+    ]  # fmt: skip
+    assert len({questions.fingerprint for questions in made}) == 1
+    qrels = {"y": {"é": 1, "b": 0}, "x": {"a": 2, "c": 1, "d": -1}, "z": {"d": 1}}
+    text = "".join(f"{q} 0 {d} {r}\n" for q, row in qrels.items() for d, r in row.items())
+    (tmp_path / "qrels.txt").write_text(text)
+    rows = [(q, d, r) for q, row in qrels.items() for d, r in row.items()]
+    frame = pd.DataFrame(rows, columns=["query_id", "doc_id", "relevance"])
+    graded = [
+        Questions.from_answers(source, labels=LABELS, ids=ids)
+        for source in (qrels, frame, tmp_path / "qrels.txt")
+    ]
+    assert len({questions.fingerprint for questions in graded}) == 1
+    assert graded[0].ids == ids
+    assert graded[0].grades.tolist() == [2, 1, 1]
+    assert graded[0].describe()["qrels"] == {"level": 1, "queries_not_asked": 1}
+    high = Questions.from_answers(qrels, labels=LABELS, ids=["x"], level=2)
+    assert high.answers.ids.tolist() == [0]
+
+
+def test_ranks_keep_names_terms_grades_and_labels_of_answers(tmp_path: Path) -> None:
+    lines = [
+        {"id": "x", "terms": {"kind": "é", "year": 3},
+         "answers": [{"label": "c", "part": "full"}, {"label": "a", "part": "some"}]},
+        {"id": "y", "terms": {"kind": "b", "year": -1},
+         "answers": [{"label": "d", "part": "full"}]},
+    ]  # fmt: skip
+    path = tmp_path / "questions.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    questions = Questions.from_answers(path, labels=LABELS)
+    scores = np.random.default_rng(2).normal(size=(2, 5)).astype(np.float32)
+    result = kgtrec.evaluate(scores, questions)
+    result.ranks.save(tmp_path / "r.parquet", "realistic")
+    loaded = Result(kgtrec.Ranks.load(tmp_path / "r.parquet"))
+    assert loaded.to_dict() == pytest.approx(result.to_dict(), nan_ok=True)
+    assert loaded.ranks.question_ids == ["x", "x", "y"]
+    for by in ("kind", "year", "part", "part,kind"):
+        assert loaded.slice(by, ["mrr"]).rows == result.slice(by, ["mrr"]).rows
+    assert [row[0] for row in loaded.slice("year", ["mrr"]).rows] == ["-1", "3"]
+    rows = [row[:3] for row in loaded.slice("part", ["mrr"]).rows]
+    assert rows == [("full", 2, 2), ("some", 1, 1)]
+    with pytest.raises(UsageError, match=r"macro\.mrr is about whole questions, and 1 questions"):
+        loaded.slice("part", ["macro.mrr"])
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(tmp_path / "r.parquet").to_pydict()
+    assert table["question_label"] == ["x", "x", "y"]
+    assert table["answer_label"] == ["a", "c", "d"]
+    assert table["term.part_label"] == ["some", "full", "full"]
+    assert table["term.year"] == [3, 3, -1]
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_graded_measures_are_those_of_complete_runs(tied: bool) -> None:
+    rng = np.random.default_rng(7 + tied)
+    documents = [f"d{number}" for number in rng.permutation(60)]
+    qrels = {
+        f"q{i}": {documents[j]: int(rng.integers(-1, 4)) for j in rng.choice(60, 15, replace=False)}
+        | {documents[i]: 2}
+        for i in range(12)
+    }
+    shape = len(qrels), len(documents)
+    scores = (rng.integers(0, 9, shape) if tied else rng.normal(size=shape)).astype(np.float32)
+    questions = Questions.from_answers(qrels, labels=documents)
+    result = Result(kgtrec.rank(scores, questions)[0])
+    run = {
+        query: dict(zip(documents, row.tolist(), strict=True))
+        for query, row in zip(qrels, scores, strict=True)
+    }
+    names = {"map", "ndcg", "ndcg_cut.5,10", "recip_rank", "P.5", "recall.20", "Rprec", "success.1",
+             "map_cut.10", "gm_map", "ndcg_rel", "G", "binG", "num_rel"}  # fmt: skip
+    theirs = pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)
+    for name in theirs["q0"]:
+        expected = [theirs[query][name] for query in questions.ids]
+        assert result.per_question(name).tolist() == expected, name
+    # The run to a depth gives the same, graded, and the two computations are compared.
+    kgtrec.evaluate(scores, questions, ["macro.ndcg_cut_20", "macro.map_cut_5"])
+    deep = Questions.from_answers(qrels, labels=documents, level=2, ids=["q0"])
+    with pytest.raises(UsageError, match="ndcg: documents below relevance 2 gain"):
+        Result(kgtrec.rank(scores[:1], deep)[0])["macro.ndcg"]
+
+
+def test_vectors_loops_and_arrays_give_the_same_ranks() -> None:
+    asked = random_questions(9)
+    questions = questions_of(asked)
+    rng = np.random.default_rng(4)
+    queries, vectors = (
+        rng.integers(-3, 4, (n, 5)).astype(np.float32) for n in (len(questions), asked.n)
+    )
+    ranks, run = kgtrec.rank(queries @ vectors.T, questions, run_depth=5)
+    by_vectors, other = kgtrec.rank(kgtrec.Factors(queries, vectors), questions, run_depth=5)
+    ranker = kgtrec.Ranker(questions, run_depth=5)
+    for batch in list(ranker.batches(7))[::-1]:
+        assert (batch.side == 4).all()
+        ranker.update(batch, queries[batch.question] @ vectors.T)
+    for again in (by_vectors, ranker.finish()[0]):
+        assert all((getattr(ranks, n) == getattr(again, n)).all() for n in ("greater", "equal"))
+    assert run.documents.tolist() == other.documents.tolist()
+    part = questions.separate()
+    rows = queries[questions.instance_question]
+    alone, _ = kgtrec.rank(rows @ vectors.T, part)
+    assert np.array_equal(alone.rank(), ranks.rank())
+
+
+def test_group_averages_are_compared_question_by_question() -> None:
+    asked = random_questions(11)
+    questions = questions_of(asked)
+    ranks = {
+        name: kgtrec.rank(scores_for(asked, seed, True), questions)[0]
+        for name, seed in (("one", 1), ("two", 2))
+    }
+    for key in (
+        "group.mrr(structure)",
+        "group.mrr(structure:2i+pni)",
+        "group.map(structure)",
+        "mrr",
+    ):
+        (samples,) = samples_of_ranks(ranks, [key])
+        values = [Result(one)[key] for one in ranks.values()]
+        assert samples.means() == pytest.approx(values, abs=1e-12)
+        assert samples.n_clusters <= len(questions)
+
+
+def test_what_needs_a_graph_says_so() -> None:
+    questions = Questions.from_answers([["a"]], labels=LABELS, terms={"kind": ["x"]})
+    result = kgtrec.evaluate(np.ones((1, 5), np.float32), questions)
+    for call, words in (
+        (lambda: questions.graph, "no 'graph'"),
+        (lambda: questions.relation, "no 'relation'"),
+        (lambda: result["macro_relation.mrr"], "group.METRIC(TERM)"),
+        (lambda: result["stratified.mrr(0,0)"], "no graph has asked"),
+        (lambda: result["tail.mrr"], "needs the tail side"),
+        (lambda: result["group.mrr(colour)"], "no term 'colour'; their terms: kind"),
+        (lambda: result["group.mrr(kind:y)"], "no question has kind 'y', only x"),
+        (lambda: result["group.mrr"], "name a term"),
+        (lambda: result.slice("relation"), "slice by a term"),
+        (lambda: result.slice("category"), "slice by a term (kind)"),
+        (lambda: result.slice("colour"), "by 'kind'"),
+    ):
+        assert_refused(call, UsageError, (words,))
+    assert not hasattr(questions, "entity")
+
+
+@refusals(
+    ("no answers", lambda: Questions.from_answers({"q": []}, labels=LABELS), InputError,
+     ("question 'q' has no answers", "leave it out")),
+    ("unknown label", lambda: Questions.from_answers({"q": ["zz"]}, labels=LABELS), InputError,
+     ("question 'q' has the answer 'zz'", "5 candidates")),
+    ("id out of range", lambda: Questions.from_answers([[5]], labels=5), InputError,
+     ("question '0' has the answer 5", "below 5")),
+    ("answer is known", lambda: Questions.from_answers({"q": ["a"]}, {"q": ["a"]}, labels=LABELS),
+     InputError, ("question 'q' has the answer 'a', which is also known", "known_has_answers")),
+    ("unknown known", lambda: Questions.from_answers({"q": ["a"]}, {"q": ["y"]}, labels=LABELS),
+     InputError, ("known answer 'y'",)),
+    ("known of nobody", lambda: Questions.from_answers({"q": ["a"]}, {"r": ["b"]}, labels=LABELS),
+     InputError, ("known are given for 'r'",)),
+    ("answer twice", lambda: Questions.from_answers({"q": ["a", "a"]}, labels=LABELS), InputError,
+     ("question 'q' has the answer 'a' twice",)),
+    ("name twice", lambda: Questions.from_answers([["a"], ["b"]], labels=LABELS, ids="qq"),
+     InputError, ("question 'q' stands there before",)),
+    ("name with a blank", lambda: Questions.from_answers({"q r": ["a"]}, labels=LABELS), InputError,
+     ("'q r'", "white space")),
+    ("outside candidates",
+     lambda: Questions.from_answers({"q": ["a"]}, labels=LABELS, candidates={"q": ["b", "c"]}),
+     InputError, ("question 'q' has the answer 'a', which is not among its candidates",)),
+    ("no labels", lambda: Questions.from_answers({"q": ["a"]}), UsageError,
+     ("labels= is missing",)),
+    ("mixed", lambda: Questions.from_answers([["a", 1]], labels=LABELS), InputError, ("hold 1",)),
+    ("text for a list", lambda: Questions.from_answers(["ab"], labels=LABELS), InputError,
+     ("answers of question 0 are 'ab'",)),
+    ("too few lists", lambda: Questions.from_answers([["a"]], [["b"], ["c"]], labels=LABELS),
+     InputError, ("known hold 2 lists for 1 questions",)),
+    ("offsets", lambda: Questions.from_answers((np.array([0, 2]), np.array([1])), labels=LABELS),
+     InputError, ("offsets of answers",)),
+    ("too few ids", lambda: Questions.from_answers([["a"]], labels=LABELS, ids=["p", "q"]),
+     InputError, ("2 ids for 1 questions",)),
+    ("short term", lambda: Questions.from_answers([["a"]], labels=LABELS, terms={"t": ["x", "y"]}),
+     InputError, ("term 't' has 2 values for 1 questions",)),
+    ("odd term", lambda: Questions.from_answers([["a"]], labels=LABELS, terms={"t": [1.5]}),
+     InputError, ("term 't'", "1.5")),
+    ("name of a term", lambda: Questions.from_answers([["a"]], labels=LABELS, terms={"a.b": [1]}),
+     InputError, ("term 'a.b'",)),
+    ("grades", lambda: Questions.from_answers([["a"]], labels=LABELS, grades=[[1, 2]]), InputError,
+     ("each of the 1 answers",)),
+    ("query without relevant", lambda: Questions.from_answers({"q": {"a": 0}}, labels=LABELS),
+     InputError, ("question 'q' has no answers", "judged 1 or more")),
+    ("rows", lambda: kgtrec.rank(np.ones((3, 5), np.float32),
+                                 Questions.from_answers([["a"]], labels=LABELS)), InputError,
+     ("scores have 3 rows; expected 1", "questions.ids")),
+)  # fmt: skip
+def test_mistakes(call: Any, error: type[Exception], words: tuple[str, ...]) -> None:
+    assert_refused(call, error, words)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "no question with an id"),
+        ('{"id": "r"}', "without answers"),
+        ('{"id": "r", "answers": ["a"], "x": 1}', "a key 'x'"),
+        ('{"id": "r", "answers": "a"}', "which is no list"),
+        ('{"id": "r", "answers": [{"grade": 1}]}', "an answer"),
+        ('{"id": "r", "answers": ["a"], "terms": {"t": "x"}}', "the terms t, where line 1"),
+        ('{"id": "q", "answers": ["a"]}', "question 'q' stands there before (line 1)"),
+        ('{"id": "r", "answers": []}', "question 'r' has no answers"),
+        ('{"id": "r", "answers": ["zz"]}', "the answer 'zz'"),
+        ('{"id": "r", "answers": ["a"], "known": ["a"]}', "which is also known"),
+        ('{"id": "r", "answers": [{"label": "b", "part": "x"}]}', "without 'part'"),
+        ('{"id": "r", "answers": ["a"], "candidates": ["b"]}', "has no candidates"),
+    ],
+)
+def test_mistakes_in_lines_name_file_and_line(tmp_path: Path, line: str, words: str) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text(f'{{"id": "q", "answers": ["b"]}}\n{line}\n')
+    with pytest.raises(FileError) as caught:
+        Questions.from_answers(path, labels=LABELS)
+    assert words in str(caught.value)
+    assert str(caught.value).startswith((f"{path}:2: ", f"{path}:1: "))
