@@ -29,6 +29,8 @@ ORDER = (
     "published-numbers",
     "sparse-labels",
     "open-world",
+    "complex-queries",
+    "dense-retrieval",
     "classification",
     "semantics",
     "clusters",

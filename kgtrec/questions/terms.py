@@ -173,7 +173,7 @@ class NamedTerms:
 
     def described(self, facts: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
         """Where the questions come from, around facts about them, in plain JSON types."""
-        name = {"graph_name": self.origin.get("name"), "terms": list(self.terms)}
+        name = {"graph_name": self.origin.get("name"), "sides": "all", "terms": list(self.terms)}
         origin = {key: value for key, value in self.origin.items() if key != "name"}
         return {**name, **facts, "n_entities": len(self.candidate_labels), **origin, **details}
 

@@ -104,8 +104,8 @@ def rows_by_part(
     calculator: Calculator, by: str | Iterable[str], *, graph: Graph | None = None
 ) -> dict[tuple[str, ...], Ints]:
     """Rows of the instances in each part, by the names of the part, in the order of `sliced`."""
-    dimensions = parse_by(by)
-    parts = [_GROUPED[name](calculator, graph, None) for name in _grouping(dimensions)]
+    dimensions = parse_by(by, term_names(calculator.ranks))
+    parts = [_grouped(name, calculator, graph, None) for name in _grouping(dimensions)]
     side = calculator.ranks.side
     rows = {}
     for names, _, members in _groups(parts, len(calculator.ranks)):

@@ -333,7 +333,7 @@ def as_source(
     scores: Any, questions: Questions, batches: Callable[[int], Iterable[Any]], n_rows: int
 ) -> Source | Factors:
     """Whatever the user has, as a source."""
-    if isinstance(scores, Factors):
+    if isinstance(scores, (Factors, MatrixSource, JoinedSource)):
         return scores
     if isinstance(scores, (str, PathLike)):
         return load_scores(scores)

@@ -26,14 +26,14 @@ BUDGET = {
     "measures": 3_040,
     "trec": 8_120,
     "results": 1_660,
-    "study": 17_880,
+    "study": 17_890,
     "plots": 1_670,
     "cluster": 5_410,
     "integrations": 1_690,
-    "cli": 7_120,
+    "cli": 7_270,
     "others": 2_610,
 }
-FILES = 262
+FILES = 263
 
 # Packages that users import from: these declare names and describe them at length.
 FRONT_DOORS = (

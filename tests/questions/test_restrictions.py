@@ -450,7 +450,7 @@ def test_everything_that_falls_outside_is_said(home: Path) -> None:
     arguments = [str(a) for a in (*common, "--type-constraints", types)]
     failed = CliRunner().invoke(rank_command, arguments)
     assert isinstance(failed.exception, InputError)
-    assert "(--outside worst)" in str(failed.exception)
+    assert "--outside worst" in str(failed.exception)
     text = ranked(home, "t.parquet", "--type-constraints", types, "--outside", "worst")
     assert "1 answers were not among their candidates and count at the worst rank" in text
     assert "2 questions have relations without a list" in text

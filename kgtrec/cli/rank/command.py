@@ -9,7 +9,8 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._report import Command, Report
-from kgtrec.cli.rank.filters import filter_names, outputs_by_filter
+from kgtrec.cli.rank.answers import asks_answers, of_answers, rank_answers
+from kgtrec.cli.rank.filters import filter_names, outputs_by_filter, report_of, write_result
 from kgtrec.cli.rank.options import (
     QuestionRequest,
     Scoring,
@@ -30,12 +31,16 @@ Outputs = dict[str, dict[str, str | None]]
 
 
 @click.command(cls=Command, short_help="Scores of a model to ranks, metrics and TREC files.")
-@shared.GRAPH
+@shared.graph(
+    "Folder with train, valid, test TSV, or in another format, which file names tell, or the user: "
+    "FORMAT:DIR (see `kgtrec formats`)."
+)
 @click.option(
     "--scores", type=shared.SCORES, metavar="PATH",
     help="A .npy matrix (memory-mapped), a folder of .npy shards, or an .npz with the arrays "
     "queries and entities (and bias, metric) of a factorised model.",
 )  # fmt: skip
+@of_answers
 @of_embeddings
 @of_predictions
 @shared.ranking_files(
@@ -78,6 +83,14 @@ def command(**options: Any) -> Report:
     \b
     kgtrec rank --graph s3://data/wn18rr --scores s3://data/m.npy -o s3://data/ranks.parquet
 
+    Without a graph: questions with their answers as JSON lines (kgtrec guide complex-queries), or
+    vectors of queries and documents with qrels, where every measure of trec_eval comes from the
+    exact places of all relevant documents (kgtrec guide dense-retrieval):
+
+    \b
+    kgtrec rank --questions queries.jsonl --candidates entities.txt --scores m.npy -o r.parquet
+    kgtrec rank --qrels qrels.txt --documents ids.txt --queries q.txt --scores v.npz -o r.parquet
+
     As a job array, in which every job is a shard of at most 2 GB; then kgtrec merge:
 
     \b
@@ -85,6 +98,8 @@ def command(**options: Any) -> Report:
     kgtrec rank --graph FB15k-237 --scores model.npz --shard 3/16 -o shards/ --memory 2GB
     kgtrec merge shards/ -o ranks.parquet
     """
+    if asks_answers(options):
+        return rank_answers(options, _taken(Scoring, options))
     _check_source(options)
     _check_model(options)
     names = filter_names(options["filters"])
@@ -233,18 +248,6 @@ def _written(
     return report_of(shown or results, next(iter(questions.values())), written)
 
 
-def report_of(results: dict[str, Result], questions: Questions, written: list[str]) -> Report:
-    """The table, of several filters side by side, and what was written."""
-    from kgtrec.results.report import side_by_side
-
-    single = next(iter(results.values())) if len(results) == 1 else None
-    notes = [f"wrote {', '.join(written)}"]
-    encoded = questions.graph.entities.n_encoded
-    if encoded and len(written) > len(results):
-        notes.append(f"{encoded:,} labels with blanks are percent-encoded in TREC files")
-    return Report(lambda: str(single) if single else side_by_side(results), notes=notes)
-
-
 def _refuse(**paths: str | None) -> None:
     for name, path in paths.items():
         if path is not None:
@@ -253,27 +256,3 @@ def _refuse(**paths: str | None) -> None:
                 f"{option} is written when shards are merged: kgtrec merge ... {option} {path}"
                 + (" (and give --run-depth here, to keep so many)" if name == "run" else "")
             )
-
-
-def write_result(
-    result: Result,
-    questions: Questions,
-    output: str,
-    run: str | None,
-    run_depth: int,
-    tag: str,
-    qrels: str | None,
-) -> list[str]:
-    """Write ranks, run and qrels as far as asked for; the names of the files."""
-    written = [output]
-    result.ranks.save(output)
-    if run:
-        assert result.run is not None  # it comes from scores, not from saved ranks
-        result.run.cut(run_depth).write(run, tag)
-        written.append(run)
-    if qrels:
-        from kgtrec.trec.files.write import write_qrels
-
-        write_qrels(questions, qrels)
-        written.append(qrels)
-    return written

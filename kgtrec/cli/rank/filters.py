@@ -1,13 +1,18 @@
-"""``kgtrec rank`` with several filters: each has its own files, named by it, from one pass."""
+"""The files of ``kgtrec rank``: those of several filters, named by them, and what is written."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kgtrec.cli._options import option_of
+from kgtrec.cli._report import Report
 from kgtrec.cli.rank.options import filter_name
 from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.questions.api import Questions
+    from kgtrec.results.result import Result
 
 _PLACE = "{filter}"
 _FILES = ("output", "run", "qrels")
@@ -45,3 +50,39 @@ def outputs_by_filter(
         for name in names[1:]:
             outputs[name]["qrels"] = None
     return outputs
+
+
+def report_of(results: dict[str, Result], questions: Questions, written: list[str]) -> Report:
+    """The table, of several filters side by side, and what was written."""
+    from kgtrec.results.report import side_by_side
+
+    single = next(iter(results.values())) if len(results) == 1 else None
+    notes = [f"wrote {', '.join(written)}"]
+    encoded = questions.labels[1].n_encoded
+    if encoded and len(written) > len(results):
+        notes.append(f"{encoded:,} labels with blanks are percent-encoded in TREC files")
+    return Report(lambda: str(single) if single else side_by_side(results), notes=notes)
+
+
+def write_result(
+    result: Result,
+    questions: Questions,
+    output: str,
+    run: str | None,
+    run_depth: int,
+    tag: str,
+    qrels: str | None,
+) -> list[str]:
+    """Write ranks, run and qrels as far as asked for; the names of the files."""
+    written = [output]
+    result.ranks.save(output)
+    if run:
+        assert result.run is not None  # it comes from scores, not from saved ranks
+        result.run.cut(run_depth).write(run, tag)
+        written.append(run)
+    if qrels:
+        from kgtrec.trec.files.write import write_qrels
+
+        write_qrels(questions, qrels)
+        written.append(qrels)
+    return written

@@ -34,7 +34,7 @@ def command(
     """
     from kgtrec._internal.locations import fetched
     from kgtrec.cli._report import keep_inputs
-    from kgtrec.cli.rank.command import report_of, write_result
+    from kgtrec.cli.rank.filters import report_of, write_result
     from kgtrec.cluster.shards import merge_shards, shard_files, stored_depth
     from kgtrec.results.evaluate import checked_result
     from kgtrec.trec.files.run import check_tag

@@ -120,7 +120,7 @@ def _ties(measures: Sequence[Measure]) -> str:
 
 def _filter(facts: Provenance) -> str:
     if facts.filter_splits is None:
-        return "filter not recorded"
+        return "" if facts.sides == "all" else "filter not recorded"
     if not facts.filter_splits:
         return "unfiltered"
     *most, last = facts.filter_splits
@@ -135,7 +135,8 @@ def _candidates(facts: Provenance) -> str:
         return "among SAMPLED candidates"
     if facts.restricted:
         return f"candidates restricted by {facts.restricted}"
-    what = "relations" if facts.sides == "relation" else "entities"
+    kinds = {"relation": "relations", "all": "candidates"}
+    what = kinds.get(facts.sides or "", "entities")
     n = facts.n_relations if facts.sides == "relation" else facts.n_entities
     return f"among all {n:,} {what}" if n else ""
 

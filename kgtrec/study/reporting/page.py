@@ -28,7 +28,7 @@ from kgtrec.errors import UsageError
 from kgtrec.graph.labels import decode_docno
 from kgtrec.measures import Measure
 from kgtrec.measures.keys import AVERAGINGS, find_metric
-from kgtrec.ranking.instances import answer_label, given_labels
+from kgtrec.ranking.instances import answer_label, given_labels, term_names
 from kgtrec.results.report import warnings_of
 from kgtrec.results.result import Result
 from kgtrec.study.changes import changes_of_pairs, checked_firsts
@@ -282,8 +282,9 @@ def _values(table: Table, models: int) -> dict[str, list[list[float | None]]]:
 
 
 def _parts(results: Mapping[str, Result], graph: Graph | None, side: str) -> dict[str, Any]:
-    """Sides, and with a graph categories and quartiles; values by the qualifiers beside them."""
-    dimensions = ["side", "qualifiers"] if side == "qualifier" else ["side"]
+    """Sides or terms, with a graph categories and quartiles; values by the qualifiers given."""
+    terms = term_names(next(iter(results.values())).ranks)
+    dimensions = ["side", "qualifiers"] if side == "qualifier" else ["side", *terms]
     if graph is not None:
         dimensions += ["quartile"] if side == "qualifier" else ["category,side", "quartile"]
     parts: dict[str, Any] = {"names": [], "questions": [], "instances": [], "values": {}}
@@ -296,6 +297,7 @@ def _parts(results: Mapping[str, Result], graph: Graph | None, side: str) -> dic
                 name = f"popularity {name}: {row[1]:,} to {row[2]:,} triples"
             if by == "qualifiers":
                 name = f"{name} other qualifiers"
+            name = f"{by} {name}" if by in terms else name
             parts["names"].append(name)
             for name, column in at.items():
                 parts[name].append(row[column])
@@ -306,7 +308,12 @@ def _parts(results: Mapping[str, Result], graph: Graph | None, side: str) -> dic
     return parts
 
 
-def _relations(results: Mapping[str, Result], graph: Graph | None, side: str) -> dict[str, Any]:
+def _relations(
+    results: Mapping[str, Result], graph: Graph | None, side: str
+) -> dict[str, Any] | None:
+    """Values by relation; None of questions that no graph has asked."""
+    if not next(iter(results.values())).ranks.of_graph:
+        return None
     table = _sliced(results, "relation", side, graph)
     names = [str(row[0]) for row in table.rows]
     relations: dict[str, Any] = {"names": names, "instances": [row[1] for row in table.rows]}
@@ -392,7 +399,8 @@ SCRIPTS = ("charts.js", "tables.js", "report.js")
 
 def page_text(data: dict[str, Any], title: str = "") -> str:
     """The whole page."""
-    heading = title or ": ".join(filter(None, ("Link prediction", data["graph"])))
+    task = "Ranking" if data["side"] == "all" else "Link prediction"
+    heading = title or ": ".join(filter(None, (task, data["graph"])))
     script = "".join(_asset(name) for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     style = _asset("report.css")

@@ -47,10 +47,11 @@ function headline() {
 function parts() {
   const place = section("parts", "Sides and categories"), { names, questions, instances, values } = DATA.parts;
   const columns = metric => [{ title: "Part", text: true, get: row => names[row] }, { title: "Questions", get: row => questions[row] }, { title: "Answers", get: row => instances[row] }, ...modelColumns(values, metric)];
-  const table = dataTable(place, { columns: columns("mrr"), rows: names.length, higher: true, label: "Metrics by part", file: "parts", controls: [metricChoice(metric => table.update(columns(metric), info(metric).higher))], caption: "Head: the head is predicted." + (DATA.relations.categories ? "" : " Categories and quartiles of popularity need the graph (--graph).") });
+  const table = dataTable(place, { columns: columns("mrr"), rows: names.length, higher: true, label: "Metrics by part", file: "parts", controls: [metricChoice(metric => table.update(columns(metric), info(metric).higher))], caption: !DATA.relations ? "By the terms of the questions." : "Head: the head is predicted." + (DATA.relations.categories ? "" : " Categories and quartiles of popularity need the graph (--graph).") });
 }
 
 function relations() {
+  if (!DATA.relations) return;
   const place = section("relations", "Relations"), { names, instances, categories, values } = DATA.relations;
   const columns = metric => [{ title: "Relation", text: true, get: row => names[row] }, { title: "Answers", get: row => instances[row] }, ...(categories ? [{ title: "Category", text: true, get: row => categories[row] }] : []), ...modelColumns(values, metric)];
   const table = dataTable(place, { columns: columns("mrr"), rows: names.length, higher: true, sorted: 1, search: "Search relations", label: "Metrics by relation", file: "relations", controls: [metricChoice(metric => table.update(columns(metric), info(metric).higher))], caption: "A row a relation; a heading sorts, and once more turns the order." });

@@ -1,0 +1,132 @@
+"""``kgtrec rank --questions`` and ``--qrels``: questions that no graph has asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kgtrec.cli import _options as shared
+from kgtrec.cli._report import Report, check_outputs
+from kgtrec.cli.rank.filters import write_result
+from kgtrec.errors import FileError, InputError, UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.cli.rank.options import Scoring
+    from kgtrec.questions.api import Questions
+
+of_answers = shared.all_of(
+    click.option(
+        "--questions", type=shared.READ, metavar="FILE",
+        help='In place of a graph: JSON lines {"id": ..., "answers": [label, ...]}, with "known", '
+        '"candidates" and "terms" ({name: value}) if there are any. --candidates then contains the '
+        "labels of the score columns, one per line; without it answers are column numbers.",
+    ),
+    click.option(
+        "--qrels", "judged", type=shared.READ, metavar="FILE",
+        help="In place of a graph: TREC qrels, whose relevant documents are the answers.",
+    ),
+    click.option(
+        "--queries", type=shared.READ, metavar="FILE",
+        help="With --qrels: names of the queries in the order of the score rows, one per line; by "
+        "default the order of the qrels.",
+    ),
+    click.option(
+        "--documents", type=shared.READ, metavar="FILE",
+        help="With --qrels: names of the documents in the order of the score columns.",
+    ),
+    click.option("--level", type=int, default=1, show_default=True,
+                 help="With --qrels: least relevance of an answer."),
+    click.option("--known-has-answers", is_flag=True,
+                 help='With --questions: "known" may contain the answers, too.'),
+)  # fmt: skip
+
+_OF_GRAPHS = ("graph", "split", "sides", "context", "filters", "known", "entities", "relations",
+              "type_constraints", "columns", "outside", "unknown", "predictions", "format",
+              "unlinkable", "list_order", "model", "norm", "inverse", "rows", "shard", "plan", "by",
+              "memory")  # fmt: skip
+_OF_QRELS = ("queries", "documents", "level")
+_OF_QUESTIONS = ("candidates", "known_has_answers")
+MEASURES = ("macro.ndcg_cut_10", "macro.map", "macro.recip_rank", "macro.P_10", "macro.recall_100",
+            "macro.recall_1000", "macro.success_1", "micro.mr")  # fmt: skip
+
+
+def asks_answers(options: Mapping[str, Any]) -> bool:
+    """Whether the questions are not of a graph; UsageError if it is not clear what is asked."""
+    names = {"--graph": "graph", "--questions": "questions", "--qrels": "judged"}
+    present = [option for option, name in names.items() if options[name] is not None]
+    if len(present) != 1:
+        found = f"got {' and '.join(present)}" if present else "got none"
+        raise UsageError(f"give one of --graph DIR, --questions FILE and --qrels FILE; {found}")
+    unused = {
+        "--graph": (*_OF_QRELS, "known_has_answers"),
+        "--questions": (*_OF_GRAPHS, *_OF_QRELS),
+        "--qrels": (*_OF_GRAPHS, *_OF_QUESTIONS),
+    }[present[0]]
+    wrong = [shared.option_of(name) for name in unused if shared.on_command_line(name)]
+    if wrong:
+        raise UsageError(f"{', '.join(wrong)}: does not go with {present[0]}; leave out")
+    return present[0] != "--graph"
+
+
+def rank_answers(options: Mapping[str, Any], scoring: Scoring) -> Report:
+    """Rank, write the files and print the table."""
+    from kgtrec.ranking.rank import rank
+    from kgtrec.results.result import Result
+    from kgtrec.scores.files import load_scores
+    from kgtrec.trec.files.run import check_tag
+
+    if options["scores"] is None:
+        raise UsageError("give the scores of the questions: --scores PATH")
+    check_tag(options["tag"])
+    names = ("questions", "judged", "queries", "documents", "candidates")
+    files = [("an input", options[name]) for name in names if options[name] is not None]
+    outputs = {shared.option_of(name): options[name] for name in ("output", "run", "qrels")}
+    check_outputs(outputs, [("the scores", scoring.scores), *files])
+    scores = load_scores(scoring.scores)
+    questions = _questions(options, scores)
+    depth = options["run_depth"] if options["run"] else 0
+    try:
+        ranks, run = rank(scores, questions, depth, **scoring.keywords())
+    except FileError:
+        raise
+    except InputError as error:
+        raise InputError(f"{scoring.scores}: {error}") from None
+    measures: tuple[str, ...] | None = MEASURES if options["judged"] is not None else None
+    if options["level"] > 1 and measures:
+        measures = measures[1:]  # gains of documents below the level are not known
+    result = Result(ranks, run=run if options["run"] else None, questions=questions)
+    written = write_result(
+        result, questions, options["output"], options["run"], options["run_depth"],
+        options["tag"], options["qrels"],
+    )  # fmt: skip
+    shown = Result(ranks, measures=measures and [f"all.{key}" for key in measures])
+    return Report(lambda: str(shown), notes=[f"wrote {', '.join(written)}"])
+
+
+def _questions(options: Mapping[str, Any], scores: Any) -> Questions:
+    from kgtrec.graph.id_files import read_names
+    from kgtrec.questions.api import Questions
+
+    n_rows, n_columns = _shape(scores)
+    if options["judged"] is None:
+        path = options["candidates"]
+        labels: Any = n_columns if path is None else read_names(path, n_columns)
+        return Questions.from_answers(
+            options["questions"], labels=labels, known_has_answers=options["known_has_answers"]
+        )
+    if options["documents"] is None:
+        raise UsageError("--qrels needs --documents FILE: their names, in the order of the columns")
+    labels = read_names(options["documents"], n_columns)
+    path = options["queries"]
+    ids = None if path is None else list(read_names(path, n_rows))
+    return Questions.from_answers(options["judged"], labels=labels, ids=ids, level=options["level"])
+
+
+def _shape(scores: Any) -> tuple[int, int]:
+    """Rows and columns of loaded scores."""
+    if hasattr(scores, "parts"):
+        return scores.n_rows, _shape(scores.parts[0])[1]
+    shape = scores.shape if hasattr(scores, "shape") else scores.matrix.shape
+    return int(shape[0]), int(shape[1])
