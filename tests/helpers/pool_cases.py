@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from click.testing import CliRunner
 from hypothesis import strategies as st
 from study_cases import N_ENTITIES, graphs, listed
 
 import kgtrec
 from kgtrec.study.pooling.lists import RankedLists, run_lists
+from kgtrec.study.pooling.pool import Pool
 from kgtrec.study.pooling.seeds import SeedQuestions, seed_questions
 
 Triple = tuple[int, int, int]
@@ -62,6 +65,24 @@ def cases(draw: st.DrawFn, least_systems: int = 1) -> Case:
     shape = (len(graph.questions("test")), N_ENTITIES)
     scores = {f"s{i}": random.integers(0, 5, shape).astype(np.float32) for i in range(n_systems)}
     return Case(graph, seeds, scores)
+
+
+def small() -> Case:
+    """Three test triples, one of them a seed, and the random scores of two systems."""
+    rows = np.array([[0, 0, 3], [1, 0, 2], [2, 0, 3], [3, 0, 0]])
+    graph = kgtrec.Graph.from_arrays(train=rows[:1], test=rows[1:], n_entities=N_ENTITIES)
+    random = np.random.default_rng(1)
+    scores = {name: random.random((len(graph.questions()), N_ENTITIES)) for name in "ab"}
+    return Case(graph, [(2, 0, 3)], scores)
+
+
+def places_of(pool: Pool) -> dict[tuple[int, ...], dict[str, int]]:
+    """Triple to the places of the systems that have it."""
+    rows = zip(pool.triples.tolist(), pool.places.tolist(), strict=True)
+    return {
+        tuple(triple): {n: p for n, p in zip(pool.systems, own, strict=True) if p}
+        for triple, own in rows
+    }
 
 
 def asked_by(triples: list[Triple]) -> list[Question]:
@@ -128,3 +149,16 @@ def write_case(folder: Path, n_seeds: int = 8, systems: str = "ab") -> dict[str,
     for name, matrix in scores.items():
         kgtrec.rank(matrix, questions, run_depth=20)[1].write(folder / f"{name}.run")
     return scores
+
+
+def call(command: Any, *arguments: object) -> tuple[str, str]:
+    """What a command prints, on standard output and error; its errors are raised."""
+    words = [str(word) for word in arguments]
+    done = CliRunner().invoke(command, words, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout, done.stderr
+
+
+def place_of(folder: Path, seeds: str = "seed.tsv") -> tuple[object, ...]:
+    """Options that name the graph and the seeds of a folder."""
+    return "--graph", folder / "graph", "--seed-triples", folder / seeds

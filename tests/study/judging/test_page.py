@@ -1,4 +1,4 @@
-"""The judging page in a headless Chromium, driven by keys; skips where there is none."""
+"""The judging page in a headless Chromium, driven by keys; these tests skip without a browser."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ from judge_helpers import Running, write_rows
 from kgtrec.study.judging.journal import judged_sheet
 
 DONE = "document.getElementById('done').textContent"
+
+
 QUESTION = "document.getElementById('question').textContent"
+
+
 PLACE = "document.getElementById('place').textContent"
+
+
 FOCUS = "document.activeElement.id"
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = Browser.find()
-    if program is None:
-        pytest.skip("no Chromium found: put one on PATH, or name it in KGTREC_TEST_BROWSER")
+    program = a_browser()
     with Browser(program, tmp_path_factory.mktemp("profile")) as one:
         yield one
         faults = [entry for entry in one.log if "ERR_CONNECTION" not in str(entry)]
@@ -33,6 +37,13 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture
 def sheet(tmp_path: Path) -> Path:
     return write_rows(tmp_path / "s.tsv")
+
+
+def a_browser() -> str:
+    """A program; without one the test skips and says why."""
+    return Browser.find() or pytest.skip(
+        "this test needs a browser: put a Chromium on PATH, or name it in KGTREC_TEST_BROWSER"
+    )
 
 
 def open_page(browser: Browser, server: Running) -> None:
@@ -111,9 +122,7 @@ def test_links_and_notes_are_kept_as_they_are_typed(browser: Browser, sheet: Pat
 
 
 def test_a_killed_browser_loses_nothing(sheet: Path, tmp_path: Path):
-    program = Browser.find()
-    if program is None:
-        pytest.skip("no Chromium found: put one on PATH, or name it in KGTREC_TEST_BROWSER")
+    program = a_browser()
     with Running(sheet) as server:
         with Browser(program, tmp_path / "one") as first:
             open_page(first, server)
@@ -241,3 +250,50 @@ def test_nothing_of_a_sheet_is_taken_for_a_page(browser: Browser, tmp_path: Path
         assert evil in browser.eval(QUESTION)
         assert browser.eval("document.getElementById('head').textContent") == evil
         assert browser.eval("document.images.length") == 0
+
+
+TRAIN = [("a", "r", "b"), ("a", "r", "c"), ("c", "s", "a"), ("a", "s", "b"), ("b", "r", "c")]
+
+
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "graph").mkdir()
+    lines = "".join(f"{h}\t{r}\t{t}\n" for h, r, t in TRAIN)
+    (tmp_path / "graph/train.txt").write_text(lines)
+    (tmp_path / "graph/test.txt").write_text("b\ts\tc\n")
+    return tmp_path / "graph"
+
+
+def test_they_are_on_the_page(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    program = a_browser()
+    sheet = tmp_path / "s.tsv"
+    text = "question\thead\trelation\ttail\tlabel\tevidence\tnote\n"
+    sheet.write_text(text + "".join(f"Is it so ({i})?\ta\tr\tb\t\t\t\n"[:] for i in range(1)))
+    more = ("--link", "https://x.org/{label}", "--graph", str(folder(tmp_path)))
+    with (
+        Browser(program, tmp_path_factory.mktemp("profile")) as browser,
+        Running(sheet, *more) as server,
+    ):
+        browser.open(server.url)
+        browser.wait("document.querySelectorAll('.triple a').length === 2")
+        link = browser.eval(
+            "(a => [a.href, a.target, a.rel, a.ariaLabel])(document.querySelector('.triple a'))"
+        )
+        assert link == ["https://x.org/a", "_blank", "noopener noreferrer",
+                        "Look up a in a new tab"]  # fmt: skip
+        lines = browser.eval(
+            "[...document.querySelectorAll('#about li')].map(li => li.textContent)"
+        )
+        assert "a r c " in lines
+        assert "a r b " not in lines
+        for width in (320, 1000):
+            browser.size(width, 320)
+            assert browser.eval("document.documentElement.scrollWidth") <= width
+            beyond = (
+                "[...document.querySelectorAll('.answers button')].filter(button => { const box = "
+                "button.getBoundingClientRect(); return box.top < 0 || box.bottom > innerHeight; })"
+                ".length"
+            )
+            for place in (0, 60, 120):
+                browser.eval(f"scrollTo(0, {place})")
+                assert browser.eval(beyond) == 0
+        assert browser.log == []

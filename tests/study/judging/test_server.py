@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import os
+import queue
 import random
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from http.client import HTTPException
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from judge_helpers import PATIENCE, Running, write_rows
 
 from kgtrec.errors import FileError, UsageError
 from kgtrec.study.judging.journal import Journal, JournalError, journal_path, judged_sheet
-from kgtrec.study.judging.server import JudgeServer
+from kgtrec.study.judging.server import JudgeServer, sheet_token
 from kgtrec.study.judging.sheets import Sheet, read_sheet
 
 
@@ -91,7 +93,7 @@ def test_a_server_that_ignores_interrupts_says_how_to_end_it(tmp_path: Path):
     said = process.stderr.readline() + process.stderr.readline()
     assert f"end it with kill {process.pid}" in said
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == 143
 
 
@@ -286,8 +288,8 @@ def test_kill_9_in_the_middle_loses_nothing(tmp_path: Path):
         threads = [threading.Thread(target=judge, args=(server, start)) for start in range(3)]
         for thread in threads:
             thread.start()
-        while len(acknowledged) < 60:
-            pass
+        while len(acknowledged) < 60 and any(thread.is_alive() for thread in threads):
+            time.sleep(0.01)
         server.kill()
         for thread in threads:
             thread.join()
@@ -474,3 +476,163 @@ def test_another_file_in_the_place_of_the_output_is_not_written_over(tmp_path: P
         journal.answer(rows[0], "Y")
         journal.answer(rows[0], "N")  # an earlier state of the sheet
         JudgeServer(journal, str(other), 0).server_close()
+
+
+# -- Who may judge, and malformed requests ---------------------------------------------------------
+
+
+def test_nothing_is_told_without_the_token_of_the_printed_address(server: Running) -> None:
+    body = {"row": 0, "label": "Y", "evidence": "", "note": ""}
+    for token in ("", "x" * 24, server.token[:-1], server.token + "a"):
+        for method, path in (("GET", "/api/state"), ("POST", "/api/answer"), ("POST", "/api/undo")):
+            headers = {"X-Judge-Token": token, "Content-Type": "application/json"}
+            status, said = server.ask(method, path, body if method == "POST" else None, headers)
+            assert status == 403
+            assert "open the address that `kgtrec judge serve` prints" in said["error"]
+    assert server.ask("GET", "/api/state")[0] == 403
+    assert server.get("/api/state")[1]["open"] == 6
+
+
+def test_no_answer_holds_the_token(server: Running) -> None:
+    """Whatever another user can ask for, that is, and what the page is told."""
+    for path in ("/", "/judge.js", "/judge.css", "/api/state", "/api/nothing"):
+        status, said = server.ask("GET", path)
+        text = said if isinstance(said, bytes) else json.dumps(said).encode()
+        assert server.token.encode() not in text
+        assert server.token not in str(server.headers), status
+    assert server.token not in json.dumps(server.get("/api/state")[1])
+
+
+def test_a_page_is_known_to_the_server_that_is_started_again(tmp_path: Path) -> None:
+    first, other = write_rows(tmp_path / "a.tsv"), write_rows(tmp_path / "b.tsv", 4)
+    with Running(first) as one:
+        token = one.token
+        one.kill()
+    with Running(first) as again:
+        assert again.token == token
+    with Running(other) as another:
+        assert another.token != token
+    key = tmp_path / "state" / "kgtrec" / "judge.key"
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert key.parent.stat().st_mode & 0o077 == 0
+
+
+def test_a_key_that_others_could_read_is_not_used(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    sheet = read_sheet(write_rows(tmp_path / "s.tsv"))
+    assert sheet_token(sheet) == sheet_token(sheet)
+    key = tmp_path / "kgtrec" / "judge.key"
+    for spoil in (lambda: key.chmod(0o640), lambda: key.write_bytes(b"short")):
+        spoil()
+        assert sheet_token(sheet) != sheet_token(sheet)
+        key.chmod(0o600)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "s.tsv"))  # no folder
+    assert sheet_token(sheet) != sheet_token(sheet)
+
+
+def test_the_browser_is_started_without_the_token(tmp_path: Path, monkeypatch) -> None:
+    from kgtrec.cli import judge
+
+    opened: queue.Queue[str] = queue.Queue()
+    monkeypatch.setattr("webbrowser.open", opened.put)
+    with judge._browser("http://127.0.0.1:8765/#SECRET"):
+        address = opened.get(timeout=PATIENCE)
+        assert "SECRET" not in address
+        page = Path(address.removeprefix("file://"))
+        assert "url=http://127.0.0.1:8765/#SECRET" in page.read_text()
+        assert page.stat().st_mode & 0o777 == 0o600
+    assert not page.exists()
+
+
+# -- Malformed requests ------------------------------------------------------------------------
+
+HOST = b"Host: localhost\r\n"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\r\n\r\n",
+        b"\r\n",
+        b"GET\r\n\r\n",
+        b"GET //[ HTTP/1.1\r\n" + HOST + b"\r\n",
+        b"GET http://[::1 HTTP/1.1\r\n" + HOST + b"\r\n",
+        b"GET / HTTP/9.9\r\n" + HOST + b"\r\n",
+        b"GET / NONSENSE\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",  # begins like TLS
+        b"GET /" + b"x" * 70000 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n",
+        b"DELETE / HTTP/1.1\r\n" + HOST + b"\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n",
+    ],
+    ids=range(12),
+)
+def test_malformed_requests_get_an_answer(server: Running, raw: bytes) -> None:
+    answer = _sent(server, raw)
+    status = int(answer.split(b" ", 2)[1])
+    assert 400 <= status < 600
+    assert b"Traceback" not in answer
+    assert server.get("/api/state")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("length", "body", "status"),
+    [
+        (b"9" * 5000, b"", 413),
+        (b"-1", b"{}", 411),
+        (b"1e3", b"{}", 411),
+        (b"", b"{}", 411),
+        (b"40", b"{}", 400),  # and the connection ends
+        (b"6", b'{"row"', 400),
+        (b"2", b"\xff\xfe", 400),
+    ],
+    ids=range(7),
+)
+def test_malformed_answers_get_an_answer(
+    server: Running, length: bytes, body: bytes, status: int
+) -> None:
+    head = b"POST /api/answer HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
+    head += b"X-Judge-Token: " + server.token.encode() + b"\r\n"
+    answer = _sent(server, head + b"Content-Length: " + length + b"\r\n\r\n" + body)
+    assert int(answer.split(b" ", 2)[1]) == status
+    assert server.get("/api/state")[1]["open"] == 6
+
+
+def test_values_that_no_judgement_has(server: Running) -> None:
+    deep = "[" * 400 + "]" * 400
+    for row in ("1e999", "NaN", "1" * 4000, '"\\ud800"', deep, "{}", "true", "null"):
+        body = f'{{"row": {row}, "label": "Y", "evidence": "", "note": ""}}'.encode()
+        assert server.post("/api/answer", body)[0] == 400, row
+    for text in ('"\\ud800"', '"\\u0000"', "7", deep):
+        body = f'{{"row": 0, "label": "Y", "evidence": {text}, "note": ""}}'.encode()
+        assert server.post("/api/answer", body)[0] == 400, text
+    assert server.get("/api/state")[1]["open"] == 6
+
+
+def _sent(server: Running, raw: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", server.port), 10) as connection:
+        connection.sendall(raw)
+        connection.shutdown(socket.SHUT_WR)
+        answer = b""
+        try:
+            while piece := connection.recv(1 << 16):
+                answer += piece
+        except ConnectionResetError:  # what was sent too much is thrown away
+            pass
+    return answer
+
+
+def test_the_name_of_a_new_journal_is_on_the_disk_before_judging_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[Path, bytes]] = []
+    path = write_rows(tmp_path / "s.tsv")
+    place = journal_path(path)
+    monkeypatch.setattr(
+        "kgtrec.study.judging.journal.sync_folder",
+        lambda folder: synced.append((folder, place.read_bytes())),
+    )
+    with Journal(path):
+        ((folder, written),) = synced
+    assert folder == tmp_path
+    assert written.endswith(b"\n")  # after its first line

@@ -1,20 +1,37 @@
-"""Pools against plain Python, their files, the rules that need no judge, and `kgtrec pool`."""
+"""Seeds, lists and pools against plain Python, their files, and `kgtrec sample` and `pool`."""
 
 from __future__ import annotations
 
 import json
+import math
+import random
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from pool_cases import Case, asked_by, cases, slow_lists, slow_pool, triple_of, write_case
-from study_cases import N_ENTITIES, N_RELATIONS, listed
+from pool_cases import (
+    Case,
+    asked_by,
+    call,
+    cases,
+    place_of,
+    places_of,
+    slow_lists,
+    slow_pool,
+    small,
+    triple_of,
+    write_case,
+)
+from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed
 
 import kgtrec
-from kgtrec.cli.pool import command
+from kgtrec.cli.pool import command as pool_command
+from kgtrec.cli.sample import command as sample_command
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
 from kgtrec.graph.statistics.relations import relation_categories
 from kgtrec.study.pooling.completion import (
@@ -23,20 +40,166 @@ from kgtrec.study.pooling.completion import (
     rule_table,
     trivial_rules,
 )
-from kgtrec.study.pooling.lists import doubts, run_lists, system_names
-from kgtrec.study.pooling.pool import Pool, make_pool, read_pool, write_pool
-from kgtrec.study.pooling.seeds import read_question_ids, seed_questions
+from kgtrec.study.pooling.lists import doubts, is_scores, run_lists, score_lists, system_names
+from kgtrec.study.pooling.pool import make_pool, read_pool, write_pool
+from kgtrec.study.pooling.seeds import read_question_ids, sample_seeds, seed_questions
+
+# -- Seeds -----------------------------------------------------------------------------------------
+
+
+def graph_of(relations: list[int]) -> kgtrec.Graph:
+    """A test split whose triples have these relations."""
+    rows = [(i, relation, i + 1) for i, relation in enumerate(relations)]
+    return kgtrec.Graph.from_arrays(test=np.array(rows), n_relations=max(relations) + 1)
+
+
+@pytest.mark.data
+def test_fb_test_s_comes_out_row_for_row(shared_data: Path) -> None:
+    graph = kgtrec.read_graph(shared_data / "fb15k-237")
+    folder = shared_data / "kgc-sparsity" / "data" / "FB-Test-S"
+
+    sample = sample_seeds(graph, 0.05, seed=42)
+
+    assert sample.rows.tolist() == [
+        int(x) for x in (folder / "sample_idxs.txt").read_text().split()
+    ]
+    lines = [line.split("\t") for line in (folder / "samples.txt").read_text().splitlines()]
+    ours = [[graph.entities[h], graph.relations[r], graph.entities[t]]
+            for h, r, t in sample.triples.tolist()]  # fmt: skip
+    assert ours == lines
+    assert sample.divergence == pytest.approx(0.088964, abs=5e-7)
+    assert sample.table().rows == [
+        ("test", 20466, 224, 10348, 22850), ("sample", 1023, 154, 1569, 1745)
+    ]  # fmt: skip
+
+
+@given(graphs(), st.integers(0, 2**40), st.data())
+def test_rows_are_those_of_python(graph: kgtrec.Graph, seed: int, data: st.DataObject) -> None:
+    total = len(graph.splits["test"])
+    size = data.draw(st.integers(1, total))
+    random.seed(seed)
+    expected = sorted(random.sample(range(total), size))
+
+    sample = sample_seeds(graph, size=size, seed=seed)
+
+    assert sample.rows.tolist() == expected
+    assert [tuple(t) for t in sample.triples.tolist()] == [
+        listed(graph, "test")[i] for i in expected
+    ]
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.data())
+def test_every_relation_has_its_share(relations: list[int], data: st.DataObject) -> None:
+    graph, size = graph_of(relations), data.draw(st.integers(1, len(relations)))
+
+    sample = sample_seeds(graph, size=size, seed=3, by_relation=True)
+
+    drawn = Counter(relations[row] for row in sample.rows.tolist())
+    assert len(set(sample.rows.tolist())) == len(sample) == size
+    # Largest remainders: sort all fractions, and give one more to the largest.
+    exact = {r: Fraction(size * n, len(relations)) for r, n in Counter(relations).items()}
+    expected = {r: math.floor(x) for r, x in exact.items()}
+    left = size - sum(expected.values())
+    for relation in sorted(exact, key=lambda r: (-(exact[r] % 1), r))[:left]:
+        expected[relation] += 1
+    assert drawn == Counter({r: n for r, n in expected.items() if n})
+
+
+def test_members_of_a_relation_are_equally_likely() -> None:
+    graph = graph_of([0] * 6 + [1] * 4)
+    hits = Counter()
+    for seed in range(600):
+        hits.update(sample_seeds(graph, size=5, seed=seed, by_relation=True).rows.tolist())
+    assert set(hits) == set(range(10))
+    assert all(abs(count - 300) < 75 for count in hits.values())  # 6 standard deviations
+
+
+def test_divergence_is_that_of_the_definition() -> None:
+    graph = graph_of([0, 0, 0, 1, 1, 2])
+    sample = sample_seeds(graph, size=2, seed=0)
+    whole, drawn = [3, 2, 1], [0, 0, 0]
+    for row in sample.rows.tolist():
+        drawn[[0, 0, 0, 1, 1, 2][row]] += 1
+    p, q = ([(n + 1) / (sum(counts) + 3) for n in counts] for counts in (whole, drawn))
+    expected = sum(a * math.log(a / b) for a, b in zip(p, q, strict=True))
+    assert sample.divergence == pytest.approx(expected, rel=1e-12)
+
+
+def test_shares_round_down_but_not_by_floating_point() -> None:
+    graph = graph_of([0] * 100)
+    assert len(sample_seeds(graph, 0.29)) == 29  # 0.29 * 100 is 28.999...
+    assert len(sample_seeds(graph, 0.299)) == 29
+    assert len(sample_seeds(graph)) == 5
+    assert len(sample_seeds(graph, 1)) == 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"share": 0}, "share 0 is not above 0"),
+        ({"share": 1.5}, "share 1.5 is not"),
+        ({"share": float("nan")}, "share nan"),
+        ({"share": 0.05}, "less than one triple"),
+        ({"size": 0}, "give 1 to 10"),
+        ({"size": 11}, "give 1 to 10"),
+        ({"share": 0.5, "size": 3}, "give one of them"),
+        ({"size": 1, "seed": "x"}, "seed 'x' is not a whole number"),
+        ({"size": 1, "split": "dev"}, "no split 'dev'"),
+    ],
+)
+def test_wrong_sizes_of_samples_are_refused(arguments: dict[str, object], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        sample_seeds(graph_of([0] * 10), **arguments)  # type: ignore[arg-type]
+
+
+# -- The command ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def split(tmp_path: Path) -> Path:
+    lines = [f"e{i}\tr{i % 3}\té{i}" for i in range(40)]
+    (tmp_path / "graph").mkdir()
+    (tmp_path / "graph" / "test.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    (tmp_path / "graph" / "train.txt").write_text("e1\tr1\te2\n")
+    return tmp_path
+
+
+def drawn_from(split: Path, *arguments: object) -> str:
+    return call(sample_command, split / "graph", *arguments)[0]
+
+
+def test_the_file_holds_lines_of_the_split_in_its_order(split: Path) -> None:
+    output = drawn_from(split, "-o", split / "seed.tsv", "--size", 7, "--by-relation")
+    lines = (split / "graph" / "test.txt").read_text("utf-8").splitlines()
+    drawn = (split / "seed.tsv").read_text("utf-8").splitlines()
+    assert drawn == [line for line in lines if line in drawn]
+    assert len(drawn) == 7
+    assert "KL(test || sample)" in output
+    first = (split / "seed.tsv").read_bytes()
+    drawn_from(split, "-o", split / "again.tsv", "--size", 7, "--by-relation")
+    assert (split / "again.tsv").read_bytes() == first
+
+
+def test_a_draw_overwrites_no_graph(split: Path) -> None:
+    test = split / "graph" / "test.txt"
+    with pytest.raises(KgtrecError, match="would overwrite the graph"):
+        drawn_from(split, "-o", test)
+    with pytest.raises(FileError, match="make it first"):
+        drawn_from(split, "-o", split / "nowhere" / "seed.tsv")
+    with pytest.raises(UsageError, match="less than one triple"):
+        drawn_from(split, "-o", split / "seed.tsv", "--share", 0.01)
+    assert not (split / "seed.tsv").exists()
+
+
+def test_counts_are_plain_numbers(split: Path) -> None:
+    graph = kgtrec.read_graph(split / "graph")
+    assert json.loads(sample_seeds(graph, 0.5).table().to_json())["sample"]["triples"] == 20
+
+
+# -- Pools -----------------------------------------------------------------------------------------
+
 
 KINDS = st.sampled_from(["filtered", "raw"])
-
-
-def places_of(pool: Pool) -> dict[tuple[int, ...], dict[str, int]]:
-    """Triple to the places of the systems that have it."""
-    rows = zip(pool.triples.tolist(), pool.places.tolist(), strict=True)
-    return {
-        tuple(triple): {n: p for n, p in zip(pool.systems, own, strict=True) if p}
-        for triple, own in rows
-    }
 
 
 @given(cases(), st.integers(1, N_ENTITIES + 1), KINDS)
@@ -170,14 +333,6 @@ def test_lists_tell_what_is_missing_and_short() -> None:
 
 
 # -- Bad calls -------------------------------------------------------------------------------------
-
-
-def small() -> Case:
-    rows = np.array([[0, 0, 3], [1, 1, 2], [2, 0, 3], [3, 1, 0]])
-    graph = kgtrec.Graph.from_arrays(train=rows[:1], test=rows[1:], n_entities=N_ENTITIES)
-    random = np.random.default_rng(1)
-    scores = {name: random.random((len(graph.questions()), N_ENTITIES)) for name in "ab"}
-    return Case(graph, [(2, 0, 3)], scores)
 
 
 def test_bad_calls_are_refused() -> None:
@@ -387,10 +542,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *arguments: object, seeds: str = "seed.tsv") -> str:
-    words = ["--graph", folder / "graph", "--seed-triples", folder / seeds, *arguments]
-    done = CliRunner().invoke(command, [str(word) for word in words], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
+    return call(pool_command, *place_of(folder, seeds), *arguments)[0]
 
 
 def test_the_command_writes_the_pool_of_the_library(folder: Path) -> None:
@@ -431,4 +583,167 @@ def test_the_command_refuses_bad_input(folder: Path) -> None:
     ):
         with pytest.raises(KgtrecError, match=said):
             run(folder, *arguments, seeds=seeds)
+        assert not out.exists()
+
+
+# -- Pools from scores, ranked on the spot ---------------------------------------------------------
+
+
+FORMS = st.sampled_from(["whole", "seeds", "instances", "parts"])
+
+
+@given(case=cases(), depth=st.integers(1, 8), kind=KINDS, form=FORMS)
+def test_scores_are_pooled_as_their_runs_would_be(
+    case: Case, depth: int, kind: str, form: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place, seeds, lists = tmp_path_factory.mktemp("s"), case.questions, []
+    whole = case.graph.questions("test")
+    number = {name: i for i, name in enumerate(whole.ids)}
+    for name, scores in case.scores.items():
+        rows = {
+            "seeds": [number[one] for one in seeds.ids],
+            "instances": questions_of_instances(case),
+        }.get(form)
+        if form == "seeds" and len(seeds) == len(whole):
+            rows = None  # there are no fewer: they stand as in the split
+        row_scores = scores if rows is None else scores[rows]
+        path = place / f"{name}.npy"
+        if form == "parts":
+            path = place / name
+            path.mkdir()
+            cut = len(scores) // 2
+            np.save(path / "1.npy", scores[:cut])
+            np.save(path / "2.npy", scores[cut:])
+        else:
+            np.save(path, row_scores)
+        assert is_scores(path)
+        per = "instances" if form == "instances" else "questions"
+        lists.append(score_lists(path, seeds, name, depth, places=kind, rows=per, progress=False))
+    assert places_of(make_pool(lists, seeds, depth)) == slow_pool(case, depth, kind)
+
+
+def questions_of_instances(case: Case) -> list[int]:
+    """Question of every triple with its head asked, then with its tail asked."""
+    questions = case.graph.questions("test")
+    columns = questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist()
+    row = {key: i for i, key in enumerate(zip(*columns, strict=True))}
+    triples = case.graph.splits["test"].tolist()
+    return [row[0, t, r] for _, r, t in triples] + [row[1, h, r] for h, r, _ in triples]
+
+
+def test_a_factorised_model_and_distances(tmp_path: Path) -> None:
+    case = small()
+    random = np.random.default_rng(3)
+    questions, n = case.graph.questions(), case.graph.n_entities
+    queries, entities = random.random((len(questions), 4)), random.random((n, 4))
+    np.savez(tmp_path / "model.npz", queries=queries, entities=entities)
+    np.save(tmp_path / "far.npy", -(queries @ entities.T))
+    seeds = case.questions
+    one = score_lists(tmp_path / "model.npz", seeds, "m", 5)
+    other = score_lists(tmp_path / "far.npy", seeds, "m", 5, higher_is_better=False)
+    assert one.entities.tolist() == other.entities.tolist()
+    assert one.offsets.tolist() == other.offsets.tolist()
+
+
+def test_wrong_scores_are_refused(tmp_path: Path) -> None:
+    case, path = small(), tmp_path / "s.npy"
+    seeds, right = case.questions, case.scores["a"]
+    broken = right.copy()
+    broken[:, 4] = np.nan
+    for scores, kind, said in (
+        (right[:-1], FileError, r"s.npy: 5 rows of scores, but the split 'test' has 6 questions"),
+        (right[:, :-1], InputError, r"s.npy: .*7 columns"),
+        (broken, InputError, r"s.npy: .*NaN"),
+        (right[0], FileError, r"s.npy: .*two-dimensional"),
+        (right.astype(int), InputError, r"s.npy: .*dtype int64"),
+    ):
+        np.save(path, scores)
+        with pytest.raises(kind, match=said):
+            score_lists(path, seeds, "s", 3)
+    np.save(path, broken)
+    assert len(score_lists(path, seeds, "s", 3, nan="worst").entities)
+    np.save(path, np.repeat(right, 2, axis=0)[:6])
+    for options, said in (
+        ({"places": "mixed"}, "places='mixed'"),
+        ({"rows": "lines"}, "rows='lines'"),
+        ({"depth": 0}, "depth 0 is below 1"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            score_lists(path, seeds, "s", **{"depth": 3, **options})
+    with pytest.raises(FileError, match="No such file"):
+        score_lists(tmp_path / "none.npy", seeds, "s", 3)
+
+
+def test_where_a_run_is_wanted_scores_are_none(tmp_path: Path) -> None:
+    case = small()
+    for name in ("s.npy", "s.npz", "ranks.parquet"):
+        (tmp_path / name).write_bytes(b"PK")
+        with pytest.raises(FileError, match=f"{name}: scores or ranks instead of a TREC run"):
+            run_lists(tmp_path / name, case.questions, "s")
+
+
+def test_rows_of_the_other_kind_are_pointed_out(tmp_path: Path) -> None:
+    rows = np.array([[0, 0, 1], [0, 0, 2], [0, 0, 3]])  # four questions, six instances
+    graph = kgtrec.Graph.from_arrays(test=rows, n_entities=5)
+    case = Case(graph, [(0, 0, 1)], {})
+    for size, per, said in ((6, "questions", "--rows instances"), (4, "instances", "--rows q")):
+        np.save(tmp_path / "s.npy", np.zeros((size, 5)))
+        with pytest.raises(FileError, match=said):
+            score_lists(tmp_path / "s.npy", case.questions, "s", 3, rows=per)
+
+
+def test_a_weak_model_is_pointed_out() -> None:
+    case = small()
+    lists = case.lists()[0]
+    weak = replace(lists, found=0, from_scores=True)
+    assert "a weak model, or scores with another order" in doubts([weak], case.questions, 99)[0]
+    assert len(doubts([weak], case.questions, 99)) == 1  # nor are they called short
+
+
+# -- The command -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scored(tmp_path: Path) -> Path:
+    """A graph, seeds, two runs, and the scores that they were made from."""
+    for name, scores in write_case(tmp_path).items():
+        np.save(tmp_path / f"{name}.npy", scores)
+    return tmp_path
+
+
+def pooled_from(scored: Path, *arguments: object) -> str:
+    return call(pool_command, *place_of(scored), *arguments)[1]
+
+
+def test_runs_and_scores_may_be_mixed(scored: Path) -> None:
+    graph = kgtrec.read_graph(scored / "graph")
+    pools = []
+    for systems in (("a.run", "b.run"), ("a.npy", "b.npy"), ("a.npy", "b.run")):
+        paths = [scored / name for name in systems]
+        output = pooled_from(scored, *paths, "-o", scored / "pool.tsv", "--depth", 6)
+        assert "warning" not in output
+        pools.append(places_of(read_pool(scored / "pool.tsv", graph)[0]))
+    assert pools[0] == pools[1] == pools[2]
+    pooled_from(scored, scored / "a.npy", "-o", scored / "raw.tsv", "--depth", 6, "--places", "raw")
+    raw = places_of(read_pool(scored / "raw.tsv", graph)[0])
+    assert set(raw) < {triple for triple, own in pools[0].items() if "a" in own}
+
+
+def test_scores_that_do_not_fit_are_refused(scored: Path) -> None:
+    out = scored / "pool.tsv"
+    np.save(scored / "few.npy", np.zeros((3, 20)))
+    (scored / "text.npy").write_text("scores")
+    (scored / "empty").mkdir()
+    for arguments, said in (
+        ((scored / "a.run", "--lower-is-better"), "these are all runs"),
+        ((scored / "a.run", "--rows", "instances"), "these are all runs"),
+        ((scored / "few.npy",), "few.npy: 3 rows of scores"),
+        ((scored / "text.npy",), "text.npy: .*numpy.save"),
+        ((scored / "empty",), "empty: no .npy shard"),
+        ((scored / "none.npz",), "none.npz: No such file"),
+        ((scored / "a.npy", scored / "a.npy"), "named twice"),
+        ((scored / "a.npy", "-o", scored / "a.npy"), "overwrite"),
+    ):
+        with pytest.raises(KgtrecError, match=said):
+            pooled_from(scored, "-o", out, *arguments)
         assert not out.exists()
