@@ -105,6 +105,16 @@ def test_from_a_pool_to_one_judgement(call: Call):
     assert call("check", "judged.tsv").out.endswith("Y 2, N 0, ? 1, open 0, 0 faults\n")
 
 
+def test_blank_labels_mean_what_the_option_says(call: Call):
+    Path("a.tsv").write_text("x\tr\ty\tN\nx\tr\tz\tY\n")
+    Path("b.tsv").write_text("x\tr\ty\t\nx\tr\tz\tY\n")
+    for options, triples in (((), 1), (("--blank", "N"), 2)):
+        done = call("agreement", "a.tsv", "b.tsv", *options, "--format", "json")
+        assert json.loads(done.out)["a, b"]["all relations"]["triples"] == triples
+        merged = call("merge", "a.tsv", "b.tsv", *options, "-o", "out.tsv")
+        assert merged.out.splitlines()[1].split()[-1] == str(triples)
+
+
 def test_sheets_without_export_count_with_their_journals(call: Call):
     call("sheets", "pool.tsv", "--annotators", "anna,ben", "-o", "s")
     say("s/anna.tsv", "YNY")
@@ -187,6 +197,10 @@ def test_check_lists_every_fault_and_says_so_by_its_code(call: Call):
         (("merge", "sheet.tsv", "-o", "no/out.tsv"), 2, "no/out.tsv: there is no folder"),
         (("merge", "sheet.tsv", "other.tsv", "-o", "out.tsv"), 2, "not one triple has a label"),
         (("check",), 1, "Missing argument"),
+        (("serve", "sheet.tsv", "--link", "https://x.org/"), 1, "is not a template"),
+        (("serve", "sheet.tsv", "--facts", "3"), 1, "add --graph DIR"),
+        (("serve", "sheet.tsv", "--names", "names.tsv"), 1, "add --graph DIR"),
+        (("serve", "sheet.tsv", "--graph", "nowhere"), 2, "nowhere"),
     ],
 )  # fmt: skip
 def test_mistakes_are_said_in_a_sentence(call: Call, args: tuple, code: int, words: str):

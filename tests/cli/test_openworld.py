@@ -98,6 +98,15 @@ def test_density_takes_the_train_share_of_the_files(folder: Path):
     assert json.loads(same)["outlooks"][0]["sparsity"] == pytest.approx(1 - 0.27 / 0.37)
 
 
+def test_the_accepted_probability_decides(folder: Path):
+    files = (folder / "a.parquet", folder / "b.parquet")
+    needed = [
+        json.loads(run(*files, "--level", level, "--format", "json"))["outlooks"][0]["needed_data"]
+        for level in (0.01, 0.2)
+    ]
+    assert needed[0] > 5 * needed[1]
+
+
 def test_values_alone_have_no_paired_error():
     shown = json.loads(run(*VALUES, "--sparsity", 0.35, "--format", "json"))
     assert shown["p_data"] is None

@@ -27,6 +27,7 @@ from pool_cases import (
     triple_of,
     write_case,
 )
+from refusals import assert_refused, refusals
 from study_cases import N_ENTITIES, listed
 
 import kgtrec
@@ -242,8 +243,9 @@ def test_intervals_are_the_extremes_of_all_labellings(
     judged_case: tuple[Case, dict[Triple, int]], depth: int, within: int
 ) -> None:
     case, labels = judged_case
-    completion, label_of = done(case, labels), slow_labels(case, labels, DEPTH)
-    runs = case.lists(depth=depth)  # shorter than the pool: what is pooled may not be in the list
+    # Some lists end above what is pooled, and some go on below it.
+    completion, label_of = done(case, labels, 2), slow_labels(case, labels, 2)
+    runs = case.lists(depth=depth)
     candidates = open_candidates(runs, completion, within)
     entities = {
         one.name: np.split(one.entities, one.offsets[1:-1]) for one in runs
@@ -324,31 +326,6 @@ def bpref(lists: list[list[int | None]], relevant: list[int], false: list[int]) 
     return sum(values) / len(values)
 
 
-@given(judged_cases())
-def test_bpref_uses_judged_negatives(judged_case: tuple[Case, dict[Triple, int]]) -> None:
-    case, labels = judged_case
-    label_of = slow_labels(case, labels, DEPTH)
-    counts = [
-        [
-            sum(label_of.get(triple_of(q, e)) == label for e in range(N_ENTITIES))
-            for q in asked_by(case.seeds)
-        ]
-        for label in (1, 0)
-    ]
-    for lists in case.lists():
-        interval = intervals(lists, done(case, labels), ["bpref"])["bpref"]
-        expected = bpref(relevance(case, labels)[lists.name], *counts)
-        assert interval.value == pytest.approx(expected, abs=1e-12)
-
-
-@given(cases())
-def test_a_judged_pool_leaves_nothing_open_at_its_depth(case: Case) -> None:
-    labels = {t: (t[0] + t[2]) % 2 for t in slow_pool(case, DEPTH, "filtered")}
-    completion = done(case, labels)
-    for lists in case.lists():
-        assert shares(lists, completion, DEPTH)["unjudged"] == 0
-
-
 def test_decided_pairs() -> None:
     none = JudgedInterval(math.nan, 0.5, 0.5, math.nan, "an estimate")
     by_system = {
@@ -375,28 +352,37 @@ def test_decided_pairs() -> None:
     assert open_remarks(below, np.arange(7), 0)[1].startswith("bpref of a is outside")
 
 
-def test_measures_without_a_mean_are_refused() -> None:
-    case = small()
-    completion = done(case, {})
-    for name, said in (("num_rel", "no mean"), ("relstring", "no mean"), ("mapp", "unknown")):
-        with pytest.raises(UsageError, match=said):
-            intervals(case.lists()[0], completion, [name])
-    with pytest.raises(UsageError, match="within -1 is below 0"):
-        open_candidates(case.lists(), completion, -1)
-
-
 # -- Bad calls and files ---------------------------------------------------------------------------
 
 
-def test_bad_calls_are_refused() -> None:
-    case = small()
-    with pytest.raises(UsageError, match="this pool has 0 to 4"):
-        done(case, {}, depth=5)
-    with pytest.raises(UsageError, match="rules for"):
-        done(case, {}, rules=["x"] * 99)
-    for cutoff in (0, True):
-        with pytest.raises(UsageError, match="cutoff"):
-            shares(case.lists()[0], done(case, {}), cutoff)
+@refusals(
+    ("depth", lambda: done(small(), {}, depth=5), UsageError, ("this pool has 0 to 4",)),
+    ("rules", lambda: done(small(), {}, rules=["x"] * 99), UsageError, ("rules for",)),
+    *(
+        (f"cutoff {cutoff}", lambda cutoff=cutoff: shares(
+            small().lists()[0], done(small(), {}), cutoff), UsageError, ("cutoff",))
+        for cutoff in (0, True)
+    ),
+    ("within", lambda: open_candidates(small().lists(), done(small(), {}), -1), UsageError,
+     ("within -1 is below 0",)),
+    *(
+        (name, lambda name=name: intervals(small().lists()[0], done(small(), {}), [name]),
+         UsageError, (words,))
+        for name, words in (("num_rel", "no mean"), ("relstring", "no mean"), ("mapp", "unknown"))
+    ),
+    ("sample", lambda: done(small(), {}).sample, UsageError, ("no sample was drawn",)),
+    *(
+        (f"draw {share} {seed}", lambda share=share, seed=seed: Draw(share, seed),
+         UsageError, words)
+        for share, seed, *words in (
+            (0, 1, "give the share"), (1.01, 1, "give the share"), (math.nan, 1, "give the share"),
+            (True, 1, "give the share"), (0.5, -1, "seed -1 of the sample is below 0"),
+            (0.5, True, "of the sample is below 0"),
+        )
+    ),
+)  # fmt: skip
+def test_wrong_calls_are_refused(call, error: type[Exception], words: tuple[str, ...]) -> None:
+    assert_refused(call, error, words)
 
 
 def read(tmp_path: Path, text: str, blank: str = "error") -> Judgements:
@@ -416,31 +402,6 @@ def test_judgement_files(tmp_path: Path) -> None:
     assert (len(again), again.rows, again.repeated) == (1, 2, 1)
     blank = read(tmp_path, "0\t0\t1\t\n0\t0\t2\t \n0\t0\t3\tY\n", "N")
     assert (blank.labels, blank.blank) == ({(0, 0, 1): 0, (0, 0, 2): 0, (0, 0, 3): 1}, 2)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "the file is empty"),
-        ("head\trelation\ttail\tlabel\n", "no judgement"),
-        ("0\t0\t1\n", ":1: 3 columns in place of 4"),
-        ("head\trelation\ttail\tlabel\tlink\n0\t0\t1\tY\n", ":2: 4 columns in place of 5"),
-        ("head\trelation\ttail\tlabel\tlabel\n0\t0\t1\tY\tN\n", ":1: the header names 'label'"),
-        ("0\t0\t1\tY\n0\t0\t2\tyes\n1\t0\t2\ty\n",
-         r"2 faults; a label is Y, N or \?\n  line 2: label 'yes'\n  line 3: label 'y'"),
-        ("0\t0\t1\tY\n0\t0\t2\t \n", ":2: an empty label; .*blank"),
-        ("0\t0\tzz\tY\n", ":1: tail 'zz' is not in the graph"),
-        ("0\t\t1\tY\n", ":1: an empty name"),
-        ("0\t0\t1\tY\n0\t0\t1\tN\n0\t0\t1\t?\n",
-         r"2 faults; .*\n  line 2: '0 0 1' is labelled 'N', and otherwise in .*:1\n  line 3"),
-        ("0\t0\t1\tY\n\n0\t0\t2\tY\n", ":2: an empty line"),
-    ],
-)  # fmt: skip
-def test_a_wrong_judgement_file_is_refused_with_its_line(
-    tmp_path: Path, text: str, said: str
-) -> None:
-    with pytest.raises(FileError, match=said):
-        read(tmp_path, text)
 
 
 def test_files_must_agree(tmp_path: Path) -> None:
@@ -564,13 +525,21 @@ def test_the_share_of_newly_annotated_positives_in_any_top(folder: Path, depth: 
     assert table["shares"]["a"]["3"]["added_percent"] > 0
 
 
-def test_depth_and_reverse_questions(folder: Path) -> None:
-    run(folder, "--write-qrels", folder / "q1.txt", "--depth", 1)
-    run(folder, "--write-qrels", folder / "q3.txt")
-    run(folder, "--write-qrels", folder / "q3r.txt", "--reverse")
-    one, three, more = (read_qrels(folder / f"{name}.txt") for name in ("q1", "q3", "q3r"))
-    assert set(one) == set(three) < set(more)
-    assert sum(map(len, one.values())) < sum(map(len, three.values()))
+def test_depth_rules_and_reverse_questions(folder: Path) -> None:
+    text = (folder / "pool.tsv").read_text()
+    (folder / "ruled.tsv").write_text(text.rstrip("\n") + "1-1:head\n")  # of the last triple
+    labels = {}
+    for name, options in (
+        ("one", ("--depth", 1)), ("three", ()), ("reverse", ("--reverse",)),
+        ("without", ("--no-rules",)),
+    ):  # fmt: skip
+        run(folder, "--write-qrels", folder / name, *options, pool="ruled.tsv")
+        labels[name] = read_qrels(folder / name)
+    assert set(labels["one"]) == set(labels["three"]) < set(labels["reverse"])
+    assert sum(map(len, labels["one"].values())) < sum(map(len, labels["three"].values()))
+    undecided = [[x for own in labels[name].values() for x in own.values()].count(-1)
+                 for name in ("three", "without")]  # fmt: skip
+    assert 0 < undecided[0] < undecided[1]
 
 
 def test_the_command_refuses_bad_input(folder: Path) -> None:
@@ -628,13 +597,10 @@ def test_a_draw_has_its_share_and_differs_by_seed() -> None:
     assert Draw(1.0).takes(triples).all()
 
 
-def test_draws_are_named_and_checked() -> None:
+def test_draws_are_named() -> None:
     assert read_draw(str(Draw(0.3, 7))) == Draw(0.3, 7)
     for text in ("rule", "sample=2,seed=1", "sample=0.3", "sample=0.3,seed=-1", "sample=e,seed=1"):
         assert read_draw(text) is None
-    for share, seed in ((0, 1), (1.01, 1), (float("nan"), 1), (True, 1), (0.5, -1), (0.5, True)):
-        with pytest.raises(UsageError, match=r"of the sample is below 0|give the share"):
-            Draw(share, seed)
 
 
 @given(cases(), st.sampled_from([0.2, 0.5, 1.0]), st.integers(0, 3))
@@ -674,15 +640,6 @@ def test_labels_of_the_sample_alone(case: Case, share: float, seed: int) -> None
 def shown_triples(case: Case, triples: np.ndarray) -> list[tuple[str, str, str]]:
     e, r = case.graph.entities, case.graph.relations
     return [(e[h], r[p], e[t]) for h, p, t in triples.tolist()]
-
-
-def test_a_pool_without_a_sample_has_none() -> None:
-    case = small()
-    completion = complete(
-        case.questions, make_pool(case.lists(), case.questions, 3), Judgements({}, 0)
-    )
-    with pytest.raises(UsageError, match="no sample was drawn"):
-        _ = completion.sample
 
 
 def test_pool_files_with_a_sample(tmp_path: Path) -> None:
@@ -818,8 +775,6 @@ def test_bad_samples_are_refused(sampled: Path) -> None:
     ):
         with pytest.raises(KgtrecError, match=said):
             call(pool_command, *place, sampled / "a.run", "-o", out, *more)
-    with pytest.raises(KgtrecError, match="seed -1 of the sample is below 0"):
-        Draw(0.5, -1)
     with pytest.raises(AssertionError, match="'--seed': -1 is not in the range"):
         call(pool_command, *place, sampled / "a.run", "-o", out, "--sample", 0.5, "--seed", -1)
     call(pool_command, *place, sampled / "a.run", "-o", sampled / "pool.tsv")

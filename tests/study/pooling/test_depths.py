@@ -368,3 +368,31 @@ def test_a_comma_in_the_name_of_a_question_is_refused(tmp_path: Path) -> None:
     renamed = seed_questions(seeds.graph, seeds.seeds, names=names)
     with pytest.raises(UsageError, match="comma in its name"):
         make_pool(lists, renamed, 2)
+
+
+def test_questions_without_an_answer_at_a_depth_count_there(tmp_path: Path) -> None:
+    qrels = {"q": {"a": 1}, "late": {"b": 1}}  # of "late" nothing is known before depth 2
+    paths = {}
+    for number, name in enumerate("xyz"):
+        paths[name] = tmp_path / name
+        documents = ["a", "b", "c"][number:] + ["a", "b", "c"][:number]
+        rows = [f"{query} Q0 {d} 1 {9 - i} x\n" for query in qrels for i, d in enumerate(documents)]
+        paths[name].write_text("".join(rows))
+    depths = {"q": {"c": 1}, "late": {"b": 2}}
+    with pytest.raises(InputError, match="no pooled document is judged"):
+        curves_of_runs(qrels, paths, {"q": {"c": 1}}, ["map"])
+    curves = curves_of_runs(qrels, paths, depths, ["map"], resampling=Resampling(resamples=100))
+    assert curves.depths == (0, 1, 2)
+    ranks = {"a": (1, 3, 2), "b": (2, 1, 3)}  # of both documents in the three runs
+    alone = [0.5 / rank for rank in ranks["a"]]  # the other question has AP 0, and counts
+    assert curves.values[0][0] == pytest.approx(alone)
+    both = [own + 0.5 / rank for own, rank in zip(alone, ranks["b"], strict=True)]
+    assert curves.values[0][2] == pytest.approx(both)
+
+
+def test_judged_negatives_are_contributions_too() -> None:
+    qrels = {"q": {"a": 1, "b": 0, "c": 0, "d": -1}}
+    contributors = {"q": {name: frozenset([by]) for name, by in zip("abcd", "xxyx", strict=True)}}
+    runs = {name: {"q": dict(zip("bacd", (4, 3, 2, 1), strict=True))} for name in "xy"}
+    reuse = leave_one_out(qrels, runs, contributors, "bpref")
+    assert (reuse.judged.tolist(), reuse.relevant.tolist()) == ([2, 1], [1, 0])

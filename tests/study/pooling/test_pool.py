@@ -6,6 +6,7 @@ import json
 import math
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -43,6 +44,7 @@ from kgtrec.study.pooling.completion import (
 from kgtrec.study.pooling.lists import doubts, is_scores, run_lists, score_lists, system_names
 from kgtrec.study.pooling.pool import make_pool, read_pool, write_pool
 from kgtrec.study.pooling.seeds import read_question_ids, sample_seeds, seed_questions
+from kgtrec.study.pooling.triple_files import read_judgements
 
 # -- Seeds -----------------------------------------------------------------------------------------
 
@@ -105,6 +107,7 @@ def test_every_relation_has_its_share(relations: list[int], data: st.DataObject)
     assert drawn == Counter({r: n for r, n in expected.items() if n})
 
 
+@pytest.mark.slow
 def test_members_of_a_relation_are_equally_likely() -> None:
     graph = graph_of([0] * 6 + [1] * 4)
     hits = Counter()
@@ -269,16 +272,6 @@ def test_order_does_not_depend_on_that_of_the_systems(case: Case) -> None:
     assert one.questions == other.questions
 
 
-@given(cases())
-def test_every_candidate_of_the_top_is_a_seed_or_pooled(case: Case) -> None:
-    pool = {tuple(t) for t in make_pool(case.lists(), case.questions, 3).triples.tolist()}
-    for by_question in slow_lists(case, "filtered").values():
-        for question, ranked in by_question.items():
-            for entity, _ in ranked[:3]:
-                triple = triple_of(question, entity)
-                assert triple in case.seeds or triple in pool
-
-
 @given(case=cases())
 def test_files_of_runs_and_pools_give_the_same(
     case: Case, tmp_path_factory: pytest.TempPathFactory
@@ -398,51 +391,55 @@ def test_names_of_systems() -> None:
 
 
 HEADER = "head\trelation\ttail\tside\tquestion\tdepth\tsystems\trule\n"
+LABELLED = "head\trelation\ttail\tlabel"
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "the file is empty"),
-        (HEADER, "no pooled triple"),
-        ("a\tb\n", r":1: header 'a\\tb'"),
-        (HEADER + "0\t0\t1\thead\thead0\t1\ta:1\n", ":2: 7 columns in place of 8"),
-        (HEADER + "0\t0\t1\tleft\thead0\t1\ta:1\t\n", ":2: side 'left'"),
-        (HEADER + "0\t0\t1\thead\thead0\t1\ta\t\n", ":2: systems 'a'"),
-        (HEADER + "0\t0\t1\thead\thead0\t1\ta:1,a:2\t\n", ":2: systems 'a:1,a:2'"),
-        (HEADER + "0\t0\t1\thead\thead0\t1\ta:x\t\n", ":2: systems 'a:x'"),
-        (HEADER + "0\t0\t1\thead\thead0\t2\ta:1,b:2\t\n", ":2: depth '2' beside"),
-        (HEADER + "0\t0\t1\thead\thead0\t0\ta:0\t\n", ":2: depth '0'"),
-        (HEADER + "0\t0\tzz\thead\thead0\t1\ta:1\t\n", ":2: tail 'zz' is not in the graph"),
-        (HEADER + "0\t0\t1\thead\thead0\t1\ta:1\t\n" * 2, ":3: '0 0 1' is in line 2 too"),
-    ],
-)
-def test_a_wrong_pool_file_is_refused_with_its_line(tmp_path: Path, text: str, said: str) -> None:
-    path = tmp_path / "pool.tsv"
-    path.write_text(text)
-    with pytest.raises(FileError, match=said):
-        read_pool(path, small().graph)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "the file is empty"),
-        ("head0\t1\n", ":1: "),
-        ("q0\t1\t0\n", ":1: the name 'q0'"),
-        ("head0\t1\t0\nhead1\tx\t0\n", ":2: entity 'x'"),
-        ("head0\t1\tx\n", ":1: relation 'x'"),
-        ("head0\t1\t0\nhead0\t2\t0\n", ":2: 'head0' is in line 1 too"),
-        ("head0\t1\t0\nhead1\t1\t0\n", r":2: '\(\?, 0, 1\)' is in line 1 too"),
-    ],
-)
-def test_a_wrong_question_list_is_refused_with_its_line(
-    tmp_path: Path, text: str, said: str
+@pytest.mark.parametrize(("read", "text", "said"), [
+    (read_pool, "", "the file is empty"),
+    (read_pool, HEADER, "no pooled triple"),
+    (read_pool, "a\tb\n", r":1: header 'a\\tb'"),
+    (read_pool, HEADER + "0\t0\t1\thead\thead0\t1\ta:1\n", ":2: 7 columns in place of 8"),
+    (read_pool, HEADER + "0\t0\t1\tleft\thead0\t1\ta:1\t\n", ":2: side 'left'"),
+    (read_pool, HEADER + "0\t0\t1\thead\thead0\t1\ta\t\n", ":2: systems 'a'"),
+    (read_pool, HEADER + "0\t0\t1\thead\thead0\t1\ta:1,a:2\t\n", ":2: systems 'a:1,a:2'"),
+    (read_pool, HEADER + "0\t0\t1\thead\thead0\t1\ta:x\t\n", ":2: systems 'a:x'"),
+    (read_pool, HEADER + "0\t0\t1\thead\thead0\t2\ta:1,b:2\t\n", ":2: depth '2' beside"),
+    (read_pool, HEADER + "0\t0\t1\thead\thead0\t0\ta:0\t\n", ":2: depth '0'"),
+    (read_pool, HEADER + "0\t0\tzz\thead\thead0\t1\ta:1\t\n", ":2: tail 'zz' is not in the graph"),
+    (read_pool, HEADER + "0\t0\t1\thead\thead0\t1\ta:1\t\n" * 2, ":3: '0 0 1' is in line 2 too"),
+    (read_question_ids, "", "the file is empty"),
+    (read_question_ids, "head0\t1\n", ":1: "),
+    (read_question_ids, "q0\t1\t0\n", ":1: the name 'q0'"),
+    (read_question_ids, "head0\t1\t0\nhead1\tx\t0\n", ":2: entity 'x'"),
+    (read_question_ids, "head0\t1\tx\n", ":1: relation 'x'"),
+    (read_question_ids, "head0\t1\t0\nhead0\t2\t0\n", ":2: 'head0' is in line 1 too"),
+    (read_question_ids, "head0\t1\t0\nhead1\t1\t0\n", r":2: '\(\?, 0, 1\)' is in line 1 too"),
+    (read_relation_types, "", "the file is empty"),
+    (read_relation_types, "0\tA\n", ":1: "),
+    (read_relation_types, "0\tA\t \n", ":1: "),
+    (read_relation_types, "0\tA\tB\nx\tA\tB\n", ":2: relation 'x'"),
+    (read_relation_types, "0\tA\tB\n0\tA\tB\n", ":2: relation '0' is in line 1 too"),
+    (read_judgements, "", "the file is empty"),
+    (read_judgements, f"{LABELLED}\n", "no judgement"),
+    (read_judgements, "0\t0\t1\n", ":1: 3 columns in place of 4"),
+    (read_judgements, f"{LABELLED}\tlink\n0\t0\t1\tY\n", ":2: 4 columns in place of 5"),
+    (read_judgements, f"{LABELLED}\tlabel\n0\t0\t1\tY\tN\n", ":1: the header names 'label'"),
+    (read_judgements, "0\t0\t1\tY\n0\t0\t2\tyes\n1\t0\t2\ty\n",
+         r"2 faults; a label is Y, N or \?\n  line 2: label 'yes'\n  line 3: label 'y'"),
+    (read_judgements, "0\t0\t1\tY\n0\t0\t2\t \n", ":2: an empty label; .*blank"),
+    (read_judgements, "0\t0\tzz\tY\n", ":1: tail 'zz' is not in the graph"),
+    (read_judgements, "0\t\t1\tY\n", ":1: an empty name"),
+    (read_judgements, "0\t0\t1\tY\n0\t0\t1\tN\n0\t0\t1\t?\n",
+         r"2 faults; .*\n  line 2: '0 0 1' is labelled 'N', and otherwise in .*:1\n  line 3"),
+    (read_judgements, "0\t0\t1\tY\n\n0\t0\t2\tY\n", ":2: an empty line"),
+])  # fmt: skip
+def test_wrong_files_are_refused_with_their_lines(
+    tmp_path: Path, read: Callable[..., object], text: str, said: str
 ) -> None:
-    path = tmp_path / "questions.tsv"
-    path.write_text(text)
+    path = tmp_path / "file.tsv"
+    path.write_bytes(text.encode())
     with pytest.raises(FileError, match=said):
-        read_question_ids(path, small().graph)
+        read(path, small().graph)
 
 
 def test_a_question_list_renames_the_questions(tmp_path: Path) -> None:
@@ -512,23 +509,6 @@ def test_rules_fire_by_their_definitions(case: Case, types: dict[int, tuple[str,
         expected.count(name) for name in RULES if name in expected
     ]
     assert trivial_rules(pool) == [""] * len(pool)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "the file is empty"),
-        ("0\tA\n", ":1: "),
-        ("0\tA\t \n", ":1: "),
-        ("0\tA\tB\nx\tA\tB\n", ":2: relation 'x'"),
-        ("0\tA\tB\n0\tA\tB\n", ":2: relation '0' is in line 1 too"),
-    ],
-)
-def test_a_wrong_type_file_is_refused_with_its_line(tmp_path: Path, text: str, said: str) -> None:
-    path = tmp_path / "types.tsv"
-    path.write_text(text)
-    with pytest.raises(FileError, match=said):
-        read_relation_types(path, small().graph)
 
 
 # -- The command -----------------------------------------------------------------------------------
