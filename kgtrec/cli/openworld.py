@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -88,7 +89,7 @@ SPARSITIES = (0.2, 0.5, 0.8)
 )  # fmt: skip
 @shared.PLOT
 @shared.STYLE
-def command(**options: Any) -> Report:
+def command(**_options: Any) -> Report:
     """Are the metrics of two models different enough to trust if answers are missing?
 
     A test set lacks true answers. Models that predict these are punished, so metrics saturate, and
@@ -108,90 +109,93 @@ def command(**options: Any) -> Report:
     kgtrec openworld --figure simulated --correlation -0.1 --correlation 0 \\
         --correlation 0.1 --correlation 0.2 --plot figure2.pdf
     """
-    params = click.get_current_context().params
-    request = _Request(**options, plot=params["plot"], form=params["form"])
-    _refuse(request.correlations and request.figure != "simulated", "--correlation",
-            "goes with --figure simulated")  # fmt: skip
+    request = SimpleNamespace(**click.get_current_context().params)
+    for applies, option, text in _contradictions(request):
+        if applies:
+            raise UsageError(f"{option} {text}")
     if request.study is not None:
         keep_blas_single()
     if request.figure is not None:
         return _figure(request)
     if request.study is not None:
-        _refuse(request.files or request.values, "--study",
-                "compares its own models: omit files and --values")  # fmt: skip
-        _refuse_numbers(request)
-        _refuse(request.sparsities or request.densities, "--study",
-                "removes facts itself: omit --sparsity and --density")  # fmt: skip
         return _study_report(_run_study(request.study, request.seed))
     if request.values is not None:
-        _refuse(request.files, "--values",
-                "and files say the same: give one of them")  # fmt: skip
-        return _comparison_report(_of_values(request, request.values))
+        return _comparison_report(_of_values(request))
     if request.files:
-        _refuse_numbers(request)
         return _comparison_report(_of_files(request))
     raise UsageError(
         "nothing to compare; name two ranks files, or give --values A B, or --study small"
     )
 
 
-@dataclass(frozen=True)
-class _Request:
-    """The options of a call, by their names."""
-
-    files: tuple[str, ...]
-    sparsities: tuple[float, ...]
-    densities: tuple[float, ...]
-    train_share: float | None
-    values: tuple[float, float] | None
-    questions: int | None
-    answers: float | None
-    entities: int | None
-    metric: str
-    level: float
-    study: str | None
-    seed: int
-    form: str
-    figure: str | None
-    correlations: tuple[float, ...]
-    plot: str | None
-
-    def betas(self, train_share: float | None = None) -> tuple[float, ...]:
-        """The sparsities, if need be from densities and the train share of the ranks."""
-        share = train_share if self.train_share is None else self.train_share
-        return _sparsities(self.sparsities, self.densities, share)
-
-
-def _figure(request: _Request) -> Report:
-    """A figure of formulas or simulations."""
-    _refuse(request.files or request.values or request.study, "--figure",
-            "shows formulas: omit files, --values and --study")  # fmt: skip
-    betas = request.betas() if request.sparsities or request.densities else ()
-    if request.figure == "simulated":
-        bare = request.plot is None and request.form == "table"
-        _refuse(bare, "--figure", "needs --plot FILE, or --format csv")
-        return _simulation_report(_simulated(request, betas), request.metric)
-    _refuse(request.plot is None, "--figure", "needs --plot FILE")
-    _refuse(request.questions, "--n-questions", "goes with --values or --figure simulated")
-    return Report(figures={"plot": _formula(request, betas)})
-
-
-def _refuse(condition: object, option: str, text: str) -> None:
-    if condition:
-        raise UsageError(f"{option} {text}")
-
-
-def _refuse_numbers(request: _Request) -> None:
-    """Refuse numbers that files and the study know themselves."""
-    for option in ("questions", "answers", "entities"):
-        _refuse(
-            getattr(request, option) is not None,
-            shared.option_of(option),
-            "goes with --values or --figure",
+def _contradictions(request: SimpleNamespace) -> Iterator[tuple[object, str, str]]:
+    """What may be wrong: whether it is, the option, and what to say about it."""
+    figure, study, values, files = (
+        getattr(request, name) for name in ("figure", "study", "values", "files")
+    )
+    simulated, bare = figure == "simulated", request.plot is None
+    whole = request.answers is None or request.answers == int(request.answers)
+    yield request.correlations and not simulated, "--correlation", "goes with --figure simulated"
+    if figure is not None:
+        yield (
+            files or values or study,
+            "--figure",
+            "shows formulas: omit files, --values and --study",
         )
+        needed = "needs --plot FILE" + ", or --format csv" * simulated
+        yield bare and not (simulated and request.form != "table"), "--figure", needed
+        fits = "goes with --values or --figure simulated"
+        yield request.questions and not simulated, "--n-questions", fits
+        yield not whole, "--figure", "takes whole --n-answers"
+        single = figure == "approximation" and request.metric != "mrr"
+        yield single, "--figure approximation", "shows MRR only; omit --measure"
+    elif study is not None:
+        yield files or values, "--study", "compares its own models: omit files and --values"
+    elif values is not None:
+        yield files, "--values", "and files say the same: give one of them"
+    if figure is None and (study is not None or (files and values is None)):
+        for name in ("questions", "answers", "entities"):
+            is_given = getattr(request, name) is not None
+            yield is_given, shared.option_of(name), "goes with --values or --figure"
+    if figure is None and study is not None:
+        removes = "removes facts itself: omit --sparsity and --density"
+        yield request.sparsities or request.densities, "--study", removes
 
 
-def _of_files(request: _Request) -> Comparison:
+def _betas(request: SimpleNamespace, train_share: float | None = None) -> tuple[float, ...]:
+    """The sparsities, if need be from densities and the train share of the ranks."""
+    from kgtrec.study.openworld.model import sparsity_of_density
+
+    share = train_share if request.train_share is None else request.train_share
+    if request.sparsities and request.densities:
+        raise UsageError("--sparsity and --density say the same; give one of them")
+    if not request.densities:
+        if share is not None:
+            raise UsageError("--train-share belongs to --density; give both")
+        return request.sparsities or SPARSITIES
+    if share is None:
+        raise UsageError("--density needs --train-share here: the share of facts outside the test")
+    return tuple(sparsity_of_density(density, share) for density in request.densities)
+
+
+def _figure(request: SimpleNamespace) -> Report:
+    """A figure of formulas or simulations, with defaults as in the paper."""
+    from kgtrec.study.openworld.model import ENTITIES
+    from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS
+
+    betas = _betas(request) if request.sparsities or request.densities else BETAS
+    n_answers = N_ANSWERS if request.answers is None else int(request.answers)
+    n_entities = request.entities or ENTITIES
+    if request.figure == "simulated":
+        return _simulation_report(_simulated(request, betas, n_answers, n_entities), request.metric)
+    figure: tuple[Any, ...] = ("approximation_quality", betas, n_answers)
+    if request.figure == "expected":
+        strengths = betas if request.sparsities or request.densities else (0.0, *BETAS)
+        figure = ("expected_metric", request.metric, strengths, n_answers, n_entities)
+    return Report(figures={"plot": ("studies", *figure)})
+
+
+def _of_files(request: SimpleNamespace) -> Comparison:
     from kgtrec.cli._ranks import warn_of_ranks
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.openworld.compare import compare_ranks, short_names, train_share_of
@@ -202,11 +206,11 @@ def _of_files(request: _Request) -> Comparison:
     first, second = (Ranks.load(file) for file in files)
     warn_of_ranks(dict(zip(files, (first, second), strict=True)))
     unknown = bool(request.densities) and request.train_share is None
-    betas = request.betas(train_share_of(first) if unknown else None)
+    betas = _betas(request, train_share_of(first) if unknown else None)
     return compare_ranks(first, second, betas, request.metric, request.level, short_names(*files))
 
 
-def _of_values(request: _Request, values: tuple[float, float]) -> Comparison:
+def _of_values(request: SimpleNamespace) -> Comparison:
     from kgtrec.study.openworld.compare import compare_values
     from kgtrec.study.openworld.model import ENTITIES
 
@@ -217,24 +221,9 @@ def _of_values(request: _Request, values: tuple[float, float]) -> Comparison:
             "test answers per question"
         )
     return compare_values(
-        values, questions, answers, request.betas(), request.entities or ENTITIES,
+        request.values, questions, answers, _betas(request), request.entities or ENTITIES,
         request.metric, request.level,
     )  # fmt: skip
-
-
-def _sparsities(
-    sparsities: tuple[float, ...], densities: tuple[float, ...], train_share: float | None
-) -> tuple[float, ...]:
-    from kgtrec.study.openworld.model import sparsity_of_density
-
-    if sparsities and densities:
-        raise UsageError("--sparsity and --density say the same; give one of them")
-    if not densities:
-        _refuse(train_share is not None, "--train-share", "belongs to --density; give both")
-        return sparsities or SPARSITIES
-    if train_share is None:
-        raise UsageError("--density needs --train-share here: the share of facts outside the test")
-    return tuple(sparsity_of_density(density, train_share) for density in densities)
 
 
 def _run_study(size: str, seed: int) -> FamilyStudy:
@@ -256,17 +245,16 @@ def _comparison_report(result: Comparison) -> Report:
     return Report(lambda: str(result), result.to_dict, result.table(), figures=figures)
 
 
-def _simulated(request: _Request, betas: tuple[float, ...]) -> list[Simulation]:
-    """One simulation per correlation, with defaults as in the paper."""
-    from kgtrec.study.openworld.model import ENTITIES
-    from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS, REPEATS, simulate
+def _simulated(
+    request: SimpleNamespace, betas: tuple[float, ...], n_answers: int, n_entities: int
+) -> list[Simulation]:
+    """One simulation per correlation."""
+    from kgtrec.study.openworld.simulate import REPEATS, simulate
 
-    n_answers = _whole_answers(request, N_ANSWERS)
     return [
         simulate(
-            betas=betas or BETAS, n_answers=n_answers, rho=rho, metrics=(request.metric,),
-            repeats=request.questions or REPEATS, n_entities=request.entities or ENTITIES,
-            seed=request.seed,
+            betas=betas, n_answers=n_answers, rho=rho, metrics=(request.metric,),
+            repeats=request.questions or REPEATS, n_entities=n_entities, seed=request.seed,
         )
         for rho in request.correlations or (0.0,)
     ]  # fmt: skip
@@ -281,24 +269,3 @@ def _simulation_report(runs: list[Simulation], metric: str) -> Report:
         None, lambda: [dict(zip(table.keys, row, strict=True)) for row in table.rows], table,
         figures={"plot": ("studies", "simulated", drawn, metric)},
     )  # fmt: skip
-
-
-def _formula(request: _Request, betas: tuple[float, ...]) -> tuple[Any, ...]:
-    """A figure of formulas, with defaults as in the paper."""
-    from kgtrec.study.openworld.model import ENTITIES
-    from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS
-
-    n_answers = _whole_answers(request, N_ANSWERS)
-    if request.figure == "expected":
-        n_entities = request.entities or ENTITIES
-        strengths = betas or (0.0, *BETAS)
-        return "studies", "expected_metric", request.metric, strengths, n_answers, n_entities
-    _refuse(request.metric != "mrr", "--figure approximation", "shows MRR only; omit --measure")
-    return "studies", "approximation_quality", betas or BETAS, n_answers
-
-
-def _whole_answers(request: _Request, default: int) -> int:
-    number = default if request.answers is None else int(request.answers)
-    whole = request.answers is None or request.answers == number
-    _refuse(not whole, "--figure", "takes whole --n-answers")
-    return number

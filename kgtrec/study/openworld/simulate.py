@@ -65,20 +65,9 @@ class Simulation(ShownAsTables):
     std: dict[str, Floats]
     tested: NDArray[np.int64]
 
-    def table(self) -> Table:
-        """One row per sparsity and strength: mean and standard error of every metric."""
-        columns = [(self.mean[name], self.error(name)) for name in self.mean]
-        rows: list[tuple[Cell, ...]] = [
-            (f"{beta:g}", f"{strength:g}", int(self.tested[b, i]),
-             *(float(values[b, i]) for pair in columns for values in pair))
-            for b, beta in enumerate(self.betas)
-            for i, strength in enumerate(self.strengths)
-        ]  # fmt: skip
-        titles = [cell for name in self.mean for cell in (name, "s.e.")]
-        keys = [cell for name in self.mean for cell in (name, f"{name}.error")]
-        heads = ("sparsity", "strength", "tested")
-        digits = (0, 0, 0, *(4,) * len(titles))
-        return Table((*heads, *titles), (*heads, *keys), digits, rows, 2)
+    def table(self, metric: str | None = None) -> Table:
+        """One row per sparsity and strength: simulated, exact, approximate values of a metric."""
+        return simulation_table([self], next(iter(self.mean)) if metric is None else metric)
 
     def _lines(self) -> tuple[str, str]:
         return (
@@ -223,29 +212,28 @@ def simulation_table(runs: Sequence[Simulation], metric: str = "mrr") -> Table:
     rows: list[tuple[Cell, ...]] = []
     for run in runs:
         if metric not in run.mean:
-            raise UsageError(
-                f"metric {metric!r} was not simulated; choose one of: {', '.join(run.mean)}"
-            )
+            known = ", ".join(run.mean)
+            raise UsageError(f"metric {metric!r} was not simulated; choose one of: {known}")
         for place, beta in enumerate(run.betas):
-            rows += _rows(run, metric, place, beta)
+            columns = run.tested[place], *_columns(run, metric, place)
+            for strength, *values in zip(
+                run.strengths, *(c.tolist() for c in columns), strict=True
+            ):
+                rows.append((run.rho, beta, strength, *values))
     heads = ("correlation", "sparsity", "strength", "questions", "mean", "std", "error", "exact",
              "approximation")  # fmt: skip
     return Table(heads, heads, (2, 4, 2, 0, 4, 4, 4, 4, 4), rows, 3)
 
 
-def _rows(run: Simulation, metric: str, place: int, beta: float) -> list[tuple[Cell, ...]]:
+def _columns(run: Simulation, metric: str, place: int) -> tuple[Floats, ...]:
+    """Mean, standard deviation and error of each strength, its exact and its approximate value."""
     strengths, mean = np.array(run.strengths), run.mean[metric][place]
-    done = np.isfinite(mean)
     exact, close = np.full((2, len(mean)), np.nan)
+    done, beta = np.isfinite(mean), run.betas[place]
     exact[done] = expectation(
         strengths[done], beta, run.n_answers, run.n_entities, metric, run.rho, kept=True
     )
     if metric == "mrr" and beta > 0:
         positive = done & (strengths > 0)
         close[positive] = approximation(strengths[positive], beta, run.n_answers, run.rho)
-    columns = mean, run.std[metric][place], run.error(metric)[place], exact, close
-    counts = run.tested[place].tolist()
-    return [
-        (run.rho, beta, strength, counts[i], *(float(column[i]) for column in columns))
-        for i, strength in enumerate(run.strengths)
-    ]
+    return mean, run.std[metric][place], run.error(metric)[place], exact, close

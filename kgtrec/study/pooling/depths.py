@@ -41,16 +41,14 @@ Path = str | os.PathLike[str]
 
 def depths_of(pool: Pool, names: Mapping[Key, str] | None = None) -> dict[str, dict[str, int]]:
     """Question, then candidate, to the smallest depth at which the pool contains it."""
-    depths: dict[str, dict[str, int]] = {}
-    labels = pool.graph.entities
-    smallest = pool.smallest.tolist()
-    for row, question, entity in pool.by_question():
-        depths.setdefault(question, {})[labels[entity]] = smallest[row]
+    smallest: list[int] = pool.smallest.tolist()
+    depths = pool.by_candidate(smallest)
     for triple, depth in zip(pool.triples.tolist(), smallest, strict=True):
         for side in (0, 1):
             own = (names or {}).get(question_key(triple, side))
             if own is not None:
-                depths.setdefault(own, {})[labels[triple[2 if side else 0]]] = depth
+                candidate = pool.graph.entities[triple[2 if side else 0]]
+                depths.setdefault(own, {})[candidate] = depth
     return depths
 
 

@@ -24,6 +24,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +85,7 @@ def read_draw(text: str) -> Draw | None:
 
 
 Ints = npt.NDArray[np.int64]
+T = TypeVar("T")
 SIDES = ("head", "tail")
 
 
@@ -141,6 +143,13 @@ class Pool(ShownAsTables):
             sides = (0, 1) if len(names) == 2 else (ends.index(True),)
             for side, name in zip(sides, names, strict=True):
                 yield row, name, triple[2 if side else 0]
+
+    def by_candidate(self, values: Sequence[T]) -> dict[str, dict[str, T]]:
+        """Seed question, then the label of a candidate, to the value of its triple."""
+        rows: dict[str, dict[str, T]] = {}
+        for row, question, entity in self.by_question():
+            rows.setdefault(question, {})[self.graph.entities[entity]] = values[row]
+        return rows
 
     @property
     def drawn(self) -> npt.NDArray[np.bool_]:

@@ -94,12 +94,8 @@ class Reuse(ShownAsTables):
 
 def contributors_of(pool: Pool) -> dict[str, dict[str, frozenset[str]]]:
     """Question, then candidate, to the systems that brought it into the pool, by names."""
-    contributors: dict[str, dict[str, frozenset[str]]] = {}
-    labels = pool.graph.entities
-    brought = [frozenset(compress(pool.systems, row)) for row in (pool.places > 0).tolist()]
-    for row, question, entity in pool.by_question():
-        contributors.setdefault(question, {})[labels[entity]] = brought[row]
-    return contributors
+    places = (pool.places > 0).tolist()
+    return pool.by_candidate([frozenset(compress(pool.systems, row)) for row in places])
 
 
 def leave_one_out(
