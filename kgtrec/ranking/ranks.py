@@ -139,6 +139,8 @@ class Ranks:
     ) -> None:
         self.manifest = {} if manifest is None else manifest
         expected = [name for name in _COLUMNS if self.of_graph or name not in _OF_GRAPHS]
+        if not self.of_graph:
+            expected += [f"{TERM}{name}" for name in self.manifest.setdefault("terms", {})]
         missing = [name for name in expected if columns.get(name) is None]
         if missing:
             raise InputError(f"ranks lack the columns {', '.join(missing)}; make them with rank()")
@@ -486,9 +488,22 @@ def _fault(ranks: Ranks) -> str | None:
     if full is not None and (full < ranks.candidates).any():
         row = int(np.flatnonzero(full < ranks.candidates)[0])
         return f"in row {row}, {ranks.candidates[row]} candidates of {full[row]} in all"
+    if not ranks.of_graph:
+        return _fault_of_terms(ranks)
     labels, used = ranks.relation_labels, ranks.relation
     if labels is not None and ((used < 0) | (used >= len(labels))).any():
         return f"relations {used.min()} to {used.max()}, with {len(labels)} relation labels"
+    return None
+
+
+def _fault_of_terms(ranks: Ranks) -> str | None:
+    """Where questions or values of terms have no name in the manifest."""
+    named = {"question": ranks.manifest["question_ids"]}
+    named |= {f"{TERM}{name}": labels for name, labels in ranks.manifest["terms"].items()}
+    for name, labels in named.items():
+        codes = getattr(ranks, name)
+        if labels is not None and len(codes) and not 0 <= codes.min() <= codes.max() < len(labels):
+            return f"{name} from {codes.min()} to {codes.max()}, with {len(labels)} names"
     return None
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from question_cases import graded_answers
 from slow import slow_after
 
 import kgtrec
@@ -66,7 +67,7 @@ def scores_of(questions: kgtrec.Questions, rows: str) -> np.ndarray:
 @pytest.mark.parametrize("stored", slow_after(1, [True, False]))
 @pytest.mark.parametrize("rows", slow_after(1, ["questions", "instances"]))
 @pytest.mark.parametrize(
-    "case", ["all known", "train known", "restricted", "relations", "timed", "values"]
+    "case", ["all known", "train known", "restricted", "relations", "timed", "values", "answers"]
 )
 def test_the_file_is_that_of_one_process(
     tmp_path: Path, client: Client, case: str, rows: str, stored: bool
@@ -88,6 +89,8 @@ def test_the_file_is_that_of_one_process(
         }
         graph = kgtrec.Graph.from_arrays(**splits, n_entities=N, qualifiers=qualifiers)
         questions = graph.questions(sides="qualifier", context="qualifiers")
+    if case == "answers":
+        questions = graded_answers(np.random.default_rng(9), 150)
     if case == "restricted":
         questions = questions.restrict(heads={0: range(15)}, outside="worst")
     scores = scores_of(questions, rows)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from question_cases import N, random_questions, some_scores
+from question_cases import N, graded_answers, random_questions, some_scores
 
 import kgtrec
 
@@ -66,19 +66,6 @@ def case_of(name: str, rng: np.random.Generator) -> tuple[Any, kgtrec.Questions,
         scores += 1
         settings |= {"atol": 1e-3, "rtol": 0.3}
     return scores, questions, settings
-
-
-def graded_answers(rng: np.random.Generator) -> kgtrec.Questions:
-    """Questions that no graph has asked, with names, terms, known answers and grades."""
-    sizes = rng.integers(1, 5, 23)
-    lists = [rng.choice(N, size + 2, replace=False).tolist() for size in sizes]
-    answers = [own[2:] for own in lists]
-    return kgtrec.Questions.from_answers(
-        {f"q{number}": own for number, own in enumerate(answers)}, [own[:2] for own in lists],
-        labels=[f"d{number:03}" for number in rng.permutation(N)],
-        terms={"kind": [f"k{size}" for size in sizes], "size": sizes},
-        grades=[rng.integers(1, 4, len(own)).tolist() for own in answers],
-    )  # fmt: skip
 
 
 def pieces(rng: np.random.Generator, stop: int, most: int = 4) -> tuple[tuple[int, int], ...]:

@@ -27,3 +27,16 @@ def some_scores(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
 def run_lists(run: kgtrec.Run) -> list[list[int]]:
     bounds = zip(run.offsets[:-1], run.offsets[1:], strict=True)
     return [run.documents[low:high].tolist() for low, high in bounds]
+
+
+def graded_answers(rng: np.random.Generator, n_questions: int = 23) -> kgtrec.Questions:
+    """Questions that no graph has asked, with names, terms, known answers and grades."""
+    sizes = rng.integers(1, 5, n_questions)
+    lists = [rng.choice(N, size + 2, replace=False).tolist() for size in sizes]
+    answers = [own[2:] for own in lists]
+    return kgtrec.Questions.from_answers(
+        {f"q{number}": own for number, own in enumerate(answers)}, [own[:2] for own in lists],
+        labels=[f"d{number:03}" for number in rng.permutation(N)],
+        terms={"kind": [f"k{size}" for size in sizes], "size": sizes},
+        grades=[rng.integers(1, 4, len(own)).tolist() for own in answers],
+    )  # fmt: skip

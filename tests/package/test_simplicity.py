@@ -21,7 +21,7 @@ BUDGET = {
     "graph": 4_400,
     "questions": 2_730,
     "scores": 1_505,
-    "ranking": 4_490,
+    "ranking": 4_500,
     "predictions": 640,
     "measures": 3_040,
     "trec": 8_120,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from refusals import assert_refused, refusals
 import kgtrec
 from kgtrec import Questions
 from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.questions.terms import Term
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.samples import samples_of_ranks
 
@@ -87,7 +89,7 @@ def test_every_form_asks_the_same(tmp_path: Path) -> None:
                                known_has_answers=True),
     ]  # fmt: skip
     assert len({questions.fingerprint for questions in made}) == 1
-    qrels = {"y": {"é": 1, "b": 0}, "x": {"a": 2, "c": 1, "d": -1}, "z": {"d": 1}}
+    qrels = {"y": {"é": 1, "b": 0}, "x": {"c": 1, "a": 2, "d": -1}, "z": {"d": 1}}
     text = "".join(f"{q} 0 {d} {r}\n" for q, row in qrels.items() for d, r in row.items())
     (tmp_path / "qrels.txt").write_text(text)
     rows = [(q, d, r) for q, row in qrels.items() for d, r in row.items()]
@@ -303,3 +305,46 @@ def test_mistakes_in_lines_name_file_and_line(tmp_path: Path, line: str, words: 
         Questions.from_answers(path, labels=LABELS)
     assert words in str(caught.value)
     assert str(caught.value).startswith((f"{path}:2: ", f"{path}:1: "))
+
+
+def test_terms_of_answers_part_questions() -> None:
+    """Within a group a question counts once, by its answers there."""
+    questions = Questions.from_answers([[0, 1, 2], [3]], labels=6)
+    part = Term(np.array([0, 0, 1, 1]), ["full", "some"])
+    questions = replace(questions, answer_terms={"part": part})
+    scores = np.array([[5, 0, 3, 9, 4, 1], [6, 5, 4, 4, 1, 2]], np.float32)
+    result = kgtrec.evaluate(scores, questions)
+    ranks = result.ranks.rank()
+    full, some = (1 / ranks[0] + 1 / ranks[1]) / 2, (1 / ranks[2] + 1 / ranks[3]) / 2
+    assert result["group.mrr(part)"] == pytest.approx((full + some) / 2, abs=1e-12)
+    three = replace(part, codes=np.array([0, 1, 1, 1]))  # the first question weighs as the second
+    result = kgtrec.evaluate(scores, replace(questions, answer_terms={"part": three}))
+    some = ((1 / ranks[1] + 1 / ranks[2]) / 2 + 1 / ranks[3]) / 2
+    assert result["group.mrr(part:some)"] == pytest.approx(some, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"question_ids": ["x"]}, "question from 0 to 1, with 1 names"),
+        ({"terms": {"kind": ["b"]}}, "term.kind from 0 to 1, with 1 names"),
+        ({"terms": {"kind": None, "year": None}}, "lack the columns term.year"),
+    ],
+)
+def test_ranks_without_names_are_damaged(
+    tmp_path: Path, change: dict[str, Any], words: str
+) -> None:
+    questions = Questions.from_answers([[0], [1]], labels=3, terms={"kind": ["a", "b"]})
+    ranks, _ = kgtrec.rank(np.ones((2, 3), np.float32), questions)
+    path, manifest = tmp_path / "r.parquet", dict(ranks.manifest)
+    ranks.save(path)
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path)
+    header = json.loads(table.schema.metadata[b"kgtrec.ranks"])
+    header["manifest"] = manifest | change
+    metadata = {b"kgtrec.ranks": json.dumps(header).encode()}
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+    with pytest.raises(FileError) as caught:
+        kgtrec.Ranks.load(path)
+    assert words in str(caught.value)
