@@ -132,6 +132,15 @@ def describe_request(
     }  # fmt: skip
 
 
+def describe_answers(files: Mapping[str, PathName], options: Mapping[str, Any]) -> dict[str, Any]:
+    """What questions without a graph are made from; as `describe_request`."""
+    return {
+        "kgtrec": __version__,
+        "options": dict(options),
+        "files": {option: [str(path), _describe(path)] for option, path in files.items()},
+    }
+
+
 def _describe(path: PathName) -> Any:
     """A file's hash; what an object's store says of it."""
     ((described,),) = describe_files([path], whole=True).values()

@@ -52,11 +52,17 @@ def stored_questions(
         questions = ask()
         if describe() != request:
             raise InputError(
-                f"graph {request['graph']!r}: its files were written to while they were read; "
+                f"{_named(request)}: its files were written to while they were read; "
                 "try again when they stay as they are"
             )
         target = save_questions(questions, rows, folder, key)
     return Store(target, verify=True)
+
+
+def _named(request: dict[str, Any]) -> str:
+    if "graph" in request:
+        return f"graph {request['graph']!r}"
+    return f"questions of {next(iter(request['files'].values()))[0]!r}"
 
 
 def fit_files(files: Files, store: Store, higher_is_better: bool = True) -> Files:

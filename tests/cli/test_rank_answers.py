@@ -72,8 +72,8 @@ def test_questions_are_ranked_reported_compared_drawn_and_shown(folder: Path) ->
 
 def test_qrels_are_ranked_as_a_complete_run_is_evaluated(folder: Path) -> None:
     text = run(*RELS, "--write-run", "out.run")
-    arrays = np.load("v.npz")
-    scores = arrays["queries"] @ arrays["entities"].T
+    with np.load("v.npz") as arrays:
+        scores = arrays["queries"] @ arrays["entities"].T
     complete = {
         query: {f"d{n}": float(score) for n, score in enumerate(row)}
         for query, row in zip("ba", scores, strict=True)
@@ -85,6 +85,15 @@ def test_qrels_are_ranked_as_a_complete_run_is_evaluated(folder: Path) -> None:
         assert f"{mean:.4f}" in run("report", "q.parquet", "-m", f"macro.{name}")
     assert len(Path("out.run").read_text().splitlines()) == 10
     assert kgtrec.Ranks.load("q.parquet").question_ids == ["b", "a", "a"]
+
+
+@pytest.mark.parametrize("words", [ASK, RELS])
+def test_shards_are_merged_to_the_same_file(folder: Path, words: tuple[str, ...]) -> None:
+    run(*words)
+    for number in (2, 1):
+        run(*words[:-1], "shards", "--shard", f"{number}/2")
+    run("merge", "shards", "-o", "merged")
+    assert Path("merged").read_bytes() == Path(words[-1]).read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,9 @@ BUDGET = {
     "results": 1_660,
     "study": 17_880,
     "plots": 1_670,
-    "cluster": 5_410,
+    "cluster": 5_420,
     "integrations": 1_690,
-    "cli": 7_270,
+    "cli": 7_330,
     "others": 2_610,
 }
 FILES = 263

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +17,7 @@ from kgtrec.errors import FileError, InputError, UsageError
 if TYPE_CHECKING:
     from kgtrec.cli.rank.options import Scoring
     from kgtrec.questions.api import Questions
+    from kgtrec.ranking.ranks import Ranks
 
 of_answers = shared.all_of(
     click.option(
@@ -44,8 +47,7 @@ of_answers = shared.all_of(
 
 _OF_GRAPHS = ("graph", "split", "sides", "context", "filters", "known", "entities", "relations",
               "type_constraints", "columns", "outside", "unknown", "predictions", "format",
-              "unlinkable", "list_order", "model", "norm", "inverse", "rows", "shard", "plan", "by",
-              "memory")  # fmt: skip
+              "unlinkable", "list_order", "model", "norm", "inverse", "rows")  # fmt: skip
 _OF_QRELS = ("queries", "documents", "level")
 _OF_QUESTIONS = ("candidates", "known_has_answers")
 MEASURES = ("macro.ndcg_cut_10", "macro.map", "macro.recip_rank", "macro.P_10", "macro.recall_100",
@@ -67,25 +69,82 @@ def asks_answers(options: Mapping[str, Any]) -> bool:
     wrong = [shared.option_of(name) for name in unused if shared.on_command_line(name)]
     if wrong:
         raise UsageError(f"{', '.join(wrong)}: does not go with {present[0]}; leave out")
-    return present[0] != "--graph"
+    if present[0] == "--graph":
+        return False
+    if options["scores"] is None:
+        raise UsageError("give the scores of the questions: --scores PATH")
+    return True
 
 
-def rank_answers(options: Mapping[str, Any], scoring: Scoring) -> Report:
+@dataclass(frozen=True)
+class AnswerRequest:
+    """The options of `of_answers`, and the file of candidates."""
+
+    questions: str | None
+    judged: str | None
+    queries: str | None
+    documents: str | None
+    candidates: str | None
+    level: int
+    known_has_answers: bool
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Files that are read, by option."""
+        names = ("questions", "judged", "queries", "documents", "candidates")
+        paths = {name: getattr(self, name) for name in names}
+        return {name: path for name, path in paths.items() if path is not None}
+
+    @contextmanager
+    def at_hand(self) -> Iterator[AnswerRequest]:
+        """The request; its files may stay where they are."""
+        yield self
+
+    @property
+    def folders(self) -> dict[str, str]:
+        """Folders that are inputs, and what they are."""
+        return {}
+
+    def describe(self) -> dict[str, Any]:
+        """What questions are made from, in plain JSON types: equal for equal content."""
+        from kgtrec.cluster.content_hash import describe_answers
+
+        options = {"level": self.level, "known_has_answers": self.known_has_answers}
+        return describe_answers(self.files, options)
+
+    def ask(self, n_rows: int, n_columns: int) -> Questions:
+        """The questions of scores with so many rows and columns."""
+        from kgtrec.graph.id_files import read_names
+        from kgtrec.questions.api import Questions
+
+        if self.judged is None:
+            path = self.candidates
+            labels: Any = n_columns if path is None else read_names(path, n_columns)
+            return Questions.from_answers(
+                self.questions, labels=labels, known_has_answers=self.known_has_answers
+            )
+        if self.documents is None:
+            raise UsageError(
+                "--qrels needs --documents FILE: their names, in the order of the columns"
+            )
+        labels = read_names(self.documents, n_columns)
+        ids = None if self.queries is None else list(read_names(self.queries, n_rows))
+        return Questions.from_answers(self.judged, labels=labels, ids=ids, level=self.level)
+
+
+def rank_answers(request: AnswerRequest, options: Mapping[str, Any], scoring: Scoring) -> Report:
     """Rank, write the files and print the table."""
     from kgtrec.ranking.rank import rank
     from kgtrec.results.result import Result
     from kgtrec.scores.files import load_scores
     from kgtrec.trec.files.run import check_tag
 
-    if options["scores"] is None:
-        raise UsageError("give the scores of the questions: --scores PATH")
     check_tag(options["tag"])
-    names = ("questions", "judged", "queries", "documents", "candidates")
-    files = [("an input", options[name]) for name in names if options[name] is not None]
+    files = [("an input", path) for path in request.files.values()]
     outputs = {shared.option_of(name): options[name] for name in ("output", "run", "qrels")}
     check_outputs(outputs, [("the scores", scoring.scores), *files])
     scores = load_scores(scoring.scores)
-    questions = _questions(options, scores)
+    questions = request.ask(*_shape(scores))
     depth = options["run_depth"] if options["run"] else 0
     try:
         ranks, run = rank(scores, questions, depth, **scoring.keywords())
@@ -93,35 +152,24 @@ def rank_answers(options: Mapping[str, Any], scoring: Scoring) -> Report:
         raise
     except InputError as error:
         raise InputError(f"{scoring.scores}: {error}") from None
-    measures: tuple[str, ...] | None = MEASURES if options["judged"] is not None else None
-    if options["level"] > 1 and measures:
-        measures = measures[1:]  # gains of documents below the level are not known
     result = Result(ranks, run=run if options["run"] else None, questions=questions)
     written = write_result(
         result, questions, options["output"], options["run"], options["run_depth"],
         options["tag"], options["qrels"],
     )  # fmt: skip
-    shown = Result(ranks, measures=measures and [f"all.{key}" for key in measures])
+    return report_of_answers(ranks, written)
+
+
+def report_of_answers(ranks: Ranks, written: list[str]) -> Report:
+    """The table, of qrels with trec_eval's measures, and what was written."""
+    from kgtrec.results.result import Result
+
+    qrels = ranks.manifest["questions"].get("qrels")
+    measures = None
+    if qrels is not None:  # gains of documents below the level are not known
+        measures = [f"all.{key}" for key in MEASURES[int(qrels["level"] > 1) :]]
+    shown = Result(ranks, measures=measures)
     return Report(lambda: str(shown), notes=[f"wrote {', '.join(written)}"])
-
-
-def _questions(options: Mapping[str, Any], scores: Any) -> Questions:
-    from kgtrec.graph.id_files import read_names
-    from kgtrec.questions.api import Questions
-
-    n_rows, n_columns = _shape(scores)
-    if options["judged"] is None:
-        path = options["candidates"]
-        labels: Any = n_columns if path is None else read_names(path, n_columns)
-        return Questions.from_answers(
-            options["questions"], labels=labels, known_has_answers=options["known_has_answers"]
-        )
-    if options["documents"] is None:
-        raise UsageError("--qrels needs --documents FILE: their names, in the order of the columns")
-    labels = read_names(options["documents"], n_columns)
-    path = options["queries"]
-    ids = None if path is None else list(read_names(path, n_rows))
-    return Questions.from_answers(options["judged"], labels=labels, ids=ids, level=options["level"])
 
 
 def _shape(scores: Any) -> tuple[int, int]:

@@ -9,7 +9,7 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._report import Command, Report
-from kgtrec.cli.rank.answers import asks_answers, of_answers, rank_answers
+from kgtrec.cli.rank.answers import AnswerRequest, asks_answers, of_answers, rank_answers
 from kgtrec.cli.rank.filters import filter_names, outputs_by_filter, report_of, write_result
 from kgtrec.cli.rank.options import (
     QuestionRequest,
@@ -99,7 +99,11 @@ def command(**options: Any) -> Report:
     kgtrec merge shards/ -o ranks.parquet
     """
     if asks_answers(options):
-        return rank_answers(options, _taken(Scoring, options))
+        asked, scoring = _taken(AnswerRequest, options), _taken(Scoring, options)
+        if options["shard"] is not None:
+            return _rank_shard(asked, scoring, options)
+        _check_parts(options)
+        return rank_answers(asked, options, scoring)
     _check_source(options)
     _check_model(options)
     names = filter_names(options["filters"])
@@ -111,8 +115,7 @@ def command(**options: Any) -> Report:
         if len(names) > 1:
             raise UsageError("shards are of one filter; rank those of each --filter by themselves")
         return _rank_shard(request, scoring, {**options, **outputs[names[0]]})
-    if options["by"] or options["memory"] or options["plan"]:
-        raise UsageError("--shard-by, --memory and --plan require --shard; leave them out")
+    _check_parts(options)
     return _rank_whole(request, scoring, options, outputs)
 
 
@@ -152,7 +155,15 @@ def _taken(kind: Any, options: dict[str, Any]) -> Any:
     return kind(**{one.name: options[one.name] for one in fields(kind)})
 
 
-def _rank_shard(request: QuestionRequest, scoring: Scoring, options: dict[str, Any]) -> Report:
+def _check_parts(options: dict[str, Any]) -> None:
+    """UsageError if options of shards are given without one."""
+    if options["by"] or options["memory"] or options["plan"]:
+        raise UsageError("--shard-by, --memory and --plan require --shard; leave them out")
+
+
+def _rank_shard(
+    request: QuestionRequest | AnswerRequest, scoring: Scoring, options: dict[str, Any]
+) -> Report:
     from kgtrec.cli.rank.shard import rank_one
 
     _refuse(run=options["run"], qrels=options["qrels"])

@@ -34,9 +34,11 @@ def command(
     """
     from kgtrec._internal.locations import fetched
     from kgtrec.cli._report import keep_inputs
+    from kgtrec.cli.rank.answers import report_of_answers
     from kgtrec.cli.rank.filters import report_of, write_result
     from kgtrec.cluster.shards import merge_shards, shard_files, stored_depth
     from kgtrec.results.evaluate import checked_result
+    from kgtrec.results.result import Result
     from kgtrec.trec.files.run import check_tag
 
     check_tag(tag)
@@ -50,6 +52,11 @@ def command(
                 f"at most so many, or rank them with --run-depth {run_depth}"
             )
         ranks, merged, questions = merge_shards(local)
-    result = checked_result(ranks, merged, questions)
+    if ranks.of_graph:
+        result = checked_result(ranks, merged, questions)
+    else:
+        result = Result(ranks, run=merged, questions=questions)
     written = write_result(result, questions, output, run, run_depth or depth, tag, qrels)
+    if not ranks.of_graph:
+        return report_of_answers(ranks, written)
     return report_of({"": result}, questions, written)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -182,6 +184,33 @@ class QuestionRequest:
         paths = {name: getattr(self, name) for name in names}
         single = {name: [] if path is None else [path] for name, path in paths.items()}
         return {"known": list(self.known), **single}
+
+    @contextmanager
+    def at_hand(self) -> Iterator[QuestionRequest]:
+        """The request with a copy of a graph that is elsewhere."""
+        from kgtrec._internal.locations import fetched, is_location
+        from kgtrec.graph.formats import split_format
+
+        form, graph = split_format(self.graph)
+        with fetched(graph, folders=True) as copy:
+            yield replace(self, graph=f"{form}{copy}") if is_location(graph) else self
+
+    @property
+    def folders(self) -> dict[str, str]:
+        """Folders that are inputs, and what they are."""
+        from kgtrec.graph.formats import split_format
+
+        return {split_format(self.graph)[1]: "the graph's folder"}
+
+    def describe(self) -> dict[str, Any]:
+        """What questions are made from, in plain JSON types: equal for equal content."""
+        from kgtrec.cluster.content_hash import describe_request
+
+        return describe_request(self.graph, self.settings, self.lists)
+
+    def ask(self, n_rows: int, n_columns: int) -> Questions:
+        """The questions, whatever the shape of the scores."""
+        return self.questions()
 
     def questions(self) -> Questions:
         """Read the graph and ask, with a single filter."""

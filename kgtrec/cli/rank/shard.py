@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgtrec._internal.files import sync_folder
-from kgtrec._internal.locations import fetched, is_location, local_path, reachable, real_path
+from kgtrec._internal.locations import is_location, local_path, reachable, real_path
 from kgtrec.cli._report import note
 from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
+    from kgtrec.cli.rank.answers import AnswerRequest
     from kgtrec.cli.rank.options import QuestionRequest, Scoring
     from kgtrec.cluster.shards import Shard
 
 
 def rank_one(
-    request: QuestionRequest,
+    request: QuestionRequest | AnswerRequest,
     scoring: Scoring,
     shard: str,
     folder: str,
@@ -31,19 +31,15 @@ def rank_one(
     """Rank a shard into its file in ``folder``, after printing the plan; or only print that."""
     from kgtrec.cluster.plan import memory_bytes
     from kgtrec.cluster.shards import local_shards, parse_shard, send_shard, shard_name
-    from kgtrec.graph.formats import split_format
 
     number, count = parse_shard(shard)
     memory_bytes(memory)
-    form, graph = split_format(request.graph)
-    _check_folder(folder, graph, scoring.scores)
+    _check_folder(folder, request.folders, scoring.scores)
     with (
-        fetched(graph, folders=True) as copy,
+        request.at_hand() as fetched_request,
         local_shards(folder, shard_name(number, count)) as local,
     ):
-        if is_location(graph):
-            request = replace(request, graph=f"{form}{copy}")
-        opened = _opened(request, scoring, str(local), number, count, run_depth, by)
+        opened = _opened(fetched_request, scoring, str(local), number, count, run_depth, by)
         if not _rank(opened, scoring.scores, memory, plan_only):
             return
         if opened.path.parent != Path(folder):
@@ -77,33 +73,28 @@ def _rank(opened: Shard, scores: str, memory: str, plan_only: bool) -> bool:
 
 
 def _opened(
-    request: QuestionRequest, scoring: Scoring, folder: str, number: int, count: int,
-    run_depth: int, by: str,
+    request: QuestionRequest | AnswerRequest, scoring: Scoring, folder: str, number: int,
+    count: int, run_depth: int, by: str,
 ) -> Shard:  # fmt: skip
     """The shard with its inputs: questions from the folder, if another shard has put them there."""
-    from kgtrec.cluster.content_hash import describe_request
     from kgtrec.cluster.inputs import fit_files, stored_questions
     from kgtrec.cluster.score_files import describe_scores
     from kgtrec.cluster.shards import open_shard, shard_inputs
     from kgtrec.ranking.settings import Settings
 
-    store = stored_questions(
-        folder,
-        lambda: describe_request(request.graph, request.settings, request.lists),
-        lambda: request.questions(),
-        scoring.rows,
-    )
     settings = Settings(run_depth, **scoring.keywords())
     files = describe_scores(scoring.scores, folder)
+    shape = files.n_rows, files.n_columns
+    store = stored_questions(folder, request.describe, lambda: request.ask(*shape), scoring.rows)
     files = fit_files(files, store, settings.higher_is_better)
     inputs = shard_inputs(store, files, settings)
     return open_shard(inputs, folder, number, count, by)
 
 
-def _check_folder(folder: str, graph: str, scores: str) -> None:
+def _check_folder(folder: str, folders: dict[str, str], scores: str) -> None:
     """Make the folder of the shards; refuse one that holds inputs."""
     path = real_path(folder)
-    inputs = {real_path(graph): "the graph's folder"}
+    inputs = {real_path(path): what for path, what in folders.items()}
     inputs[os.path.dirname(real_path(scores))] = "the folder of the scores"
     inputs[real_path(scores)] = "the scores"
     if path in inputs:
