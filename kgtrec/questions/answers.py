@@ -21,7 +21,7 @@ from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.candidates import restrict
 from kgtrec.questions.questions import QuestionData
-from kgtrec.questions.terms import NamedTerms, Term, check_name
+from kgtrec.questions.terms import NamedTerms, Term, check_name, is_value
 from kgtrec.trec.files.columns import QrelsColumns
 from kgtrec.trec.files.convert import is_frame, qrels_columns
 from kgtrec.trec.files.text import is_path
@@ -176,11 +176,14 @@ def _items(what: str, items: list[Any]) -> Any:
     """Ids as int64, or labels as an Arrow array of bytes."""
     import pyarrow as pa
 
-    if all(isinstance(item, (int, np.integer)) and not isinstance(item, bool) for item in items):
+    kind = str if any(isinstance(item, str) for item in items) else (int, np.integer)
+    for item in items:
+        if not isinstance(item, kind) or not is_value(item):
+            raise InputError(
+                f"{what} hold {item!r:.60}; they are labels, or whole numbers, all of a kind"
+            )
+    if kind is not str:
         return np.array(items, np.int64)
-    wrong = next((item for item in items if not isinstance(item, str)), None)
-    if wrong is not None:
-        raise InputError(f"{what} hold {wrong!r}; they are labels, or whole numbers, all of a kind")
     return pa.array([i.encode("utf-8", "surrogateescape") for i in items], pa.large_binary())
 
 
@@ -287,15 +290,20 @@ def _checked_line(
         raise refuse(f"{text_of(text[:60])!r} is no question with an id")
     if unknown := set(record) - _KEYS:
         raise refuse(f"a key {min(unknown)!r}")
+    if not is_value(record["id"]):
+        raise refuse(f"the id {record['id']!r}")
     for name in ("answers", "known", "candidates"):
         if not isinstance(record.get(name, []), list):
             raise refuse(f"{name} {record[name]!r:.60}, which is no list")
+        for one in record.get(name, []):
+            if not (is_value(one) or (name == "answers" and isinstance(one, dict))):
+                raise refuse(f"{name} with {one!r:.60}")
     if "answers" not in record:
         raise refuse("a question without answers")
     for one in record["answers"]:
         if isinstance(one, dict) and (
             "label" not in one or type(one.get("grade", 1)) is not int
-            or any(isinstance(value, (dict, list, float, bool)) for value in one.values())
+            or not all(map(is_value, one.values()))
         ):  # fmt: skip
             raise refuse(f"an answer {json.dumps(one):.60}")
     terms = record.get("terms", {})
@@ -306,7 +314,7 @@ def _checked_line(
         raise refuse(f"the terms {shown}{where}")
     for name, value in terms.items():
         same = first is None or type(value) is type(due[name])
-        if isinstance(value, bool) or not isinstance(value, (str, int)) or not same:
+        if not is_value(value) or not same:
             raise refuse(f"the term {name!r} is {value!r}")
     return record
 
@@ -371,7 +379,7 @@ def questions_of(
 def _check_names(table: AnswerTable) -> None:
     seen: dict[str, int] = {}
     for number, name in enumerate(table.names):
-        if not name or name.split() != [name]:
+        if not name or name.split() != [name] or not is_value(name):
             raise table.refuse(number, "has a name that is empty or has white space", "rename it")
         if name in seen:
             before = "" if table.place is None else f" (line {table.place[1][seen[name]]})"

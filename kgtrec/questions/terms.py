@@ -45,15 +45,15 @@ class Term:
         """From integers, or from texts, which become categories in their order; InputError, with
         the term's name, of anything else."""
         items = values.tolist() if isinstance(values, np.ndarray) else list(values)
-        whole = (int, np.integer)
-        if all(isinstance(item, whole) and not isinstance(item, bool) for item in items):
+        kind = str if any(isinstance(item, str) for item in items) else (int, np.integer)
+        for number, item in enumerate(items):
+            if not isinstance(item, kind) or not is_value(item):
+                raise InputError(
+                    f"term {name!r} of question {number} is {item!r}; give all of them a text, "
+                    "or all a whole number"
+                )
+        if kind is not str:
             return cls(np.array(items, np.int64))
-        wrong = next((n for n, item in enumerate(items) if not isinstance(item, str)), None)
-        if wrong is not None:
-            raise InputError(
-                f"term {name!r} of question {wrong} is {items[wrong]!r}; give all of them a text, "
-                "or all a whole number"
-            )
         labels = sorted(set(items))
         place = {label: code for code, label in enumerate(labels)}
         return cls(np.array([place[item] for item in items], np.int64), labels)
@@ -67,6 +67,18 @@ class Term:
         if self.labels is None:
             return [str(code) for code in codes.tolist()]
         return [self.labels[code] for code in codes.tolist()]
+
+
+def is_value(item: Any) -> bool:
+    """Whether an item is a text that files can hold, or a whole number of 64 bits."""
+    if isinstance(item, str):
+        try:
+            item.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            return False
+        return True
+    whole = isinstance(item, (int, np.integer)) and not isinstance(item, bool)
+    return whole and -(1 << 63) <= item < 1 << 63
 
 
 def check_name(name: Any) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from os import PathLike
-from string import digits
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -186,24 +185,28 @@ def changes_of_pairs(
         raise UsageError(f"cutoffs={list(cutoffs)!r}; give some of 1 or more")
     aligned = align_ranks(ranks)
     firsts = {name: checked_firsts(name, aligned[name], run) for name, run in (runs or {}).items()}
-    answers = _answers_by_question(next(iter(aligned.values()))) if firsts else {}
+    one = next(iter(aligned.values()))
+    answers = _answers_by_question(one) if firsts else {}
+    sides = dict(zip(one.question_ids, one.side.tolist(), strict=True)) if firsts else {}
     return [
         AnswerChanges(
             (a, b), aligned[a], aligned[b], tuple(cutoffs),
-            _best_answers(answers, firsts[a], firsts[b]) if {a, b} <= firsts.keys() else None,
+            _best_answers(answers, sides, firsts[a], firsts[b])
+            if {a, b} <= firsts.keys() else None,
         )
         for a, b in combinations(aligned, 2)
     ]  # fmt: skip
 
 
 def _best_answers(
-    answers: Mapping[str, set[str]], first: Mapping[str, str], second: Mapping[str, str]
-) -> BestAnswers:
+    answers: Mapping[str, set[str]], sides: Mapping[str, int],
+    first: Mapping[str, str], second: Mapping[str, str],
+) -> BestAnswers:  # fmt: skip
     names = [name for name in answers if name in first and name in second]
     if not names:
         raise InputError("the runs share no question; name runs of the same questions")
     return BestAnswers(
-        np.array([NAMES.index(name.partition("@")[0].rstrip(digits)) for name in names], np.int64),
+        np.array([sides[name] for name in names], np.int64),
         np.array([first[name] == second[name] for name in names]),
         np.array([[one[name] in answers[name] for one in (first, second)] for name in names]),
     )

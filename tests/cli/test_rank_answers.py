@@ -62,7 +62,11 @@ def test_questions_are_ranked_reported_compared_drawn_and_shown(folder: Path) ->
     assert [row.split(",")[0] for row in table.splitlines()] == ["structure", "2i", "2p"]
     run("plot", "slices", "--by", "structure", "r.parquet", "o.parquet", "-o", "slices.svg")
     assert Path("slices.svg").stat().st_size
-    run("report", "r.parquet", "o.parquet", "--html", "page.html")
+    run(*ASK, "--write-run", "r.run")
+    run(*ASK[:-4], "--scores", "other.npy", "-o", "o.parquet", "--write-run", "o.run")
+    runs = ("--run", "r.run", "--run", "o.run")
+    run("report", "r.parquet", "o.parquet", "--html", "page.html", *runs)
+    assert "2p-0" in run("changes", "r.parquet", "o.parquet", *runs)
     page = Path("page.html").read_text()
     assert '"structure 2i"' in page
     assert "<title>Ranking</title>" in page
