@@ -65,6 +65,11 @@ def given_labels(ranks: Ranks, row: int) -> list[str]:
     return [*terms, ranks.context_labels[int(ranks.context[row])]]
 
 
+def question_text(ranks: Ranks, row: int) -> str:
+    """The question of an instance: "(head, relation, ?)"."""
+    return f"({', '.join(given_labels(ranks, row))})"
+
+
 def triple_ids(ranks: Ranks) -> list[npt.NDArray[np.int64]]:
     """Head, relation and tail of every instance's triple (of the statement, where a qualifier's
     value is asked): int64, shape (n,) each."""

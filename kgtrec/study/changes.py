@@ -18,7 +18,7 @@ import numpy.typing as npt
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.questions import NAMES
-from kgtrec.ranking.instances import answer_label, given_labels
+from kgtrec.ranking.instances import answer_label, question_text
 from kgtrec.study.comparison.samples import align_ranks
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class AnswerChanges(ShownAsTables):
         order = np.argsort(-order_by[kind], kind="stable")
         rows: list[tuple[Cell, ...]] = [
             (
-                " ".join(given_labels(self.before, row)),
+                question_text(self.before, row),
                 answer_label(self.before, int(self.before.answer[row])),
                 float(self.before.rank()[row]),
                 float(self.after.rank()[row]),

@@ -26,7 +26,7 @@ BUDGET = {
     "measures": 3_040,
     "trec": 8_120,
     "results": 1_660,
-    "study": 17_880,
+    "study": 17_960,
     "plots": 1_670,
     "cluster": 5_420,
     "integrations": 1_690,

@@ -109,7 +109,9 @@ def test_the_largest_changes_come_first(models):
     row = int(np.argmax(np.abs(gaps)))
     given, answer = (NAMES[column[row]] for column in (ranks[0].given, ranks[0].answer))
     relation = ["r", "s"][ranks[0].relation[row]]
-    question = f"? {relation} {given}" if ranks[0].side[row] == 0 else f"{given} {relation} ?"
+    question = "({}, {}, {})".format(
+        *(("?", relation, given) if ranks[0].side[row] == 0 else (given, relation, "?"))
+    )
     assert first[:2] == (question, answer)
 
 

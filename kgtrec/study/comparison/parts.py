@@ -145,7 +145,19 @@ def values_by_part(
     """
     aligned = align_ranks(ranks) if len(ranks) > 1 else dict(ranks)
     results = {name: Result(one) for name, one in aligned.items()}
-    valued, specs = [], parse_all(measures)
+    return parts_of_results(results, by, parse_all(measures), graph=graph, resampling=resampling)
+
+
+def parts_of_results(
+    results: Mapping[str, Result],
+    by: str,
+    specs: Sequence[Measure],
+    *,
+    graph: Graph | None = None,
+    resampling: Resampling | None = None,
+) -> list[SystemValues]:
+    """`values_by_part` of results whose instances have the same order."""
+    valued = []
     drawn = _drawn_by_part(results, by, specs, graph, resampling) if resampling else {}
     for measure in specs:
         sliced = [one.slice(by, [measure], graph=graph) for one in results.values()]

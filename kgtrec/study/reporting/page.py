@@ -28,10 +28,11 @@ from kgtrec.errors import UsageError
 from kgtrec.graph.labels import decode_docno
 from kgtrec.measures import Measure
 from kgtrec.measures.keys import AVERAGINGS, find_metric
-from kgtrec.ranking.instances import answer_label, given_labels, term_names
+from kgtrec.ranking.instances import answer_label, question_text, term_names
 from kgtrec.results.report import warnings_of
 from kgtrec.results.result import Result
 from kgtrec.study.changes import changes_of_pairs, checked_firsts
+from kgtrec.study.comparison.parts import parts_of_results
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
 from kgtrec.study.reporting.model_table import table_of_models
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.changes import AnswerChanges
+    from kgtrec.study.comparison.parts import SystemValues
     from kgtrec.study.reporting.model_table import ModelTable
     from kgtrec.trec.files.columns import RunColumns
 
@@ -92,7 +94,7 @@ def questions_data(
     heads = _best_candidates(first, rows, systems, runs)
     instances = [
         {
-            "question": given_labels(first, row),
+            "question": question_text(first, row),
             "answer": answer_label(first, int(first.answer[row])),
             "popularity": int(first.answer_popularity[row]),
             "ranks": ranks[number].tolist(),
@@ -156,6 +158,8 @@ BY_PART = ("mrr", "hits@1", "hits@10", "mr")
 COMPARED = ("mrr", "hits@10", "macro.mrr")
 DRAWN = Resampling(resamples=1000)
 CUTS = 60
+TINY = 0.0001
+"""Smaller changes of MRR are not worth a number in the summary."""
 
 
 def page_data(
@@ -178,6 +182,9 @@ def page_data(
     side = next(iter(results.values())).sides[-1]
     headline = table_of_models({"": aligned}, HEADLINE)
     ranks = next(iter(aligned.values()))
+    parts = _parts(results, graph, side)
+    comparisons = _comparisons(aligned, side, test, correction, level)
+    ties = {name: result.ranks.tie_report() for name, result in results.items()}
     return {
         "kgtrec": __version__,
         "graph": ranks.provenance.graph_name or "",
@@ -185,15 +192,21 @@ def page_data(
         "caption": headline.caption().replace("Best in bold, second best underlined.", "").strip(),
         "warnings": _warnings(results),
         "models": list(aligned),
+        "summary": [
+            *_outcome(headline),
+            *(one["sentence"] for one in comparisons[:1]),
+            *_tie_summary(ties),
+            *_part_summary(headline, parts),
+        ],
         "headline": _headline(headline),
         "definitions": _definitions([c.measure for c in headline.columns], side),
         "metrics": list(BY_PART),
-        "parts": _parts(results, graph, side),
+        "parts": parts,
         "relations": _relations(results, graph, side),
         "distribution": _distribution(aligned),
-        "ties": {name: result.ranks.tie_report() for name, result in results.items()},
+        "ties": ties,
         "popularity": _popularity(aligned),
-        "comparisons": _comparisons(aligned, side, test, correction, level),
+        "comparisons": comparisons,
         "changes": changes_data(aligned, runs or {}),
         "questions": questions_data(aligned, runs or {}),
     }
@@ -211,6 +224,50 @@ def _warnings(results: Mapping[str, Result]) -> list[str]:
                 "ranks such an answer in the middle of the places behind its list."
             )
     return warnings
+
+
+def _outcome(table: ModelTable) -> list[str]:
+    """How much was evaluated, and which model is best by which micro measure."""
+    (protocol,) = table.protocols.values()
+    size = f"{protocol.questions:,} questions with {protocol.instances:,} answers"
+    if len(table.models) == 1:
+        values = [f"{one.measure.title} {one.printed()[0]}" for one in table.columns
+                  if one.measure.averaging == "micro"]  # fmt: skip
+        return [f"{table.name(0)} on {size}: {', '.join(values)}."]
+    best: dict[str, list[str]] = {}
+    for column in table.columns:
+        if column.measure.averaging == "micro":
+            winners = [row for row, place in enumerate(column.places()) if place == 1]
+            names = " and ".join(table.name(row) for row in winners)
+            best.setdefault(names, []).append(column.measure.title)
+    sentences = [f"{names} by {', '.join(titles)}" for names, titles in best.items() if names]
+    outcome = f"Best of all: {'; '.join(sentences)}." if sentences else "All models are alike."
+    return [f"{len(table.models):,} models on {size}.", outcome]
+
+
+def _tie_summary(ties: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    widths = {name: float(report["width"]["mrr"]) for name, report in ties.items()}
+    name = max(widths, key=lambda name: widths[name])
+    if not any(report["max_equal"] for report in ties.values()):
+        return ["No answer ties with another candidate."]
+    if widths[name] < TINY:
+        return [f"Ties change no MRR by {TINY:g} or more."]
+    return [f"Ties can change MRR by up to {widths[name]:.4f} ({name})."]
+
+
+def _part_summary(table: ModelTable, parts: Mapping[str, Any]) -> list[str]:
+    """Where the best model by MRR has its highest and its lowest value."""
+    column = table.columns[0]
+    row = column.places().index(1) if 1 in column.places() else 0
+    sides = [place for place, name in enumerate(parts["names"]) if name.endswith(", head") or
+             name.endswith(", tail")] or [place for place, name in enumerate(parts["names"])
+             if name in ("head", "tail")]  # fmt: skip
+    values = {place: parts["values"]["mrr"][row][place] for place in sides}
+    if len(values) < 2:
+        return []
+    low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
+    highest, lowest = (f"{parts['names'][at]} ({values[at]:.4f})" for at in (high, low))
+    return [f"{table.name(row)} has its highest MRR on {highest}, its lowest on {lowest}."]
 
 
 def _headline(table: ModelTable) -> dict[str, Any]:
@@ -252,60 +309,58 @@ def _definitions(measures: Iterable[Measure], side: str) -> dict[str, dict[str, 
     return definitions
 
 
-def _sliced(results: Mapping[str, Result], by: str, side: str, graph: Graph | None) -> Table:
-    """Slices of all models in one table: a column for each metric and model, metric by metric."""
-    measures = [f"{side}.{metric}" for metric in BY_PART]
-    tables = [result.slice(by, measures, graph=graph) for result in results.values()]
-    first = tables[0]
-    place = {row[: first.names]: number for number, row in enumerate(first.rows)}
-    values = np.full((len(BY_PART), len(tables), len(first.rows)), math.nan)
-    for model, table in enumerate(tables):
-        for row in table.rows:
-            values[:, model, place[row[: first.names]]] = row[-len(BY_PART) :]
-    rows = [
-        (*row[: len(row) - len(BY_PART)], *values[:, :, number].reshape(-1).tolist())
-        for number, row in enumerate(first.rows)
-    ]
-    heads = list(first.keys[: len(first.keys) - len(BY_PART)])
-    heads += [f"{metric}:{name}" for metric in BY_PART for name in results]
-    return type(first)(heads, heads, (0,) * len(heads), rows, first.names)
-
-
-def _values(table: Table, models: int) -> dict[str, list[list[float | None]]]:
-    """Metric -> model -> row."""
-    columns = [list(column) for column in zip(*table.rows, strict=True)]
-    numbers = columns[len(table.keys) - models * len(BY_PART) :]
-    return {
-        metric: [_numbers(column) for column in numbers[i * models : (i + 1) * models]]
-        for i, metric in enumerate(BY_PART)
-    }
+def _valued(
+    results: Mapping[str, Result],
+    by: str,
+    graph: Graph | None,
+    resampling: Resampling | None = None,
+) -> tuple[list[SystemValues], dict[str, Any]]:
+    """Values by part, one per metric of `BY_PART`, and the same as lists: metric, model, part."""
+    side = next(iter(results.values())).sides[-1]
+    specs = [Measure.parse(f"{side}.{metric}") for metric in BY_PART]
+    valued = parts_of_results(results, by, specs, graph=graph, resampling=resampling)
+    lists: dict[str, Any] = {"values": {}, "low": {}, "high": {}}
+    for metric, one in zip(BY_PART, valued, strict=True):
+        none = np.full((2, len(results)), math.nan)
+        ends = np.array([one.intervals.get(part, none) for part in one.parts])
+        columns = {"values": np.array([*one.parts.values()]), "low": ends[:, 0], "high": ends[:, 1]}
+        for name, column in columns.items():
+            lists[name][metric] = [_numbers(own) for own in column.T]
+    return valued, lists
 
 
 def _parts(results: Mapping[str, Result], graph: Graph | None, side: str) -> dict[str, Any]:
-    """Sides or terms, with a graph categories and quartiles; values by the qualifiers given."""
+    """Values and intervals on sides or terms, with a graph on categories and quartiles."""
     terms = term_names(next(iter(results.values())).ranks)
     dimensions = ["side", "qualifiers"] if side == "qualifier" else ["side", *terms]
     if graph is not None:
         dimensions += ["quartile"] if side == "qualifier" else ["category,side", "quartile"]
-    parts: dict[str, Any] = {"names": [], "questions": [], "instances": [], "values": {}}
+    parts: dict[str, Any] = {"names": [], "questions": [], "instances": []}
     for by in dimensions:
-        table = _sliced(results, by, side, graph)
-        at = {name: list(table.keys).index(name) for name in ("questions", "instances")}
-        for row in table.rows:
-            name = ", ".join(map(str, row[: table.names]))
-            if by == "quartile":
-                name = f"popularity {name}: {row[1]:,} to {row[2]:,} triples"
-            if by == "qualifiers":
-                name = f"{name} other qualifiers"
-            name = f"{by} {name}" if by in terms else name
-            parts["names"].append(name)
-            for name, column in at.items():
-                parts[name].append(row[column])
-        for metric, models in _values(table, len(results)).items():
-            whole = parts["values"].setdefault(metric, [[] for _ in models])
-            for series, values in zip(whole, models, strict=True):
-                series.extend(values)
+        valued, lists = _valued(results, by, graph, DRAWN)
+        names = _part_names(valued[0], by)
+        parts["names"] += [f"{by} {name}" for name in names] if by in terms else names
+        for name in ("questions", "instances"):
+            parts[name] += valued[0].counts[name]
+        for name, metrics in lists.items():
+            for metric, models in metrics.items():
+                whole = parts.setdefault(name, {}).setdefault(metric, [[] for _ in models])
+                for series, values in zip(whole, models, strict=True):
+                    series.extend(values)
     return parts
+
+
+def _part_names(values: SystemValues, by: str) -> list[str]:
+    names = [", ".join(part) for part in values.parts]
+    if by == "qualifiers":
+        return [f"{name} other qualifiers" for name in names]
+    if by != "quartile":
+        return names
+    ends = zip(values.counts["from"], values.counts["to"], strict=True)
+    return [
+        f"popularity {name}: {low:,} to {high:,} triples"
+        for name, (low, high) in zip(names, ends, strict=True)
+    ]
 
 
 def _relations(
@@ -314,9 +369,9 @@ def _relations(
     """Values by relation; None of questions that no graph has asked."""
     if not next(iter(results.values())).ranks.of_graph:
         return None
-    table = _sliced(results, "relation", side, graph)
-    names = [str(row[0]) for row in table.rows]
-    relations: dict[str, Any] = {"names": names, "instances": [row[1] for row in table.rows]}
+    valued, lists = _valued(results, "relation", graph)
+    names = [name for (name,) in valued[0].parts]
+    relations: dict[str, Any] = {"names": names, "instances": list(valued[0].counts["count"])}
     if graph is not None and "train" in graph.splits and side != "qualifier":
         from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
 
@@ -324,7 +379,7 @@ def _relations(
         kinds = (*CATEGORIES, UNSEEN)
         of = {str(name): kinds[int(c)] for name, c in zip(graph.relations, code, strict=True)}
         relations["categories"] = [of.get(name, "") for name in names]
-    relations["values"] = _values(table, len(results))
+    relations["values"] = lists["values"]
     return relations
 
 

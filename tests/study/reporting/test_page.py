@@ -68,6 +68,7 @@ def opened(browser: Browser, url: str, width: int = 1200, height: int = 900) -> 
     browser.size(width, height)
     browser.open(url)
     browser.wait("document.body.dataset.ready === 'true'")
+    browser.eval("document.querySelectorAll('details.fold').forEach(fold => { fold.open = true; })")
 
 
 def column(browser: Browser, section: str, number: int) -> list[str]:
@@ -173,6 +174,7 @@ def test_definitions_on_pointing_and_by_keyboard(browser: Browser, url: str) -> 
     assert "Mean of 1/rank" in browser.eval(tip)
     browser.press("Escape")
     assert browser.eval(tip) == ""
+    browser.eval("document.querySelector('#headline').scrollIntoView({behavior: 'instant'})")
     x, y = browser.eval(
         "(box => [box.left + 5, box.top + 5])"
         "(document.querySelector('#headline tbody td').getBoundingClientRect())"
@@ -244,9 +246,7 @@ def test_changes_of_two_models_in_either_order(
     values = "[...document.querySelectorAll('#changes select')].map(select => select.value)"
     assert browser.eval(values) == ["2", "0"]
     assert browser.eval(row)[5:7] == [str(lost), str(gained)]
-    assert "shown where runs are given" in browser.eval(
-        "document.getElementById('changes').textContent"
-    )
+    assert "Add the runs" in browser.eval("document.getElementById('changes').textContent")
 
 
 def test_intervals_of_listed_predictions(browser: Browser, tmp_path: Path) -> None:
@@ -299,6 +299,45 @@ def test_it_prints(browser: Browser, url: str) -> None:
     assert hidden == "none"
     assert browser.call("Page.printToPDF")["data"]
     browser.call("Emulation.setEmulatedMedia", media="", features=[])
+
+
+def test_print_has_every_section_and_row(browser: Browser, url: str) -> None:
+    opened(browser, url)
+    browser.eval(
+        "document.querySelectorAll('details.fold').forEach(fold => { fold.open = false; })"
+    )
+    browser.eval("dispatchEvent(new Event('beforeprint'))")
+    closed = "document.querySelectorAll('details.fold:not([open])').length"
+    assert browser.eval(closed) == 0
+    assert len(column(browser, "relations", 0)) == N_RELATIONS
+    browser.eval("dispatchEvent(new Event('afterprint'))")
+    assert browser.eval(closed) > 5
+    assert len(column(browser, "relations", 0)) == 25
+
+
+def test_sections_fold_and_links_open_them(browser: Browser, url: str) -> None:
+    browser.size(1200, 900)
+    browser.open(url)
+    browser.wait("document.body.dataset.ready === 'true'")
+    is_open = "document.querySelector('#questions details').open"
+    assert not browser.eval(is_open)
+    browser.eval("document.querySelector('a[href=\"#questions\"]').click()")
+    assert browser.eval(is_open)
+    browser.eval("document.getElementById('fold').click()")
+    assert browser.eval("document.querySelectorAll('details.fold:not([open])').length") == 0
+
+
+def test_numbers_are_those_of_python(browser: Browser, url: str) -> None:
+    opened(browser, url)
+    rng = np.random.default_rng(0)
+    values = [0.03125, 0.09375, 2.5, 0.5, 1.5, 12345.678, 0.00005, 1e-9, *rng.random(200).tolist(),
+              *(rng.integers(1, 4096, 200) / 1024).tolist()]  # fmt: skip
+    for digits in (0, 2, 4):
+        texts = browser.eval(f"{json.dumps(values)}.map(value => rounded(value, {digits}))")
+        assert texts == [f"{value:,.{digits}f}" for value in values]
+    ranks = browser.eval("[1, 1234, 2.5, null].map(rankText)")
+    assert ranks == ["1", "1,234", "2.5", "\u2013"]
+    assert browser.eval("[shown(0, 4), smallText(1e-9)]") == ["0", "< 0.00001"]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -67,6 +67,25 @@ def test_relations_parts_and_headline(ranks: dict[str, Ranks]) -> None:
     assert set(data["relations"]["categories"]) <= {"1-1", "1-N", "N-1", "N-N", "unseen"}
 
 
+def test_parts_have_intervals_and_a_summary_comes_first(ranks: dict[str, Ranks]) -> None:
+    data = page_data(ranks, graph=graph())
+    parts = data["parts"]
+    for metric, models in parts["values"].items():
+        for model, values in enumerate(models):
+            for value, low, high in zip(values, parts["low"][metric][model],
+                                        parts["high"][metric][model], strict=True):  # fmt: skip
+                assert low <= value <= high
+    size, best, tested, ties, where = data["summary"]
+    assert size.startswith("3 models on ")
+    keys = data["headline"]["keys"]
+    values = data["headline"]["values"][keys.index("both.realistic.micro.mrr")]
+    winner = data["models"][values.index(max(values))]
+    assert f"{winner} by MRR" in best
+    assert tested == data["comparisons"][0]["sentence"]
+    assert "MRR" in ties or "No answer ties" in ties
+    assert where.startswith(f"{winner} has its highest MRR on ")
+
+
 def test_distribution_and_popularity(ranks: dict[str, Ranks]) -> None:
     data = page_data(ranks)
     for model, one in enumerate(ranks.values()):
@@ -140,7 +159,7 @@ def test_worst_best_and_ahead(ranks: dict[str, Ranks]) -> None:
         assert shown == pytest.approx(gaps[:20])
     known = {(row["given"], row["relation"], row["answer"]) for row in every["s0"]}
     for row in questions["rows"]:
-        head, relation, tail = row["question"]
+        head, relation, tail = row["question"][1:-1].split(", ")
         entity = tail if head == "?" else head
         assert (int(entity), int(relation), int(row["answer"])) in known
         assert row["first"] == [None] * 3
@@ -164,7 +183,7 @@ def test_what_was_ranked_first_comes_from_runs(tmp_path) -> None:
     ids = dict(zip(zip(ranks.side.tolist(), ranks.given.tolist(), ranks.relation.tolist(),
                strict=True), ranks.question_ids, strict=True))  # fmt: skip
     for row in page["rows"]:
-        head, relation, tail = row["question"]
+        head, relation, tail = row["question"][1:-1].split(", ")
         side, entity = (0, tail) if head == "?" else (1, head)
         query = ids[side, int(entity), int(relation)]
         due = [name for _, name in sorted(listed[query], reverse=True)[:3]]

@@ -16,10 +16,21 @@ function styleOf(number) {
   return { color: `var(--s${number % 7})`, dash: DASHES[(number + Math.floor(number / 7)) % 7] };
 }
 
+// Circle, square, triangle, diamond, triangle, plus and cross about the origin, as in kgtrec.plots.
+const SHAPES = ["M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", "M-3.5-3.5h7v7h-7z", "M0-4.5 4.2 3.5h-8.4z", "M0-5 4.5 0 0 5-4.5 0z", "M0 4.5 4.2-3.5h-8.4z", "M-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z", "M-4-2.5-2.5-4 0-1.5 2.5-4 4-2.5 1.5 0 4 2.5 2.5 4 0 1.5-2.5 4-4 2.5-1.5 0z"];
+
+function shape(number, x, y, title) {
+  const place = (number + 2 * Math.floor(number / 7)) % 7;
+  const mark = svg("path", { d: SHAPES[place], transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`, style: `fill:${styleOf(number).color}` });
+  if (title) mark.append(svg("title", {}, title));
+  return mark;
+}
+
+// The line and marker of a model, for legends and tables.
 function sample(number) {
-  const mark = svg("svg", { width: 28, height: 10, "aria-hidden": "true" });
+  const mark = svg("svg", { class: "sample", width: 28, height: 12, "aria-hidden": "true" });
   const { color, dash } = styleOf(number);
-  mark.append(svg("line", { x1: 0, x2: 28, y1: 5, y2: 5, style: `stroke:${color};stroke-width:2.5`, "stroke-dasharray": dash }));
+  mark.append(svg("line", { x1: 0, x2: 28, y1: 6, y2: 6, style: `stroke:${color};stroke-width:2`, "stroke-dasharray": dash }), shape(number, 14, 6));
   return mark;
 }
 
@@ -72,7 +83,7 @@ function lineChart(place, options) {
 }
 
 function lines(options, hidden, width, height) {
-  const left = 52, right = width - 14, top = 10, bottom = height - 44;
+  const left = 52, right = width - 14, top = 28, bottom = height - 44;
   const shown = options.series.filter((_, number) => !hidden.has(number));
   const points = (shown.length ? shown : options.series).flatMap(one => one.points);
   const xs = points.map(p => Math.max(p[0], options.least || 1)), ys = points.map(p => p[1]);
@@ -90,6 +101,7 @@ function lines(options, hidden, width, height) {
   }
   chart.append(svg("path", { class: "axis", fill: "none", d: `M${left} ${top}V${bottom}H${right}` }));
   chart.append(svg("text", { x: (left + right) / 2, y: height - 8, "text-anchor": "middle" }, options.xLabel));
+  chart.append(svg("text", { x: 4, y: 14 }, options.yLabel));
   options.series.forEach((one, number) => {
     if (hidden.has(number)) return;
     const { color, dash } = styleOf(number), points = one.points.filter(p => p[1] !== null);
@@ -97,53 +109,66 @@ function lines(options, hidden, width, height) {
     const line = svg("path", { class: "line", d, style: `stroke:${color}`, "stroke-dasharray": dash });
     line.append(svg("title", {}, one.name));
     chart.append(line);
-    if (options.dots) for (const p of points) {
-      const dot = svg("circle", { cx: x(p[0]), cy: y(p[1]), r: 3, style: `fill:${color}` });
-      dot.append(svg("title", {}, `${one.name}: ${p[2] || short(p[0])}: ${short(p[1])}`));
-      chart.append(dot);
-    }
+    // On curves of many points, markers of several models stand beside one another.
+    const step = options.dots ? 1 : Math.max(1, Math.floor(points.length / 6));
+    points.forEach((p, i) => {
+      if (i % step === number % step) chart.append(shape(number, x(p[0]), y(p[1]), `${one.name}: ${p[2] || short(p[0])}: ${short(p[1])}`));
+    });
   });
   return chart;
 }
 
-// rows: [{name, value, low, high}], a dot with its interval each.
+// groups: [{name, points: [{model, name, value, low, high}]}]: a row for each, with a marker and its interval per point.
 function intervalChart(place, options) {
-  const frame = document.createElement("div");
+  const frame = document.createElement("div"), state = { options, draw };
   place.append(frame);
   let drawn = 0;
   function draw() {
-    const width = Math.max(260, frame.clientWidth || 640), step = 24, top = 8;
-    drawn = width;
-    const height = top + step * options.rows.length + 40, bottom = height - 40;
-    const left = Math.min(190, width * 0.36), right = width - 20;
-    const low = Math.min(...options.rows.map(r => r.low)), high = Math.max(...options.rows.map(r => r.high));
-    const margin = (high - low) * 0.04 || 0.01, a = low - margin, b = high + margin;
-    const x = value => left + (right - left) * (value - a) / (b - a);
-    const chart = svg("svg", { width, height, role: "img", "aria-label": options.label });
-    for (const value of ticks(a, b, width < 500 ? 3 : 6)) {
-      chart.append(svg("line", { class: "grid", x1: x(value), x2: x(value), y1: top, y2: bottom }));
-      chart.append(svg("text", { x: x(value), y: bottom + 16, "text-anchor": "middle" }, short(value)));
-    }
-    options.rows.forEach((row, number) => {
-      const y = top + step * (number + 0.5);
-      const label = svg("text", { class: "row", x: left - 8, y: y + 4, "text-anchor": "end" }, row.name);
-      chart.append(label);
-      chart.append(svg("line", { x1: x(row.low), x2: x(row.high), y1: y, y2: y, style: "stroke:var(--s0);stroke-width:2" }));
-      chart.append(svg("circle", { cx: x(row.value), cy: y, r: 4, style: "fill:var(--s0)" }));
-    });
-    chart.append(svg("text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle" }, options.xLabel));
+    drawn = frame.clientWidth;
+    const chart = intervals(state.options, Math.max(260, drawn || 640));
     frame.replaceChildren(chart);
-    for (const label of chart.querySelectorAll(".row")) shorten(label, left - 10);
+    for (const label of chart.querySelectorAll(".row")) shorten(label, Number(label.getAttribute("x")) - 2);
   }
   new ResizeObserver(() => { if (Math.abs(frame.clientWidth - drawn) > 1) draw(); }).observe(frame);
   draw();
+  return state;
 }
 
-// Cut a text that is wider than its place; its title has it whole.
+function intervals(options, width) {
+  const most = Math.max(...options.groups.map(group => group.points.length)), step = 12 + 11 * most, top = 8;
+  const height = top + step * options.groups.length + 40, bottom = height - 40;
+  const left = Math.min(230, width * 0.36), right = width - 20;
+  const points = options.groups.flatMap(group => group.points).filter(point => point.value !== null);
+  const low = Math.min(...points.map(p => p.low ?? p.value)), high = Math.max(...points.map(p => p.high ?? p.value));
+  const margin = (high - low) * 0.04 || 0.01, a = low - margin, b = high + margin;
+  const x = value => left + (right - left) * (value - a) / (b - a);
+  const chart = svg("svg", { width, height, role: "img", "aria-label": options.label });
+  options.groups.forEach((_, number) => {
+    if (number % 2) chart.append(svg("rect", { class: "band", x: 0, width, y: top + step * number, height: step }));
+  });
+  for (const value of ticks(a, b, width < 500 ? 3 : 6)) {
+    chart.append(svg("line", { class: "grid", x1: x(value), x2: x(value), y1: top, y2: bottom }));
+    chart.append(svg("text", { x: x(value), y: bottom + 16, "text-anchor": "middle" }, short(value)));
+  }
+  options.groups.forEach((group, number) => {
+    const middle = top + step * (number + 0.5);
+    chart.append(svg("text", { class: "row", x: left - 8, y: middle + 4, "text-anchor": "end" }, group.name));
+    group.points.forEach((point, i) => {
+      if (point.value === null) return;
+      const y = middle + 11 * (i - (group.points.length - 1) / 2);
+      if (point.low !== null) chart.append(svg("line", { x1: x(point.low), x2: x(point.high), y1: y, y2: y, style: `stroke:${styleOf(point.model).color};stroke-width:2` }));
+      chart.append(shape(point.model, x(point.value), y, `${point.name}: ${short(point.value)}`));
+    });
+  });
+  chart.append(svg("text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle" }, options.xLabel));
+  return chart;
+}
+
+// Cut the middle of a text that is wider than its place; its title is the whole text.
 function shorten(label, width) {
   const whole = label.textContent, signs = [...whole];
-  for (let n = signs.length; n > 1 && label.getComputedTextLength() > width; n--) {
-    label.textContent = `${signs.slice(0, n - 1).join("")}…`;
+  for (let n = signs.length - 1; n > 1 && label.getComputedTextLength() > width; n--) {
+    label.textContent = `${signs.slice(0, Math.ceil(n / 2)).join("")}…${signs.slice(signs.length - Math.floor(n / 2)).join("")}`;
   }
   label.append(svg("title", {}, whole));
 }

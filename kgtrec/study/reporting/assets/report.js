@@ -13,12 +13,61 @@ function definition(key) {
 const keyOf = metric => `${DATA.side}.realistic.micro.${metric}`;
 const info = metric => DATA.definitions[keyOf(metric)];
 
+// Sections open and close; these are open at first.
+const OPEN = ["summary", "headline", "parts"];
+const folds = [];
+
 function section(id, title, ...intro) {
   const heading = make("h2", { id: `${id}-title` }, title);
-  const element = make("section", { id, "aria-labelledby": `${id}-title`, tabindex: "-1" }, heading, ...intro);
-  document.getElementById("main").append(element);
-  document.getElementById("contents").append(make("li", {}, make("a", { href: `#${id}` }, title)));
-  return element;
+  const fold = make("details", { class: "fold", open: OPEN.includes(id) ? "" : undefined }, make("summary", {}, heading), ...intro);
+  folds.push(fold);
+  document.getElementById("main").append(make("section", { id, "aria-labelledby": `${id}-title`, tabindex: "-1" }, fold));
+  document.getElementById("contents").append(make("li", {}, make("a", { href: `#${id}`, onclick: () => { fold.open = true; } }, title)));
+  return fold;
+}
+
+function openNamed() {
+  const named = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const fold = named && named.querySelector("details.fold");
+  if (fold) { fold.open = true; named.scrollIntoView(); }
+}
+
+function foldButton() {
+  const button = make("button", { type: "button", id: "fold", onclick: () => { const open = folds.some(fold => !fold.open); folds.forEach(fold => { fold.open = open; }); } });
+  const show = () => { button.textContent = folds.some(fold => !fold.open) ? "Open all sections" : "Close all sections"; };
+  folds.forEach(fold => fold.addEventListener("toggle", show));
+  show();
+  document.querySelector("nav").append(button);
+}
+
+// Print has every section, and up to PRINTED rows of each table.
+function printWhole() {
+  let closed = null;
+  const before = () => {
+    if (closed) return;
+    closed = folds.filter(fold => !fold.open);
+    closed.forEach(fold => { fold.open = true; });
+    printing.forEach(print => print(true));
+  };
+  const after = () => {
+    if (!closed) return;
+    closed.forEach(fold => { fold.open = false; });
+    closed = null;
+    printing.forEach(print => print(false));
+  };
+  addEventListener("beforeprint", before);
+  addEventListener("afterprint", after);
+  matchMedia("print").addEventListener("change", event => event.matches ? before() : after());
+}
+
+function summary() {
+  section("summary", "Summary", make("ul", { class: "facts" }, ...DATA.summary.map(text => make("li", {}, isolated(text)))));
+}
+
+const modelColumn = () => ({ title: "Model", text: true, get: model => MODELS[model], mark: sample });
+
+function legend() {
+  return make("ul", { class: "legend", "aria-label": "Models" }, ...MODELS.map((name, model) => make("li", { class: "entry" }, sample(model), isolated(name))));
 }
 
 function choice(label, names, texts, change) {
@@ -41,20 +90,25 @@ function headline() {
   kinds.forEach(kind => { const last = groups[groups.length - 1]; if (last[0] === kind) last[1]++; else groups.push([kind, 1]); });
   const columns = keys.map((key, i) => ({ title: DATA.definitions[key].title, definition: definition(key), tip: definition(key), digits: DATA.definitions[key].digits, get: model => values[i][model], ends: model => ends[i][model] }));
   const marks = keys.map((key, i) => places(MODELS.map((_, model) => printed(columns[i], model)), DATA.definitions[key].higher));
-  dataTable(place, { columns: [{ title: "Model", text: true, get: model => MODELS[model] }, ...columns], rows: MODELS.length, across: false, mark: (row, number) => number ? marks[number - 1][row] : "", groups, label: "Results of all models", file: "results", caption: "The best of a column is bold on colour, the second best underlined." });
+  dataTable(place, { columns: [modelColumn(), ...columns], rows: MODELS.length, across: false, mark: (row, number) => number ? marks[number - 1][row] : "", groups, label: "Results of all models", file: "results", caption: "The best of a column is bold on colour, the second best underlined." });
 }
 
 function parts() {
-  const place = section("parts", "Sides and categories"), { names, questions, instances, values } = DATA.parts;
+  const place = section("parts", "Sides and categories"), { names, questions, instances, values, low, high } = DATA.parts;
+  const groups = metric => names.map((name, row) => ({ name, points: MODELS.map((model, i) => ({ model: i, name: model, value: values[metric][i][row], low: low[metric][i][row], high: high[metric][i][row] })) }));
+  const drawn = metric => ({ groups: groups(metric), xLabel: info(metric).title, label: `${info(metric).title} of every model by part, with intervals` });
+  const change = metric => { chart.options = drawn(metric); chart.draw(); table.update(columns(metric), info(metric).higher); };
+  place.append(make("div", { class: "controls" }, metricChoice(change)), legend());
+  const chart = intervalChart(figure(place, "Values on parts of the answers, with 95 % intervals from drawing the questions anew. Head: the head is predicted."), drawn("mrr"));
   const columns = metric => [{ title: "Part", text: true, get: row => names[row] }, { title: "Questions", get: row => questions[row] }, { title: "Answers", get: row => instances[row] }, ...modelColumns(values, metric)];
-  const table = dataTable(place, { columns: columns("mrr"), rows: names.length, higher: true, label: "Metrics by part", file: "parts", controls: [metricChoice(metric => table.update(columns(metric), info(metric).higher))], caption: !DATA.relations ? "By the terms of the questions." : "Head: the head is predicted." + (DATA.relations.categories ? "" : " Categories and quartiles of popularity need the graph (--graph).") });
+  const table = dataTable(place, { columns: columns("mrr"), rows: names.length, higher: true, label: "Metrics by part", file: "parts", caption: !DATA.relations ? "By the terms of the questions." : "The same values as a table." + (DATA.relations.categories ? "" : " Categories and quartiles of popularity need the graph (--graph).") });
 }
 
 function relations() {
   if (!DATA.relations) return;
   const place = section("relations", "Relations"), { names, instances, categories, values } = DATA.relations;
   const columns = metric => [{ title: "Relation", text: true, get: row => names[row] }, { title: "Answers", get: row => instances[row] }, ...(categories ? [{ title: "Category", text: true, get: row => categories[row] }] : []), ...modelColumns(values, metric)];
-  const table = dataTable(place, { columns: columns("mrr"), rows: names.length, higher: true, sorted: 1, search: "Search relations", label: "Metrics by relation", file: "relations", controls: [metricChoice(metric => table.update(columns(metric), info(metric).higher))], caption: "A row a relation; a heading sorts, and once more turns the order." });
+  const table = dataTable(place, { columns: columns("mrr"), rows: names.length, higher: true, sorted: 1, search: "Search relations", label: "Metrics by relation", file: "relations", controls: [metricChoice(metric => table.update(columns(metric), info(metric).higher))], caption: "One row per relation. Click a heading to sort; click again to reverse." });
 }
 
 function figure(place, caption) {
@@ -74,29 +128,29 @@ function asTable(place, label, file, columns, rows) {
 function distribution() {
   const place = section("distribution", "Distribution of ranks"), { k, share } = DATA.distribution;
   const series = MODELS.map((name, model) => ({ name, points: k.map((cut, i) => [cut, share[model][i]]) }));
-  lineChart(figure(place, "Share of answers with a realistic rank of at most k: Hits@k for every k."), { series, xLabel: "k", label: "Share of answers with rank at most k, a line a model" });
-  asTable(place, "Distribution of ranks", "distribution", [{ title: "k", text: true, get: i => k[i] }, ...MODELS.map((name, model) => ({ title: name, name: true, digits: 4, get: i => share[model][i] }))], k.length);
+  lineChart(figure(place, "Share of answers with a realistic rank of at most k: Hits@k for every k."), { series, xLabel: "k", yLabel: "share of answers", label: "Share of answers with rank at most k, one line per model" });
+  asTable(place, "Distribution of ranks", "distribution", [{ title: "k", get: i => k[i] }, ...MODELS.map((name, model) => ({ title: name, name: true, digits: 4, get: i => share[model][i] }))], k.length);
 }
 
 function ties() {
-  const place = section("ties", "Ties", make("p", {}, "How many answers tie with other candidates, and how far each metric can move if ties are broken one way or the other."));
+  const place = section("ties", "Ties", make("p", {}, "How many answers tie with other candidates, and how much ties can change each metric."));
   const one = (title, about, digits, get) => ({ title, definition: about, tip: about, digits, get });
-  const width = (title, key, digits) => one(`${title} ±`, `Optimistic less pessimistic ${title}: what ties alone can do to it.`, digits, model => DATA.ties[MODELS[model]].width[key]);
-  dataTable(place, { columns: [{ title: "Model", text: true, get: model => MODELS[model] },
+  const width = (title, key, digits) => one(`${title} ±`, `Optimistic minus pessimistic ${title}: how much ties alone can change it.`, digits, model => DATA.ties[MODELS[model]].width[key]);
+  dataTable(place, { columns: [modelColumn(),
     one("Tied %", "Share of answers that have the score of at least one other candidate.", 3, model => 100 * DATA.ties[MODELS[model]].tied_share),
     one("Mean tie", "Other candidates with the answer's score, on average over all answers.", 3, model => DATA.ties[MODELS[model]].mean_equal),
-    one("Largest tie", "Most other candidates with the score of an answer.", 0, model => DATA.ties[MODELS[model]].max_equal),
+    one("Largest tie", "The largest number of other candidates with the score of an answer.", 0, model => DATA.ties[MODELS[model]].max_equal),
     width("MRR", "mrr", 6), width("Hits@10", "hits@10", 6), width("MR", "mr", 4)], rows: MODELS.length, across: false, label: "Ties", file: "ties" });
 }
 
 function popularity() {
   const place = section("popularity", "Popularity of the answer"), { from, to, instances, values } = DATA.popularity;
-  const span = from.map((low, i) => low === to[i] ? String(low) : `${low} to ${to[i]}`);
+  const span = from.map((low, i) => low === to[i] ? rounded(low, 0) : `${rounded(low, 0)} to ${rounded(to[i], 0)}`);
   const series = metric => MODELS.map((name, model) => ({ name, points: from.map((low, i) => [Math.max(0.5, Math.sqrt(Math.max(low, 0.25) * Math.max(to[i], 0.25))), values[metric][model][i], `${span[i]} triples`]) }));
   const controls = make("div", { class: "controls" });
   place.append(controls);
-  const chart = lineChart(figure(place, "A metric by the number of triples in which the predicted entity stands, in bins that double; bins of few answers are noisy: see the table."), { series: series("mrr"), least: 0.5, dots: true, xLabel: "triples of the predicted entity", label: "MRR by popularity of the answer, a line a model" });
-  controls.append(metricChoice(metric => { chart.options = { ...chart.options, series: series(metric), label: `${info(metric).title} by popularity of the answer, a line a model` }; chart.draw(); }));
+  const chart = lineChart(figure(place, "A metric by the number of triples of the predicted entity, in bins that double. Bins of few answers are noisy: see the table."), { series: series("mrr"), least: 0.5, dots: true, xLabel: "triples of the predicted entity", yLabel: info("mrr").title, label: "MRR by popularity of the answer, one line per model" });
+  controls.append(metricChoice(metric => { chart.options = { ...chart.options, series: series(metric), yLabel: info(metric).title, label: `${info(metric).title} by popularity of the answer, one line per model` }; chart.draw(); }));
   asTable(place, "Popularity of the answer", "popularity", [{ title: "Triples", text: true, get: i => span[i] }, { title: "Answers", get: i => instances[i] }, ...DATA.metrics.flatMap(metric => MODELS.map((name, model) => ({ title: `${name}: ${info(metric).title}`, name: true, digits: info(metric).digits, get: i => values[metric][model][i] })))], from.length);
 }
 
@@ -109,11 +163,11 @@ function comparison() {
     box.replaceChildren();
     const percent = `${Math.round(one.confidence * 100)} %`;
     box.append(make("p", {}, isolated(one.sentence)));
-    intervalChart(figure(box, `Values with ${percent} intervals, from drawing the questions anew.`), { rows: one.order.map(i => ({ name: MODELS[i], value: one.values[i], low: one.low[i], high: one.high[i] })), xLabel: one.title, label: `${one.title} of all models with intervals` });
-    const about = `Difference in ${one.title}, the row's model less the column's; bold on colour: significant at p < ${one.level} (${one.method}).`;
+    intervalChart(figure(box, `Values with ${percent} intervals, from drawing the questions anew.`), { groups: one.order.map(i => ({ name: MODELS[i], points: [{ model: i, name: MODELS[i], value: one.values[i], low: one.low[i], high: one.high[i] }] })), xLabel: one.title, label: `${one.title} of all models with intervals` });
+    const about = `Difference in ${one.title}: the model of the row minus that of the column. Bold on colour: significant at p < ${one.level} (${one.method}).`;
     const columns = one.order.map(j => ({ title: MODELS[j], name: true, digits: one.digits, get: row => one.difference[one.order[row]][j], tip: about }));
-    dataTable(box, { columns: [{ title: "less →", text: true, get: row => MODELS[one.order[row]] }, { title: one.title, digits: one.digits, get: row => one.values[one.order[row]] }, ...columns], rows: MODELS.length, sortable: false, across: false, mark: (row, number) => number > 1 && one.p[one.order[row]][one.order[number - 2]] !== null && one.p[one.order[row]][one.order[number - 2]] < one.level ? "won" : "", label: "Differences of all pairs", file: "differences", caption: about });
-    asTable(box, "p-values of all pairs", "p-values", [{ title: "p", text: true, get: row => MODELS[one.order[row]] }, ...one.order.map(j => ({ title: MODELS[j], name: true, digits: 5, get: row => one.p[one.order[row]][j] }))], MODELS.length);
+    dataTable(box, { columns: [{ title: "minus →", text: true, get: row => MODELS[one.order[row]] }, { title: one.title, digits: one.digits, get: row => one.values[one.order[row]] }, ...columns], rows: MODELS.length, sortable: false, across: false, mark: (row, number) => number > 1 && one.p[one.order[row]][one.order[number - 2]] !== null && one.p[one.order[row]][one.order[number - 2]] < one.level ? "won" : "", label: "Differences of all pairs", file: "differences", caption: about });
+    asTable(box, "p-values of all pairs", "p-values", [{ title: "p", text: true, get: row => MODELS[one.order[row]] }, ...one.order.map(j => ({ title: MODELS[j], name: true, print: smallText, get: row => one.p[one.order[row]][j] }))], MODELS.length);
   }
   show(DATA.comparisons[0]);
 }
@@ -132,7 +186,7 @@ function changes() {
   place.append(controls, box);
   function show() {
     box.replaceChildren();
-    // Of two models, one order is kept; the other has the same counts, the other way round.
+    // The data have one order of two models; the other order has the same counts, swapped.
     const one = DATA.changes.find(pair => pair.models.includes(before) && pair.models.includes(after));
     const [first, second] = one.models[0] === before ? [0, 1] : [1, 0], names = [MODELS[before], MODELS[after]];
     const { hits, best, largest } = one;
@@ -145,16 +199,16 @@ function changes() {
       { title: "Same, right", get: i => best[i][3] }, { title: "Same, wrong", get: i => best[i][4] },
       { title: "Only before", get: i => best[i][5 + first], tip: "Right where the model after is wrong." }, { title: "Only after", get: i => best[i][5 + second], tip: "Right where the model before is wrong." },
       { title: "Both right", get: i => best[i][7], tip: "With different answers." }, { title: "Both wrong", get: i => best[i][8], tip: "With different entities." }], rows: best.length, sortable: false, across: false, label: "Agreement of best answers", file: "best-answers" });
-    else box.append(make("p", { class: "quiet" }, "How often both put the same entity first is shown where runs are given: kgtrec report --run."));
+    else box.append(make("p", { class: "quiet" }, "Add the runs (kgtrec report --run) to see how often both put the same entity first."));
     dataTable(box, { columns: [{ title: "Question", text: true, get: i => largest[i][0] }, { title: "Answer", text: true, get: i => largest[i][1] },
-      { title: names[0], name: true, model: true, digits: 1, get: i => largest[i][2 + first] }, { title: names[1], name: true, model: true, digits: 1, get: i => largest[i][2 + second] }], rows: largest.length, higher: false, label: "Largest changes", file: "largest-changes", caption: "The answers whose ranks change most, by the difference of reciprocal ranks." });
+      { title: names[0], name: true, model: true, print: rankText, get: i => largest[i][2 + first] }, { title: names[1], name: true, model: true, print: rankText, get: i => largest[i][2 + second] }], rows: largest.length, higher: false, label: "Largest changes", file: "largest-changes", caption: "The answers whose ranks change most, by the difference of reciprocal ranks; ? is the missing entity." });
   }
   show();
 }
 
 function questions() {
   const place = section("questions", "Questions to look at"), { rows, lists, runs } = DATA.questions;
-  if (!runs.length) place.append(make("p", { class: "quiet" }, "What was ranked first is shown where runs are given: kgtrec report --run."));
+  if (!runs.length) place.append(make("p", { class: "quiet" }, "Add the runs (kgtrec report --run) to see what was ranked first."));
   const box = make("div", {}), controls = make("div", { class: "controls" });
   let model = MODELS[0], kind = "worst";
   const kinds = { worst: "Worst", best: "Best (rarest answers first)", ahead: "Furthest ahead of the others" };
@@ -168,10 +222,10 @@ function questions() {
   function show() {
     box.replaceChildren();
     const chosen = lists[model][kind], at = MODELS.indexOf(model);
-    const columns = [{ title: "Question", text: true, get: i => rows[chosen[i]].question.join(", ") }, { title: "Answer", text: true, get: i => rows[chosen[i]].answer }, { title: "Popularity", get: i => rows[chosen[i]].popularity, tip: "Triples in which the answer stands." }];
+    const columns = [{ title: "Question", text: true, get: i => rows[chosen[i]].question }, { title: "Answer", text: true, get: i => rows[chosen[i]].answer }, { title: "Popularity", get: i => rows[chosen[i]].popularity, tip: "Triples that contain the answer." }];
     if (runs.includes(model)) columns.push({ title: "Ranked first", text: true, get: i => first(chosen[i], at), tip: `The best candidates by ${model}; ✓ marks answers.` });
-    MODELS.forEach((name, number) => columns.push({ title: name, name: true, model: true, digits: 1, get: i => rows[chosen[i]].ranks[number], tip: "Realistic rank of the answer." }));
-    dataTable(box, { columns, rows: chosen.length, higher: false, label: "Questions", file: "questions", caption: "Ranks by every model; ? is what is asked for." });
+    MODELS.forEach((name, number) => columns.push({ title: name, name: true, model: true, print: rankText, get: i => rows[chosen[i]].ranks[number], tip: "Realistic rank of the answer." }));
+    dataTable(box, { columns, rows: chosen.length, higher: false, label: "Questions", file: "questions", caption: "Ranks by every model; ? is the missing entity." });
   }
   show();
 }
@@ -189,6 +243,10 @@ if (DATA.warnings.length) {
   box.hidden = false;
   DATA.warnings.forEach(text => box.append(make("p", {}, isolated(text))));
 }
-for (const build of [headline, parts, relations, distribution, ties, popularity, comparison, changes, questions, about]) build();
+for (const build of [summary, headline, parts, relations, distribution, ties, popularity, comparison, changes, questions, about]) build();
 tooltips();
+foldButton();
+printWhole();
+addEventListener("hashchange", openNamed);
+openNamed();
 document.body.dataset.ready = "true";

@@ -1,6 +1,6 @@
 // Tables that are sorted and searched as arrays; only the rows of one page are ever elements.
 
-const PAGE = 25;
+const PAGE = 25, PRINTED = 500;
 
 function make(name, attributes, ...children) {
   const element = document.createElement(name);
@@ -16,13 +16,34 @@ function make(name, attributes, ...children) {
 // Labels keep their own direction of writing: marks of direction in them change nothing around.
 const isolated = text => make("bdi", {}, text);
 
+// A long label keeps its ends: styles cut its first part where it is too wide. Its text stays whole.
+const LONG = 40, TAIL = 16;
+function label(text) {
+  const signs = [...text];
+  if (signs.length <= LONG) return isolated(text);
+  return make("bdi", { class: "cut", "data-tip": text }, make("span", {}, signs.slice(0, -TAIL).join("")), make("span", {}, signs.slice(-TAIL).join("")));
+}
+
+// A number as Python prints it: the decimal nearest to its exact value, and the even one of two that are equally near.
+function rounded(value, digits) {
+  const size = Math.abs(value), binary = size * 2 ** (digits + 1), twice = binary * 5 ** digits;
+  let text = size.toFixed(digits);
+  if (Number.isInteger(binary) && twice < 2 ** 53 && twice % 4 === 1) text = ((twice - 1) / 2 / 10 ** digits).toFixed(digits);
+  const [whole, part] = text.split(".");
+  return (value < 0 ? "-" : "") + whole.replace(/\B(?=(\d{3})+$)/g, ",") + (part ? `.${part}` : "");
+}
+
 const shown = (value, digits) => value === null || value === undefined ? "–"
-  : typeof value === "number" ? value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits, roundingMode: "halfEven" })
-  : String(value);
+  : typeof value !== "number" ? String(value) : value === 0 ? "0" : rounded(value, digits);
+
+// Ranks are whole numbers or, in the middle of ties, halves.
+const rankText = value => value === null ? "–" : rounded(value, Number.isInteger(value) ? 0 : 1);
+const smallText = value => value !== null && value < 1e-5 ? "< 0.00001" : shown(value, 5);
 
 // A value that is known to lie between two ends: both, or one number where they are printed alike.
 function printed(column, row) {
   const ends = column.ends && column.ends(row);
+  if (column.print) return column.print(column.get(row));
   return ends ? [...new Set(ends.map(end => shown(end, column.digits)))].join("–") : shown(column.get(row), column.digits ?? 0);
 }
 
@@ -81,8 +102,25 @@ function places(texts, higher) {
   return numbers.map(n => n === distinct[0] ? "best" : second && n === distinct[1] ? "second" : "");
 }
 
+// What every table does before and after printing.
+const printing = [];
+
+// A shade at the side to which a table goes on, and a sentence as long as it is wider than its place.
+function cue(frame, scroll, hint) {
+  const update = () => {
+    const beyond = scroll.scrollWidth - scroll.clientWidth;
+    hint.hidden = beyond <= 1;
+    frame.classList.toggle("more-left", scroll.scrollLeft > 1);
+    frame.classList.toggle("more-right", scroll.scrollLeft < beyond - 1);
+  };
+  scroll.addEventListener("scroll", update);
+  const observer = new ResizeObserver(update);
+  observer.observe(scroll);
+  observer.observe(scroll.firstChild);
+}
+
 // columns: [{title, definition, text: is it text, get: row => value, digits, tip, model: is it one of those compared,
-// ends: row => [low, high] of a value that is open, or null}]
+// ends: row => [low, high] of a value that is open, or null, print: value => text, mark: row => element before the text}]
 function dataTable(place, options) {
   const state = { columns: options.columns, order: null, sorted: options.sorted ?? null, descending: options.descending ?? true, start: 0, query: "", higher: options.higher };
   const body = make("tbody", {}), head = make("thead", {}), count = make("span", { role: "status", "aria-live": "polite" });
@@ -95,7 +133,9 @@ function dataTable(place, options) {
     controls.append(make("label", {}, options.search, make("input", { type: "search", autocomplete: "off", spellcheck: "false", oninput: event => { state.query = event.target.value.toLowerCase(); state.start = 0; arrange(); } })));
   }
   controls.append(make("button", { type: "button", class: "csv", onclick: save }, "Download CSV"));
-  place.append(controls, scroll, pager);
+  const frame = make("div", { class: "frame" }, scroll), hint = make("p", { class: "hint", hidden: "" }, "Scroll sideways for more columns.");
+  place.append(controls, hint, frame, pager);
+  cue(frame, scroll, hint);
   const searched = options.search && Array.from({ length: options.rows }, (_, row) => String(options.columns[0].get(row)).toLowerCase());
 
   function save() {
@@ -135,10 +175,11 @@ function dataTable(place, options) {
     head.replaceChildren(...(options.groups ? [groupLine(options.groups)] : []), make("tr", {}, ...cells));
   }
   function render() {
-    const part = state.order.slice(state.start, state.start + PAGE);
+    const start = state.printed ? 0 : state.start, part = state.order.slice(start, start + (state.printed ? PRINTED : PAGE));
     body.replaceChildren(...part.map(rowOf));
-    const first = part.length ? state.start + 1 : 0, last = state.start + part.length;
-    count.textContent = state.order.length > PAGE || state.query ? `${first.toLocaleString("en")} to ${last.toLocaleString("en")} of ${state.order.length.toLocaleString("en")}` : "";
+    const first = part.length ? start + 1 : 0, last = start + part.length, all = state.order.length;
+    const missing = state.printed && all > PRINTED ? `; ${rounded(all - PRINTED, 0)} more are in the file of "Download CSV"` : "";
+    count.textContent = all > PAGE || state.query ? `${rounded(first, 0)} to ${rounded(last, 0)} of ${rounded(all, 0)}${missing}` : "";
     back.disabled = state.start === 0;
     forth.disabled = last >= state.order.length;
     back.hidden = forth.hidden = state.order.length <= PAGE;
@@ -149,12 +190,13 @@ function dataTable(place, options) {
     const marks = options.across === false ? [] : places(compared.map(number => texts[number]), state.higher);
     return make("tr", {}, ...state.columns.map((column, number) => {
       const text = texts[number], mark = options.across === false ? (options.mark ? options.mark(row, number) : "") : marks[compared.indexOf(number)] || "";
-      if (number === 0) return make("th", { scope: "row" }, isolated(text));
+      if (number === 0) return make("th", { scope: "row" }, column.mark && column.mark(row), label(text));
       const spoken = mark === "best" ? "best" : mark === "second" ? "second best" : undefined;
-      return make("td", { class: `${column.text ? "text" : ""} ${mark}`.trim(), "data-tip": column.tip, "aria-description": spoken }, column.text ? (column.node ? column.node(row) : isolated(text)) : text);
+      return make("td", { class: `${column.text ? "text" : ""} ${mark}`.trim(), "data-tip": column.tip, "aria-description": spoken }, column.text ? label(text) : text);
     }));
   }
   arrange();
+  printing.push(printed => { state.printed = printed; render(); });
   return {
     update(columns, higher) { state.columns = columns; state.higher = higher; arrange(); },
     state, sortBy,
