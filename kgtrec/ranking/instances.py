@@ -66,8 +66,9 @@ def given_labels(ranks: Ranks, row: int) -> list[str]:
 
 
 def question_text(ranks: Ranks, row: int) -> str:
-    """The question of an instance: "(head, relation, ?)"."""
-    return f"({', '.join(given_labels(ranks, row))})"
+    """The question of an instance: "(head, relation, ?)"; without a graph its name and terms."""
+    text = ", ".join(given_labels(ranks, row))
+    return f"({text})" if ranks.of_graph else text
 
 
 def triple_ids(ranks: Ranks) -> list[npt.NDArray[np.int64]]:

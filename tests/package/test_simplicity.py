@@ -21,7 +21,7 @@ BUDGET = {
     "graph": 4_400,
     "questions": 2_750,
     "scores": 1_505,
-    "ranking": 4_500,
+    "ranking": 4_510,
     "predictions": 640,
     "measures": 3_040,
     "trec": 8_120,

@@ -334,7 +334,7 @@ def test_figures_of_formulas(tmp_path: Path) -> None:
     assert "β = 0.25" in (tmp_path / "b.svg").read_text("utf-8")
     for words, said in [
         (("--figure", "expected"), "needs --plot"),
-        (("--figure", "expected", "--study", "small", "--plot", "x.svg"), "is of formulas"),
+        (("--figure", "expected", "--study", "small", "--plot", "x.svg"), "shows formulas"),
         (("--figure", "approximation", "-m", "hits@1", "--plot", "x.svg"), "is of MRR"),
         (("--figure", "expected", "--n-answers", "2.5", "--plot", "x.svg"), "whole --n-answers"),
     ]:
