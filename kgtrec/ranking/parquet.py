@@ -193,6 +193,8 @@ IDS = ("relation", "given", "given_relation", "given_tail", "context", "answer")
 """Columns of ids that may have labels beside them."""
 
 _KEY = b"kgtrec.ranks"
+_NAMED: dict[str, type] = {"question_ids": list, "terms": dict}
+"""Entries of a manifest that hold names, of questions that no graph has asked."""
 _RANK = "rank"
 """A column for others' eyes, which follows from the counts; reading compares it with them."""
 
@@ -468,6 +470,10 @@ def _header(path: str | PathLike[str], table: Any) -> dict[str, Any]:
         )
     labels = header.get("relation_labels")
     if not isinstance(header.get("manifest"), dict) or not isinstance(labels, (list, type(None))):
+        raise not_ranks(path, "a damaged description")
+    names, terms = (header["manifest"].get(key, kind()) for key, kind in _NAMED.items())
+    sound = isinstance(names, list) and isinstance(terms, dict)
+    if not sound or not all(isinstance(one, (list, type(None))) for one in terms.values()):
         raise not_ranks(path, "a damaged description")
     header["relation_labels"] = labels
     return header

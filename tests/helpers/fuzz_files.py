@@ -86,6 +86,12 @@ def reads() -> dict[str, Reads]:
         "t.run": [["eval", "t.qrels", "t.run"]],
         "t.qrels": [["eval", "t.qrels", "t.run"]],
         "jobs.toml": [["batch", "jobs.toml", "--status"]],
+        "q.jsonl": [
+            ["rank", "--questions", "q.jsonl", "--candidates", "q.txt", "--scores", "q.npy", *OUT]
+        ],
+        "q.txt": [
+            ["rank", "--questions", "q.jsonl", "--candidates", "q.txt", "--scores", "q.npy", *OUT]
+        ],
         "left.npy": [
             [
                 "align",
@@ -200,6 +206,14 @@ def make_home() -> None:
         journal.answer(0, "Y")
         journal.answer(1, "N", "http://x", "note")
     np.save("w.npy", rng.random((4, N)))
+    np.save("q.npy", rng.random((3, 5)))
+    Path("q.txt").write_text("".join(f"d{number}\n" for number in range(5)))
+    lines = [
+        {"id": f"q{number}", "terms": {"kind": "ab"[number % 2], "year": number},
+         "answers": [{"label": f"d{number}", "grade": 2, "part": "x"}], "known": ["d4"]}
+        for number in range(3)
+    ]  # fmt: skip
+    Path("q.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
     for path in reads():
         said = run_commands(path)
         assert not said, said  # else damage would find nothing

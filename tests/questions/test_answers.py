@@ -332,6 +332,8 @@ def test_terms_of_answers_part_questions() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        ({"terms": True}, "a damaged description"),
+        ({"question_ids": 3}, "a damaged description"),
         ({"question_ids": ["x"]}, "question from 0 to 1, with 1 names"),
         ({"terms": {"kind": ["b"]}}, "term.kind from 0 to 1, with 1 names"),
         ({"terms": {"kind": None, "year": None}}, "lack the columns term.year"),
