@@ -365,7 +365,7 @@ def test_the_command_line_goes_all_the_way(
     np.save("s.npy", scores[::-1])
     run(*words, "-o", "b.parquet", "--write-run", "b.run")
     changed = run("changes", "a.parquet", "b.parquet", "--run", "a.run", "--run", "b.run")
-    given = "Q9 P17 ? P582=Q8" if sides == "both" else "Q9 P17 Q5 P582 ? -"
+    given = "(Q9, P17, ?, P582=Q8)" if sides == "both" else "(Q9, P17, Q5, P582, ?, -)"
     assert given in changed
     run("compare", "parts", "a.parquet", "b.parquet", "--by", "qualifiers",
         "-m", f"{sides}.mrr")  # fmt: skip

@@ -234,7 +234,7 @@ def test_the_command_line_goes_all_the_way(tmp_path: Path, monkeypatch: pytest.M
     run(*words, "-o", "b.parquet", "--write-run", "b.run")
     changed = run("changes", "a.parquet", "b.parquet", "--run", "a.run", "--run", "b.run")
     assert "same first" in changed
-    assert "USA Make a visit ? 2014-01-02" in changed
+    assert "(USA, Make a visit, ?, 2014-01-02)" in changed
     run("report", "a.parquet", "b.parquet", "--html", "page.html")
     assert "2014-02-01" in Path("page.html").read_text()
     assert "train" in run("stats", place)
