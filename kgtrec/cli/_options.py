@@ -1,7 +1,4 @@
-"""What systems are called: by ``--name``, or by their files.
-
-Options that several commands have: one name, one type, one default and one meaning each.
-"""
+"""Options that several commands have: one name, one type, one default and one meaning each."""
 
 from __future__ import annotations
 
@@ -36,11 +33,23 @@ def system_names(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, .
     """A name for each file: as given, or its own without folder and ending."""
     from kgtrec.ranking.parquet import system_name
 
-    if names and len(names) != len(files):
-        raise UsageError(
-            f"--name is given {len(names)} times for {len(files)} files; name every file, or none"
-        )
+    refuse(one_per_file("--name", names, files))
     return names or tuple(map(system_name, files))
+
+
+def refuse(*rows: tuple[object, str]) -> None:
+    """UsageError with the sentences of all rows whose condition holds."""
+    problems = [problem for applies, problem in rows if applies]
+    if problems:
+        raise UsageError("; ".join(problems))
+
+
+def one_per_file(
+    option: str, values: Sequence[object], files: Sequence[object]
+) -> tuple[bool, str]:
+    """A row for `refuse`: an option that is given for some of the files only."""
+    counts = f"{len(values)} given for {len(files)} files"
+    return bool(values) and len(values) != len(files), f"give one {option} per file ({counts})"
 
 
 Command = Callable[..., Any]

@@ -147,24 +147,25 @@ def _write_qrels(loaded: dict[str, Any], sides: str, path: str) -> None:
 
 
 def _check(options: dict[str, Any]) -> None:
-    left, right, matrix, sizes = (options[name] for name in ("left", "right", "matrix", "sizes"))
-    if matrix is None and (left is None or right is None):
-        raise UsageError("name --left and --right embeddings, or a --matrix of similarities")
-    if matrix is not None and (left is not None or right is not None):
-        raise UsageError("--left and --right are for embeddings, --matrix stands for itself")
-    if matrix is not None and shared.on_command_line("similarity"):
-        raise UsageError(
-            "--similarity is of embeddings; a --matrix holds similarities, higher for more alike "
-            "(negate distances)"
-        )
-    if sizes is None and any(map(shared.on_command_line, ("repeats", "seed"))):
-        raise UsageError("--repeats and --seed are of the parts that --sizes draws")
-    if sizes is None and options["output"] is None:
-        raise UsageError("name the file for the ranks: -o FILE (or --sizes for the experiment)")
-    if sizes is not None and any(options[name] for name in ("output", "run", "qrels")):
-        raise UsageError("--sizes writes no ranks; leave -o, --write-run and --write-qrels out")
-    if sizes is None and shared.on_command_line("plot"):
-        raise UsageError("--plot draws what --sizes finds; `kgtrec plot` draws ranks files")
+    left, right, matrix = (options[name] is not None for name in ("left", "right", "matrix"))
+    one = options["sizes"] is None
+    shared.refuse(
+        (not matrix and not (left and right),
+         "name --left and --right embeddings, or a --matrix of similarities"),
+        (matrix and (left or right),
+         "--matrix replaces --left and --right; give either the matrix or the embeddings"),
+        (matrix and shared.on_command_line("similarity"),
+         "--similarity needs embeddings; a --matrix already contains similarities, higher for more "
+         "alike (negate distances)"),
+        (one and any(map(shared.on_command_line, ("repeats", "seed"))),
+         "--repeats and --seed need --sizes, whose random parts they draw"),
+        (one and options["output"] is None,
+         "name the file for the ranks: -o FILE (or --sizes for the experiment)"),
+        (not one and any(options[name] for name in ("output", "run", "qrels")),
+         "--sizes writes no ranks; leave out -o, --write-run and --write-qrels"),
+        (one and shared.on_command_line("plot"),
+         "--plot needs --sizes; `kgtrec plot` draws files of ranks"),
+    )  # fmt: skip
 
 
 def _load(

@@ -79,7 +79,9 @@ def command(
     if status:
         return _states(batch_status(batch))
     if scheduler and workers:
-        raise UsageError("--workers is for this machine; a --scheduler has workers of its own")
+        raise UsageError(
+            "--workers starts workers of this machine, and a --scheduler has its own; give one"
+        )
     try:
         outcomes = _run(batch, scheduler, workers, patience)
     except KeyboardInterrupt:

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._options import system_names
 from kgtrec.cli._report import Command, Report
-from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec._internal.table import Table
@@ -53,13 +51,12 @@ def command(
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.changes import answer_changes
 
-    if runs and len(runs) != 2:
-        raise UsageError(f"--run is given {len(runs)} times; name the runs of both, or none")
-    if show == "best" and not runs:
-        raise UsageError("--show best is about runs; name them with --run BEFORE --run AFTER")
-    labels = system_names(ranks, names)
-    if labels[0] == labels[1]:
-        raise UsageError(f"both are called {labels[0]!r}; tell them apart with --name, twice")
+    labels = shared.system_names(ranks, names)
+    shared.refuse(
+        shared.one_per_file("--run", runs, ranks),
+        (show == "best" and not runs, "--show best needs runs: --run BEFORE.run --run AFTER.run"),
+        (labels[0] == labels[1], f"both models are named {labels[0]!r}; give each its own --name"),
+    )
     loaded = {name: Ranks.load(path) for name, path in zip(labels, ranks, strict=True)}
     warn_of_each(dict(zip(ranks, loaded.values(), strict=True)))
     changes = answer_changes(loaded, runs or None, cutoffs=shared.cutoffs_of(cutoffs))

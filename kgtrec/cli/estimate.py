@@ -134,21 +134,18 @@ def command(**options: Any) -> Report:
 
 def _check(options: dict[str, Any]) -> None:
     apart = options["columns"] == "candidates"
-    wrong = [
+    shared.refuse(
         (options["scores"] is None and options["candidates"] is None,
          "nothing to do; name --scores PATH, or --write-candidates FILE.npy to draw alone"),
         (not 0 < options["ci"] < 100,
          f"--ci {options['ci']:g} is not a percentage between 0 and 100, such as 95"),
-        (apart and options["scores"] is None,
-            "--score-columns candidates says what --scores holds"),
+        (apart and options["scores"] is None, "--score-columns candidates needs --scores PATH"),
         ((options["full_questions"] or options["full_scores"]) and not apart,
-         "--write-full-questions and --full-scores go with --score-columns candidates; scores of "
-         "all entities "
-         "hold those of every question"),
-    ]  # fmt: skip
-    problems = [problem for applies, problem in wrong if applies]
-    if problems:
-        raise UsageError("; ".join(problems))
+         "--write-full-questions and --full-scores need --score-columns candidates; scores of all "
+         "entities already include every question"),
+        (options["type_constraints"] is not None and shared.on_command_line("by"),
+         "--draw-by and --type-constraints both choose what is drawn; give one"),
+    )  # fmt: skip
 
 
 def _by(graph: Graph, options: dict[str, Any]) -> Any:
@@ -156,8 +153,6 @@ def _by(graph: Graph, options: dict[str, Any]) -> Any:
     from kgtrec.study.semantics import fitting_by_constraints
 
     if options["type_constraints"] is not None:
-        if shared.on_command_line("by"):
-            raise UsageError("--draw-by and --type-constraints each say what is drawn; name one")
         return fitting_by_constraints(graph, options["type_constraints"])
     by = options["by"]
     if by not in NAMES and not by.endswith(".npy"):

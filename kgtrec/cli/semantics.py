@@ -9,7 +9,6 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._report import Command, Report, warning
-from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
@@ -83,12 +82,12 @@ def command(runs: tuple[str, ...], graph: str, cutoffs: str, **options: Any) -> 
 
 def _check_sources(options: Mapping[str, Any]) -> None:
     sources = [options[name] for name in ("observed", "type_constraints", "entity_types")]
-    if (options["entity_types"] is None) != (options["relation_types"] is None):
-        raise UsageError("--entity-types and --relation-types go together; name both")
-    if sum(source is not None for source in sources) > 1:
-        raise UsageError(
-            "--observed, --type-constraints and --entity-types each say what fits; name one"
-        )
+    shared.refuse(
+        ((options["entity_types"] is None) != (options["relation_types"] is None),
+         "--entity-types and --relation-types need each other; give both"),
+        (sum(source is not None for source in sources) > 1,
+         "--observed, --type-constraints and --entity-types all define what fits; give one"),
+    )  # fmt: skip
 
 
 def _fitting(graph: Graph, options: Mapping[str, Any]) -> FittingEntities:

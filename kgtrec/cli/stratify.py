@@ -8,7 +8,6 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._report import Command, Report
-from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -71,16 +70,13 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     from kgtrec.ranking.ranks import Ranks
 
     graph, counted = options["graph"], (options["entities"], options["relations"])
-    if any(counted) and not graph:
-        raise UsageError(
-            "--count-entities and --count-relations count triples anew: name --graph DIR, too"
-        )
-    if graph and not any(counted):
-        raise UsageError(
-            "--graph counts triples anew: say on which --count-entities or --count-relations"
-        )
-    if options["vary"] == "grid" and shared.on_command_line("at"):
-        raise UsageError("--at is the other exponent of a curve, and --vary grid has both")
+    shared.refuse(
+        (any(counted) and not graph, "--count-entities and --count-relations need --graph DIR"),
+        (graph and not any(counted),
+         "--graph needs --count-entities or --count-relations: the splits to count"),
+        (options["vary"] == "grid" and shared.on_command_line("at"),
+         "--at fixes the other exponent of a curve, and --vary grid varies both; leave --at out"),
+    )  # fmt: skip
     loaded = {file: Ranks.load(file) for file in files}
     warn_of_ranks(loaded)
     if graph:

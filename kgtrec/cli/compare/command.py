@@ -17,6 +17,7 @@ from kgtrec.cli.compare.inputs import (
     SYSTEMS,
     TEST,
     by_measure,
+    check_permutations,
     measures_or_usual,
     named,
     samples_of,
@@ -37,10 +38,6 @@ if TYPE_CHECKING:
 @QRELS
 @MEASURES
 @TEST
-@click.option(
-    "--permutations", type=click.IntRange(1), default=100_000, show_default=True,
-    help="Random signs of the randomisation test.",
-)  # fmt: skip
 @shared.intervals("questions", 5_000)
 @shared.LEVEL
 @shared.N_ENTITIES
@@ -82,8 +79,7 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
     from kgtrec.study.comparison.report import compare
 
     test = options["test"] or "randomisation"
-    if test != "randomisation" and shared.on_command_line("permutations"):
-        raise UsageError(f"--permutations are of the randomisation test, not of {test}")
+    check_permutations(test)
     systems = named(files, options["qrels"])
     measures = measures_or_usual(keys, options["qrels"])
     samples, notes = samples_of(systems, measures, options["qrels"], options["n_entities"])
@@ -124,8 +120,7 @@ def _report(
         figures["plot_rankings"] = ("compare", "bump_chart", rankings)
     elif shared.on_command_line("plot_rankings"):
         raise UsageError(
-            "--plot-rankings holds rankings against each other: name two measures and three "
-            "systems at least"
+            "--plot-rankings compares rankings: name at least two measures and three systems"
         )
     rows = by_measure({one.samples.name: one.pair_table() for one in compared})
     report = Report.of_sections(sections, data, rows, notes=notes, figures=figures)

@@ -39,6 +39,10 @@ MEASURES = click.option(
 )  # fmt: skip
 TEST = shared.all_of(
     shared.TEST,
+    click.option(
+        "--permutations", type=click.IntRange(1), default=100_000, show_default=True,
+        help="Number of random sign flips in the randomisation test.",
+    ),
     shared.CORRECTION,
     click.option(
         "--cluster", is_flag=True,
@@ -48,6 +52,12 @@ TEST = shared.all_of(
 )  # fmt: skip
 
 
+def check_permutations(test: str) -> None:
+    """UsageError for --permutations of a test that draws none."""
+    is_idle = test != "randomisation" and shared.on_command_line("permutations")
+    shared.refuse((is_idle, f"--permutations needs --test randomisation, not {test}"))
+
+
 def named(files: tuple[str, ...], qrels: object) -> dict[str, str]:
     """Files by short names: their own without endings, or as they are where those are alike."""
     keep_blas_single()
@@ -55,7 +65,7 @@ def named(files: tuple[str, ...], qrels: object) -> dict[str, str]:
     if twice is not None:
         raise UsageError(f"{twice!r} is named twice; name each system once")
     if len(files) < 2:
-        raise UsageError(f"{files[0]!r} alone has nothing to be compared with; name two or more")
+        raise UsageError(f"one file cannot be compared ({files[0]!r}); name two or more")
     _check_kinds(files, bool(qrels))
     if qrels:  # named as in pools
         from kgtrec.study.pooling.lists import system_names
@@ -94,12 +104,12 @@ def measures_or_usual(
     of_answers = [key for key in keys if key.startswith("kg_")]
     if of_answers and not qrels:
         raise UsageError(
-            f"{', '.join(of_answers)}: of runs, with --qrels; of ranks, both.realistic.micro.mrr "
-            "and the like are the filtered ones"
+            f"{', '.join(of_answers)}: kg_ measures need TREC runs and --qrels; for ranks, choose "
+            "both.realistic.micro.mrr and the like, which are filtered"
         )
     options = click.get_current_context().params
     if options.get("n_entities") and not of_answers:
-        raise UsageError("--n-entities is for kg_ measures; ask for one")
+        raise UsageError("--n-entities needs a kg_ measure; add -m kg_mrr, or leave it out")
     return keys or (OF_RUNS if qrels else usual)
 
 

@@ -85,9 +85,9 @@ def labels(files: tuple[str, ...], against: str, keys: tuple[str, ...], **option
     """
     by_part = options["by"] is not None or options["ratios"] is not None
     if by_part and shared.on_command_line("plot"):
-        raise UsageError("--by and --ratios have no figure; leave --plot out")
+        raise UsageError("--by and --ratios draw no figure; leave out --plot")
     if options["against_graph"] and not options["graph"]:
-        raise UsageError("--against-graph goes with --by and --graph")
+        raise UsageError("--against-graph needs --by and --graph")
     if files[0].endswith(TABLES):
         _check_tables(files, against, options)
         return of_tables(files[0], against, keys, options)
@@ -97,7 +97,7 @@ def labels(files: tuple[str, ...], against: str, keys: tuple[str, ...], **option
             raise UsageError("--by and --ratios need files of ranks, not runs")
         other = _siblings(systems, against)
         return labels_by_part(systems, other, against, keys, options)
-    _check_graph(options)
+    shared.refuse((options["graph"], "--graph needs --by; leave it out"))
     return _whole(systems, against, keys, options)
 
 
@@ -105,25 +105,20 @@ def _check_tables(files: tuple[str, ...], other: str, options: Mapping[str, Any]
     """Refuse what a table of values cannot answer: it holds all systems, and no questions."""
     if len(files) > 1:
         raise UsageError(
-            f"{files[0]!r} is a table of values of all systems; name one, and the other by "
+            f"{files[0]!r} contains the values of all systems; name one table, and the other with "
             "--against"
         )
     if not other.endswith(TABLES):
         raise UsageError(
-            f"{files[0]!r} is a table of values, which is held against another one: --against "
-            f"TABLE.csv, not {other!r}"
+            f"{files[0]!r} is a table of values; --against must name another table (.csv or .tsv), "
+            f"not {other!r}"
         )
     idle = [name for name in ("qrels", "graph", "against_graph", "n_entities") if options[name]]
     if idle:
         raise UsageError(
-            f"{', '.join(f'--{one}' for one in idle).replace('_', '-')}: tables of values have no "
-            "questions to use that on; leave it out"
+            f"{', '.join(map(shared.option_of, idle))}: tables of values contain no questions; "
+            "leave it out"
         )
-
-
-def _check_graph(options: Mapping[str, Any]) -> None:
-    if options["graph"]:
-        raise UsageError("--graph goes with --by; leave it out")
 
 
 def _whole(
@@ -229,7 +224,9 @@ def reuse(
 
     of_answers = [key for key in keys if key.startswith("kg_")]
     if of_answers:
-        raise UsageError(f"{', '.join(of_answers)} cannot be valued again without a system's pool")
+        raise UsageError(
+            f"reuse cannot compute {', '.join(of_answers)}; choose a measure such as map or bpref"
+        )
     systems = named(files, qrels)
     contributors = contributors_of(_pool(pool, graph))
     judged = read_qrels(qrels)
@@ -271,7 +268,7 @@ def depths(
     kgtrec compare depths complete/*.parquet --pool pool.tsv --graph FB15k-237 -m mrr -m macro.mrr
     """
     if options["questions"] and not options["qrels"]:
-        raise UsageError("--questions is about runs; name their --qrels, or leave it out")
+        raise UsageError("--questions needs runs and their --qrels; give both, or leave it out")
     systems = named(files, options["qrels"])
     measures = measures_or_usual(keys, options["qrels"])
     curves = _depth_curves(systems, _pool(pool, graph), measures, options)

@@ -59,11 +59,10 @@ def parts(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     kgtrec compare parts *.parquet --ratios sparse-test.txt -m mrr -m hits@10
     """
     by, ratios = options["by"], options["ratios"]
-    _check_one(by, ratios)
-    if by is None and ratios is None:
-        raise UsageError("say which parts: --by category,side and the like, or --ratios FILE")
-    if options["graph"] and by is None:
-        raise UsageError("--graph goes with --by; leave it out")
+    _check_parts(options)
+    shared.refuse(
+        (by is None and ratios is None, "name the parts: --by category,side, or --ratios FILE")
+    )
     systems = named(files, None)
     per_measure, notes = _values(load_ranks(systems), _of_parts(keys, options), options)
     if ratios is not None:
@@ -77,9 +76,12 @@ def parts(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     return Report.of_sections(sections, data, by_measure(tables), notes=notes)
 
 
-def _check_one(by: str | None, ratios: str | None) -> None:
-    if by is not None and ratios is not None:
-        raise UsageError("--by and --ratios are two reports; ask for one")
+def _check_parts(options: Mapping[str, Any]) -> None:
+    shared.refuse(
+        (options["by"] is not None and options["ratios"] is not None,
+         "--ratios and --by are different reports; choose one"),
+        (options["graph"] and options["by"] is None, "--graph needs --by; leave it out"),
+    )  # fmt: skip
 
 
 def _of_parts(keys: Sequence[str], options: Mapping[str, Any]) -> Sequence[str]:
@@ -112,9 +114,7 @@ def labels_by_part(
     options: Mapping[str, Any],
 ) -> Report:  # fmt: skip
     """Do other labels, in the files of a folder, rank the systems alike on every part?"""
-    _check_one(options["by"], options["ratios"])
-    if options["graph"] and options["by"] is None:
-        raise UsageError("--graph goes with --by; leave it out")
+    _check_parts(options)
     keys = _of_parts(keys, options)
     here, notes = _values(load_ranks(systems), keys, options)
     graph, own = options["graph"], options["against_graph"]
@@ -203,7 +203,7 @@ def of_tables(path: str, other: str, keys: Sequence[str], options: Mapping[str, 
     )
 
     by, ratios = options["by"], options["ratios"]
-    _check_one(by, ratios)
+    _check_parts(options)
     tables = [read_value_table(each) for each in (path, other)]
     keys = keys or _usual(tables, micro=ratios is not None)
     names = names_of_labels(path, other)

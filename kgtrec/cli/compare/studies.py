@@ -17,6 +17,7 @@ from kgtrec.cli.compare.inputs import (
     SYSTEMS,
     TEST,
     by_measure,
+    check_permutations,
     load_ranks,
     measures_or_usual,
     named,
@@ -71,10 +72,6 @@ def stability(files: tuple[str, ...], keys: tuple[str, ...], repeats: int, seed:
 @QRELS
 @MEASURES
 @TEST
-@click.option(
-    "--permutations", type=click.IntRange(1), default=100_000, show_default=True,
-    help="Random signs of the randomisation test.",
-)  # fmt: skip
 @shared.seed("Of the randomisation test.")
 @shared.LEVEL
 @shared.N_ENTITIES
@@ -91,8 +88,7 @@ def power(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     from kgtrec.study.comparison.significance import discriminate
 
     test = options["test"] or "t"
-    if test != "randomisation" and shared.on_command_line("permutations"):
-        raise UsageError(f"--permutations are of the randomisation test, not of {test}")
+    check_permutations(test)
     systems = named(files, options["qrels"])
     keys = tuple(measures_or_usual(keys, None, ())) if not options["qrels"] else keys
     samples, notes = samples_of(
@@ -107,7 +103,7 @@ def power(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     table = discrimination.table(options["level"])
     heading = (
         f"p-values of all {discrimination.p.shape[1]} pairs of {len(systems)} systems "
-        f"({discrimination.test} test): the smaller the area, the more a measure tells apart"
+        f"({discrimination.test} test): a smaller area distinguishes more pairs"
     )
     text = "A measure that finds many differences need not find the right ones."
     p_values = dict(zip(discrimination.measures, discrimination.p.tolist(), strict=True))
@@ -232,10 +228,7 @@ def _trec_runs(paths: Mapping[str, str], runs: Sequence[str]) -> dict[str, RunCo
 
     if not runs:
         return None
-    if len(runs) != len(paths):
-        raise UsageError(
-            f"--run is given {len(runs)} times for {len(paths)} files; name the run of every file"
-        )
+    shared.refuse(shared.one_per_file("--run", runs, list(paths)))
     return dict(zip(paths, map(read_run_columns, runs), strict=True))
 
 

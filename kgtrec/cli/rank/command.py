@@ -51,7 +51,7 @@ Outputs = dict[str, dict[str, str | None]]
 @tolerance
 @in_parts
 def command(**options: Any) -> Report:
-    """Rank every answer of a split by a model's SCORES and print the table that papers print.
+    """Rank every answer of a split by a model's SCORES and print the standard results table.
 
     A row of scores is a question, a column an entity; entities are numbered in byte order of their
     labels over all splits, those of OpenKE's format as it numbers them.
@@ -99,6 +99,7 @@ def command(**options: Any) -> Report:
     kgtrec merge shards/ -o ranks.parquet
     """
     if asks_answers(options):
+        shared.refuse((options["model"], "--model needs --graph; leave it out"))
         asked, scoring = _taken(AnswerRequest, options), _taken(Scoring, options)
         if options["shard"] is not None:
             return _rank_shard(asked, scoring, options)
@@ -113,7 +114,7 @@ def command(**options: Any) -> Report:
         return _rank_predictions(request, options, outputs)
     if options["shard"] is not None:
         if len(names) > 1:
-            raise UsageError("shards are of one filter; rank those of each --filter by themselves")
+            raise UsageError("--shard takes one filter; rank each --filter separately")
         return _rank_shard(request, scoring, {**options, **outputs[names[0]]})
     _check_parts(options)
     return _rank_whole(request, scoring, options, outputs)
@@ -123,16 +124,15 @@ def _check_source(options: dict[str, Any]) -> None:
     """Scores or predictions, and no option that has no effect on them."""
     lists = options["predictions"] is not None
     if lists == (options["scores"] is not None):
-        raise UsageError("give the answers' scores (--scores PATH) or lists (--predictions FILE)")
+        raise UsageError("give either scores (--scores PATH) or ranked lists (--predictions FILE)")
     others: tuple[str, ...] = ("format", "unlinkable", "list_order")
     if lists:
         others = ("rows", "lower_is_better", "nan", "atol", "rtol", "threads", "shard", "plan",
                   "by", "memory", "columns")  # fmt: skip
     wrong = [shared.option_of(name) for name in others if shared.on_command_line(name)]
     if wrong:
-        raise UsageError(
-            f"{', '.join(wrong)}: requires {'--scores' if lists else '--predictions'}; leave out"
-        )
+        needed = "--scores" if lists else "--predictions"
+        raise UsageError(f"without {needed}, leave out {', '.join(wrong)}")
     if lists and options["format"] is None:
         from kgtrec.predictions.readers import PREDICTIONS
 
@@ -147,8 +147,8 @@ def _check_model(options: dict[str, Any]) -> None:
     names = ("lower_is_better", "shard", "predictions") if with_model else ("norm", "inverse")
     wrong = [shared.option_of(name) for name in names if shared.on_command_line(name)]
     if wrong:
-        problem = "does not go with --model" if with_model else "goes with --model NAME"
-        raise UsageError(f"{', '.join(wrong)}: {problem}; leave out")
+        how = "with" if with_model else "without"
+        raise UsageError(f"{how} --model, leave out {', '.join(wrong)}")
 
 
 def _taken(kind: Any, options: dict[str, Any]) -> Any:
@@ -158,7 +158,7 @@ def _taken(kind: Any, options: dict[str, Any]) -> Any:
 def _check_parts(options: dict[str, Any]) -> None:
     """UsageError if options of shards are given without one."""
     if options["by"] or options["memory"] or options["plan"]:
-        raise UsageError("--shard-by, --memory and --plan require --shard; leave them out")
+        raise UsageError("--shard-by, --memory and --plan need --shard; leave them out")
 
 
 def _rank_shard(

@@ -21,7 +21,7 @@ from kgtrec.errors import UsageError
 def command(
     folder: str, output: str, run: str | None, qrels: str | None, run_depth: int | None, tag: str
 ) -> Report:
-    """Merge all SHARDS in a folder, and print the table that papers print.
+    """Merge all SHARDS in a folder, and print the standard results table.
 
     The files are those, byte for byte, that `kgtrec rank` writes in one piece. The graph and the
     scores are not read again. A shard that is missing, doubled, damaged, or of other inputs than
@@ -48,8 +48,8 @@ def command(
         depth = stored_depth(local)
         if run and run_depth and run_depth > depth:
             raise UsageError(
-                f"--run-depth {run_depth}: the shards keep {depth} candidates per question; take "
-                f"at most so many, or rank them with --run-depth {run_depth}"
+                f"--run-depth {run_depth}: the shards keep {depth} candidates per question; choose "
+                f"at most {depth}, or rank the shards again with --run-depth {run_depth}"
             )
         ranks, merged, questions = merge_shards(local)
     if ranks.of_graph:

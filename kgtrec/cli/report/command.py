@@ -10,7 +10,6 @@ from kgtrec.cli import _options as shared
 from kgtrec.cli._process import keep_blas_single
 from kgtrec.cli._report import Command, Report
 from kgtrec.cli.report.parts import by_rank_type, file_by_file, parts, reweighted
-from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec.measures import Measure
@@ -168,37 +167,35 @@ def _check_options(
     page = options["page"] is not None
     tables = form not in ("table", "json") or options["columns"]
     of_models = page or (not by_parts and tables)
-    wrong = [
+    shared.refuse(
         (typed and not of_models,
-         f"{', '.join(typed)}: of a table of models, which has no --by, --ratios and --rank-types; "
-         "add --columns, or --format latex, markdown, html, typst or csv"),
+         f"{', '.join(typed)}: only a table of models takes this; add --columns, or --format "
+         "latex, markdown, html, typst or csv, and leave out --by, --ratios and --rank-types"),
         (page and (by_parts or keys or form != "table" or len({*typed} - OF_PAGES)),
-         "--html is a page of its own; leave out --by, --ratios, --rank-types, --measure, "
+         "--html writes a page with all tables; leave out --by, --ratios, --rank-types, --measure, "
          "--format, --columns, --side, --digits and --replicates"),
         (page and options["output"], "--html names the file of its page; leave -o out"),
-        (options["runs"] and not page, "--run goes with --html"),
+        (options["runs"] and not page, "--run needs --html FILE"),
         (form == "json" and options["columns"],
-         "json has all that is known of each file; leave --columns out, or take --format csv"),
-        (keys and options["columns"], "--columns and --measure name the same; take one of them"),
+         "--format json contains every measure; leave out --columns, or choose --format csv"),
+        (keys and options["columns"], "--columns and --measure both choose measures; give one"),
         ({"--correction", "--level"} & set(typed) and not options["test"] and not page,
-         "--correction and --level go with --test"),
+         "--correction and --level need --test"),
         (by_parts and form not in OF_PARTS,
-         f"--format {form} is of a table of models; take one of {', '.join(OF_PARTS)}"),
-        (labels is not None and "label" not in slices, "--labels goes with --by label"),
+         f"--format {form} needs a table of models; with --by, --ratios and --rank-types choose "
+         f"{', '.join(OF_PARTS)}"),
+        (labels is not None and "label" not in slices, "--labels needs --by label"),
         (labels is None and "label" in slices, "--by label needs --labels FILE"),
         (graph is None and not OF_GRAPH.isdisjoint(slices),
          f"--by {by} needs --graph DIR, the graph of the ranks"),
         (graph is not None and OF_GRAPH.isdisjoint(slices) and not page,
-         "--graph goes with --by category, --by quartile and the like, and with --html"),
-        (options["spread"] and by is None, "--spread goes with --by, such as --by relation"),
+         "--graph needs --by category, --by quartile (or another quartile), or --html"),
+        (options["spread"] and by is None, "--spread needs --by, such as --by relation"),
         (options["ratios"] is not None and by is not None,
-         "--ratios and --by are two reports; ask for one"),
+         "--ratios and --by are different reports; choose one"),
         (options["rank_types"] and (by is not None or options["ratios"] is not None),
-         "--rank-types is a report of its own; leave out --by and --ratios"),
-    ]  # fmt: skip
-    problems = [problem for applies, problem in wrong if applies]
-    if problems:
-        raise UsageError("; ".join(problems))
+         "--rank-types does not combine with --by and --ratios; leave them out"),
+    )  # fmt: skip
 
 
 def _loaded(files: tuple[str, ...], measures: list[Measure] | None, form: str) -> dict[str, Result]:

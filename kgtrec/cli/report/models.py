@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgtrec._internal.locations import is_folder
+from kgtrec.cli._options import one_per_file, refuse
 from kgtrec.cli._report import Report
 from kgtrec.errors import UsageError
 
@@ -47,10 +48,7 @@ def write_page(files: tuple[str, ...], options: dict[str, Any]) -> Report:
     from kgtrec.trec.files.run import read_run_columns
 
     path, runs = options["page"], options["runs"]
-    if runs and len(runs) != len(files):
-        raise UsageError(
-            f"--run is given {len(runs)} times for {len(files)} files; name the run of every file"
-        )
+    refuse(one_per_file("--run", runs, files))
     systems = load_systems(files, options["names"])
     if len(systems) > 1:
         raise UsageError(

@@ -1,0 +1,82 @@
+"""Transcripts of the command line: commands, and what each prints on both streams.
+
+    python tests/helpers/transcripts.py            write the outputs in tests/golden/cli again
+    python tests/helpers/transcripts.py refusals   those of one file; read the difference in git
+
+A line ``$ kgtrec ...`` is a command, and the lines below it are its standard output. Lines of
+standard error begin with ``! ``; ``= 2`` is the exit code unless it is 0. The commands of a file
+run one after another in one folder, the home of `fuzz_files`. Lines with ``#`` are for readers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shlex
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import fuzz_files
+
+from kgtrec.cli import main
+
+PLACE = Path(__file__).parents[1] / "golden/cli"
+START = "$ kgtrec "
+
+
+def commands(text: str) -> Iterator[tuple[str, str]]:
+    """Every command of a transcript, and what stands below it."""
+    for block in f"\n{text}".split(f"\n{START}")[1:]:
+        command, _, printed = block.partition("\n")
+        lines = [line for line in printed.splitlines() if not line.startswith("#")]
+        yield command, "\n".join(lines).rstrip("\n")
+
+
+def play(command: str) -> str:
+    """Run a command in this process and this folder; its part of the transcript."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    code = 0
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        patch.object(sys, "argv", ["kgtrec", *shlex.split(command)]),
+        patch.object(warnings, "showwarning", warnings.showwarning),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("default")
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+    texts = [s.buffer.getvalue().decode().replace(os.getcwd(), "HOME") for s in (out, err)]
+    said = [f"! {line}" for line in texts[1].splitlines()]
+    return "\n".join([*texts[0].splitlines(), *said, *([f"= {code}"] if code else [])])
+
+
+def rewritten(text: str) -> str:
+    """The transcript with the outputs of today."""
+    lines = []
+    for line in text.splitlines():
+        if line.startswith(START):
+            lines += [line, *filter(None, [play(line.removeprefix(START))]), ""]
+        elif line.startswith("#"):
+            lines += [line, ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def rewrite(names: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        fuzz_files.make_home()
+        for name in names or sorted(path.stem for path in PLACE.glob("*.txt")):
+            path = PLACE / f"{name}.txt"
+            path.write_text(rewritten(path.read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    rewrite(sys.argv[1:])
