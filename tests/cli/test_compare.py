@@ -226,41 +226,14 @@ def test_all_figures_of_a_comparison_at_once(folder: Path, tmp_path: Path) -> No
     assert ">macro.mrr<" in ranked.read_text("utf-8")
 
 
+# Of three systems; tests/golden/cli/refusals.txt has all other mistakes.
 WRONG = [
-    ((RANKS[0],), UsageError, "alone has nothing to be compared with"),
-    ((RANKS[0], RANKS[0]), UsageError, "is named twice"),
-    ((*RANKS, "-m", "both.micro.amri"), UsageError, "is not a mean over items"),
-    ((*RANKS, "-m", "both.macro.bpref"), UsageError, "--qrels"),
-    ((*RANKS, "-m", "mapp"), UsageError, "no measure 'mapp'"),
-    ((*RANKS, "--test", "t", "--permutations", "10"), UsageError, "not of t"),
     (("labels", *RANKS, "--against", "sparse.qrels"), UsageError, "is not a folder"),
     (("labels", *RANKS, "--against", "graph"), UsageError, "holds no 's0.parquet'"),
-    (("labels", *RANKS[:2], "--against", "other"), UsageError, "3 or more"),
     (("depths", *RUNS[:4], "--pool", "pool.tsv", "--graph", "graph"), UsageError, "3 or more"),
-    ((*RANKS[:2], "--plot-rankings", "x.svg"), UsageError, "three systems"),
     ((*RANKS, "--plot-rankings", "x.svg", "-m", "both.micro.mrr"), UsageError, "two measures"),
-    (
-        (*RUNS, "--resamples", "100", "--plot-rankings", "x.svg", "-m", "P.5,5"),
-        UsageError,
-        "name two",
-    ),
-    ((*RANKS, "--plot", "nowhere/x.svg"), KgtrecError, "nowhere"),
     ((*RUNS, "-m", "num_ret"), UsageError, "do not say which run is better"),
-    ((*RUNS, "-m", "mapp"), UsageError, "did you mean 'map"),
-    (("stability", *RANKS[:2]), UsageError, "3 or more"),
-    ((*RANKS, "--plot", "x.doc"), UsageError, "must end in one of"),
     ((RANKS[0], "q.qrels"), KgtrecError, "q.qrels"),
-    (("labels", *RANKS, "--against", "other", "--graph", "graph"), UsageError, "goes with --by"),
-    (
-        ("depths", *RANKS, "--pool", "pool.tsv", "--graph", "graph", "--questions", "q.qrels"),
-        UsageError,
-        "--questions is about runs",
-    ),
-    (("power", *RANKS, "--permutations", "10"), UsageError, "not of t"),
-    (("a.run", "b.run"), UsageError, "add --qrels QRELS"),
-    (("--qrels", "q.qrels", *RANKS), UsageError, "without --qrels"),
-    ((RANKS[0], "no.parquet"), KgtrecError, "no.parquet"),
-    (("--qrels", RANKS[0], "a.run", "b.run"), KgtrecError, RANKS[0]),
 ]
 
 

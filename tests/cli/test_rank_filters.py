@@ -77,27 +77,6 @@ def test_one_filter_takes_its_name_too_and_qrels_are_those_of_all(folder: Path) 
     assert (folder / "qrels").is_file()
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (["-o", "x.parquet"], "--output x.parquet is one file for the 2 filters raw, valid"),
-        (
-            ["-o", "{filter}.p", "--write-run", "x.run"],
-            "--write-run x.run is one file for the 2 filters",
-        ),
-        (["-o", "{filter}.p", "--filter", "raw"], "--filter raw is given twice"),
-        (
-            ["-o", "{filter}.p", "--write-qrels", "raw.p"],
-            "--write-qrels of filter raw raw.p would overwrite",
-        ),
-        (["-o", "x-{filter}", "--shard", "1/2"], "shards are of one filter"),
-    ],
-)
-def test_what_is_ambiguous_is_refused(folder: Path, words: list[str], problem: str) -> None:
-    assert problem in run(folder, *words, *chosen("raw", "valid"), fails=True)
-    assert not list(folder.glob("*.p*"))
-
-
 @pytest.mark.parametrize("depth", [1, 3])
 def test_a_run_is_as_deep_as_asked(folder: Path, depth: int) -> None:
     out = [str(folder / name) for name in ("o.parquet", "o.run")]
@@ -112,27 +91,3 @@ def test_an_output_never_costs_a_list(folder: Path, option: str) -> None:
     said = run(folder, option, f"{folder}/list.txt", "-o", f"{folder}/list.txt", fails=True)
     assert "would overwrite an input" in said
     assert (folder / "list.txt").read_text() == "e00\tr0\te01\n"
-
-
-def test_lists_refuse_what_is_about_scores(folder: Path) -> None:
-    lists = ("--predictions", str(folder / "lists.run"), "--predictions-format", "trec")
-    said = run(folder, *lists, "--nan", "worst", "-o", str(folder / "o.parquet"), fails=True)
-    assert "--nan: requires --scores" in said
-    assert not (folder / "o.parquet").exists()
-
-
-@pytest.mark.parametrize(("words", "said"), [
-    (("rnak",), "did you mean 'rank'?"),
-    (("eval", "lists.run", "o.parquet"), "o.parquet: a Parquet file, not a TREC run"),
-    (("rank", "--graph", ".", "--scores", "scores.npy", "-o", "o.csv"),
-        "-o o.csv: ranks are written"),
-])  # fmt: skip
-def test_mistakes_are_named(
-    folder: Path, words: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(folder)
-    Path("o.parquet").write_bytes(b"PAR1 and more")
-    done = CliRunner().invoke(cli, words)
-    assert said in f"{done.output}{done.exception}"
-    assert done.exit_code != 0
-    assert not Path("o.csv").exists()

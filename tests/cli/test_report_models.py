@@ -76,30 +76,6 @@ def test_a_batch_is_models_by_graphs(folder: Path) -> None:
     assert r"\multicolumn{5}{c}{one}" in run(folder, "results", "--format", "latex")
 
 
-WRONG = [
-    ((*FILES, "--columns", "mrr,mmr"), "no measure 'mmr'"),
-    ((*FILES, "--columns", "mrr", "--side", "left"), "'left' is not a side"),
-    ((*FILES, "--columns", "mrr", "-m", "mr"), "take one of them"),
-    ((*FILES, "--side", "head"), "--side: of a table of models"),
-    ((*FILES, "--by", "side", "--format", "typst"), "--format typst is of a table of models"),
-    ((*FILES, "--by", "side", "--test", "t"), "--test: of a table of models"),
-    ((*FILES, "--format", "json", "--columns", "mrr"), "json has all"),
-    ((*FILES, "--format", "latex", "--level", "0.1"), "--correction and --level go with --test"),
-    ((*FILES, "--format", "latex", "--name", "A"), "--name is given 1 times for 3 files"),
-    ((*FILES, *(w for _ in FILES for w in ("--name", "A")), "--format", "csv"), "both be 'A'"),
-    (("results", "--name", "A", "--format", "csv"), "whose models have names"),
-    ((".", "--format", "latex"), "without ranks of a batch"),
-    ((*FILES, "--format", "latex", "--columns", ","), "no measure ''"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "said"), WRONG)
-def test_wrong_calls(folder: Path, arguments: tuple[str, ...], said: str) -> None:
-    with pytest.raises(KgtrecError) as caught:
-        run(folder, *arguments)
-    assert said in str(caught.value)
-
-
 def test_a_table_goes_into_a_file(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "table.tex"
     for more in (("--format", "latex"), ("--by", "relation"), ("--format", "json"), ()):
@@ -120,31 +96,11 @@ def test_a_page_is_written(folder: Path, tmp_path: Path) -> None:
     assert f"{kgtrec.Result(kgtrec.Ranks.load(folder / FILES[0]))['mrr']!r}" in text
 
 
-WRONG_PAGES = [
-    (("-o", "table.html"), "leave -o out"),
-    (("--by", "side"), "--html is a page of its own"),
-    (("--format", "latex"), "--html is a page of its own"),
-    (("--run", "x.run"), "--run is given 1 times for 3 files"),
-    (("--graph", "nowhere"), "nowhere"),
-]
-
-
-@pytest.mark.parametrize(("more", "said"), WRONG_PAGES)
-def test_wrong_pages(folder: Path, tmp_path: Path, more: tuple[str, ...], said: str) -> None:
-    page = tmp_path / "page.html"
-    with pytest.raises(KgtrecError) as caught:
-        run(folder, *FILES, "--html", str(page), *more)
-    assert said in str(caught.value)
-    assert not page.exists()
-
-
 def test_a_page_never_overwrites_ranks_and_needs_one_graph(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(KgtrecError, match="would overwrite an input"):
         run(folder, *FILES, "--html", str(folder / FILES[0]))
     with pytest.raises(KgtrecError, match="a page is of one graph"):
         run(folder, "results", "--html", str(tmp_path / "x.html"))
-    with pytest.raises(KgtrecError, match="--run goes with --html"):
-        run(folder, *FILES, "--run", "x.run")
 
 
 def test_runs_of_one_model(folder: Path, tmp_path: Path) -> None:
@@ -186,7 +142,7 @@ def test_runs_say_whose_best_answer_is_another(folder: Path, tmp_path: Path) -> 
     done = CliRunner().invoke(cli, [*command, *options], catch_exceptions=False)
     share = mean(i % 3 == 0 for i in range(len(queries)))
     assert f"best answer       2     {share:.4f}       {share:.4f}" in done.stdout
-    with pytest.raises(KgtrecError, match="--run is given 1 times for 2 files"):
+    with pytest.raises(KgtrecError, match="give one --run per file"):
         CliRunner().invoke(cli, [*command, *options[:2]], catch_exceptions=False)
 
 
