@@ -189,7 +189,7 @@ def test_the_command_line_goes_all_the_way(home: Path) -> None:
     assert "relation" in run("compare", "a.parquet", "b.parquet", "--resamples", "100", "-m",
                            "relation.mrr")  # fmt: skip
     run("report", "a.parquet", "b.parquet", "--html", "page.html")
-    assert ', ?, ' in Path("page.html").read_text()
+    assert ", ?, " in Path("page.html").read_text()
     assert ", ?, " in run("changes", "a.parquet", "b.parquet")
     run("convert", "--graph", "g", "--sides", "relation", "--write-questions", "q.tsv")
     first = Path("q.tsv").read_text().splitlines()[0].split("\t")
