@@ -22,6 +22,7 @@ ORDER = (
     "sampled-candidates",
     "adjusted-metrics",
     "slices",
+    "embeddings",
     "training-loop",
     "formats",
     "runs-and-qrels",

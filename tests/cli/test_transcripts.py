@@ -6,9 +6,14 @@ import os
 import shutil
 from pathlib import Path
 
+import click
 import fuzz_files
 import pytest
+from click.testing import CliRunner
 from transcripts import PLACE, commands, play
+
+from kgtrec.cli._report import Command, Report
+from kgtrec.errors import KgtrecError
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +46,14 @@ def test_commands_print_what_they_printed(
 def test_transcripts_can_be_read() -> None:
     text = "# Why\n\n$ kgtrec a\nout\n! err\n= 1\n\n$ kgtrec b\n"
     assert [*commands(text)] == [("a", "out\n! err\n= 1"), ("b", "")]
+
+
+def test_results_of_a_call_that_failed_in_part_are_shown() -> None:
+    @click.command(cls=Command)
+    def partly() -> Report:
+        return Report(lambda: "rows", error="1 of 2 jobs failed")
+
+    done = CliRunner().invoke(partly, [])
+    assert done.stdout == "rows\n"
+    assert isinstance(done.exception, KgtrecError)
+    assert str(done.exception) == "1 of 2 jobs failed"
