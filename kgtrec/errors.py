@@ -58,14 +58,15 @@ class FileError(InputError):
         return self
 
 
-def suggestion(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """``did you mean 'x'?`` with the most similar name, or another hint if none is similar."""
+def suggestion(
+    word: str, known: Iterable[str], otherwise: str = "", n: int = 1, cutoff: float = 0.6
+) -> str:
+    """``did you mean 'x'?`` with the `n` most similar names, or another hint if none is similar."""
     from difflib import get_close_matches
 
     names = {name.lower(): name for name in reversed([*known])}
-    for near in get_close_matches(word.lower(), names, n=1):
-        return f"did you mean {names[near]!r}?"
-    return otherwise
+    close = [repr(names[near]) for near in get_close_matches(word.lower(), names, n, cutoff)]
+    return f"did you mean {' or '.join(close)}?" if close else otherwise
 
 
 def choose(name: str, value: object, choices: Iterable[object]) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.locations import fetched
-from kgtrec.errors import FileError, UsageError
+from kgtrec.errors import FileError, choose
 from kgtrec.graph.triples import COLUMNS
 from kgtrec.graph.tsv import damaged, load_triples, open_packed
 
@@ -37,8 +37,7 @@ NEGATIVES = ("head_neg", "tail_neg")
 
 def check_unknown(unknown: str) -> None:
     """UsageError if `unknown` is not a way to meet labels that the graph lacks."""
-    if unknown not in ("error", "skip"):
-        raise UsageError(f"unknown={unknown!r} is unknown; choose 'error' or 'skip'")
+    choose("unknown", unknown, ("error", "skip"))
 
 
 def read_known(

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from kge.job import EvaluationJob
 
-from kgtrec.errors import UsageError
+from kgtrec.errors import choose
 from kgtrec.integrations._models import evaluate_model, questions_of, require_entity_sides
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
@@ -163,8 +163,7 @@ def _tie_handling(config: Any) -> tuple[str, float, float]:
 
 def _ranks(ranks: Ranks, kind: str) -> Any:
     """LibKGE's ranks: its ties are those of the answer with itself, too."""
-    if kind not in _BEHIND:
-        raise UsageError(f"{_TIES}.type is {kind!r}; choose one of {', '.join(_BEHIND)}")
+    choose(f"{_TIES}.type", kind, _BEHIND)
     return ranks.greater + _BEHIND[kind](ranks.equal) + 1
 
 

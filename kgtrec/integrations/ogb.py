@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.scores.arrays import ScoreBlock, as_array, as_block, to_host
@@ -62,10 +62,8 @@ def evaluate(
     UsageError
         An unknown protocol, or one without the ids that it needs.
     """
-    if protocol not in ("ogb", "kgtrec"):
-        raise UsageError(f"protocol={protocol!r} is unknown; choose 'ogb' or 'kgtrec'")
-    if side not in ("head", "tail"):
-        raise UsageError(f"side={side!r} is unknown; choose 'head' or 'tail'")
+    choose("protocol", protocol, ("ogb", "kgtrec"))
+    choose("side", side, ("head", "tail"))
     missing = [name for name in ("y_pred_pos", "y_pred_neg") if name not in predictions]
     if missing:
         raise InputError(

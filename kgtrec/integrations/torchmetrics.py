@@ -16,7 +16,7 @@ import numpy as np
 import torch
 import torchmetrics
 
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, choose
 from kgtrec.measures import parse_all
 from kgtrec.questions.api import Questions
 from kgtrec.ranking.kernel import active_path
@@ -70,8 +70,7 @@ class LinkPrediction(torchmetrics.Metric):
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        if incomplete not in ("error", "nan"):
-            raise UsageError(f"incomplete={incomplete!r} is unknown; choose 'error' or 'nan'")
+        choose("incomplete", incomplete, ("error", "nan"))
         self.questions, self.incomplete = questions, incomplete
         self.measures = list(keys_of(questions) if measures is None else measures)
         parse_all(self.measures)

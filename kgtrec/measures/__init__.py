@@ -5,20 +5,18 @@ a metric is one row, there or in `chance_metrics` (those adjusted for chance); `
 row holds.
 
 ================== =====================================================================
-measure            `Measure`, a hashable value; `keys`: the grammar of keys, and near misses
+measure            `Measure`, a hashable value; `keys`: the grammar of keys, and suggestions
 ties               rank types, and expectations over all orders of a tie
 averaging          what each averaging counts, and how much it weighs; sums per cell
-random_baseline    expectations and variances under a random scorer; `random_scorer`: from
-                   numbers of candidates alone
+random_baseline    expectations and variances under a random scorer
 stratified         popularity weights; whole grids of exponents
 calculator         all of the above for one evaluation
 help               the table for people: a list, and one measure explained
 ================== =====================================================================
 """
 
-from kgtrec.measures.keys import AVERAGINGS, METRICS, Metric
+from kgtrec.measures.keys import AVERAGINGS, METRICS, Metric, random_scorer
 from kgtrec.measures.measure import Measure, headings, parse_all
-from kgtrec.measures.random_scorer import random_scorer
 from kgtrec.measures.stratified import stratified_grid
 from kgtrec.measures.ties import RANK_TYPES
 from kgtrec.trec.measures.names import required_depth

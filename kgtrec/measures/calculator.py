@@ -1,6 +1,6 @@
-"""From ranks and per-question trec_eval values to any measure, overall or per relation.
+"""Any measure, overall or per relation, from ranks and per-question trec_eval values.
 
-Ranks with answers beyond their lists give intervals, from the best to the worst case.
+If answers are missing from their lists, values are intervals from the best to the worst case.
 """
 
 from __future__ import annotations
@@ -34,21 +34,16 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 PER_RELATION = ("micro", "macro", "question", "triple")
-"""Averagings that one relation has a value of."""
+"""Averagings that have a value for one relation."""
 
 OF_GRAPHS = ("relation", "triple", "macro_relation", "stratified")
 """Averagings that need relations or triples."""
 
 
 class Calculator:
-    """Computes measures, keeping only sums per (relation, side): a few numbers per metric.
+    """Computes measures and caches only sums per (relation, side).
 
-    - ranks: Ranks
-    - trec, float64 (questions,): A trec_eval measure per question, in ascending question number.
-
-    - ranks: Ranks
-    - per_question, function: The one that was given as `trec`.
-    - sides, tuple of str: Side names that the ranks can answer for.
+    ``trec`` maps a trec_eval measure to its values per question, in ascending question number.
     """
 
     def __init__(self, ranks: Ranks, trec: Callable[[str], Floats]) -> None:
@@ -97,7 +92,7 @@ class Calculator:
         return self._weighed(measure, weighing, groups)
 
     def relations(self, side: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Relations on the side, ascending, and how many instances each has; int64 arrays."""
+        """Relations on the side, ascending, and the number of instances of each."""
         cells = self._weighing("micro", side).cells
         groups = cells.by_relation(side)
         relation = np.array([cells.relation[group[0]] for group in groups])
@@ -122,14 +117,14 @@ class Calculator:
         return self._grouped(measure, weighing.by_relation(measure.side))
 
     def _torn_by_relation(self) -> int:
-        """How many questions have answers of several relations: only those that ask for one do."""
+        """Questions with answers of several relations, as only relation questions can have."""
         if self.ranks.kind == "entity":
             return 0
         pairs = np.unique(np.stack([self.ranks.question, self.ranks.relation]), axis=1)
         return int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
 
     def _per_answer(self, measure: Measure, torn: int) -> Floats:
-        """`per_relation` where relations part the answers of questions: each of its own answers."""
+        """`per_relation` if questions have answers of several relations: each relation's own."""
         if measure.averaging == "macro":
             raise UsageError(
                 f"{measure} is about whole questions, and {torn:,} questions have answers of "
@@ -140,7 +135,7 @@ class Calculator:
         return np.array([float(self.part(rows, ()).value(measure)) for rows in parts])
 
     def part(self, members: NDArray[np.int64], trec: Iterable[str]) -> Calculator:
-        """The same of some instances, in the order of their rows; trec_eval measures as listed."""
+        """A calculator of some instances, in row order, with the listed trec_eval measures."""
         rows = np.sort(members)
         places = np.searchsorted(
             np.unique(self.ranks.question), np.unique(self.ranks.question[rows])
@@ -150,7 +145,7 @@ class Calculator:
 
     def _weighing(self, averaging: str, side: str) -> Weighing:
         name = "micro" if averaging in ("macro_relation", "stratified") else averaging
-        key = name, side if name == "relation" else ""  # only there do weights depend on the side
+        key = name, side if name == "relation" else ""  # only its weights depend on the side
         if key not in self._weighings:
             self._weighings[key] = Weighing.of(self.ranks, name, side)
         return self._weighings[key]
@@ -174,7 +169,7 @@ class Calculator:
         if name.startswith("num_"):
             return np.asarray(weighing.sums(name, per_question, groups).scaled)
         mean = weighing.mean(name, per_question, groups)
-        if name.startswith("gm_"):  # per question these are logarithms, as in trec_eval
+        if name.startswith("gm_"):  # logarithms per question, as in trec_eval
             return np.asarray(np.exp(mean))
         return mean
 
@@ -187,7 +182,7 @@ class Calculator:
 
 
 def calculator_of(ranks: Ranks, trec: Callable[[str], Floats]) -> Calculator:
-    """The calculator that the ranks need; `trec` as for `Calculator`."""
+    """The calculator for these ranks; `trec` as for `Calculator`."""
     ends = ranks.listed_ends()
     if ends is None:
         return Calculator(ranks, trec)
@@ -195,14 +190,11 @@ def calculator_of(ranks: Ranks, trec: Callable[[str], Floats]) -> Calculator:
 
 
 class ListedCalculator(Calculator):
-    """A calculator whose values are intervals; as numbers they are those of the ranks' columns.
+    """A calculator whose values are intervals around the value of the ranks' columns.
 
-    There each answer beyond a list has the middle of its places, whatever other answers of the
-    question have: of all together that may be worse than any case. Then it is the nearer end.
-
-    - ranks, trec: As for `Calculator`.
-    - ends, two calculators: Of the ranks if answers beyond their lists come right behind these, and
-      if they come last.
+    These columns place each unlisted answer in the middle of its possible places, regardless of the
+    question's other answers. If that is worse than any case, the value is the nearer end. ``ends``
+    are calculators for unlisted answers right behind their lists, and for unlisted answers last.
     """
 
     def __init__(self, ranks: Ranks, trec: Callable[[str], Floats], ends: list[Calculator]) -> None:
@@ -210,18 +202,16 @@ class ListedCalculator(Calculator):
         self._ends = ends
 
     def value(self, measure: Measure) -> float:
-        """See `Calculator`; UsageError also for measures of spread, which no ends bound."""
+        """See `Calculator`; UsageError for measures of spread, which the ends do not bound."""
         self._check_bounded(measure)
         return Interval.of(super().value(measure), *(end.value(measure) for end in self._ends))
 
     def per_relation(self, measure: Measure) -> Any:
-        """See `Calculator`; an object array of intervals."""
+        """See `Calculator`; returns an object array of intervals."""
         self._check_bounded(measure)
         columns = super().per_relation(measure), *(e.per_relation(measure) for e in self._ends)
-        intervals = np.empty(len(columns[0]), dtype=object)
-        intervals[:] = [Interval.of(*values) for values in zip(*map(np.ndarray.tolist, columns),
-                                                               strict=True)]  # fmt: skip
-        return intervals
+        rows = zip(*map(np.ndarray.tolist, columns), strict=True)
+        return np.array([Interval.of(*values) for values in rows], dtype=object)
 
     def part(self, members: NDArray[np.int64], trec: Iterable[str]) -> Calculator:
         """See `Calculator`."""

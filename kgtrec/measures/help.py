@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import textwrap
 from typing import Any
 
 from kgtrec.errors import UsageError
-from kgtrec.measures.keys import AVERAGINGS, METRICS, Metric, find_metric, metric_names
+from kgtrec.measures.keys import AVERAGINGS, METRICS, Metric, find_metric, near_metric
 from kgtrec.measures.measure import Measure
 from kgtrec.measures.ties import RANK_TYPES
 from kgtrec.trec.measures.names import key_column
@@ -93,7 +92,8 @@ def describe(name: str) -> dict[str, Any]:
         return _trec_row(family)
     if "." in word:
         return _of_key(name)
-    raise UsageError(f"no measure {name!r}{_near(word)}")
+    near = near_metric(word, (*AVERAGINGS, *RANK_TYPES)) or "`kgtrec measures` lists all"
+    raise UsageError(f"no measure {name!r}; {near}")
 
 
 def explained(name: str) -> str:
@@ -216,20 +216,6 @@ def _of_key(key: str) -> dict[str, Any]:
     measure = Measure.parse(key)
     facts = describe(measure.metric if measure.is_trec else measure.row[0].name)
     return facts | {"keys": list(dict.fromkeys([measure.key, *facts["keys"]]))}
-
-
-def _near(word: str) -> str:
-    """The most similar names; of equally similar ones those that keys are written with first."""
-    own = {name.lower(): name for name in (*metric_names(aliases=False), *AVERAGINGS, *RANK_TYPES)}
-    every = own | {name.lower(): name for name in metric_names()}
-    ratio = {name: difflib.SequenceMatcher(None, word, name).ratio() for name in every}
-
-    def rank(name: str) -> tuple[float, bool, bool, str]:
-        return -ratio[name], name not in own, name[:3] != word[:3], name
-
-    close = sorted(every, key=rank)
-    close = [every[name] for name in close if ratio[name] >= 0.6][:3]
-    return f"; did you mean {' or '.join(close)}?" if close else "; `kgtrec measures` lists all"
 
 
 def _marked(metric: Metric) -> str:

@@ -6,12 +6,16 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from numpy.typing import ArrayLike
+
+from kgtrec.errors import UsageError, suggestion
 from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.chance_metrics import CHANCE_ROWS
 from kgtrec.measures.metric import Metric
+from kgtrec.measures.random_baseline import Chance, Tally
 from kgtrec.measures.rank_metrics import RANK_ROWS, SPREAD_ROWS
 from kgtrec.measures.ties import RANK_TYPES
-from kgtrec.trec.measures.names import TABLE, canonical, stems_at
+from kgtrec.trec.measures.names import TABLE, canonical
 
 AVERAGINGS = {
     "micro": "every (triple, side) counts equally; candidates filtered per answer",
@@ -136,33 +140,30 @@ def _leading_words(names: list[str]) -> tuple[str, str | None, str | None, int]:
 
 
 _AFTER_SIDE = ("rank type", "averaging")
+_WORDS = {
+    word: kind
+    for kind, words in (("side", SIDES), ("rank type", RANK_TYPES), ("averaging", AVERAGINGS))
+    for word in words
+}
+_WORDS["relation"] = "side"
 
 
 def _kind_of(word: str) -> str | None:
-    """What a word of a key is, if it is not (part of) a metric."""
-    if word in SIDES:
-        return "side"
-    if word in RANK_TYPES or word in _PYKEEN_TYPES:
-        return "rank type"
-    return "averaging" if word in AVERAGINGS else None
+    """What a word of a key is, unless it belongs to a metric."""
+    return "rank type" if word in _PYKEEN_TYPES else _WORDS.get(word)
 
 
 def _wrong_word(names: list[str], length: int) -> str | None:
-    """Which word is not what stands at its place, before a metric that is not known; if any."""
+    """Which word before an unknown metric is in the wrong place, if any."""
     first, *more = names[length:]
     if not more:
         return f"{first!r} is not a metric; a key is {FORM}" if _kind_of(first) else None
-    if not (_is_metric(more[-1]) or any(map(_kind_of, more))):
-        return None  # hits.x: a metric of more than one word
     before = _kind_of(names[length - 1]) if length else None
-    if before == "averaging":
-        return None
-    every = (*SIDES, *RANK_TYPES, *AVERAGINGS)
-    known = {"side": every[len(SIDES) :], "rank type": tuple(AVERAGINGS)}.get(before or "", every)
-    import difflib
-
-    close = difflib.get_close_matches(first, known, n=2, cutoff=0.6)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"a key is {FORM}"
+    if before == "averaging" or not (_is_metric(more[-1]) or any(map(_kind_of, more))):
+        return None  # hits.x: a metric of several words
+    known = [*SIDES, *RANK_TYPES, *AVERAGINGS]
+    known = {"side": known[len(SIDES) :], "rank type": [*AVERAGINGS]}.get(before or "", known)
+    hint = suggestion(first, known, f"a key is {FORM}", n=2)
     return f"{first!r} is none of {', '.join(known)}; {hint}"
 
 
@@ -180,12 +181,14 @@ def _named(metric: str, averaging: str, params: tuple[float, ...]) -> tuple[str,
 
 def problem_of(measure: KeyParts) -> str | None:
     """What is wrong with the parts, in one sentence; None when nothing is."""
-    if measure.side not in SIDES:
-        return f"{measure.side!r} is not a side" + near(measure.side, SIDES)
-    if measure.averaging not in AVERAGINGS:
-        return f"{measure.averaging!r} is not an averaging" + near(measure.averaging, AVERAGINGS)
-    if measure.rank_type is not None and measure.rank_type not in RANK_TYPES:
-        return f"{measure.rank_type!r} is not a rank type" + near(measure.rank_type, RANK_TYPES)
+    for noun, word, known in (
+        ("a side", measure.side, SIDES),
+        ("an averaging", measure.averaging, AVERAGINGS),
+        ("a rank type", measure.rank_type, RANK_TYPES),
+    ):
+        if word is not None and word not in known:
+            hint = suggestion(word, known, f"choose one of {', '.join(known)}")
+            return f"{word!r} is not {noun}; {hint}"
     row = find_metric(measure.metric)
     if row is None:
         return _trec_problem(measure)
@@ -247,9 +250,8 @@ def _unknown_metric(name: str) -> str:
         stem = known.rstrip("0123456789.").rstrip("@_")
         if stem != known and stem.lower() == bare:
             return f"{name!r} needs a cutoff above 0, as in {known}"
-    stems, (stem, at, cutoff) = stems_at(), name.partition("@")
-    at_cutoff = [f"{one}@{cutoff}" for one in stems] if at and stem.lower() not in stems else []
-    return f"{name!r} is not a metric" + near(name, [*metric_names(aliases=False), *at_cutoff])
+    near = near_metric(name)
+    return f"{name!r} is not a metric" + (f"; {near}" if near else "")
 
 
 def number(value: float) -> str:
@@ -257,28 +259,72 @@ def number(value: float) -> str:
     return repr(float(value) + 0.0).removesuffix(".0")
 
 
-def metric_names(aliases: bool = True, trec: bool = True) -> list[str]:
-    """Every name that a metric goes by, with a cutoff or exponent where it takes one."""
-    names = [metric.name for metric in METRICS]
-    if aliases:
-        names += [name for metric in METRICS for name in metric.aliases]
-    ranks = [re.sub("(?<=[@_.])k$", "10", re.sub("@p$", "@0.5", name)) for name in names]
-    if not trec:
-        return ranks
-    ending = {"rank": "_20", "point": "_0.20"}
-    return ranks + [
+def metric_names(aliases: bool = True, cutoff: str = "") -> list[str]:
+    """Every name of a metric, with an example of the cutoff or exponent that it takes."""
+    ending = {"rank": f"_{cutoff or 20}", "point": "_0.20"}
+    rows = [
+        re.sub("(?<=[@_.])k$", cutoff or "10", re.sub("@p$", "@0.5", name))
+        for metric in METRICS
+        for name in (metric.name, *(metric.aliases if aliases else ()))
+    ]
+    return rows + [
         name + ending.get(row.kind, "")
         for name, row in TABLE.items()
         if row.format in ("any", "qrels") and row.output != "string"
     ]
 
 
-def near(word: str, known: Iterable[str]) -> str:
-    """The near misses of a word; all that is known when that is little and nothing is near."""
-    import difflib
+def near_metric(word: str, others: Iterable[str] = ()) -> str:
+    """ "did you mean ...?" of the most similar names, with the word's own cutoff; "" if none is."""
+    match = re.search(r"(?<=[@_.])[1-9][0-9]*$", word)
+    cutoff = match[0] if match else ""
+    at = [
+        row.ir_measures.replace("(cutoff)", f"@{cutoff or 20}")
+        for row in TABLE.values()
+        if "(cutoff)" in row.ir_measures
+    ]
+    every = [*metric_names(True, cutoff), *at, *others]
+    own = suggestion(word, metric_names(False), n=3, cutoff=0.5)
+    return suggestion(word, every, own, n=3, cutoff=0.85)
 
-    names = list(known)
-    close = difflib.get_close_matches(word.lower(), names, n=3, cutoff=0.5)
-    if not close and len(names) > 8:
-        return ""
-    return f"; did you mean {' or '.join(close or names)}?"
+
+def random_scorer(metric: str, candidates: ArrayLike, weight: ArrayLike | None = None) -> Chance:
+    """Exact expectation and variance of a metric under a random scorer.
+
+    Every rank is uniform on 1 .. c, independently, with the item's own number of candidates c. With
+    M, E and Var the adjusted metrics follow, also of published values: the index (M - E) / (1 - E),
+    the ratio M / E, the z-score (M - E) / sqrt(Var), its sign changed for MR and GMR.
+
+    Parameters
+    ----------
+    metric : str
+        "mr", "mrr", "hits@k", "gmr", "log_mrr", "p_mrr@p" (with numbers in place of k and p), or
+        an alias of one.
+    candidates : array_like of int (n,)
+        Candidates of every instance, the answer included: ``ranks.candidates``.
+    weight : array_like (n,), optional
+        0 or more; without it every instance weighs 1.
+
+    Returns
+    -------
+    Chance
+        ``mean`` and ``variance``, float.
+
+    Raises
+    ------
+    UsageError
+        Another metric.
+    InputError
+        No candidates, a number below 1, or weights that do not fit.
+
+    Examples
+    --------
+    >>> random_scorer("mr", [5, 11])
+    Chance(mean=4.5, variance=3.0)
+    """
+    match = find_metric(metric.lower()) if isinstance(metric, str) else None
+    row, parameter = match or (None, 0)
+    if row is None or row not in RANK_ROWS or row.chance is None:
+        known = ", ".join(row.name for row in RANK_ROWS if row.chance is not None)
+        raise UsageError(f"{metric!r} has no expectation by chance here; those with one: {known}")
+    return row.chance(Tally.of(candidates, weight), parameter)

@@ -1,4 +1,4 @@
-"""What a row of the table of rank metrics holds, and what it is computed from."""
+"""One row of the table of rank metrics, and the means and expectations that it is computed from."""
 
 from __future__ import annotations
 
@@ -19,11 +19,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class GroupMoments:
-    """What a metric is made of, for several groups of items; computed as far as it is asked for.
-
-    - parameter: The metric's cutoff or exponent; 0 where it takes none.
-    - groups: Cells of each group.
-    """
+    """A metric's mean, expectation and variance per group of items (cells), each computed once."""
 
     metric: Metric
     rank_type: str
@@ -64,7 +60,7 @@ class GroupMoments:
         return np.sqrt([chance.variance for chance in self._chances])
 
     def items(self) -> Iterator[tuple[Ranked, Floats | None]]:
-        """Ties and weights of each group's items."""
+        """Ties and weights of the items of each group."""
         return (self.weighing.items(group) for group in self.groups)
 
 
@@ -87,27 +83,24 @@ def inverse_exp(mean: Floats) -> Floats:
 
 
 FALLING = (inverse, inverse_exp)
-"""Functions of the mean that fall as it rises."""
+"""Functions of the mean that fall while it rises."""
 
 
 class Metric(NamedTuple):
     """One row of the table.
 
-    - name: As it stands in keys; "@k" at the end asks for a cutoff, "@p" for an exponent.
-    - title: Column heading; "{k}" or "{p}" is replaced by the parameter.
-    - help: What it is, in a sentence.
-    - formula: In plain text; r is the rank, c the number of candidates, E and Var are those of a
-      random scorer.
+    - name: In keys; "@k" at the end means a cutoff, "@p" an exponent.
+    - title: Column heading; the parameter replaces "{k}" or "{p}".
+    - help, formula, reference, caveats: For people. In formulas r is the rank, c the number of
+      candidates; E and Var belong to a random scorer.
     - higher_is_better: None where neither end is better.
-    - reference: Where it is defined.
-    - averagings: The averagings it is defined for.
+    - averagings: Those for which the metric is defined.
     - value: The metric per item, before averaging.
-    - of_mean: Makes the metric of the mean over items; None if the mean alone does not give it.
-    - from_moments: Makes the metric of every group where `of_mean` is None.
+    - of_mean: The metric as a function of the mean over items; None if it needs more than the mean.
+    - from_moments: The metric of every group where `of_mean` is None.
     - chance: Expectation and variance under a random scorer.
-    - base: The metric that is averaged over the same items, as it stands in keys; "" for itself.
-    - caveats: What to beware of, a sentence each.
-    - pykeen, libkge, papers: Other spellings that are understood, lower case, by who uses them.
+    - base: Name of the metric that is averaged over the same items; "" for this one.
+    - pykeen, libkge, papers: Other accepted spellings in lower case, by who uses them.
     - digits: Decimals in tables.
     """
 
@@ -132,7 +125,7 @@ class Metric(NamedTuple):
 
     @property
     def aliases(self) -> tuple[str, ...]:
-        """Every other spelling that is understood."""
+        """Every other accepted spelling."""
         spelled = dict.fromkeys((*self.pykeen, *self.libkge, *self.papers))
         return tuple(name for name in spelled if name != self.name)
 
@@ -143,7 +136,7 @@ class Metric(NamedTuple):
 
     @property
     def takes_cutoff(self) -> bool:
-        """True when keys must name a cutoff k."""
+        """Whether keys must name a cutoff k."""
         return self.parameter == "k"
 
     def named(self, parameter: float) -> str:
@@ -151,13 +144,13 @@ class Metric(NamedTuple):
         return self.name if self.parameter is None else f"{self.name[:-1]}{parameter!r}"
 
     def base_named(self, parameter: float) -> str:
-        """The name of the base with the parameter: "mrr" of z_mrr, "hits@10" of z_hits@10."""
+        """The base's name with its parameter: "mrr" for z_mrr, "hits@10" for z_hits@10."""
         base = self.base or self.name
         return base if self.parameter is None else f"{base[:-1]}{parameter!r}"
 
     @property
     def is_adjusted(self) -> bool:
-        """Whether chance decides the value: the metric is a base's ratio, index or z-score."""
+        """Whether the metric is the ratio, index or z-score of a base."""
         return self.chance is not None and bool(self.base)
 
     @property

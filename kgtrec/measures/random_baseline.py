@@ -1,8 +1,7 @@
-"""What a random scorer gets: exact expectations and variances of the metrics.
+"""Exact expectations and variances of the metrics under a random scorer.
 
-Under a random scorer the rank of item i is uniform on 1 .. c_i, whatever the others' ranks, where
-c_i is its own number of candidates. Items of equal c (and weight) are counted first, so the cost is
-that of the distinct numbers.
+Each rank is uniform on 1 .. c, independently, where c is the item's number of candidates. Items
+with equal c and weight are counted first, so the cost depends on the distinct numbers only.
 """
 
 from __future__ import annotations
@@ -29,11 +28,7 @@ class Chance(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Items counted by their number of candidates and weight.
-
-    - candidates, weight, count: Every pair that occurs, ascending in (weight, candidates), and how
-      often it does.
-    """
+    """Distinct pairs of (candidates, weight), ascending by weight first, and their counts."""
 
     candidates: Floats
     weight: Floats
@@ -54,13 +49,13 @@ class Tally:
         return cls(*(column.astype(np.float64) for column in pairs))
 
     def mean(self, per_item: Floats) -> float:
-        """Weighted mean of what belongs to each pair."""
+        """Weighted mean of one value per pair."""
         weights = self.count * self.weight
-        # Both sums run alike, so that the mean of ones is 1 to the last bit.
+        # Both sums add in the same order, so the mean of ones is exactly 1.
         return float((weights * per_item).sum() / weights.sum())
 
     def variance_of_mean(self, per_item: Floats) -> float:
-        """Variance of the weighted mean of independent items with these variances."""
+        """Variance of the weighted mean of independent items, from their variances."""
         total = (self.count * self.weight).sum()
         return float((self.count * (self.weight / total) ** 2 * per_item).sum())
 
@@ -108,12 +103,12 @@ def reciprocal_continuous(items: Tally, parameter: float) -> Chance:
 
 
 def reciprocal_log(items: Tally, parameter: float) -> Chance:
-    """Of 1 / log2(r + 1): its mean over the ranks 1 .. c, and that of its square."""
+    """1 / log2(r + 1), for r uniform on 1 .. c."""
     return _smooth(items, lambda rank: np.asarray(1.0 / np.log2(rank + 1.0)))
 
 
 def power(items: Tally, p: float) -> Chance:
-    """Of r^-p: its mean over the ranks 1 .. c, and that of its square."""
+    """r^-p, for r uniform on 1 .. c."""
     return _smooth(items, lambda rank: rank**-p)
 
 
@@ -123,7 +118,7 @@ def _smooth(items: Tally, f: Callable[[Floats], Floats]) -> Chance:
     mean = sums_over(lambda x, rows: f(x), first, whole) / items.candidates
 
     def squared(x: Floats, rows: NDArray[np.intp]) -> Floats:
-        return np.asarray((f(x) - mean[rows]) ** 2)  # about the mean: nothing cancels
+        return np.asarray((f(x) - mean[rows]) ** 2)  # around the mean, so nothing cancels
 
     spread = sums_over(squared, first, whole) / items.candidates
     return Chance(items.mean(mean), items.variance_of_mean(spread))
@@ -136,7 +131,7 @@ def hits(items: Tally, k: float) -> Chance:
 
 
 def geometric(items: Tally, parameter: float) -> Chance:
-    """Of the geometric mean rank, product of r^t with t = w / W: products over the items.
+    """The geometric mean rank, a product of r^t with t = w / W over the items.
 
     With y = r^t - 1 = expm1(t ln r), E[r^t] = 1 + E[y], and E[r^2t] / E[r^t]^2 is
     1 + Var[y] / (1 + E[y])^2: small numbers stay small, and nothing cancels.

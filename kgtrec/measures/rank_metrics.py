@@ -8,6 +8,7 @@ ties, each independently.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +102,7 @@ def median(moments: GroupMoments) -> Floats:
     return np.array(
         [
             _pooled_median(ties, weight) / 4 if expected
-            else _median(_ranks(ties, moments.rank_type), weight)
+            else _median(_rank(ties, moments.rank_type), weight)
             for ties, weight in moments.items()
         ]
     )  # fmt: skip
@@ -115,7 +116,7 @@ def median_deviation(moments: GroupMoments) -> Floats:
             middle = int(_pooled_median(ties, weight))
             deviations.append(_pooled_median(ties, weight, around=middle) / 4)
         else:
-            ranks = _ranks(ties, moments.rank_type)
+            ranks = _rank(ties, moments.rank_type)
             deviations.append(_median(np.abs(ranks - _median(ranks, weight)), weight))
     return TO_DEVIATION * np.array(deviations)
 
@@ -125,7 +126,7 @@ def variance(moments: GroupMoments) -> Floats:
     variances = []
     for ties, weight in moments.items():
         shares = np.full(len(ties), 1 / len(ties)) if weight is None else weight / weight.sum()
-        ranks = _ranks(ties, moments.rank_type)
+        ranks = _rank(ties, moments.rank_type)
         value = (shares * (ranks - (shares * ranks).sum()) ** 2).sum()
         if moments.rank_type == "expected":
             value += (shares * (1 - shares) * ties.variance()).sum()
@@ -136,11 +137,6 @@ def variance(moments: GroupMoments) -> Floats:
 def deviation(moments: GroupMoments) -> Floats:
     """Square root of the variance."""
     return np.asarray(np.sqrt(variance(moments)))
-
-
-def _ranks(ties: Ranked, rank_type: str) -> Floats:
-    scaled, scale = ties.ranks(rank_type)
-    return np.asarray(scaled / scale)
 
 
 def _median(values: Floats, weight: Floats | None) -> float:
@@ -205,6 +201,19 @@ def _total(moments: GroupMoments) -> Floats:
     return moments.total.astype(np.float64)
 
 
+_pythagorean = partial(Metric, averagings=INSTANCES, reference=_HOYT)
+_soft = partial(
+    Metric,
+    caveats=(
+        "Its paper averages inside a question first, then over questions: that is the averaging "
+        "`question`; micro counts every instance once.",
+    ),
+    higher_is_better=True,
+    range="(0, 1]",
+    reference=_OPEN_WORLD,
+    averagings=_UNLIKE_MACRO,
+)
+
 RANK_ROWS: tuple[Metric, ...] = (
     Metric(
         name="mr",
@@ -257,7 +266,7 @@ RANK_ROWS: tuple[Metric, ...] = (
         libkge=("hits_at_k",),
         papers=("hits_k", "hit@k"),
     ),
-    Metric(
+    _pythagorean(
         name="gmr",
         title="GMR",
         help="Geometric mean rank.",
@@ -268,15 +277,13 @@ RANK_ROWS: tuple[Metric, ...] = (
         ),
         higher_is_better=False,
         range="[1, candidates]",
-        reference=_HOYT,
-        averagings=INSTANCES,
         value=log_rank,
         of_mean=np.exp,
         chance=random_baseline.geometric,
         pykeen=("geometric_mean_rank",),
         digits=2,
     ),
-    Metric(
+    _pythagorean(
         name="igmr",
         title="IGMR",
         help="1 / GMR, the inverse of the geometric mean rank.",
@@ -284,14 +291,12 @@ RANK_ROWS: tuple[Metric, ...] = (
         caveats=("The PyKEEN page prints the formula of GMR for it.",),
         higher_is_better=True,
         range="(0, 1]",
-        reference=_HOYT,
-        averagings=INSTANCES,
         value=log_rank,
         of_mean=inverse_exp,
         base="gmr",
         pykeen=("inverse_geometric_mean_rank",),
     ),
-    Metric(
+    _pythagorean(
         name="hmr",
         title="HMR",
         help="Harmonic mean rank, 1 / MRR.",
@@ -299,57 +304,37 @@ RANK_ROWS: tuple[Metric, ...] = (
         caveats=("Expected: 1 / the expectation of MRR.",),
         higher_is_better=False,
         range="[1, candidates]",
-        reference=_HOYT,
-        averagings=INSTANCES,
         value=reciprocal_rank,
         of_mean=inverse,
         base="mrr",
         pykeen=("harmonic_mean_rank",),
     ),
-    Metric(
+    _pythagorean(
         name="imr",
         title="IMR",
         help="1 / MR, the inverse of the mean rank.",
         formula="sum w / sum w r",
         higher_is_better=True,
         range="(0, 1]",
-        reference=_HOYT,
-        averagings=INSTANCES,
         value=mean_rank,
         of_mean=inverse,
         base="mr",
         pykeen=("inverse_arithmetic_mean_rank", "iamr"),
     ),
-    Metric(
+    _soft(
         name="log_mrr",
         title="log-MRR",
         help="Mean of 1 / log2(rank + 1): a softer MRR, whose lower places still count.",
         formula="sum w / log2(r + 1) / sum w",
-        caveats=(
-            "Its paper averages inside a question first, then over questions: that is the "
-            "averaging `question`; micro counts every instance once.",
-        ),
-        higher_is_better=True,
-        range="(0, 1]",
-        reference=_OPEN_WORLD,
-        averagings=_UNLIKE_MACRO,
         value=reciprocal_log_rank,
         chance=random_baseline.reciprocal_log,
         papers=("log-mrr", "logmrr"),
     ),
-    Metric(
+    _soft(
         name="p_mrr@p",
         title="{p}-MRR",
         help="Mean of rank^-p, 0 < p < 1: softer than MRR (p = 1), the more so the smaller p.",
         formula="sum w r^-p / sum w",
-        caveats=(
-            "Its paper averages inside a question first, then over questions: that is the "
-            "averaging `question`; micro counts every instance once.",
-        ),
-        higher_is_better=True,
-        range="(0, 1]",
-        reference=_OPEN_WORLD,
-        averagings=_UNLIKE_MACRO,
         value=power_of_rank,
         chance=random_baseline.power,
         papers=("p-mrr@p", "pmrr@p"),
@@ -361,8 +346,10 @@ _POOLED = (
     "allows."
 )
 
+_spread = partial(Metric, averagings=INSTANCES, value=mean_rank, of_mean=None, base="mr")
+
 SPREAD_ROWS: tuple[Metric, ...] = (
-    Metric(
+    _spread(
         name="median_rank",
         title="median",
         help="Median rank.",
@@ -372,15 +359,11 @@ SPREAD_ROWS: tuple[Metric, ...] = (
         higher_is_better=False,
         range="[1, candidates]",
         reference=_HOYT,
-        averagings=INSTANCES,
-        value=mean_rank,
-        of_mean=None,
         from_moments=median,
-        base="mr",
         papers=("median", "mdr"),
         digits=1,
     ),
-    Metric(
+    _spread(
         name="inverse_median_rank",
         title="1/median",
         help="1 / median rank.",
@@ -389,13 +372,9 @@ SPREAD_ROWS: tuple[Metric, ...] = (
         higher_is_better=True,
         range="(0, 1]",
         reference=_HOYT,
-        averagings=INSTANCES,
-        value=mean_rank,
-        of_mean=None,
         from_moments=_inverse_median,
-        base="mr",
     ),
-    Metric(
+    _spread(
         name="std",
         title="std",
         help="Standard deviation of the ranks (not of a metric: that is what z-scores use).",
@@ -404,15 +383,11 @@ SPREAD_ROWS: tuple[Metric, ...] = (
         higher_is_better=None,
         range="[0, (candidates - 1) / 2]",
         reference=_PYKEEN,
-        averagings=INSTANCES,
-        value=mean_rank,
-        of_mean=None,
         from_moments=deviation,
-        base="mr",
         pykeen=("standard_deviation", "rank_std"),
         digits=2,
     ),
-    Metric(
+    _spread(
         name="var",
         title="var",
         help="Variance of the ranks.",
@@ -424,15 +399,11 @@ SPREAD_ROWS: tuple[Metric, ...] = (
         higher_is_better=None,
         range="[0, ((candidates - 1) / 2)^2]",
         reference=_PYKEEN,
-        averagings=INSTANCES,
-        value=mean_rank,
-        of_mean=None,
         from_moments=variance,
-        base="mr",
         pykeen=("variance", "rank_var"),
         digits=1,
     ),
-    Metric(
+    _spread(
         name="mad",
         title="MAD",
         help="Median absolute deviation of the ranks from their median, on the scale of a standard "
@@ -446,11 +417,7 @@ SPREAD_ROWS: tuple[Metric, ...] = (
         higher_is_better=None,
         range="[0, 1.4826 (candidates - 1)]",
         reference=_PYKEEN,
-        averagings=INSTANCES,
-        value=mean_rank,
-        of_mean=None,
         from_moments=median_deviation,
-        base="mr",
         pykeen=("median_absolute_deviation", "rank_mad"),
         digits=2,
     ),

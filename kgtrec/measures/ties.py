@@ -206,31 +206,22 @@ def expected_rank(greater: Ints, size: Ints, answers: Ints) -> Floats:
 
 
 def expected_reciprocal(greater: Ints, size: Ints, answers: Ints) -> Floats:
-    """Expected ``1/rank`` of the first answer.
-
-    Shapes: greater int64 (n,), size int64 (n,), answers int64 (n,) -> float64 (n,).
-    """
+    """Expected ``1/rank`` of the first answer, float64 (n,)."""
     out = np.empty(len(greater))
     _core.expected_reciprocal(greater, size, np.ascontiguousarray(answers), out)
     return out
 
 
 def expected_hits(greater: Ints, size: Ints, answers: Ints, k: int) -> Floats:
-    """Probability that the first answer ranks within `k`; arguments as above.
-
-    Shape: float64 (n,).
-    """
+    """Probability that the first answer ranks within `k`, float64 (n,)."""
     out = np.empty(len(greater))
     _core.expected_hits(greater, size, np.ascontiguousarray(answers), k, out)
     return out
 
 
 def expected_log_rank(greater: Ints, size: Ints) -> Floats:
-    """Expected ``ln rank`` of the one answer of a tie; arguments as above.
-
-    Shape: float64 (n,).
-    """
-    out = np.log(greater + 1.0)  # the bits that every other rank type has where nothing is tied
+    """Expected ``ln rank`` of the only answer of a tie, float64 (n,)."""
+    out = np.log(greater + 1.0)  # without a tie: the same bits as for every other rank type
     tied = np.flatnonzero(size > 1)
     means = np.empty(len(tied))
     _core.expected_log(greater[tied], size[tied], means)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec import _core
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.scores.arrays import as_array, to_host
 from kgtrec.scores.formulas import Parts, QueryIds, build
 
@@ -64,8 +64,7 @@ class Factors:
         *,
         columns: Any = None,
     ) -> None:
-        if metric not in METRICS:
-            raise UsageError(f"metric={metric!r} is unknown; choose one of {', '.join(METRICS)}")
+        choose("metric", metric, METRICS)
         arrays = [_vectors("queries", queries, 2), _vectors("entities", entities, 2)]
         if bias is not None:
             arrays.append(_vectors("bias", bias, 1))
@@ -208,13 +207,8 @@ def _embedding(name: str, array: Any) -> Array:
 
 def _query_ids(questions: QuestionData, rows: str, inverse: str, parts: Parts) -> QueryIds:
     """What each row asks of the model, with inverse relations as it has them."""
-    if rows not in ("questions", "instances"):
-        raise UsageError(f"rows={rows!r} is unknown; choose 'questions' or 'instances'")
-    if inverse not in ("none", "offset", "interleaved"):
-        raise UsageError(
-            f"inverse={inverse!r} is unknown; choose 'none', 'offset' (r + n_relations) or "
-            "'interleaved' (2 r + 1)"
-        )
+    choose("rows", rows, ("questions", "instances"))
+    choose("inverse", inverse, ("none", "offset", "interleaved"))
     if questions.kind == "relation":
         raise UsageError(
             "from_embeddings makes the queries of questions for an entity; for the relation give "

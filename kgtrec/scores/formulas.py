@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec.errors import InputError, UsageError, suggestion
+from kgtrec.errors import InputError, UsageError, choose
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -210,9 +210,7 @@ def build(model: str, parts: Parts, ids: QueryIds) -> Built:
             "`kgtrec guide training-loop` ranks TransH relation by relation"
         )
     if name not in FORMULAS:
-        near = suggestion(name, FORMULAS)
-        hint = f"; {near}" if near else ""
-        raise UsageError(f"model={model!r} is unknown; choose one of {', '.join(FORMULAS)}{hint}")
+        choose("model", model, FORMULAS)
     formula = FORMULAS[name]
     if set(parts.more) != set(formula.more):
         needed = ", ".join(("entity", "relation", *formula.more))
@@ -233,8 +231,7 @@ def _double(array: Array) -> Array:
 
 
 def _norm(parts: Parts) -> str:
-    if parts.norm not in ("l1", "l2"):
-        raise UsageError(f"norm={parts.norm!r} is unknown; choose 'l1' or 'l2'")
+    choose("norm", parts.norm, ("l1", "l2"))
     return parts.norm
 
 

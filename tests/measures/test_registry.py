@@ -11,11 +11,13 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from rank_cases import make_ranks
 
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.errors import KgtrecError, UsageError
-from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, Measure, averaging
+from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, Measure, averaging, headings
+from kgtrec.measures.calculator import Calculator
 from kgtrec.measures.help import describe, explained, listed, overview
 from kgtrec.measures.keys import find_metric
 from kgtrec.measures.metric import Metric
@@ -285,7 +287,7 @@ def test_the_command_gives_json() -> None:
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        (["amrx"], "no measure 'amrx'; did you mean amr or amri"),
+        (["amrx"], "no measure 'amrx'; did you mean amr?"),
         (["mean_recirocal_rank"], "did you mean mean_reciprocal_rank"),
         (["questoin"], "did you mean question"),
         (["xyzzy", "amri", "qqqq"], "`kgtrec measures` lists all; no measure 'qqqq'"),
@@ -409,3 +411,59 @@ def test_best_answers_are_those_of_a_sort(
         int(((ranks.question == q) & (ranks.macro_greater == best[q][0])).sum())
         for q in sorted(best)
     ]
+
+
+# -- Columns of the table: directions, bases, headings ---------------------------------------------
+
+
+def table_ranks(ranks: list[int]) -> Ranks:
+    """Ranks without ties among ten candidates, tail side, one relation."""
+    n = len(ranks)
+    greater = np.array(ranks) - 1
+    counts = {"greater": greater, "candidates": np.full(n, 10), "question": np.arange(n)}
+    counts |= {f"macro_{name}": counts[name] for name in ("greater", "candidates")}
+    return make_ranks(counts | {"side": np.ones(n, np.int64), "triple": np.arange(n)})
+
+
+def of_tails(metric: Metric, ranks: list[int]) -> float:
+    key = f"tail.realistic.micro.{metric.named(5 if metric.takes_cutoff else 0.5)}"
+    return float(Calculator(table_ranks(ranks), lambda name: pytest.fail(name)).value(
+        Measure.parse(key)))  # fmt: skip
+
+
+def test_directions_follow_better_ranks() -> None:
+    for metric in METRICS:
+        gain = of_tails(metric, [4, 5, 10]) - of_tails(metric, [4, 6, 10])
+        better = metric.higher_is_better
+        assert gain > 0 if better else better is None or gain < 0, metric.name
+
+
+def test_bases_order_systems_as_their_measures_do() -> None:
+    systems = [[int(r) for r in row] for row in np.random.default_rng(1).integers(1, 11, (30, 3))]
+    for metric in METRICS:
+        base = (
+            metric
+            if not metric.base
+            else Measure.parse(f"micro.{metric.base_named(5 if metric.takes_cutoff else 0.5)}").row[
+                0
+            ]
+        )
+        if metric.base and (metric.of_mean is not None or metric.is_adjusted):
+            values, bases = (np.array([of_tails(m, s) for s in systems]) for m in (metric, base))
+            gains = np.sign(np.subtract.outer(values, values).round(12))
+            opposite = metric.higher_is_better != base.higher_is_better
+            due = np.sign(np.subtract.outer(bases, bases).round(12))
+            assert np.array_equal(gains, -due if opposite else due), metric.name
+
+
+def test_headings_of_columns_side_by_side() -> None:
+    def titles(*keys: str, **options: bool) -> list[str]:
+        return headings([Measure.parse(key) for key in keys], **options)
+
+    assert titles("mrr", "hits@10", "stratified.mrr(0.5,0.5)") == [
+        "MRR", "Hits@10", "strat-MRR(0.5,0.5)"]  # fmt: skip
+    assert titles("mrr", "macro.mrr", "MAP@20") == ["micro MRR", "macro MRR", "macro MAP@20"]
+    both = ["both.realistic.micro.mrr", "tail.realistic.micro.mrr"]
+    assert titles(*both) == both
+    assert titles("expected.mrr", "mrr", sides=False) == [
+        "expected.micro.mrr", "realistic.micro.mrr"]  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec.errors import FileError, UsageError
+from kgtrec.errors import FileError, UsageError, choose
 from kgtrec.graph.id_files import refuse, text_of
 from kgtrec.graph.triples import COLUMNS, SPLITS
 
@@ -49,8 +49,8 @@ class GraphTables:
 
 def checked_columns(columns: str | None) -> str | None:
     """An order of columns, such as "htr"; UsageError if it is none."""
-    if columns is not None and columns not in _ORDERS:
-        raise UsageError(f"columns={columns!r} is unknown; choose one of {', '.join(_ORDERS)}")
+    if columns is not None:
+        choose("columns", columns, _ORDERS)
     return columns
 
 

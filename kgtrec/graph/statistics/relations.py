@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kgtrec._internal.table import Cell, ShownInLines, Table
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.statistics.popularity import SplitNames, named_splits, triples_of
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ class Categories(ShownInLines):
 
     def members(self, category: str) -> Ints:
         """Ids of the relations of a category, ascending."""
-        if category not in (*CATEGORIES, UNSEEN):
-            raise UsageError(f"no category {category!r}; choose one of {', '.join(CATEGORIES)}")
+        choose("category", category, (*CATEGORIES, UNSEEN))
         return np.flatnonzero(self.code == (*CATEGORIES, UNSEEN).index(category))
 
     def table(self, graph: GraphData) -> Table:
