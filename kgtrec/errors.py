@@ -1,4 +1,4 @@
-"""Exceptions and warnings of kgtrec: each message says what was found and a hint."""
+"""Exceptions and warnings: each message says what is wrong, what was found and what to do."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from os import PathLike
 
 
 class KgtrecError(Exception):
-    """Base of every error that kgtrec raises on purpose; ``exit_code`` is the command line's."""
+    """Base of every error that kgtrec raises on purpose, with the command line's ``exit_code``."""
 
     exit_code = 2
 
 
 class InputError(KgtrecError, ValueError):
-    """What the user handed in (a file, an array, scores) is not what it must be."""
+    """The user's data (a file, an array, scores) is wrong."""
 
 
 class UsageError(KgtrecError, ValueError):
-    """A function or command was called with arguments that do not fit together."""
+    """Arguments of a function or command are wrong or do not fit together."""
 
     exit_code = 1
 
@@ -27,10 +27,8 @@ class UsageError(KgtrecError, ValueError):
 class FileError(InputError):
     """A file is wrong or cannot be used.
 
-    - path, str or path-like: The file or folder at fault.
-    - line, int, optional: 1-based line number, where one line is to blame.
-    - found, str: What was met there.
-    - hint, str: What the user can do about it.
+    - path, line: The file or folder, and the number of the line if a single line is wrong.
+    - found, hint: What was found there, and what the user can do.
     """
 
     def __init__(
@@ -47,12 +45,12 @@ class FileError(InputError):
         super().__init__(self._text())
 
     def _text(self) -> str:
-        place = self.path or "''"  # an empty name shows
+        place = self.path or "''"  # shows that the name is empty
         place = place if self.line is None else f"{place}:{self.line}"
         return f"{place}: {self.found}; {self.hint}"
 
     def at(self, path: str) -> FileError:
-        """The same of another path, such as the URL of which a copy was read."""
+        """The same error for another path, such as the URL of a copy."""
         self.path = path
         self.args = (self._text(),)
         return self
@@ -81,38 +79,38 @@ def choose(name: str, value: object, choices: Iterable[object]) -> None:
 
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
-_ELSEWHERE = "a URL that is neither read nor written here"
-_MOUNT = "copy or mount it, and name the file (of URLs, those of s3, gs and file are known)"
+_ELSEWHERE = "a URL that kgtrec cannot read or write"
+_MOUNT = "copy or mount it and name the file, or use a URL of s3, gs or file"
 
 
 def is_url(path: str) -> bool:
-    """Whether this names no file that is here, but begins like ``s3://`` or ``https://``."""
+    """Whether a name begins like ``s3://`` or ``https://``, and no such file exists."""
     return _URL.match(path) is not None and not os.path.exists(path)
 
 
 LOCATION = re.compile(r"(s3|gs|file):/", re.IGNORECASE)
-"""URLs that are read and written: what is said of these is of their content."""
+"""URLs that kgtrec reads and writes."""
 
 
 def url_text(path: str) -> str:
-    """A URL as it is written; pathlib drops its slashes."""
+    """A URL with the slashes that pathlib drops."""
     return _URL.sub(r"\1:///" if path[:5].lower() == "file:" else r"\1://", path, count=1)
 
 
 def refuse_url(path: str | PathLike[str], found: str = _ELSEWHERE, hint: str = _MOUNT) -> None:
-    """FileError if this is a URL, of which a folder of such a name would be made."""
+    """FileError if this is a URL, instead of making a folder of that name."""
     if is_url(os.fspath(path)):
         url = url_text(os.fspath(path))
         raise FileError("", found=found, hint=hint).at(url)
 
 
 class FilterWarning(UserWarning):
-    """A split that the graph has was left out of the filter, so known answers count as wrong."""
+    """The filter lacks a split of the graph, so known answers count as wrong."""
 
 
 class RunWarning(UserWarning):
-    """A run file was read, but looks damaged."""
+    """A run file looks damaged."""
 
 
 class GraphWarning(UserWarning):
-    """What was read as a graph looks misread: a split is absent, or lines are not triples."""
+    """A graph looks misread: a split is absent, or lines are not triples."""

@@ -23,6 +23,7 @@ class Format:
     - files: What the files are called, or hold.
     - reader: ``module:function``, imported when it is needed.
     - declared: What the user has to say because no file does; empty if nothing.
+    - columns: The only order of columns, such as "hrt"; empty if users may declare one.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Format:
     files: str
     reader: str
     declared: str = ""
+    columns: str = ""
 
     def load(self) -> Callable[..., Any]:
         """The function that reads it."""

@@ -1,12 +1,10 @@
-"""The file system of pyarrow that has what a URL names, with the settings of the environment.
+"""Files and folders in object stores: URLs ``s3://``, ``gs://`` and ``file://``, through pyarrow.
 
-Files and folders in object stores, by URL: ``s3://``, ``gs://`` and ``file://``, with pyarrow.
+Files are copied to this machine before they are read; `RangedFile` reads only ranges of score
+arrays. Files are sent whole, so that no store shows a part of an object. pyarrow finds the
+credentials in the environment or in profiles.
 
-What is read is copied to this machine first, but for arrays of scores, of which `RangedFile` reads
-what is asked for. What is written is sent when it is whole, in one piece: no store shows a part of
-an object. Credentials are found as pyarrow's file systems find them (environment, profiles).
-
-pathlib makes ``s3:/b/x`` of ``s3://b/x``; every function here takes both.
+pathlib turns ``s3://b/x`` into ``s3:/b/x``; every function here accepts both.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 
 from kgtrec.errors import LOCATION, FileError, is_url, refuse_url, url_text
 
-# pyarrow asks a Google store for 15 minutes before it gives up. At first it is asked for a moment.
+# pyarrow retries a Google store for 15 minutes. The first request must succeed within seconds.
 _PATIENCE, _FIRST = timedelta(seconds=30), timedelta(seconds=2)
 
 
@@ -49,9 +47,9 @@ def file_system(url: str) -> tuple[Any, str]:
 
 @lru_cache(16)
 def _google(endpoint: str, bucket: str) -> Any:
-    """Google's store; or a server that stands in for it, which asks for no credentials.
+    """Google's store, or a server in its place, which needs no credentials.
 
-    OSError if nothing answers there: only a store that has answered once is asked for long.
+    OSError if nothing answers: only a store that has answered once gets long retries.
     """
     from pyarrow import fs
 
@@ -62,15 +60,14 @@ def _google(endpoint: str, bucket: str) -> Any:
     try:
         fs.GcsFileSystem(retry_time_limit=_FIRST, **options).get_file_info([bucket])
     except OSError as error:
-        if "UNAVAILABLE" in str(error):  # other faults have their own message where they matter
+        if "UNAVAILABLE" in str(error):  # other faults get their messages later
             raise
     return fs.GcsFileSystem(retry_time_limit=_PATIENCE, **options)
 
 
 @lru_cache(16)
 def _s3(bucket: str, settings: tuple[tuple[str, str], ...]) -> Any:
-    """Amazon's store, or a server of one's own, of which pyarrow knows nothing. It is kept for the
-    next file: it takes some requests to find."""
+    """Amazon's store, or another server from the environment; cached, as finding it is slow."""
     from pyarrow import fs
 
     environment = dict(settings)
@@ -91,19 +88,19 @@ def _s3(bucket: str, settings: tuple[tuple[str, str], ...]) -> Any:
         return fs.S3FileSystem(**options)
 
 
-_BROKEN: list[Any] = []  # streams of uploads that failed: one that is dropped would send again
-_AHEAD = 1 << 16  # bytes: headers are read so; who wants more asks for it
+_BROKEN: list[Any] = []  # streams of failed uploads: a dropped stream would send again
+_AHEAD = 1 << 16  # bytes that a buffered reader requests, enough for headers
 _HINT = "check the name, and the credentials and the region in the environment"
 
 
 def is_location(path: str | os.PathLike[str]) -> bool:
-    """Whether this is a URL that can be read and written here."""
+    """Whether this is a URL that kgtrec can read and write."""
     text = os.fspath(path)
     return isinstance(text, str) and is_url(text) and LOCATION.match(text) is not None
 
 
 def local_path(path: str | os.PathLike[str]) -> str | None:
-    """The file of this machine that a ``file://`` URL names; None of another."""
+    """The file that a ``file://`` URL names; None for other URLs."""
     url = _url(path)
     if not url.startswith("file:"):
         return None
@@ -111,28 +108,28 @@ def local_path(path: str | os.PathLike[str]) -> str | None:
 
 
 def real_path(path: str | os.PathLike[str]) -> str:
-    """What all names of a file have in common: links, and ``file://`` URLs of it too."""
+    """One path for all names of a file, including links and ``file://`` URLs."""
     if not is_location(path):
         return os.path.realpath(path)
     return os.path.realpath(local_path(path) or _url(path))
 
 
 def mapped_folder(path: str | os.PathLike[str], what: str) -> Path:
-    """A folder of this machine, by its path or ``file://`` URL, for files that are mapped."""
+    """A local folder of memory-mapped files, from its path or ``file://`` URL."""
     local = local_path(path) if is_location(path) else os.fspath(path)
     refuse_url(
         path if local is None else local,
         f"a URL, and {what} are mapped into memory",
-        "name a folder that this machine sees, and its workers if they can",
+        "name a folder that this machine and its workers can see",
     )
     return Path(local or "")
 
 
 @contextmanager
 def fetched(path: str | os.PathLike[str], folders: bool = False) -> Iterator[Path]:
-    """What a path names, on this machine: a copy of a file at a URL, while this lasts.
+    """A local path for what a path names; a URL is copied for as long as the context lasts.
 
-    A `FileError` that names the copy, or a file in it, names the URL instead.
+    A `FileError` about the copy, or a file in it, names the URL instead.
     """
     if not is_location(path):
         yield Path(path)
@@ -151,7 +148,7 @@ def fetched(path: str | os.PathLike[str], folders: bool = False) -> Iterator[Pat
 
 @contextmanager
 def named_as(url: str | os.PathLike[str], copy: str | os.PathLike[str]) -> Iterator[None]:
-    """Let a `FileError` that names a copy, or a file in it, name the URL."""
+    """Make a `FileError` about a copy, or a file in it, name the URL."""
     try:
         yield
     except FileError as error:
@@ -162,7 +159,7 @@ def named_as(url: str | os.PathLike[str], copy: str | os.PathLike[str]) -> Itera
 
 @contextmanager
 def sent(url: str | os.PathLike[str]) -> Iterator[Path]:
-    """A local file that is sent to a URL if the block ends without error."""
+    """A local file that is sent to a URL when the block ends without error."""
     url = _url(url)
     with _temporary_folder() as folder:
         copy = Path(folder) / (url.rpartition("/")[2] or "copy")
@@ -172,7 +169,7 @@ def sent(url: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def reachable(url: str | os.PathLike[str]) -> None:
-    """FileError if nothing could be written to a URL: no bucket, no folder, no credentials."""
+    """FileError if a URL cannot be written to: no bucket, no folder, no credentials."""
     url = _url(url)
     with _explained(url):
         from pyarrow import fs
@@ -197,16 +194,28 @@ def names_in(folder: str | os.PathLike[str]) -> list[str] | None:
         raise FileError(local, found="there is no such file", hint="check the name")
     url = _url(folder)
     with _explained(url):
-        from pyarrow import fs
-
-        system, key = file_system(url)
-        (info,) = system.get_file_info([key.rstrip("/")])
-        if info.type == fs.FileType.File:
-            return None
-        if info.type == fs.FileType.NotFound:
+        kind, system, info = _looked_up(url)
+        if kind == "nothing":
             raise FileNotFoundError
-        return [one.base_name for one in system.get_file_info(fs.FileSelector(info.path))
-                if one.type == fs.FileType.File]  # fmt: skip
+        return None if kind == "file" else [one.base_name for one in _files(system, info.path)]
+
+
+def _looked_up(url: str) -> tuple[str, Any, Any]:
+    """ "file", "folder" or "nothing"; the file system, and its information on the path."""
+    from pyarrow import fs
+
+    system, key = file_system(url)
+    (info,) = system.get_file_info([key.rstrip("/")])
+    names = {fs.FileType.NotFound: "nothing", fs.FileType.Directory: "folder"}
+    return names.get(info.type, "file"), system, info
+
+
+def _files(system: Any, folder: str, **options: bool) -> list[Any]:
+    """Information on the files in a folder."""
+    from pyarrow import fs
+
+    below = system.get_file_info(fs.FileSelector(folder, **options))
+    return [one for one in below if one.type == fs.FileType.File]
 
 
 def exists(path: str | os.PathLike[str]) -> bool:
@@ -226,39 +235,30 @@ def _kind(path: str | os.PathLike[str]) -> str:
         return there if os.path.exists(local) else "nothing"
     url = _url(path).rstrip("/")
     with _explained(url):
-        from pyarrow import fs
-
-        system, key = file_system(url)
-        (info,) = system.get_file_info([key])
-        names = {fs.FileType.NotFound: "nothing", fs.FileType.Directory: "folder"}
-        return names.get(info.type, "file")
+        return _looked_up(url)[0]
 
 
 def files_below(folder: str | os.PathLike[str]) -> list[str]:
-    """Names of all files in a folder and those in it, relative to it and sorted; a folder that is
-    not there has none."""
+    """Sorted relative names of all files in a folder and its folders; none if it is missing."""
     local = local_path(folder) if is_location(folder) else folder
     if local is not None:
         paths = (path for path in Path(local).glob("**/*") if path.is_file())
         return sorted(path.relative_to(local).as_posix() for path in paths)
     url = _url(folder).rstrip("/")
     with _explained(url):
-        from pyarrow import fs
-
         system, key = file_system(url)
-        below = fs.FileSelector(key, recursive=True, allow_not_found=True)
-        return sorted(one.path[len(key) + 1 :] for one in system.get_file_info(below)
-                      if one.type == fs.FileType.File)  # fmt: skip
+        below = _files(system, key, recursive=True, allow_not_found=True)
+        return sorted(one.path[len(key) + 1 :] for one in below)
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """All of a file, on this machine or at a URL."""
+    """The content of a file, on this machine or at a URL."""
     with fetched(path) as copy:
         return copy.read_bytes()
 
 
 def remove(path: str | os.PathLike[str]) -> None:
-    """Take a file away, on this machine or at a URL, if it is there."""
+    """Remove a file, on this machine or at a URL, if it exists."""
     local = local_path(path) if is_location(path) else path
     if local is not None:
         Path(local).unlink(missing_ok=True)
@@ -271,26 +271,19 @@ def remove(path: str | os.PathLike[str]) -> None:
 
 
 def stamps(urls: Iterable[str]) -> list[tuple[int, int]]:
-    """Size and time of files at URLs: what changes when an object is replaced."""
+    """Size and time of files at URLs, which change when an object is replaced."""
     values = []
     for url in map(_url, urls):
         with _explained(url):
-            from pyarrow import fs
-
-            system, key = file_system(url)
-            (info,) = system.get_file_info([key])
-            if info.type != fs.FileType.File:
+            kind, _, info = _looked_up(url)
+            if kind != "file":
                 raise FileNotFoundError
             values.append((int(info.size), int(info.mtime_ns)))
     return values
 
 
 class RangedFile:
-    """A file at a URL, of which ranges of bytes are read.
-
-    - url: str
-    - size, int: Bytes.
-    """
+    """A file at a URL whose ranges of bytes can be read."""
 
     def __init__(self, url: str | os.PathLike[str]) -> None:
         self.url = _url(url)
@@ -305,16 +298,16 @@ class RangedFile:
         return info.type, info.size, info.mtime_ns
 
     def read(self, start: int, n_bytes: int) -> Any:
-        """A buffer of the bytes from `start` on; shorter only behind the end."""
+        """A buffer of the bytes from `start` on; shorter at the end of the file."""
         with _explained(self.url):
             return self._file.read_at(n_bytes, start)
 
     def stream(self) -> io.BufferedReader:
-        """The file as one that can be read and sought in."""
+        """The file as a buffered reader."""
         return io.BufferedReader(_Stream(self), _AHEAD)
 
     def check(self) -> None:
-        """FileError if it is not what it was when it was opened."""
+        """FileError if it has changed since it was opened."""
         with _explained(self.url):
             if self._info() != self._before:
                 problem, hint = "it was written to while it was read", "try again when it stays"
@@ -322,7 +315,7 @@ class RangedFile:
 
 
 class _Stream(io.RawIOBase):
-    """A `RangedFile` as Python's own files are."""
+    """A `RangedFile` with the interface of Python's files."""
 
     def __init__(self, file: RangedFile) -> None:
         self._file, self._at = file, 0
@@ -356,8 +349,8 @@ def _url(path: str | os.PathLike[str]) -> str:
 
 
 def _in_a_thread(call: Callable[[], None]) -> None:
-    """Make a call where no Ctrl-C can come between its steps: a stream that is dropped would be
-    closed, and so end as an object of what there is. Nobody waits for it when the process ends."""
+    """Make a call that Ctrl-C cannot interrupt: a dropped stream would be closed, and so leave an
+    object with a part of the content. A process that ends does not wait for it."""
     from concurrent.futures import Future  # which loads logging
 
     future: Future[None] = Future()
@@ -374,7 +367,7 @@ def _in_a_thread(call: Callable[[], None]) -> None:
 
 
 def _send(copy: Path, url: str) -> None:
-    """Send a file in one write. pyarrow's `copy_files` does not tell of an upload that failed."""
+    """Send a file in one write. pyarrow's `copy_files` does not report failed uploads."""
     import pyarrow as pa
 
     system, key = file_system(url)
@@ -390,52 +383,47 @@ def _send(copy: Path, url: str) -> None:
 
 
 def _fetch(url: str, copy: Path, folders: bool) -> None:
-    from pyarrow import fs
-
-    system, key = file_system(url)
-    key = key.rstrip("/")
-    (info,) = system.get_file_info([key])
-    if info.type == fs.FileType.NotFound:
+    kind, system, info = _looked_up(url)
+    if kind == "nothing":
         raise FileNotFoundError
     files = [info]
-    if info.type == fs.FileType.Directory:
+    if kind == "folder":
         if not folders:
             hint = "name the file in it"
             raise FileError("", found="a folder, not a file", hint=hint).at(url)
         copy.mkdir()
-        files = system.get_file_info(fs.FileSelector(key, recursive=True))
+        files = _files(system, info.path, recursive=True)
     for file in files:
-        if file.type == fs.FileType.File:
-            target = Path(f"{copy}{file.path[len(key) :]}")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with (
-                system.open_input_stream(file.path, compression=None) as source,
-                open(target, "wb") as out,
-            ):
-                while piece := source.read(1 << 22):
-                    out.write(piece)
-                if out.tell() != file.size:
-                    raise OSError(f"{out.tell():,} of {file.size:,} bytes came of {file.path}")
+        target = Path(f"{copy}{file.path[len(info.path) :]}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            system.open_input_stream(file.path, compression=None) as source,
+            open(target, "wb") as out,
+        ):
+            while piece := source.read(1 << 22):
+                out.write(piece)
+            if out.tell() != file.size:
+                raise OSError(f"{out.tell():,} of {file.size:,} bytes came of {file.path}")
 
 
 def _temporary_folder() -> AbstractContextManager[str]:
-    import tempfile  # imports as much as ten other modules, and few paths are URLs
+    import tempfile  # slow to import, and few paths are URLs
 
     return tempfile.TemporaryDirectory(prefix="kgtrec-")
 
 
 def _no_room(url: str) -> FileError:
-    """No fault of the store's: a copy does not fit the disk of this machine."""
+    """The error if a copy does not fit this machine's disk."""
     import tempfile
 
     problem = f"its copy does not fit the disk of {tempfile.gettempdir()}"
-    hint = "make room there, or let TMPDIR name a folder of another disk"
+    hint = "make room there, or set TMPDIR to a folder on another disk"
     return FileError("", found=problem, hint=hint).at(url)
 
 
 @contextmanager
 def _explained(url: str) -> Iterator[None]:
-    """What a store says against it, as one sentence."""
+    """Turn a store's error into one sentence."""
     try:
         yield
     except FileError:

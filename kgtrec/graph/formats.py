@@ -36,6 +36,7 @@ GRAPHS = Formats(
             "OpenKE",
             "train2id.txt, valid2id.txt, test2id.txt, entity2id.txt, relation2id.txt",
             "kgtrec.graph.openke:read_openke",
+            columns="htr",
         ),
         Format(
             "libkge",
@@ -63,18 +64,21 @@ GRAPHS = Formats(
             "training, validation, testing, each with numeric_triples.tsv.gz, entity_to_id.tsv.gz, "
             "relation_to_id.tsv.gz",
             f"{_READERS}.folders:read_pykeen",
+            columns="hrt",
         ),
         Format(
             "ogb",
             "OGB link prediction",
             "train.npz, valid.npz, test.npz with the arrays head, relation, tail",
             f"{_READERS}.folders:read_ogb",
+            columns="hrt",
         ),
         Format(
             "arrow",
             "Parquet, Arrow, Feather",
             "train.parquet (or .arrow, .feather) and so on with columns head, relation, tail",
             f"{_READERS}.arrow:read_arrow",
+            columns="hrt",
         ),
         Format(
             "csv",
@@ -88,6 +92,7 @@ GRAPHS = Formats(
             "N-Triples",
             "train.nt, valid.nt, test.nt, without literals",
             f"{_READERS}.text:read_ntriples",
+            columns="hrt",
         ),
         Format(
             "timed",
@@ -95,6 +100,7 @@ GRAPHS = Formats(
             "train.txt, valid.txt, test.txt: head, relation, tail and time, or since and until",
             f"{_READERS}.text:read_timed",
             "the format: timed:DIR",
+            columns="hrt",
         ),
         Format(
             "statements",
@@ -102,12 +108,14 @@ GRAPHS = Formats(
             "train.txt, valid.txt, test.txt: head,relation,tail,relation,value,relation,value,...",
             f"{_READERS}.text:read_statements",
             "the format: statements:DIR",
+            columns="hrt",
         ),
         Format(
             "wikipeople",
             "facts with qualifiers (WikiPeople)",
             "n-ary_train.json, n-ary_valid.json, n-ary_test.json: JSON lines of roles and values",
             f"{_READERS}.text:read_wikipeople",
+            columns="hrt",
         ),
         Format(
             "ilpc",
@@ -115,6 +123,7 @@ GRAPHS = Formats(
             "train.txt, inference.txt, inference_validation.txt, inference_test.txt",
             f"{_READERS}.folders:read_ilpc",
             "the format: its inference graph is asked",
+            columns="hrt",
         ),
         Format(
             "grail",
@@ -122,6 +131,7 @@ GRAPHS = Formats(
             "NAME/train.txt, and NAME_ind/ with train.txt, valid.txt, test.txt",
             f"{_READERS}.folders:read_grail",
             "the format: NAME_ind is asked",
+            columns="hrt",
         ),
         Format(
             "ultra",
@@ -130,6 +140,7 @@ GRAPHS = Formats(
             "train.txt and train_ind.txt, valid_ind.txt, test_ind.txt",
             f"{_READERS}.folders:read_ultra",
             "the format: its inference graph is asked",
+            columns="hrt",
         ),
     ),
 )
@@ -173,7 +184,13 @@ def graph_place(
         columns, location = order or columns, path
     checked_columns(columns)
     if format is not None:
-        return GraphPlace(GRAPHS.named(format).name, columns, Path(location), is_declared=True)
+        row = GRAPHS.named(format)
+        if row.columns and columns not in (None, row.columns):
+            raise UsageError(
+                f"columns={columns!r}: in format {row.name} they are always {row.columns!r}; leave "
+                "the order out, or declare the files' own format (`kgtrec formats` lists them)"
+            )
+        return GraphPlace(row.name, columns, Path(location), is_declared=True)
     if columns is not None:
         raise UsageError(f"columns={columns!r} goes with a format, such as format='csv'")
     return GraphPlace(_recognised(Path(location)), None, Path(location))

@@ -7,7 +7,6 @@ arrays in an ``.npz``. Labels are bytes taken as they are. Nothing is ever unpic
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -20,7 +19,7 @@ import numpy.typing as npt
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, choose
 from kgtrec.graph.triples import COLUMNS
-from kgtrec.graph.tsv import damaged, load_triples, open_packed
+from kgtrec.graph.tsv import load_triples, packed_lines
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
@@ -218,29 +217,16 @@ def _array(names: list[bytes]) -> Any:
 
 
 def lines_of(path: str | PathLike[str], gaps: bool = False) -> Iterator[tuple[int, bytes]]:
-    """Number and text of every line; empty lines stand at the end only, or anywhere with `gaps`."""
-    with _regular(path) as place:
-        yield from _lines(path, place, gaps)
-
-
-def _lines(path: str | PathLike[str], place: Path, gaps: bool) -> Iterator[tuple[int, bytes]]:
-    """Those of the file at a place, named as the user did."""
-    raw, stream = open_packed(place)
+    """Number and text of every line; empty lines are allowed at the end, or anywhere if `gaps`."""
     blank = 0
-    with raw:
-        try:
-            reader = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)
-            for number, line in enumerate(reader, start=1):
-                text = line.removesuffix(b"\n").removesuffix(b"\r")
-                text = text.removeprefix(b"\xef\xbb\xbf") if number == 1 else text
-                if not text:
-                    blank = blank or number
-                elif blank and not gaps:
-                    refuse(path, blank, "an empty line", "delete it")
-                else:
-                    yield number, text
-        except OSError as error:
-            raise damaged(place, error) from None
+    with _regular(path) as place:
+        for number, text in packed_lines(place):
+            if not text:
+                blank = blank or number
+            elif blank and not gaps:
+                refuse(path, blank, "an empty line", "delete it")
+            else:
+                yield number, text
 
 
 def delimited_rows(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from kgtrec.errors import FileError
 from kgtrec.graph.id_files import check_unknown, known_ids, lines_of, refuse, text_of
-from kgtrec.graph.readers.common import GraphTables, check_order, number_rows
+from kgtrec.graph.readers.common import GraphTables, number_rows
 from kgtrec.graph.tsv import NUMBERED, find_split_files
 
 if TYPE_CHECKING:
@@ -195,6 +195,5 @@ def _count(path: str | PathLike[str], lines: Iterator[tuple[int, bytes]], form: 
 
 def read_openke(folder: Path, columns: str | None = None) -> GraphTables:
     """``train2id.txt`` and so on; see `load_openke`."""
-    check_order(columns, "htr")
     splits, labels = load_openke(find_split_files(folder))
     return GraphTables(dict(splits), labels["entities"], labels["relations"])

@@ -63,36 +63,33 @@ def damaged(path: Path, error: OSError) -> FileError:
     )
 
 
-def scan(path: Path) -> int:
-    """Walk a file line by line up to the first bad line."""
-    longest, blank, number = 0, 0, 0
+def packed_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Number and text of every line of a plain or packed file."""
     raw, stream = open_packed(path)
     with raw:
         try:
-            for number, line in enumerate(_lines(stream), start=1):
+            reader = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)
+            for number, line in enumerate(reader, start=1):
                 text = line.removesuffix(b"\n").removesuffix(b"\r")
-                if not text:
-                    blank = blank or number
-                    continue
-                if blank:
-                    raise FileError(path, blank, found="an empty line", hint="delete it: " + WANTED)
-                _check_line(path, number, text)
-                longest = max(longest, len(line))
+                yield number, text.removeprefix(BOM) if number == 1 else text
         except OSError as error:
             raise damaged(path, error) from None
-    if longest == 0:
-        raise FileError(
-            path, found="no triples: the file is empty", hint="fill it, or remove the file"
-        )
-    return longest
 
 
-def _lines(stream: Any) -> Iterator[bytes]:
-    reader = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)
-    first = True
-    for line in reader:
-        yield line.removeprefix(BOM) if first else line
-        first = False
+def scan(path: Path) -> None:
+    """Walk a file line by line up to the first bad line."""
+    blank, is_empty = 0, True
+    for number, text in packed_lines(path):
+        if not text:
+            blank = blank or number
+            continue
+        if blank:
+            raise FileError(path, blank, found="an empty line", hint="delete it: " + WANTED)
+        _check_line(path, number, text)
+        is_empty = False
+    if is_empty:
+        hint = "fill it, or remove the file"
+        raise FileError(path, found="no triples: the file is empty", hint=hint)
 
 
 def _check_line(path: Path, number: int, line: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What functions over a model's scores share: questions of triples, and a loop over batches."""
+"""One adapter for libraries of models: their triples become questions, their scores rows."""
 
 from __future__ import annotations
 
@@ -17,30 +17,22 @@ from kgtrec.results.evaluate import evaluate
 from kgtrec.results.result import Result
 
 Int64 = npt.NDArray[np.int64]
+Score = Callable[[torch.Tensor, torch.Tensor, str], torch.Tensor]
+
+
+def ids_of(tensor: Any) -> Int64:
+    """A tensor's ids in the host's memory."""
+    array: Int64 = torch.as_tensor(tensor).detach().cpu().numpy().astype(np.int64)
+    return array
 
 
 def as_triples(heads: Any, relations: Any, tails: Any) -> Int64:
     """Triples of three tensors, shape (n, 3)."""
-    columns = [torch.as_tensor(ids).detach().cpu().numpy() for ids in (heads, relations, tails)]
+    columns = [ids_of(ids) for ids in (heads, relations, tails)]
     if len({column.shape for column in columns}) > 1 or columns[0].ndim != 1:
         shapes = ", ".join(str(column.shape) for column in columns)
         raise InputError(f"heads, relations and tails have the shapes {shapes}; expected (n,) each")
-    return np.stack(columns, axis=1).astype(np.int64)
-
-
-def questions_of(
-    triples: Int64,
-    known: Iterable[Int64] | None,
-    n_entities: int,
-    n_relations: int,
-    sides: str,
-) -> Questions:
-    """What triples ask of a model; ``known``: what else is filtered, None: nothing is."""
-    graph = Graph.from_arrays(test=triples, n_entities=n_entities, n_relations=n_relations)
-    if known is None:
-        return graph.questions(sides=sides, filter="raw")
-    empty = np.empty((0, 3), dtype=np.int64)
-    return graph.questions(sides=sides, extra_known=np.concatenate([empty, *known]))
+    return np.stack(columns, axis=1)
 
 
 def require_entity_sides(sides: str) -> None:
@@ -52,18 +44,49 @@ def require_entity_sides(sides: str) -> None:
         )
 
 
-def evaluate_model(
-    score: Callable[[torch.Tensor, torch.Tensor, str], torch.Tensor],
+def questions_of(
+    triples: Int64,
+    known: Iterable[Int64] | None,
+    sizes: tuple[int, int],
+    sides: str,
+    **restricted: Any,
+) -> Questions:
+    """Questions of triples; ``known`` triples are filtered out as well, None: no triple is."""
+    graph = Graph.from_arrays(test=triples, n_entities=sizes[0], n_relations=sizes[1])
+    if known is None:
+        return graph.questions(sides=sides, filter="raw", **restricted)
+    extra = np.concatenate([np.empty((0, 3), dtype=np.int64), *known])
+    return graph.questions(sides=sides, extra_known=extra, **restricted)
+
+
+def evaluate_triples(
+    score: Score,
     model: torch.nn.Module,
-    questions: Questions,
+    triples: Int64,
+    known: Iterable[Int64] | None,
+    sizes: tuple[int, int],
+    sides: str,
     batch_size: int,
     **options: Any,
 ) -> Result:
-    """Rank ``score(entity, relation, asked side)``, on the model's device, batch by batch.
-
-    Where the relation is asked, ``score(head, tail, "relation")``.
-    """
+    """Rank the answers of triples; arguments as for `questions_of`."""
+    questions = questions_of(triples, known, sizes, sides)
     device = next(model.parameters()).device
+    return evaluate_model(score, model, questions, batch_size, device, **options)
+
+
+def evaluate_model(
+    score: Score,
+    model: torch.nn.Module,
+    questions: Questions,
+    batch_size: int,
+    device: Any,
+    **options: Any,
+) -> Result:
+    """Rank ``score(entity, relation, asked side)`` batch by batch, in evaluation mode.
+
+    Where the relation is asked, it is ``score(head, tail, "relation")``.
+    """
     was_training = model.training
     model.eval()
 

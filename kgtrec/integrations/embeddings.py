@@ -16,7 +16,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.locations import fetched
@@ -24,7 +23,7 @@ from kgtrec.errors import FileError, InputError
 from kgtrec.questions.questions import QuestionData
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
-from kgtrec.scores.files import one_line
+from kgtrec.scores.files import one_line, read_arrays
 
 Array = npt.NDArray[Any]
 
@@ -136,9 +135,9 @@ def _loaded(path: Path) -> dict[str, Array]:
         files = sorted(path.glob("*.npy"))
         if not files:
             raise FileError(path, found="no .npy file in this folder", hint="name a file")
-        return {file.stem: _read_numpy(file)[file.stem] for file in files}
+        return {file.stem: read_arrays(file)[file.stem] for file in files}
     if path.suffix in (".npz", ".npy"):
-        return _read_numpy(path)
+        return read_arrays(path)
     if path.suffix == ".safetensors":
         return _read_safetensors(path)
     if path.suffix in (".pt", ".pth"):
@@ -148,21 +147,6 @@ def _loaded(path: Path) -> dict[str, Array]:
         found=f"a file named {path.suffix or 'without suffix'}",
         hint=f"vectors are read from {', '.join(_KINDS)}; convert it with numpy.savez",
     )
-
-
-def _read_numpy(path: Path) -> dict[str, Array]:
-    try:
-        with open(path, "rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return {path.stem: loaded}
-            return {name: loaded[name] for name in loaded.files}
-    except Exception as error:  # zipfile, zlib and numpy each have errors of their own
-        raise FileError(
-            path,
-            found=f"not readable as numpy arrays ({one_line(error)})",
-            hint="it may be cut short or hold Python objects: save arrays of floats again",
-        ) from None
 
 
 def _read_safetensors(path: Path) -> dict[str, Array]:

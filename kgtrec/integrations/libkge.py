@@ -27,7 +27,7 @@ import torch
 from kge.job import EvaluationJob
 
 from kgtrec.errors import choose
-from kgtrec.integrations._models import evaluate_model, questions_of, require_entity_sides
+from kgtrec.integrations._models import evaluate_triples, ids_of, require_entity_sides
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 
@@ -65,24 +65,16 @@ def evaluate(
         As for `kgtrec.evaluate`.
     """
     require_entity_sides(sides)
-    questions = questions_of(
-        _triples(dataset, split),
-        None if known is None else [_triples(dataset, name) for name in known],
-        dataset.num_entities(),
-        dataset.num_relations(),
-        sides,
-    )
 
     def score(entity: torch.Tensor, relation: torch.Tensor, side: str) -> torch.Tensor:
-        if side == "head":
-            return model.score_po(relation, entity)
-        return model.score_sp(entity, relation)
+        head = side == "head"
+        return model.score_po(relation, entity) if head else model.score_sp(entity, relation)
 
-    return evaluate_model(score, model, questions, batch_size, **options)
-
-
-def _triples(dataset: Any, split: str) -> Any:
-    return np.asarray(dataset.split(split).cpu(), dtype=np.int64)
+    return evaluate_triples(
+        score, model, ids_of(dataset.split(split)),
+        None if known is None else [ids_of(dataset.split(name)) for name in known],
+        (dataset.num_entities(), dataset.num_relations()), sides, batch_size, **options,
+    )  # fmt: skip
 
 
 class KgtrecJob(EvaluationJob):

@@ -13,12 +13,7 @@ from typing import Any
 import torch
 
 from kgtrec.errors import UsageError
-from kgtrec.integrations._models import (
-    as_triples,
-    evaluate_model,
-    questions_of,
-    require_entity_sides,
-)
+from kgtrec.integrations._models import as_triples, evaluate_triples, require_entity_sides
 from kgtrec.results.result import Result
 
 # Of the candidates' embeddings in one call of a model, which holds several arrays of that size:
@@ -54,13 +49,6 @@ def evaluate(
         As for `kgtrec.evaluate`.
     """
     require_entity_sides(sides)
-    questions = questions_of(
-        _triples(data),
-        None if known is None else [_triples(each) for each in known],
-        model.num_nodes,
-        model.num_relations,
-        sides,
-    )
     every = torch.arange(model.num_nodes, device=next(model.parameters()).device)
     if batch_size is None:
         row_bytes = 4 * model.num_nodes * int(getattr(model, "hidden_channels", 100))
@@ -73,7 +61,10 @@ def evaluate(
         pair = (others, relations, fixed) if side == "head" else (fixed, relations, others)
         return model(*pair).view(len(entity), len(every))
 
-    return evaluate_model(score, model, questions, batch_size, **options)
+    return evaluate_triples(
+        score, model, _triples(data), None if known is None else map(_triples, known),
+        (model.num_nodes, model.num_relations), sides, batch_size, **options,
+    )  # fmt: skip
 
 
 def _triples(data: Any) -> Any:

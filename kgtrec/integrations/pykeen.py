@@ -12,16 +12,20 @@ from collections.abc import Collection
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from pykeen.evaluation import RankBasedEvaluator
 
 from kgtrec.errors import InputError, UsageError
-from kgtrec.integrations._models import require_entity_sides
+from kgtrec.integrations._models import (
+    Int64,
+    evaluate_model,
+    ids_of,
+    questions_of,
+    require_entity_sides,
+)
 from kgtrec.questions.api import Graph, Questions
 from kgtrec.ranking.ranker import Ranker
 from kgtrec.ranking.ranks import Ranks
-from kgtrec.results.evaluate import evaluate as evaluate_scores
 from kgtrec.results.result import Result
 
 _SPLITS = {"train": "training", "valid": "validation", "test": "testing"}
@@ -89,15 +93,22 @@ class KgtrecEvaluator(RankBasedEvaluator):
         """As PyKEEN's; restrictions are those of kgtrec's questions."""
         for target in targets:
             require_entity_sides(target)
-        triples = _numpy(mapped_triples)
-        self._questions = _restricted_questions(
+        triples = ids_of(mapped_triples)
+        more = additional_filter_triples
+        more = more if isinstance(more, (list, tuple)) else [] if more is None else [more]
+        known = [ids_of(part) for part in more] if self.filtered else None
+        n_relations = max(int(part[:, 1].max(initial=-1)) + 1 for part in (triples, *(known or ())))
+        mode = self.mode
+        self._questions = questions_of(
             triples,
-            _filters(additional_filter_triples) if self.filtered else None,
-            model,
-            self.mode,
+            known,
+            (
+                model.num_entities if mode is None else model._get_entity_len(mode=mode),
+                max(model.num_relations, n_relations),
+            ),
             "both" if len(set(targets)) == 2 else next(iter(targets)),
-            restrict_entities_to,
-            restrict_relations_to,
+            entities=_ids(restrict_entities_to),
+            relations=_ids(restrict_relations_to),
         )
         test_triples = self._questions.triples
         if pre_filtered_triples and self._questions.kept is not None:
@@ -192,18 +203,13 @@ def evaluate(
             f"the model has {model.num_entities} entities and the data set "
             f"{questions.n_entities}; pass the data set that it was trained on"
         )
-    model.eval()
 
-    def score(batch: Any) -> Any:
-        entity, relation = (torch.from_numpy(ids) for ids in (batch.entity, batch.relation))
+    def score(entity: torch.Tensor, relation: torch.Tensor, side: str) -> Any:
         # PyKEEN ignores the column that is asked.
-        hrt = torch.stack([entity, relation, entity], dim=1).to(model.device)
-        target = ("head", "tail")[int(batch.side[0])]
-        return model.predict(hrt_batch=hrt, target=target, slice_size=slice_size)
+        hrt = torch.stack([entity, relation, entity], dim=1)
+        return model.predict(hrt_batch=hrt, target=side, slice_size=slice_size)
 
-    ranker = Ranker(questions)
-    with torch.inference_mode():
-        return evaluate_scores(map(score, ranker.batches(batch_size)), questions, **options)
+    return evaluate_model(score, model, questions, batch_size, model.device, **options)
 
 
 def graph_of(dataset: Any) -> Graph:
@@ -217,7 +223,7 @@ def graph_of(dataset: Any) -> Graph:
     """
     factories = {name: getattr(dataset, theirs, None) for name, theirs in _SPLITS.items()}
     splits: dict[str, Any] = {
-        name: _numpy(f.mapped_triples) for name, f in factories.items() if f is not None
+        name: ids_of(f.mapped_triples) for name, f in factories.items() if f is not None
     }
     training = factories["train"]
     labels = getattr(training, "entity_to_id", None), getattr(training, "relation_to_id", None)
@@ -233,38 +239,5 @@ def graph_of(dataset: Any) -> Graph:
     return graph
 
 
-def _restricted_questions(
-    triples: npt.NDArray[np.int64],
-    known: npt.NDArray[np.int64] | None,
-    model: Any,
-    mode: Any,
-    sides: str,
-    entities: Collection[int] | None,
-    relations: Collection[int] | None,
-) -> Questions:
-    """Questions of evaluated triples; ``known``: what else is filtered, None: nothing is."""
-    both = triples if known is None else np.concatenate([triples, known])
-    n_entities = model.num_entities if mode is None else model._get_entity_len(mode=mode)
-    graph = Graph.from_arrays(
-        test=triples,
-        n_entities=n_entities,
-        n_relations=max(model.num_relations, int(both[:, 1].max()) + 1),
-    )
-    return graph.questions(
-        sides=sides,
-        filter="raw" if known is None else None,
-        extra_known=known,
-        entities=None if entities is None else np.asarray([int(id_) for id_ in entities]),
-        relations=None if relations is None else np.asarray([int(id_) for id_ in relations]),
-    )
-
-
-def _filters(filters: Any) -> npt.NDArray[np.int64]:
-    """Additional filter triples of PyKEEN: none, a tensor or several."""
-    parts = [] if filters is None else filters if isinstance(filters, (list, tuple)) else [filters]
-    return np.concatenate([np.empty((0, 3), dtype=np.int64), *map(_numpy, parts)])
-
-
-def _numpy(triples: Any) -> npt.NDArray[np.int64]:
-    array: npt.NDArray[np.int64] = triples.detach().cpu().numpy().astype(np.int64)
-    return array
+def _ids(ids: Collection[int] | None) -> Int64 | None:
+    return None if ids is None else np.asarray([int(number) for number in ids])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kgtrec.integrations._models import as_triples, evaluate_model, questions_of
+from kgtrec.integrations._models import as_triples, evaluate_triples
 from kgtrec.results.result import Result
 
 
@@ -44,13 +44,6 @@ def evaluate(
     **options
         As for `kgtrec.evaluate`.
     """
-    questions = questions_of(
-        _triples(kg),
-        None if known is None else [_known_to(each) for each in (kg, *known)],
-        model.n_ent,
-        model.n_rel,
-        sides,
-    )
 
     def score(entity: torch.Tensor, relation: torch.Tensor, side: str) -> torch.Tensor:
         if side == "relation":
@@ -66,7 +59,10 @@ def evaluate(
             return model.inference_scoring_function(candidates, tails, relations)
         return model.inference_scoring_function(heads, candidates, relations)
 
-    return evaluate_model(score, model, questions, batch_size, **options)
+    return evaluate_triples(
+        score, model, _triples(kg), None if known is None else map(_known_to, (kg, *known)),
+        (model.n_ent, model.n_rel), sides, batch_size, **options,
+    )  # fmt: skip
 
 
 def _triples(kg: Any) -> Any:

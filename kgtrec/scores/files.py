@@ -171,7 +171,7 @@ def check_factor_names(path: str | PathLike[str], names: Iterable[str]) -> None:
 
 def _load_factors(path: Path) -> Factors:
     watch = Watch([path])
-    arrays = _read_archive(path)
+    arrays = read_arrays(path)
     watch.check()
     check_factor_names(path, arrays)
     metric = str(arrays["metric"]) if "metric" in arrays else "dot"
@@ -183,19 +183,24 @@ def _load_factors(path: Path) -> Factors:
         ) from None
 
 
-def _read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:
+def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of an ``.npz``, or that of a ``.npy`` by the name of the file."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+        with open(path, "rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return {path.stem: loaded}
+            return {name: loaded[name] for name in loaded.files}
     except OSError as error:
         if error.errno is not None:
             raise _unreadable(path, error) from None
         reason = one_line(error)
     except Exception as error:  # zipfile, zlib and numpy each have errors of their own
         reason = one_line(error)
-    raise FileError(
-        path, found=f"not a readable .npz archive ({reason})", hint="save it with numpy.savez"
-    )
+    kind, save = ("array", "save") if path.suffix == ".npy" else ("archive", "savez")
+    found = f"not a readable {path.suffix} {kind} ({reason})"
+    hint = f"save it with numpy.{save}; it may be cut short or hold Python objects"
+    raise FileError(path, found=found, hint=hint)
 
 
 def one_line(error: BaseException) -> str:

@@ -1,109 +1,102 @@
 """Score sources: where the rows of scores come from.
 
 Whatever the user has becomes a `Source`: consecutive blocks of score rows, read once. Factorised
-models (`Factors`) are the exception: they are ranked from their vectors, and have no rows to read.
+models (`Factors`) are the exception: they are ranked from their vectors, without rows of scores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kgtrec.errors import InputError
-from kgtrec.scores.arrays import as_block
+from kgtrec.scores.arrays import as_block, on_device
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch
 
-if TYPE_CHECKING:
-    pass
-
-
 Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
 
 BLOCK_BYTES = 64 << 20
-"""Rows are handed on in blocks of about this size: large enough to share out, small enough for
-progress."""
+"""Approximate size of a block: large enough to share out, small enough to show progress."""
 
 
-class Source(Protocol):
+class Source:
     """Consecutive blocks of score rows.
 
-    ``n_rows`` is None where it is known only at the end. ``blocks`` yields arrays of shape
-    (rows, entities), in row order, each read before the next is asked for. ``place`` names the file
-    of the block at hand, for messages; it is empty where there is none. A file that is written to
-    between two blocks is a FileError; ``check`` asks at any time.
+    ``n_rows`` is None if only the end tells it. ``place`` names the current block's file for
+    messages; it is empty if there is no file.
     """
 
-    n_rows: int | None
-    place: str
+    n_rows: int | None = None
+    place = ""
 
-    def blocks(self) -> Iterator[Array]: ...
+    def blocks(self) -> Iterator[Any]:
+        """Arrays of shape (rows, entities), in row order, each read before the next one."""
+        raise NotImplementedError
 
-    def check(self) -> None: ...
+    def check(self) -> None:
+        """FileError if a file has changed; `blocks` checks between two blocks as well."""
 
 
-class MatrixSource:
-    """One matrix, in memory or memory-mapped; ``watch`` is over its file, from before it was
-    opened."""
+def _slices(n_rows: int, matrix: Any) -> Iterator[slice]:
+    """Rows in blocks of about `BLOCK_BYTES`."""
+    row_bytes = matrix.shape[1] * (
+        matrix.element_size() if on_device(matrix) else matrix.dtype.itemsize
+    )
+    height = max(1, BLOCK_BYTES // max(1, row_bytes))
+    return (slice(start, start + height) for start in range(0, n_rows, height))
+
+
+def _checked(matrix: Any) -> Any:
+    if matrix.ndim != 2:
+        raise InputError(
+            f"scores have shape {tuple(matrix.shape)}; "
+            "they must be two-dimensional: a row per question, a column per entity"
+        )
+    return matrix
+
+
+class MatrixSource(Source):
+    """One matrix, in memory or memory-mapped; ``watch`` watches its file since before opening."""
 
     def __init__(self, matrix: Array, place: str = "", watch: Watch | None = None) -> None:
-        if matrix.ndim != 2:
-            raise InputError(
-                f"scores have shape {matrix.shape}; "
-                "they must be two-dimensional: a row per question, a column per entity"
-            )
-        self.matrix, self.place = matrix, place
-        self.n_rows: int | None = len(matrix)
+        self.matrix, self.place, self.n_rows = _checked(matrix), place, len(matrix)
         self.watch = Watch.of_arrays(matrix) if watch is None else watch
 
     def blocks(self) -> Iterator[Array]:
-        row_bytes = max(1, self.matrix.shape[1] * self.matrix.itemsize)
-        height = max(1, BLOCK_BYTES // row_bytes)
-        for start in range(0, len(self.matrix), height):
+        for rows in _slices(len(self.matrix), self.matrix):
             self.check()
-            yield self.matrix[start : start + height]
+            yield self.matrix[rows]
         self.check()
 
     def check(self) -> None:
-        """FileError if its file is not what it was."""
         self.watch.check()
 
 
-class DeviceSource:
+class DeviceSource(Source):
     """One matrix on a device, or some of its rows; its blocks are tensors there."""
 
-    def __init__(self, matrix: Any, rows: npt.NDArray[np.int64] | None = None) -> None:
-        if matrix.ndim != 2:
-            raise InputError(
-                f"scores have shape {tuple(matrix.shape)}; "
-                "they must be two-dimensional: a row per question, a column per entity"
-            )
-        self.matrix, self.rows, self.place = matrix, rows, ""
-        self.n_rows: int | None = len(matrix) if rows is None else len(rows)
+    def __init__(self, matrix: Any, rows: Int64 | None = None) -> None:
+        self.matrix, self.rows = _checked(matrix), rows
+        self.n_rows = len(matrix) if rows is None else len(rows)
 
     def blocks(self) -> Iterator[Any]:
-        total = len(self.matrix) if self.rows is None else len(self.rows)
-        row_bytes = max(1, self.matrix.shape[1] * self.matrix.element_size())
-        height = max(1, BLOCK_BYTES // row_bytes)
-        for start in range(0, total, height):
-            rows: Any = slice(start, start + height)
+        for rows in _slices(self.n_rows or 0, self.matrix):
             yield self.matrix[rows if self.rows is None else self.rows[rows].tolist()]
 
-    def check(self) -> None:
-        """There is no file."""
 
-
-class JoinedSource:
+class JoinedSource(Source):
     """Several sources of known length, one after another."""
 
     def __init__(self, parts: list[MatrixSource | DeviceSource]) -> None:
-        self.parts, self.place = parts, ""
-        self.n_rows: int | None = sum(len(part.matrix) for part in parts)
+        self.parts = parts
+        self.n_rows = sum(len(part.matrix) for part in parts)
 
-    def blocks(self) -> Iterator[Array]:
+    def blocks(self) -> Iterator[Any]:
         for part in self.parts:
             self.place = part.place
             yield from part.blocks()
@@ -111,29 +104,27 @@ class JoinedSource:
         self.check()
 
     def check(self) -> None:
-        """FileError if a file is not what it was."""
         for part in self.parts:
             part.check()
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Whether two matrices have as many columns of one type; their byte order may differ."""
+    """Whether two matrices have equally many columns of one type, in any byte order."""
     kinds = (matrix.dtype.newbyteorder("=") for matrix in (one, other))
     return bool(one.shape[1] == other.shape[1] and next(kinds) == next(kinds))
 
 
-class SelectedSource:
+class SelectedSource(JoinedSource):
     """Some rows of matrices, in an order of their own."""
 
-    def __init__(self, source: MatrixSource | JoinedSource, rows: npt.NDArray[np.int64]) -> None:
-        parts = source.parts if isinstance(source, JoinedSource) else [source]
-        if not all(isinstance(part, MatrixSource) for part in parts):
+    def __init__(self, source: MatrixSource | JoinedSource, rows: Int64) -> None:
+        super().__init__(source.parts if isinstance(source, JoinedSource) else [source])
+        if not all(isinstance(part, MatrixSource) for part in self.parts):
             raise InputError(
                 "rows of both sides' matrices are chosen on the host; hand over one matrix, or "
                 "those of the evaluated triples alone, or move them with .cpu()"
             )
-        self.parts, self.rows, self.place = parts, rows, source.place
-        self.n_rows: int | None = len(rows)
+        self.rows, self.place, self.n_rows = rows, source.place, len(rows)
 
     def blocks(self) -> Iterator[Array]:
         first = self.parts[0].matrix
@@ -145,9 +136,8 @@ class SelectedSource:
                     f"{first.shape[1]} of {first.dtype} before; write all shards alike"
                 )
         starts = np.cumsum([0] + [len(part.matrix) for part in self.parts])
-        height = max(1, BLOCK_BYTES // max(1, first.shape[1] * first.itemsize))
-        for start in range(0, len(self.rows), height):
-            rows = self.rows[start : start + height]
+        for selected in _slices(len(self.rows), first):
+            rows = self.rows[selected]
             self.check()
             block = np.empty((len(rows), first.shape[1]), dtype=first.dtype)
             owner = np.searchsorted(starts, rows, side="right") - 1
@@ -157,33 +147,23 @@ class SelectedSource:
             yield block
         self.check()
 
-    def check(self) -> None:
-        """FileError if a file is not what it was."""
-        for part in self.parts:
-            part.check()
 
-
-class StreamSource:
+class StreamSource(Source):
     """Chunks from an iterator, each a matrix of consecutive rows."""
 
     def __init__(self, chunks: Iterable[Any]) -> None:
-        self.chunks, self.place = chunks, ""
-        self.n_rows: int | None = None
+        self.chunks = chunks
 
     def blocks(self) -> Iterator[Array]:
         for number, chunk in enumerate(self.chunks):
             yield as_block(chunk, f"scores, chunk {number}")
 
-    def check(self) -> None:
-        """There is no file."""
 
-
-class CalledSource:
+class CalledSource(Source):
     """A function that scores one batch of questions at a time."""
 
     def __init__(self, score: Callable[[Any], Any], batches: Iterable[Any], n_rows: int) -> None:
-        self.score, self.batches, self.place = score, batches, ""
-        self.n_rows: int | None = n_rows
+        self.score, self.batches, self.n_rows = score, batches, n_rows
 
     def blocks(self) -> Iterator[Array]:
         for batch in self.batches:
@@ -195,16 +175,13 @@ class CalledSource:
                 )
             yield block
 
-    def check(self) -> None:
-        """There is no file."""
 
-
-def selected(source: Source | Factors, rows: npt.NDArray[np.int64]) -> Source | Factors:
-    """Some rows of a source that has them at hand; any other source as it is."""
+def selected(source: Source | Factors, rows: Int64) -> Source | Factors:
+    """Some rows of a source with random access; any other source as it is."""
     if isinstance(source, Factors):
         return Factors(source.queries[rows], *source.table)
     if isinstance(source, DeviceSource):
         return DeviceSource(source.matrix, rows)
-    if isinstance(source, (MatrixSource, JoinedSource)):
+    if isinstance(source, (MatrixSource, JoinedSource)) and not isinstance(source, SelectedSource):
         return SelectedSource(source, rows)
     return source

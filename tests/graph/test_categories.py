@@ -71,7 +71,7 @@ def test_wrong_arguments(arguments: dict, hint: str) -> None:
     graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]])
     with pytest.raises(UsageError, match=hint):
         relation_categories(graph, **arguments)
-    with pytest.raises(UsageError, match="no category '1-n'"):
+    with pytest.raises(UsageError, match="did you mean '1-N'"):
         relation_categories(graph).members("1-n")
 
 

@@ -103,7 +103,7 @@ def test_other_files(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for name, said in (
         ("model.pkl", r"a file named \.pkl; vectors are read from"),
-        ("model.npz", "not readable as numpy arrays"),
+        ("model.npz", "not a readable .npz archive"),
         ("empty", r"no \.npy file"),
         ("absent.npz", "there is no such file"),
     ):

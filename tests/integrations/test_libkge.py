@@ -190,5 +190,5 @@ def test_a_job_without_a_third_filter(libkge: Any, change: dict[str, Any]) -> No
 
 def test_a_job_of_another_rule(libkge: Any) -> None:
     config = Config(SETTINGS, **{"entity_ranking.tie_handling": "random"})
-    with pytest.raises(UsageError, match="type is 'random'; choose one of rounded_"):
+    with pytest.raises(UsageError, match="type='random' is unknown; it must be 'rounded_"):
         libkge.KgtrecJob(config, Dataset(), None, Model()).run()

@@ -287,9 +287,9 @@ def test_the_command_gives_json() -> None:
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        (["amrx"], "no measure 'amrx'; did you mean amr?"),
-        (["mean_recirocal_rank"], "did you mean mean_reciprocal_rank"),
-        (["questoin"], "did you mean question"),
+        (["amrx"], "no measure 'amrx'; did you mean 'amr'?"),
+        (["mean_recirocal_rank"], "did you mean 'mean_reciprocal_rank'"),
+        (["questoin"], "did you mean 'question'"),
         (["xyzzy", "amri", "qqqq"], "`kgtrec measures` lists all; no measure 'qqqq'"),
         ([""], "no measure ''"),
     ],

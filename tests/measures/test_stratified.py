@@ -211,7 +211,7 @@ def test_popularity_zero() -> None:
         ({"beta_r": 0.5}, r"beta_r has shape \(\); give a list"),
         ({"beta_e": [[0.5]]}, r"beta_e has shape \(1, 1\); give a list"),
         ({"beta_e": "half"}, "beta_e is 'half'; give a list"),
-        ({"metrics": ["mrr", "mmr"]}, "did you mean mr or mrr"),
+        ({"metrics": ["mrr", "mmr"]}, "did you mean 'mr' or 'mrr'"),
         ({"metrics": ["gmr"]}, "gmr is not defined for stratified"),
         ({"metrics": ["map_cut_20"]}, "tail.macro.map_cut_20"),
         ({"rank_type": "best"}, "'best' is"),
@@ -362,6 +362,22 @@ def test_one_relation_has_the_value_of_its_instances(case: Case, tail: str) -> N
         assert value == pytest.approx(due, rel=1e-12, nan_ok=True)
     with pytest.raises(UsageError, match="weighs relations against each other"):
         whole.per_relation(Measure.parse("both.expected.relation.mrr"))
+
+
+def test_relation_weights_count_the_asked_side_alone() -> None:
+    """Relation 0 has two heads and one tail, relation 1 one head and two tails."""
+    rows = [
+        {"side": side, "triple": triple, "relation": relation, "question": number,
+         "greater": number, "equal": 0, "tied_ahead": 0, "candidates": 10}
+        for number, (side, triple, relation) in enumerate(
+            [(0, 0, 0), (0, 1, 0), (1, 0, 0), (0, 2, 1), (1, 2, 1), (1, 3, 1)]
+        )
+    ]  # fmt: skip
+    result = kgtrec.Result(
+        make_ranks({name: np.array([r[name] for r in rows]) for name in rows[0]})
+    )
+    assert result["head.realistic.relation.mr"] == pytest.approx((1.5 + 4) / 2)
+    assert result["tail.realistic.relation.mr"] == pytest.approx((3 + 5.5) / 2)
 
 
 def test_wide_ties_of_triples() -> None:

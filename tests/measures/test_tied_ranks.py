@@ -108,6 +108,23 @@ def test_variance_is_the_mean_over_all_ways_to_break_the_ties(
     assert ask(case, f"{side}.{kind}.{averaging}.std") == pytest.approx(math.sqrt(got))
 
 
+@given(cases(sides=(0, 1)))
+def test_variance_of_triples_is_the_mean_over_all_ways_to_break_the_ties(case: Case) -> None:
+    ways = []
+    for number in range(len(case.triples)):
+        head, tail = (row for row in case.rows if row["triple"] == number)
+        pairs = product(places(head, "expected"), places(tail, "expected"))
+        ways.append([(a + b) / 2 for a, b in pairs])
+    assume(math.prod(map(len, ways)) <= 3000)
+    squares = []
+    for ranks in product(*ways):
+        mean = sum(ranks) / len(ranks)
+        squares.append(sum((r - mean) ** 2 for r in ranks) / len(ranks))
+    due = float(sum(squares) / len(squares))
+    got = ask(case, "both.expected.triple.var")
+    assert got == pytest.approx(due, rel=1e-12, abs=1e-13)
+
+
 @given(cases())
 def test_count(case: Case) -> None:
     for side in sides_of(case):

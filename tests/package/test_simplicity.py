@@ -18,22 +18,22 @@ PACKAGE = ROOT / "kgtrec"
 
 # Lines of Python per folder, at most. These are what has been reached; they only go down.
 BUDGET = {
-    "graph": 4_400,
+    "graph": 4_360,
     "questions": 2_750,
-    "scores": 1_505,
+    "scores": 1_475,
     "ranking": 4_510,
     "predictions": 640,
-    "measures": 3_040,
+    "measures": 2_950,
     "trec": 8_120,
     "results": 1_660,
     "study": 17_960,
     "plots": 1_670,
     "cluster": 5_420,
-    "integrations": 1_690,
+    "integrations": 1_645,
     "cli": 7_330,
     "others": 2_620,
 }
-FILES = 263
+FILES = 262
 
 # Packages that users import from: these declare names and describe them at length.
 FRONT_DOORS = (
@@ -54,7 +54,6 @@ SMALL = {
     "_internal/runtime.py": "threads and progress, loaded by small commands",
     "scores/mapped_files.py": "loaded by kgtrec eval, which needs no scores",
     "trec/eval/kg_names.py": "loaded by kgtrec eval, which needs no metrics of ranks",
-    "measures/random_scorer.py": "above the registry that it reads",
     "graph/statistics/summary.py": "above all other statistics",
     "ranking/settings.py": "below all other modules of the folder",
     "ranking/provenance.py": "below ranks and their comparison",

@@ -15,7 +15,9 @@ from kgtrec.errors import FileError, KgtrecError, is_url
 
 URL = "https://bucket/x"
 S3 = "s3://bucket/x"
-SAID = "a URL that is neither read nor written here; copy or mount it, and name the file (of URLs, "
+SAID = (
+    "a URL that kgtrec cannot read or write; copy or mount it and name the file, or use a URL of "
+)
 G = ["--graph", "g"]
 
 

@@ -246,7 +246,11 @@ def test_what_does_not_fall_apart_is_refused(model: str, questions: kgtrec.Quest
 @pytest.mark.parametrize(
     ("model", "change", "said"),
     [
-        ("distmul", {}, "model='distmul' is unknown; choose one of distmult, complex"),
+        (
+            "distmul",
+            {},
+            "model='distmul' is unknown; it must be 'distmult', 'complex'",
+        ),
         ("cp", {}, "cp has the arrays entity, relation, entity_tail; got entity, relation"),
         ("distmult", {"core": normal(4, 4, 4)}, "distmult has the arrays entity, relation; got"),
         ("distmult", {"relation": normal(R, 5)}, "both need the same dimensions"),

@@ -14,7 +14,6 @@ from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import MAX_ID, GraphTables, check_likely, split_files
 from kgtrec.graph.triples import COLUMNS
 
-_STEMS = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
 _HINT = "columns head, relation and tail hold labels (text), or numbers from 0 in all files"
 
 
@@ -23,7 +22,7 @@ def read_arrow(folder: Path, columns: str | None = None) -> GraphTables:
 
     Labels are numbered in byte order; numbers are kept.
     """
-    files = split_files(folder, _STEMS, (".parquet", ".arrow", ".feather"))
+    files = split_files(folder, (".parquet", ".arrow", ".feather"))
     tables = {split: _columns(path) for split, path in files.items()}
     kinds = {column.type for table in tables.values() for column in table}
     if all(_is_integer(kind) for kind in kinds):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec.errors import FileError, UsageError, choose
+from kgtrec.errors import FileError, choose
 from kgtrec.graph.id_files import refuse, text_of
 from kgtrec.graph.triples import COLUMNS, SPLITS
 
@@ -54,25 +54,15 @@ def checked_columns(columns: str | None) -> str | None:
     return columns
 
 
-def check_order(columns: str | None, order: str = "hrt") -> None:
-    """Refuse a declared order of columns that is not the only one which a format has."""
-    if columns not in (None, order):
-        raise UsageError(
-            f"columns={columns!r}: in this format they are always {order!r}; leave the order out, "
-            "or declare the format that the files have (`kgtrec formats` lists them)"
-        )
-
-
-def split_files(
-    folder: Path, stems: Mapping[str, Sequence[str]], endings: Sequence[str]
-) -> dict[str, Path]:
-    """Files of the splits, plain or packed, in the order train, valid, test."""
+def split_files(folder: Path, endings: Sequence[str], prefix: str = "") -> dict[str, Path]:
+    """Files of the splits, plain or packed, in the order train, valid (or dev), test."""
     if not folder.is_dir():
         problem = "a file, not a folder" if folder.exists() else "there is no such folder"
         raise FileError(folder, found=problem, hint="name the folder of the splits")
     files: dict[str, Path] = {}
     for split in SPLITS:
-        names = [s + e + p for s in stems.get(split, ()) for e in endings for p in _PACKED]
+        stems = ("valid", "dev") if split == "valid" else (split,)
+        names = [prefix + s + e + p for s in stems for e in endings for p in _PACKED]
         there = [folder / name for name in names if (folder / name).is_file()]
         if len(there) > 1:
             both = " and ".join(repr(path.name) for path in there)
@@ -81,7 +71,7 @@ def split_files(
         if there:
             files[split] = there[0]
     if not files:
-        expected = ", ".join(f"{stems[s][0]}{endings[0]}" for s in SPLITS if s in stems)
+        expected = ", ".join(f"{prefix}{split}{endings[0]}" for split in SPLITS)
         raise FileError(folder, found="no split of this format", hint=f"it holds {expected}")
     return files
 

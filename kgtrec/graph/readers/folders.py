@@ -29,7 +29,6 @@ from kgtrec.graph.readers.common import (
     MAX_ID,
     GraphTables,
     check_likely,
-    check_order,
     labels_by_id,
     number_rows,
     split_files,
@@ -37,7 +36,6 @@ from kgtrec.graph.readers.common import (
 from kgtrec.graph.triples import COLUMNS
 from kgtrec.graph.tsv import load_triples
 
-_STEMS = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
 _ENDINGS = (".txt", ".tsv", "")
 _MAP = "lines are number<TAB>label, numbers from 0"
 DECLARE = (
@@ -57,7 +55,7 @@ def read_rotate(folder: Path, columns: str | None = None) -> GraphTables:
     sizes, order = (len(entities), len(relations)), columns or "hrt"
     splits = {
         split: number_rows(path, _numbered(path, order, *numbers), "hrt", *sizes, form="")
-        for split, path in split_files(folder, _STEMS, _ENDINGS).items()
+        for split, path in split_files(folder, _ENDINGS).items()
     }
     return GraphTables(dict(splits), entities, relations)
 
@@ -71,7 +69,7 @@ def read_dgl_ke(folder: Path, columns: str | None = None) -> GraphTables:
     sizes = len(entities), len(relations)
     splits = {
         split: number_rows(path, lines_of(path), columns, *sizes, form=form)
-        for split, path in split_files(folder, _STEMS, _ENDINGS).items()
+        for split, path in split_files(folder, _ENDINGS).items()
     }
     return GraphTables(dict(splits), entities, relations)
 
@@ -121,19 +119,16 @@ _ULTRA = (
 
 def read_ilpc(folder: Path, columns: str | None = None) -> GraphTables:
     """ILPC 2022: ``train``, ``inference``, ``inference_validation`` and ``inference_test``."""
-    check_order(columns)
     return _read(folder, [_ILPC])
 
 
 def read_ultra(folder: Path, columns: str | None = None) -> GraphTables:
     """The raw folders of ULTRA's inductive datasets, in either of their two layouts."""
-    check_order(columns)
     return _read(folder, _ULTRA)
 
 
 def read_grail(folder: Path, columns: str | None = None) -> GraphTables:
     """GraIL: a folder NAME that was trained on, and the inference graph in ``NAME_ind`` beside."""
-    check_order(columns)
     folder = folder.resolve()
     base = folder.with_name(folder.name.removesuffix("_ind"))
     ind = f"{base.name}_ind"
@@ -271,10 +266,9 @@ _HINT = (
 
 def read_ogb(folder: Path, columns: str | None = None) -> GraphTables:
     """``train.npz``, ``valid.npz`` and ``test.npz`` under OGB's own numbers."""
-    stems = {"train": ("train",), "valid": ("valid",), "test": ("test",)}
     splits: dict[str, npt.NDArray[Any]] = {}
     sizes: dict[str, int] = {}
-    files = split_files(folder, stems, (".npz",))
+    files = split_files(folder, (".npz",))
     for split, path in files.items():
         arrays = load_arrays(path, (*COLUMNS, *_SIZES), _HINT)
         parts = [_column(path, arrays, name) for name in COLUMNS]

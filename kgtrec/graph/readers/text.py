@@ -22,12 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.locations import fetched
-from kgtrec.errors import FileError, UsageError
+from kgtrec.errors import FileError
 from kgtrec.graph.id_files import delimited_rows, lines_of, refuse, text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import (
     GraphTables,
-    check_order,
     in_byte_order,
     label_rows,
     split_files,
@@ -35,7 +34,6 @@ from kgtrec.graph.readers.common import (
 from kgtrec.graph.triples import COLUMNS
 from kgtrec.graph.tsv import load_facts, renumber_column
 
-_STEMS = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
 _DECLARE = (
     "begin the file with a line that names its columns, head,relation,tail in any order, or say "
     "it: csv,hrt:DIR"
@@ -45,14 +43,14 @@ Row = tuple[bytes, bytes, bytes]
 
 def read_csv(folder: Path, columns: str | None = None) -> GraphTables:
     """``train.csv`` and so on, with a first line of names or with declared columns."""
-    files = split_files(folder, _STEMS, (".csv",))
+    files = split_files(folder, (".csv",))
     return label_rows({split: _csv_rows(path, columns) for split, path in files.items()})
 
 
 def read_tab_separated(folder: Path, columns: str | None = None) -> GraphTables:
     """``train.txt`` and so on, whose columns are declared."""
     order = columns or "hrt"
-    files = split_files(folder, _STEMS, (".txt", ".tsv", ""))
+    files = split_files(folder, (".txt", ".tsv", ""))
     return label_rows({split: _tab_rows(path, order) for split, path in files.items()})
 
 
@@ -106,8 +104,7 @@ _HINT = "a line is <head> <relation> <tail> . with IRIs (without escapes) or bla
 
 def read_ntriples(folder: Path, columns: str | None = None) -> GraphTables:
     """``train.nt`` and so on; labels are the IRIs without their brackets, and ``_:name``."""
-    check_order(columns)
-    files = split_files(folder, _STEMS, (".nt",))
+    files = split_files(folder, (".nt",))
     return label_rows({split: _rows(path) for split, path in files.items()})
 
 
@@ -124,7 +121,6 @@ def _rows(path: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
             refuse(path, line, f"{text_of(text[:60])!r}", _HINT)
 
 
-_JSON_STEMS = {split: tuple(f"n-ary_{stem}" for stem in stems) for split, stems in _STEMS.items()}
 _FORM = (
     "a line is head,relation,tail, and behind them a relation and a value for each qualifier, with "
     "commas between them"
@@ -137,8 +133,7 @@ _JSON_FORM = (
 
 def read_statements(folder: Path, columns: str | None = None) -> GraphTables:
     """``train.txt`` and so on as in StarE's repository: lines of 3, 5, 7, ... labels."""
-    _no_columns(columns)
-    files = split_files(folder, _STEMS, (".txt", ".csv", ""))
+    files = split_files(folder, (".txt", ".csv", ""))
     return _tables(files, {split: _fields(path) for split, path in files.items()}, _FORM)
 
 
@@ -150,14 +145,8 @@ def read_statement_file(path: str | PathLike[str]) -> GraphTables:
 def read_wikipeople(folder: Path, columns: str | None = None) -> GraphTables:
     """``n-ary_train.json`` and so on: roles and values, those of the primary triple by ``_h`` and
     ``_t`` behind its relation."""
-    _no_columns(columns)
-    files = split_files(folder, _JSON_STEMS, (".json", ".jsonl"))
+    files = split_files(folder, (".json", ".jsonl"), "n-ary_")
     return _tables(files, {split: _records(path) for split, path in files.items()}, _JSON_FORM)
-
-
-def _no_columns(columns: str | None) -> None:
-    if columns is not None:
-        raise UsageError(f"columns={columns!r}: statements are head, relation, tail, qualifiers")
 
 
 def _fields(path: str | PathLike[str]) -> Iterator[list[bytes]]:
@@ -240,9 +229,7 @@ def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
     An interval is one time, named ``since/until``. Times that are all whole numbers are in the
     order of these, others in byte order, in which dates such as 2014-07-01 ascend.
     """
-    if columns is not None:
-        raise UsageError(f"columns={columns!r}: a timed graph has head, relation, tail, time")
-    return _timed_tables(split_files(folder, _STEMS, (".txt", ".tsv", "")))
+    return _timed_tables(split_files(folder, (".txt", ".tsv", "")))
 
 
 def read_timed_file(path: str | PathLike[str]) -> GraphTables:
