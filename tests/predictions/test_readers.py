@@ -252,14 +252,14 @@ def test_the_command_writes_ranks_run_and_qrels(home: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ([], "give the answers' scores (--scores PATH) or lists"),
-        (["--predictions", "x", "--scores", "y"], "give the answers' scores"),
+        ([], "give either scores (--scores PATH) or ranked lists"),
+        (["--predictions", "x", "--scores", "y"], "give either scores"),
         (["--predictions", "x"], "--predictions needs --predictions-format: anyburl"),
         (
             ["--predictions", "x", "--predictions-format", "jsonl", "--nan", "worst"],
-            "--nan: requires --scores",
+            "without --scores, leave out --nan",
         ),
-        (["--scores", "x", "--unlinkable", "drop"], "--unlinkable: requires --predictions"),
+        (["--scores", "x", "--unlinkable", "drop"], "without --predictions, leave out --unlinkable"),
     ],
     ids=["neither", "two", "format", "nan", "unlinkable"],
 )
