@@ -259,7 +259,10 @@ def test_the_command_writes_ranks_run_and_qrels(home: Path) -> None:
             ["--predictions", "x", "--predictions-format", "jsonl", "--nan", "worst"],
             "without --scores, leave out --nan",
         ),
-        (["--scores", "x", "--unlinkable", "drop"], "without --predictions, leave out --unlinkable"),
+        (
+            ["--scores", "x", "--unlinkable", "drop"],
+            "without --predictions, leave out --unlinkable",
+        ),
     ],
     ids=["neither", "two", "format", "nan", "unlinkable"],
 )
