@@ -73,6 +73,7 @@ COMMANDS = {
         "Which system is better? Intervals, paired tests, effect sizes.",
         "sparse-labels", "compare.command:command",
     ),
+    "suite": _Entry("Many models on many graphs: means, places, tests.", "many-graphs"),
     "changes": _Entry(
         "Which answers change from one model or seed to another.", "changes"
     ),

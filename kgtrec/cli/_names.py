@@ -170,6 +170,7 @@ HEADINGS: dict[str, dict[str, str]] = {
     "Tests and intervals": {
         "--test": "paired test",
         "--correction": "correction for the number of pairs",
+        "--groups": "groups of graphs",
         "--level": "accepted error probability",
         "--cluster": "test over questions",
         "--permutations": "signs of the randomisation test",
@@ -199,6 +200,7 @@ HEADINGS: dict[str, dict[str, str]] = {
         "--plot": "draw a figure",
         "--plot-pairs": "draw the pairs",
         "--plot-rankings": "draw the rankings",
+        "--plot-cells": "draw models and graphs",
         "--style": "style of figures",
         "--show-engines": "say which program computed a measure",
         "--path": "print a file's path",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -166,6 +167,14 @@ class Metric(NamedTuple):
         """The metric of each item, float64 (n,)."""
         values = self.value(ties, rank_type, parameter)
         return np.asarray(values.scaled / values.scale, np.float64)
+
+    def with_chance(self, mean: Floats, chance: Chance) -> Floats:
+        """An adjusted metric of means over items whose chance level is known."""
+        moments = SimpleNamespace(
+            mean=mean, chance=chance.mean, chance_deviation=np.sqrt(chance.variance)
+        )
+        assert self.from_moments is not None
+        return self.from_moments(moments)  # type: ignore[arg-type]
 
     def of_groups(self, moments: GroupMoments) -> Floats:
         """The metric of each group of items."""

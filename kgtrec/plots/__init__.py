@@ -3,6 +3,7 @@
 style.py    size, fonts, colours, line styles; saving
 ranks.py    rank distribution, widths of ties, rank types, slices, alignment sizes
 compare.py  compared systems: intervals, pairs, p-value curves, rankings, pools without one system
+suite.py    many models on many graphs: places, critical differences, cells
 studies.py  calibration, beta curves and grids, popularity, metrics under missing answers
 
 All functions are here and load on first use: ``from kgtrec import plots``, then
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from kgtrec.plots.studies import simulated as simulated
     from kgtrec.plots.studies import sparse_full as sparse_full
     from kgtrec.plots.style import save as save
+    from kgtrec.plots.suite import critical_difference as critical_difference
+    from kgtrec.plots.suite import suite_cells as suite_cells
+    from kgtrec.plots.suite import suite_places as suite_places
 
 _HOMES = homes(
     {
@@ -57,6 +61,7 @@ _HOMES = homes(
         "kgtrec.plots.compare": (
             "intervals left_out p_curves pair_matrix bump_chart depth_curves sensitivity"
         ),
+        "kgtrec.plots.suite": "critical_difference suite_cells suite_places",
         "kgtrec.plots.style": "save",
     }
 )

@@ -99,6 +99,9 @@ if TYPE_CHECKING:
     from kgtrec.study.stratified import beta_curve as beta_curve
     from kgtrec.study.stratified import beta_grid as beta_grid
     from kgtrec.study.stratified import recounted as recounted
+    from kgtrec.study.suite.cells import read_numbers as read_numbers
+    from kgtrec.study.suite.suite import suite_of_ranks as suite_of_ranks
+    from kgtrec.study.suite.suite import suites as suites
 
 _HOMES = homes(
     {
@@ -159,6 +162,9 @@ _HOMES = homes(
         "kgtrec.study.comparison.stability": "data_sensitivity depth_curves",
         "kgtrec.study.pooling.depths": "curves_of_runs curves_of_ranks",
         "kgtrec.study.pooling.reusability": "leave_one_out",
+        # many graphs
+        "kgtrec.study.suite.cells": "read_numbers",
+        "kgtrec.study.suite.suite": "suite_of_ranks suites",
         # what is published
         "kgtrec.study.auditing.possible": "audit",
         "kgtrec.study.auditing.protocols": "protocols_of",

@@ -84,14 +84,14 @@ def _matching(pattern: str, folder: Path) -> dict[str, str]:
     return dict(sorted(paths.items()))
 
 
-def _load(path: Path) -> dict[str, Any]:
-    """What a TOML file holds, in plain Python types."""
+def read_toml(path: Path, kind: str = "a job file") -> dict[str, Any]:
+    """What a TOML file holds, in plain Python types; `kind` says what it is in messages."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
     if path.suffix != ".toml":
-        problem = f"a job file named {path.suffix or 'without suffix'}"
+        problem = f"{kind} named {path.suffix or 'without suffix'}"
         raise FileError(path, found=problem, hint="write it as TOML, with the suffix .toml")
     try:
         return tomllib.loads(read_bytes(path).decode())
@@ -244,7 +244,7 @@ def read_jobs(path: str | PathLike[str]) -> JobBatch:
     Models may be a pattern, see `kgtrec.cluster.batch.job_file`.
     """
     path = Path(path)
-    return _Reader(path, _load(path)).batch()
+    return _Reader(path, read_toml(path)).batch()
 
 
 class _Reader:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kgtrec.errors import UsageError
 from kgtrec.measures.metric import Metric, inverse, inverse_exp, same
-from kgtrec.measures.random_baseline import Tally
+from kgtrec.measures.random_baseline import Chance, Tally
 from kgtrec.measures.rank_metrics import RANK_ROWS
 from kgtrec.study.auditing.claims import Claim
 
@@ -141,25 +140,19 @@ def _unadjusted(
         return None
     tally = sizes.candidates.get(claim.measure.side)
     if tally is not None:
-        chance = row.chance(tally, parameter)
-        chances = [(chance.mean, math.sqrt(chance.variance))]
+        chances = [row.chance(tally, parameter)]
     elif row.name.startswith("z_"):
         return None
     else:  # filtering leaves between one and all of the entities
         extremes = (Tally.of([2]), Tally.of([max(sizes.entities, 2)]))
-        chances = [(row.chance(one, parameter).mean, 1.0) for one in extremes]
+        chances = [row.chance(one, parameter) for one in extremes]
     mean_of = _inverse_of(base)
     ends: list[float] = []
     back: Callable[[float], float] = float
-    for mean, deviation in chances:
+    for chance in chances:
 
-        def adjusted(value: float, mean: float = mean, deviation: float = deviation) -> float:
-            moments = SimpleNamespace(
-                mean=np.float64(mean_of(value)),
-                chance=np.float64(mean),
-                chance_deviation=np.float64(deviation),
-            )
-            return float(row.from_moments(moments))  # type: ignore[misc, arg-type]
+        def adjusted(value: float, chance: Chance = chance) -> float:
+            return float(row.with_chance(np.asarray(mean_of(value)), chance))
 
         at_one, at_two = adjusted(1.0), adjusted(2.0)  # it is linear in the base's value
         slope = at_two - at_one

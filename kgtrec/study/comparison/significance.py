@@ -219,12 +219,12 @@ def _t_tests(values: Floats, pairs: Ints) -> tuple[Floats, Floats]:
 
 
 def _wilcoxon_tests(values: Floats, pairs: Ints) -> tuple[Floats, Floats]:
-    results = [_wilcoxon(values[:, i] - values[:, j]) for i, j in pairs.tolist()]
+    results = [wilcoxon(values[:, i] - values[:, j]) for i, j in pairs.tolist()]
     statistic, p = np.array(results).reshape(-1, 2).T
     return statistic, p
 
 
-def _wilcoxon(gap: Floats) -> tuple[float, float]:
+def wilcoxon(gap: Floats) -> tuple[float, float]:
     """Signed rank sum and p of one pair."""
     from scipy.special import ndtr
 

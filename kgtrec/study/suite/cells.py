@@ -1,0 +1,282 @@
+"""Values by model and graph: of ranks, or of a table with other people's numbers."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec._internal.bootstrap import Resampling, resampled_means
+from kgtrec._internal.locations import fetched, is_folder
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.measures import Measure
+from kgtrec.measures.averaging import SIDES
+from kgtrec.measures.random_baseline import Tally
+from kgtrec.study.comparison.samples import samples_of_ranks
+
+if TYPE_CHECKING:
+    from kgtrec.ranking.ranks import Ranks
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+DRAWING = Resampling(resamples=1_000)
+HEADINGS = ("graph", "model", "seed", "metric", "value", "n")
+"""Columns of a table of numbers; seed and n may be left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """One measure of every model on every graph.
+
+    - values, float64 (models, graphs): Means over seeds; NaN: missing.
+    - seeds, int64 (models, graphs): How many.
+    - draws, float64 (B, models, graphs): The same with questions and seeds drawn anew; None if
+      neither is known.
+    - extremes: The ends of the measure's range.
+    """
+
+    measure: Measure
+    models: tuple[str, ...]
+    graphs: tuple[str, ...]
+    values: Floats
+    seeds: Ints
+    draws: Floats | None = None
+
+    @property
+    def sign(self) -> float:
+        """1.0 where higher is better, else -1.0."""
+        return 1.0 if self.measure.higher_is_better is not False else -1.0
+
+    @property
+    def is_adjusted(self) -> bool:
+        """Whether values of graphs of different sizes can be compared."""
+        return not self.measure.is_trec and self.measure.row[0].is_adjusted
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """Whether there is a value, bool (models, graphs)."""
+        return ~np.isnan(self.values)
+
+    @property
+    def missing(self) -> list[tuple[str, str]]:
+        """Model and graph of each missing cell."""
+        return [(self.models[m], self.graphs[g]) for m, g in np.argwhere(~self.present).tolist()]
+
+
+class _Entry(NamedTuple):
+    """One number of a table, and its line."""
+
+    graph: str
+    model: str
+    seed: str
+    metric: Measure
+    value: float
+    line: int
+
+
+def read_numbers(path: str | os.PathLike[str], how: Resampling = DRAWING) -> list[Cells]:
+    """The cells of a CSV or TSV file with a row per graph, model, seed and metric.
+
+    FileError: columns are missing, a number is none, or one stands twice.
+    """
+    entries = list(_entries(str(path)))
+    by_metric: dict[Measure, list[_Entry]] = {}
+    for entry in entries:
+        by_metric.setdefault(entry.metric, []).append(entry)
+    return [_cells_of(metric, rows, str(path), how) for metric, rows in by_metric.items()]
+
+
+def _entries(path: str) -> Iterator[_Entry]:
+    try:
+        with fetched(path) as copy, copy.open(encoding="utf-8-sig", newline="") as stream:
+            reader = csv.DictReader(stream, delimiter="\t" if path.endswith(".tsv") else ",")
+            rows = [(reader.line_num, row) for row in reader]
+            columns = [name.strip().lower() for name in reader.fieldnames or ()]
+    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+        raise FileError(path, found=str(problem), hint="save the table as CSV in UTF-8") from None
+    absent = [name for name in ("graph", "model", "metric", "value") if name not in columns]
+    if absent or not rows:
+        raise FileError(
+            path, 1, found=f"no column {', '.join(absent)}" if absent else "no row",
+            hint=f"the columns are {', '.join(HEADINGS)} (seed and n may be left out)",
+        )  # fmt: skip
+    for line, row in rows:
+        cells = {(key or "").strip().lower(): (text or "").strip() for key, text in row.items()
+                 if isinstance(text, str)}  # fmt: skip
+        try:
+            value, metric = float(cells["value"]), Measure.parse(cells["metric"])
+        except ValueError as problem:  # of a metric it says what is wrong
+            raise FileError(path, line, found=str(problem), hint="see kgtrec measures") from None
+        yield _Entry(cells["graph"], cells["model"], cells.get("seed", ""), metric, value, line)
+
+
+def _cells_of(measure: Measure, rows: Sequence[_Entry], path: str, how: Resampling) -> Cells:
+    runs: dict[tuple[str, str], dict[str, float]] = {}
+    for row in rows:
+        own = runs.setdefault((row.model, row.graph), {})
+        if row.seed in own:
+            seed = f", seed {row.seed}" if row.seed else ""
+            raise FileError(
+                path,
+                row.line,
+                found=f"{row.metric.title} of {row.model} on {row.graph}{seed} again",
+                hint="give every run its own seed",
+            )
+        own[row.seed] = row.value
+    models = tuple(dict.fromkeys(row.model for row in rows))
+    graphs = tuple(dict.fromkeys(row.graph for row in rows))
+    values, seeds = (
+        np.full((len(models), len(graphs)), np.nan),
+        np.zeros((len(models), len(graphs)), np.int64),
+    )
+    several = any(len(own) > 1 for own in runs.values())
+    draws = np.full((how.resamples, *values.shape), np.nan) if several else None
+    rng = np.random.default_rng(how.seed)
+    for (model, graph), own in runs.items():
+        at = models.index(model), graphs.index(graph)
+        numbers = np.array([*own.values()])
+        values[at], seeds[at] = numbers.mean(), len(numbers)
+        if draws is not None:
+            draws[(slice(None), *at)] = _over_seeds(numbers[None, :], how.resamples, rng)
+    return Cells(measure, models, graphs, values, seeds, draws)
+
+
+def _over_seeds(runs: Floats, n_draws: int, rng: np.random.Generator) -> Floats:
+    """Means over as many runs as there are, drawn with replacement from (B or 1, runs)."""
+    n = runs.shape[1]
+    if n == 1:
+        return np.broadcast_to(runs[:, 0], n_draws)
+    chosen = rng.integers(0, n, (n_draws, n))
+    return np.take_along_axis(np.broadcast_to(runs, (n_draws, n)), chosen, axis=1).mean(axis=1)
+
+
+# -- Ranks -----------------------------------------------------------------------------------------
+
+RanksBySeed = Mapping[str, "Ranks"]
+
+
+def cells_of_ranks(
+    ranks: Mapping[str, Mapping[str, RanksBySeed]], measures: Sequence[Measure],
+    how: Resampling = DRAWING,
+) -> list[Cells]:  # fmt: skip
+    """The cells of ranks by graph, model and seed.
+
+    An adjusted measure takes the chance level of all questions of a graph in every draw.
+    """
+    graphs = tuple(ranks)
+    models = tuple(dict.fromkeys(model for own in ranks.values() for model in own))
+    shape = len(models), len(graphs)
+    tables = {
+        measure: (np.full(shape, np.nan), np.full((how.resamples, *shape), np.nan))
+        for measure in measures
+    }
+    seeds = np.zeros(shape, np.int64)
+    for g, (graph, own) in enumerate(ranks.items()):
+        columns = {(model, seed): one for model, runs in own.items() for seed, one in runs.items()}
+        rng = np.random.default_rng([how.seed, g])
+        for measure, (values, draws) in tables.items():
+            try:
+                estimate, drawn = _drawn(columns, measure, how)
+            except InputError as problem:
+                raise InputError(f"{graph}: {problem}") from None
+            for m, model in enumerate(models):
+                at = [i for i, (name, _) in enumerate(columns) if name == model]
+                seeds[m, g] = len(at)
+                if at:
+                    values[m, g] = estimate[at].mean()
+                    draws[:, m, g] = _over_seeds(drawn[:, at], how.resamples, rng)
+    return [
+        Cells(measure, models, graphs, values, seeds, draws)
+        for measure, (values, draws) in tables.items()
+    ]
+
+
+def _drawn(
+    columns: Mapping[tuple[str, str], Ranks], measure: Measure, how: Resampling
+) -> tuple[Floats, Floats]:
+    """The measure of every run of one graph, and on each draw of its questions."""
+    named = {f"{model}\x00{seed}": one for (model, seed), one in columns.items()}
+    first = next(iter(columns.values()))
+    if len(named) == 1:  # samples are of two systems or more
+        named["\x00"] = first
+    if measure.is_trec or not measure.row[0].is_adjusted:
+        (samples,) = samples_of_ranks(named, [measure])
+        transform = samples.transform
+    else:
+        if measure.averaging != "micro":
+            raise UsageError(f"{measure}: a suite has micro averages of adjusted measures")
+        (samples,) = samples_of_ranks(named, [measure.base])
+        row, parameter = measure.row
+        assert row.chance is not None
+        of_side = np.isin(first.side, SIDES[measure.side])
+        transform = partial(
+            row.with_chance, chance=row.chance(Tally.of(first.candidates[of_side]), parameter)
+        )
+    means = resampled_means(samples.values, samples.cluster, transform, how)
+    n = len(columns)
+    return means.estimate[:n], means.draws[:, :n]
+
+
+def read_ranks(paths: Sequence[str]) -> dict[str, dict[str, dict[str, Ranks]]]:
+    """Ranks by graph, model and seed.
+
+    A folder is the output of a batch, or holds ``graph/model.parquet`` or
+    ``graph/model/seed.parquet``. Runs of a batch whose names end in a number are seeds of a model
+    if its name without the number is that of several.
+    """
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.study.comparison.replicates import grouped_names
+
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for path in paths:
+        for graph, model, seed, file in _files_below(path):
+            own = found.setdefault(graph, {}).setdefault(model, {})
+            if seed in own:
+                raise UsageError(f"{own[seed]} and {file} are both {model} on {graph}; rename one")
+            own[seed] = file
+    ranks: dict[str, dict[str, dict[str, Ranks]]] = {}
+    for graph, files_of in found.items():
+        names = dict(zip(files_of, grouped_names([*files_of]), strict=True))
+        counts = Counter(names.values())
+        for model, runs in files_of.items():
+            name = names[model] if counts[names[model]] > 1 else model
+            for seed, file in runs.items():
+                key = seed or model.removeprefix(name)
+                ranks.setdefault(graph, {}).setdefault(name, {})[key] = Ranks.load(file)
+    return ranks
+
+
+def _files_below(path: str) -> Iterator[tuple[str, str, str, str]]:
+    """Graph, model, seed and path of every file of ranks."""
+    from kgtrec.cluster.batch.records import finished_ranks
+
+    if not is_folder(path):
+        raise FileError(
+            path,
+            found="no folder",
+            hint="name the output of a batch, or graph/model.parquet below it",
+        )
+    if (Path(path) / "ranks").is_dir() or "://" in path:
+        ranks = finished_ranks(path)
+        several = len({one.protocol for one in ranks}) > 1
+        for one in ranks:
+            graph = f"{one.graph}, {one.protocol}" if several else one.graph
+            yield graph, one.model, "", str(one.path)
+        return
+    files = sorted(Path(path).glob("*/*.parquet")) + sorted(Path(path).glob("*/*/*.parquet"))
+    if not files:
+        raise FileError(
+            path, found="a folder without graph/model.parquet", hint="name ranks by graph and model"
+        )
+    for file in files:
+        graph, *model = file.relative_to(path).with_suffix("").parts
+        yield graph, model[0], model[1] if len(model) > 1 else "", str(file)
