@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._report import DRAW, READ, WRITE, Command, Report, note
+from kgtrec.cli._report import DRAW, GRAPH_FOLDER, READ, WRITE, Command, Report, note
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,6 +36,13 @@ FIGURES = {
 @click.option(
     "--groups", type=READ, metavar="FILE.toml",
     help='Groups of graphs, a column each: lines such as inductive = ["ind-*", "ILPC"].',
+)  # fmt: skip
+@click.option(
+    "--by", metavar="NAME", help="One table per part of the questions: half-links, category, ..."
+)
+@click.option(
+    "--graphs", type=GRAPH_FOLDER, metavar="DIR",
+    help="With --by: the folder that holds the graphs, each under its name.",
 )  # fmt: skip
 @click.option(
     "--test", type=click.Choice(["nemenyi", "wilcoxon"]), default="nemenyi", show_default=True,
@@ -87,7 +94,7 @@ def command(results: tuple[str, ...], **options: Any) -> Report:
 
 def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
     from kgtrec.measures import parse_all
-    from kgtrec.study.suite.cells import read_numbers, read_ranks
+    from kgtrec.study.suite.cells import parts_of_ranks, read_numbers, read_ranks
     from kgtrec.study.suite.suite import MEASURES, suite_of_ranks, suites
 
     how = shared.resampling(options)
@@ -96,8 +103,17 @@ def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
     more: dict[str, Any] = {"groups": groups, "test": options["test"], "level": options["level"],
                             "resampling": how}  # fmt: skip
     tables = [one for one in results if one.endswith((".csv", ".tsv"))]
+    by, folder = options["by"], options["graphs"]
+    if bool(by) != bool(folder) or (by and tables):
+        raise UsageError("--by needs folders of ranks and --graphs DIR, and --graphs needs --by")
     if not tables:
-        return suite_of_ranks(read_ranks(list(results)), names or MEASURES, **more)
+        ranks = read_ranks(list(results))
+        parts = parts_of_ranks(ranks, by, folder) if by else {"": ranks}
+        return [
+            suite
+            for name, part in parts.items()
+            for suite in suite_of_ranks(part, names or MEASURES, part=name, **more)
+        ]
     if len(results) > 1:
         raise UsageError("name one table, or folders of ranks; not several tables or both")
     cells = read_numbers(tables[0], how)
@@ -122,12 +138,11 @@ def _groups(path: str) -> dict[str, list[str]]:
 
 
 def _report(suites: list[Suite], show: str) -> Report:
-    tables = {one.cells.measure.key: SHOWN[show](one) for one in suites}
-    titles = {one.cells.measure.key: one.cells.measure.title for one in suites}
+    tables = {one.cells.title: SHOWN[show](one) for one in suites}
 
     def text() -> str:
-        return "\n\n".join(f"{titles[key]}\n{t.to_text(120)}" for key, t in tables.items())
+        return "\n\n".join(f"{title}\n{table.to_text(120)}" for title, table in tables.items())
 
     figures = {option: ("suite", draws, suites[0]) for option, draws in FIGURES.items()}
-    notes = [f"{titles[one.cells.measure.key]}: {said}" for one in suites for said in one.notes()]
+    notes = [f"{one.cells.title}: {said}" for one in suites for said in one.notes()]
     return Report.of_files(tables, text, notes=notes, figures=figures)

@@ -28,6 +28,7 @@ ORDER = (
     "runs-and-qrels",
     "changes",
     "published-numbers",
+    "many-graphs",
     "sparse-labels",
     "open-world",
     "complex-queries",

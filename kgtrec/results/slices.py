@@ -35,6 +35,7 @@ DIMENSIONS = {
     "quartile": "of the answer's popularity among all entities, Q1 the rarest",
     "given-quartile": "of the given entity's popularity among all entities, Q1 the rarest",
     "relation-quartile": "of the relation's popularity among all relations, Q1 the rarest",
+    "half-links": "whether train has the given and the asked entity with the relation, at its end",
     "label": "a label per triple, from a file",
     "time": "the time at which the question was asked",
     "qualifiers": "how many (other) qualifiers the question gives",
@@ -42,6 +43,8 @@ DIMENSIONS = {
 """What instances of graph questions can be sliced by, and what it means."""
 
 QUARTILES = ("Q1", "Q2", "Q3", "Q4")
+HALF_LINKS = ("both", "given only", "asked only", "neither")
+"""Which half of a test triple train has: (h, r, .) and (., r, t); see arXiv 2606.18001."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,8 @@ def parse_by(by: str | Iterable[str], terms: Sequence[str] | None = ()) -> tuple
             named = "".join(f", by {term!r}" for term in terms or ())
             raise UsageError(
                 f"cannot slice by {name!r}; slices are by 'relation' or 'side', 'category', "
-                "'quartile', 'given-quartile', 'relation-quartile', 'label', 'time' or "
-                f"'qualifiers'{named}, or by several: 'category,side'"
+                "'quartile', 'given-quartile', 'relation-quartile', 'half-links', 'label', 'time' "
+                f"or 'qualifiers'{named}, or by several: 'category,side'"
             )
     if not names or len(set(names)) < len(names):
         raise UsageError(f"cannot slice by {by!r}; name each dimension once, as in category,side")
@@ -278,6 +281,24 @@ def _by_relation_quartile(
     return _quarters(relation_popularity(graph), calculator.ranks.relation)
 
 
+def _by_half_links(
+    calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
+) -> _Groups:
+    graph = _needed(calculator, graph, "half-links")
+    ranks = calculator.ranks
+    if ranks.kind != "entity" or ranks.given_relation is not None or "train" not in graph.splits:
+        raise UsageError("half-links are of heads and tails that are asked, and of the train split")
+    relation = ranks.relation.astype(np.int64)
+    train, n = graph.splits["train"].astype(np.int64), np.int64(len(graph.entities))
+    asks_tail = ranks.side == 1
+    head = np.where(asks_tail, ranks.given, ranks.answer)
+    tail = np.where(asks_tail, ranks.answer, ranks.given)
+    of_head = np.isin(relation * n + head, train[:, 1] * n + train[:, 0])
+    of_tail = np.isin(relation * n + tail, train[:, 1] * n + train[:, 2])
+    given, asked = np.where(asks_tail, (of_head, of_tail), (of_tail, of_head))
+    return _Groups(np.int64(2) * ~given + ~asked, HALF_LINKS)
+
+
 def _quarters(counts: Ints, members: Ints) -> _Groups:
     """The quarter of everything that is counted to which each instance's member belongs."""
     quartile = np.searchsorted(np.percentile(counts, (25, 50, 75)), counts, side="left")
@@ -352,6 +373,7 @@ _GROUPED: dict[str, Grouper] = {
     "quartile": _by_quartile,
     "given-quartile": _by_given_quartile,
     "relation-quartile": _by_relation_quartile,
+    "half-links": _by_half_links,
     "label": _by_label,
     "time": _by_time,
     "qualifiers": _by_qualifiers,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FORMATS = ("table", "json", "csv", "latex", "markdown", "html", "typst")
 OF_PARTS = ("table", "json", "csv", "latex", "markdown")
 OF_PAGES = {"--name", "--test", "--correction", "--level"}
-OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile"}
+OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile", "half-links"}
 
 
 @click.command(cls=Command, short_help="The published table of saved ranks.")
@@ -80,7 +80,7 @@ OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile"}
 @click.option(
     "--by", metavar="PARTS",
     help="A row per side, relation, category (1-1, 1-N, N-1, N-N), quartile (of the answer's "
-    "popularity, Q1 the rarest), given-quartile, relation-quartile, label, or several: "
+    "popularity, Q1 the rarest), given-quartile, relation-quartile, half-links, label, or several: "
     "category,side.",
 )  # fmt: skip
 @click.option(

@@ -41,7 +41,7 @@ class Cells:
     - seeds, int64 (models, graphs): How many.
     - draws, float64 (B, models, graphs): The same with questions and seeds drawn anew; None if
       neither is known.
-    - extremes: The ends of the measure's range.
+    - part: Which of the questions; "" for all of them.
     """
 
     measure: Measure
@@ -50,6 +50,12 @@ class Cells:
     values: Floats
     seeds: Ints
     draws: Floats | None = None
+    part: str = ""
+
+    @property
+    def title(self) -> str:
+        """Heading of the measure, with the part of the questions."""
+        return f"{self.measure.title}, {self.part}" if self.part else self.measure.title
 
     @property
     def sign(self) -> float:
@@ -253,6 +259,28 @@ def read_ranks(paths: Sequence[str]) -> dict[str, dict[str, dict[str, Ranks]]]:
                 key = seed or model.removeprefix(name)
                 ranks.setdefault(graph, {}).setdefault(name, {})[key] = Ranks.load(file)
     return ranks
+
+
+def parts_of_ranks(
+    ranks: Mapping[str, Mapping[str, RanksBySeed]], by: str, graphs: str
+) -> dict[str, dict[str, dict[str, dict[str, Ranks]]]]:
+    """The ranks of every part of the questions, by the part's name.
+
+    `graphs` is the folder in which the graphs are, each under its name.
+    """
+    from kgtrec.questions.api import read_graph
+    from kgtrec.results.result import Result
+    from kgtrec.results.slices import rows_by_part
+
+    parts: dict[str, dict[str, dict[str, dict[str, Ranks]]]] = {}
+    for graph, own in ranks.items():
+        loaded = read_graph(Path(graphs) / graph.partition(", ")[0])
+        for model, runs in own.items():
+            for seed, one in runs.items():
+                for names, rows in rows_by_part(Result(one)._calculator, by, graph=loaded).items():
+                    part = parts.setdefault(", ".join(names), {}).setdefault(graph, {})
+                    part.setdefault(model, {})[seed] = one.subset(rows)
+    return parts
 
 
 def _files_below(path: str) -> Iterator[tuple[str, str, str, str]]:

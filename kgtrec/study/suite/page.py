@@ -33,7 +33,7 @@ def suite_page(suites: Sequence[Suite], title: str = "Models over many graphs") 
     parts = []
     for number, suite in enumerate(suites):
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in suite.notes())
-        parts.append(f"<h2>{html.escape(suite.cells.measure.title)}</h2><ul>{notes}</ul>")
+        parts.append(f"<h2>{html.escape(suite.cells.title)}</h2><ul>{notes}</ul>")
         parts.append(_section("Models, best mean rank first", suite.table(), is_open=True))
         parts += _figures(suite, number)
         if suite.cells.missing:

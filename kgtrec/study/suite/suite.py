@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -67,7 +67,7 @@ class Suite(ShownAsTables):
     test: str = "nemenyi"
     resampling: Resampling = DRAWING
     level: float = 0.05
-    fewest: float = field(default=FEWEST)
+    fewest: float = FEWEST
 
     # -- What is computed ------------------------------------------------------------------------
 
@@ -143,8 +143,8 @@ class Suite(ShownAsTables):
     @property
     def best_share(self) -> Floats:
         """Probability of being best: share of the draws, ties shared."""
-        first = np.nanmin(self._drawn.mean_rank, axis=1, keepdims=True)
-        is_first = self._drawn.mean_rank == first
+        mean_rank = np.nan_to_num(self._drawn.mean_rank, nan=np.inf)
+        is_first = mean_rank == mean_rank.min(axis=1, keepdims=True)
         return np.asarray((is_first / is_first.sum(axis=1, keepdims=True)).mean(axis=0))
 
     @cached_property
@@ -261,7 +261,7 @@ class Suite(ShownAsTables):
                 float(high[m].mean()), float(least / opponents), float(most / opponents),
                 float(least * n_graphs), float(most * n_graphs),
             ))  # fmt: skip
-        title = self.cells.measure.title
+        title = self.cells.title
         titles = ("model", "missing", f"{title} from", "to", "mean rank from", "to",
                   "win rate from", "to", "Borda from", "to")  # fmt: skip
         keys = ("model", "missing", "value_low", "value_high", "mean_rank_low", "mean_rank_high",
@@ -348,6 +348,7 @@ def suite_of_ranks(
     test: str = "nemenyi",
     resampling: Resampling = DRAWING,
     level: float = 0.05,
+    part: str = "",
 ) -> list[Suite]:
     """Compare models over many graphs.
 
@@ -363,6 +364,8 @@ def suite_of_ranks(
         Graphs, questions and seeds are drawn anew.
     level : float
         Accepted error probability of the test.
+    part : str
+        Name of the part of the questions that the ranks are of.
 
     Returns
     -------
@@ -380,5 +383,7 @@ def suite_of_ranks(
         graph: {model: one if isinstance(one, Mapping) else {"": one} for model, one in own.items()}
         for graph, own in ranks.items()
     }
-    cells = cells_of_ranks(by_seed, parse_all(measures), resampling)
+    cells = [
+        replace(one, part=part) for one in cells_of_ranks(by_seed, parse_all(measures), resampling)
+    ]
     return suites(cells, groups, test=test, resampling=resampling, level=level)

@@ -1,0 +1,294 @@
+"""Suites of graphs against brute force and scipy, and their command, page and figures."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from refusals import assert_refused, refusals
+from scipy import stats
+
+import kgtrec
+from kgtrec.cli import cli
+from kgtrec.errors import FileError, UsageError
+from kgtrec.measures import Measure
+from kgtrec.study import Resampling, read_numbers, suite_of_ranks, suites
+from kgtrec.study.suite.cells import Cells
+from kgtrec.study.suite.page import suite_page
+from kgtrec.study.suite.statistics import (
+    bounds_of_ranks,
+    friedman,
+    ranks_within,
+    standing,
+    studentized_range,
+)
+from kgtrec.study.suite.suite import Suite
+
+
+def suite_of(values: Any, key: str = "adjusted_mrr", **more: Any) -> Suite:
+    values = np.asarray(values, float)
+    names = [
+        tuple(f"{kind}{i}" for i in range(n)) for kind, n in zip("mg", values.shape, strict=True)
+    ]
+    cells = Cells(Measure.parse(key), *names, values, np.ones(values.shape, np.int64))
+    return suites([cells], **more)[0]
+
+
+def values_with_ties(seed: int, models: int = 5, graphs: int = 7, missing: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 6, (models, graphs)) / 10
+    values.flat[rng.choice(values.size, missing, replace=False)] = np.nan
+    return values
+
+
+def beaten(one: float, other: float, sign: float) -> float:
+    """1 for a win, 0.5 for a tie."""
+    return 1.0 if sign * one > sign * other else 0.5 * (one == other)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("key", ["adjusted_mrr", "mr"])
+def test_standings_are_those_of_all_pairs(seed: int, key: str) -> None:
+    values = values_with_ties(seed, missing=4 * (seed % 2))
+    suite = suite_of(values, key)
+    sign = suite.cells.sign
+    for m, row in enumerate(values):
+        wins, pairs, ranks = 0.0, 0, []
+        for g, value in enumerate(row):
+            others = [v for i, v in enumerate(values[:, g]) if i != m and not math.isnan(v)]
+            if math.isnan(value) or not others:
+                continue
+            own = sum(beaten(value, other, sign) for other in others)
+            wins, pairs = wins + own, pairs + len(others)
+            ranks.append(1 + (len(others) - own) * (len(values) - 1) / len(others))
+        assert suite.standing.borda[m] == pytest.approx(wins)
+        assert suite.standing.win_rate[m] == pytest.approx(wins / pairs)
+        assert suite.standing.mean_rank[m] == pytest.approx(np.mean(ranks))
+        assert suite.means()[m] == pytest.approx(np.nanmean(row))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_friedman_is_that_of_scipy(seed: int) -> None:
+    values = values_with_ties(seed, 4, 9)
+    found = friedman(ranks_within(values, 1.0))
+    expected = stats.friedmanchisquare(*values)
+    assert found is not None
+    assert (found.statistic, found.p) == pytest.approx((expected.statistic, expected.pvalue))
+
+
+@pytest.mark.parametrize("groups", [2, 5, 30])
+def test_the_studentized_range_is_that_of_scipy(groups: int) -> None:
+    expected = stats.studentized_range.ppf(0.95, groups, np.inf)
+    assert studentized_range(0.95, groups) == pytest.approx(expected, rel=1e-5)
+
+
+def test_pairs_are_tested_on_shared_graphs() -> None:
+    values = np.random.default_rng(1).normal(size=(3, 12))
+    values[0, 3] = values[2, 5] = np.nan
+    suite = suite_of(values, test="wilcoxon")
+    for i, j, graphs, wins, p in zip(
+        *(suite.pairs[key] for key in ("first", "second", "graphs", "wins", "p")), strict=True
+    ):
+        gap = values[i] - values[j]
+        gap = gap[~np.isnan(gap)]
+        assert (graphs, wins) == (len(gap), (gap > 0).sum())
+        assert p == pytest.approx(stats.wilcoxon(gap, method="exact").pvalue)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_are_those_of_all_fillings(seed: int) -> None:
+    values = values_with_ties(seed, 3, 2, missing=2)
+    low, high = bounds_of_ranks(values, 1.0)
+    holes = np.argwhere(np.isnan(values))
+    tried = []
+    for filling in itertools.product([-1.0, 0.05, 0.25, 2.0, 3.0], repeat=len(holes)):
+        filled = values.copy()
+        filled[tuple(holes.T)] = filling
+        tried.append(ranks_within(filled, 1.0))
+    assert np.array_equal(low.mean(axis=1), np.min(np.mean(tried, axis=2), axis=0))
+    assert np.array_equal(high.mean(axis=1), np.max(np.mean(tried, axis=2), axis=0))
+
+
+def test_draws_are_those_of_a_plain_loop() -> None:
+    suite = suite_of(values_with_ties(3, missing=3), resampling=Resampling(resamples=100, seed=4))
+    chosen = np.random.default_rng(4).integers(0, 7, (100, 7))
+    for draw, graphs in enumerate(chosen):
+        own = suite.cells.values[:, graphs]
+        assert suite.mean_draws()[draw] == pytest.approx(np.nanmean(own, axis=1), nan_ok=True)
+        again = standing(suite.ranks[:, graphs], np.ones(7)).mean_rank
+        expected = stats.rankdata(np.where(np.isnan(again), np.inf, again))
+        known = ~np.isnan(again)
+        assert suite.place_draws[draw][known] == pytest.approx(expected[known])
+
+
+def test_models_with_few_graphs_are_set_apart() -> None:
+    values = values_with_ties(2)
+    values[1, :4] = np.nan
+    suite = suite_of(values)
+    assert suite.apart.tolist() == [False, True, False, False, False]
+    assert suite.order[-1] == 1
+    assert ("m1", "g0") in suite.cells.missing
+    assert any("set apart" in note for note in suite.notes())
+    assert any("raw metric" in note for note in suite_of(values, "mrr").notes())
+
+
+@pytest.mark.slow
+def test_intervals_cover() -> None:
+    """The mean over graphs, of 300 simulated suites of 40 graphs."""
+    rng = np.random.default_rng(0)
+    truth, hits = np.array([0.30, 0.33, 0.36]), 0
+    for seed in range(300):
+        values = truth[:, None] + rng.normal(0, 0.1, (3, 40)) + rng.normal(0, 0.1, 40)
+        suite = suite_of(values, resampling=Resampling(resamples=400, seed=seed))
+        low, high = suite.interval(suite.mean_draws())
+        hits += int(((low <= truth) & (truth <= high)).sum())
+    assert 0.92 <= hits / 900 <= 0.97
+
+
+# -- Ranks and tables ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ranks() -> dict[str, dict[str, dict[str, kgtrec.Ranks]]]:
+    """Three graphs, two models, two seeds; one cell is missing."""
+    made: dict[str, dict[str, dict[str, kgtrec.Ranks]]] = {}
+    for number, size in enumerate((20, 30, 40)):
+        rng = np.random.default_rng(number)
+        triples = np.unique(rng.integers(0, (size, 3, size), (200, 3)), axis=0)
+        graph = kgtrec.Graph.from_arrays(triples[60:], triples[:30], triples[30:60],
+                                         n_entities=size, n_relations=3)  # fmt: skip
+        questions = graph.questions("test")
+        for model, seed in itertools.product(("a", "b"), ("0", "1")):
+            if (number, model) != (2, "b"):
+                scores = rng.normal(size=(len(questions), size))
+                own = made.setdefault(f"g{number}", {}).setdefault(model, {})
+                own[seed] = kgtrec.rank(scores, questions)[0]
+    return made
+
+
+def test_cells_are_the_values_of_results(ranks: Any) -> None:
+    for key in ("amri", "adjusted_hits@10", "mrr", "tail.gmr"):
+        (suite,) = suite_of_ranks(ranks, [key], resampling=Resampling(resamples=100))
+        for m, model in enumerate(suite.cells.models):
+            for g, graph in enumerate(suite.cells.graphs):
+                own = [kgtrec.Result(one)[key] for one in ranks[graph].get(model, {}).values()]
+                expected = np.mean(own) if own else math.nan
+                assert suite.cells.values[m, g] == pytest.approx(expected, nan_ok=True)
+        assert suite.cells.missing == [("b", "g2")]
+        assert suite.cells.draws is not None
+        drawn = suite.cells.draws[:, 0, 0]
+        assert drawn.std() > 0
+        assert drawn.mean() == pytest.approx(suite.cells.values[0, 0], abs=4 * drawn.std())
+
+
+@pytest.fixture
+def folder(ranks: Any, tmp_path: Path) -> Path:
+    for graph, own in ranks.items():
+        for model, runs in own.items():
+            for seed, one in runs.items():
+                (tmp_path / "r" / graph / model).mkdir(parents=True, exist_ok=True)
+                one.save(tmp_path / "r" / graph / model / f"{seed}.parquet")
+    return tmp_path
+
+
+def run(*arguments: object) -> str:
+    done = CliRunner().invoke(cli, ["suite", *map(str, arguments)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_the_command_reads_folders_and_tables(folder: Path) -> None:
+    groups = folder / "groups.toml"
+    groups.write_text('small = ["g0", "g1"]\n')
+    said = run(folder / "r", "-m", "amri", "--groups", groups, "--resamples", 100)
+    assert "small" in said
+    assert "1 of 6 cells are missing" in said
+    table = folder / "t.csv"
+    table.write_text("graph,model,seed,metric,value\n" + "".join(
+        f"g{g},m{m},{s},mrr,{g / 8 + m / 64 + s / 128}\n"
+        for g, m, s in itertools.product(range(3), range(3), range(2))
+    ))  # fmt: skip
+    said = run(table, "--show", "cells", "--format", "csv")
+    assert "m2,0.03515625,0.16015625,0.28515625" in said
+    pair = run(table, "--show", "pairs", "--format", "csv")
+    assert "m0,m1,3,0,0," in pair
+
+
+def test_the_page_and_the_figures(folder: Path) -> None:
+    files = [folder / name for name in ("page.html", "p.svg", "c.svg", "h.svg")]
+    options = zip(("--html", "--plot", "--plot-rankings", "--plot-cells"), files, strict=True)
+    table = folder / "t.csv"
+    table.write_text("graph,model,metric,value\n" + "".join(
+        f"g{g},<b>m{m}</b>,adjusted_mrr,{0.1 * g + 0.01 * m}\n"
+        for g, m in itertools.product(range(4), range(4)) if (g, m) != (0, 0)
+    ))  # fmt: skip
+    run(table, *itertools.chain.from_iterable(options))
+    page = files[0].read_text()
+    assert "&lt;b&gt;m1&lt;/b&gt;" in page
+    assert "<b>" not in page
+    assert page.count("<svg") == 3
+    assert "<script" not in page
+    assert all(file.stat().st_size > 1000 for file in files)
+    assert suite_page([suite_of(values_with_ties(0, 2, 2))]).count("<svg") == 2  # no test of two
+
+
+@refusals(
+    ("no column", lambda path: read_numbers(path("graph,model,value\ng,m,1\n")), FileError,
+     ("t.csv:1", "no column metric")),
+    ("no number", lambda path: read_numbers(path("graph,model,metric,value\ng,m,mrr,x\n")),
+     FileError, ("t.csv:2", "could not convert")),
+    ("no measure", lambda path: read_numbers(path("graph,model,metric,value\ng,m,mrrr,1\n")),
+     FileError, ("t.csv:2", "did you mean mrr")),
+    ("twice", lambda path: read_numbers(path("graph,model,metric,value\n" + 2 * "g,m,mrr,1\n")),
+     FileError, ("t.csv:3", "MRR of m on g again", "own seed")),
+    ("test", lambda path: suite_of([[1, 2]], test="t"), UsageError, ("test='t'", "nemenyi")),
+    ("group", lambda path: suite_of([[1, 2]], groups={"x": ["y*"]}), UsageError,
+     ("group 'x' has no graph", "g0, g1")),
+)  # fmt: skip
+def test_bad_input_is_refused(
+    call: Any, error: type[Exception], words: tuple[str, ...], tmp_path: Path
+) -> None:
+    def written(body: str) -> Path:
+        (tmp_path / "t.csv").write_text(body)
+        return tmp_path / "t.csv"
+
+    assert_refused(call, error, words, written)
+
+
+# -- Half-links ----------------------------------------------------------------------------------
+
+
+def test_half_links_are_those_of_a_plain_loop(tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    triples = np.unique(rng.integers(0, (25, 3, 25), (150, 3)), axis=0)
+    rng.shuffle(triples)
+    graph = kgtrec.Graph.from_arrays(triples[40:], triples[:5], triples[5:40], n_entities=25,
+                                     n_relations=3)  # fmt: skip
+    questions = graph.questions("test")
+    result = kgtrec.evaluate(rng.normal(size=(len(questions), 25)), questions)
+    train = graph.splits["train"].tolist()
+    heads, tails = {(h, r) for h, r, _ in train}, {(r, t) for _, r, t in train}
+    counts = dict.fromkeys(("both", "given only", "asked only", "neither"), 0)
+    for h, r, t in graph.splits["test"].tolist():
+        for given, asked in (
+            ((h, r) in heads, (r, t) in tails), ((r, t) in tails, (h, r) in heads)
+        ):  # fmt: skip
+            name = (
+                "both"
+                if given and asked
+                else "given only"
+                if given
+                else "asked only"
+                if asked
+                else "neither"
+            )
+            counts[name] += 1
+    table = result.slice("half-links", graph=graph)
+    assert {row[0]: row[2] for row in table.rows} == {k: v for k, v in counts.items() if v}
+    with pytest.raises(UsageError, match="half-links need the graph"):
+        result.slice("half-links")
