@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec._internal.locations import is_folder
 from kgtrec.cli import _options as shared
 from kgtrec.cli._report import DRAW, GRAPH_FOLDER, READ, WRITE, Command, Report, note
-from kgtrec.errors import UsageError
+from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from kgtrec._internal.table import Table
+    from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.suite.suite import Suite
 
 SHOWN: dict[str, Callable[[Suite], Table]] = {
@@ -87,14 +95,18 @@ def command(results: tuple[str, ...], **options: Any) -> Report:
         from kgtrec.study.suite.page import suite_page
 
         with atomic_write(options["html"]) as file:
-            file.write(suite_page(suites).encode("utf-8", "surrogateescape"))
+            file.write(
+                suite_page(suites, [_figures(one) for one in suites]).encode(
+                    "utf-8", "surrogateescape"
+                )
+            )
         note(f"wrote {options['html']}")
     return _report(suites, options["show"])
 
 
 def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
     from kgtrec.measures import parse_all
-    from kgtrec.study.suite.cells import parts_of_ranks, read_numbers, read_ranks
+    from kgtrec.study.suite.cells import parts_of_ranks, read_numbers
     from kgtrec.study.suite.suite import MEASURES, suite_of_ranks, suites
 
     how = shared.resampling(options)
@@ -126,8 +138,6 @@ def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
 
 
 def _groups(path: str) -> dict[str, list[str]]:
-    from pathlib import Path
-
     from kgtrec.cluster.batch.job_file import read_toml
 
     groups = read_toml(Path(path), "a file of groups")
@@ -146,3 +156,82 @@ def _report(suites: list[Suite], show: str) -> Report:
     figures = {option: ("suite", draws, suites[0]) for option, draws in FIGURES.items()}
     notes = [f"{one.cells.title}: {said}" for one in suites for said in one.notes()]
     return Report.of_files(tables, text, notes=notes, figures=figures)
+
+
+CAPTIONS = {
+    "suite_places": "Places with intervals",
+    "critical_difference": "Mean ranks and their critical difference",
+    "suite_cells": "Models and graphs",
+}
+
+
+def _figures(suite: Suite) -> list[tuple[str, Figure]]:
+    """The figures of a page that can be drawn; none without matplotlib."""
+    if find_spec("matplotlib") is None:
+        return []
+    from kgtrec import plots
+
+    drawn = []
+    for name, caption in CAPTIONS.items():
+        with suppress(UsageError):  # too few models or graphs for it
+            drawn.append((caption, getattr(plots, name)(suite)))
+    return drawn
+
+
+# -- Ranks below folders ---------------------------------------------------------------------------
+
+
+def read_ranks(paths: Sequence[str]) -> dict[str, dict[str, dict[str, Ranks]]]:
+    """Ranks by graph, model and seed.
+
+    A folder is the output of a batch, or holds ``graph/model.parquet`` or
+    ``graph/model/seed.parquet``. Runs of a batch whose names end in a number are seeds of a model
+    if its name without the number is that of several.
+    """
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.study.comparison.replicates import grouped_names
+
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for path in paths:
+        for graph, model, seed, file in _files_below(path):
+            own = found.setdefault(graph, {}).setdefault(model, {})
+            if seed in own:
+                raise UsageError(f"{own[seed]} and {file} are both {model} on {graph}; rename one")
+            own[seed] = file
+    ranks: dict[str, dict[str, dict[str, Ranks]]] = {}
+    for graph, files_of in found.items():
+        names = dict(zip(files_of, grouped_names([*files_of]), strict=True))
+        counts = Counter(names.values())
+        for model, runs in files_of.items():
+            name = names[model] if counts[names[model]] > 1 else model
+            for seed, file in runs.items():
+                key = seed or model.removeprefix(name)
+                ranks.setdefault(graph, {}).setdefault(name, {})[key] = Ranks.load(file)
+    return ranks
+
+
+def _files_below(path: str) -> Iterator[tuple[str, str, str, str]]:
+    """Graph, model, seed and path of every file of ranks."""
+    from kgtrec.cluster.batch.records import finished_ranks
+
+    if not is_folder(path):
+        raise FileError(
+            path,
+            found="no folder",
+            hint="name the output of a batch, or graph/model.parquet below it",
+        )
+    if (Path(path) / "ranks").is_dir() or "://" in path:
+        ranks = finished_ranks(path)
+        several = len({one.protocol for one in ranks}) > 1
+        for one in ranks:
+            graph = f"{one.graph}, {one.protocol}" if several else one.graph
+            yield graph, one.model, "", str(one.path)
+        return
+    files = sorted(Path(path).glob("*/*.parquet")) + sorted(Path(path).glob("*/*/*.parquet"))
+    if not files:
+        raise FileError(
+            path, found="a folder without graph/model.parquet", hint="name ranks by graph and model"
+        )
+    for file in files:
+        graph, *model = file.relative_to(path).with_suffix("").parts
+        yield graph, model[0], model[1] if len(model) > 1 else "", str(file)

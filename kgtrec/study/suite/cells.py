@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.bootstrap import Resampling, resampled_means
-from kgtrec._internal.locations import fetched, is_folder
+from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.measures.averaging import SIDES
@@ -34,7 +33,7 @@ HEADINGS = ("graph", "model", "seed", "metric", "value", "n")
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class SuiteCells:
     """One measure of every model on every graph.
 
     - values, float64 (models, graphs): Means over seeds; NaN: missing.
@@ -89,7 +88,7 @@ class _Entry(NamedTuple):
     line: int
 
 
-def read_numbers(path: str | os.PathLike[str], how: Resampling = DRAWING) -> list[Cells]:
+def read_numbers(path: str | os.PathLike[str], how: Resampling = DRAWING) -> list[SuiteCells]:
     """The cells of a CSV or TSV file with a row per graph, model, seed and metric.
 
     FileError: columns are missing, a number is none, or one stands twice.
@@ -125,7 +124,7 @@ def _entries(path: str) -> Iterator[_Entry]:
         yield _Entry(cells["graph"], cells["model"], cells.get("seed", ""), metric, value, line)
 
 
-def _cells_of(measure: Measure, rows: Sequence[_Entry], path: str, how: Resampling) -> Cells:
+def _cells_of(measure: Measure, rows: Sequence[_Entry], path: str, how: Resampling) -> SuiteCells:
     runs: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows:
         own = runs.setdefault((row.model, row.graph), {})
@@ -153,7 +152,7 @@ def _cells_of(measure: Measure, rows: Sequence[_Entry], path: str, how: Resampli
         values[at], seeds[at] = numbers.mean(), len(numbers)
         if draws is not None:
             draws[(slice(None), *at)] = _over_seeds(numbers[None, :], how.resamples, rng)
-    return Cells(measure, models, graphs, values, seeds, draws)
+    return SuiteCells(measure, models, graphs, values, seeds, draws)
 
 
 def _over_seeds(runs: Floats, n_draws: int, rng: np.random.Generator) -> Floats:
@@ -173,7 +172,7 @@ RanksBySeed = Mapping[str, "Ranks"]
 def cells_of_ranks(
     ranks: Mapping[str, Mapping[str, RanksBySeed]], measures: Sequence[Measure],
     how: Resampling = DRAWING,
-) -> list[Cells]:  # fmt: skip
+) -> list[SuiteCells]:  # fmt: skip
     """The cells of ranks by graph, model and seed.
 
     An adjusted measure takes the chance level of all questions of a graph in every draw.
@@ -201,7 +200,7 @@ def cells_of_ranks(
                     values[m, g] = estimate[at].mean()
                     draws[:, m, g] = _over_seeds(drawn[:, at], how.resamples, rng)
     return [
-        Cells(measure, models, graphs, values, seeds, draws)
+        SuiteCells(measure, models, graphs, values, seeds, draws)
         for measure, (values, draws) in tables.items()
     ]
 
@@ -232,35 +231,6 @@ def _drawn(
     return means.estimate[:n], means.draws[:, :n]
 
 
-def read_ranks(paths: Sequence[str]) -> dict[str, dict[str, dict[str, Ranks]]]:
-    """Ranks by graph, model and seed.
-
-    A folder is the output of a batch, or holds ``graph/model.parquet`` or
-    ``graph/model/seed.parquet``. Runs of a batch whose names end in a number are seeds of a model
-    if its name without the number is that of several.
-    """
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.study.comparison.replicates import grouped_names
-
-    found: dict[str, dict[str, dict[str, str]]] = {}
-    for path in paths:
-        for graph, model, seed, file in _files_below(path):
-            own = found.setdefault(graph, {}).setdefault(model, {})
-            if seed in own:
-                raise UsageError(f"{own[seed]} and {file} are both {model} on {graph}; rename one")
-            own[seed] = file
-    ranks: dict[str, dict[str, dict[str, Ranks]]] = {}
-    for graph, files_of in found.items():
-        names = dict(zip(files_of, grouped_names([*files_of]), strict=True))
-        counts = Counter(names.values())
-        for model, runs in files_of.items():
-            name = names[model] if counts[names[model]] > 1 else model
-            for seed, file in runs.items():
-                key = seed or model.removeprefix(name)
-                ranks.setdefault(graph, {}).setdefault(name, {})[key] = Ranks.load(file)
-    return ranks
-
-
 def parts_of_ranks(
     ranks: Mapping[str, Mapping[str, RanksBySeed]], by: str, graphs: str
 ) -> dict[str, dict[str, dict[str, dict[str, Ranks]]]]:
@@ -281,30 +251,3 @@ def parts_of_ranks(
                     part = parts.setdefault(", ".join(names), {}).setdefault(graph, {})
                     part.setdefault(model, {})[seed] = one.subset(rows)
     return parts
-
-
-def _files_below(path: str) -> Iterator[tuple[str, str, str, str]]:
-    """Graph, model, seed and path of every file of ranks."""
-    from kgtrec.cluster.batch.records import finished_ranks
-
-    if not is_folder(path):
-        raise FileError(
-            path,
-            found="no folder",
-            hint="name the output of a batch, or graph/model.parquet below it",
-        )
-    if (Path(path) / "ranks").is_dir() or "://" in path:
-        ranks = finished_ranks(path)
-        several = len({one.protocol for one in ranks}) > 1
-        for one in ranks:
-            graph = f"{one.graph}, {one.protocol}" if several else one.graph
-            yield graph, one.model, "", str(one.path)
-        return
-    files = sorted(Path(path).glob("*/*.parquet")) + sorted(Path(path).glob("*/*/*.parquet"))
-    if not files:
-        raise FileError(
-            path, found="a folder without graph/model.parquet", hint="name ranks by graph and model"
-        )
-    for file in files:
-        graph, *model = file.relative_to(path).with_suffix("").parts
-        yield graph, model[0], model[1] if len(model) > 1 else "", str(file)

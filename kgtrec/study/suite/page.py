@@ -5,14 +5,14 @@ from __future__ import annotations
 import html
 import io
 import re
-from collections.abc import Callable, Sequence
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kgtrec._internal.table import Table, rows_as_html
-from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from kgtrec.study.suite.suite import Suite
 
 _STYLE = """
@@ -28,14 +28,25 @@ summary{cursor:pointer;font-weight:600;font-size:1.1rem;margin:1rem 0 .3rem}
 """
 
 
-def suite_page(suites: Sequence[Suite], title: str = "Models over many graphs") -> str:
-    """The whole page, one part per measure; figures where matplotlib is installed."""
+Drawn = Sequence[tuple[str, "Figure"]]
+"""Captions and figures."""
+
+
+def suite_page(
+    suites: Sequence[Suite], figures: Sequence[Drawn] = (), title: str = "Models over many graphs"
+) -> str:
+    """The whole page, one part per measure with its figures."""
     parts = []
     for number, suite in enumerate(suites):
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in suite.notes())
         parts.append(f"<h2>{html.escape(suite.cells.title)}</h2><ul>{notes}</ul>")
         parts.append(_section("Models, best mean rank first", suite.table(), is_open=True))
-        parts += _figures(suite, number)
+        for place, (caption, figure) in enumerate(figures[number] if figures else ()):
+            svg = svg_text(figure, f"s{number}{place}-")
+            parts.append(
+                f'<figure role="img" aria-label="{caption}">{svg}'
+                f"<figcaption>{caption}</figcaption></figure>"
+            )
         if suite.cells.missing:
             parts.append(_section("Over all that missing cells could be", suite.bounds_table()))
             parts.append(_section("Missing cells", suite.missing_table()))
@@ -64,36 +75,10 @@ def _section(heading: str, table: Table, is_open: bool = False) -> str:
     )
 
 
-def _figures(suite: Suite, number: int) -> list[str]:
-    if find_spec("matplotlib") is None:
-        return []
-    from kgtrec.plots.suite import critical_difference, suite_cells, suite_places
-
-    drawn: list[tuple[str, Callable[[Suite], Any]]] = [
-        ("Places with intervals", suite_places),
-        ("Mean ranks and their critical difference", critical_difference),
-        ("Models and graphs", suite_cells),
-    ]
-    parts = []
-    for place, (caption, draw) in enumerate(drawn):
-        try:
-            svg = _svg(draw(suite), f"s{number}{place}-")
-        except UsageError:  # too few models or graphs for it
-            continue
-        parts.append(
-            f'<figure role="img" aria-label="{caption}">{svg}<figcaption>{caption}</figcaption>'
-            "</figure>"
-        )
-    return parts
-
-
-def _svg(figure: Any, prefix: str) -> str:
+def svg_text(figure: Figure, prefix: str) -> str:
     """A figure as an SVG element whose ids are not those of others of the page."""
-    from kgtrec.plots.style import styled
-
     buffer = io.StringIO()
-    with styled():
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
     text = re.sub(r'\bid="', f'id="{prefix}', text[text.index("<svg") :])
     return re.sub(r"(url\(#|href=\"#)", rf"\g<1>{prefix}", text)

@@ -17,7 +17,7 @@ from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError, choose
 from kgtrec.measures import Measure, parse_all
 from kgtrec.study.comparison.significance import corrected, pairs_of, wilcoxon
-from kgtrec.study.suite.cells import DRAWING, Cells, cells_of_ranks
+from kgtrec.study.suite.cells import DRAWING, SuiteCells, cells_of_ranks
 from kgtrec.study.suite.statistics import (
     Friedman,
     Standing,
@@ -48,7 +48,7 @@ class Suite(ShownAsTables):
 
     Attributes
     ----------
-    cells : Cells
+    cells : SuiteCells
         Values by model and graph, and their draws.
     groups : dict of str to tuple of str
         Graphs of each group; "all" has all of them.
@@ -62,7 +62,7 @@ class Suite(ShownAsTables):
 
     _shown = ("table", "missing_table")
 
-    cells: Cells
+    cells: SuiteCells
     groups: Mapping[str, tuple[str, ...]]
     test: str = "nemenyi"
     resampling: Resampling = DRAWING
@@ -315,7 +315,7 @@ def _range_of(measure: Measure) -> tuple[float, float]:
 
 
 def suites(
-    cells: Sequence[Cells],
+    cells: Sequence[SuiteCells],
     groups: Mapping[str, Sequence[str]] | None = None,
     *,
     test: str = "nemenyi",
