@@ -16,6 +16,7 @@ GROUPED_FROM = 14
 HEADINGS: dict[str, dict[str, str]] = {
     "Input": {
         "--graph": "folder of the graph that is read",
+        "--graphs": "folder of the graphs that are read",
         "--scores": "scores that are ranked",
         "--predictions": "lists of predictions that are ranked",
         "--predictions-format": "format of the predictions",

@@ -65,7 +65,7 @@ def test_eval_and_compare_give_the_same_values(folder: Path) -> None:
     [
         (("-m", "kg_amri", "--n-entities", "40", "--qrels", "q.qrels", *RUNS), "compare by kg_mr"),
         (("-m", "kg_mr", "--qrels", "q.qrels", *RUNS), "--n-entities N"),
-        (("-m", "map", "--n-entities", "40", "--qrels", "q.qrels", *RUNS), "for kg_ measures"),
+        (("-m", "map", "--n-entities", "40", "--qrels", "q.qrels", *RUNS), "needs a kg_ measure"),
         (("-m", "kg_mrr", "a.parquet", "b.parquet"), "both.realistic.micro.mrr"),
     ],
 )

@@ -416,9 +416,10 @@ def test_a_signal_while_a_run_is_written_leaves_nothing(home: Home, number, code
 def test_an_interrupt_while_a_graph_is_read_is_not_lost(home: Home):
     # The file is a pipe that never ends, so reading it is what the command is at.
     code = (
-        "import os, signal, sys, threading, time\n"
+        "import io, os, signal, sys, threading, time\n"
         "from kgtrec.graph import id_files, tsv\n"
-        "class Endless:\n"
+        "class Endless(io.RawIOBase):\n"
+        "    def readable(self): return True\n"
         "    def tell(self): return 0\n"
         "    def __enter__(self): return self\n"
         "    def __exit__(self, *_): pass\n"

@@ -541,13 +541,13 @@ def test_shards_count_from_1_and_0_ranks_nothing(home: Home) -> None:
     said = home.shard("2/2", "--plan")
     assert "kgtrec: shard 2/2 by questions: " in said
     assert [path.name[:10] for path in Path("d").iterdir()] == ["questions-"]
-    assert "--plan require --shard" in home.refuses(*call[:5], "-o", "o", "--plan")
+    assert "--plan need --shard" in home.refuses(*call[:5], "-o", "o", "--plan")
 
 
 def test_wrong_calls_are_one_sentence(home: Home) -> None:
     rank = ("rank", "--graph", "g", "--scores", "m.npz")
     shard = (*rank, "--shard", "1/2", "-o", "d")
-    assert "require --shard" in home.refuses(*rank, "-o", "o.parquet", "--memory", "2GB")
+    assert "need --shard" in home.refuses(*rank, "-o", "o.parquet", "--memory", "2GB")
     assert "kgtrec merge ... --write-run o.run" in home.refuses(*shard, "--write-run", "o.run")
     assert "--write-qrels is written when" in home.refuses(*shard, "--write-qrels", "q")
     assert "is not a size" in home.refuses(*shard, "--memory", "much")

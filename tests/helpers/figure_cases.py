@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from kgtrec import plots
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec.graph.statistics.popularity import entity_frequencies, relation_frequencies
+from kgtrec.measures import Measure
 from kgtrec.plots.style import styled
 from kgtrec.results.result import Result
 from kgtrec.study.alignment import SizeExperiment
@@ -37,6 +38,8 @@ from kgtrec.study.openworld.simulate import simulate
 from kgtrec.study.pooling.depths import with_intervals
 from kgtrec.study.pooling.reusability import Reuse
 from kgtrec.study.stratified import beta_curve, beta_grid
+from kgtrec.study.suite.cells import SuiteCells
+from kgtrec.study.suite.suite import Suite, suites
 
 NAMES = ("svd", "random", "a-model-with-a-rather-long-name-v2", "ComplEx_N3_dim_2000_seed_17",
          "popularity")  # fmt: skip
@@ -137,6 +140,13 @@ def timed_results() -> dict[str, Result]:
     return {n: kgtrec.evaluate(s, questions) for n, s in zip(NAMES, scores, strict=True)}
 
 
+def suite() -> Suite:
+    values = np.random.default_rng(6).random((len(NAMES), 12))
+    graphs = tuple(f"a-graph-with-a-rather-long-name-{i}" for i in range(12))
+    cells = SuiteCells(Measure.parse("adjusted_mrr"), NAMES, graphs, values, np.ones((5, 12), int))
+    return suites([cells], resampling=Resampling(resamples=100))[0]
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "rank_distribution": lambda: plots.rank_distribution(RANKS),
     "tie_widths": lambda: plots.tie_widths(RANKS),
@@ -185,6 +195,9 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "bump_chart": lambda: rankings(1),
     "bump_chart, two": lambda: rankings(2),
     "sensitivity": sensitivity,
+    "suite_places": lambda: plots.suite_places(suite()),
+    "critical_difference": lambda: plots.critical_difference(suite()),
+    "suite_cells": lambda: plots.suite_cells(suite()),
     "depth_curves": lambda: plots.depth_curves(
         with_intervals([SAMPLES[:3], SAMPLES[:3]], (0, 1), resampling=Resampling(resamples=100))
     ),

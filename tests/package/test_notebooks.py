@@ -38,6 +38,7 @@ from kgtrec.study.judging.sheets import Item
 from kgtrec.study.openworld.compare import compare_values
 from kgtrec.study.openworld.projection import MODELS
 from kgtrec.study.pooling.triple_files import Judgements
+from kgtrec.study.suite.cells import SuiteCells
 
 EVIL = "<script>alert(1)</script> & \udce9"
 
@@ -97,6 +98,17 @@ def of_graphs(graph: kgtrec.Graph) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def of_tables(questions: kgtrec.Questions, ranks: dict[str, kgtrec.Ranks]) -> dict[str, Any]:
+    numbers = {EVIL: {"mrr": "0.5", "hits@1": "0.9"}}
+    cells = SuiteCells(kgtrec.Measure.parse("mrr"), ("a", EVIL), ("g", "h"),
+                       np.array([[0.1, 0.2], [0.3, np.nan]]), np.ones((2, 2), int))  # fmt: skip
+    return {
+        "audit": study.audit(numbers, instances=9, entities=9), "cells": cells,
+        "protocols": study.protocols_of(numbers, {EVIL: {"filtered": ranks["m"]}}),
+        "suite": study.suites([cells], resampling=SOME)[0],
+    }  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def things(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Every kind of result once."""
@@ -140,6 +152,7 @@ def things(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "sizes": study.size_experiment([(i, i) for i in range(9)], np.eye(9), np.eye(9), sizes=[4]),
         **judged(graph, result.run), **open_worlds(), **of_graphs(graph),
         **of_sampled(questions, scores),
+        **of_tables(questions, {"m": result.ranks}),
         "study": openworld.family_study(
             families=1, n_questions=20, models=[replace(MODELS[0], steps=(2, 4))], progress=False
         ),
@@ -158,7 +171,7 @@ RESULTS = (
     "pool", "judgements", "completion", "qrels", "unjudged", "kappa", "merged", "tree", "removal",
     "simulation", "open world", "study", "frequencies", "mix", "correlations", "leaks",
     "categories", "bounds", "fitting", "labelled", "classification", "draw", "counts", "check",
-    "estimates",
+    "estimates", "audit", "protocols", "suite", "cells",
 )  # fmt: skip
 
 

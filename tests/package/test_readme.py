@@ -103,5 +103,5 @@ def test_what_is_shown_and_not_printed_is_found(tmp_path: Path, monkeypatch: pyt
     file, code = "```csv a.csv\n7\n```\n", "```python\nprint(sum(1 for _ in range(7)))\n```\n"
     assert run_blocks(blocks_of(file + code + "```text\n7\n8\n```\n"), README) == ["8"]
     assert (tmp_path / "a.csv").read_text("utf-8") == "7\n"
-    with pytest.raises(AssertionError, match="No such command"):
+    with pytest.raises(AssertionError, match="no command 'nothing'"):
         run_blocks(blocks_of("```sh\nkgtrec nothing\n```\n"), README)

@@ -292,7 +292,7 @@ def test_every_kind_from_the_command_line(kind: str, files, tmp_path: Path):
     [
         (["beta-grid", 0, 1], "one figure per file"),
         (["ranks", 0, 1, "--name", "a", "--name", "a"], "two files are named 'a'"),
-        (["ranks", 0, 1, "--name", "one"], "name every file, or none"),
+        (["ranks", 0, 1, "--name", "one"], "give one --name per file"),
         (["ranks", 0, "-m", "mrr"], "leave --measure out"),
         (["relations", 0, "-m", "mrr", "-m", "mr"], "ask for one"),
         (["relations", 0, "-m", "fame"], "fame"),

@@ -301,7 +301,7 @@ def test_bad_lines_are_named(tmp_path: Path) -> None:
     (tmp_path / "empty/test.txt").touch()
     with pytest.raises(InputError, match="the file is empty"):
         kgtrec.read_graph(f"statements:{tmp_path}/empty")
-    with pytest.raises(UsageError, match="head, relation, tail, qualifiers"):
+    with pytest.raises(UsageError, match="in format statements they are always 'hrt'"):
         kgtrec.read_graph(tmp_path / "bad0", format="statements", columns="htr")
     good = WIKIPEOPLE["test"][0]
     for number, bad in enumerate((

@@ -360,11 +360,11 @@ def test_the_command(folder: Path) -> None:
         (["--by", "category"], "--by category needs --graph DIR"),
         (["--by", "label"], "--by label needs --labels FILE"),
         (["--by", "category,"], "cannot slice by ''"),
-        (["--labels", "x"], "--labels goes with --by label"),
-        (["--graph", "x"], "--graph goes with --by category"),
-        (["--by", "side", "--graph", "x"], "--graph goes with --by category"),
-        (["--spread"], "--spread goes with --by"),
-        (["--by", "quartile", "--labels", "x"], "--labels goes .*; --by quartile needs --graph"),
+        (["--labels", "x"], "--labels needs --by label"),
+        (["--graph", "x"], "--graph needs --by category"),
+        (["--by", "side", "--graph", "x"], "--graph needs --by category"),
+        (["--spread"], "--spread needs --by"),
+        (["--by", "quartile", "--labels", "x"], "--labels needs .*; --by quartile needs --graph"),
     ],
 )
 def test_options_without_effect_are_refused_before_any_file_is_read(

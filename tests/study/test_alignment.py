@@ -342,14 +342,20 @@ def test_the_experiment_on_the_command_line(home: Path) -> None:
     ("arguments", "message"),
     [
         (("--left", "l.npy", "--pairs", "p.tsv", "-o", "o"), "--left and --right"),
-        ((*TABLES, "--matrix", "m.npy", "--pairs", "p.tsv", "-o", "o"), "stands for itself"),
+        (
+            (*TABLES, "--matrix", "m.npy", "--pairs", "p.tsv", "-o", "o"),
+            "--matrix replaces --left and --right",
+        ),
         (
             ("--matrix", "m.npy", "--similarity", "l2", "--pairs", "p.tsv", "-o", "o"),
-            "--similarity is of embeddings",
+            "--similarity needs embeddings",
         ),
-        ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--seed", "1"), "--repeats and --seed are of"),
+        (
+            (*TABLES, "--pairs", "p.tsv", "-o", "o", "--seed", "1"),
+            "--repeats and --seed need --sizes",
+        ),
         ((*TABLES, "--pairs", "p.tsv"), "-o FILE"),
-        ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--sizes", "3"), "leave -o"),
+        ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--sizes", "3"), "leave out -o"),
         ((*TABLES, "--pairs", "p.tsv", "--sizes", "3,x"), "'x' is not a number"),
         ((*TABLES, "--pairs", "p.tsv", "--sizes", "31"), "between 1 and 30"),
         ((*TABLES, "--pairs", "p.tsv", "-o", "p.tsv"), "would overwrite an input"),

@@ -185,10 +185,10 @@ def test_the_command(models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert "AnswerChanges from old to new" in repr(changes)
     assert "<table>" in changes._repr_html_()
     for options, message in (
-        (("--run", "old.run"), "--run is given 1 times"),
-        (("--show", "best"), "--show best is about runs"),
+        (("--run", "old.run"), "give one --run per file"),
+        (("--show", "best"), "--show best needs runs"),
         (("--format", "csv"), "holds one table"),
         (("--k", "x"), "--k 'x'"),
-        (("--name", "a", "--name", "a"), "both are called 'a'"),
+        (("--name", "a", "--name", "a"), "both models are named 'a'"),
     ):
         assert message in str(run_command(*options).exception)

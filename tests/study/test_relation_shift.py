@@ -247,5 +247,5 @@ def test_ratios_on_the_command_line(saved: Path, tmp_path: Path) -> None:
     for path in (tmp_path / "none.txt", tmp_path):
         with pytest.raises(FileError, match="no such file"):
             report(saved, "--ratios", path)
-    with pytest.raises(UsageError, match="two reports"):
+    with pytest.raises(UsageError, match="different reports; choose one"):
         report(saved, "--ratios", other, "--by", "side")

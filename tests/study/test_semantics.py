@@ -243,8 +243,8 @@ def test_the_command(folder, monkeypatch):
     assert run(*options).stdout == str(expected) + "\n"
     for wrong, message in (
         (("--k", "1,x"), "--k '1,x': write numbers"),
-        (("--entity-types", "t"), "go together"),
-        (("--observed", "train", "--type-constraints", "t"), "name one"),
+        (("--entity-types", "t"), "need each other"),
+        (("--observed", "train", "--type-constraints", "t"), "all define what fits"),
         (("--observed", "nix"), "nix"),
     ):
         assert message in str(run(*wrong).exception)

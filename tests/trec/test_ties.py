@@ -244,7 +244,7 @@ def test_measures_without_a_form_are_all_named() -> None:
         check_tie_forms(resolve(["bpref", "infAP", "map"]), EvalOptions())
     with pytest.raises(UsageError, match="ndcg_1=3"):
         check_tie_forms(resolve(["ndcg.1=3"]), EvalOptions())
-    wanted = "ties='mean' is unknown; choose 'expected', 'min' or 'max'"
+    wanted = "ties='mean' is unknown; it must be 'expected', 'min' or 'max'"
     with pytest.raises(UsageError, match=wanted):
         tied_values(lists_of([([], [1])]), resolve(["map"]), ties="mean")
     counts = resolve(["num_ret", "num_rel_ret", "set_P", "num_q"])

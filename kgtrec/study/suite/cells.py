@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.bootstrap import Resampling, resampled_means
 from kgtrec._internal.locations import fetched
+from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.measures.averaging import SIDES
@@ -33,7 +34,7 @@ HEADINGS = ("graph", "model", "seed", "metric", "value", "n")
 
 
 @dataclass(frozen=True, eq=False)
-class SuiteCells:
+class SuiteCells(ShownAsTables):
     """One measure of every model on every graph.
 
     - values, float64 (models, graphs): Means over seeds; NaN: missing.
@@ -70,6 +71,12 @@ class SuiteCells:
     def present(self) -> NDArray[np.bool_]:
         """Whether there is a value, bool (models, graphs)."""
         return ~np.isnan(self.values)
+
+    def table(self) -> Table:
+        """One row per model, one column per graph; nan: missing."""
+        rows = [(m, *row) for m, row in zip(self.models, self.values.tolist(), strict=True)]
+        heads = ("model", *self.graphs)
+        return Table(heads, heads, (0, *(4,) * len(self.graphs)), rows)
 
     @property
     def missing(self) -> list[tuple[str, str]]:

@@ -235,11 +235,9 @@ class Suite(ShownAsTables):
         return Table(titles, keys, digits, rows)
 
     def cell_table(self) -> Table:
-        """One row per model, one column per graph; nan: missing."""
-        rows = [(self.cells.models[m], *self.cells.values[m].tolist()) for m in self.order]
-        digits = (0, *(4,) * len(self.cells.graphs))
-        heads = ("model", *self.cells.graphs)
-        return Table(heads, heads, digits, rows)
+        """One row per model in the order of `table`, one column per graph; nan: missing."""
+        table = self.cells.table()
+        return replace(table, rows=[table.rows[m] for m in self.order])
 
     def missing_table(self) -> Table:
         """One row per missing cell."""

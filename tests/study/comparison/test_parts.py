@@ -229,7 +229,7 @@ def test_each_set_of_ranks_has_its_graph(folder: Path, tmp_path: Path) -> None:
         invoke(*files, *words)
     text = invoke(*files, *words, "--against-graph", folder / "complete/graph")
     assert {line.split()[0] for line in text.splitlines()[3:5]} <= {"1-1", "1-N", "N-1", "N-N"}
-    with pytest.raises(KgtrecError, match="--against-graph goes with"):
+    with pytest.raises(KgtrecError, match="--against-graph needs --by"):
         invoke(*files, *words[:2], "--by", "side", "--against-graph", "graph")
 
 
@@ -298,18 +298,18 @@ def test_relations_are_weighed_for_means_over_instances_alone(tmp_path: Path, na
 @pytest.mark.parametrize(("words", "said"), [
     (("--by", "category"), "need the graph"),
     (("--by", "sides"), "cannot slice by 'sides'"),
-    (("--by", "side", "--ratios", "x"), "ask for one"),
-    ((), "say which parts"),
+    (("--by", "side", "--ratios", "x"), "different reports; choose one"),
+    ((), "name the parts: --by"),
     (("--ratios", "nowhere.txt"), "nowhere.txt"),
-    (("--ratios", "x", "--graph", "g"), "--graph goes with --by"),
-    (("--against", "graph"), "held against another one: --against TABLE.csv, not"),
-    (("--against", "complete.csv", "--graph", "x"), "--graph: tables of values have no"),
+    (("--ratios", "x", "--graph", "g"), "--graph needs --by"),
+    (("--against", "graph"), "--against must name another table (.csv or .tsv), not"),
+    (("--against", "complete.csv", "--graph", "x"), "--graph: tables of values contain no"),
     (("--against", "complete.csv", "--by", "x"), "neither table has a column 'x'"),
-    (("--against", "complete.csv", "--by", "relation", "--ratios", "x"), "ask for one"),
+    (("--against", "complete.csv", "--by", "relation", "--ratios", "x"), "choose one"),
     (("--against", "complete.csv", "--by", "relation", "--plot", "x.pdf"), "no figure"),
     (("--against", "complete.csv"), "another row of 's0'"),
     (("--against", "complete.csv", "--by", "relation", "-m", "hits@3"), "no column 'hits@3'"),
-    (("sparse.csv", "--against", "complete.csv"), "is a table of values of all systems"),
+    (("sparse.csv", "--against", "complete.csv"), "contains the values of all systems"),
 ])  # fmt: skip
 def test_wrong_calls(folder: Path, words: tuple[str, ...], said: str) -> None:
     paths = [str(folder / word) if word.endswith(".csv") else word for word in words]
@@ -335,7 +335,7 @@ def test_figures_of_formulas(tmp_path: Path) -> None:
     for words, said in [
         (("--figure", "expected"), "needs --plot"),
         (("--figure", "expected", "--study", "small", "--plot", "x.svg"), "shows formulas"),
-        (("--figure", "approximation", "-m", "hits@1", "--plot", "x.svg"), "is of MRR"),
+        (("--figure", "approximation", "-m", "hits@1", "--plot", "x.svg"), "shows MRR only"),
         (("--figure", "expected", "--n-answers", "2.5", "--plot", "x.svg"), "whole --n-answers"),
     ]:
         with pytest.raises(KgtrecError) as caught:

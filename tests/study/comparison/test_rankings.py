@@ -285,7 +285,7 @@ def test_reverse_questions_are_asked_from_their_triples_depth_on(tmp_path: Path)
     path = tmp_path / "names.tsv"
     path.write_text("head9\tB\tr\ntail9\tD\tr\n")
     assert names_of_pool(replace(pool, questions=["elsewhere"])) == {}
-    with pytest.raises(UsageError, match="otherwise than the pool"):
+    with pytest.raises(UsageError, match="other names of questions than the pool"):
         names_of_pool(pool, path)
     own = replace(pool, questions=["head9"])
     assert depths_of(own, names_of_pool(own, path)) == {"head9": {"D": 4}, "tail9": {"B": 4}}

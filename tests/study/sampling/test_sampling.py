@@ -579,14 +579,14 @@ def test_in_three_steps(home: Path) -> None:
     ("words", "message"),
     [
         ((), "nothing to do; name --scores PATH"),
-        (("--score-columns", "candidates"), "--score-columns candidates says what --scores holds"),
+        (("--score-columns", "candidates"), "--score-columns candidates needs --scores PATH"),
         (
             ("--scores", "scores.npy", "--full-scores", "f.npy"),
-            "go with --score-columns candidates",
+            "need --score-columns candidates",
         ),
         (("--scores", "scores.npy", "--draw-by", "best"), "name observed, uniform, frequency"),
         (("--scores", "scores.npy", "--ci", "195"), "--ci 195 is not a percentage"),
-        (("--scores", "scores.npy", "--draw-by", "uniform", "--type-constraints", "t"), "name one"),
+        (("--scores", "scores.npy", "--draw-by", "uniform", "--type-constraints", "t"), "give one"),
         (
             ("--write-candidates", "scores.npy", "--scores", "scores.npy"),
             "would overwrite the scores",
