@@ -101,7 +101,7 @@ COMMANDS = {
     "measures": _Entry(
         "What can be measured: the list, or one measure explained.", "numbers", "about:measures"
     ),
-    "guide": _Entry("How to do it, and why: the guides that come with kgtrec.", "", "about:guide"),
+    "guide": _Entry("How to do it, and why: the guides that come with kgtrec.", ""),
 }  # fmt: skip
 
 INTERRUPTED = 130

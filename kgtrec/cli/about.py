@@ -1,8 +1,7 @@
-"""``kgtrec demo``, ``formats``, ``guide`` and ``measures``: what explains the rest."""
+"""``kgtrec demo``, ``formats`` and ``measures``: what explains the rest."""
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -65,35 +64,6 @@ def _listed(kind: Formats) -> str:
             for text in filter(None, texts)
         ]
     return "\n".join(lines) + "\n"
-
-
-@click.command(cls=Command, short_help="How to do it, and why: the guides that come with kgtrec.")
-@click.argument("name", required=False)
-@click.option("--path", "as_path", is_flag=True, help="Print where the guide's file is.")
-def guide(name: str | None, as_path: bool) -> Report:
-    """List the guides, or show the guide NAME, in a pager if the output is a terminal.
-
-    Their examples use the files that `kgtrec demo` leaves, and can be pasted as they are.
-
-    \b
-    kgtrec guide
-    kgtrec guide ties
-    kgtrec guide runs-and-qrels > runs-and-qrels.md
-    """
-    from kgtrec import guides
-
-    if name is None:
-        width = max(map(len, guides.ORDER))
-        lines = [f"{one:{width}}  {guides.title(one)}" for one in guides.ORDER]
-        return Report(lambda: "\n".join(lines))
-    if as_path:
-        path = str(guides.path(name))
-        return Report(lambda: path)
-    text = guides.text(name)
-    if sys.stdout.isatty():
-        click.echo_via_pager(text)
-        return Report()
-    return Report(lambda: text)
 
 
 @click.command(cls=Command, short_help="What can be measured: the list, or one measure explained.")

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from markdown_blocks import blocks_of, commands_of, run_blocks
@@ -13,6 +19,7 @@ from slow import slow_but
 
 from kgtrec import guides
 from kgtrec.cli import COMMANDS, cli
+from kgtrec.cli.guide import rendered
 from kgtrec.demo import run_demo
 from kgtrec.errors import UsageError
 from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES
@@ -84,6 +91,84 @@ def test_the_command_lists_and_shows() -> None:
     assert CliRunner().invoke(cli, ["guide", "ties"]).output == TEXTS["ties"]
     where = CliRunner().invoke(cli, ["guide", "ties", "--path"]).output.rstrip("\n")
     assert Path(where).read_text(encoding="utf-8") == TEXTS["ties"]
+
+
+EXAMPLE = r"""# A title
+
+Words in `code`, **stress** and *italics*, then [Ties](ties.md) and [a page](numbers.md) and
+[elsewhere](https://example.org/x).
+
+- One item that is long enough to be wrapped
+  over lines.
+- Another:
+
+  ```sh
+  kgtrec guide   ties
+  ```
+
+## Next
+
+| option | |
+|---|---|
+| `a \| b` | what it does, in so many words that they must be wrapped |
+""".replace("\\\\", "\\")
+
+
+def test_a_terminal_gets_markdown_laid_out() -> None:
+    shown = rendered(EXAMPLE, 40)
+    assert click.unstyle(shown).splitlines() == [
+        "A title",
+        "",
+        "Words in code, stress and italics, then",
+        "Ties and a page (kgtrec guide numbers)",
+        "and elsewhere (https://example.org/x).",
+        "",
+        "- One item that is long enough to be",
+        "  wrapped over lines.",
+        "- Another:",
+        "",
+        "      kgtrec guide   ties",
+        "",
+        "Next",
+        "",
+        "option",
+        "------  --------------------------------",
+        "a | b   what it does, in so many words",
+        "        that they must be wrapped",
+    ]
+    assert shown.startswith(click.style("A title", bold=True, underline=True))
+    assert click.style("Next", bold=True) in shown
+    assert click.style("code,", bold=True) not in shown
+    assert click.style("Ties", underline=True) in shown
+
+
+@pytest.mark.parametrize("name", guides.ORDER)
+def test_a_terminal_gets_every_word_within_its_width(name: str) -> None:
+    shown = click.unstyle(rendered(TEXTS[name], 80))
+    code = {line.strip() for block in blocks_of(TEXTS[name]) for line in block.text.splitlines()}
+    code.add("")
+    lines = [line for line in shown.splitlines() if line.strip() not in code]
+    assert [line for line in lines if len(line) > 80 and " " in line.strip()] == []
+    assert [line for line in lines if line.startswith(("#", "```", "|"))] == []
+    text = re.sub(r"\]\([^)]+\)|^ *```.*$|^\|[-|]+\|$", "", TEXTS[name], flags=re.M)
+    assert {*re.findall(r"\w+", text)} <= {*re.findall(r"\w+", shown)}
+
+
+def test_a_terminal_pages_and_a_pipe_gets_plain_markdown() -> None:
+    program = [sys.executable, "-m", "kgtrec", "guide", "ties"]
+    assert subprocess.run(program, capture_output=True, check=True).stdout.decode() == TEXTS["ties"]
+    terminal, there = pty.openpty()
+    environment = {**os.environ, "PAGER": "cat", "TERM": "xterm", "COLUMNS": "60"}
+    with subprocess.Popen(program, stdout=there, stdin=there, env=environment) as process:
+        os.close(there)
+        printed = b""
+        with contextlib.suppress(OSError):  # what Linux says at the end of a terminal
+            while part := os.read(terminal, 1 << 16):
+                printed += part
+    os.close(terminal)
+    assert process.returncode == 0
+    text = printed.decode().replace("\r\n", "\n")
+    assert click.unstyle(text) == click.unstyle(rendered(TEXTS["ties"], 60)) + "\n"
 
 
 def test_a_name_that_is_none() -> None:

@@ -1,0 +1,136 @@
+"""``kgtrec guide``: the guides, laid out for a terminal.
+
+Only the part of Markdown that guides use is known here: a library would double the start-up time.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from itertools import zip_longest
+
+import click
+
+from kgtrec import guides
+from kgtrec.cli._report import Command, Report
+
+MOST = 100  # columns, on wider terminals too
+_BLOCK = re.compile(
+    r"""(?P<indent>\ *)```.*\n(?P<code>(?:.*\n)*?)(?P=indent)```\n
+    | (?P<blank>\n)
+    | \#+\ (?P<heading>.*)\n
+    | (?P<table>(?:\|.*\n)+)
+    | (?P<lead>\ *(?:(?:-|\d+\.)\ )?)(?P<text>\S.*\n(?:(?!\ *(?:```|-\ |\d+\.\ )|[#|])\ *\S.*\n)*)
+    """,
+    re.VERBOSE,
+)
+_INLINE = re.compile(
+    r"`(?P<code>[^`]+)`|\*\*(?P<bold>.+?)\*\*|\*(?P<italic>[^*\s][^*]*)\*"
+    r"|\[(?P<link>[^]]+)\]\((?P<target>[^)]+)\)"
+)
+_GAP = "  "
+
+
+def rendered(markdown: str, width: int) -> str:
+    """A guide's Markdown as lines of `width` columns with the escape codes of a terminal."""
+    parts = []
+    for block in _BLOCK.finditer(markdown):
+        if block["code"] is not None:
+            parts += [f"    {line}".rstrip() for line in block["code"].splitlines()]
+        elif block["blank"]:
+            parts.append("")
+        elif block["heading"]:
+            title = block.start() == 0
+            parts.append(click.style(block["heading"], bold=True, underline=title or None))
+        elif block["table"]:
+            parts += _table(block["table"].splitlines(), width)
+        else:
+            lead, text = block["lead"], _styled(" ".join(block["text"].split()))
+            lines = _wrapped(text, width - len(lead))
+            parts.append(lead + f"\n{' ' * len(lead)}".join(lines))
+    return "\n".join(parts)
+
+
+def _styled(text: str) -> str:
+    """A text without its marks: code and stress in bold, links and italics underlined."""
+
+    def of(match: re.Match[str]) -> str:
+        words = match["code"] or match["bold"] or match["italic"] or match["link"]
+        bold, more = bool(match["code"] or match["bold"]), ""
+        target = match["target"] or ""
+        name = target.partition(".md")[0]
+        if target and name not in words.lower().replace(" ", "-"):
+            more = f" (kgtrec guide {name})" if name in guides.ORDER else f" ({target})"
+        plain = words if match["code"] else words.replace("`", "")
+        style = {"bold": True} if bold else {"underline": True}
+        styled = (click.style(word, **style) for word in plain.split())
+        return " ".join(styled) + more
+
+    return _INLINE.sub(of, text)
+
+
+def _length(text: str) -> int:
+    """The columns that a text takes without its escape codes."""
+    return len(click.unstyle(text))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines of whole words; a longer word has a line of its own."""
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and _length(lines[-1]) + 1 + _length(word) > width:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".lstrip()
+    return lines
+
+
+def _table(lines: list[str], width: int) -> list[str]:
+    """Aligned columns under headings; the widest columns are wrapped until the table fits."""
+    cells = [re.split(r"(?<!\\)\|", line.strip()[1:-1]) for line in lines[:1] + lines[2:]]
+    rows = [[_styled(cell.strip().replace("\\|", "|")) for cell in row] for row in cells]
+    widths = [max(map(_length, column)) for column in zip(*rows, strict=True)]
+    while sum(widths) + len(_GAP) * (len(widths) - 1) > width and max(widths) > 8:
+        widths[widths.index(max(widths))] -= 1
+    printed = []
+    for row in rows:
+        columns = [_wrapped(cell, room) for cell, room in zip(row, widths, strict=True)]
+        for parts in zip_longest(*columns, fillvalue=""):
+            padded = (
+                part + " " * (room - _length(part))
+                for part, room in zip(parts, widths, strict=True)
+            )
+            printed.append(_GAP.join(padded).rstrip())
+        if row is rows[0]:
+            printed = [click.style(line, bold=True) for line in printed]
+            printed.append(_GAP.join("-" * room for room in widths))
+    return printed
+
+
+@click.command(cls=Command, short_help="How to do it, and why: the guides that come with kgtrec.")
+@click.argument("name", required=False)
+@click.option("--path", "as_path", is_flag=True, help="Print where the guide's file is.")
+def command(name: str | None, as_path: bool) -> Report:
+    """List the guides, or show the guide NAME, in a pager if the output is a terminal.
+
+    Their examples use the files that `kgtrec demo` leaves, and can be pasted as they are.
+
+    \b
+    kgtrec guide
+    kgtrec guide ties
+    kgtrec guide runs-and-qrels > runs-and-qrels.md
+    """
+    if name is None:
+        width = max(map(len, guides.ORDER))
+        lines = [f"{one:{width}}  {guides.title(one)}" for one in guides.ORDER]
+        return Report(lambda: "\n".join(lines))
+    if as_path:
+        path = str(guides.path(name))
+        return Report(lambda: path)
+    text = guides.text(name)
+    if sys.stdout.isatty():
+        width = min(shutil.get_terminal_size().columns, MOST)
+        click.echo_via_pager(rendered(text, width))
+        return Report()
+    return Report(lambda: text)
