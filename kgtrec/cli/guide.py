@@ -97,11 +97,9 @@ def _table(lines: list[str], width: int) -> list[str]:
     for row in rows:
         columns = [_wrapped(cell, room) for cell, room in zip(row, widths, strict=True)]
         for parts in zip_longest(*columns, fillvalue=""):
-            padded = (
-                part + " " * (room - _length(part))
-                for part, room in zip(parts, widths, strict=True)
-            )
-            printed.append(_GAP.join(padded).rstrip())
+            sized = zip(parts, widths, strict=True)
+            line = _GAP.join(part + " " * (room - _length(part)) for part, room in sized)
+            printed.append(line.rstrip())
         if row is rows[0]:
             printed = [click.style(line, bold=True) for line in printed]
             printed.append(_GAP.join("-" * room for room in widths))
