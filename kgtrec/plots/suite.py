@@ -134,7 +134,7 @@ def suite_cells(suite: Suite) -> Figure:
     values = values[:, columns]
     n_models, n_graphs = values.shape
     with styled():
-        made, axes = figure(height=1.2 + ROW * n_models, width=max(3.4, 1.6 + 0.2 * n_graphs))
+        made, axes = figure(height=1.2 + ROW * n_models, width=max(3.4, 2.6 + 0.2 * n_graphs))
         axes.grid(False)
         shown = axes.imshow(values, aspect="auto", cmap="cividis")
         if n_models * n_graphs <= 200:
