@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,31 @@ def test_everything_shown_runs(demo: tuple[Path, str], monkeypatch: pytest.Monke
     blocks = BLOCKS[first + 1 :]
     assert {block.language for block in blocks} >= {"python", "sh", "text"}
     assert not run_blocks(blocks, README)
+
+
+@pytest.mark.data
+def test_saved_embeddings_become_the_table_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    data = ROOT.parent / "shared" / "data"
+    if not (data / "models").is_dir():
+        pytest.skip(f"no trained models in {data}")
+    (script,) = (block for block in BLOCKS if block.name == "table.sh")
+    assert len(script.text.splitlines()) == 6
+    monkeypatch.chdir(tmp_path)
+    Path("FB15k-237").symlink_to(data / "fb15k-237")
+    for model in ("distmult", "complex", "transe"):
+        Path(f"{model}.npz").symlink_to(data / "models" / f"fb15k-237-{model}.npz")
+    subprocess.run(["bash", "-euc", script.text], check=True, capture_output=True)
+    rows = re.findall(r"^\| (\w+) \| (.*[\d*]) \|$", README.read_text(encoding="utf-8"), re.M)
+    table = re.sub(r"\\\w+\{([\d.]+)\}", r"\1", Path("table.tex").read_text(encoding="utf-8"))
+    assert len(rows) == 3
+    for model, cells in rows:
+        assert f"{model} & {cells.replace('*', '').replace('|', '&')} " in table
+
+
+def test_images_are_small_and_there():
+    shown = re.findall(r'<img src="([^"]+)" [^>]*alt="[^"]+"', README.read_text(encoding="utf-8"))
+    assert len(shown) == 2
+    assert all(0 < (ROOT / image).stat().st_size < 60_000 for image in shown)
 
 
 def test_links_lead_to_files():
