@@ -39,7 +39,7 @@ GENERATED = [
     *("-Wno-unused-parameter", "-Wno-unused-function", "-Wno-missing-field-initializers"),
     "-Wno-incompatible-pointer-types-discards-qualifiers",  # clang's
 ]
-# It hands arrays over and loops over nothing long: -O3 doubles the compiler's time and gains nothing.
+# It loops over nothing long: -O3 doubles the time of the compiler and gains nothing.
 GLUE_LEVEL = "-O1"
 OBJECTS = Path("build/objects")
 

@@ -13,7 +13,7 @@ import math
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -95,6 +95,7 @@ class Table:
     - keys: Names of the same columns in CSV, JSON and frames.
     - digits: Decimals of floats in print; CSV, JSON and frames keep every digit.
     - names: How many columns, the first ones, name a row together.
+    - bold: Row and column of the cells that Markdown, LaTeX and notebooks show in bold.
     """
 
     titles: Sequence[str]
@@ -102,6 +103,7 @@ class Table:
     digits: Sequence[int]
     rows: Sequence[tuple[Cell, ...]]
     names: int = 1
+    bold: frozenset[tuple[int, int]] = frozenset()
 
     def __post_init__(self) -> None:
         widths = {len(self.titles), len(self.keys), len(self.digits), *map(len, self.rows)}
@@ -119,6 +121,14 @@ class Table:
             [printed_cell(cell, digits) for cell, digits in zip(row, self.digits, strict=True)]
             for row in self.rows
         ]
+
+    def _marked(self, escape: Callable[[str], str], bold: str) -> list[list[str]]:
+        """Cells in a markup language, the bold ones within `bold`."""
+        return [
+            [bold.format(escape(cell)) if (row, i) in self.bold else escape(cell)
+             for i, cell in enumerate(line)]
+            for row, line in enumerate(self.printed())
+        ]  # fmt: skip
 
     def to_text(self, width: int = WIDTH) -> str:
         """Aligned columns; names are cut in their middle where the line would pass `width`."""
@@ -159,22 +169,27 @@ class Table:
     def to_markdown(self) -> str:
         """A Markdown (GitHub) table."""
         rule = ["---"] * self.names + ["---:"] * (len(self.titles) - self.names)
-        lines = [list(self.titles), rule, *self.printed()]
-        escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
-        return "\n".join(f"| {' | '.join(line)} |" for line in escaped) + "\n"
+        lines = [list(self.titles), rule, *self._marked(lambda c: c.replace("|", "\\|"), "**{}**")]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
     def to_latex(self) -> str:
         r"""A ``tabular`` that needs no package."""
-        lines = [list(self.titles), *self.printed()]
-        body = [" & ".join(latex_text(cell) for cell in line) + r" \\" for line in lines]
+        lines = [[latex_text(title) for title in self.titles]]
+        lines += self._marked(latex_text, r"\textbf{{{}}}")
+        body = [" & ".join(line) + r" \\" for line in lines]
         columns = "l" * self.names + "r" * (len(self.titles) - self.names)
         start, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
         return "\n".join([start, r"\hline", body[0], r"\hline", *body[1:], r"\hline", end]) + "\n"
 
     def _repr_html_(self) -> str:
         """For notebooks: the first rows, as they are printed."""
-        rows = self.printed()
-        return rows_as_html(self.titles, rows[:MOST], self.names, max(0, len(rows) - MOST))
+        return self.to_html(MOST)
+
+    def to_html(self, most: int | None = None) -> str:
+        """As an HTML table of `most` rows; those that are left out are counted below."""
+        rows = self._marked(_escaped, "<strong>{}</strong>")
+        shown = rows if most is None else rows[:most]
+        return rows_as_html(self.titles, shown, self.names, len(rows) - len(shown), escape=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Row name -> column key -> value; a level for each column that names a row."""
@@ -250,7 +265,7 @@ def latex_text(text: str) -> str:
     return "{}".join("".join(_LATEX.get(sign, sign) for sign in part) for part in parts)
 
 
-def stacked(tables: Mapping[str, Table]) -> Table:
+def stacked(tables: Mapping[str, Table], named: str = "file") -> Table:
     """One table out of several of the same columns, a first column naming each row's table.
 
     A single table is given back as it is.
@@ -259,9 +274,13 @@ def stacked(tables: Mapping[str, Table]) -> Table:
     if len(parts) == 1:
         return parts[0]
     first = parts[0]
-    rows = [(name, *row) for name, table in tables.items() for row in table.rows]
-    heads = ("file", *first.titles), ("file", *first.keys), (0, *first.digits)
-    return Table(*heads, rows, first.names + 1)
+    rows: list[tuple[Cell, ...]] = []
+    bold: set[tuple[int, int]] = set()
+    for name, table in tables.items():
+        bold |= {(row + len(rows), column + 1) for row, column in table.bold}
+        rows += [(name, *row) for row in table.rows]
+    heads = (named, *first.titles), (named, *first.keys), (0, *first.digits)
+    return Table(*heads, rows, first.names + 1, frozenset(bold))
 
 
 def _three_lines(shown: ShownInLines) -> str:
@@ -324,14 +343,16 @@ def lines_as_html(text: str) -> str:
 
 
 def rows_as_html(
-    titles: Sequence[str], rows: Sequence[Sequence[str]], names: int, left_out: int = 0
-) -> str:
+    titles: Sequence[str], rows: Sequence[Sequence[str]], names: int, left_out: int = 0,
+    *, escape: bool = True,
+) -> str:  # fmt: skip
     """A table; the first `names` columns name the row. Rows that are left out are counted below."""
+    cell_text = _escaped if escape else str
     head = "".join(f'<th scope="col">{_escaped(title)}</th>' for title in titles)
     lines = []
     for row in rows:
-        cells = [f'<th scope="row">{_escaped(cell)}</th>' for cell in row[:names]]
-        cells += [f'<td style="text-align:right">{_escaped(cell)}</td>' for cell in row[names:]]
+        cells = [f'<th scope="row">{cell_text(cell)}</th>' for cell in row[:names]]
+        cells += [f'<td style="text-align:right">{cell_text(cell)}</td>' for cell in row[names:]]
         lines.append(f"<tr>{''.join(cells)}</tr>")
     more = f"<p>{left_out:,} more rows</p>" if left_out else ""
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"

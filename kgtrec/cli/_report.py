@@ -64,8 +64,9 @@ class Report:
 
     @classmethod
     def of_files(
-        cls, tables: Mapping[str, Table], text: Callable[[], str] | None = None, **more: Any
-    ) -> Report:
+        cls, tables: Mapping[str, Table], text: Callable[[], str] | None = None,
+        named: str = "file", **more: Any,
+    ) -> Report:  # fmt: skip
         """A table per file: blocks of text, JSON by file, or one table that names the files."""
         from kgtrec._internal.table import stacked
 
@@ -75,7 +76,7 @@ class Report:
         def data() -> object:
             return single_or_all({file: table.to_dict() for file, table in tables.items()})
 
-        return cls(text or blocks_of_text, data, stacked(tables), **more)
+        return cls(text or blocks_of_text, data, stacked(tables, named), **more)
 
     @classmethod
     def of_tables(cls, tables: Mapping[str, Table], **more: Any) -> Report:

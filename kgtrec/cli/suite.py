@@ -155,7 +155,7 @@ def _report(suites: list[Suite], show: str) -> Report:
 
     figures = {option: ("suite", draws, suites[0]) for option, draws in FIGURES.items()}
     notes = [f"{one.cells.title}: {said}" for one in suites for said in one.notes()]
-    return Report.of_files(tables, text, notes=notes, figures=figures)
+    return Report.of_files(tables, text, "measure", notes=notes, figures=figures)
 
 
 CAPTIONS = {

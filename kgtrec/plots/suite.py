@@ -73,8 +73,9 @@ def critical_difference(suite: Suite) -> Figure:
             "a critical-difference diagram needs three models on two graphs that all have; "
             "draw the places instead"
         )
-    rows = [m for m in suite.order if not suite.apart[m]]
-    ranks = suite.standing.mean_rank[rows]
+    ranked = np.flatnonzero(~suite.apart)
+    best_first = np.argsort(test.mean_ranks, kind="stable")
+    rows, ranks = ranked[best_first], test.mean_ranks[best_first]
     half = -(-len(rows) // 2)
     bars = _joined(ranks, test.critical_difference)
     with styled():

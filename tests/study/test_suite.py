@@ -81,6 +81,31 @@ def test_friedman_is_that_of_scipy(seed: int) -> None:
     assert (found.statistic, found.p) == pytest.approx((expected.statistic, expected.pvalue))
 
 
+def test_the_test_compares_mean_ranks_of_the_graphs_that_all_have() -> None:
+    values = np.repeat([[0.1], [0.5], [0.2]], 9, axis=1)
+    values[2, 0], values[0, 0] = np.nan, 0.9  # a graph that the third lacks says nothing
+    suite = suite_of(values)
+    assert suite.friedman is not None
+    assert suite.friedman.graphs == 8
+    assert suite.friedman.mean_ranks.tolist() == [3, 1, 2]
+    assert np.argwhere(suite.better()).tolist() == [[1, 0]]
+    assert suite.standing.mean_rank[0] < 3
+
+
+def test_the_best_are_bold_and_models_set_apart_are_not() -> None:
+    values = [[0.2, 0.4, 0.3], [0.4, 0.2, 0.3], [0.9, np.nan, np.nan], [0.1, 0.1, 0.1]]
+    suite = suite_of(values, groups={"one": ["g0"]})
+    table = suite.table()
+    assert [row[0] for row in table.rows] == ["m0", "m1", "m3", "m2"]
+    bold = [(table.rows[row][0], table.keys[column]) for row, column in sorted(table.bold)]
+    one, *more = [(0, "all"), (0, "mean_rank"), (0, "win_rate"), (0, "borda")]
+    both = [(name, key) for name in ("m0", "m1") for _, key in (one, *more)]
+    assert sorted(bold) == sorted([*both, ("m1", "one")])
+    assert "**0.4000**" in table.to_markdown()
+    assert r"\textbf{0.4000}" in table.to_latex()
+    assert "<strong>0.4000</strong>" in suite_page([suite])
+
+
 @pytest.mark.parametrize("groups", [2, 5, 30])
 def test_the_studentized_range_is_that_of_scipy(groups: int) -> None:
     expected = stats.studentized_range.ppf(0.95, groups, np.inf)
@@ -233,6 +258,8 @@ def test_the_page_and_the_figures(folder: Path) -> None:
     assert "<b>" not in page
     assert page.count("<svg") == 3
     assert "<script" not in page
+    assert "data:image/png" in page
+    assert "img-src data:" in page  # or browsers show none of its images
     assert all(file.stat().st_size > 1000 for file in files)
     assert "m1" in suite_page([suite_of(values_with_ties(0, 2, 2))])  # no test of two
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kgtrec._internal.table import Table, rows_as_html
+from kgtrec._internal.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +21,8 @@ body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding
 .wide{overflow-x:auto;margin:1rem 0}.wide:focus{outline:2px solid}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:.2rem .6rem;border-bottom:1px solid #8885;white-space:nowrap}
-th{text-align:left}thead th{position:sticky;top:0;background:Canvas}
+th{text-align:left}thead th:not(:first-child){text-align:right}
+thead th{position:sticky;top:0;background:Canvas}
 figure{margin:1.5rem 0;background:#fff;padding:.5rem;overflow-x:auto}svg{max-width:100%;height:auto}
 summary{cursor:pointer;font-weight:600;font-size:1.1rem;margin:1rem 0 .3rem}
 @media print{details>*{display:block}}
@@ -59,19 +60,19 @@ def suite_page(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'\">"
+        "style-src 'unsafe-inline'; img-src data:\">"
         f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body><main>"
         f"<h1>{html.escape(title)}</h1><p>{size}</p>{''.join(parts)}</main></body></html>\n"
     )
 
 
 def _section(heading: str, table: Table, is_open: bool = False) -> str:
-    body = rows_as_html(table.titles, table.printed(), table.names)
     state = " open" if is_open else ""
     label = html.escape(heading, quote=True)
+    around = f'<div class="wide" role="region" aria-label="{label}" tabindex="0">'
     return (
         f"<details{state}><summary>{label} ({len(table):,})</summary>"
-        f'<div class="wide" role="region" aria-label="{label}" tabindex="0">{body}</div></details>'
+        f"{around}{table.to_html()}</div></details>"
     )
 
 

@@ -87,6 +87,7 @@ class Friedman(NamedTuple):
     """Friedman's test, with the correction for ties.
 
     - critical_difference: By which mean ranks differ significantly (Nemenyi).
+    - mean_ranks, float64 (models,): Over the graphs of the test, those that all models have.
     """
 
     statistic: float
@@ -94,6 +95,7 @@ class Friedman(NamedTuple):
     models: int
     graphs: int
     critical_difference: float
+    mean_ranks: Floats
 
 
 def friedman(ranks: Floats, level: float = 0.05) -> Friedman | None:
@@ -115,6 +117,7 @@ def friedman(ranks: Floats, level: float = 0.05) -> Friedman | None:
     return Friedman(
         statistic, float(chdtrc(n_models - 1, statistic)), n_models, n_graphs,
         float(gap * np.sqrt(n_models * (n_models + 1) / (6 * n_graphs))),
+        sums / n_graphs,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,9 +190,9 @@ class Suite(ShownAsTables):
         better = np.zeros((n, n), bool)
         if self.test == "nemenyi":
             if self.friedman is not None and self.friedman.p < self.level:
-                mean_rank = self.standing.mean_rank
-                gap = mean_rank[None, :] - mean_rank[:, None]
-                better = gap >= self.friedman.critical_difference
+                ranks, who = self.friedman.mean_ranks, np.flatnonzero(~self.apart)
+                gap = ranks[None, :] - ranks[:, None]
+                better[np.ix_(who, who)] = gap >= self.friedman.critical_difference
             return better
         found, values = self.pairs, self.cells.sign * self.cells.values
         for i, j, p in zip(found["first"], found["second"], found["corrected"], strict=True):
@@ -232,7 +232,20 @@ class Suite(ShownAsTables):
                 "mean_rank_high", "win_rate", "borda", "best", "place_low", "place_high",
                 "beats")  # fmt: skip
         digits = (0, 0, *(4,) * (len(names) + 2), 2, 2, 2, 3, 1, 3, 0, 0, 0)
-        return Table(titles, keys, digits, rows)
+        table = Table(titles, keys, digits, rows)
+        return replace(table, bold=self._best(table, [*names, "mean_rank", "win_rate", "borda"]))
+
+    def _best(self, table: Table, keys: Sequence[str]) -> frozenset[tuple[int, int]]:
+        """Row and column of the best ranked model by each key."""
+        ranked = [row for row, m in enumerate(self.order) if not self.apart[m]]
+        bold = set()
+        for key in keys:
+            column = table.keys.index(key)
+            sign = -1.0 if key == "mean_rank" else self.cells.sign if key in self.groups else 1.0
+            values = [sign * cast("float", table.rows[row][column]) for row in ranked]
+            best = np.fmax.reduce(values, initial=-np.inf)
+            bold |= {(row, column) for row, v in zip(ranked, values, strict=True) if v == best}
+        return frozenset(bold)
 
     def cell_table(self) -> Table:
         """One row per model in the order of `table`, one column per graph; nan: missing."""
