@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from kgtrec.results.triple_labels import UNLABELLED, TripleLabels, triple_labels
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
+    from kgtrec.questions.terms import Term
+    from kgtrec.ranking.ranks import Ranks
 
 
 Ints = NDArray[np.int64]
@@ -89,7 +92,8 @@ def sliced(
     parsed = parse_all(measures or [f"{calculator.sides[-1]}.{tail}" for tail in BY_RELATION])
     for measure in parsed:
         calculator.value(measure)  # refuses what cannot be had, with the reason
-    parts = [_grouped(name, calculator, graph, labels) for name in _grouping(dimensions)]
+    sources = _Sources(calculator, graph, labels)
+    parts = [_grouped(name, sources) for name in _grouping(dimensions)]
     _check_whole_questions(calculator, parsed, dimensions, parts)
     sides = calculator.sides if "side" in dimensions else None
     if sides is not None:
@@ -108,7 +112,8 @@ def rows_by_part(
 ) -> dict[tuple[str, ...], Ints]:
     """Rows of the instances in each part, by the names of the part, in the order of `sliced`."""
     dimensions = parse_by(by, term_names(calculator.ranks))
-    parts = [_grouped(name, calculator, graph, None) for name in _grouping(dimensions)]
+    sources = _Sources(calculator, graph, None)
+    parts = [_grouped(name, sources) for name in _grouping(dimensions)]
     side = calculator.ranks.side
     rows = {}
     for names, _, members in _groups(parts, len(calculator.ranks)):
@@ -224,68 +229,77 @@ def _check_whole_questions(
 
 # --- dimensions -----------------------------------------------------------------------------------
 
-Grouper = Callable[[Calculator, "Graph | None", "TripleLabels | None"], _Groups]
+
+@dataclass(frozen=True)
+class _Sources:
+    """What dimensions follow from."""
+
+    calculator: Calculator
+    graph: Graph | None
+    labels: TripleLabels | None
+
+    @property
+    def ranks(self) -> Ranks:
+        return self.calculator.ranks
+
+    def graph_for(self, what: str) -> Graph:
+        """The graph; UsageError if there is none, or another."""
+        if not self.ranks.of_graph:
+            known = ", ".join(term_names(self.ranks)) or "none"
+            raise UsageError(
+                f"slices by {what} need questions that a graph has asked; slice by a term ({known})"
+            )
+        if self.graph is None:
+            raise UsageError(
+                f"slices by {what} need the graph that the ranks were made on: graph= in Python, "
+                "--graph DIR on the command line"
+            )
+        check_graph(self.ranks, self.graph)
+        return self.graph
 
 
-def _grouped(
-    name: str, calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
-) -> _Groups:
+def _grouped(name: str, of: _Sources) -> _Groups:
     """The groups of a dimension: the values of a term in their order (relations by size), or what
     follows from terms."""
-    term = term_of(calculator.ranks, name)
-    if term is None or name == "qualifiers":
-        return _GROUPED[name](calculator, graph, labels)
+    term = term_of(of.ranks, name)
+    if term is None and name in _WITHOUT_TERM:
+        raise UsageError(f"slices by {name} need questions {_WITHOUT_TERM[name]}")
+    if term is None:
+        return _GROUPED[name](of)
+    if name == "qualifiers":
+        return _by_number(term)
     numbers, code = np.unique(term.codes, return_inverse=True)
     names = term.texts(numbers)
-    if calculator.ranks.of_graph and name == "relation":
+    if of.ranks.of_graph and name == "relation":
         return _largest_first(code.reshape(-1), names)
     return _Groups(code.reshape(-1).astype(np.int64), names)
 
 
-def _by_category(
-    calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
-) -> _Groups:
-    if calculator.ranks.given_relation is not None:
+def _by_category(of: _Sources) -> _Groups:
+    if of.ranks.given_relation is not None:
         raise UsageError(
             "categories are of the relations of primary triples, and these ranks of the values of "
             "qualifiers; slice by 'relation' or 'qualifiers'"
         )
-    graph = _needed(calculator, graph, "category")
+    graph = of.graph_for("category")
     if "train" not in graph.splits:
         raise UsageError("relation categories follow from the train split, which this graph lacks")
-    code = relation_categories(graph).code[calculator.ranks.relation]
-    return _Groups(code, (*CATEGORIES, UNSEEN))
+    return _Groups(relation_categories(graph).code[of.ranks.relation], (*CATEGORIES, UNSEEN))
 
 
-def _by_quartile(
-    calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
-) -> _Groups:
-    """Equal numbers of entities (relations): the quarter of all to which the answer belongs."""
-    graph = _needed(calculator, graph, "quartile")
-    of_entities = calculator.ranks.kind == "entity"
-    counts = graph.entity_counts() if of_entities else relation_popularity(graph)
-    return _quarters(counts, calculator.ranks.answer)
+def _by_quartile(of: _Sources, what: str = "quartile", column: str = "answer") -> _Groups:
+    """The quarter of all entities (relations) to which each instance's one of a column belongs."""
+    graph = of.graph_for(what)
+    of_relations = column == "relation" or (column == "answer" and of.ranks.kind == "relation")
+    counts = relation_popularity(graph) if of_relations else graph.entity_counts()
+    quartile = np.searchsorted(np.percentile(counts, (25, 50, 75)), counts, side="left")
+    held = [counts[quartile == number] for number in range(len(QUARTILES))]
+    notes = [(int(part.min()), int(part.max())) if len(part) else (0, 0) for part in held]
+    return _Groups(quartile[getattr(of.ranks, column)].astype(np.int64), QUARTILES, notes)
 
 
-def _by_given_quartile(
-    calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
-) -> _Groups:
-    graph = _needed(calculator, graph, "given-quartile")
-    return _quarters(graph.entity_counts(), calculator.ranks.given)
-
-
-def _by_relation_quartile(
-    calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
-) -> _Groups:
-    graph = _needed(calculator, graph, "relation-quartile")
-    return _quarters(relation_popularity(graph), calculator.ranks.relation)
-
-
-def _by_half_links(
-    calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
-) -> _Groups:
-    graph = _needed(calculator, graph, "half-links")
-    ranks = calculator.ranks
+def _by_half_links(of: _Sources) -> _Groups:
+    graph, ranks = of.graph_for("half-links"), of.ranks
     if ranks.kind != "entity" or ranks.given_relation is not None or "train" not in graph.splits:
         raise UsageError("half-links are of heads and tails that are asked, and of the train split")
     relation = ranks.relation.astype(np.int64)
@@ -299,63 +313,19 @@ def _by_half_links(
     return _Groups(np.int64(2) * ~given + ~asked, HALF_LINKS)
 
 
-def _quarters(counts: Ints, members: Ints) -> _Groups:
-    """The quarter of everything that is counted to which each instance's member belongs."""
-    quartile = np.searchsorted(np.percentile(counts, (25, 50, 75)), counts, side="left")
-    held = [counts[quartile == number] for number in range(len(QUARTILES))]
-    notes = [(int(part.min()), int(part.max())) if len(part) else (0, 0) for part in held]
-    return _Groups(quartile[members].astype(np.int64), QUARTILES, notes)
-
-
-def _by_label(calculator: Calculator, graph: Graph | None, labels: TripleLabels | None) -> _Groups:
-    if labels is None:
+def _by_label(of: _Sources) -> _Groups:
+    if of.labels is None:
         raise UsageError(
             "slices by label need the labels: labels= in Python, --labels FILE on the command line "
             "(head<TAB>relation<TAB>tail<TAB>label)"
         )
-    code, names = triple_labels(calculator.ranks, labels)
-    return _largest_first(code, names)
+    return _largest_first(*triple_labels(of.ranks, of.labels))
 
 
-def _by_time(calculator: Calculator, graph: Graph | None, labels: TripleLabels | None) -> _Groups:
-    raise UsageError("slices by time need questions at a time: rank with context='time'")
-
-
-def _by_qualifiers(
-    calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
-) -> _Groups:
-    """By their number."""
-    term = term_of(calculator.ranks, "qualifiers")
-    if term is None or term.labels is None:
-        raise UsageError(
-            "slices by qualifiers need questions with them: rank with context='qualifiers'"
-        )
-    counts = np.array([n_qualifiers(text) for text in term.labels])[term.codes]
+def _by_number(qualifiers: Term) -> _Groups:
+    counts = np.array([n_qualifiers(text) for text in qualifiers.labels or ()])[qualifiers.codes]
     sizes, code = np.unique(counts, return_inverse=True)
     return _Groups(code.reshape(-1).astype(np.int64), list(map(str, sizes.tolist())))
-
-
-def _of_no_graph(
-    calculator: Calculator, graph: Graph | None, labels: TripleLabels | None
-) -> _Groups:
-    raise UsageError(
-        "slices by relation need questions that a graph has asked; slice by a term of these"
-    )
-
-
-def _needed(calculator: Calculator, graph: Graph | None, what: str) -> Graph:
-    if not calculator.ranks.of_graph:
-        known = ", ".join(term_names(calculator.ranks)) or "none"
-        raise UsageError(
-            f"slices by {what} need questions that a graph has asked; slice by a term ({known})"
-        )
-    if graph is None:
-        raise UsageError(
-            f"slices by {what} need the graph that the ranks were made on: graph= in Python, "
-            "--graph DIR on the command line"
-        )
-    check_graph(calculator.ranks, graph)
-    return graph
 
 
 def _largest_first(code: NDArray[Any], names: Sequence[str]) -> _Groups:
@@ -367,14 +337,16 @@ def _largest_first(code: NDArray[Any], names: Sequence[str]) -> _Groups:
     return _Groups(place[code], [names[i] for i in order])
 
 
-_GROUPED: dict[str, Grouper] = {
-    "relation": _of_no_graph,
+_WITHOUT_TERM = {
+    "relation": "that a graph has asked; slice by a term of these",
+    "time": "at a time: rank with context='time'",
+    "qualifiers": "with them: rank with context='qualifiers'",
+}
+_GROUPED: dict[str, Callable[[_Sources], _Groups]] = {
     "category": _by_category,
     "quartile": _by_quartile,
-    "given-quartile": _by_given_quartile,
-    "relation-quartile": _by_relation_quartile,
+    "given-quartile": partial(_by_quartile, what="given-quartile", column="given"),
+    "relation-quartile": partial(_by_quartile, what="relation-quartile", column="relation"),
     "half-links": _by_half_links,
     "label": _by_label,
-    "time": _by_time,
-    "qualifiers": _by_qualifiers,
 }
