@@ -269,7 +269,8 @@ _BLOCK, _SUMMED, _INSTANCE, _ENTITY = 300, 80, 100, 64
 def result_bytes(store: Store, measures: list[Measure]) -> int:
     """What this process needs for the result of stored ranks, besides what it always needs."""
     n = store.n_instances
-    each = _SUMMED if all(map(_is_summed, measures)) else _INSTANCE
+    summed = all(map(_is_summed, measures)) and "terms" not in store.body["asked"]
+    each = _SUMMED if summed else _INSTANCE
     return _BLOCK * min(n, ROW_GROUP) + each * n + _ENTITY * store.n_labels
 
 
@@ -284,6 +285,8 @@ def _is_summed(measure: Measure) -> bool:
 def stored_result(stored: StoredRanks, folder: Path, measures: list[Measure]) -> Result:
     """The `Result` of `kgtrec.results.evaluate.checked_result`, without questions and run."""
     ranks = stored.mapped(folder)
+    if not ranks.of_graph:
+        return Result(ranks, measures=measures)
     values: dict[str, list[npt.NDArray[Any]]] = {}
     agreement: dict[str, float] = {}
     for run, answers, rows in stored.runs():

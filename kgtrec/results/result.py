@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.table import Table, dump_json, lines_as_html
 from kgtrec.errors import InputError, UsageError
-from kgtrec.measures import RANK_TYPES, Measure, parse_all
+from kgtrec.measures import RANK_TYPES, Measure, parse_all, required_depth
 from kgtrec.measures.calculator import ListedCalculator, calculator_of
 from kgtrec.results import tables
 from kgtrec.trec.measures.values import natively
@@ -307,12 +307,13 @@ class Result(Mapping[str, float]):
 
     def _from_run(self, name: str) -> Mapping[str, Floats]:
         """From the run; natively from the ranks where there is none, or none deep enough."""
-        reason = "only ranks are at hand, no run"
-        if self.run is not None and self._questions is not None:
+        reason, run, asked = "only ranks are at hand, no run", self.run, self._questions
+        cut = not self.ranks.of_graph and required_depth(name) is None
+        if run is not None and asked is not None and (not cut or run.depth >= asked.n_labels):
             from kgtrec.trec.measures.agreement import trec_values
 
             try:
-                return trec_values(self.run, self._questions, [name])
+                return trec_values(run, asked, [name])
             except UsageError as error:
                 reason = str(error)
         try:

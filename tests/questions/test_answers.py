@@ -356,3 +356,15 @@ def test_ranks_without_names_are_damaged(
     with pytest.raises(FileError) as caught:
         kgtrec.Ranks.load(path)
     assert words in str(caught.value)
+
+
+def test_measures_of_whole_rankings_never_come_from_a_run_that_is_cut() -> None:
+    rng = np.random.default_rng(8)
+    answers = [rng.choice(90, 4, replace=False).tolist() for _ in range(5)]
+    questions = kgtrec.Questions.from_answers(answers, labels=90)
+    scores = rng.normal(size=(5, 90))
+    exact = kgtrec.evaluate(kgtrec.rank(scores, questions)[0])
+    for depth in (1, 20, 90):
+        result = kgtrec.evaluate(scores, questions, ["macro.map"], run_depth=depth)
+        for key in ("macro.map", "macro.recall_50", "macro.ndcg", "macro.P_5"):
+            assert result[key] == pytest.approx(exact[key], abs=1e-12), (depth, key)

@@ -38,7 +38,6 @@ def command(
     from kgtrec.cli.rank.filters import report_of, write_result
     from kgtrec.cluster.shards import merge_shards, shard_files, stored_depth
     from kgtrec.results.evaluate import checked_result
-    from kgtrec.results.result import Result
     from kgtrec.trec.files.run import check_tag
 
     check_tag(tag)
@@ -52,10 +51,7 @@ def command(
                 f"at most {depth}, or rank the shards again with --run-depth {run_depth}"
             )
         ranks, merged, questions = merge_shards(local)
-    if ranks.of_graph:
-        result = checked_result(ranks, merged, questions)
-    else:
-        result = Result(ranks, run=merged, questions=questions)
+    result = checked_result(ranks, merged, questions)
     written = write_result(result, questions, output, run, run_depth or depth, tag, qrels)
     if not ranks.of_graph:
         return report_of_answers(ranks, written)
