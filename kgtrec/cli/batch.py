@@ -65,6 +65,9 @@ def command(
     Paths may be URLs (s3://, gs://, file://); an output at one needs work = "FOLDER" of this
     machine, for finished parts (kgtrec guide clusters).
 
+    A table in graphs may name questions that no graph has asked: { questions = "q.jsonl",
+    candidates = "labels.txt" }, or qrels, queries and documents, as the options of `kgtrec rank`.
+
     models = "runs/*.npz" (or "{graph}/*.npz"), above the first table, stands for all files that
     match, named like these without .npz.
 

@@ -102,19 +102,15 @@ def command(**options: Any) -> Report:
     kgtrec estimate --graph G --score-columns candidates --scores s.npy --write-full-questions q.npy
     kgtrec estimate --graph G --score-columns candidates --scores s.npy --full-scores f.npy
     """
-    from kgtrec.cli.rank.options import filter_of
-    from kgtrec.questions.api import read_graph
+    from kgtrec.cluster.inputs import QuestionRequest
     from kgtrec.study.sampling.counts import count_sampled
     from kgtrec.study.sampling.draw import draw_candidates
 
     _check(options)
-    graph = read_graph(options["graph"])
-    is_default = options["context"] is not None and options["known"] == "all"
-    questions = graph.questions(
-        options["split"], options["sides"], context=options["context"],
-        filter=None if is_default else filter_of(options["known"]),
-    )  # fmt: skip
-    draw = draw_candidates(questions, options["size"], _by(graph, options), seed=options["seed"])
+    asked = {name: options[name] for name in ("graph", "split", "sides", "context")}
+    questions = QuestionRequest(**asked, filters=(options["known"],)).questions()
+    by = _by(questions.graph, options)
+    draw = draw_candidates(questions, options["size"], by, seed=options["seed"])
     notes = _written(options["candidates"], draw.candidates)
     if options["scores"] is None:
         return Report(notes=notes)

@@ -124,24 +124,15 @@ def describe_request(
     return {
         "kgtrec": __version__,
         "graph": Path(graph).resolve().name,
-        "splits": {name: _describe(path) for name, path in splits.items()},
+        "splits": {name: describe_file(path) for name, path in splits.items()},
         "options": dict(options),
-        "files": {option: [[path, _describe(path)] for path in paths]
+        "files": {option: [[path, describe_file(path)] for path in paths]
                   for option, paths in named.items()},
-        "labels": [[path.name, _describe(path)] for path in labels],
+        "labels": [[path.name, describe_file(path)] for path in labels],
     }  # fmt: skip
 
 
-def describe_answers(files: Mapping[str, PathName], options: Mapping[str, Any]) -> dict[str, Any]:
-    """What questions without a graph are made from; as `describe_request`."""
-    return {
-        "kgtrec": __version__,
-        "options": dict(options),
-        "files": {option: [str(path), _describe(path)] for option, path in files.items()},
-    }
-
-
-def _describe(path: PathName) -> Any:
+def describe_file(path: PathName) -> Any:
     """A file's hash; what an object's store says of it."""
     ((described,),) = describe_files([path], whole=True).values()
     return described

@@ -6,17 +6,20 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.files import atomic_write, map_array, write_array
-from kgtrec.cluster.content_hash import WHOLE, hash_text
+from kgtrec._internal.locations import fetched, is_location
+from kgtrec._version import __version__
+from kgtrec.cluster.content_hash import WHOLE, describe_file, describe_request, hash_text
 from kgtrec.cluster.question_store import Store, save_questions
 from kgtrec.cluster.ranges import ONE_THREAD, Inputs
 from kgtrec.cluster.score_files import (
@@ -27,6 +30,9 @@ from kgtrec.cluster.score_files import (
     save_scores,
 )
 from kgtrec.errors import InputError, UsageError
+from kgtrec.graph.formats import split_format
+from kgtrec.graph.id_files import read_labels, read_names
+from kgtrec.questions.api import Graph, Questions, read_graph
 from kgtrec.questions.questions import NAMES, SIDES
 from kgtrec.ranking.rank import check_shape, rows_to_rank
 from kgtrec.ranking.ranker import Ranker
@@ -34,8 +40,176 @@ from kgtrec.ranking.settings import Settings
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
 
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Questions
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class QuestionRequest:
+    """What a graph is asked, by the options of `kgtrec rank`; ``say`` is told of labels that are
+    passed over."""
+
+    graph: str
+    split: str = "test"
+    sides: str = "both"
+    context: str | None = None
+    filters: tuple[str | tuple[str, ...], ...] = ("all",)
+    known: tuple[str, ...] = ()
+    entities: str | None = None
+    relations: str | None = None
+    type_constraints: str | None = None
+    candidates: str | None = None
+    columns: str = "entities"
+    outside: str = "error"
+    unknown: str = "error"
+    say: Callable[[str], None] = field(default=lambda text: None, compare=False)
+    progress: bool | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What is asked for in words, of a single filter."""
+        names = ("split", "sides", "unknown", "columns", "outside")
+        return {"filter": self.filters[0], **{name: getattr(self, name) for name in names}}
+
+    @property
+    def lists(self) -> dict[str, list[str]]:
+        """Files that are read besides the graph, by option."""
+        names = ("entities", "relations", "type_constraints", "candidates")
+        paths = {name: getattr(self, name) for name in names}
+        single = {name: [] if path is None else [path] for name, path in paths.items()}
+        return {"known": list(self.known), **single}
+
+    @contextmanager
+    def at_hand(self) -> Iterator[QuestionRequest]:
+        """The request with a copy of a graph that is elsewhere."""
+        form, graph = split_format(self.graph)
+        with fetched(graph, folders=True) as copy:
+            yield replace(self, graph=f"{form}{copy}") if is_location(graph) else self
+
+    @property
+    def folders(self) -> dict[str, str]:
+        """Folders that are inputs, and what they are."""
+        return {split_format(self.graph)[1]: "the graph's folder"}
+
+    def describe(self) -> dict[str, Any]:
+        """What questions are made from, in plain JSON types: equal for equal content."""
+        return describe_request(self.graph, self.settings, self.lists)
+
+    def ask(self, n_rows: int, n_columns: int) -> Questions:
+        """The questions, whatever the shape of the scores."""
+        return self.questions()
+
+    def questions(self) -> Questions:
+        """Read the graph and ask, with a single filter."""
+        graph, options = self._read()
+        is_default = self.context is not None and self.filters == ("all",)
+        chosen = None if is_default else filter_of(self.filters[0])
+        return self._restricted(graph.questions(self.split, self.sides, filter=chosen, **options))
+
+    def questions_by_filter(self) -> dict[str, Questions]:
+        """Read the graph once and ask with every filter, by the filters' names."""
+        graph, options = self._read()
+        several = graph.questions_by_filter(
+            [filter_of(text) for text in self.filters], self.split, sides=self.sides, **options
+        )
+        return {name: self._restricted(questions) for name, questions in several.items()}
+
+    def _read(self) -> tuple[Graph, dict[str, Any]]:
+        """The graph, and how its questions are asked but for split, sides and filter."""
+        graph = read_graph(self.graph, progress=self.progress)
+        ids = {
+            kind: None if path is None else self._read_ids(path, graph, kind)
+            for kind, path in (("entities", self.entities), ("relations", self.relations))
+        }
+        options = {"known": self.known, "unknown": self.unknown, "context": self.context}
+        return graph, {**options, **ids}
+
+    def _read_ids(self, path: str, graph: Graph, kind: str) -> Int64:
+        """Ids of the labels in a file; those passed over are counted."""
+        ids, missed = read_labels(path, getattr(graph, kind), self.unknown)
+        if missed:
+            self.say(f"{path}: {missed:,} {kind} that the graph lacks")
+        return ids
+
+    def _restricted(self, questions: Questions) -> Questions:
+        if self.type_constraints and self.candidates:
+            raise UsageError("--type-constraints and --candidates each list candidates; give one")
+        if self.columns == "candidates" and not self.candidates:
+            raise UsageError("--score-columns candidates needs --candidates FILE")
+        if not self.type_constraints and not self.candidates:
+            return questions
+        return questions.restrict(
+            type_constraints=self.type_constraints,
+            candidates=self.candidates,
+            columns=self.columns,
+            outside=self.outside,
+            unknown=self.unknown,
+        )
+
+
+def filter_name(text: str | tuple[str, ...]) -> str:
+    """How `Graph.questions_by_filter` names it: of several splits, their names with "+"."""
+    chosen = filter_of(text)
+    return chosen if isinstance(chosen, str) else "+".join(chosen)
+
+
+def filter_of(text: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    """What ``--filter`` names: a protocol as it is; several names are splits."""
+    if isinstance(text, tuple):
+        return text
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise UsageError(
+            f"--filter {text!r} names no split; write all, test, valid, raw, or for example "
+            "train,valid"
+        )
+    return names[0] if len(names) == 1 else names
+
+
+@dataclass(frozen=True)
+class AnswerRequest:
+    """Files of questions that no graph has asked, by the options of `kgtrec rank`."""
+
+    questions: str | None = None
+    qrels: str | None = None
+    queries: str | None = None
+    documents: str | None = None
+    candidates: str | None = None
+    level: int = 1
+    known_has_answers: bool = False
+
+    folders: ClassVar[dict[str, str]] = {}  # that are inputs, and what they are
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Files that are read, by option."""
+        names = ("questions", "qrels", "queries", "documents", "candidates")
+        paths = {name: getattr(self, name) for name in names}
+        return {name: path for name, path in paths.items() if path is not None}
+
+    @contextmanager
+    def at_hand(self) -> Iterator[AnswerRequest]:
+        """The request; its files may stay where they are."""
+        yield self
+
+    def describe(self) -> dict[str, Any]:
+        """What questions are made from, in plain JSON types: equal for equal content."""
+        files = {option: [path, describe_file(path)] for option, path in self.files.items()}
+        options = {"level": self.level, "known_has_answers": self.known_has_answers}
+        return {"kgtrec": __version__, "options": options, "files": files}
+
+    def ask(self, n_rows: int, n_columns: int) -> Questions:
+        """The questions of scores with so many rows and columns."""
+        path = self.candidates or self.documents
+        if self.qrels is not None and path is None:
+            raise UsageError(
+                "--qrels needs --documents FILE: their names, in the order of the columns"
+            )
+        labels: Any = n_columns if path is None else read_names(path, n_columns)
+        ids = None if self.queries is None else list(read_names(self.queries, n_rows))
+        return Questions.from_answers(
+            self.questions or self.qrels, labels=labels, ids=ids, level=self.level,
+            known_has_answers=self.known_has_answers,
+        )  # fmt: skip
 
 
 def stored_questions(

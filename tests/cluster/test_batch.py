@@ -113,7 +113,16 @@ def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(
     options = {"test": [], "tails": ["--split", "valid", "--sides", "tail"]}
     for job in batch.jobs:
         path = tmp_path / "single.parquet"
-        arguments = ["rank", "--graph", job.folder, "--scores", job.scores, "-o", str(path), "-q"]
+        arguments = [
+            "rank",
+            "--graph",
+            job.request.graph,
+            "--scores",
+            job.scores,
+            "-o",
+            str(path),
+            "-q",
+        ]
         arguments += options[job.protocol] + ["--lower-is-better"] * (job.model == "c")
         if job.protocol == "tails":
             arguments += ["--filter", "train,valid,test"]
@@ -687,7 +696,7 @@ GOOD = {"output": "o", "graphs": {"g": "g"}, "models": {"m": "s.npy"}}
         ({"memory": "much"}, ["memory: memory 'much' is not a size"]),
         ({"measures": ["mrrr"]}, ["measures: ", "mrrr"]),
         ({"graphs": {"1": "g"}}, ["graphs.1: a name is a letter"]),
-        ({"graphs": {"g": {"pth": "g"}}}, ["graphs.g.pth: no such key", "graphs.g.path: missing"]),
+        ({"graphs": {"g": {"pth": "g"}}}, ["graphs.g.pth: no such key", "graphs.g: give one of"]),
         ({"models": {"m": 3}}, ["models.m: 3 is not a table"]),
         ({"models": {"m": {"scores": "s", "lower_is_better": "no"}}},
          ["models.m.lower_is_better: 'no' is not true or false"]),

@@ -25,12 +25,12 @@ BUDGET = {
     "predictions": 636,
     "measures": 2_954,
     "trec": 8_110,
-    "results": 1_677,
+    "results": 1_652,
     "study": 18_812,
     "plots": 1_827,
-    "cluster": 5_420,
+    "cluster": 5_625,
     "integrations": 1_644,
-    "cli": 7_658,
+    "cli": 7_478,
     "others": 2_601,
 }
 FILES = 270

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +14,7 @@ from kgtrec.errors import FileError, InputError, UsageError
 
 if TYPE_CHECKING:
     from kgtrec.cli.rank.options import Scoring
-    from kgtrec.questions.api import Questions
+    from kgtrec.cluster.inputs import AnswerRequest
     from kgtrec.ranking.ranks import Ranks
 
 of_answers = shared.all_of(
@@ -76,60 +74,12 @@ def asks_answers(options: Mapping[str, Any]) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class AnswerRequest:
+def answer_files(options: Mapping[str, Any]) -> AnswerRequest:
     """The options of `of_answers`, and the file of candidates."""
+    from kgtrec.cluster.inputs import AnswerRequest
 
-    questions: str | None
-    judged: str | None
-    queries: str | None
-    documents: str | None
-    candidates: str | None
-    level: int
-    known_has_answers: bool
-
-    @property
-    def files(self) -> dict[str, str]:
-        """Files that are read, by option."""
-        names = ("questions", "judged", "queries", "documents", "candidates")
-        paths = {name: getattr(self, name) for name in names}
-        return {name: path for name, path in paths.items() if path is not None}
-
-    @contextmanager
-    def at_hand(self) -> Iterator[AnswerRequest]:
-        """The request; its files may stay where they are."""
-        yield self
-
-    @property
-    def folders(self) -> dict[str, str]:
-        """Folders that are inputs, and what they are."""
-        return {}
-
-    def describe(self) -> dict[str, Any]:
-        """What questions are made from, in plain JSON types: equal for equal content."""
-        from kgtrec.cluster.content_hash import describe_answers
-
-        options = {"level": self.level, "known_has_answers": self.known_has_answers}
-        return describe_answers(self.files, options)
-
-    def ask(self, n_rows: int, n_columns: int) -> Questions:
-        """The questions of scores with so many rows and columns."""
-        from kgtrec.graph.id_files import read_names
-        from kgtrec.questions.api import Questions
-
-        if self.judged is None:
-            path = self.candidates
-            labels: Any = n_columns if path is None else read_names(path, n_columns)
-            return Questions.from_answers(
-                self.questions, labels=labels, known_has_answers=self.known_has_answers
-            )
-        if self.documents is None:
-            raise UsageError(
-                "--qrels needs --documents FILE: their names, in the order of the columns"
-            )
-        labels = read_names(self.documents, n_columns)
-        ids = None if self.queries is None else list(read_names(self.queries, n_rows))
-        return Questions.from_answers(self.judged, labels=labels, ids=ids, level=self.level)
+    names = ("questions", "queries", "documents", "candidates", "level", "known_has_answers")
+    return AnswerRequest(qrels=options["judged"], **{name: options[name] for name in names})
 
 
 def rank_answers(request: AnswerRequest, options: Mapping[str, Any], scoring: Scoring) -> Report:

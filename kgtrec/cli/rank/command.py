@@ -9,20 +9,21 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._report import Command, Report
-from kgtrec.cli.rank.answers import AnswerRequest, asks_answers, of_answers, rank_answers
+from kgtrec.cli.rank.answers import answer_files, asks_answers, of_answers, rank_answers
 from kgtrec.cli.rank.filters import filter_names, outputs_by_filter, report_of, write_result
 from kgtrec.cli.rank.options import (
-    QuestionRequest,
     Scoring,
     in_parts,
     of_embeddings,
     of_predictions,
     of_questions,
+    question_request,
     tolerance,
 )
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
+    from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
     from kgtrec.questions.api import Questions
     from kgtrec.results.result import Result
 
@@ -100,7 +101,7 @@ def command(**options: Any) -> Report:
     """
     if asks_answers(options):
         shared.refuse((options["model"], "--model needs --graph; leave it out"))
-        asked, scoring = _taken(AnswerRequest, options), _taken(Scoring, options)
+        asked, scoring = answer_files(options), _taken(Scoring, options)
         if options["shard"] is not None:
             return _rank_shard(asked, scoring, options)
         _check_parts(options)
@@ -109,7 +110,7 @@ def command(**options: Any) -> Report:
     _check_model(options)
     names = filter_names(options["filters"])
     outputs = outputs_by_filter(options, names)
-    request, scoring = _taken(QuestionRequest, options), _taken(Scoring, options)
+    request, scoring = question_request(options), _taken(Scoring, options)
     if options["predictions"] is not None:
         return _rank_predictions(request, options, outputs)
     if options["shard"] is not None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from kgtrec.cli._options import option_of
 from kgtrec.cli._report import Report
-from kgtrec.cli.rank.options import filter_name
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +19,8 @@ _FILES = ("output", "run", "qrels")
 
 def filter_names(filters: Sequence[str]) -> list[str]:
     """Names of the filters of a command line; UsageError if one stands there twice."""
+    from kgtrec.cluster.inputs import filter_name
+
     names = [filter_name(text) for text in filters]
     for name in names:
         if names.count(name) > 1:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._report import note
-from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from kgtrec.questions.api import Graph, Questions
-
-    Int64 = npt.NDArray[np.int64]
+    from kgtrec.cluster.inputs import QuestionRequest
+    from kgtrec.questions.api import Questions
 
 
 of_questions = shared.all_of(
@@ -153,106 +147,12 @@ of_embeddings = shared.all_of(
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class QuestionRequest:
+def question_request(options: Mapping[str, Any]) -> QuestionRequest:
     """The options of `of_questions`, and the graph's folder."""
+    from kgtrec.cluster.inputs import QuestionRequest
 
-    graph: str
-    split: str
-    sides: str
-    context: str | None
-    filters: tuple[str, ...]
-    known: tuple[str, ...]
-    entities: str | None
-    relations: str | None
-    type_constraints: str | None
-    candidates: str | None
-    columns: str
-    outside: str
-    unknown: str
-
-    @property
-    def settings(self) -> dict[str, str]:
-        """What is asked for in words, of a single filter."""
-        names = ("split", "sides", "unknown", "columns", "outside")
-        return {"filter": self.filters[0], **{name: getattr(self, name) for name in names}}
-
-    @property
-    def lists(self) -> dict[str, list[str]]:
-        """Files that are read besides the graph, by option."""
-        names = ("entities", "relations", "type_constraints", "candidates")
-        paths = {name: getattr(self, name) for name in names}
-        single = {name: [] if path is None else [path] for name, path in paths.items()}
-        return {"known": list(self.known), **single}
-
-    @contextmanager
-    def at_hand(self) -> Iterator[QuestionRequest]:
-        """The request with a copy of a graph that is elsewhere."""
-        from kgtrec._internal.locations import fetched, is_location
-        from kgtrec.graph.formats import split_format
-
-        form, graph = split_format(self.graph)
-        with fetched(graph, folders=True) as copy:
-            yield replace(self, graph=f"{form}{copy}") if is_location(graph) else self
-
-    @property
-    def folders(self) -> dict[str, str]:
-        """Folders that are inputs, and what they are."""
-        from kgtrec.graph.formats import split_format
-
-        return {split_format(self.graph)[1]: "the graph's folder"}
-
-    def describe(self) -> dict[str, Any]:
-        """What questions are made from, in plain JSON types: equal for equal content."""
-        from kgtrec.cluster.content_hash import describe_request
-
-        return describe_request(self.graph, self.settings, self.lists)
-
-    def ask(self, n_rows: int, n_columns: int) -> Questions:
-        """The questions, whatever the shape of the scores."""
-        return self.questions()
-
-    def questions(self) -> Questions:
-        """Read the graph and ask, with a single filter."""
-        graph, options = self._read()
-        is_default = self.context is not None and self.filters == ("all",)
-        chosen = None if is_default else filter_of(self.filters[0])
-        return self._restricted(graph.questions(self.split, self.sides, filter=chosen, **options))
-
-    def questions_by_filter(self) -> dict[str, Questions]:
-        """Read the graph once and ask with every filter, by the filters' names."""
-        graph, options = self._read()
-        several = graph.questions_by_filter(
-            [filter_of(text) for text in self.filters], self.split, sides=self.sides, **options
-        )
-        return {name: self._restricted(questions) for name, questions in several.items()}
-
-    def _read(self) -> tuple[Graph, dict[str, Any]]:
-        """The graph, and how its questions are asked but for split, sides and filter."""
-        from kgtrec.questions.api import read_graph
-
-        graph = read_graph(self.graph)
-        ids = {
-            kind: None if path is None else _read_ids(path, graph, kind, self.unknown)
-            for kind, path in (("entities", self.entities), ("relations", self.relations))
-        }
-        options = {"known": self.known, "unknown": self.unknown, "context": self.context}
-        return graph, {**options, **ids}
-
-    def _restricted(self, questions: Questions) -> Questions:
-        if self.type_constraints and self.candidates:
-            raise UsageError("--type-constraints and --candidates each list candidates; give one")
-        if self.columns == "candidates" and not self.candidates:
-            raise UsageError("--score-columns candidates needs --candidates FILE")
-        if not self.type_constraints and not self.candidates:
-            return questions
-        return questions.restrict(
-            type_constraints=self.type_constraints,
-            candidates=self.candidates,
-            columns=self.columns,
-            outside=self.outside,
-            unknown=self.unknown,
-        )
+    names = [each.name for each in fields(QuestionRequest) if each.name in options]
+    return QuestionRequest(**{name: options[name] for name in names}, say=note)
 
 
 @dataclass(frozen=True)
@@ -286,30 +186,3 @@ class Scoring:
             self.scores, questions, self.model,
             norm=self.norm, inverse=self.inverse, rows=self.rows,
         )  # fmt: skip
-
-
-def _read_ids(path: str, graph: Graph, kind: str, unknown: str) -> Int64:
-    """Ids of the labels in a file; those passed over are counted on stderr."""
-    from kgtrec.graph.id_files import read_labels
-
-    ids, missed = read_labels(path, getattr(graph, kind), unknown)
-    if missed:
-        note(f"{path}: {missed:,} {kind} that the graph lacks")
-    return ids
-
-
-def filter_name(text: str) -> str:
-    """How `Graph.questions_by_filter` names it: of several splits, their names with "+"."""
-    chosen = filter_of(text)
-    return chosen if isinstance(chosen, str) else "+".join(chosen)
-
-
-def filter_of(text: str) -> str | tuple[str, ...]:
-    """What ``--filter`` names: a protocol as it is; several names are splits."""
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise UsageError(
-            f"--filter {text!r} names no split; write all, test, valid, raw, or for example "
-            "train,valid"
-        )
-    return names[0] if len(names) == 1 else names

@@ -12,8 +12,8 @@ from kgtrec.cli._report import note
 from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.cli.rank.answers import AnswerRequest
-    from kgtrec.cli.rank.options import QuestionRequest, Scoring
+    from kgtrec.cli.rank.options import Scoring
+    from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
     from kgtrec.cluster.shards import Shard
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kgtrec._internal.files import check_writable, make_folder
 from kgtrec._internal.locations import is_location
@@ -29,12 +29,10 @@ from kgtrec.cluster.dask.workers import PATIENCE, SchedulerLost, TaskOptions, op
 from kgtrec.cluster.inputs import inputs_of_store
 from kgtrec.cluster.plan import format_bytes, memory_bytes
 from kgtrec.cluster.question_store import Store, save_questions
+from kgtrec.cluster.score_files import describe_scores
 from kgtrec.cluster.stored_ranks import StoredRanks, result_bytes, stored_result
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
-from kgtrec.graph.id_files import read_labels
 from kgtrec.measures import Measure, parse_all, required_depth
-from kgtrec.questions.api import Graph, Questions, read_graph
-from kgtrec.questions.filters import CONTEXT_FILTER_NAMES, PROTOCOLS
 from kgtrec.results.evaluate import COMPARED
 
 if TYPE_CHECKING:
@@ -244,7 +242,7 @@ class _JobRunner:
             if self.stopped.is_set():  # it failed because all is being taken down
                 raise
             known = isinstance(error, (KgtrecError, OSError))
-            text = str(error) if known else f"{type(error).__name__}: {error}"
+            text = job.named(error) if known else f"{type(error).__name__}: {error}"
             return self.records.failed(job, text)
         finally:
             self.load.end(job.name)
@@ -282,7 +280,10 @@ class _JobRunner:
 
     def _stored_ranks(self, job: Job, store: Store, folder: Path) -> StoredRanks:
         inputs = inputs_of_store(
-            job.scores, store, self.records.work_folder, job.scoring(self.depth)
+            job.scores,
+            store,
+            self.records.work_folder,
+            job.scoring(self.depth if job.of_graph else 0),
         )
         stored = StoredRanks(folder, inputs)
         rank_parts(
@@ -300,52 +301,14 @@ class _JobRunner:
     def _store(self, job: Job) -> Store:
         """The job's questions as files; asked once for all jobs, and then not held in memory."""
         with self._lock:
-            key = self.records.question_inputs(job)
+            key, shape = self.records.question_inputs(job), (0, 0)
+            if not job.of_graph:
+                files = describe_scores(job.scores, self.records.work_folder / "scores")
+                shape = files.n_rows, files.n_columns
+                key = f"{key} {shape}"
             if key not in self._stores:
-                questions = ask(read_graph(job.folder, progress=False), job)
+                questions = job.request.ask(*shape)
                 rows = job.settings.get("rows", "questions")
                 folder = save_questions(questions, rows, self.records.work_folder)
                 self._stores[key] = Store(folder)
             return self._stores[key]
-
-
-def ask(graph: Graph, job: Job) -> Questions:
-    """Questions of a graph by a protocol's settings."""
-    settings = dict(job.settings)
-    unknown, context = settings.get("unknown", "error"), settings.get("context")
-    lists: dict[str, Any] = {
-        kind: read_labels(settings[kind], getattr(graph, kind), unknown)[0]
-        for kind in ("entities", "relations")
-        if kind in settings
-    }
-    questions = graph.questions(
-        settings.get("split", "test"),
-        settings.get("sides", "both"),
-        filter=_filter(settings.get("filter", "all" if context is None else None)),
-        context=context,
-        known=settings.get("known", ()),
-        unknown=unknown,
-        **lists,
-    )
-    candidates = {
-        name: settings[name] for name in ("type_constraints", "candidates") if name in settings
-    }
-    if not candidates:
-        return questions
-    return questions.restrict(
-        columns=settings.get("columns", "entities"),
-        outside=settings.get("outside", "error"),
-        unknown=unknown,
-        **candidates,
-    )
-
-
-def _filter(name: str | list[str] | None) -> str | tuple[str, ...] | None:
-    """A protocol by name, or splits: as a list, or in one string with commas."""
-    if name is None:
-        return None
-    if isinstance(name, str):
-        if name in PROTOCOLS or name in CONTEXT_FILTER_NAMES:
-            return name
-        name = name.split(",")
-    return tuple(one.strip() for one in name)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kgtrec._internal.locations import files_below, is_location, local_path, read_bytes
+from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
 from kgtrec.cluster.plan import memory_bytes
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError, is_url, url_text
 from kgtrec.graph.formats import split_format
@@ -135,13 +136,25 @@ _BATCH = {
     "output": str, "work": str, "graphs": Mapping, "models": (str, Mapping), "protocols": Mapping,
     "memory": str, "measures": list,
 }  # fmt: skip
-_GRAPH_KEYS = {"path": str}
+_GRAPH_KEYS = {
+    "path": str, "questions": str, "candidates": str, "known_has_answers": bool, "qrels": str,
+    "queries": str, "documents": str, "level": int,
+}  # fmt: skip
+_SOURCES = {
+    "path": (),
+    "questions": ("candidates", "known_has_answers"),
+    "qrels": ("queries", "documents", "level"),
+}
+"""Where questions come from, and the keys that go with each."""
 _MODEL = {"scores": (str, Mapping), "lower_is_better": bool, "graphs": list, "protocols": list}
 _PROTOCOL = {
     "split": str, "sides": str, "filter": (str, list), "rows": str, "nan": str, "known": list,
     "entities": str, "relations": str, "type_constraints": str, "candidates": str, "columns": str,
     "outside": str, "unknown": str, "context": str, **dict.fromkeys(_TOLERANCES, _NUMBER),
 }  # fmt: skip
+_OF_ANSWERS = {"nan", *_TOLERANCES}  # keys of protocols that questions without a graph have
+_OF_SCORES = {"rows", *_OF_ANSWERS}  # those that say how scores are ranked
+
 _CHOICES = {
     "sides": ("head", "tail", "both", "relation", "qualifier"),
     "rows": ("questions", "instances"),
@@ -153,7 +166,8 @@ _CHOICES = {
 }
 _FILES = ("entities", "relations", "type_constraints", "candidates")
 _KINDS = {
-    str: "a string", bool: "true or false", list: "a list", Mapping: "a table", _NUMBER: "a number",
+    str: "a string", bool: "true or false", list: "a list", Mapping: "a table",
+    int: "a whole number", _NUMBER: "a number",
 }  # fmt: skip
 
 
@@ -162,7 +176,7 @@ class Job:
     """One evaluation: a model on a graph under a protocol.
 
     - model, graph, protocol: Names, as in the job file.
-    - folder: Folder of the graph.
+    - request: What is asked.
     - scores: File or folder with the model's scores.
     - settings: The protocol's keys as in the job file, its paths resolved.
     """
@@ -170,17 +184,33 @@ class Job:
     model: str
     graph: str
     protocol: str
-    folder: str
+    request: QuestionRequest | AnswerRequest
     scores: str
     higher_is_better: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def of_graph(self) -> bool:
+        """Whether a graph asks."""
+        return isinstance(self.request, QuestionRequest)
+
+    @property
+    def sides(self) -> str:
+        """The sides that are asked, as keys of measures have them."""
+        return self.settings.get("sides", "both") if self.of_graph else "all"
+
     def measure(self, key: str) -> str | None:
         """A measure of the file as this job has it: without a side, of the sides that are asked;
         None of a side that is not."""
-        sides = self.settings.get("sides", "both")
-        sided = with_side(key, sides)
-        return sided if sides in ("both", sided.partition(".")[0]) else None
+        sided = with_side(key, self.sides)
+        first = sided.partition(".")[0]
+        return sided if first == self.sides or (self.sides == "both" and first != "all") else None
+
+    def named(self, error: Exception) -> str:
+        """A message, behind the key of the job file that names the questions' file it is about."""
+        path, files = getattr(error, "path", None), getattr(self.request, "files", {})
+        key = next((f"graphs.{self.graph}.{key}: " for key in files if files[key] == path), "")
+        return f"{key}{error}"
 
     def scoring(self, run_depth: int) -> Settings:
         """How its scores are ranked, with so many candidates kept per question."""
@@ -233,7 +263,7 @@ def _is_tolerance(value: Any) -> bool:
 
 def with_side(key: str, side: str = "both") -> str:
     """A measure's key; one that begins with no side gets this one."""
-    return key if key.partition(".")[0] in _CHOICES["sides"] else f"{side}.{key}"
+    return key if key.partition(".")[0] in ("all", *_CHOICES["sides"]) else f"{side}.{key}"
 
 
 def read_jobs(path: str | PathLike[str]) -> JobBatch:
@@ -255,7 +285,9 @@ class _Reader:
 
     def batch(self) -> JobBatch:
         top = self._table("", self.content, _BATCH, ("output", "graphs", "models"))
-        graphs = self._named("graphs", top.get("graphs", {}), _GRAPH_KEYS, "path")
+        graphs = self._named("graphs", top.get("graphs", {}), _GRAPH_KEYS, "path", ())
+        for name, source in graphs.items():
+            self._check_source(f"graphs.{name}", source)
         models = self._named("models", self._models(top, graphs), _MODEL, "scores")
         protocols = self._named(
             "protocols", top.get("protocols", {"test": {"split": "test"}}), _PROTOCOL, None
@@ -268,8 +300,15 @@ class _Reader:
             for graph, source in graphs.items()
             for protocol, settings in protocols.items()
             for model, what in models.items()
-            for job in self._job(model, what, graph, source["path"], protocol, settings)
+            for job in self._job(model, what, graph, source, protocol, settings)
         )
+        for graph, source in graphs.items():
+            if "path" not in source and all(job.graph != graph for job in jobs):
+                self._fault(
+                    f"graphs.{graph}",
+                    "no model and protocol belong to these questions, "
+                    f"whose protocols have no keys but {', '.join(sorted(_OF_ANSWERS))}",
+                )
         if not jobs and not self.faults:
             self._fault("models", "no model belongs to any graph: there is nothing to do")
         output = self._path("output", top["output"], {})
@@ -318,7 +357,7 @@ class _Reader:
         for key, value in table.items():
             if key not in schema:
                 self._fault(f"{prefix}{key}", f"no such key; there are {', '.join(schema)}")
-            elif not isinstance(value, schema[key]):
+            elif not isinstance(value, schema[key]) or type(value) is bool is not schema[key]:
                 kinds = (schema[key],) if schema[key] in _KINDS else schema[key]
                 expected = " or ".join(_KINDS[kind] for kind in kinds)
                 self._fault(f"{prefix}{key}", f"{value!r} is not {expected}")
@@ -339,7 +378,12 @@ class _Reader:
         return right
 
     def _named(
-        self, kind: str, entries: Any, schema: Mapping[str, Any], short: str | None
+        self,
+        kind: str,
+        entries: Any,
+        schema: Mapping[str, Any],
+        short: str | None,
+        needed: tuple[str, ...] | None = None,
     ) -> dict[str, dict[str, Any]]:
         """The tables of graphs, models or protocols; a string stands for its one needed key."""
         tables = {}
@@ -356,8 +400,24 @@ class _Reader:
             if not isinstance(what, Mapping):
                 self._fault(place, f"{what!r} is not a table")
                 continue
-            tables[name] = self._table(place, what, schema, () if short is None else (short,))
+            if needed is None:
+                needed = () if short is None else (short,)
+            tables[name] = self._table(place, what, schema, needed)
         return tables
+
+    def _check_source(self, place: str, source: dict[str, Any]) -> None:
+        """A fault unless a table of graphs names one source of questions, with its own keys."""
+        kinds = [key for key in _SOURCES if key in source]
+        if len(kinds) != 1:
+            found = " and ".join(kinds) or "none"
+            self._fault(place, f"give one of {', '.join(_SOURCES)}; got {found}")
+            return
+        for key in source:
+            if key not in (*kinds, *_SOURCES[kinds[0]]):
+                self._fault(f"{place}.{key}", f"does not go with {kinds[0]}; leave it out")
+        if "qrels" in source and "documents" not in source:
+            self._fault(f"{place}.documents", "missing: the file with the documents' names, in the "
+                        "order of the columns")  # fmt: skip
 
     def _measures(self, keys: list[str]) -> tuple[str, ...]:
         try:
@@ -373,7 +433,7 @@ class _Reader:
             self._fault("memory", str(error))
 
     def _job(
-        self, model: str, what: dict[str, Any], graph: str, folder: str, protocol: str,
+        self, model: str, what: dict[str, Any], graph: str, source: dict[str, Any], protocol: str,
         settings: dict[str, Any],
     ) -> list[Job]:  # fmt: skip
         """The job of one model, graph and protocol, unless they do not belong together."""
@@ -396,6 +456,10 @@ class _Reader:
                 return []
             scores = scores[graph]
         names = {"graph": graph, "split": settings.get("split", "test")}
+        if "path" not in source:
+            settings = settings if "protocols" in self.content else {}
+            if not _OF_ANSWERS.issuperset(settings):
+                return []
         full = names | {"model": model, "protocol": protocol}
         resolved = dict(settings)
         for key in _FILES:
@@ -404,15 +468,23 @@ class _Reader:
         if "known" in settings:
             at = f"protocols.{protocol}.known"
             resolved["known"] = [self._path(at, path, names) for path in settings["known"]]
-        return [
-            Job(
-                model, graph, protocol,
-                self._graph_path(f"graphs.{graph}", folder),
-                self._path(f"{place}.scores", scores, full),
-                not what.get("lower_is_better", False),
-                resolved,
-            )
-        ]  # fmt: skip
+        request: QuestionRequest | AnswerRequest
+        if "path" in source:
+            asked = {key: one for key, one in resolved.items() if key not in _OF_SCORES}
+            name = asked.pop("filter", "all")
+            asked["filters"] = (tuple(name) if isinstance(name, list) else name,)
+            folder = self._graph_path(f"graphs.{graph}", source["path"])
+            request = QuestionRequest(folder, progress=False, **asked)
+        else:
+            of_files: dict[str, Any] = {
+                key: self._path(f"graphs.{graph}.{key}", value, names)
+                if isinstance(value, str) else value
+                for key, value in source.items()
+            }  # fmt: skip
+            request, resolved = AnswerRequest(**of_files), resolved | of_files
+        path = self._path(f"{place}.scores", scores, full)
+        higher = not what.get("lower_is_better", False)
+        return [Job(model, graph, protocol, request, path, higher, resolved)]
 
     def _path(self, place: str, path: str, names: Mapping[str, str]) -> str:
         """A path of the file with its names put in, relative to the file's folder."""

@@ -140,7 +140,8 @@ class Records:
 
     def _question_files(self, job: Job) -> tuple[list[Any], list[Any]]:
         """The graph's, and the others, which stand behind the scores in the hash of all."""
-        splits, settings = _graph_files(job.folder), job.settings
+        graph, settings = getattr(job.request, "graph", None), job.settings
+        splits = {} if graph is None else _graph_files(graph)
         constraints = [settings["type_constraints"]] if "type_constraints" in settings else []
         here = {name: path for name, path in splits.items() if isinstance(path, Path)}
         others: list[Any] = list(label_files(here, constraints))
@@ -258,7 +259,8 @@ class Records:
         return [self.output / name for name in texts]
 
 
-_FILE_KEYS = ("entities", "relations", "type_constraints", "candidates")
+_FILE_KEYS = ("entities", "relations", "type_constraints", "questions", "qrels", "queries",
+              "documents", "candidates")  # fmt: skip
 
 
 @dataclass(frozen=True)
