@@ -166,7 +166,7 @@ entities = "../some.txt"
     ranks = kgtrec.Ranks.load(f"{output}/{files[0]}")
     expected = kgtrec.Ranks.load(home / "m.npz.parquet")
     assert ranks.rank().tolist() == expected.rank().tolist()
-    assert call("batch", place, "--status").endswith("test: finished\n2 of 2 finished\n")
+    assert call("batch", place, "--status").endswith("2 of 2 done\n")
     assert call("report", output, "--columns", "mrr").count("0.") == 2
     with atomic_write(f"{output}/{files[0]}") as file:
         file.write(b"other")
