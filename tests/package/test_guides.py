@@ -54,6 +54,15 @@ def test_every_file_is_a_guide_and_every_guide_a_file() -> None:
     assert all(text.startswith("# ") for text in TEXTS.values())
 
 
+@pytest.mark.parametrize("name", guides.ORDER)
+def test_a_guide_begins_with_what_you_get_and_ends_with_the_next(name: str) -> None:
+    paragraphs = TEXTS[name].rstrip("\n").split("\n\n")
+    assert paragraphs[1].startswith("You ")
+    following = re.fullmatch(r"Next: `kgtrec guide ([\w-]+)` [^.]+\.", paragraphs[-1])
+    assert following
+    assert following[1] in {*guides.ORDER} - {name}
+
+
 def test_links_lead_to_guides() -> None:
     for name, text in TEXTS.items():
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):

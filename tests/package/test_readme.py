@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,7 @@ def test_saved_embeddings_become_the_table_shown(tmp_path: Path, monkeypatch: py
     Path("FB15k-237").symlink_to(data / "fb15k-237")
     for model in ("distmult", "complex", "transe"):
         Path(f"{model}.npz").symlink_to(data / "models" / f"fb15k-237-{model}.npz")
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     subprocess.run(["bash", "-euc", script.text], check=True, capture_output=True)
     rows = re.findall(r"^\| (\w+) \| (.*[\d*]) \|$", README.read_text(encoding="utf-8"), re.M)
     table = re.sub(r"\\\w+\{([\d.]+)\}", r"\1", Path("table.tex").read_text(encoding="utf-8"))
