@@ -138,10 +138,7 @@ class Ranks:
         entity_labels: Sequence[str] | None = None,
     ) -> None:
         self.manifest = {} if manifest is None else manifest
-        expected = [name for name in _COLUMNS if self.of_graph or name not in _OF_GRAPHS]
-        if not self.of_graph:
-            expected += [f"{TERM}{name}" for name in self.manifest.setdefault("terms", {})]
-        missing = [name for name in expected if columns.get(name) is None]
+        missing = [name for name in self._expected if columns.get(name) is None]
         if missing:
             raise InputError(f"ranks lack the columns {', '.join(missing)}; make them with rank()")
         typed = typed_columns(columns)
@@ -174,12 +171,15 @@ class Ranks:
         return lines_as_html(repr(self))
 
     @property
-    def _names(self) -> tuple[str, ...]:
-        expected, terms = _COLUMNS, []
-        if not self.of_graph:
-            expected = tuple(name for name in _COLUMNS if name not in _OF_GRAPHS)
-            terms = [f"{TERM}{name}" for name in self.manifest["terms"]]
-        return (*expected, *(n for n in _OPTIONAL if getattr(self, n) is not None), *terms)
+    def _expected(self) -> list[str]:
+        """Columns that ranks of such questions have; those of terms last."""
+        terms = [f"{TERM}{name}" for name in self.manifest.get("terms", {})]
+        return [n for n in _COLUMNS if self.of_graph or n not in _OF_GRAPHS] + terms
+
+    @property
+    def _names(self) -> list[str]:
+        present = [name for name in _OPTIONAL if getattr(self, name) is not None]
+        return sorted((*self._expected, *present), key=lambda name: name.startswith(TERM))
 
     @property
     def of_graph(self) -> bool:
