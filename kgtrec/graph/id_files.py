@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -70,32 +71,31 @@ def read_labels(
 ) -> tuple[Int64, int]:
     """Ids of a file's labels, one a line, and how many lines were passed over as unknown."""
     check_unknown(unknown)
-    numbers, names = [], []
-    for number, text in lines_of(path):
+    names = [text for _, text in lines_of(path)]
+    for number, text in enumerate(names, start=1):
         if b"\t" in text:
             refuse(path, number, f"a tab in {text_of(text)!r}", "write one label a line")
-        numbers.append(number)
-        names.append(text)
     if not names:
         raise FileError(path, found="no labels: the file is empty", hint="write one label a line")
-    return known_ids(path, labels, names, numbers, unknown)
+    return known_ids(path, labels, names, range(1, len(names) + 1), unknown)
 
 
 def read_names(path: str | PathLike[str], size: int) -> Labels:
     """Labels of `size` ids, one a line, in id order."""
-    from kgtrec.graph.labels import Labels
+    import pyarrow as pa
 
-    at: dict[bytes, int] = {}
-    for number, text in lines_of(path):
-        if text in at:
-            what = f"{text_of(text)!r} again (line {at[text]} has it)"
-            refuse(path, number, what, "labels must be distinct")
-        at[text] = number
-    if len(at) != size:
-        raise FileError(
-            path, found=f"{len(at):,} labels for {size:,} rows", hint="write one label a row"
-        )
-    return Labels.from_strings([text_of(text) for text in at])
+    from kgtrec.graph.labels import Labels, first_repeat
+
+    texts = (text for _, text in lines_of(path))
+    chunks = iter(lambda: list(islice(texts, 1 << 16)), [])  # millions are no Python objects
+    array = pa.concat_arrays([_array([]), *map(_array, chunks)])
+    if repeat := first_repeat(array):
+        what = f"{text_of(array[repeat[1]].as_py())!r} again (line {repeat[0] + 1} has it)"
+        refuse(path, repeat[1] + 1, what, "labels must be distinct")
+    if len(array) != size:
+        what = f"{len(array):,} labels for {size:,} rows"
+        raise FileError(path, found=what, hint="write one label a row")
+    return Labels.from_arrow(array)
 
 
 def read_pairs(path: str | PathLike[str], left: Labels, right: Labels) -> Int64:
@@ -196,7 +196,7 @@ def known_ids(
     path: str | PathLike[str],
     labels: Labels,
     names: list[bytes],
-    lines: list[int],
+    lines: Sequence[int],
     unknown: str,
     drop: bool = True,
 ) -> tuple[Int64, int]:

@@ -92,9 +92,10 @@ class Labels(Sequence[str]):
         empty = pc.index(array, b"").as_py()
         if empty >= 0:
             raise InputError(f"label {empty} is empty; every id needs a name of its own")
-        encoded = pc.dictionary_encode(array)
-        if len(encoded.dictionary) < len(array):
-            raise InputError(_describe_repeat(encoded))
+        if repeat := first_repeat(array):
+            label = array[repeat[0]].as_py().decode("utf-8", "surrogateescape")
+            ids = f"at ids {repeat[0]} and {repeat[1]}"
+            raise InputError(f"label {label!r} stands twice, {ids}; labels must be distinct")
         return cls.from_arrow(array)
 
     def __len__(self) -> int:
@@ -263,10 +264,10 @@ class Labels(Sequence[str]):
         Shape: int32 (n,).
         """
         docnos = self.docnos
-        if docnos._array is None:
-            order = None if self._size <= 10 else _decimal_byte_order(self._size)
-        elif docnos._ascending:
+        if docnos._ascending or (docnos._array is None and self._size <= 10):
             return None
+        if docnos._array is None:
+            order = _decimal_byte_order(self._size)
         else:
             import pyarrow.compute as pc
 
@@ -274,8 +275,6 @@ class Labels(Sequence[str]):
             if pc.all(pc.less(array[:-1], array[1:])).as_py() is not False:
                 return None
             order = pc.sort_indices(array).to_numpy()
-        if order is None:
-            return None
         position = np.empty(self._size, dtype=np.int32)
         position[order] = np.arange(self._size, dtype=np.int32)
         return position
@@ -284,12 +283,10 @@ class Labels(Sequence[str]):
         """Hash of all labels in id order; equal labels give equal digests."""
         import hashlib
 
-        hasher = hashlib.blake2b(digest_size=16)
         if self._array is None:
-            hasher.update(b"decimal %d" % self._size)
-            return hasher.digest()
+            return hashlib.blake2b(b"decimal %d" % self._size, digest_size=16).digest()
         bounds, content = self._bytes
-        hasher.update(b"labels %d" % self._size)
+        hasher = hashlib.blake2b(b"labels %d" % self._size, digest_size=16)
         hasher.update(np.diff(bounds).astype("<i8").data)
         hasher.update(content[bounds[0] : bounds[-1]])
         return hasher.digest()
@@ -339,13 +336,16 @@ def _is_encodable(label: object) -> bool:
         return False
 
 
-def _describe_repeat(encoded: Any) -> str:
-    codes = encoded.indices.to_numpy()
+def first_repeat(array: Any) -> tuple[int, int] | None:
+    """The first place of a label that stands twice, and its second; None: all are distinct."""
+    import pyarrow.compute as pc
+
+    codes = pc.dictionary_encode(array).indices.to_numpy()
     # Codes count up at every new label, so the first that fails to is the first repeat.
-    second = int(np.flatnonzero(codes != np.arange(len(codes)))[0])
-    first = int(np.flatnonzero(codes == codes[second])[0])
-    label = encoded.dictionary[int(codes[second])].as_py().decode("utf-8", "surrogateescape")
-    return f"label {label!r} stands twice, at ids {first} and {second}; labels must be distinct"
+    repeats = np.flatnonzero(codes != np.arange(len(codes)))
+    if not len(repeats):
+        return None
+    return int(np.flatnonzero(codes == codes[repeats[0]])[0]), int(repeats[0])
 
 
 def _decimal_byte_order(size: int) -> npt.NDArray[np.int64]:
