@@ -74,12 +74,15 @@ class AnswerTable:
     origin: Mapping[str, Any] = field(default_factory=dict)
     place: Place | None = None
 
-    def refuse(self, question: int, found: str, hint: str) -> InputError:
-        """The error of a question."""
-        found = f"question {self.names[question]!r} {found}"
+    def refuse(self, question: int, found: str, hint: str, item: Any = None) -> InputError:
+        """The error of a question, or of one of its labels."""
+        name = self.names[question]
+        found = f"question {name!r} {found}"
         if self.place is None:
             return InputError(f"{found}; {hint}")
-        return FileError(self.place[0], self.place[1][question], found=found, hint=hint)
+        path, lines = self.place
+        line = _line_in_qrels(path, name, item) if "qrels" in self.origin else lines[question]
+        return FileError(path, line, found=found, hint=hint)
 
 
 # -- Forms -----------------------------------------------------------------------------------------
@@ -215,9 +218,9 @@ def table_of_qrels(qrels: Any, names: Sequence[str] | None = None, level: int = 
     import pyarrow as pa
 
     columns = qrels_columns(qrels)
-    place = {query: number for number, query in enumerate(columns.queries)}
+    number_of = {query: number for number, query in enumerate(columns.queries)}
     chosen = list(columns.queries) if names is None else list(names)
-    numbers = np.array([place.get(name, -1) for name in chosen], np.int64)
+    numbers = np.array([number_of.get(name, -1) for name in chosen], np.int64)
     counts = np.where(numbers < 0, 0, np.diff(columns.offsets)[numbers])
     starts = columns.offsets[:-1][numbers]
     ends = np.cumsum(counts)
@@ -230,9 +233,17 @@ def table_of_qrels(qrels: Any, names: Sequence[str] | None = None, level: int = 
     file = {"file": str(qrels)} if is_path(qrels) else {}
     left = len(columns.queries) - int((numbers >= 0).sum())
     origin = {"qrels": {**file, "level": level, "queries_not_asked": left}}
-    where = (qrels, [None] * len(chosen)) if is_path(qrels) else None
-    grades = columns.relevance[rows]
-    return AnswerTable(chosen, flat, grades=grades, origin=origin, place=where)
+    grades, place = columns.relevance[rows], (qrels, ()) if file else None
+    return AnswerTable(chosen, flat, grades=grades, origin=origin, place=place)
+
+
+def _line_in_qrels(path: str | PathLike[str], query: str, document: Any) -> int | None:
+    """The first line of a query, or of one of its documents; None: it has none."""
+    for line, text in lines_of(path):
+        name, _, label, *_ = [*text.split(), b"", b"", b""]
+        if name == query.encode("utf-8", "surrogateescape") and document in (None, label):
+            return line
+    return None
 
 
 def read_json_lines(path: str | PathLike[str]) -> AnswerTable:
@@ -389,10 +400,7 @@ def _check_names(table: AnswerTable) -> None:
         raise InputError("there are no questions; give some")
 
 
-Refuse = Callable[[int, str, str], InputError]
-
-
-def _ids(refuse: Refuse, flat: Flat, labels: Labels, what: str) -> Int64:
+def _ids(refuse: Callable[..., InputError], flat: Flat, labels: Labels, what: str) -> Int64:
     """Ids of the items; an error names the first that is no candidate."""
     if isinstance(flat.items, np.ndarray):
         ids: Int64 = np.where((flat.items < 0) | (flat.items >= len(labels)), -1, flat.items)
@@ -408,7 +416,8 @@ def _ids(refuse: Refuse, flat: Flat, labels: Labels, what: str) -> Int64:
         more = f" ({len(wrong):,} such in all)" if len(wrong) > 1 else ""
         hint = "labels must match those of the candidates byte for byte"
         found = f"has the {what} {flat.shown(item)}, which {among}{more}"
-        raise refuse(int(flat.owner[item]), found, hint)
+        label = flat.items[item] if isinstance(flat.items, np.ndarray) else flat.items[item].as_py()
+        raise refuse(int(flat.owner[item]), found, hint, label)
     return ids
 
 
@@ -429,25 +438,16 @@ def _check_apart(
 
 def _restricted(questions: QuestionsT, table: AnswerTable, labels: Labels) -> QuestionsT:
     assert table.candidates is not None
-    lists = []
     for number, own in enumerate(table.candidates):
         if own is None:
             hint = "give every question its candidates, or none"
             raise table.refuse(number, "has no candidates, where others have some", hint)
-        if isinstance(own, (str, bytes)) or not isinstance(own, Iterable):
-            raise table.refuse(number, f"has the candidates {own!r:.60}", "give a list")
-        items = _items("candidates", own.tolist() if isinstance(own, np.ndarray) else list(own))
-        flat = Flat(np.array([0, len(items)]), items)
-
-        def refuse(_: int, found: str, hint: str, number: int = number) -> InputError:
-            return table.refuse(number, found, hint)
-
-        lists.append(_ids(refuse, flat, labels, "candidate"))
-    held = [np.isin(questions.answers[number], own) for number, own in enumerate(lists)]
-    for number, mask in enumerate(held):
-        if not mask.all():
-            answer = labels[int(questions.answers[number][~mask][0])]
-            found = f"has the answer {answer!r}, which is not among its candidates"
+    flat = _flattened("candidates", table.candidates, table.names)[1]
+    lists = np.split(_ids(table.refuse, flat, labels, "candidate"), flat.offsets[1:-1])
+    for number, own in enumerate(lists):
+        outside = np.setdiff1d(questions.answers[number], own)
+        if len(outside):
+            found = f"has the answer {labels[int(outside[0])]!r}, which is not among its candidates"
             raise table.refuse(number, found, "add it to its candidates")
     return restrict(questions, {"candidates": lists}, "entities", "error", "error")
 

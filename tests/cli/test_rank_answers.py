@@ -130,3 +130,25 @@ def test_mistakes_are_one_sentence_and_nothing_is_written(
     assert expected in message
     assert "\n" not in message
     assert not list(folder.glob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("a 0 zz 1", ":6: question 'a' has the answer 'zz', which is not one of the 5 candidates"),
+        ("a 0 d0 1", ":6: document 'd0' comes a second time under query 'a'"),
+        ("d 0 d2 0\ne 0 d1 1", ":6: question 'd' has no answers; no document is judged 1 or more"),
+    ],
+)
+def test_faults_of_qrels_name_their_line(folder: Path, line: str, found: str) -> None:
+    text = gzip.decompress(Path("qrels.txt.gz").read_bytes()) + line.encode() + b"\n"
+    Path("qrels.txt.gz").write_bytes(gzip.compress(text))
+    if line.startswith("d "):
+        Path("ids.txt").write_text("b\nd\n")
+    assert run(*RELS, fails=True).startswith(f"qrels.txt.gz{found}")
+    assert not Path("q.parquet").exists()
+
+
+def test_a_query_that_qrels_lack_has_no_line(folder: Path) -> None:
+    Path("ids.txt").write_text("b\nz\n")
+    assert run(*RELS, fails=True).startswith("qrels.txt.gz: question 'z' has no answers")
