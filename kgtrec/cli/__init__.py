@@ -45,63 +45,50 @@ COMMANDS = {
         "first-evaluation", "about:demo",
     ),
     "rank": _Entry(
-        "Scores of a model to ranks, metrics and TREC files.",
+        "Rank the scores of a model; print metrics, write ranks and TREC files.",
         "first-evaluation", "rank.command:command",
     ),
     "merge": _Entry(
-        "Shards of `kgtrec rank --shard` to ranks, metrics and TREC files.",
+        "Merge shards of `kgtrec rank --shard` into ranks and TREC files.",
         "clusters", "rank.merge:command",
     ),
-    "batch": _Entry("Many models x graphs x protocols from one file, on Dask.", "clusters"),
-    "align": _Entry(
-        "Entity alignment: embeddings or similarities to ranks and metrics.", "adjusted-metrics"
-    ),
+    "batch": _Entry("Rank many models x graphs x protocols from one file, on Dask.", "clusters"),
+    "align": _Entry("Rank entity alignments by embeddings or similarities.", "adjusted-metrics"),
     "classify": _Entry(
-        "Triple classification: true or false? Metrics and calibration.", "classification"
+        "Classify triples as true or false: metrics and calibration.", "classification"
     ),
-    "semantics": _Entry(
-        "Sem@k: how many of the best candidates fit the relation at all.", "semantics"
-    ),
+    "semantics": _Entry("Sem@k: how many of the best candidates fit the relation.", "semantics"),
     "estimate": _Entry(
-        "Full-ranking metrics from drawn candidates, with intervals.", "sampled-candidates"
+        "Estimate full-ranking metrics from drawn candidates, with intervals.", "sampled-candidates"
     ),
     "report": _Entry(
-        "The published table of saved ranks.", "reading-the-report", "report.command:command"
+        "Print the standard results table of saved ranks, or a page.",
+        "reading-the-report", "report.command:command",
     ),
-    "plot": _Entry("Figures of saved ranks, for print.", "reading-the-report"),
+    "plot": _Entry("Draw figures of saved ranks, for print.", "reading-the-report"),
     "compare": _Entry(
         "Which system is better? Intervals, paired tests, effect sizes.",
         "sparse-labels", "compare.command:command",
     ),
-    "suite": _Entry("Many models on many graphs: means, places, tests.", "many-graphs"),
-    "changes": _Entry(
-        "Which answers change from one model or seed to another.", "changes"
-    ),
+    "suite": _Entry("Compare many models on many graphs: means, places, tests.", "many-graphs"),
+    "changes": _Entry("Which answers change from one model or seed to another.", "changes"),
     "audit": _Entry(
         "Can published numbers be true together, and by which protocol?", "published-numbers"
     ),
-    "stratify": _Entry("Metrics by popularity: beta curves and grids of saved ranks.", "slices"),
-    "openworld": _Entry(
-        "Can two models be told apart where answers are missing?", "open-world"
-    ),
-    "stats": _Entry("A graph at a glance: popularity, categories, leaks.", "slices"),
+    "stratify": _Entry("Stratify metrics by popularity: beta curves and grids.", "slices"),
+    "openworld": _Entry("Do two models differ if answers are missing?", "open-world"),
+    "stats": _Entry("Describe a graph: popularity, categories, leaks.", "slices"),
     "sample": _Entry("Draw seed triples from a test split.", "sparse-labels"),
-    "pool": _Entry("The best candidates of several runs, to be judged.", "sparse-labels"),
-    "judge": _Entry(
-        "Sheets, a local page and agreement for people who judge triples.", "sparse-labels"
-    ),
+    "pool": _Entry("Pool the best candidates of several runs, for judging.", "sparse-labels"),
+    "judge": _Entry("Judge triples: sheets, a local page, agreement.", "sparse-labels"),
     "complete": _Entry(
-        "Judgements of a pool to qrels and a complete test split.", "sparse-labels"
+        "Turn judgements of a pool into qrels and a complete test split.", "sparse-labels"
     ),
-    "convert": _Entry("A graph's questions and answers as TREC files.", "runs-and-qrels"),
-    "eval": _Entry("trec_eval's measures of a run file.", "runs-and-qrels", "eval.command:command"),
-    "formats": _Entry(
-        "Formats of graphs and predictions that are read.", "formats", "about:formats"
-    ),
-    "measures": _Entry(
-        "What can be measured: the list, or one measure explained.", "numbers", "about:measures"
-    ),
-    "guide": _Entry("How to do it, and why: the guides that come with kgtrec.", ""),
+    "convert": _Entry("Write a graph's questions and answers as TREC files.", "runs-and-qrels"),
+    "eval": _Entry("Evaluate runs like trec_eval.", "runs-and-qrels", "eval.command:command"),
+    "formats": _Entry("List the formats of graphs and predictions.", "formats", "about:formats"),
+    "measures": _Entry("List all measures, or explain one.", "numbers", "about:measures"),
+    "guide": _Entry("Show the guides that come with kgtrec.", ""),
 }  # fmt: skip
 
 INTERRUPTED = 130
@@ -171,8 +158,8 @@ def cli(ctx: click.Context, quiet: bool) -> None:
     Completion:  eval "$(_KGTREC_COMPLETE=bash_source kgtrec)", in ~/.bashrc (zsh_source,
                  fish_source in other shells)
 
-    Exit codes: 0 done; 1 wrong call; 2 unreadable, malformed or unfitting input, or an unwritable
-    output; 130 interrupted (143, 129: ended by a signal). `kgtrec eval` keeps trec_eval's own.
+    Exit codes: 0 done; 1 wrong call; 2 unreadable, malformed or unsuitable input, or an unwritable
+    output; 130 interrupted (143, 129: ended by a signal). `kgtrec eval` has trec_eval's codes.
     """
     if quiet:
         ctx.with_resource(silenced())

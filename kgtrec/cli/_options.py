@@ -83,8 +83,8 @@ def all_of(*options: Decorator) -> Decorator:
 
 GRAPH = click.option(
     "--graph", required=True, type=GRAPH_FOLDER, metavar="DIR",
-    help="Folder with train, valid, test TSV, or in another format, which file names tell, or the "
-    "user: FORMAT:DIR (see `kgtrec formats`).",
+    help="Folder with the splits train, valid and test. The format is detected from the file "
+    "names, or given as FORMAT:DIR (see `kgtrec formats`).",
 )  # fmt: skip
 SIDE_NAMES = ("head", "tail", "both", "relation", "qualifier")
 ENTITY_SIDE_NAMES = SIDE_NAMES[:3]
@@ -95,18 +95,18 @@ def sides(text: str, names: Sequence[str] = ENTITY_SIDE_NAMES) -> Decorator:
 
 
 SIDES = sides(
-    "Which entity of a triple is asked; or its relation, (h, ?, t); or the values of its "
+    "Which entity of a triple to ask for; or its relation, (h, ?, t); or the values of its "
     "qualifiers.",
     SIDE_NAMES,
 )
 CONTEXT = click.option(
     "--context", type=Choice(["time", "qualifiers"]),
-    help="Of a graph whose facts have a time (timed:DIR): ask at the time of each fact. Or of one "
-    "whose facts have qualifiers (statements:DIR): ask with these.",
+    help="Required if facts have a time (timed:DIR) or qualifiers (statements:DIR): ask at the "
+    "time, or with the qualifiers, of each fact.",
 )  # fmt: skip
 SIDE = click.option(
     "--side", type=Choice(SIDE_NAMES),
-    help="Side of the triple that is predicted; by default all that the ranks hold.",
+    help="Predicted side of the triple. Default: all sides in the ranks.",
 )  # fmt: skip
 SEED_TRIPLES = click.option(
     "--seed-triples", required=True, type=READ, metavar="FILE",
@@ -114,8 +114,8 @@ SEED_TRIPLES = click.option(
 )  # fmt: skip
 QUESTION_NAMES = click.option(
     "--questions", type=READ, metavar="FILE",
-    help="How runs name their questions, lines name<TAB>entity<TAB>relation; by default as "
-    "`kgtrec convert --write-questions` and `kgtrec rank` do for the split.",
+    help="Names of questions in the runs, lines name<TAB>entity<TAB>relation. Default: those of "
+    "`kgtrec convert --write-questions` and `kgtrec rank` for the split.",
 )  # fmt: skip
 
 
@@ -142,15 +142,14 @@ THREADS = click.option("--threads", type=click.IntRange(1), help="Threads; every
 LOWER_IS_BETTER = click.option("--lower-is-better", is_flag=True, help="The scores are distances.")
 NAN = click.option(
     "--nan", type=Choice(["error", "worst"]), default="error", show_default=True,
-    help="A NaN score is an error, or below every other.",
+    help="Treat a NaN score as an error, or as lower than every other score.",
 )  # fmt: skip
 HOW_SCORED = all_of(
     click.option(
         "--rows", type=Choice(["questions", "instances"]), default="questions",
         show_default=True,
-        help="What a row of scores stands for: a question (as `kgtrec convert --write-questions` "
-            "lists "
-        "them), or a triple with its head asked, all in file order, then with its tail asked.",
+        help="Rows of scores: one per question (as listed by `kgtrec convert --write-questions`), "
+        "or one per triple, first all heads in file order, then all tails.",
     ),
     LOWER_IS_BETTER,
     NAN,
@@ -173,13 +172,13 @@ def confidence(of: str) -> Decorator:
 
 
 def intervals(drawn: str, resamples: int) -> Decorator:
-    """--ci, --resamples and --seed of intervals that draw whole `drawn` anew."""
+    """--ci, --resamples and --seed of intervals that resample whole `drawn`."""
     return all_of(
-        confidence(f"which draw whole {drawn}"),
+        confidence(f"which resample whole {drawn}"),
         click.option(
-            "--resamples", type=int, default=resamples, show_default=True, help="Draws of them."
+            "--resamples", type=int, default=resamples, show_default=True, help="Resamples."
         ),
-        seed("Of the draws."),
+        seed("Seed of the draws."),
     )  # fmt: skip
 
 
@@ -204,11 +203,11 @@ N_ENTITIES = click.option(
 )  # fmt: skip
 TEST = click.option(
     "--test", type=Choice(TESTS),
-    help="Paired test of every pair of systems.  [default: randomisation; of `power` t]",
+    help="Paired test for every pair of systems.  [default: randomisation; of `power` t]",
 )  # fmt: skip
 CORRECTION = click.option(
     "--correction", type=Choice(CORRECTIONS), default="holm", show_default=True,
-    help="For the number of pairs: any false finding (holm, bonferroni), or their share (bh).",
+    help="Correction for many pairs: of any false finding (holm, bonferroni) or their share (bh).",
 )  # fmt: skip
 LEVEL = click.option(
     "--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05,
@@ -219,13 +218,15 @@ LEVEL = click.option(
 def repeats(default: int) -> Decorator:
     return click.option(
         "--repeats", type=click.IntRange(1), default=default, show_default=True, metavar="N",
-        help="Random parts of each size.",
+        help="Random parts per size.",
     )  # fmt: skip
 
 
 # -- What is written -------------------------------------------------------------------------------
 
-PLOT = click.option("--plot", type=DRAW, metavar="FILE", help="Draw it too: .pdf, .svg, .png, ...")
+PLOT = click.option(
+    "--plot", type=DRAW, metavar="FILE", help="Also draw this: .pdf, .svg, .png, ..."
+)
 
 
 def _use_style(ctx: click.Context, _param: click.Parameter, text: str | None) -> None:
@@ -243,7 +244,7 @@ STYLE = click.option(
 )  # fmt: skip
 FORMAT = click.option(
     "--format", "form", type=Choice(FORMATS), default="table", show_default=True,
-    help="Of what is printed; csv, tsv and json in full precision.",
+    help="Format of the output; csv, tsv and json have full precision.",
 )  # fmt: skip
 
 
@@ -275,7 +276,7 @@ def ranking_files(
     )  # fmt: skip
 
 
-def form(*forms: str, text: str = "Of what is printed.") -> Decorator:
+def form(*forms: str, text: str = "Format of the output.") -> Decorator:
     """--format; the first is the default."""
     return click.option(
         "--format", "form", type=Choice(forms), default=forms[0], show_default=True, help=text

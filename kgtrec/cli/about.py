@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 _INDENT = " " * 12
 
 
-@click.command(cls=Command, short_help="Three baselines on a small real graph, compared.")
+@click.command(cls=Command, short_help="Evaluate three baselines on an embedded graph.")
 @click.option(
     "-o", "--output", default="kgtrec-demo", show_default=True, metavar="DIR",
     help="Folder for graph, qrels, runs, ranks and report.",
 )  # fmt: skip
-@shared.seed("Of the random scorer and of the factorisation's start.")
+@shared.seed("Seed of the random scorer and of the factorisation's start.")
 def demo(output: str, seed: int) -> Report:
     """Evaluate three baselines on the world's countries and show what to look at.
 
-    Needs nothing but the package. Compares a factorisation, popularity and random scores, shows why
-    ties, filtering and averaging matter, and leaves every file in DIR to be looked into.
+    Needs only the package. Compares a factorisation, popularity and random scores, shows why ties,
+    filtering and averaging matter, and leaves every file in DIR.
     """
     from kgtrec.demo.run import run_demo
 
@@ -35,15 +35,15 @@ def demo(output: str, seed: int) -> Report:
     return Report(lambda: text)
 
 
-@click.command(cls=Command, short_help="Formats of graphs and predictions that are read.")
+@click.command(cls=Command, short_help="List the formats of graphs and predictions.")
 def formats() -> Report:
-    """Print the formats that kgtrec reads: of graphs, as --graph takes them, and of predictions,
-    which --format names.
+    """Print the formats that kgtrec reads: of graphs (--graph) and of predictions
+    (--predictions-format).
 
-    A graph's folder says what it is by its file names, or is named with its format before it:
+    The format of a graph is detected from the file names, or given before the folder:
     --graph rotate:DIR, with an order of columns --graph dgl-ke,htr:DIR.
 
-    Other packages add rows by an entry point in the group that is named above each table.
+    Other packages add rows by an entry point in the group that each table names.
 
     \b
     kgtrec formats
@@ -58,7 +58,7 @@ def _listed(kind: Formats) -> str:
     lines = [f"{kind.what.capitalize()} (entry points: {kind.group})", ""]
     for name, row in kind.all().items():
         lines.append(f"{name:<11} {row.title}")
-        texts = [row.files, f"to be said: {row.declared}" if row.declared else ""]
+        texts = [row.files, f"declare: {row.declared}" if row.declared else ""]
         lines += [
             textwrap.fill(text, 80, initial_indent=_INDENT, subsequent_indent=_INDENT + "  ")
             for text in filter(None, texts)
@@ -66,7 +66,7 @@ def _listed(kind: Formats) -> str:
     return "\n".join(lines) + "\n"
 
 
-@click.command(cls=Command, short_help="What can be measured: the list, or one measure explained.")
+@click.command(cls=Command, short_help="List all measures, or explain one.")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @shared.form("table", "json", text="json has the same fields.")
 def measures(names: tuple[str, ...]) -> Report:

@@ -30,7 +30,7 @@ SIMILARITIES = ("cosine", "dot", "l2", "l1")
 )
 @click.option(
     "--matrix", type=shared.READ, metavar="FILE",
-    help="In place of embeddings: similarities, .npy (left, right), higher for more alike.",
+    help="Instead of embeddings: similarities, .npy (left, right); higher is more similar.",
 )  # fmt: skip
 @click.option(
     "--pairs", required=True, type=shared.READ, metavar="FILE",
@@ -40,17 +40,17 @@ SIMILARITIES = ("cosine", "dot", "l2", "l1")
     "--left-labels",
     type=shared.READ,
     metavar="FILE",
-    help="Labels of the left entities, one a line, in row order.",
+    help="Labels of the left entities, one per line, in row order.",
 )
 @click.option(
     "--right-labels",
     type=shared.READ,
     metavar="FILE",
-    help="Labels of the right entities, likewise.",
+    help="Labels of the right entities, one per line, in row order.",
 )
 @click.option(
     "--similarity", type=shared.Choice(SIMILARITIES), default="cosine", show_default=True,
-    help="Of embeddings; l2 and l1 are minus the distance.",
+    help="Similarity of embeddings; l2 and l1 are minus the distance.",
 )  # fmt: skip
 @click.option(
     "--csls", type=click.IntRange(0), default=0, show_default=True, metavar="K",
@@ -60,11 +60,11 @@ SIMILARITIES = ("cosine", "dot", "l2", "l1")
 @shared.ranking_files(required=False)
 @click.option(
     "--sizes", metavar="N,N,...",
-    help="Instead: the same model on random parts of the test alignments, of these sizes, as "
+    help="Instead: evaluate random parts of the test alignments of these sizes, such as "
     "100,1000,all; 'auto' chooses eight.",
 )  # fmt: skip
 @shared.repeats(5)
-@shared.seed("Of the parts.")
+@shared.seed("Seed of the parts.")
 @shared.PLOT
 @shared.form("table", "csv", "markdown", "latex", "json")
 @shared.THREADS
@@ -72,10 +72,10 @@ SIMILARITIES = ("cosine", "dot", "l2", "l1")
 def command(**options: Any) -> Report:
     """Rank test alignments in both directions, among the entities of the test alignments.
 
-    The candidates are as many as the test alignments have entities, and MR and Hits@k move with
-    them: between test sets, compare AMR. --sizes shows how much.
-    AMR cannot fall below 2 / (n + 1), where every answer is first: of models that are almost
-    always right, compare AMRI.
+    MR and Hits@k depend on the number of candidates, which is that of the entities in the test
+    alignments. Compare AMR between test sets. --sizes shows how much they change.
+    AMR is at least 2 / (n + 1), where every answer is first. Compare AMRI for models that are
+    almost always right.
 
     \b
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv -o ranks.parquet

@@ -54,7 +54,7 @@ SIZES = ("instances", "entities")
 )  # fmt: skip
 @click.option(
     "--name", "names", multiple=True, metavar="NAME",
-    help="Of each ranks file, then of each --scores: the model's name in the table.",
+    help="The model's name in the table: for each ranks file, then for each --scores.",
 )  # fmt: skip
 @shared.FORMAT
 def command(files: tuple[str, ...], **options: Any) -> Report:

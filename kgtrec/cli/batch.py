@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command, short_help="Many models x graphs x protocols from one file, resumable.")
 @click.argument("jobs", metavar="JOBS")
 @click.option("--status", is_flag=True,
-    help="Run nothing: print how many jobs are done, and which failed, changed or have begun.",
+    help="Run nothing; print how many jobs are done, and which failed, changed or have begun.",
 )  # fmt: skip
 @click.option(
     "--scheduler", metavar="ADDRESS",
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--patience", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True,
-    metavar="SECONDS", help="How long there may be no worker at all before it ends; inf: for ever.",
+    metavar="SECONDS", help="How long to wait while there is no worker at all; inf: for ever.",
 )  # fmt: skip
 def command(
     jobs: str, status: bool, scheduler: str | None, workers: int | None, patience: float
@@ -36,8 +36,8 @@ def command(
     """Evaluate every model on its graphs under every protocol of the file JOBS (TOML), on
     worker processes of this machine or a Dask cluster.
 
-    A batch that was killed goes on where it was when the same command is given again; nothing that
-    is finished is done twice. A job that fails is reported, and the others go on. Needs Dask:
+    Give the same command again after an interruption: it repeats nothing that is finished. If a
+    job fails, this reports it, and the others continue. Needs Dask:
     pip install 'kgtrec[cluster]'.
 
     \b

@@ -19,28 +19,30 @@ SHOWN = ("all", "hits", "best", "changed", "gained", "lost")
 @click.command(cls=Command, short_help="Which answers change from one model or seed to another.")
 @click.argument("ranks", nargs=2, metavar="BEFORE AFTER", type=shared.READ)
 @shared.runs("adds how often both models put the same entity first.")
-@click.option("--name", "names", multiple=True, metavar="NAME", help="Of either model, in order.")
 @click.option(
-    "--k", "cutoffs", default="1,3,10", show_default=True, metavar="K,K,...", help="Of Hits@k."
+    "--name", "names", multiple=True, metavar="NAME", help="Names of the two models, in order."
+)
+@click.option(
+    "--k", "cutoffs", default="1,3,10", show_default=True, metavar="K,K,...", help="k of Hits@k."
 )
 @click.option(
     "--show", type=shared.Choice(SHOWN), default="all", show_default=True,
-    help="Hits gained and lost; best answers; the answers that changed, gained or lost most.",
+    help="Print hits gained and lost, best answers, or what changed, was gained or lost most.",
 )  # fmt: skip
 @click.option(
     "--largest", type=click.IntRange(1), default=10, show_default=True, metavar="N",
-    help="How many of the largest changes are listed.",
+    help="Number of the largest changes to list.",
 )  # fmt: skip
 @shared.FORMAT
 def command(
     ranks: tuple[str, str], runs: tuple[str, ...], names: tuple[str, ...], cutoffs: str, show: str,
     largest: int,
 ) -> Report:  # fmt: skip
-    """What one model has right and another has not: answers gained and lost among the k best, how
-    often both put the same entity first, and the answers whose ranks change most.
+    """Show which answers one model gets right and another does not: answers gained and lost among
+    the k best, how often both put the same entity first, and the largest changes of rank.
 
-    Both are ranks files of the same questions, as `kgtrec rank` saves them. Two models of one MRR
-    may agree on few answers; two seeds of one model say how much of that is chance.
+    Both files contain ranks of the same questions. Two models with the same MRR may agree on few
+    answers; two seeds of one model show how much of that is chance.
 
     \b
     kgtrec changes old.parquet new.parquet

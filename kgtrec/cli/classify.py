@@ -15,8 +15,8 @@ from kgtrec.cli._report import Command, Report
 )
 @click.option(
     "--valid-triples", "valid", required=True, type=shared.READ, metavar="FILE",
-    help="Labelled triples on which thresholds and calibration are fitted: lines "
-    "head<TAB>relation<TAB>tail<TAB>label (1; 0 or -1), then perhaps <TAB>score.",
+    help="Labelled triples to fit thresholds and calibration: lines "
+    "head<TAB>relation<TAB>tail<TAB>label (1; 0 or -1), optionally <TAB>score.",
 )  # fmt: skip
 @click.option(
     "--test-triples",
@@ -24,50 +24,49 @@ from kgtrec.cli._report import Command, Report
     required=True,
     type=shared.READ,
     metavar="FILE",
-    help="What is measured, likewise.",
+    help="Labelled triples to evaluate, in the same form.",
 )
 @click.option(
     "--valid-negatives", type=shared.READ, metavar="FILE",
-    help="False triples of valid, where --valid-triples has no labels and is all true (as in "
-        "CoDEx).",
+    help="False triples of valid, if --valid-triples are all true and have no labels (as in "
+    "CoDEx).",
 )  # fmt: skip
-@click.option("--test-negatives", type=shared.READ, metavar="FILE", help="Of test, likewise.")
+@click.option("--test-negatives", type=shared.READ, metavar="FILE", help="The same for test.")
 @click.option(
     "--valid-scores", type=shared.READ, metavar="FILE",
-    help="Where lines have no score: one for each triple of --valid-triples, then of its "
-        "negatives; a .npy "
-    "array, or a number a line.",
+    help="If lines have no score: one per triple of --valid-triples, then of its negatives; a "
+    ".npy array, or one number per line.",
 )  # fmt: skip
-@click.option("--test-scores", type=shared.READ, metavar="FILE", help="Of test, likewise.")
+@click.option("--test-scores", type=shared.READ, metavar="FILE", help="The same for test.")
 @shared.LOWER_IS_BETTER
 @click.option(
     "--criterion", type=shared.Choice(["accuracy", "f1"]), default="accuracy", show_default=True,
-    help="What thresholds make best on valid.",
+    help="Measure that thresholds maximise on valid.",
 )  # fmt: skip
 @click.option(
     "--one-threshold", is_flag=True,
-    help="The same threshold for all relations; by default each has its own, where valid has true "
-    "and false triples of it.",
+    help="Use one threshold for all relations. By default, each relation with true and false "
+    "triples in valid has its own.",
 )  # fmt: skip
 @click.option(
     "--bins", type=click.IntRange(2), default=10, show_default=True,
-    help="Of the calibration error and the reliability curve, of equal size.",
+    help="Bins of equal size for the calibration error and the reliability curve.",
 )  # fmt: skip
 @shared.intervals("(head, relation) groups", 1000)
 @click.option(
     "--show", type=shared.Choice(["overall", "relations", "intervals", "calibration", "curves"]),
     default="overall", show_default=True,
-    help="All triples; each relation; each with intervals; Brier and ECE; reliability curves.",
+    help="Print all triples, relations, relations with intervals, Brier and ECE, or curves.",
 )  # fmt: skip
 @shared.FORMAT
 @shared.PLOT
 @shared.STYLE
 def command(show: str, **options: Any) -> Report:
-    """Classify labelled triples by their scores: a threshold for each relation is chosen on valid,
-    and test is measured: accuracy, F1, MCC, areas under the ROC and precision-recall curves, and
-    how far the scores are probabilities, as they are and after calibration on valid.
+    """Classify labelled triples by their scores.
 
-    False triples come from files, as WN11, FB13 and CoDEx have them; none are made up.
+    Chooses a threshold per relation on valid. Prints accuracy, F1, MCC and areas under curves on
+    test, and how well the scores are calibrated, before and after calibration on valid. False
+    triples come from files, as in WN11, FB13 and CoDEx.
 
     \b
     kgtrec classify --valid-triples valid.tsv --test-triples test.tsv

@@ -22,53 +22,52 @@ if TYPE_CHECKING:
 @shared.GRAPH
 @click.option(
     "--scores", type=shared.SCORES, metavar="PATH",
-    help="As for `kgtrec rank`: a row a question; columns as --score-columns says. Without it, "
-        "only "
-    "--write-candidates is written.",
+    help="As for `kgtrec rank`: one row per question; columns as --score-columns says. Without "
+    "scores, only --write-candidates is written.",
 )  # fmt: skip
 @shared.split("Split to evaluate.")
-@shared.sides("Which entity of a triple is asked.")
+@shared.sides("Which entity of a triple to ask for.")
 @shared.CONTEXT
 @click.option(
     "--filter", "known", default="all", show_default=True, metavar="NAME",
-    help="Whose answers are known: all, valid, raw, or splits, as for `kgtrec rank`; with "
+    help="Splits whose answers are known: all, valid, raw, or names, as for `kgtrec rank`; with "
     "--context time-aware (qualifier-aware), static or raw.",
 )  # fmt: skip
 @click.option(
     "--size", type=click.IntRange(10), default=300, show_default=True,
-    help="Candidates that are drawn for a question, besides its answers.",
+    help="Candidates to draw per question, in addition to its answers.",
 )  # fmt: skip
 @click.option(
     "--draw-by", "by", default="frequency", show_default=True, metavar="NAME|FILE",
-    help="Where they are likely drawn from: uniform; frequency, as entities stand on that side of "
-    "the relation in train; observed, whichever stands there; or a recommender's weights, a .npy "
-    "array of shape (2 relations, entities), heads of every relation first.",
+    help="Weights of the draw: uniform; frequency of entities on that side of the relation in "
+    "train; observed there or not; or a recommender's weights, a .npy array of shape (2 "
+    "relations, entities), heads of every relation first.",
 )  # fmt: skip
 @click.option(
     "--type-constraints",
     type=shared.READ,
     metavar="FILE",
-    help="Or what OpenKE's type_constrain.txt lists.",
+    help="Draw from the entities that OpenKE's type_constrain.txt lists.",
 )
 @click.option(
     "--full", type=click.FloatRange(0), default=0.1, show_default=True, metavar="N",
-    help="Questions that are ranked among all candidates besides, or a share of them below 1. "
-    "MRR and Hits@k have no unbiased estimate without; 0 leaves bounds.",
+    help="Questions to rank among all candidates as well, or a share of them below 1. MRR and "
+    "Hits@k have no unbiased estimate without; 0 gives bounds.",
 )  # fmt: skip
 @click.option(
     "--half-width", "within", type=click.FloatRange(0, min_open=True), default=0.002,
     show_default=True,
-    help="Say how many such questions an interval of MRR of this half width takes.",
+    help="Print how many such questions an MRR interval of this half width needs.",
 )  # fmt: skip
 @click.option(
     "--write-candidates", "candidates", type=shared.WRITE, metavar="FILE.npy",
     help="Write the drawn candidates, ids of shape (questions, longest list), for a model that "
-    "scores these alone. The same options draw the same again.",
+    "scores only these. The same options draw the same candidates.",
 )  # fmt: skip
 @click.option(
     "--score-columns", "columns", type=shared.Choice(["entities", "candidates"]),
     default="entities", show_default=True,
-    help="What a column of --scores is: an entity, or a candidate of --write-candidates.",
+    help="Columns of --scores: entities, or candidates of --write-candidates.",
 )  # fmt: skip
 @click.option(
     "--write-full-questions", "full_questions", type=shared.WRITE, metavar="FILE.npy",
@@ -78,9 +77,9 @@ if TYPE_CHECKING:
     "--full-scores",
     type=shared.SCORES,
     metavar="PATH",
-    help="Scores of these among all entities, a row each.",
+    help="Scores of these questions among all entities, one row each.",
 )
-@shared.seed("Of both draws.")
+@shared.seed("Seed of both draws.")
 @shared.confidence("each by itself")
 @shared.LOWER_IS_BETTER
 @shared.NAN
@@ -88,14 +87,14 @@ if TYPE_CHECKING:
 @shared.THREADS
 def command(**options: Any) -> Report:
     """Estimate MR, MRR and Hits@k of full ranking from candidates that are drawn with known
-    probabilities. Beside each estimate stands the value among the drawn candidates, which is
-    something else: it is almost always too good.
+    probabilities. Also prints the value among the drawn candidates, which is another quantity and
+    almost always too good.
 
     \b
     kgtrec estimate --graph FB15k-237 --scores scores.npy --size 500
     kgtrec estimate --graph FB15k-237 --scores scores.npy --draw-by recommender.npy --full 1000
 
-    Where a model shall score drawn candidates alone, in three steps with the same options:
+    If a model scores only the drawn candidates, use three steps with the same options:
 
     \b
     kgtrec estimate --graph G --write-candidates c.npy

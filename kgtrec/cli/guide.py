@@ -106,13 +106,13 @@ def _table(lines: list[str], width: int) -> list[str]:
     return printed
 
 
-@click.command(cls=Command, short_help="How to do it, and why: the guides that come with kgtrec.")
+@click.command(cls=Command, short_help="Show the guides that come with kgtrec.")
 @click.argument("name", required=False)
 @click.option("--path", "as_path", is_flag=True, help="Print where the guide's file is.")
 def command(name: str | None, as_path: bool) -> Report:
     """List the guides, or show the guide NAME, in a pager if the output is a terminal.
 
-    Their examples use the files that `kgtrec demo` leaves, and can be pasted as they are.
+    Their examples use the files that `kgtrec demo` leaves, so you can paste them as they are.
 
     \b
     kgtrec guide

@@ -116,7 +116,7 @@ def templates(pool: str, output: str) -> Report:
 )  # fmt: skip
 @click.option("--by-rule", is_flag=True, help="Also triples that a rule has labelled.")
 @click.option("--by-relation", is_flag=True, help="One relation after another: quicker to judge.")
-@shared.seed("Of the order.")
+@shared.seed("Seed of the order.")
 def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Report:
     """Make judgement sheets from POOL: a pool file, or any TSV of head, relation and tail.
 
@@ -379,7 +379,7 @@ def agreement(files: tuple[str, ...], by_relation: bool, blank: str) -> Report:
     metavar="FILE",
     help="That sheet, with the adjudicator's labels.",
 )
-@shared.seed("Of the order of conflicts.")
+@shared.seed("Seed of the order of conflicts.")
 @BLANK
 def merge(
     files: tuple[str, ...], output: str, conflicts: str | None, adjudicated: str | None, seed: int,
@@ -417,7 +417,7 @@ def merge(
 @click.option("-n", "--size", type=click.IntRange(2), default=100, show_default=True,
               help="Triples: half of them true, half false.")  # fmt: skip
 @shared.output("The sheet, without labels.")
-@shared.seed("Of the draw.")
+@shared.seed("Seed of the draw.")
 def audit(sheet: str, size: int, output: str, seed: int) -> Report:
     """Draw as many true as false triples of SHEET, blank and in random order, for an expert.
 

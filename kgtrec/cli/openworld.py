@@ -71,7 +71,7 @@ SPARSITIES = (0.2, 0.5, 0.8)
     help="Instead of your models: show sparse against full metrics on generated family trees, in "
     "seconds, or at the paper's size in minutes.",
 )  # fmt: skip
-@shared.seed("Of --study, and of --figure simulated.")
+@shared.seed("Seed of --study, and of --figure simulated.")
 @shared.form(
     "table", "csv", "tsv", "markdown", "latex", "json",
     text="csv: one row per sparsity, or per checkpoint of the study.",

@@ -30,7 +30,7 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
 @click.command(cls=Command, short_help="Figures of saved ranks.")
 @click.argument("kind", type=shared.Choice(list(KINDS)), metavar="KIND")
 @click.argument("files", nargs=-1, required=True, metavar="RANKS.parquet ...", type=shared.READ)
-@shared.output("The figure: .pdf, .svg, .eps for print, .png.", kind=shared.DRAW)
+@shared.output("Figure file: .pdf, .svg, .eps for print, .png.", kind=shared.DRAW)
 @click.option(
     "-m", "--measure", "metrics", multiple=True, metavar="NAME",
     help="mrr, hits@10, amr, ...; rank-types, relations, slices, times and beta-grid draw one "
@@ -44,7 +44,7 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
 @shared.SIDE
 @click.option(
     "--by", metavar="PARTS",
-    help="Of slices: side, category (1-1, 1-N, N-1, N-N), quartile, given-quartile, "
+    help="Parts for slices: side, category (1-1, 1-N, N-1, N-N), quartile, given-quartile, "
     "relation-quartile, time, qualifiers, or several: category,side.",
 )  # fmt: skip
 @shared.graph("With --by category and quartiles: the graph of the ranks.")
@@ -72,8 +72,8 @@ def command(
     kgtrec plot slices --by category,side --graph FB15k-237 a.parquet b.parquet -o slices.pdf
     kgtrec plot beta-grid -m mrr a.parquet -o grid.png
 
-    A model has the same colour, dashes and marker in all figures of the same files. Colours suit
-    people who do not see red or green, and dashes and markers a print in grey.
+    A model has the same colour, dashes and marker in all figures of the same files. Colours are
+    safe for colour-blind readers, and dashes and markers for print in grey.
     """
     from kgtrec.cli._ranks import warn_of_ranks
     from kgtrec.ranking.ranks import Ranks

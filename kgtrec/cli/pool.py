@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     help="Mark a random share of the pool to be judged, for infAP; sheets ask only about it.",
 )  # fmt: skip
 @shared.seed(
-    "Of the sample, 0 by default. With the same seed, a larger share or pool keeps all draws.",
+    "Seed of the sample, 0 by default. With the same seed, a larger share or pool keeps all draws.",
     default=None,
 )
 @shared.split("Split of the seeds and runs.")

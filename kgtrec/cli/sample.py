@@ -18,7 +18,7 @@ from kgtrec.cli._report import Command, Report
     help="Share of the split, rounded down to triples.  [default: 0.05]",
 )  # fmt: skip
 @click.option("--size", type=int, metavar="N", help="Instead of a share: how many triples.")
-@shared.seed("Of the random numbers.", 42)
+@shared.seed("Seed of the random numbers.", 42)
 @shared.split("Split to draw from.")
 @click.option(
     "--by-relation", is_flag=True,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @shared.CONTEXT
 @click.option(
     "--k", "cutoffs", default="1,3,10", show_default=True, metavar="K,K,...",
-    help="How many of the best candidates are looked at.",
+    help="Numbers of best candidates to look at.",
 )  # fmt: skip
 @click.option(
     "--observed", metavar="SPLITS",
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     "--type-constraints",
     type=shared.READ,
     metavar="FILE",
-    help="Or if OpenKE's type_constrain.txt lists it.",
+    help="A candidate fits if OpenKE's type_constrain.txt lists it.",
 )
 @click.option(
     "--entity-types", type=shared.READ, metavar="FILE",
-    help="Or if it is of the type that --relation-types requires: lines entity<TAB>type...",
+    help="A candidate fits if it has the type in --relation-types: lines entity<TAB>type...",
 )  # fmt: skip
 @click.option(
     "--relation-types", type=shared.READ, metavar="FILE",
@@ -50,11 +50,10 @@ if TYPE_CHECKING:
 @shared.FORMAT
 @shared.THREADS
 def command(runs: tuple[str, ...], graph: str, cutoffs: str, **options: Any) -> Report:
-    """Of the k best candidates of each question in RUNs, the share that fits the relation: a place
-    where a place is asked for, right or wrong. Beside it stands what a random order would reach.
+    """Print the share of the k best candidates in RUNs that fit the relation: a place if a place is
+    asked for, right or wrong. Also prints the share in a random order.
 
-    Candidates that the graph knows as answers to the question are left out first, as in ranks; the
-    answers that are asked for stay in.
+    Omits other answers that the graph knows, as in ranks. The evaluated answers stay in the lists.
 
     \b
     kgtrec semantics --graph FB15k-237 a.run b.run

@@ -14,13 +14,13 @@ from kgtrec.cli._report import Command, Report
     "--percentile", type=click.FloatRange(0, 100), default=90, show_default=True,
     help="Entities and relations count as popular from this percentile of their counts on.",
 )  # fmt: skip
-@shared.form("table", "json", text="json holds every table, in full precision.")
+@shared.form("table", "json", text="json contains every table, in full precision.")
 @shared.PLOT
 @shared.STYLE
 def command(graph: str, percentile: float) -> Report:
     """Describe the graph in DIR: its splits, how popular its entities and relations are, the
     categories of its relations (1-1, 1-N, N-1, N-N), how the relation distributions of its splits
-    differ, and what its train split gives away of its test split.
+    differ, and which test triples its train split gives away.
 
     \b
     kgtrec stats FB15k-237

@@ -31,7 +31,7 @@ RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
 )  # fmt: skip
 @click.option(
     "--at", type=click.FloatRange(-1, 1), default=0.0, show_default=True,
-    help="The other exponent of a curve.",
+    help="Value of the other exponent in a curve.",
 )  # fmt: skip
 @click.option(
     "--points", type=click.IntRange(2), default=21, show_default=True,
@@ -40,7 +40,7 @@ RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
 @shared.SIDE
 @click.option(
     "--ranks", "rank_type", type=shared.Choice(RANK_TYPES), default="realistic", show_default=True,
-    help="How ties count.",
+    help="Rank type for ties.",
 )  # fmt: skip
 @shared.graph("The graph of the ranks, to count popularity anew.")
 @click.option(
@@ -56,9 +56,9 @@ RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
 def command(files: tuple[str, ...], **options: Any) -> Report:
     """Print popularity-stratified metrics (Mohamed et al. 2020) of one or more files of ranks.
 
-    Entities weigh N^-beta_e and relations N^-beta_r, N being their number of triples: the further
-    right on a curve, the more the rare ones count. beta_e = 0 and beta_r = -1 is the usual micro
-    average, beta_e = beta_r = 0 the mean over relations.
+    Entities have the weight N^-beta_e and relations N^-beta_r, where N is their number of triples.
+    Rare ones count more to the right of a curve. beta_e = 0 and beta_r = -1 is the micro average,
+    and beta_e = beta_r = 0 the mean over relations.
 
     \b
     kgtrec stratify ranks.parquet

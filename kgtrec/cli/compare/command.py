@@ -60,7 +60,7 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
     corrected for the number of pairs, effect sizes (d_z: mean difference in standard deviations of
     the differences; wins: share of items on which the first is better, ties half), and a sentence
     on what follows. Micro measures are tested over instances, macro ones over questions, runs over
-    all queries of QRELS. With three or more systems and several measures: do these rank alike?
+    all queries of QRELS. With three or more systems: do the measures rank them alike?
 
     \b
     kgtrec compare distmult.parquet complex.parquet

@@ -26,7 +26,7 @@ SYSTEMS = click.argument(
 )
 QRELS = click.option(
     "--qrels", type=shared.READ, metavar="QRELS",
-    help="The files are TREC runs, to be judged by these.",
+    help="The files are TREC runs; these are their judgements.",
 )  # fmt: skip
 QRELS_OF_RUNS = click.option(
     "--qrels", type=shared.READ, metavar="QRELS", required=True, help="Judgements of the runs."

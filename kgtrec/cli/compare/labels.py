@@ -51,8 +51,8 @@ GRAPH_OF_POOL = shared.graph("The graph of the pool.", required=True)
 @SYSTEMS
 @click.option(
     "--against", required=True, type=shared.READ, metavar="QRELS|DIR|TABLE",
-    help="The other labels: with --qrels other qrels; of ranks a folder with files of the same "
-    "names; of a table of values another table.",
+    help="The other labels: other qrels (with --qrels), a folder with files of the same names "
+    "(ranks), or another table (values).",
 )  # fmt: skip
 @QRELS
 @MEASURES

@@ -34,8 +34,8 @@ DRAWN = "Intervals from drawing the systems anew. tau-AP weighs the top more; na
 
 BY = click.option(
     "--by", metavar="PARTS",
-    help="Parts of the questions: side, relation, category (1-1, 1-N, N-1, N-N), quartile, ..., or "
-    "several: category,side. As in `kgtrec report`.",
+    help="Parts of the questions: side, relation, category (1-1, 1-N, N-1, N-N), quartile, ..., "
+    "or several: category,side. As in `kgtrec report`.",
 )  # fmt: skip
 RATIOS = click.option(
     "--ratios", type=shared.READ, metavar="FILE",

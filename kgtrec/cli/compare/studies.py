@@ -40,7 +40,7 @@ DISCRIMINATIVE = ("both.realistic.micro.mrr", "both.realistic.micro.hits@10",
 @SYSTEMS
 @MEASURES
 @shared.repeats(50)
-@shared.seed("Of the parts.")
+@shared.seed("Seed of the parts.")
 @shared.FORMAT
 @shared.PLOT
 @shared.STYLE
@@ -72,7 +72,7 @@ def stability(files: tuple[str, ...], keys: tuple[str, ...], repeats: int, seed:
 @QRELS
 @MEASURES
 @TEST
-@shared.seed("Of the randomisation test.")
+@shared.seed("Seed of the randomisation test.")
 @shared.LEVEL
 @shared.N_ENTITIES
 @shared.FORMAT
@@ -156,7 +156,7 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
 @shared.CORRECTION
 @click.option(
     "--epsilon", type=click.FloatRange(0), default=0.01, show_default=True, metavar="E",
-    help="How far runs whose MRR is at most E below the best disagree.",
+    help="Compare runs whose MRR is at most E below the best: how far do they disagree?",
 )  # fmt: skip
 @shared.runs("how often do runs that are as good rank another entity first?")
 @shared.intervals("questions and runs", 5_000)

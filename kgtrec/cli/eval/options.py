@@ -151,11 +151,11 @@ of_trec_eval = shared.all_of(
         help="A measure, with parameters behind a dot (P.5,10), or a nickname: official, set, "
         "all_trec; prefs, all_prefs; qrels_jg. Repeatable. Default: official, or all of -R.",
     ),
-    click.option("-q", "--per-query", is_flag=True, help="Lines for every query, too."),
-    click.option("-n", "--no-summary", is_flag=True, help="No lines over all queries."),
+    click.option("-q", "--per-query", is_flag=True, help="Also print lines for every query."),
+    click.option("-n", "--no-summary", is_flag=True, help="Print no lines over all queries."),
     click.option(
         "-c", "--complete", is_flag=True,
-        help="Average over all queries of QRELS; one that the run lacks counts as 0.",
+        help="Average over all queries of QRELS; a query that is not in the run counts as 0.",
     ),
     click.option(
         "-l", "--relevance-level", "level", type=_WHOLE, default=1, metavar="N",
@@ -198,7 +198,7 @@ of_trec_eval = shared.all_of(
     ),
     click.option(
         "-h", "--help", is_flag=True, expose_value=False, callback=_help,
-        help="Print this; with -m, what these measures are.",
+        help="Print this; with -m, explain these measures.",
     ),
 )  # fmt: skip
 
@@ -216,7 +216,7 @@ beyond_trec_eval = shared.all_of(
     ),
     click.option(
         "--ties", type=shared.Choice(("expected", "min", "max")),
-        help="Values over all orders of tied documents: their mean, least or greatest. For map, "
+        help="Mean, smallest or largest value over all orders of tied documents, for map, "
         "map_cut, recip_rank, recip_rank_cut, success, P, recall, relative_P, Rprec, ndcg, "
         "ndcg_cut, dcg.",
     ),
@@ -226,15 +226,15 @@ beyond_trec_eval = shared.all_of(
     ),
     click.option(
         "--graph", type=shared.GRAPH_FOLDER, metavar="DIR",
-        help="Filter the runs by this graph: what its other splits know of a question (head0, ..., "
-        "tail0, ...) leaves its list. It says how many entities there are, too.",
+        help="Filter the runs by this graph: remove what its other splits know about a question "
+        "(head0, ..., tail0, ...). Also sets the number of entities.",
     ),
     click.option(
-        "--split", metavar="NAME", help="With --graph: the split that is asked. Default: test."
+        "--split", metavar="NAME", help="With --graph: split of the questions. Default: test."
     ),
     click.option(
         "--sides", type=shared.Choice(shared.SIDE_NAMES),
-        help="With --graph: what of its triples is asked. Default: both (head and tail).",
+        help="With --graph: what to ask about its triples. Default: both (head and tail).",
     ),
     shared.CONTEXT,
     click.option(
@@ -242,13 +242,13 @@ beyond_trec_eval = shared.all_of(
         help="Confidence intervals of the means, 1 to 99.9, by resampling the queries.",
     ),
     click.option(
-        "--seed", type=_WHOLE, metavar="N", help="Of the resampling. Default: 0."
+        "--seed", type=_WHOLE, metavar="N", help="Seed of the resampling. Default: 0."
     ),
     click.option(
-        "--resamples", type=_WHOLE, metavar="N", help="How often. Default: 2000."
+        "--resamples", type=_WHOLE, metavar="N", help="Number of resamples. Default: 2000."
     ),
     click.option(
         "--show-engines", is_flag=True,
-        help="Say on standard error which measures pytrec_eval computed, and which kgtrec did.",
+        help="Print on standard error which measures came from pytrec_eval and which from kgtrec.",
     ),
 )  # fmt: skip

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 of_answers = shared.all_of(
     click.option(
         "--questions", type=shared.READ, metavar="FILE",
-        help='In place of a graph: JSON lines {"id": ..., "answers": [label, ...]}, with "known", '
-        '"candidates" and "terms" ({name: value}) if there are any. --candidates then contains the '
-        "labels of the score columns, one per line; without it answers are column numbers.",
+        help='Instead of a graph: JSON lines {"id": ..., "answers": [label, ...]}, optionally '
+        'with "known", "candidates" and "terms" ({name: value}). --candidates then lists '
+        "the labels of the score columns, one per line; without it answers are column numbers.",
     ),
     click.option(
         "--qrels", "judged", type=shared.READ, metavar="FILE",
-        help="In place of a graph: TREC qrels, whose relevant documents are the answers.",
+        help="Instead of a graph: TREC qrels. Their relevant documents are the answers.",
     ),
     click.option(
         "--queries", type=shared.READ, metavar="FILE",
@@ -38,7 +38,7 @@ of_answers = shared.all_of(
         help="With --qrels: names of the documents in the order of the score columns.",
     ),
     click.option("--level", type=int, default=1, show_default=True,
-                 help="With --qrels: least relevance of an answer."),
+                 help="With --qrels: smallest relevance of an answer."),
     click.option("--known-has-answers", is_flag=True,
                  help='With --questions: "known" may contain the answers, too.'),
 )  # fmt: skip

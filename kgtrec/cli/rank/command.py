@@ -33,8 +33,8 @@ Outputs = dict[str, dict[str, str | None]]
 
 @click.command(cls=Command, short_help="Scores of a model to ranks, metrics and TREC files.")
 @shared.graph(
-    "Folder with train, valid, test TSV, or in another format, which file names tell, or the user: "
-    "FORMAT:DIR (see `kgtrec formats`)."
+    "Folder with the splits train, valid and test. The format is detected from the file names, or "
+    "given as FORMAT:DIR (see `kgtrec formats`)."
 )
 @click.option(
     "--scores", type=shared.SCORES, metavar="PATH",
@@ -54,8 +54,8 @@ Outputs = dict[str, dict[str, str | None]]
 def command(**options: Any) -> Report:
     """Rank every answer of a split by a model's SCORES and print the standard results table.
 
-    A row of scores is a question, a column an entity; entities are numbered in byte order of their
-    labels over all splits, those of OpenKE's format as it numbers them.
+    Scores have one row per question and one column per entity. Entities are numbered in byte order
+    of their labels over all splits; OpenKE's format keeps its own numbers.
 
     \b
     kgtrec rank --graph FB15k-237 --scores scores.npy -o ranks.parquet
@@ -64,35 +64,35 @@ def command(**options: Any) -> Report:
     kgtrec rank --graph FB15k-237 --scores v.npy -o v.parquet --split valid --filter valid
     kgtrec rank --graph FB15k-237 --scores m.npz -o t.parquet --type-constraints type_constrain.txt
 
-    Several filters, side by side from one pass, each with files of its own:
+    Several filters, in one pass, each with its own files:
 
     \b
     kgtrec rank --graph FB15k-237 --scores scores.npy -o ranks-{filter}.parquet \\
         --filter raw --filter valid --filter test
 
-    Lists of the best predictions in place of scores, filtered by the graph (`kgtrec formats` has
-    their formats); where an answer is beyond its list, values are intervals:
+    Lists of the best predictions instead of scores, filtered by the graph (`kgtrec formats` lists
+    their formats). If an answer is beyond its list, values are intervals:
 
     \b
     kgtrec rank --graph FB15k-237 --predictions llm.jsonl --predictions-format jsonl \\
         -o ranks.parquet
     kgtrec rank --graph WN18RR --predictions rules.txt --predictions-format anyburl -o ranks.parquet
 
-    Inputs (of a .npy file or folder of shards the rows at hand, all else as a copy), outputs and
-    folders of shards may be URLs, s3://, gs:// or file:// (kgtrec guide clusters):
+    Inputs, outputs and folders of shards may be URLs: s3://, gs:// or file://. Rows of .npy files
+    and shards are streamed, and other inputs are copied first (kgtrec guide clusters):
 
     \b
     kgtrec rank --graph s3://data/wn18rr --scores s3://data/m.npy -o s3://data/ranks.parquet
 
-    Without a graph: questions with their answers as JSON lines (kgtrec guide complex-queries), or
-    vectors of queries and documents with qrels, where every measure of trec_eval comes from the
-    exact places of all relevant documents (kgtrec guide dense-retrieval):
+    Without a graph: questions with answers as JSON lines (kgtrec guide complex-queries); or vectors
+    of queries and documents with qrels, for every trec_eval measure from the exact ranks of all
+    relevant documents (kgtrec guide dense-retrieval):
 
     \b
     kgtrec rank --questions queries.jsonl --candidates entities.txt --scores m.npy -o r.parquet
     kgtrec rank --qrels qrels.txt --documents ids.txt --queries q.txt --scores v.npz -o r.parquet
 
-    As a job array, in which every job is a shard of at most 2 GB; then kgtrec merge:
+    As a job array of shards of at most 2 GB each; then kgtrec merge:
 
     \b
     kgtrec rank --graph FB15k-237 --scores model.npz --shard 1/16 -o shards/ --plan

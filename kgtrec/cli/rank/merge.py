@@ -14,8 +14,8 @@ from kgtrec.errors import UsageError
 )
 @click.argument("folder", metavar="SHARDS")
 @shared.ranking_files(
-    depth="Candidates per question in the run; by default all that the shards keep: as many as "
-    "`kgtrec rank --shard ... --run-depth` said, and 20 if it said nothing.",
+    depth="Candidates per question in the run. Default: all in the shards, which is --run-depth "
+    "of `kgtrec rank --shard`, or 20.",
     default_depth=None,
 )
 def command(
@@ -23,9 +23,9 @@ def command(
 ) -> Report:
     """Merge all SHARDS in a folder, and print the standard results table.
 
-    The files are those, byte for byte, that `kgtrec rank` writes in one piece. The graph and the
-    scores are not read again. A shard that is missing, doubled, damaged, or of other inputs than
-    the rest is named, and nothing is written.
+    The files equal those of `kgtrec rank` without shards, byte for byte. This does not read the
+    graph and the scores again. If a shard is missing, doubled, damaged, or has other inputs than
+    the rest, this names it and writes nothing.
 
     \b
     kgtrec merge shards/ -o ranks.parquet

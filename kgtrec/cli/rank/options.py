@@ -37,13 +37,13 @@ of_questions = shared.all_of(
     ),
     click.option(
         "--entities", type=shared.READ, metavar="FILE",
-        help="Labels, one a line: only triples of these entities are evaluated, and only they are "
+        help="Labels, one per line: evaluate only triples of these entities, among only these "
         "candidates.",
     ),
     click.option(
         "--relations", type=shared.READ, metavar="FILE",
-        help="Labels, one a line: only triples of these relations are evaluated. Scores have the "
-        "rows of all questions, or of those that are left.",
+        help="Labels, one per line: evaluate only triples of these relations. Scores have rows "
+        "for all questions, or for these only.",
     ),
     click.option(
         "--type-constraints", type=shared.READ, metavar="FILE",
@@ -52,24 +52,24 @@ of_questions = shared.all_of(
     ),
     click.option(
         "--candidates", type=shared.READ, metavar="FILE",
-        help="Candidates by question, lines question<TAB>entity<TAB>entity...; or an .npz with "
-        "head_neg and tail_neg, shape (triples, negatives), as OGB has them, entities by number: a "
-        "question for each triple and side then. Results are sampled ones.",
+        help="Candidates per question: lines question<TAB>entity<TAB>entity...; or OGB's .npz "
+        "with head_neg and tail_neg, entity numbers of shape (triples, negatives), one question "
+        "per triple and side. The results are labelled as sampled.",
     ),
     click.option(
         "--score-columns", "columns", type=shared.Choice(["entities", "candidates"]),
         default="entities",
         show_default=True,
-        help="What the columns of scores are: all entities, or a question's --candidates in their "
-        "order (of an .npz: the answer, then its negatives).",
+        help="Columns of scores: all entities, or a question's --candidates in their order (with "
+        "an .npz: the answer, then its negatives).",
     ),
     click.option(
         "--outside", type=shared.Choice(["error", "worst"]), default="error", show_default=True,
-        help="An answer that is not among its candidates is an error, or ranks worst.",
+        help="Treat an answer that is not among its candidates as an error, or rank it last.",
     ),
     click.option(
         "--unknown", type=shared.Choice(["error", "skip"]), default="error", show_default=True,
-        help="A label in these files that the graph lacks is an error, or passed over and counted.",
+        help="Treat a label that is not in the graph as an error, or ignore and count it.",
     ),
 )  # fmt: skip
 
@@ -88,42 +88,43 @@ tolerance = shared.all_of(
 of_predictions = shared.all_of(
     click.option(
         "--predictions", type=shared.READ, metavar="FILE",
-        help="Lists of the best candidates in place of scores: of rule learners, language models, "
-        "or any system's run. Ranks are filtered by the graph.",
+        help="Instead of scores: lists of the best candidates, from rule learners, language "
+        "models, or any system's run. The graph filters the ranks.",
     ),
     click.option(
         "--predictions-format", "format", metavar="NAME",
-        help="Of the predictions: anyburl, jsonl, pykeen, ogb-lsc or trec (see `kgtrec formats`).",
+        help="Format of the lists: anyburl, jsonl, pykeen, ogb-lsc or trec (see `kgtrec "
+        "formats`).",
     ),
     click.option(
         "--unlinkable", type=shared.Choice(["place", "drop"]), default="place", show_default=True,
-        help="A prediction that names no entity takes a place in its list, or is left out.",
+        help="Whether a prediction that names no entity takes a place in its list.",
     ),
     click.option(
         "--list-order", type=shared.Choice(["scores", "listed"]), default="scores",
         show_default=True,
-        help="What orders lists with scores: the scores, and equal ones tie; or the place in the "
-        "list, as AnyBURL and PyClause rank.",
+        help="Order lists with scores by the scores, with ties; or by the place in the list, like "
+        "AnyBURL and PyClause.",
     ),
 )  # fmt: skip
 
 in_parts = shared.all_of(
     click.option(
         "--shard", metavar="I/N",
-        help="Rank part I of N (1/N to N/N) alone, as a job of its own, into the folder -o, for "
+        help="Rank only part I of N (1/N to N/N), as a separate job. Writes to the folder -o, for "
         "`kgtrec merge`.",
     ),
     click.option(
         "--plan", is_flag=True,
-        help="With --shard: rank nothing, but store the questions for all shards and print how "
-        "long one takes.",
+        help="With --shard: rank nothing. Store the questions for all shards, and print how long "
+        "one takes.",
     ),
     click.option(
         "--shard-by", "by", type=shared.Choice(["auto", "questions", "entities"]),
-        help="What shards share out; by default questions, or entities if those are few.",
+        help="What to divide among shards. Default: questions, or entities if questions are few.",
     ),
     click.option("--memory", metavar="SIZE",
-                 help="Most that a shard may take; 2GB by default."),
+                 help="Memory limit per shard; 2GB by default."),
 )  # fmt: skip
 
 
@@ -141,8 +142,8 @@ of_embeddings = shared.all_of(
     click.option(
         "--inverse", type=shared.Choice(["none", "offset", "interleaved"]), default="none",
         show_default=True,
-        help="With --model: heads are asked by inverse relations, which follow all others "
-        "(offset: r + n), or each follows its own (interleaved: 2 r + 1).",
+        help="With --model: inverse relations ask for heads. They follow all relations (offset: r "
+        "+ n), or each follows its own (interleaved: 2 r + 1).",
     ),
 )  # fmt: skip
 

@@ -27,8 +27,8 @@ OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile", "half
 )
 @click.option(
     "--format", "form", type=shared.Choice(FORMATS), default="table", show_default=True,
-    help="latex, markdown, html, typst and csv have a row a model; table and json all of each file "
-    "(table with --columns: a row a model). csv and json are in full precision.",
+    help="latex, markdown, html, typst and csv have one row per model; table (without --columns) "
+    "and json have everything of each file. csv and json have full precision.",
 )  # fmt: skip
 @click.option(
     "-o",
@@ -44,7 +44,7 @@ OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile", "half
 )  # fmt: skip
 @click.option(
     "--side", "sides", metavar="SIDES",
-    help="Of a table of models: head, tail, both, or several, each a group of columns: head,tail.",
+    help="Sides in a table of models: head, tail, both, or several groups of columns: head,tail.",
 )  # fmt: skip
 @click.option(
     "--name", "names", multiple=True, metavar="TEXT",
@@ -69,8 +69,8 @@ OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile", "half
 )  # fmt: skip
 @click.option(
     "--html", "page", type=shared.WRITE, metavar="FILE",
-    help="Write a page to look at, in one file that loads nothing: tables to sort and search, "
-    "ranks, ties, popularity, comparisons, questions.",
+    help="Write a page in one file that loads nothing: sortable tables, ranks, ties, popularity, "
+    "comparisons, questions.",
 )  # fmt: skip
 @shared.runs("with --html: what was ranked first.")
 @click.option(
@@ -79,13 +79,13 @@ OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile", "half
 )  # fmt: skip
 @click.option(
     "--by", metavar="PARTS",
-    help="A row per side, relation, category (1-1, 1-N, N-1, N-N), quartile (of the answer's "
-    "popularity, Q1 the rarest), given-quartile, relation-quartile, half-links, label, or several: "
-    "category,side.",
+    help="One row per side, relation, category (1-1, 1-N, N-1, N-N), quartile (of the answer's "
+    "popularity, Q1 the rarest), given-quartile, relation-quartile, half-links, label, or "
+    "several: category,side.",
 )  # fmt: skip
 @click.option(
     "--graph", type=shared.GRAPH_FOLDER, metavar="DIR",
-    help="The graph of the ranks, for --by category and quartiles, and for these on a page.",
+    help="Graph of the ranks, for --by category and quartiles, also on a page.",
 )  # fmt: skip
 @click.option(
     "--labels",
@@ -95,7 +95,7 @@ OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile", "half
 )
 @click.option(
     "--spread", is_flag=True,
-    help="With --by: not the rows, but the quartiles of each measure over them.",
+    help="With --by: print the quartiles of each measure over the rows instead of the rows.",
 )  # fmt: skip
 @click.option(
     "--ratios", type=shared.READ, metavar="FILE",
@@ -103,12 +103,12 @@ OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile", "half
 )  # fmt: skip
 @click.option(
     "--rank-types", is_flag=True,
-    help="A row per rank type (optimistic, realistic, ...), and how many candidates tie.",
+    help="One row per rank type (optimistic, realistic, ...), and the number of ties.",
 )  # fmt: skip
 def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Report:
-    """Print the published table of one or more files of ranks, or the table of a paper: a row a
-    model, the best in bold and the second best underlined, with a caption that says how was
-    evaluated. A BATCH is the output folder of `kgtrec batch`: models by graphs.
+    """Print all metrics of files of ranks, or the standard results table: one row per model, the
+    best in bold and the second best underlined, with a caption that states the protocol. A BATCH
+    is the output folder of `kgtrec batch`: models by graphs.
 
     \b
     kgtrec report ranks.parquet
