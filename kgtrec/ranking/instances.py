@@ -43,15 +43,14 @@ def answer_label(ranks: Ranks, answer: int) -> str:
     return _text(_answer_labels(ranks), answer)
 
 
-def given_labels(ranks: Ranks, row: int) -> list[str]:
-    """Head, relation and tail of an instance's triple, with "?" for what is asked (a qualifier's
-    value behind them), and its time or qualifiers if it has any; or the name and the terms of its
-    question."""
+def question_text(ranks: Ranks, row: int) -> str:
+    """The question of an instance: "(head, relation, ?)", with its time or qualifiers if it has
+    any; without a graph its name and terms."""
     if not ranks.of_graph:
         ids = ranks.manifest["question_ids"]
         named = [(name, term_of(ranks, name)) for name in term_names(ranks)]
         texts = [f"{name} {term.texts(term.codes[[row]])[0]}" for name, term in named if term]
-        return [ids[int(ranks.question[row])], *texts]
+        return ", ".join([ids[int(ranks.question[row])], *texts])
     side = int(ranks.side[row])
     labels = (ranks.entity_labels, ranks.relation_labels, ranks.entity_labels)
     terms = [
@@ -60,15 +59,9 @@ def given_labels(ranks: Ranks, row: int) -> list[str]:
     ]
     if side == QUALIFIER:
         terms += [_text(ranks.relation_labels, int(ranks.relation[row])), "?"]
-    if ranks.context is None:
-        return terms
-    return [*terms, ranks.context_labels[int(ranks.context[row])]]
-
-
-def question_text(ranks: Ranks, row: int) -> str:
-    """The question of an instance: "(head, relation, ?)"; without a graph its name and terms."""
-    text = ", ".join(given_labels(ranks, row))
-    return f"({text})" if ranks.of_graph else text
+    if ranks.context is not None:
+        terms.append(ranks.context_labels[int(ranks.context[row])])
+    return f"({', '.join(terms)})"
 
 
 def triple_ids(ranks: Ranks) -> list[npt.NDArray[np.int64]]:

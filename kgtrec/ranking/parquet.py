@@ -193,8 +193,6 @@ IDS = ("relation", "given", "given_relation", "given_tail", "context", "answer")
 """Columns of ids that may have labels beside them."""
 
 _KEY = b"kgtrec.ranks"
-_NAMED: dict[str, type] = {"question_ids": list, "terms": dict}
-"""Entries of a manifest that hold names, of questions that no graph has asked."""
 _RANK = "rank"
 """A column for others' eyes, which follows from the counts; reading compares it with them."""
 
@@ -290,15 +288,13 @@ def write_blocks(
 
 def _texts(used: Iterable[str], manifest: Mapping[str, Any]) -> dict[str, Callable[[int], str]]:
     """What gives the label of an id of the columns whose labels the manifest holds."""
-    texts: dict[str, Callable[[int], str]] = {}
-    for name in sorted(used):
-        if name == "context":
-            texts[name] = lambda number: str(manifest["contexts"][str(number)])
-        elif name == "question":
-            texts[name] = manifest["question_ids"].__getitem__
-        elif name.startswith(TERM):
-            texts[name] = manifest["terms"][name.removeprefix(TERM)].__getitem__
-    return texts
+    texts: dict[str, Callable[[int], str]] = {
+        "context": lambda number: str(manifest["contexts"][str(number)]),
+        "question": lambda number: str(manifest["question_ids"][number]),
+    }
+    for name, labels in manifest.get("terms", {}).items():
+        texts[f"{TERM}{name}"] = labels.__getitem__ if labels is not None else str
+    return {name: texts[name] for name in sorted(used) if name in texts}
 
 
 def _labels(columns: Mapping[str, Any], relations: Any, entities: Any) -> dict[str, Any]:
@@ -471,12 +467,23 @@ def _header(path: str | PathLike[str], table: Any) -> dict[str, Any]:
     labels = header.get("relation_labels")
     if not isinstance(header.get("manifest"), dict) or not isinstance(labels, (list, type(None))):
         raise not_ranks(path, "a damaged description")
-    names, terms = (header["manifest"].get(key, kind()) for key, kind in _NAMED.items())
-    sound = isinstance(names, list) and isinstance(terms, dict)
-    if not sound or not all(isinstance(one, (list, type(None))) for one in terms.values()):
+    if not _are_names(header["manifest"]):
         raise not_ranks(path, "a damaged description")
     header["relation_labels"] = labels
     return header
+
+
+def _are_names(manifest: Mapping[str, Any]) -> bool:
+    """Whether what it says of questions without a graph are names, terms and a level."""
+    facts, terms = manifest.get("questions") or {}, manifest.get("terms", {})
+    if not isinstance(facts, dict) or not isinstance(terms, dict):
+        return False
+    lists = [manifest.get("question_ids", []), *(one for one in terms.values() if one is not None)]
+    qrels = facts.get("qrels", {"level": 1})
+    level = qrels.get("level") if isinstance(qrels, dict) else None
+    return type(level) is int and all(
+        isinstance(one, list) and all(isinstance(text, str) for text in one) for one in lists
+    )
 
 
 def _entities(table: Any, columns: Mapping[str, npt.NDArray[Any]]) -> EntityLabels | None:

@@ -140,25 +140,24 @@ def _named(questions: Questions | Mapping[str, Questions]) -> Mapping[str, Quest
     if not questions:
         raise UsageError("the mapping holds no questions; graph.questions_by_filter() makes one")
     (name, first), *others = questions.items()
+    mine = _asked(first)
     for other, second in others:
-        (asked, *ours), (also_asked, *theirs) = first.asked.hashed(), second.asked.hashed()
-        arrays = [{**ours[0], **ours[1]}, {**theirs[0], **theirs[1]}]
-        same = arrays[0].keys() == arrays[1].keys() and np.array_equal(
-            first.triple_rows, second.triple_rows
-        )
-        same = same and all(np.array_equal(ids, arrays[1][name]) for name, ids in arrays[0].items())
-        columns = [None if q.column_of is None else q.column_of.tolist() for q in (first, second)]
-        if (
-            not same
-            or asked != also_asked
-            or first.n_columns != second.n_columns
-            or columns[0] != columns[1]
+        theirs = _asked(second)
+        if mine.keys() != theirs.keys() or not all(
+            np.array_equal(array, theirs[key]) for key, array in mine.items()
         ):
             raise UsageError(
                 f"questions {name!r} and {other!r} do not ask the same in the same order; one pass "
                 "ranks those that differ in their filter alone (graph.questions_by_filter)"
             )
     return questions
+
+
+def _asked(questions: Questions) -> dict[str, Any]:
+    """What is asked in which order, and what rows and columns of scores stand for."""
+    text, before, after = questions.asked.hashed()
+    own = {"text": text, "width": questions.n_columns, "rows": questions.triple_rows}
+    return {**before, **after, **own, "columns": np.array(questions.column_of)}
 
 
 def _scores_to_rank(scores: Source | Factors, ranker: Ranker) -> Source | Factors:
@@ -248,7 +247,7 @@ def _wrong_rows(questions: Questions, rows: str, n_rows: int, expected: int, mor
     given = ".entity, .tail" if questions.kind == "relation" else ".entity, .relation"
     text = f"scores have {more}{n_rows} rows; expected {expected}, one per {kind}{questions.what}"
     other = questions.n_instances if rows == "questions" else len(questions)
-    if n_rows == other and not more:
+    if n_rows == other and not more and questions.split is not None:
         choice = "instances" if rows == "questions" else "questions"
         return (
             f"{text}; {n_rows} is the number of {choice}: if they are that, pass rows={choice!r} "

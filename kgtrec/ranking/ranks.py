@@ -172,7 +172,6 @@ class Ranks:
 
     @property
     def _expected(self) -> list[str]:
-        """Columns that ranks of such questions have; those of terms last."""
         terms = [f"{TERM}{name}" for name in self.manifest.get("terms", {})]
         return [n for n in _COLUMNS if self.of_graph or n not in _OF_GRAPHS] + terms
 
@@ -497,12 +496,14 @@ def _fault(ranks: Ranks) -> str | None:
 
 
 def _fault_of_terms(ranks: Ranks) -> str | None:
-    """Where questions or values of terms have no name in the manifest."""
+    """Where questions or values of terms have no name in the manifest, or there are none."""
+    if not len(ranks):
+        return "there is not one row"
     named = {"question": ranks.manifest["question_ids"]}
     named |= {f"{TERM}{name}": labels for name, labels in ranks.manifest["terms"].items()}
     for name, labels in named.items():
         codes = getattr(ranks, name)
-        if labels is not None and len(codes) and not 0 <= codes.min() <= codes.max() < len(labels):
+        if labels is not None and not 0 <= codes.min() <= codes.max() < len(labels):
             return f"{name} from {codes.min()} to {codes.max()}, with {len(labels)} names"
     return None
 

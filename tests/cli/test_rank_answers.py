@@ -152,3 +152,36 @@ def test_faults_of_qrels_name_their_line(folder: Path, line: str, found: str) ->
 def test_a_query_that_qrels_lack_has_no_line(folder: Path) -> None:
     Path("ids.txt").write_text("b\nz\n")
     assert run(*RELS, fails=True).startswith("qrels.txt.gz: question 'z' has no answers")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("question_ids", [1, 2]),
+        ("question_ids", "2p-0"),
+        ("terms", {"structure": ["2i", None]}),
+        ("terms", ["structure"]),
+        ("questions", {"qrels": "file"}),
+        ("questions", {"qrels": {"level": "two"}}),
+    ],
+)
+def test_ranks_with_damaged_names_are_named(folder: Path, key: str, value: object) -> None:
+    import pyarrow.parquet as pq
+
+    run(*ASK)
+    table = pq.read_table("r.parquet")
+    metadata = dict(table.schema.metadata)
+    header = json.loads(metadata[b"kgtrec.ranks"])
+    header["manifest"][key] = value
+    metadata[b"kgtrec.ranks"] = json.dumps(header).encode()
+    pq.write_table(table.replace_schema_metadata(metadata), "r.parquet")
+    for words in (("report", "r.parquet"), ("report", "r.parquet", "--html", "page.html")):
+        assert run(*words, fails=True).startswith("r.parquet: a damaged description; name a file")
+
+
+def test_ranks_without_a_row_are_named(folder: Path) -> None:
+    run(*ASK)
+    kgtrec.Ranks.load("r.parquet").subset(slice(0)).save("r.parquet")
+    for words in (("report", "r.parquet"), ("plot", "ranks", "r.parquet", "-o", "x.svg")):
+        text = run(*words, fails=True)
+        assert text.startswith("r.parquet: ranks that cannot be: there is not one row; name a file")
