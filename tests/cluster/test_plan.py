@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from question_cases import N, R, random_questions, run_lists, some_scores
-from slow import slow_after
+from slow import slow_after, slow_but
 from strategies import RankCase, rank_cases
 
 import kgtrec
@@ -284,9 +284,13 @@ def big_inputs(folder: Path, n: int, n_triples: int, depth: int = 20, dim: int =
     return make_inputs(str(folder / "m.npz"), questions, folder, Settings(depth, threads=1))
 
 
-@pytest.mark.parametrize("memory", ["80MB", "150MB", "2GB"])
-@pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize("depth", [0, 1000])
+@pytest.mark.parametrize(
+    ("memory", "workers", "depth"),
+    slow_but(
+        [("80MB", 3, 1000), ("150MB", 1, 0), ("2GB", 3, 0)],
+        product(["80MB", "150MB", "2GB"], [1, 3], [0, 1000]),
+    ),
+)
 def test_a_plan_covers_all_rows_and_entities_once(tmp_path, memory, workers, depth) -> None:
     inputs = big_inputs(tmp_path, 150_000, 3000, depth)
     plan = make_plan(inputs, memory, workers, calibrate=False)

@@ -150,6 +150,7 @@ def sanitized(tmp_path_factory) -> Path:
     return build(compiler, SANITIZE, folder / "paths")
 
 
+@pytest.mark.slow
 def test_primitives_of_every_path(quick_program):
     assert agreeing(run(quick_program, "--quick")) == set(_core.available_paths())
 
@@ -194,6 +195,7 @@ def test_a_wrong_primitive_is_found(program, wrong):
     check_that_it_is_found(program, wrong)
 
 
+@pytest.mark.slow
 def test_some_wrong_primitives_are_found(quick_program):
     for wrong in ("count_ties", "tile", "product", "bound"):
         check_that_it_is_found(quick_program, wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -66,12 +67,15 @@ class Import(NamedTuple):
     line: int
 
 
+parsed = functools.cache(ast.parse)
+
+
 def imports_of(source: str, homes: dict[str, str] | None = None) -> Iterator[Import]:
     """Every import of a module except those for type checkers.
 
     `homes` maps the names of ``from kgtrec import NAME`` to their modules.
     """
-    yield from _walk(ast.parse(source), True, homes or {})
+    yield from _walk(parsed(source), True, homes or {})
 
 
 def _walk(node: ast.AST, at_load: bool, homes: dict[str, str]) -> Iterator[Import]:
@@ -243,7 +247,7 @@ def test_importing_kgtrec_does_not_even_load_numpy(tmp_path: Path):
 def pickle_faults(source: str) -> list[str]:
     """Calls that could unpickle: ``np.load`` without ``allow_pickle=False``, or any with more."""
     faults = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if not isinstance(node, ast.Call):
             continue
         called = ast.unparse(node.func)

@@ -15,7 +15,7 @@ import kgtrec
 from kgtrec._internal.table import Interval
 from kgtrec.ranking.lists import ranked_lists
 
-SEEDS = range(60)
+SEEDS = range(25)
 
 
 def graph_of(case: ListCase, folder: Path) -> kgtrec.Graph:
