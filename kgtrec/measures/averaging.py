@@ -27,8 +27,11 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.measures.random_baseline import Chance, ChanceOf, Tally
 from kgtrec.measures.ties import PairedTies, Ranked, Scaled, Ties
 from kgtrec.questions.questions import NAMES, SIDES
+from kgtrec.ranking.instances import term_names, term_of
 
 if TYPE_CHECKING:
+    from kgtrec.measures.measure import Measure
+    from kgtrec.questions.terms import Term
     from kgtrec.ranking.ranks import Ranks
 
 
@@ -71,12 +74,26 @@ def require_graph(request: object, ranks: Ranks) -> None:
         )
 
 
+def term_of_group(measure: Measure, ranks: Ranks) -> tuple[Term, list[str]]:
+    """The term of a group average, and those of its values that are named."""
+    name, _, named = measure.term.partition(":")
+    term = term_of(ranks, name)
+    if term is None:
+        known = ", ".join(term_names(ranks)) or "none"
+        raise UsageError(f"{measure}: questions have no term {name!r}; their terms: {known}")
+    names = [each.strip() for each in named.split("+")] if named else []
+    values = term.texts(np.unique(term.codes))
+    if missing := [each for each in names if each not in values]:
+        found = f"no question has {name} {missing[0]!r}, only {', '.join(values)}"
+        raise UsageError(f"{measure}: {found}")
+    return term, names
+
+
 class Cells:
     """Items sorted into cells of equal (relation, side).
 
     - relation, side, int64 (n,): Relation id and side code (0 head, 1 tail, 2 relation) of every
       item.
-
     - relation, side, count, int64 (cells,): What each cell stands for, in ascending (relation,
       side), and how many items it has.
     """

@@ -20,12 +20,12 @@ from kgtrec.measures.averaging import (
     require_graph,
     require_side,
     sides_present,
+    term_of_group,
 )
 from kgtrec.measures.measure import Measure
 from kgtrec.measures.metric import GroupMoments
 from kgtrec.measures.stratified import Strata, stratified_means
 from kgtrec.measures.ties import Ranked, Scaled
-from kgtrec.ranking.instances import term_names, term_of
 from kgtrec.trec.measures.values import natively
 
 if TYPE_CHECKING:
@@ -64,31 +64,24 @@ class Calculator:
             return float(np.mean(self._by_term(measure)))
         weighing = self._weighing(measure.averaging, measure.side)
         if measure.averaging == "macro_relation":
-            return float(np.mean(self._grouped(measure, weighing.by_relation(measure.side))))
-        return float(self._grouped(measure, weighing.groups(measure.side))[0])
+            return float(
+                np.mean(self._weighed(measure, weighing, weighing.by_relation(measure.side)))
+            )
+        return float(self._weighed(measure, weighing, weighing.groups(measure.side))[0])
 
     def _by_term(self, measure: Measure) -> Floats:
         """The measure for each group of questions that share a value of its term."""
-        text, _, wanted = measure.term.partition(":")
-        term = term_of(self.ranks, text)
-        if term is None:
-            known = ", ".join(term_names(self.ranks)) or "none"
-            raise UsageError(f"{measure}: questions have no term {text!r}; their terms: {known}")
-        key = f"group {text}", measure.is_trec
+        term, names = term_of_group(measure, self.ranks)
+        key = f"group {measure.term.partition(':')[0]}", measure.is_trec
         if key not in self._weighings:
             averaging = "macro" if measure.is_trec else "question"
             self._weighings[key] = Weighing.of(self.ranks, averaging, measure.side, term.codes)
         weighing = self._weighings[key]
         groups = weighing.by_relation(measure.side)
-        if wanted:
+        if names:
             codes = [int(weighing.cells.relation[group[0]]) for group in groups]
             by_name = dict(zip(term.texts(np.array(codes)), groups, strict=True))
-            names = [name.strip() for name in wanted.split("+")]
-            if missing := [name for name in names if name not in by_name]:
-                raise UsageError(
-                    f"{measure}: no question has {text} {missing[0]!r}, only {', '.join(by_name)}"
-                )
-            groups = [by_name[name] for name in names]
+            groups = [by_name[name] for name in names if name in by_name]
         return self._weighed(measure, weighing, groups)
 
     def relations(self, side: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -114,7 +107,7 @@ class Calculator:
         if measure.averaging in ("macro", "question") and (torn := self._torn_by_relation()):
             return self._per_answer(measure, torn)
         weighing = self._weighing(measure.averaging, measure.side)
-        return self._grouped(measure, weighing.by_relation(measure.side))
+        return self._weighed(measure, weighing, weighing.by_relation(measure.side))
 
     def _torn_by_relation(self) -> int:
         """Questions with answers of several relations, as only relation questions can have."""
@@ -150,9 +143,6 @@ class Calculator:
             self._weighings[key] = Weighing.of(self.ranks, name, side)
         return self._weighings[key]
 
-    def _grouped(self, measure: Measure, groups: Groups) -> Floats:
-        return self._weighed(measure, self._weighing(measure.averaging, measure.side), groups)
-
     def _weighed(self, measure: Measure, weighing: Weighing, groups: Groups) -> Floats:
         if measure.is_trec:
             return self._trec_grouped(measure.metric, weighing, groups)
@@ -169,9 +159,8 @@ class Calculator:
         if name.startswith("num_"):
             return np.asarray(weighing.sums(name, per_question, groups).scaled)
         mean = weighing.mean(name, per_question, groups)
-        if name.startswith("gm_"):  # logarithms per question, as in trec_eval
-            return np.asarray(np.exp(mean))
-        return mean
+        # Of a geometric mean, logarithms per question, as in trec_eval.
+        return np.asarray(np.exp(mean)) if name.startswith("gm_") else mean
 
     def _stratified(self, measure: Measure) -> float:
         if measure.side not in self._strata:

@@ -368,3 +368,17 @@ def test_measures_of_whole_rankings_never_come_from_a_run_that_is_cut() -> None:
         result = kgtrec.evaluate(scores, questions, ["macro.map"], run_depth=depth)
         for key in ("macro.map", "macro.recall_50", "macro.ndcg", "macro.P_5"):
             assert result[key] == pytest.approx(exact[key], abs=1e-12), (depth, key)
+
+
+def test_groups_that_no_question_has_are_named_wherever_they_are_asked_for() -> None:
+    questions = kgtrec.Questions.from_answers(
+        [[0], [1], [2]], labels=4, terms={"structure": ["1p", "2p", "2p"]}
+    )
+    ranks = kgtrec.rank(np.random.default_rng(2).normal(size=(3, 4)), questions)[0]
+    for key, found in (("structure:9p", "no question has structure '9p', only 1p, 2p"),
+                       ("x", "questions have no term 'x'; their terms: structure")):  # fmt: skip
+        with pytest.raises(UsageError, match=found):
+            kgtrec.evaluate(ranks)[f"group.mrr({key})"]
+        with pytest.raises(UsageError, match=found):
+            samples_of_ranks({"a": ranks, "b": ranks}, [f"all.group.mrr({key})"])
+    assert kgtrec.evaluate(ranks)["group.mrr(structure:2p)"] > 0

@@ -33,10 +33,10 @@ from kgtrec.measures.averaging import (
     require_graph,
     require_side,
     sides_present,
+    term_of_group,
 )
 from kgtrec.measures.calculator import OF_GRAPHS
 from kgtrec.measures.metric import FALLING, OfMean, same
-from kgtrec.ranking.instances import term_names, term_of
 from kgtrec.results.comparability import comparable
 
 if TYPE_CHECKING:
@@ -320,15 +320,10 @@ def _item_values(ranks: Ranks, measure: Measure) -> Floats:
 def _in_groups(ranks: Ranks, measure: Measure) -> tuple[Floats, Ints]:
     """Each question's value in its group of questions, and its number; the plain mean of the values
     is that over the groups."""
-    name, _, wanted = measure.term.partition(":")
-    term = term_of(ranks, name)
-    if term is None:
-        known = ", ".join(term_names(ranks)) or "none"
-        raise UsageError(f"{measure}: questions have no term {name!r}; their terms: {known}")
+    term, names = term_of_group(measure, ranks)
     rows = np.arange(len(ranks))
-    if wanted:
-        names = np.array(term.texts(term.codes))
-        rows = np.flatnonzero(np.isin(names, [each.strip() for each in wanted.split("+")]))
+    if names:
+        rows = np.flatnonzero(np.isin(term.texts(term.codes), names))
     pairs = np.stack([term.codes[rows], ranks.question[rows]])
     distinct, owner = np.unique(pairs, axis=1, return_inverse=True)
     owner = owner.reshape(-1)
