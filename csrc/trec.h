@@ -105,6 +105,89 @@ typedef struct {
 kgt_status kgt_trec_lists(const kgt_listing *listing, int64_t first, int64_t n, int64_t *relevance,
                           double *scores, int64_t *length, int64_t *retrieved, kgt_fault *fault);
 
+/* Measures that follow from the places and the relevance of a query's judged documents. */
+typedef enum {
+    KGT_NUM_Q = 0,
+    KGT_NUM_RET,
+    KGT_NUM_REL,
+    KGT_NUM_REL_RET,
+    KGT_NUM_NONREL_JUDGED_RET,
+    KGT_MAP,
+    KGT_MAP_CUT,
+    KGT_GM_MAP,
+    KGT_YAAP,
+    KGT_BPREF,
+    KGT_GM_BPREF,
+    KGT_INFAP,
+    KGT_RECIP_RANK,
+    KGT_RECIP_RANK_CUT,
+    KGT_P,
+    KGT_RECALL,
+    KGT_RELATIVE_P,
+    KGT_SUCCESS,
+    KGT_RPREC,
+    KGT_RPREC_MULT,
+    KGT_IPREC,
+    KGT_IPREC_9, /* of trec_eval 9 */
+    KGT_BING,
+    KGT_JUDGED,
+    KGT_UNJ,
+    KGT_SET_P,
+    KGT_SET_RECALL,
+    KGT_SET_RELATIVE_P,
+    KGT_SET_MAP,
+    KGT_SET_F,
+    KGT_DCG,
+    KGT_IDEAL_DCG,
+    KGT_NDCG,
+    KGT_NDCG_CUT,
+    KGT_N_MEASURES,
+} kgt_measure;
+
+/* parameter: a cutoff, a recall point, a multiple or a beta, as the measure has. */
+typedef struct {
+    kgt_measure measure;
+    double parameter;
+} kgt_column;
+
+/* Judged lists. Query i has the documents offsets[i] .. offsets[i + 1] - 1, best first: their
+ * relevance (`unjudged`, or anything if they are left out) and their places from 0; where place is
+ * NULL, the position in the query. retrieved: documents in the run. judged: the relevance of all
+ * judged documents, highest first, from judged_offsets[j] to judged_offsets[j + 1] - 1, where j is
+ * judged_query[i], or i if that is NULL. A document is relevant from `level` on, and gains its
+ * relevance from 1 on. */
+typedef struct {
+    int64_t n_queries;
+    const int64_t *offsets, *place, *relevance, *retrieved;
+    const int64_t *judged_query, *judged_offsets, *judged;
+    int64_t unjudged, level;
+} kgt_judged_lists;
+
+/* Writes values, (n_columns, n_queries). Sums run over the documents in order, one after the other:
+ * they have trec_eval's bits. */
+kgt_status kgt_trec_values(const kgt_judged_lists *lists, const kgt_column *columns,
+                           int64_t n_columns, double *values);
+
+/* Rows of scores: row i has n, from i * stride on, in the one dtype that is set; NaN: no document.
+ * names: of the documents, n a row from i * names_stride on, or their positions if NULL; negative:
+ * no document. `decimal`: in order of their decimal texts, else of the numbers. judged: names of
+ * the judged documents of query judged_query[i], ascending, and their relevance. */
+typedef struct {
+    int64_t n_rows, n, stride, names_stride;
+    const double *doubles;
+    const float *singles;
+    const int64_t *names;
+    bool decimal;
+    const int64_t *judged_query, *judged_offsets, *judged, *relevance;
+} kgt_score_rows;
+
+/* Writes what a row has of judged documents, best first, one row after the other: place, relevance,
+ * and their number, count; retrieved: documents of the row. place and relevance have room for every
+ * judged document; seen, for as many as a query has most, is 0. ties: set if one of them shares its
+ * score. Returns the first row that has a judged document twice, or -1. */
+int64_t kgt_trec_places(const kgt_score_rows *rows, int64_t *place, int64_t *relevance,
+                        int64_t *count, int64_t *retrieved, int64_t *seen, bool *ties);
+
 /* The correctly rounded number that a field of a text is; false if it is none. The text goes on for
  * `size` bytes, the last of them a newline. */
 bool kgt_trec_score(const char *text, int64_t size, double *score);

@@ -7,8 +7,7 @@ The folders are the path of the data, each imports only from those before it::
           integrations -> demo -> cli
 
 Each folder's ``__init__`` says what comes in, what goes out, and which file to open first.
-``_core`` is the C extension. Names are loaded on first use, so that ``import kgtrec`` costs
-nothing.
+``_core`` is the C extension. Names are loaded on first use: ``import kgtrec`` costs nothing.
 """
 
 from __future__ import annotations
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from kgtrec.errors import InputError as InputError
     from kgtrec.errors import KgtrecError as KgtrecError
     from kgtrec.errors import RunWarning as RunWarning
+    from kgtrec.errors import TieWarning as TieWarning
     from kgtrec.errors import UsageError as UsageError
     from kgtrec.measures import Measure as Measure
     from kgtrec.questions.api import Graph as Graph
@@ -95,11 +95,11 @@ _HOMES = homes(
         "kgtrec.study.alignment": "align",
         "kgtrec.study.classification.labelled_triples": "LabelledTriples",
         "kgtrec.study.classification.classify": "classify",
-        # TREC files
         "kgtrec.trec.files.run": "Run",
         "kgtrec.trec.files.write": "write_qrels write_questions",
         # what goes wrong
-        "kgtrec.errors": "FilterWarning GraphWarning InputError KgtrecError RunWarning UsageError",
+        "kgtrec.errors": "FilterWarning GraphWarning InputError KgtrecError RunWarning TieWarning "
+        "UsageError",
     }
 )
 

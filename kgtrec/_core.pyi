@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from mmap import mmap
 from typing import Any
 
@@ -194,6 +195,55 @@ class TrecDocuments:
         values: NDArray[Any],
         is_run: bool,
     ) -> None: ...
+    def parts(self) -> tuple[bytes, bytes, bytes, bytes, bytes]: ...
+    def name(self, at: int) -> bytes: ...
+
+class WrongValue(ValueError): ...
+
+def documents_of(
+    mappings: list[Any], is_run: bool, name_bytes: Callable[[Any], bytes]
+) -> TrecDocuments: ...
+
+TREC_MEASURES: dict[str, int]
+
+class TrecColumns:
+    n: int
+    def __init__(self, measures: list[tuple[str, float]], compat: int) -> None: ...
+    def values(self, documents: tuple[Any, ...], out: NDArray[np.float64]) -> None: ...
+
+class TrecQueries:
+    def __init__(self, documents: TrecDocuments, ranked: NDArray[np.int64]) -> None: ...
+    def of_run(
+        self,
+        run: TrecDocuments,
+        queries: list[int],
+        columns: TrecColumns,
+        single: bool,
+        level: int,
+        unjudged: int,
+        always: bool = False,
+    ) -> tuple[list[tuple[float, ...]], Fault | None, tuple[bytes, ...]]: ...
+
+class TrecNumbers:
+    def __init__(
+        self,
+        offsets: NDArray[np.int64],
+        numbers: NDArray[np.int64],
+        relevance: NDArray[np.int64],
+        ranked: NDArray[np.int64],
+    ) -> None: ...
+    def of_scores(
+        self,
+        scores: NDArray[Any],
+        singles: bool,
+        names: NDArray[np.int64] | None,
+        decimal: bool,
+        queries: NDArray[np.int64],
+        columns: TrecColumns,
+        level: int,
+        unjudged: int,
+        always: bool = False,
+    ) -> tuple[list[tuple[float, ...]], int, bool, tuple[bytes, ...]]: ...
 
 class TrecListing:
     def __init__(

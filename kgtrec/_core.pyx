@@ -6,17 +6,24 @@ Everything here trusts its caller about meaning and checks what C can't survive:
 offsets out of range, item sizes.
 """
 
+from operator import index
 from os import environ
 
 from kgtrec.errors import UsageError
 
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
+from cpython.float cimport PyFloat_AS_DOUBLE
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
 from kgtrec cimport _csrc as c
+
+cdef extern from "Python.h":
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
+    void *PyUnicode_DATA(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
 
 DTYPES = {"float16": c.KGT_F16, "bfloat16": c.KGT_BF16, "float32": c.KGT_F32, "float64": c.KGT_F64}
 LABEL_PAD = c.KGT_LABEL_PAD
@@ -657,6 +664,16 @@ cdef class TrecDocuments:
     cdef c.kgt_documents documents
     cdef readonly int64_t n_queries
     cdef tuple owners
+    cdef void *numbers  # where it owns its memory: see documents_of
+    cdef char *names
+
+    def __cinit__(self):
+        self.numbers = NULL
+        self.names = NULL
+
+    def __dealloc__(self):
+        free(self.numbers)
+        free(self.names)
 
     def __init__(self, const unsigned char[::1] text not None, const int64_t[::1] offsets,
                  const int64_t[::1] begin, const int32_t[::1] size, values, bint is_run):
@@ -685,6 +702,115 @@ cdef class TrecDocuments:
             relevance = values
             self.documents.relevance = &relevance[0]
         self.owners = (text, offsets, begin, size, values)
+
+    def parts(self):
+        """Copies of what it owns, as bytes: offsets, text, begin, size, and scores or relevance."""
+        cdef int64_t n = self.documents.offsets[self.n_queries]
+        cdef int64_t end = self.documents.begin[n - 1] + self.documents.size[n - 1] if n else 0
+        cdef const char *values = <const char *> self.documents.scores
+        if values == NULL:
+            values = <const char *> self.documents.relevance
+        return ((<const char *> self.documents.offsets)[:8 * (self.n_queries + 1)],
+                self.documents.text[:end], (<const char *> self.documents.begin)[:8 * n],
+                (<const char *> self.documents.size)[:4 * n], values[:8 * n])
+
+    def name(self, int64_t at):
+        """The name of a document, by its place among all."""
+        require(0 <= at < self.documents.offsets[self.n_queries], "name: out of range")
+        cdef const char *start = self.documents.text + self.documents.begin[at]
+        return start[:self.documents.size[at]]
+
+
+class WrongValue(ValueError):
+    """A document whose value is not a number, or not a whole one: mapping, name, value."""
+
+
+def documents_of(list mappings, bint is_run, name_bytes):
+    """TrecDocuments of mappings from name to score or relevance; it owns copies of all.
+
+    name_bytes(name) gives the bytes of names that are not UTF-8 or not str. WrongValue for a value
+    that is NaN or no number, or no whole number within 64 bits.
+    """
+    cdef TrecDocuments documents = TrecDocuments.__new__(TrecDocuments)
+    cdef int64_t i, query, n_queries = len(mappings), n = 0, room = 64, used = 0
+    cdef Py_ssize_t size
+    cdef const char *text
+    cdef double score
+    cdef int64_t level
+    cdef bytes raw
+    for mapping in mappings:
+        n += len(mapping)
+    documents.n_queries = n_queries
+    documents.numbers = malloc((n_queries + 1) * 8 + n * 20 + 8)
+    room += 16 * n
+    documents.names = <char *> malloc(room)
+    if documents.numbers == NULL or documents.names == NULL:
+        raise MemoryError
+    cdef int64_t *offsets = <int64_t *> documents.numbers
+    cdef int64_t *begin = offsets + n_queries + 1
+    cdef int64_t *levels = begin + n
+    cdef double *scores = <double *> levels
+    cdef int32_t *sizes = <int32_t *> (levels + n)
+    i = 0
+    for query in range(n_queries):
+        offsets[query] = i
+        for name, value in mappings[query].items():
+            require(i < n, "documents: a mapping has grown")
+            if is_run:
+                score = score_of(value, query, name)
+                scores[i] = score
+            else:
+                level = level_of(value, query, name)
+                levels[i] = level
+            text = NULL
+            if type(name) is str and PyUnicode_IS_COMPACT_ASCII(name):
+                text = <const char *> PyUnicode_DATA(name)
+                size = PyUnicode_GET_LENGTH(name)
+            else:
+                raw = name_bytes(name)
+                text, size = raw, len(raw)
+            require(size < 1 << 31, "documents: a name of 2^31 bytes")
+            if used + size > room:
+                room = 2 * (used + size)
+                grown = realloc(documents.names, room)
+                if grown == NULL:
+                    raise MemoryError
+                documents.names = <char *> grown
+            memcpy(documents.names + used, text, size)
+            begin[i], sizes[i] = used, <int32_t> size
+            used += size
+            i += 1
+    require(i == n, "documents: a mapping has shrunk")
+    offsets[n_queries] = n
+    documents.documents = c.kgt_documents(documents.names, offsets, begin, sizes, NULL, NULL)
+    if is_run:
+        documents.documents.scores = scores
+    else:
+        documents.documents.relevance = levels
+    return documents
+
+
+cdef double score_of(value, int64_t query, name) except? -1.0:
+    cdef double score
+    if type(value) is float:
+        score = PyFloat_AS_DOUBLE(value)
+    else:
+        try:
+            if isinstance(value, (str, bytes)):  # float() reads them
+                raise TypeError
+            score = value
+        except (TypeError, ValueError, OverflowError):
+            raise WrongValue(query, name, value) from None
+    if score != score:
+        raise WrongValue(query, name, value)
+    return score
+
+
+cdef int64_t level_of(value, int64_t query, name) except? -1:
+    try:
+        return value if type(value) is int else index(value)
+    except (TypeError, OverflowError):
+        raise WrongValue(query, name, value) from None
 
 
 cdef class TrecListing:
@@ -750,6 +876,239 @@ cdef class TrecListing:
                 group = self.listing.lines.group[i]
                 size += self.listing.lines.line[group + 1] - self.listing.lines.line[group]
         return size if self.listing.cut.keep_ties else min(size, self.listing.cut.depth)
+
+
+TREC_MEASURES = {
+    "num_q": c.KGT_NUM_Q, "num_ret": c.KGT_NUM_RET, "num_rel": c.KGT_NUM_REL,
+    "num_rel_ret": c.KGT_NUM_REL_RET, "num_nonrel_judged_ret": c.KGT_NUM_NONREL_JUDGED_RET,
+    "map": c.KGT_MAP, "map_cut": c.KGT_MAP_CUT, "gm_map": c.KGT_GM_MAP, "yaap": c.KGT_YAAP,
+    "bpref": c.KGT_BPREF, "gm_bpref": c.KGT_GM_BPREF, "infAP": c.KGT_INFAP,
+    "recip_rank": c.KGT_RECIP_RANK, "recip_rank_cut": c.KGT_RECIP_RANK_CUT, "P": c.KGT_P,
+    "recall": c.KGT_RECALL, "relative_P": c.KGT_RELATIVE_P, "success": c.KGT_SUCCESS,
+    "Rprec": c.KGT_RPREC, "Rprec_mult": c.KGT_RPREC_MULT, "iprec_at_recall": c.KGT_IPREC,
+    "binG": c.KGT_BING, "judged": c.KGT_JUDGED, "unj": c.KGT_UNJ, "set_P": c.KGT_SET_P,
+    "set_recall": c.KGT_SET_RECALL, "set_relative_P": c.KGT_SET_RELATIVE_P,
+    "set_map": c.KGT_SET_MAP, "set_F": c.KGT_SET_F, "dcg": c.KGT_DCG,
+    "ideal_dcg": c.KGT_IDEAL_DCG, "ndcg": c.KGT_NDCG, "ndcg_cut": c.KGT_NDCG_CUT,
+}
+
+
+cdef int check_bounds(const int64_t[::1] offsets, int64_t n) except -1:
+    cdef int64_t i
+    cdef bint sound = offsets[0] == 0 and offsets[offsets.shape[0] - 1] == n
+    for i in range(offsets.shape[0] - 1):
+        sound &= offsets[i] <= offsets[i + 1]
+    return require(sound, "values: not ascending offsets")
+
+
+cdef class TrecColumns:
+    """Measures of TREC_MEASURES, each with its one parameter, in trec_eval's version."""
+
+    cdef c.kgt_column *columns
+    cdef readonly int64_t n
+
+    def __cinit__(self, list measures, int64_t compat):
+        cdef int64_t i
+        self.n = len(measures)
+        self.columns = <c.kgt_column *> malloc((self.n + 1) * sizeof(c.kgt_column))
+        if self.columns == NULL:
+            raise MemoryError
+        for i in range(self.n):
+            name, parameter = measures[i]
+            self.columns[i].measure = TREC_MEASURES[name]
+            self.columns[i].parameter = parameter
+            if name == "iprec_at_recall" and compat < 10:
+                self.columns[i].measure = c.KGT_IPREC_9
+
+    def __dealloc__(self):
+        free(self.columns)
+
+    def values(self, tuple documents, double[:, ::1] out):
+        """Values of judged lists, (columns, queries).
+
+        documents: offsets, place or None, relevance, retrieved, judged_offsets, judged, unjudged
+        and level of kgt_judged_lists.
+        """
+        cdef const int64_t[::1] offsets, place, relevance, retrieved, judged_offsets, judged
+        cdef int64_t unjudged, level
+        offsets, place, relevance, retrieved, judged_offsets, judged, unjudged, level = documents
+        cdef c.kgt_judged_lists lists
+        cdef c.kgt_status status
+        cdef int64_t n = retrieved.shape[0]
+        require(offsets.shape[0] == n + 1 == judged_offsets.shape[0], "values: lengths differ")
+        check_bounds(offsets, relevance.shape[0])
+        check_bounds(judged_offsets, judged.shape[0])
+        require(place is None or place.shape[0] == relevance.shape[0], "place: wrong length")
+        require(out.shape[0] == self.n and out.shape[1] == n, "out: wrong shape")
+        lists = c.kgt_judged_lists(n, &offsets[0], NULL, &relevance[0], &retrieved[0], NULL,
+                                   &judged_offsets[0], &judged[0], unjudged, level)
+        if place is not None:
+            lists.place = &place[0]
+        with nogil:
+            status = c.kgt_trec_values(&lists, self.columns, self.n, &out[0, 0])
+        raise_for(status)
+
+
+cdef list rows_of(double *values, int64_t n_queries, int64_t n_columns):
+    """A tuple of values per query."""
+    cdef int64_t i, k
+    cdef list rows = []
+    for i in range(n_queries):
+        rows.append(tuple([values[k * n_queries + i] for k in range(n_columns)]))
+    return rows
+
+
+cdef class TrecQueries:
+    """Judged queries, for many evaluations in memory: documents, and their relevance, ranked."""
+
+    cdef TrecDocuments documents
+    cdef const int64_t[::1] ranked
+
+    def __init__(self, TrecDocuments documents not None, const int64_t[::1] ranked not None):
+        require(documents.documents.relevance != NULL, "queries: without relevance")
+        require(documents.documents.offsets[documents.n_queries] == ranked.shape[0],
+                "queries: lengths differ")
+        self.documents, self.ranked = documents, ranked
+
+    def of_run(self, TrecDocuments run not None, list queries, TrecColumns columns not None,
+               bint single, int64_t level, int64_t unjudged, bint always=False):
+        """Rows of values of all documents of a run, whose queries have these numbers.
+
+        Returns rows; a fault or None; and where documents of a query share a score, or `always`,
+        else nothing, bytes of the lists: length, retrieved, relevance, scores.
+        """
+        cdef int64_t i, j, n = run.n_queries, size = run.documents.offsets[n]
+        cdef int64_t n_judged = self.documents.n_queries
+        cdef c.kgt_fault fault = c.kgt_fault(c.KGT_NO_FAULT, 0, 0)
+        cdef c.kgt_listing listing
+        cdef c.kgt_judged_lists lists
+        cdef c.kgt_status status
+        cdef bint ties = False
+        require(len(queries) == n and run.documents.scores != NULL, "of_run: not a run of these")
+        cdef int64_t *block = <int64_t *> malloc((4 * n + 1 + 2 * size + columns.n * n + 1) * 8)
+        if block == NULL:
+            raise MemoryError
+        cdef int64_t *judged_query = block
+        cdef int64_t *length = block + n
+        cdef int64_t *retrieved = block + 2 * n
+        cdef int64_t *offsets = block + 3 * n
+        cdef int64_t *relevance = offsets + n + 1
+        cdef double *scores = <double *> (relevance + size)
+        cdef double *values = scores + size
+        try:
+            for i in range(n):
+                judged_query[i] = queries[i]
+                require(0 <= judged_query[i] < n_judged, "queries: out of range")
+            listing = c.kgt_listing(NULL, &run.documents, &self.documents.documents, judged_query,
+                                    c.kgt_cut((<int64_t> 1) << 62, True, False, single), unjudged)
+            lists = c.kgt_judged_lists(n, offsets, NULL, relevance, retrieved, judged_query,
+                                       self.documents.documents.offsets, &self.ranked[0], unjudged,
+                                       level)
+            with nogil:
+                status = c.kgt_trec_lists(&listing, 0, n, relevance, scores, length, retrieved,
+                                          &fault)
+                offsets[0] = 0
+                for i in range(n):
+                    offsets[i + 1] = offsets[i] + length[i]
+                    for j in range(offsets[i] + 1, offsets[i + 1]):
+                        ties |= scores[j] == scores[j - 1]
+                if status == c.KGT_OK:
+                    status = c.kgt_trec_values(&lists, columns.columns, columns.n, values)
+            raise_for(status)
+            return rows_of(values, n, columns.n), fault_tuple(fault), () if not (ties or always) else (
+                (<char *> length)[:8 * n], (<char *> retrieved)[:8 * n],
+                (<char *> relevance)[:8 * offsets[n]], (<char *> scores)[:8 * offsets[n]])
+        finally:
+            free(block)
+
+
+cdef class TrecNumbers:
+    """Judged documents as numbers, ascending per query, and their relevance; also ranked."""
+
+    cdef const int64_t[::1] offsets, numbers, relevance, ranked
+    cdef int64_t most
+
+    def __init__(self, const int64_t[::1] offsets not None, const int64_t[::1] numbers not None,
+                 const int64_t[::1] relevance not None, const int64_t[::1] ranked not None):
+        cdef int64_t i
+        check_bounds(offsets, numbers.shape[0])
+        require(relevance.shape[0] == numbers.shape[0] == ranked.shape[0], "numbers: lengths")
+        self.offsets, self.numbers = offsets, numbers
+        self.relevance, self.ranked = relevance, ranked
+        self.most = 0
+        for i in range(offsets.shape[0] - 1):
+            self.most = max(self.most, offsets[i + 1] - offsets[i])
+
+    def of_scores(self, scores, bint singles, const int64_t[:, ::1] names, bint decimal,
+                  const int64_t[::1] queries not None, TrecColumns columns not None, int64_t level,
+                  int64_t unjudged, bint always=False):
+        """Rows of values of rows of scores, which belong to queries of these numbers.
+
+        names: one row for each row of scores or one for all, or None: the columns' positions.
+        Returns rows; the first row with a judged document twice, or -1; whether a judged document
+        shares its score; and bytes of count, retrieved, place and relevance: see kgt_trec_places.
+        """
+        cdef const float[:, ::1] single
+        cdef const double[:, ::1] double_
+        cdef c.kgt_score_rows rows
+        cdef c.kgt_judged_lists lists
+        cdef c.kgt_status status = c.KGT_OK
+        cdef int64_t i, room = 0, twice, n = queries.shape[0]
+        cdef c.c_bool ties = False
+        rows.singles = NULL
+        rows.doubles = NULL
+        if singles:
+            single = scores
+            rows.singles = &single[0, 0]
+            rows.n_rows, rows.n = single.shape[0], single.shape[1]
+        else:
+            double_ = scores
+            rows.doubles = &double_[0, 0]
+            rows.n_rows, rows.n = double_.shape[0], double_.shape[1]
+        require(rows.n_rows == n, "scores: wrong number of rows")
+        rows.stride, rows.names, rows.names_stride, rows.decimal = rows.n, NULL, 0, decimal
+        if names is not None:
+            require(names.shape[1] == rows.n and names.shape[0] in (1, n), "names: wrong shape")
+            rows.names = &names[0, 0]
+            rows.names_stride = rows.n if names.shape[0] == n else 0
+        for i in range(n):
+            require(0 <= queries[i] < self.offsets.shape[0] - 1, "queries: out of range")
+            room += self.offsets[queries[i] + 1] - self.offsets[queries[i]]
+        rows.judged_query, rows.judged_offsets = &queries[0], &self.offsets[0]
+        rows.judged, rows.relevance = &self.numbers[0], &self.relevance[0]
+        cdef int64_t *block = <int64_t *> malloc((3 * n + 1 + 2 * room + columns.n * n + 1) * 8)
+        cdef int64_t *seen = <int64_t *> calloc(self.most + 1, 8)
+        cdef int64_t *count
+        cdef int64_t *retrieved
+        cdef int64_t *offsets
+        cdef int64_t *place
+        cdef int64_t *relevance
+        cdef double *values
+        try:
+            if block == NULL or seen == NULL:
+                raise MemoryError
+            count, retrieved, offsets = block, block + n, block + 2 * n
+            place = offsets + n + 1
+            relevance = place + room
+            values = <double *> (relevance + room)
+            lists = c.kgt_judged_lists(n, offsets, place, relevance, retrieved, &queries[0],
+                                       &self.offsets[0], &self.ranked[0], unjudged, level)
+            with nogil:
+                twice = c.kgt_trec_places(&rows, place, relevance, count, retrieved, seen, &ties)
+                if twice < 0:
+                    offsets[0] = 0
+                    for i in range(n):
+                        offsets[i + 1] = offsets[i] + count[i]
+                    status = c.kgt_trec_values(&lists, columns.columns, columns.n, values)
+            raise_for(status)
+            if twice >= 0:
+                return [], twice, False, ()
+            return rows_of(values, n, columns.n), -1, ties, () if not (ties or always) else (
+                (<char *> count)[:8 * n], (<char *> retrieved)[:8 * n],
+                (<char *> place)[:8 * offsets[n]], (<char *> relevance)[:8 * offsets[n]])
+        finally:
+            free(block)
+            free(seen)
 
 
 def trec_score(const unsigned char[::1] text not None):

@@ -227,6 +227,78 @@ cdef extern from "trec.h" nogil:
     kgt_status kgt_trec_lists(const kgt_listing *listing, int64_t first, int64_t n,
                               int64_t *relevance, double *scores, int64_t *length,
                               int64_t *retrieved, kgt_fault *fault)
+    ctypedef enum kgt_measure:
+        KGT_NUM_Q
+        KGT_NUM_RET
+        KGT_NUM_REL
+        KGT_NUM_REL_RET
+        KGT_NUM_NONREL_JUDGED_RET
+        KGT_MAP
+        KGT_MAP_CUT
+        KGT_GM_MAP
+        KGT_YAAP
+        KGT_BPREF
+        KGT_GM_BPREF
+        KGT_INFAP
+        KGT_RECIP_RANK
+        KGT_RECIP_RANK_CUT
+        KGT_P
+        KGT_RECALL
+        KGT_RELATIVE_P
+        KGT_SUCCESS
+        KGT_RPREC
+        KGT_RPREC_MULT
+        KGT_IPREC
+        KGT_IPREC_9
+        KGT_BING
+        KGT_JUDGED
+        KGT_UNJ
+        KGT_SET_P
+        KGT_SET_RECALL
+        KGT_SET_RELATIVE_P
+        KGT_SET_MAP
+        KGT_SET_F
+        KGT_DCG
+        KGT_IDEAL_DCG
+        KGT_NDCG
+        KGT_NDCG_CUT
+        KGT_N_MEASURES
+
+    ctypedef struct kgt_column:
+        kgt_measure measure
+        double parameter
+
+    ctypedef struct kgt_judged_lists:
+        int64_t n_queries
+        const int64_t *offsets
+        const int64_t *place
+        const int64_t *relevance
+        const int64_t *retrieved
+        const int64_t *judged_query
+        const int64_t *judged_offsets
+        const int64_t *judged
+        int64_t unjudged
+        int64_t level
+
+    kgt_status kgt_trec_values(const kgt_judged_lists *lists, const kgt_column *columns,
+                               int64_t n_columns, double *values)
+
+    ctypedef struct kgt_score_rows:
+        int64_t n_rows
+        int64_t n
+        int64_t stride
+        int64_t names_stride
+        const double *doubles
+        const float *singles
+        const int64_t *names
+        c_bool decimal
+        const int64_t *judged_query
+        const int64_t *judged_offsets
+        const int64_t *judged
+        const int64_t *relevance
+
+    int64_t kgt_trec_places(const kgt_score_rows *rows, int64_t *place, int64_t *relevance,
+                            int64_t *count, int64_t *retrieved, int64_t *seen, c_bool *ties)
     c_bool kgt_trec_score(const char *text, int64_t size, double *score)
 
     ctypedef struct kgt_names:

@@ -112,5 +112,9 @@ class RunWarning(UserWarning):
     """A run file looks damaged."""
 
 
+class TieWarning(UserWarning):
+    """Documents of equal score could stand in another order, and a value would change."""
+
+
 class GraphWarning(UserWarning):
     """A graph looks misread: a split is absent, or lines are not triples."""

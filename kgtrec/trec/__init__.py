@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from kgtrec._internal.lazy import homes, lazy_exports
 
 if TYPE_CHECKING:
+    from kgtrec.trec.eval.evaluate import Evaluator as Evaluator
+    from kgtrec.trec.eval.evaluate import TieValues as TieValues
     from kgtrec.trec.eval.evaluate import evaluate as evaluate
     from kgtrec.trec.eval.evaluate import summarise as summarise
     from kgtrec.trec.files.columns import QrelsColumns as QrelsColumns
@@ -35,7 +37,7 @@ _HOMES = homes(
         "kgtrec.trec.files.columns": "QrelsColumns RunColumns",
         "kgtrec.trec.files.run": "Run read_qrels read_run",
         "kgtrec.trec.measures.agreement": "check_agreement trec_values",
-        "kgtrec.trec.eval.evaluate": "evaluate summarise",
+        "kgtrec.trec.eval.evaluate": "Evaluator TieValues evaluate summarise",
         "kgtrec.trec.measures.values": "native_values",
         "kgtrec.trec.files.write": "write_qrels write_questions write_run",
     }

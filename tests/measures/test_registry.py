@@ -25,6 +25,9 @@ from kgtrec.ranking.ranks import _COLUMNS, _FLAGS, Ranks
 from kgtrec.results.result import Result
 from kgtrec.trec.measures.names import TABLE, resolve
 
+# Ties in what is evaluated here are meant, or drawn.
+pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
+
 # What PyKEEN 1.11 lists for each side and rank type, apart from the cutoffs.
 PYKEEN = {
     "adjusted_arithmetic_mean_rank": "amr",

@@ -338,7 +338,9 @@ OWN = {
     "trec_file.h": {"trec_fields.h", "trec.h"},
     "trec_file.c": {"trec_file.h", "trec_decimal.h"},
     "trec_list.c": {"trec_file.h"},
+    "trec_places.c": {"trec.h"},
     "trec_shortest.c": {"trec_decimal.h", "trec_decimal_powers.h"},
+    "trec_values.c": {"trec.h"},
     "trec_write.c": {"trec.h", "trec_decimal.h"},
 }
 ISA_MAY = {"isa_kernel.h", "isa_undef.h", "isa_undef_load.h", "isa_avx2_pack.h"} | {

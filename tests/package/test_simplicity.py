@@ -24,7 +24,7 @@ BUDGET = {
     "ranking": 4_510,
     "predictions": 640,
     "measures": 2_960,
-    "trec": 8_110,
+    "trec": 8_260,
     "results": 1_660,
     "study": 18_830,
     "plots": 1_830,

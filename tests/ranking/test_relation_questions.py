@@ -15,7 +15,9 @@ import kgtrec
 from kgtrec.cli import cli
 from kgtrec.errors import InputError, UsageError
 
-pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::kgtrec.errors.FilterWarning", "ignore::kgtrec.errors.TieWarning"
+)
 
 N, R = 6, 5
 LABELS = ["likes", "a b", "éa", "is%20", "zz"]  # not in byte order: ties in runs are by name

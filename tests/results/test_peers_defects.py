@@ -14,6 +14,9 @@ import pytest
 import kgtrec
 from kgtrec.errors import FilterWarning, InputError
 
+# Ties in what is evaluated here are meant, or drawn.
+pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
+
 KINDS = ("optimistic", "realistic", "pessimistic", "ordinal")
 
 

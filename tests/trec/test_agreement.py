@@ -23,6 +23,9 @@ from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import BadCutoff, resolve
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists
 
+# Ties in what is evaluated here are meant, or drawn.
+pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
+
 # What pytrec_eval has: runid and relstring come back as 0.0.
 FAMILIES = {*pytrec_eval.supported_nicknames["all_trec"]} - {"runid", "relstring"}
 NAMES = [column.name for column in resolve(FAMILIES)]

@@ -30,6 +30,9 @@ from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.rows import FORMATS, OFFICIAL, TABLE
 
+# Ties in what is evaluated here are meant, or drawn.
+pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
+
 QRELS = {"q10": {"a": 1, "b": 0, "c": 2}, "q9": {"d": 1}, "alone": {"a": 1}}
 RUN = {"q9": {"a": 1.0, "d": 0.1}, "q10": {"a": 1.0, "b": 3e300, "c": 1.0}, "other": {"a": 1.0}}
 
@@ -575,14 +578,18 @@ def test_the_command_line_and_python_ask_for_the_same(
     (tmp_path / "run").write_text("q1 Q0 a 1 1 x\nq1 Q0 b 2 1 x\nq2 Q0 d 1 3 x\nq2 Q0 c 2 2 x\n")
     files = str(tmp_path / "qrels"), str(tmp_path / "run")
     requests: list[Request] = []
-    real = scoring.score
+    score, score_run = scoring.score, scoring.score_run
 
     def noted(request: Request) -> list[scoring.Scored]:
         requests.append(request)
-        return real(request)
+        return score(request)
+
+    def noted_run(judged: Any, run: Any, request: Request) -> scoring.Scored:
+        requests.append(request)
+        return score_run(judged, run, request)
 
     monkeypatch.setattr("kgtrec.trec.eval.score.score", noted)
-    monkeypatch.setattr("kgtrec.trec.eval.evaluate.score", noted)
+    monkeypatch.setattr("kgtrec.trec.eval.score.score_run", noted_run)
     flags = ["-l2", "-c", "-M", "3", "-N", "7", "--compat", "9", "-m", "map", "-m", "kg_mrr"]
     monkeypatch.setattr("sys.argv", ["kgtrec", "eval", *flags, *files])
     with pytest.raises(SystemExit) as ended:

@@ -18,6 +18,9 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.measures import judgement_groups, preferences
 from kgtrec.trec.measures.rows import TABLE
 
+# Ties in what is evaluated here are meant, or drawn.
+pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
+
 DOCS = [f"d{i}" for i in range(9)]
 JG = ["map_avgjg", "P_avgjg.1,2,5", "Rprec_mult_avgjg.-0.5,0.5,1,2.5"]
 WIDTH = {"prefs": 5, "qrels_prefs": 4, "qrels_jg": 4}

@@ -40,6 +40,9 @@ from kgtrec import trec
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec import ir_measures_provider
 
+# Ties in what is evaluated here are meant, or drawn.
+pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
+
 QRELS = {"7": {"d1": 1, "12": 0, "é": 2}, "q2": {"d1": 1}}
 RUN = {"7": {"12": 3.0, "é": 2.5, "d1": 2.5, "x": 0.125}, "q2": {"d9": 1.0, "d1": -1.0}}
 NAMES = ["map", "ndcg_cut.2", "recip_rank", "num_ret"]

@@ -27,7 +27,7 @@ from kgtrec.trec.measures.ties import (
     TIES,
     check_tie_forms,
     has_tie_form,
-    queries_with_ties,
+    tie_effect,
     tie_groups,
     tied_values,
 )
@@ -122,7 +122,7 @@ def test_the_queries_counted_are_those_that_an_order_changes(
             for query in queries
         ]
         changing = sum(one["max"] - one["min"] > 1e-12 for one in slow)
-        counted = queries_with_ties(lists_of(queries, most), [column], options)
+        counted = tie_effect(lists_of(queries, most), [column], options).queries
         # A tie that moves two effects against each other is counted: AP can stay as it is.
         assert counted >= changing, column.name
         if not (most and judged_only):
@@ -145,11 +145,10 @@ def test_without_ties_they_are_the_values_of_pytrec_eval_to_the_bit(
         queries.append((documents, draw.integers(0, 3, int(draw.integers(0, 4))).tolist()))
     for options in (EvalOptions(judged_only=judged_only), EvalOptions(level=2, most=7)):
         plain = values(lists_of(queries), COLUMNS, options)
-        assert not plain.native
         tied = tied_values(lists_of(queries), COLUMNS, options, ties=ties)
         for column in COLUMNS:
             np.testing.assert_array_equal(tied[column.name], plain[column.name], column.name)
-        assert queries_with_ties(lists_of(queries), resolve(QRELS_ROWS), options) == 0
+        assert tie_effect(lists_of(queries), resolve(QRELS_ROWS), options).queries == 0
 
 
 def test_a_tie_by_hand() -> None:
@@ -193,7 +192,7 @@ def test_single_precision_ties_under_compat_9() -> None:
     assert tied_values(lists, columns, ties="expected")["recip_rank"][0] == 0.5
     nine = EvalOptions(compat=9)
     assert tied_values(lists, columns, nine, ties="expected")["recip_rank"][0] == 0.75
-    assert [queries_with_ties(lists, columns, options) for options in (None, nine)] == [0, 1]
+    assert [tie_effect(lists, columns, options).queries for options in (None, nine)] == [0, 1]
     huge = lists_of([([(1e300, 0), (1e299, 1)], [])])  # both are infinite
     assert tied_values(huge, columns, nine, ties="max")["recip_rank"][0] == 1.0
 
@@ -206,7 +205,7 @@ def test_signed_zeros_tie() -> None:
 def test_ties_do_not_pass_from_query_to_query() -> None:
     one: Query = ([(2.0, 0), (1.0, 1)], [])
     lists = lists_of([one, ([], [1]), ([(1.0, 0), (0.0, 1)], []), ([], [1])])
-    assert queries_with_ties(lists, resolve(["map"])) == 0
+    assert tie_effect(lists, resolve(["map"])).queries == 0
     assert len(tie_groups(lists, EvalOptions(), np.ones(4, bool))) == 4
     assert len(tie_groups(lists, EvalOptions())) == 0
     assert tied_values(lists, resolve(["map"]), ties="expected")["map"].tolist() == [0.5, 0, 0.5, 0]
@@ -231,10 +230,11 @@ def test_parts_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
         for _ in range(50)
     ]  # fmt: skip
     lists = lists_of(queries)
-    whole = tied_values(lists, COLUMNS, ties="expected"), queries_with_ties(lists, COLUMNS)
+    whole = tied_values(lists, COLUMNS, ties="expected"), tie_effect(lists, COLUMNS)
     monkeypatch.setattr("kgtrec.trec.measures.ties._PART_DOCUMENTS", 25)
-    parts = tied_values(lists, COLUMNS, ties="expected"), queries_with_ties(lists, COLUMNS)
-    assert whole[1] == parts[1] > 0
+    parts = tied_values(lists, COLUMNS, ties="expected"), tie_effect(lists, COLUMNS)
+    assert whole[1] == parts[1]
+    assert whole[1].queries > 0
     for name, row in whole[0].items():
         assert row.tolist() == parts[0][name].tolist()
 
@@ -287,15 +287,15 @@ def test_measures_of_sets_are_what_they_are() -> None:
     ],
 )  # fmt: skip
 def test_what_ties_can_change(measure: str, documents: list[Document], counted: int) -> None:
-    assert queries_with_ties(lists_of([(documents, [])]), resolve([measure])) == counted
+    assert tie_effect(lists_of([(documents, [])]), resolve([measure])).queries == counted
 
 
 def test_what_a_limit_can_change() -> None:
     lists = lists_of([([(1, 1), (1, 0)], [])], depth=1)
     one = EvalOptions(most=1)
     for measure in ("set_P", "num_rel_ret", "map", "P.5", "success.1"):
-        assert queries_with_ties(lists, resolve([measure]), one) == 1, measure
-    assert queries_with_ties(lists, resolve(["num_ret", "num_q"]), EvalOptions(most=2)) == 0
+        assert tie_effect(lists, resolve([measure]), one).queries == 1, measure
+    assert tie_effect(lists, resolve(["num_ret", "num_q"]), EvalOptions(most=2)).queries == 0
 
 
 def test_every_measure_has_a_rule_or_needs_none() -> None:
@@ -310,7 +310,7 @@ def test_every_measure_has_a_rule_or_needs_none() -> None:
         rows = values(orders, columns, options)
         for column in columns:
             changes = len({str(value)[:12] for value in rows[column.name].tolist()}) > 1
-            counted = queries_with_ties(tied, [column], options) == 1
+            counted = tie_effect(tied, [column], options).queries == 1
             assert counted == changes, column.name
 
 
@@ -357,7 +357,7 @@ def test_no_warning_in_vain_and_none_missed(cut: bool, trials: int) -> None:
                 seen[name].add(value if isinstance(value, str) else f"{value:.11f}")
         for column in NOTED:
             matters = len(seen[column.name]) > 1
-            said = queries_with_ties(lists, [column], options) > 0
+            said = tie_effect(lists, [column], options).queries > 0
             counts["tried"] += 1
             counts[f"in vain: {column.name}"] += said and not matters
             counts[f"missed: {column.name}"] += matters and not said

@@ -96,7 +96,9 @@ def _evaluate(
     notes = []
     for run in scored:
         start = f"{run.file}: " if len(runs) > 1 else ""
-        notes += [start + text for text in _notes(run, request) + [_engines(run)] * engines]
+        notes += [
+            start + text for text in _notes(run, request) + [_engines(run, request)] * engines
+        ]
     notes += _ignored([name for name in request.measures or () if not name.startswith("kg_")])
     return _report(scored, request, notes)
 
@@ -151,7 +153,7 @@ def _notes(run: Scored, request: Request) -> list[str]:
             f"{run.missing:,} values have no mean and deviation in {request.zscores!s}; "
             "they are -1000000, in the averages too"
         )
-    if run.tied:
+    if run.tied.queries:
         notes.append(_ties(run, request))
     if run.filtered is not None:
         notes.append(_filtered(run.filtered, request))
@@ -166,7 +168,7 @@ def _ties(run: Scored, request: Request) -> str:
     from kgtrec.trec.measures.family import FIXED, OF_SETS
     from kgtrec.trec.measures.ties import TIES, has_tie_form
 
-    total = f"{run.tied:,} of {len(run.queries):,} queries"
+    total = f"{run.tied.queries:,} of {len(run.queries):,} queries"
     message = f"{total} have ties that could change the asked measures"
     if request.ties is not None:
         return f"{message}; printed is {TIES[request.ties]}"
@@ -200,15 +202,12 @@ def _missing_answers(run: Scored, request: Request) -> str:
     return f"{total}; low and high bound the metrics for every rank that they may have"
 
 
-def _engines(run: Scored) -> str:
-    theirs = [name for name in run.values if name in run.from_pytrec_eval]
-    ours = [name for name in run.values if name not in {*theirs, *run.for_size}]
-    parts = [
-        f"pytrec_eval computed {', '.join(theirs) or 'nothing'}",
-        f"kgtrec, for the size of the lists, {', '.join(run.for_size)}" if run.for_size else "",
-        f"kgtrec, because pytrec_eval lacks them, {', '.join(ours)}" if ours else "",
-    ]
-    return "; ".join(filter(None, parts))
+def _engines(run: Scored, request: Request) -> str:
+    from kgtrec.trec.measures.pytrec_eval import can_supply
+
+    theirs = [c.name for c in request.columns if can_supply(c, request.options)]
+    same = f"pytrec_eval has {', '.join(theirs) or 'none of them'}"
+    return f"kgtrec computed {', '.join(run.values)}; {same}"
 
 
 def _ignored(measures: Sequence[str]) -> list[str]:

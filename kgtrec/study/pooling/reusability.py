@@ -197,14 +197,14 @@ def _column_of(measure: str) -> Column:
 def _valued(qrels: Qrels, run: Run, queries: list[str], column: Column) -> dict[str, float]:
     """Value of each query, for gm_* its logarithm; the minimum without a judgement or a run."""
     from kgtrec.trec import evaluate
-    from kgtrec.trec.measures.binary import FLOOR
+    from kgtrec.trec.measures.own import FLOOR
 
     absent = math.log(FLOOR) if column.is_geometric else 0.0
     values_of = dict.fromkeys(queries, absent)
     judged = {query: qrels[query] for query in queries if qrels[query] and query in run}
     if judged:
         listed = {query: run[query] for query in judged}
-        values = evaluate(judged, listed, [column.name])
+        values = evaluate(judged, listed, [column.name], ties="name")
         values_of.update({query: row[column.name] for query, row in values.items()})
     return values_of
 

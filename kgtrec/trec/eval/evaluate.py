@@ -1,40 +1,42 @@
-"""Evaluation from Python: runs and qrels as dicts, frames, columns or files."""
+"""Evaluation from Python: runs and qrels as dicts, frames, columns, arrays or files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kgtrec.errors import UsageError, choose
-from kgtrec.trec.eval.request import Request
-from kgtrec.trec.eval.score import Scored, score
+from kgtrec import _core
+from kgtrec.errors import InputError, TieWarning, UsageError, choose
+from kgtrec.trec.eval import score as scoring
+from kgtrec.trec.eval.request import Request, read_once
+from kgtrec.trec.files.columns import (
+    QrelsColumns,
+    name_bytes,
+    native_documents,
+    pack_run,
+    queries_of,
+)
+from kgtrec.trec.files.text import decoded, is_path
 from kgtrec.trec.measures.family import EvalOptions
+from kgtrec.trec.measures.judge import JudgedQueries, NumberedDocuments, matrix_of
 from kgtrec.trec.measures.names import resolve
+from kgtrec.trec.measures.own import core_columns, in_core
+from kgtrec.trec.measures.relevant import UNJUDGED, Ints, Lists, TieEffect, some_queries
 from kgtrec.trec.measures.values import summary as summary_of
+from kgtrec.trec.measures.values import values
 
 if TYPE_CHECKING:
     import pandas
-    from typing_extensions import Unpack
 
     from kgtrec.questions.api import Questions
     from kgtrec.trec.files.convert import QrelsLike, RunLike
-
-
-class Options(TypedDict, total=False):
-    """Further keywords of `evaluate`."""
-
-    level: int
-    complete: bool
-    judged_only: bool
-    most: int | None
-    collection: int
-    compat: int
-    ties: str | None
-    entities: int | None
-    questions: Questions | None
-    qrels_format: str
 
 
 class MeasureRow(dict[str, Any]):
@@ -53,55 +55,25 @@ class MeasureRow(dict[str, Any]):
         return self[column.name]
 
 
-@overload
-def evaluate(
-    qrels: QrelsLike,
-    run: RunLike,
-    measures: Iterable[object],
-    *,
-    summary: Literal[False] = False,
-    as_: Literal["dict"] = "dict",
-    **options: Unpack[Options],
-) -> dict[str, MeasureRow]: ...
-@overload
-def evaluate(
-    qrels: QrelsLike,
-    run: RunLike,
-    measures: Iterable[object],
-    *,
-    summary: Literal[True],
-    as_: Literal["dict"] = "dict",
-    **options: Unpack[Options],
-) -> MeasureRow: ...
-@overload
-def evaluate(
-    qrels: QrelsLike,
-    run: RunLike,
-    measures: Iterable[object],
-    *,
-    summary: bool = False,
-    as_: Literal["frame"],
-    **options: Unpack[Options],
-) -> pandas.DataFrame: ...
-def evaluate(
-    qrels: QrelsLike,
-    run: RunLike,
-    measures: Iterable[object],
-    *,
-    summary: bool = False,
-    as_: Literal["dict", "frame"] = "dict",
-    level: int = 1,
-    complete: bool = False,
-    judged_only: bool = False,
-    most: int | None = None,
-    collection: int = 0,
-    compat: int = 10,
-    ties: str | None = None,
-    entities: int | None = None,
-    questions: Questions | None = None,
-    qrels_format: str = "qrels",
-) -> dict[str, MeasureRow] | MeasureRow | pandas.DataFrame:
-    """Values of trec_eval's measures for a run: the numbers of ``kgtrec eval``, unrounded.
+Rows = dict[str, MeasureRow]
+
+
+class TieValues(NamedTuple):
+    """Values of a run by the order of names, and over all orders of tied documents.
+
+    - value, expected, minimum, maximum: Query to measure to value, as `Evaluator.evaluate` gives.
+    - queries: How many queries have a measure that the order changes.
+    """
+
+    value: Rows
+    expected: Rows
+    minimum: Rows
+    maximum: Rows
+    queries: int
+
+
+class Evaluator:
+    """Measures of any number of runs by the same qrels, which are read once.
 
     Documents are ordered by score in float64 descending, then by name, descending in byte order.
 
@@ -112,18 +84,13 @@ def evaluate(
         columns query_id (or qid), doc_id (or docno) and relevance (or label); or tuples of
         ir_measures (Qrel). Ids that are whole numbers stand for their decimal form, here and in
         the run, and come back as that.
-    run : path, mapping, frame, tuples, ranx.Run, RunColumns or Run
-        A file; query, then document, to its score (float); a frame with the columns query_id
-        (or qid), doc_id (or docno) and score; or tuples of ir_measures (ScoredDoc).
     measures : iterable of str
         As trec_eval names them (``map_cut_20``, ``map_cut.20``, ``P.5,10``, ``official``) or as
         ir_measures does (``AP@20``, ``nDCG@20``), whose measure objects will do; and ``kg_mrr``,
         ``kg_hits.1,3,10`` and the like for micro metrics. See ``kgtrec eval --help``.
-    summary : bool
-        One row for all queries: means, sums of num_*, geometric means of gm_*. Otherwise a row
-        for every query; there, runid is left out, and gm_* are logarithms, floored at 1e-5.
-    as_ : {"dict", "frame"}
-        What to return.
+    documents : sequence of str, optional
+        Names of the documents that `evaluate_scores` knows by their number: 0 is the first. By
+        default document 12 is named "12".
     level : int
         Relevance from which a document is relevant, from 0 (-l); gains take no notice of it.
     complete : bool
@@ -137,9 +104,9 @@ def evaluate(
     compat : {10, 9}
         The version of trec_eval. With 9, as in pytrec_eval, scores are rounded to float32 before
         they are compared, and the recall points of iprec_at_recall and 11pt_avg lie elsewhere.
-    ties : {"expected", "min", "max"}, optional
-        Mean, least or greatest value over all orders of tied documents, in place of the value for
-        the order by name.
+    ties : {"name", "expected", "min", "max"}, optional
+        The value for the order by name; or the mean, least or greatest value over all orders of
+        tied documents. By default "name", with a TieWarning if the order changes a value.
     entities : int, optional
         Entities of the graph, which kg_mr, kg_amr and kg_amri need.
     questions : Questions, optional
@@ -149,51 +116,384 @@ def evaluate(
         Of the judgements (-R). Those in groups are a file, or query, group, (for prefs) subgroup
         and document to a level, as nested dicts; their measures are ``all_prefs`` and ``qrels_jg``.
 
-    Returns
-    -------
-    dict of str to dict of str to float
-        Query, in byte order, then measure by trec_eval's name, in its order, to the value; a str
-        for relstring. ``row["AP@20"]`` finds map_cut_20. With `summary`, one such row, where
-        num_* are int and runid is a str. As a frame: queries, or ``all``, are the index, measures
-        the columns. Queries that only one of run and qrels has are left out; see `complete`.
+    Attributes
+    ----------
+    queries : list of str
+        Those of the qrels that have a judgement: in the qrels' order, of files in byte order.
 
     Raises
     ------
     UsageError
-        Unknown measures or arguments; measures that have no value in what is asked for: runid
-        for single queries, relstring in the summary.
+        Unknown measures or arguments.
     InputError
-        No query is in both. Scores that are NaN or no numbers, relevances that are no whole
-        numbers, ids that are neither str nor whole numbers, a document twice.
+        Relevances that are no whole numbers, ids that are neither str nor whole numbers.
     FileError
-        A file cannot be read or is malformed, with the line.
+        The qrels cannot be read or are malformed, with the line.
     """
-    choose("as_", as_, ("dict", "frame"))
-    options = EvalOptions(
-        level=level,
-        complete=complete,
-        judged_only=judged_only,
-        most=most,
-        collection=collection,
-        compat=compat,
-    )
-    request = Request(
-        qrels,
-        [run],
-        _names(measures),
-        options,
-        per_query=not summary,
-        summary=summary,
-        qrels_format=qrels_format,
-        ties=ties,
-        entities=entities,
-        questions=questions,
-    )
-    _check_shown(request)
-    (scored,) = score(request)
-    if as_ == "frame":
-        return _framed(scored, summary)
-    return MeasureRow(scored.summary) if summary else _rows(scored)
+
+    queries: list[str]
+
+    def __init__(
+        self,
+        qrels: QrelsLike,
+        measures: Iterable[object],
+        *,
+        documents: Sequence[str] | None = None,
+        level: int = 1,
+        complete: bool = False,
+        judged_only: bool = False,
+        most: int | None = None,
+        collection: int = 0,
+        compat: int = 10,
+        ties: str | None = None,
+        entities: int | None = None,
+        questions: Questions | None = None,
+        qrels_format: str = "qrels",
+    ) -> None:
+        if ties is not None:
+            choose("ties", ties, ("name", "expected", "min", "max"))
+        self._warns, ties = ties is None, None if ties == "name" else ties
+        if qrels_format == "qrels" and not is_path(qrels):
+            from kgtrec.trec.files.convert import qrels_data
+
+            qrels = qrels_data(qrels)
+        options = EvalOptions(level, collection, compat, complete, most, judged_only)
+        self._request = Request(
+            qrels, (), _names(measures), options, qrels_format=qrels_format, ties=ties,
+            entities=entities, questions=questions,
+        )  # fmt: skip
+        self._request.check()
+        self._judged = scoring.read_qrels(self._request)
+        self._documents = documents
+        self._columns = [c for c in self._request.columns if c.family != "runid"]
+        self._measures = [c.name for c in self._columns]
+        shown = [c for c in self._request.columns if not c.is_query_only]
+        self._is_shown = bool(self._columns), bool(shown)
+        own = self._judged if isinstance(self._judged, JudgedQueries) else self._judged.judged
+        held: Iterable[Any] = qrels.queries if isinstance(qrels, QrelsColumns) else own.names
+        if isinstance(qrels, Mapping):
+            held = [query for query, documents in qrels.items() if documents]
+        self.queries = [
+            decoded(q if isinstance(q, bytes) else name_bytes(q, "query")) for q in held
+        ]
+        special = ties or complete or judged_only or self._request.micro or questions is not None
+        self._core: _core.TrecColumns | None = None
+        if isinstance(self._judged, JudgedQueries) and not special and most is None:
+            self._native = _core.TrecQueries(own.native, own.judged)
+            if all(map(in_core, self._columns)):
+                self._core = core_columns(self._columns, compat)
+
+    @overload
+    def evaluate(
+        self, run: RunLike, *, summary: Literal[False] = False, as_: Literal["dict"] = "dict"
+    ) -> Rows: ...
+    @overload
+    def evaluate(
+        self, run: RunLike, *, summary: Literal[True], as_: Literal["dict"] = "dict"
+    ) -> MeasureRow: ...
+    @overload
+    def evaluate(
+        self, run: RunLike, *, summary: bool = False, as_: Literal["dict", "frame"] = "dict"
+    ) -> Rows | MeasureRow | pandas.DataFrame: ...
+    def evaluate(
+        self, run: RunLike, *, summary: bool = False, as_: Literal["dict", "frame"] = "dict"
+    ) -> Rows | MeasureRow | pandas.DataFrame:
+        """Values of a run: the numbers of ``kgtrec eval``, unrounded.
+
+        Parameters
+        ----------
+        run : path, mapping, frame, tuples, ranx.Run, RunColumns or Run
+            A file; query, then document, to its score (float); a frame with the columns query_id
+            (or qid), doc_id (or docno) and score; or tuples of ir_measures (ScoredDoc).
+        summary : bool
+            One row for all queries: means, sums of num_*, geometric means of gm_*. Otherwise a row
+            for every query; there, runid is left out, and gm_* are logarithms, floored at 1e-5.
+        as_ : {"dict", "frame"}
+            What to return.
+
+        Returns
+        -------
+        dict of str to dict of str to float
+            Query, in byte order, then measure by trec_eval's name, in its order, to the value; a
+            str for relstring. ``row["AP@20"]`` finds map_cut_20. With `summary`, one such row,
+            where num_* are int and runid is a str. As a frame: queries, or ``all``, are the index,
+            measures the columns. Queries that only one of run and qrels has are left out; see
+            `complete`.
+
+        Raises
+        ------
+        UsageError
+            Unknown arguments; measures that have no value in what is asked for: runid for single
+            queries, relstring in the summary.
+        InputError
+            No query is in both. Scores that are NaN or no numbers, ids that are neither str nor
+            whole numbers, a document twice.
+        FileError
+            A file cannot be read or is malformed, with the line.
+        """
+        self._check_shown(summary, as_)
+        if self._core is not None and isinstance(run, Mapping):
+            queries, rows, has_ties, lists = self._listed(run, self._core, False)
+            if has_ties and self._warns:
+                self._warn(self._effect(lists()), len(queries))
+            return self._shown(queries, rows, summary, as_)
+        scored = scoring.score_run(self._judged, run, replace(self._request, runs=(run,)))
+        return self._of_scored(scored, summary, as_)
+
+    def evaluate_scores(
+        self,
+        scores: Any,
+        documents: Any = None,
+        *,
+        queries: Sequence[str] | None = None,
+        mask: Any = None,
+        summary: bool = False,
+        as_: Literal["dict", "frame"] = "dict",
+    ) -> Rows | MeasureRow | pandas.DataFrame:
+        """Values of arrays of scores, without names of documents; see `evaluate`.
+
+        Parameters
+        ----------
+        scores : array or tensor of float16, bfloat16, float32, float64 or integers, (queries, n)
+            NaN where there is no document, as where a masked array is masked. Compared as they are:
+            scores of 16 bits tie often.
+        documents : array of int, (n,) or (queries, n), optional
+            Numbers of the documents; negative where there is none. By default 0 to n - 1. See
+            `documents` of `Evaluator` for their names, which decide ties.
+        queries : sequence of str, optional
+            Of each row; by default `Evaluator.queries`.
+        mask : array of bool, (queries, n), optional
+            True where there is no document.
+        summary, as_
+            As of `evaluate`.
+
+        Returns
+        -------
+        dict of str to dict of str to float
+            As from `evaluate`, in the order of the rows.
+
+        Raises
+        ------
+        UsageError
+            Arrays of another shape or dtype; judgements in groups, `complete` or `questions`.
+        InputError
+            A query that the qrels lack, or a judged document twice in a row.
+        """
+        self._check_shown(summary, as_)
+        request, own = self._request, self._numbered
+        matrix = matrix_of(scores, mask, request.options.compat < 10)
+        numbers = self._of_rows(queries, len(matrix))
+        names, always = own.order_of(documents, matrix.shape[1]), self._core is None
+        columns = self._core or core_columns([], 10)
+        rows, twice, has_ties, parts = own.native.of_scores(
+            matrix, matrix.dtype == np.float32, names, own.is_decimal, numbers, columns,
+            request.options.level, UNJUDGED, always,
+        )  # fmt: skip
+        if twice >= 0:
+            query = decoded(self._own.names[numbers[twice]])
+            raise InputError(f"row {twice}, query {query!r}, has a judged document twice; keep one")
+        if always or (has_ties and self._warns):
+            lists = own.lists(matrix, names, numbers, parts)
+            if always:
+                scored = scoring.scored_lists(lists, request, len(numbers))
+                return self._of_scored(scored, summary, as_)
+            self._warn(self._effect(lists), len(numbers))
+        held = self.queries if queries is None else [str(query) for query in queries]
+        return self._shown(held, rows, summary, as_)
+
+    def evaluate_ties(self, run: RunLike) -> TieValues:
+        """Values of a run by name, and their mean, least and greatest over all orders of ties.
+
+        Parameters
+        ----------
+        run : path, mapping, frame, tuples, ranx.Run, RunColumns or Run
+            As of `evaluate`.
+
+        Raises
+        ------
+        UsageError
+            Measures without a form under ties; ``kg_`` measures, `complete`, or judgements in
+            groups.
+        """
+        from kgtrec.trec.measures.ties import (
+            TIES,
+            check_tie_forms,
+            differ,
+            tied_queries,
+            tied_values,
+        )
+
+        options, columns = self._request.options, self._columns
+        check_tie_forms(columns, options)
+        if self._request.micro or options.complete:
+            raise UsageError("evaluate_ties has no kg_ measures and no complete; leave them out")
+        if self._core is not None and isinstance(run, Mapping):
+            lists = self._listed(run, self._core, True)[3]()
+        else:
+            data = scoring.read_run(run, self._request.questions).data
+            lists = scoring.list_run(self._own, data, None, options)
+        plain, chosen = values(lists, columns, options), tied_queries(lists, options)
+        tied, forms = some_queries(lists, chosen), {}
+        for kind in TIES if len(chosen) else ():
+            forms[kind] = tied_values(tied, columns, options, ties=kind)
+        changed = np.zeros(len(chosen), bool)
+        for name in plain if forms else ():
+            changed |= differ(forms["min"][name], forms["max"][name])
+
+        def rows(kind: str) -> Rows:
+            by_name = {name: row.copy() for name, row in plain.items()}
+            for name, row in forms.get(kind, {}).items():
+                by_name[name][chosen] = row
+            return _of_columns(lists.queries, by_name)
+
+        four = rows("by name"), rows("expected"), rows("min"), rows("max")
+        return TieValues(*four, int(changed.sum()))
+
+    # -- A run in a mapping --
+
+    def _listed(
+        self, run: Mapping[Any, Any], columns: _core.TrecColumns, always: bool
+    ) -> tuple[list[str], list[tuple[float, ...]], bool, Callable[[], Lists]]:
+        """Queries, their values, whether documents tie, and a function that gives their lists."""
+        own, options = self._own, self._request.options
+        named = queries_of(run, in_order=True, keep_empty=True)
+        shared = [pair for pair in named if pair[0] in own.number]
+        if len(shared) < len(named):
+            native_documents([pair for pair in named if pair[0] not in own.number], run, True)
+            if not shared:
+                raise scoring.nothing_shared(own.path, run)
+        numbers = [own.number[name] for name, _ in shared]
+        rows, fault, parts = self._native.of_run(
+            native_documents(shared, run, is_run=True), numbers, columns, options.compat < 10,
+            options.level, UNJUDGED, always,
+        )  # fmt: skip
+        if fault is not None:
+            raise pack_run({query: run[query] for _, query in shared}).duplicate(fault[0] - 1)
+
+        def lists() -> Lists:
+            kinds = (np.int64, np.int64, np.int64, np.float64)
+            arrays = [np.frombuffer(part, kind) for part, kind in zip(parts, kinds, strict=True)]
+            return own.lists(np.array(numbers), arrays, len(named), len(shared), "")
+
+        return [decoded(name) for name, _ in shared], rows, bool(parts), lists
+
+    # -- Rows of scores --
+
+    @property
+    def _own(self) -> JudgedQueries:
+        assert isinstance(self._judged, JudgedQueries)
+        return self._judged
+
+    @cached_property
+    def _numbered(self) -> NumberedDocuments:
+        request = self._request
+        if request.qrels_format != "qrels" or request.options.complete or request.questions:
+            raise UsageError(
+                "evaluate_scores is for qrels, without complete and questions; call evaluate"
+            )
+        return NumberedDocuments(self._own, self._documents)
+
+    @cached_property
+    def _row_numbers(self) -> Ints:
+        return np.array([self._own.number[name_bytes(q, "query")] for q in self.queries], np.int64)
+
+    def _of_rows(self, queries: Sequence[str] | None, n_rows: int) -> Ints:
+        """Numbers of the rows' queries."""
+        if queries is None:
+            numbers = self._row_numbers
+        else:
+            number = [self._own.number.get(name_bytes(query, "query"), -1) for query in queries]
+            if -1 in number:
+                lacking = queries[number.index(-1)]
+                raise InputError(f"the qrels have no query {lacking!r}; leave its row out")
+            if len({*number}) < len(number):
+                raise InputError("a query stands for several rows; give each row its own")
+            numbers = np.array(number, np.int64)
+        if len(numbers) != n_rows:
+            raise UsageError(
+                f"there are {n_rows:,} rows of scores for {len(numbers):,} queries; give a row for "
+                "each of Evaluator.queries, or name the rows' queries"
+            )
+        return numbers
+
+    # -- Results --
+
+    def _check_shown(self, summary: bool, as_: str) -> None:
+        """UsageError if no measure has a value where one is wanted."""
+        if as_ not in ("dict", "frame"):
+            choose("as_", as_, ("dict", "frame"))
+        if self._request.micro or self._is_shown[summary]:
+            return
+        names = ", ".join(column.name for column in self._request.columns)
+        problem, hint = "no value for a query", "ask with summary=True"
+        if summary:
+            problem, hint = "no value over all queries", "leave summary=True out"
+        raise UsageError(f"{names} has {problem}; {hint}")
+
+    def _shown(
+        self, queries: list[str], rows: list[tuple[float, ...]], summary: bool, as_: str
+    ) -> Rows | MeasureRow | pandas.DataFrame:
+        """Rows of the measures of the core as they are wanted."""
+        names = self._measures
+        if not summary and as_ == "dict":
+            return _rows(queries, names, rows)
+        arrays = dict(zip(names, np.array(rows).reshape(-1, len(names)).T.copy(), strict=True))
+        row: dict[str, Any] = {}
+        if summary:
+            row = summary_of(arrays, self._columns)
+            if len(self._columns) < len(self._request.columns):
+                row = {"runid": "", **row}
+        return _formed(queries, arrays, row, summary, as_)
+
+    def _of_scored(self, scored: scoring.Scored, summary: bool, as_: str) -> Any:
+        if self._warns:
+            self._warn(scored.tied, len(scored.queries))
+        return _formed(scored.queries, scored.values, scored.summary, summary, as_)
+
+    def _effect(self, lists: Lists) -> TieEffect:
+        from kgtrec.trec.measures.ties import tie_effect
+
+        return tie_effect(lists, self._columns, self._request.options)
+
+    def _warn(self, effect: TieEffect, n_queries: int) -> None:
+        """Warn of ties that change a value."""
+        if not effect.queries:
+            return
+        most = f", {effect.measure} by up to {effect.most:.4g}" if effect.measure else ""
+        warnings.warn(
+            f"{effect.queries:,} of {n_queries:,} queries have ties that change a measure{most}; "
+            "these values are for the order by name. Choose ties='expected' for the mean over all "
+            "orders, or ties='name' for this one without a warning",
+            TieWarning,
+            stacklevel=_frames_inside(),
+        )
+
+
+def evaluate(
+    qrels: QrelsLike,
+    run: RunLike,
+    measures: Iterable[object],
+    *,
+    summary: bool = False,
+    as_: Literal["dict", "frame"] = "dict",
+    **options: Any,
+) -> Rows | MeasureRow | pandas.DataFrame:
+    """Values of trec_eval's measures for a run: one call of `Evaluator`.
+
+    Parameters
+    ----------
+    qrels, measures, options
+        As of `Evaluator`.
+    run, summary, as_
+        As of `Evaluator.evaluate`, and so is what is returned.
+
+    Raises
+    ------
+    UsageError, InputError, FileError
+        As of both.
+    """
+    read_once(qrels, run)
+    return Evaluator(qrels, measures, **options).evaluate(run, summary=summary, as_=as_)
 
 
 def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[object]) -> MeasureRow:
@@ -231,38 +531,40 @@ def _names(measures: Iterable[Any]) -> list[str]:
     return [str(measure) for measure in measures]
 
 
-def _check_shown(request: Request) -> None:
-    """UsageError if no measure has a value where one is wanted."""
-    columns, summary = request.columns, request.summary
-    if request.micro or not all(
-        c.is_query_only if summary else c.family == "runid" for c in columns
-    ):
-        return
-    names = ", ".join(column.name for column in columns)
-    problem, hint = (
-        ("no value over all queries", "leave summary=True out")
-        if summary
-        else ("no value for a query", "ask with summary=True")
-    )
-    raise UsageError(f"{names} has {problem}; {hint}")
-
-
-def _rows(scored: Scored) -> dict[str, MeasureRow]:
-    names: Sequence[str] = list(scored.values)
-    rows = zip(*(column.tolist() for column in scored.values.values()), strict=True)
+def _rows(queries: Sequence[str], names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Rows:
     return {
-        query: MeasureRow(zip(names, row, strict=True))
-        for query, row in zip(scored.queries, rows, strict=True)
+        q: MeasureRow(zip(names, row, strict=True)) for q, row in zip(queries, rows, strict=True)
     }
 
 
-def _framed(scored: Scored, summary: bool) -> pandas.DataFrame:
+def _of_columns(queries: Sequence[str], values: Mapping[str, NDArray[Any]]) -> Rows:
+    columns = (column.tolist() for column in values.values())
+    return _rows(queries, [*values], zip(*columns, strict=True))
+
+
+def _formed(
+    queries: Sequence[str],
+    values: Mapping[str, NDArray[Any]],
+    row: Mapping[str, Any],
+    summary: bool,
+    as_: str,
+) -> Rows | MeasureRow | pandas.DataFrame:
+    if as_ == "dict":
+        return MeasureRow(row) if summary else _of_columns(queries, values)
     import pandas as pd
 
     if summary:
-        return pd.DataFrame(scored.summary, index=["all"])
+        return pd.DataFrame(dict(row), index=["all"])
     try:
-        index = pd.Index(scored.queries, name="query_id")
+        index = pd.Index(queries, name="query_id")
     except UnicodeEncodeError:  # names that are no UTF-8
-        index = pd.Index(scored.queries, name="query_id", dtype=object)
-    return pd.DataFrame(dict(scored.values), index=index)
+        index = pd.Index(queries, name="query_id", dtype=object)
+    return pd.DataFrame(dict(values), index=index)
+
+
+def _frames_inside() -> int:
+    """How many frames up the caller of this module stands, for warnings."""
+    depth = 1
+    while sys._getframe(depth).f_code.co_filename == __file__:
+        depth += 1
+    return depth

@@ -30,6 +30,14 @@ class UnknownFormat(UsageError):
     exit_code = 2
 
 
+def read_once(*files: Any) -> None:
+    """UsageError if more than one of them is standard input."""
+    if sum(is_path(one) and os.fspath(one) == "-" for one in files) > 1:
+        raise UsageError(
+            "more than one of the files is standard input (-), which can be read only once"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Request:
     """An evaluation that is asked for; the defaults are trec_eval's.
@@ -134,10 +142,7 @@ class Request:
             raise UsageError("the graph says how many entities there are; leave --n-entities out")
         if self.micro and self.zscores is not None:
             raise UsageError("kg_ measures have no z-scores; leave out -Z, or them")
-        if sum(is_path(one) and os.fspath(one) == "-" for one in (self.qrels, *self.runs)) > 1:
-            raise UsageError(
-                "more than one of the files is standard input (-), which can be read only once"
-            )
+        read_once(self.qrels, *self.runs)
 
     def _check_groups(self) -> None:
         """Raise `UsageError` for what judgements in groups do not have."""

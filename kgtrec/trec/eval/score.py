@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 from kgtrec.errors import FileError, InputError
 from kgtrec.trec.eval.request import Request
 from kgtrec.trec.files.text import PathName, is_path
-from kgtrec.trec.measures.binary import FLOOR
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import JudgedQueries, read_judgements, read_lists
 from kgtrec.trec.measures.names import Column, depth_needed
-from kgtrec.trec.measures.pytrec_eval import can_supply
-from kgtrec.trec.measures.relevant import Lists
-from kgtrec.trec.measures.values import QueryValues, summary, values
+from kgtrec.trec.measures.own import FLOOR
+from kgtrec.trec.measures.relevant import NO_EFFECT, Lists, TieEffect, some_queries
+from kgtrec.trec.measures.values import summary, values
 
 if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
@@ -128,12 +127,10 @@ class Scored:
     - n_asked, n_answered: Queries of the qrels, and of the run.
     - unanswered, unasked: Queries of the qrels that the run does not hold, and of the run that the
       qrels do not.
-    - from_pytrec_eval: Columns that pytrec_eval computed; kgtrec computed the others.
-    - for_size: Columns that pytrec_eval has, but kgtrec computed for the size of the lists.
     - is_zscored: The values are z-scores: all of them floats, printed with a ``Z`` before their
       names.
     - missing: Values without a mean and deviation to make a z-score of.
-    - tied: Queries with ties that could change the measures of trec_eval among those asked for.
+    - tied: What ties could change of the measures of trec_eval among those asked for.
     - answers, missing_answers: For micro metrics: answers, and those of them that the run does not
       hold.
     - intervals: Column name to the ends of the confidence interval of its mean; empty if none were
@@ -151,11 +148,9 @@ class Scored:
     n_answered: int
     unanswered: int
     unasked: int
-    from_pytrec_eval: tuple[str, ...] = ()
-    for_size: tuple[str, ...] = ()
     is_zscored: bool = False
     missing: int = 0
-    tied: int = 0
+    tied: TieEffect = NO_EFFECT
     answers: int = 0
     missing_answers: int = 0
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -167,15 +162,20 @@ class Scored:
 def score(request: Request) -> list[Scored]:
     """Values of every run for every query, and over all of them."""
     request.check()
-    runs = [_read_run(run, request.questions) for run in request.runs]
-    judged = _judged(request)
+    runs = [read_run(run, request.questions) for run in request.runs]
+    judged = read_qrels(request)
     reference = None
     if request.zscores is not None:
         reference = read_reference(request.zscores)
     return [_scored(judged, run, request, reference) for run in runs]
 
 
-class _Run(NamedTuple):
+def score_run(judged: JudgedQueries | GroupJudgements, run: Any, request: Request) -> Scored:
+    """Values of one run, for judgements that were read before."""
+    return _scored(judged, read_run(run, request.questions), request, None)
+
+
+class RunRead(NamedTuple):
     """A run, what it is called, and what a graph has taken out of it."""
 
     name: str
@@ -183,21 +183,22 @@ class _Run(NamedTuple):
     filtered: GraphFiltered | None = None
 
 
-def _read_run(run: Any, questions: QuestionData | None) -> _Run:
+def read_run(run: Any, questions: QuestionData | None) -> RunRead:
     name = os.fspath(run) if is_path(run) else _named(run)
     if is_path(run) and questions is None:
-        return _Run(name, run)
+        return RunRead(name, run)
     from kgtrec.trec.files.convert import run_columns, run_data
 
     if questions is None:
-        return _Run(name, run_data(run))
+        return RunRead(name, run_data(run))
     from kgtrec.trec.eval.kg_metrics import filtered_by_graph
 
     filtered = filtered_by_graph(run_columns(run), questions, name)
-    return _Run(name, filtered.run, filtered)
+    return RunRead(name, filtered.run, filtered)
 
 
-def _judged(request: Request) -> JudgedQueries | GroupJudgements:
+def read_qrels(request: Request) -> JudgedQueries | GroupJudgements:
+    """The judgements of a request."""
     if request.qrels_format != "qrels":
         from kgtrec.trec.measures.judgement_groups import read_groups
 
@@ -211,7 +212,7 @@ def _judged(request: Request) -> JudgedQueries | GroupJudgements:
 
 def _scored(
     qrels: JudgedQueries | GroupJudgements,
-    run: _Run,
+    run: RunRead,
     request: Request,
     reference: Reference | None,
 ) -> Scored:
@@ -219,38 +220,47 @@ def _scored(
     columns, options = request.columns, request.options
     groups = None if isinstance(qrels, JudgedQueries) else qrels
     if isinstance(qrels, JudgedQueries):
-        lists = _lists(qrels, data, None if request.micro else depth_needed(columns), options)
+        lists = list_run(qrels, data, None if request.micro else depth_needed(columns), options)
     else:
-        lists = _lists(qrels.judged, data, None, replace(options, judged_only=False))
-    shared = len(lists) - (lists.unanswered if options.complete else 0)
-    if not shared:
-        raise NothingShared(
-            f"{_named(qrels.path)} and {_named(data)} share no query; give the qrels of the same "
-            "questions"
-        )
+        lists = list_run(qrels.judged, data, None, replace(options, judged_only=False))
+    if lists.unanswered == len(qrels):
+        raise nothing_shared(qrels.path, data)
     if request.only is not None:
         lists = _one(lists, request.only, f"{_named(qrels.path)} and {_named(data)}")
-    values = _values(groups, lists, request)
-    scored = Scored(
-        file=run.name,
-        queries=lists.queries,
-        values=values,
-        summary=summary(values, columns, options, lists),
-        n_asked=shared + lists.unanswered,
-        n_answered=shared + lists.unasked,
-        unanswered=lists.unanswered,
-        unasked=lists.unasked,
-        from_pytrec_eval=_from_pytrec_eval(values, request),
-        for_size=values.native,
-        tied=_tied(lists, columns, options, groups),
-        filtered=run.filtered,
-    )
+    scored = scored_lists(lists, request, len(qrels), groups)
+    scored = replace(scored, file=run.name, filtered=run.filtered)
     if reference is not None:
         scored = _standardised(scored, columns, options, lists, reference)
     return _without_absent(_extended(scored, request, lists), options, lists)
 
 
-def _values(groups: GroupJudgements | None, lists: Lists, request: Request) -> QueryValues:
+def nothing_shared(qrels: PathName, run: PathName | RunData) -> NothingShared:
+    """What to raise where qrels and run have no query in common."""
+    return NothingShared(
+        f"{_named(qrels)} and {_named(run)} share no query; give the qrels of the same questions"
+    )
+
+
+def scored_lists(
+    lists: Lists, request: Request, n_asked: int, groups: GroupJudgements | None = None
+) -> Scored:
+    """Values of judged lists, of some of `n_asked` queries."""
+    columns, options = request.columns, request.options
+    values = _values(groups, lists, request)
+    return Scored(
+        file="",
+        queries=lists.queries,
+        values=values,
+        summary=summary(values, columns, options, lists),
+        n_asked=n_asked,
+        n_answered=n_asked - lists.unanswered + lists.unasked,
+        unanswered=lists.unanswered,
+        unasked=lists.unasked,
+        tied=_tied(lists, columns, options, groups),
+    )
+
+
+def _values(groups: GroupJudgements | None, lists: Lists, request: Request) -> dict[str, Array]:
     if groups is not None:
         from kgtrec.trec.measures.judgement_groups import group_values
 
@@ -264,20 +274,19 @@ def _values(groups: GroupJudgements | None, lists: Lists, request: Request) -> Q
 
 def _tied(
     lists: Lists, columns: Sequence[Column], options: EvalOptions, groups: GroupJudgements | None
-) -> int:
-    """Queries with ties that could change a column."""
+) -> TieEffect:
     if not (lists.scores[1:] == lists.scores[:-1]).any():  # in single precision as of trec_eval 9
-        return 0
+        return NO_EFFECT
     if groups is not None:
         from kgtrec.trec.measures.judgement_groups import groups_with_ties
 
-        return groups_with_ties(groups, lists, columns, options)
-    from kgtrec.trec.measures.ties import queries_with_ties
+        return TieEffect(groups_with_ties(groups, lists, columns, options))
+    from kgtrec.trec.measures.ties import tie_effect
 
-    return queries_with_ties(lists, columns, options)
+    return tie_effect(lists, columns, options)
 
 
-def _lists(
+def list_run(
     qrels: JudgedQueries, run: PathName | RunData, depth: int | None, options: EvalOptions
 ) -> Lists:
     """The run to a depth, None for all of it, and what ties with the last document there."""
@@ -305,27 +314,7 @@ def _one(lists: Lists, query: str, files: str) -> Lists:
     """The lists of one query."""
     if query not in lists.queries:
         raise NothingShared(f"{files} do not share query {query!r}; name one that both have")
-    place = lists.queries.index(query)
-    documents = slice(lists.offsets[place], lists.offsets[place + 1])
-    judgements = slice(lists.judged_offsets[place], lists.judged_offsets[place + 1])
-    return replace(
-        lists,
-        queries=[query],
-        offsets=lists.offsets[place : place + 2] - documents.start,
-        relevance=lists.relevance[documents],
-        scores=lists.scores[documents],
-        retrieved=lists.retrieved[place : place + 1],
-        judged_offsets=lists.judged_offsets[place : place + 2] - judgements.start,
-        judged=lists.judged[judgements],
-    )
-
-
-def _from_pytrec_eval(values: QueryValues, request: Request) -> tuple[str, ...]:
-    if request.ties == "expected":
-        return ()
-    own = request.options
-    able = (column.name for column in request.columns if can_supply(column, own))
-    return tuple(name for name in able if name in values and name not in values.native)
+    return some_queries(lists, np.array([lists.queries.index(query)]))
 
 
 def _standardised(

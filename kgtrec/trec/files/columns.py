@@ -214,19 +214,14 @@ def pack_run(run: RunData, *, in_order: bool = True) -> Packed:
     """A run's documents, queries in byte order unless told otherwise; a query may have none."""
     if isinstance(run, RunColumns):
         return _pack_columns(run, run.scores, in_order)
-    queries = _queries(run, in_order, keep_empty=True)
-    scores = [_scores(query, run[query]) for _, query in queries]
-    return _pack(queries, run, np.concatenate(scores) if scores else np.empty(0))
+    return _pack(queries_of(run, in_order, keep_empty=True), run, is_run=True)
 
 
 def pack_qrels(qrels: QrelsData, *, in_order: bool = True) -> Packed:
     """Judged documents; as `pack_run`, but queries without any judgement do not count."""
     if isinstance(qrels, QrelsColumns):
         return _pack_columns(qrels, qrels.relevance, in_order)
-    queries = _queries(qrels, in_order, keep_empty=False)
-    levels = [_relevance(query, qrels[query]) for _, query in queries]
-    values = np.concatenate(levels) if levels else np.empty(0, dtype=np.int64)
-    return _pack(queries, qrels, values)
+    return _pack(queries_of(qrels, in_order, keep_empty=False), qrels, is_run=False)
 
 
 def _pack_columns(
@@ -246,7 +241,7 @@ def _pack_columns(
     return Packed(names, offsets, packed.text, begin[rows], size[rows], values[rows])
 
 
-def _queries(data: Mapping[str, Mapping[str, Any]], in_order: bool, keep_empty: bool) -> Named:
+def queries_of(data: Mapping[str, Mapping[str, Any]], in_order: bool, keep_empty: bool) -> Named:
     named = []
     for query, documents in data.items():
         if not isinstance(documents, Mapping):
@@ -278,68 +273,37 @@ def name_bytes(name: str | int, what: str) -> bytes:
         return name.encode("utf-8", "surrogatepass")
 
 
-def _pack(queries: Named, data: Mapping[str, Mapping[str, Any]], values: NDArray[Any]) -> Packed:
-    offsets = np.zeros(len(queries) + 1, dtype=np.int64)
-    pieces: list[bytes] = []
-    sizes: list[int] = []
-    for i, (_, query) in enumerate(queries):
-        names = data[query]
-        offsets[i + 1] = offsets[i] + len(names)
-        joined = _joined(names)
-        if joined is not None and joined.isascii():  # each name has as many bytes as characters
-            sizes += map(len, names)
-            pieces.append(joined.encode())
-        else:
-            raw = [name_bytes(name, "document") for name in names]
-            sizes += map(len, raw)
-            pieces.append(b"".join(raw))
-    size = np.array(sizes, dtype=np.int32)
-    begin = np.cumsum(size, dtype=np.int64) - size
-    return Packed([name for name, _ in queries], offsets, b"".join(pieces), begin, size, values)
+def _pack(queries: Named, data: Mapping[str, Mapping[str, Any]], is_run: bool) -> Packed:
+    native = native_documents(queries, data, is_run)
+    offsets, text, begin, size, values = native.parts()
+    return Packed(
+        [name for name, _ in queries],
+        np.frombuffer(offsets, np.int64),
+        text,
+        np.frombuffer(begin, np.int64),
+        np.frombuffer(size, np.int32),
+        np.frombuffer(values, np.float64 if is_run else np.int64),
+    )
 
 
-def _joined(names: Mapping[str, Any]) -> str | None:
-    """All names as one text; None if some are numbers, or what is none of a name."""
+def native_documents(
+    queries: Named, data: Mapping[str, Mapping[str, Any]], is_run: bool
+) -> _core.TrecDocuments:
+    """Documents of some queries for the native core; InputError for what is not a value or name."""
     try:
-        return "".join(names)
-    except TypeError:
-        return None
-
-
-def _scores(query: str, scores: Mapping[str, float]) -> NDArray[np.float64]:
-    try:
-        values = np.fromiter(map(float, scores.values()), np.float64, len(scores))
-        texts = not {str, bytes}.isdisjoint(map(type, scores.values()))  # float() reads them
-    except (TypeError, ValueError, OverflowError):
-        texts = True
-    if texts:
-        document, score = next(item for item in scores.items() if not _is_number(item[1]))
+        mappings = [data[query] for _, query in queries]
+        return _core.documents_of(mappings, is_run, _document_bytes)
+    except _core.WrongValue as wrong:
+        number, document, value = wrong.args
+    where = f"of document {document!r} under query {queries[number][1]!r} is"
+    if not is_run:
         raise InputError(
-            f"the score of document {document!r} under query {query!r} is {score!r}; it must be a "
-            "number"
+            f"the relevance {where} {value!r}; it must be a whole number within 64 bits"
         )
-    if np.isnan(values).any():
-        bad = list(scores)[int(np.argmax(np.isnan(values)))]
-        raise InputError(f"the score of document {bad!r} under query {query!r} is NaN; remove it")
-    return values
+    if value != value:
+        raise InputError(f"the score {where} NaN; remove it")
+    raise InputError(f"the score {where} {value!r}; it must be a number")
 
 
-def _is_number(score: object) -> bool:
-    try:
-        float(score)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return not isinstance(score, (str, bytes))
-
-
-def _relevance(query: str, judgements: Mapping[str, int]) -> Ints:
-    try:
-        return np.fromiter(map(operator.index, judgements.values()), np.int64, len(judgements))
-    except (TypeError, OverflowError):
-        for document, relevance in judgements.items():
-            if not hasattr(relevance, "__index__") or not -(2**63) <= relevance < 2**63:
-                raise InputError(
-                    f"the relevance of document {document!r} under query {query!r} is "
-                    f"{relevance!r}; it must be a whole number within 64 bits"
-                ) from None
-        raise
+def _document_bytes(name: str | int) -> bytes:
+    return name_bytes(name, "document")

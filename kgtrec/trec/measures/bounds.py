@@ -186,5 +186,5 @@ class _Worlds:
 
 
 def _value(lists: Lists, column: Column) -> Floats:
-    result: Floats = values(lists, [column], EvalOptions(native=True))[column.name]
+    result: Floats = values(lists, [column], EvalOptions())[column.name]
     return result

@@ -164,8 +164,7 @@ class EvalOptions:
     - most: At most so many documents of a query, the first in order, are looked at (-M).
     - judged_only: Documents without a judgement from 0 up leave the lists (-J), after `most` has
       cut them, as in trec_eval.
-    - native: Whether kgtrec computes what pytrec_eval could give too; None lets the size decide,
-      see `kgtrec.trec.measures.values.NATIVE_DOCUMENTS`.
+    - native: Whether kgtrec computes what pytrec_eval could give too.
     """
 
     level: int = 1
@@ -174,7 +173,7 @@ class EvalOptions:
     complete: bool = False
     most: int | None = None
     judged_only: bool = False
-    native: bool | None = None
+    native: bool = True
 
     def __post_init__(self) -> None:
         for name in ("level", "collection", "most", "compat"):
@@ -219,7 +218,8 @@ class Family(NamedTuple):
     - new, ours: True for what trec_eval 9, or all of trec_eval, does not know.
     - format: The judgements that it is made for: "qrels", "prefs" (or qrels_prefs), "qrels_jg",
       "any".
-    - function: ``"module.name"`` in this folder, so that help needs no numpy; "" for runid alone.
+    - function: "core" where the native core computes it; else ``"module.name"`` in this folder, so
+      that help needs no numpy; "" for runid alone. For gains, the latter is of its parameters.
     - aliases: Other names; ``"RBP:p=0.8"`` has parameters of its own.
     - at: What stands before "@" and a cutoff, in lower case: "ap" for ``AP@20``.
     - ir_measures: Its name there, with the parameter that sets it apart: "AP", "AP(cutoff)".

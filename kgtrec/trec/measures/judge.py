@@ -6,16 +6,16 @@ Both are ordered and judged by the same native code.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
-from kgtrec.errors import UsageError
+from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.files.parse import (
     Fault,
     find_groups,
@@ -54,6 +54,33 @@ class JudgedQueries:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @cached_property
+    def number(self) -> dict[bytes, int]:
+        """Name to its place among the names."""
+        return {name: i for i, name in enumerate(self.names)}
+
+    def lists(
+        self, queries: Ints, listed: Sequence[NDArray[Any]], n_run: int, n_shared: int, tag: str
+    ) -> Lists:
+        """Lists of some queries: length, retrieved, relevance and scores, as `Lists` has them.
+
+        The run has `n_run` queries, of which the qrels have `n_shared`.
+        """
+        length, retrieved, relevance, scores = listed
+        judged_offsets, judged = _some_judged(self, queries)
+        return Lists(
+            queries=[decoded(self.names[i]) for i in queries.tolist()],
+            offsets=np.concatenate(([0], np.cumsum(length))),
+            relevance=relevance,
+            scores=scores,
+            retrieved=retrieved,
+            judged_offsets=judged_offsets,
+            judged=judged,
+            tag=tag,
+            unanswered=len(self) - n_shared,
+            unasked=n_run - n_shared,
+        )
 
 
 @dataclass(frozen=True)
@@ -195,8 +222,7 @@ def _listed(
 ) -> tuple[Lists, Fault | None]:
     """Lists of a run's documents, and the first fault met."""
     names, work = documents.names, documents.work
-    number = {name: i for i, name in enumerate(qrels.names)}
-    judged_query = np.array([number.get(name, -1) for name in names], dtype=np.int64)
+    judged_query = np.array([qrels.number.get(name, -1) for name in names], dtype=np.int64)
     shared = judged_query >= 0
     how = cut.most, cut.keep_ties, cut.judged_only, cut.single
     listing = _core.TrecListing(documents.native, qrels.native, judged_query, *how, UNJUDGED)
@@ -208,20 +234,8 @@ def _listed(
     queries = np.arange(len(qrels)) if absent else judged_query[shared]
     sizes = np.zeros((2, len(qrels)), dtype=np.int64)
     sizes[:, judged_query[shared]] = length[shared], retrieved[shared]
-    judged_offsets, judged = _some_judged(qrels, queries)
-    n_shared = int(shared.sum())
-    lists = Lists(
-        queries=[decoded(qrels.names[i]) for i in queries.tolist()],
-        offsets=np.concatenate(([0], np.cumsum(sizes[0, queries]))),
-        relevance=relevance,
-        scores=scores,
-        retrieved=sizes[1, queries],
-        judged_offsets=judged_offsets,
-        judged=judged,
-        tag=documents.tag,
-        unanswered=len(qrels) - n_shared,
-        unasked=len(names) - n_shared,
-    )
+    listed = sizes[0, queries], sizes[1, queries], relevance, scores
+    lists = qrels.lists(queries, listed, len(names), int(shared.sum()), documents.tag)
     return lists, fault
 
 
@@ -268,8 +282,113 @@ def _some_judged(qrels: JudgedQueries, queries: Ints) -> tuple[Ints, Ints]:
     """Judgements of some queries, ascending, as offsets and relevances."""
     if len(queries) == len(qrels):
         return qrels.offsets, qrels.judged
-    counts = np.diff(qrels.offsets)
-    chosen = np.zeros(len(qrels), dtype=bool)
-    chosen[queries] = True
-    offsets = np.concatenate(([0], np.cumsum(counts[queries])))
-    return offsets, qrels.judged[np.repeat(chosen, counts)]
+    counts = qrels.offsets[queries + 1] - qrels.offsets[queries]
+    offsets = np.concatenate(([0], np.cumsum(counts)))
+    places = np.arange(offsets[-1]) + np.repeat(qrels.offsets[queries] - offsets[:-1], counts)
+    return offsets, qrels.judged[places]
+
+
+# -- Rows of scores ------------------------------------------------------------------------------
+
+
+class NumberedDocuments:
+    """Judged documents by number: those of a vocabulary in byte order, or decimal names.
+
+    - native: For the core.
+    - is_decimal: Whether numbers are names.
+    """
+
+    def __init__(self, judged: JudgedQueries, documents: Sequence[str] | None) -> None:
+        from kgtrec.trec.files.columns import name_bytes
+
+        self._judged, self.is_decimal = judged, documents is None
+        named = [name_bytes(name, "document") for name in documents or ()]
+        turn = {name: i for i, name in enumerate(sorted({*named}))}
+        if len(turn) < len(named):
+            twice = next(name for i, name in enumerate(named) if name in named[:i])
+            raise InputError(f"documents hold {decoded(twice)!r} twice; keep one")
+        self._turns = np.array([turn[name] for name in named], np.int64)
+        offsets, _, _, _, relevance = judged.native.parts()
+        ends = np.frombuffer(offsets, np.int64)
+        names = [judged.native.name(i) for i in range(int(ends[-1]))]
+        if documents is None:
+            turn = {name: int(name) for name in names if _is_decimal(name)}
+        numbers = np.array([turn.get(name, -1 - i) for i, name in enumerate(names)], np.int64)
+        order = np.lexsort((numbers, np.repeat(np.arange(len(ends) - 1), np.diff(ends))))
+        graded = np.frombuffer(relevance, np.int64)[order]
+        self.native = _core.TrecNumbers(ends, numbers[order], graded, judged.judged)
+
+    def order_of(self, documents: Any, width: int) -> Ints | None:
+        """Numbers that order the documents of columns; None where a column's place is its name.
+
+        Shapes: documents (width,) or (queries, width); the result has two dimensions.
+        """
+        if documents is None and self.is_decimal:
+            return None
+        numbers = np.arange(width) if documents is None else np.asarray(documents)
+        if numbers.dtype.kind not in "iu" or numbers.shape[-1:] != (width,) or numbers.ndim > 2:
+            raise UsageError(
+                f"documents are {numbers.dtype} of shape {numbers.shape}; they must be whole "
+                f"numbers, {width} of them for all rows or for each"
+            )
+        numbers = np.ascontiguousarray(np.atleast_2d(numbers), np.int64)
+        if self.is_decimal:
+            return numbers
+        if numbers.max(initial=-1) >= len(self._turns):
+            raise UsageError(
+                f"document {numbers.max()} is not one of the Evaluator's {len(self._turns)} "
+                "documents; name it there, or give a negative number where there is none"
+            )
+        return np.where(numbers < 0, -1, self._turns[numbers])
+
+    def lists(
+        self, matrix: NDArray[Any], names: Ints | None, queries: Ints, parts: Sequence[bytes]
+    ) -> Lists:
+        """Rows of scores as lists, from what the core said of them."""
+        count, retrieved, place, relevance = (np.frombuffer(part, np.int64) for part in parts)
+        absent = np.isnan(matrix) if names is None else np.isnan(matrix) | (names < 0)
+        ordered = -np.sort(np.where(absent, np.nan, -matrix), axis=1)
+        scores = ordered[np.arange(matrix.shape[1]) < retrieved[:, None]].astype(np.float64)
+        listed = np.full(len(scores), UNJUDGED)
+        listed[np.repeat(np.cumsum(retrieved) - retrieved, count) + place] = relevance
+        own = retrieved, retrieved, listed, scores
+        return self._judged.lists(queries, own, len(queries), len(queries), "")
+
+
+def _is_decimal(name: bytes) -> bool:
+    """Whether this is a whole number as Python writes it, from 0."""
+    return name.isdigit() and len(name) < 19 and (name == b"0" or not name.startswith(b"0"))
+
+
+def matrix_of(scores: Any, mask: Any, single: bool) -> NDArray[Any]:
+    """Scores of float32 or float64, (queries, documents), NaN where there is no document."""
+    if (
+        type(scores) is np.ndarray
+        and mask is None
+        and scores.ndim == 2
+        and (scores.flags.c_contiguous and scores.dtype.str in ("<f4", "<f4" if single else "<f8"))
+    ):
+        return scores
+    if hasattr(scores, "detach"):  # a tensor of torch, on whatever device
+        scores = scores.detach().cpu()
+        scores = (scores.float() if "float16" in str(scores.dtype) else scores).numpy()
+    matrix = np.asarray(scores)
+    kind = matrix.dtype.name
+    if matrix.ndim != 2 or not (matrix.dtype.kind in "iuf" or kind == "bfloat16"):
+        raise UsageError(
+            f"scores are {kind} of shape {matrix.shape}; they must be numbers, with a row for each "
+            "query and a column for each document"
+        )
+    narrow = single or kind in ("float16", "bfloat16", "float32")
+    matrix = np.ascontiguousarray(matrix, np.float32 if narrow else np.float64)
+    hidden = np.ma.getmaskarray(scores) if isinstance(scores, np.ma.MaskedArray) else None
+    for absent in (hidden, mask):
+        if absent is not None:
+            absent = np.asarray(absent)
+            if absent.dtype != bool or absent.shape != matrix.shape:
+                raise UsageError(
+                    f"the mask is {absent.dtype} of shape {absent.shape}; it must be bool of shape "
+                    f"{matrix.shape}"
+                )
+            matrix = np.where(absent, matrix.dtype.type(np.nan), matrix)
+    return matrix

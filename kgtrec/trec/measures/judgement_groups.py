@@ -7,7 +7,7 @@ several assessors are here: each group is a list of its own, and its values are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from kgtrec.errors import FileError, InputError
 from kgtrec.trec.files.parse import GroupLines, read_group_lines
 from kgtrec.trec.files.text import decoded
-from kgtrec.trec.measures import binary
 from kgtrec.trec.measures.family import EvalOptions, function_of
 from kgtrec.trec.measures.judge import JudgedQueries, judgements
 from kgtrec.trec.measures.names import Column
-from kgtrec.trec.measures.relevant import Floats, Ints, Lists, PlacedView, View, narrowed
+from kgtrec.trec.measures.own import core_values
+from kgtrec.trec.measures.relevant import Floats, Ints, Lists, PlacedView, narrowed
 from kgtrec.trec.measures.ties import differ, sorted_ties, tie_groups, with_ties
-from kgtrec.trec.measures.values import QueryValues
 
 
 class Contradiction(FileError):
@@ -131,7 +130,7 @@ class GroupView:
 
 def group_values(
     groups: GroupJudgements, lists: Lists, columns: Sequence[Column], options: EvalOptions
-) -> QueryValues:
+) -> dict[str, NDArray[Any]]:
     """Values of the measures of groups for every query.
 
     Of tied documents, as in trec_eval, the first in byte order comes first for preferences, the
@@ -144,10 +143,10 @@ def group_values(
 
 def _values(
     groups: GroupJudgements, lists: Lists, columns: Sequence[Column], options: EvalOptions
-) -> QueryValues:
+) -> dict[str, NDArray[Any]]:
     view = _view(groups, lists, options)
     columns = [column for column in columns if column.family != "runid"]
-    return QueryValues({c.name: function_of(c.row.function)(view, c) for c in columns})
+    return {c.name: function_of(c.row.function)(view, c) for c in columns}
 
 
 def groups_with_ties(
@@ -241,24 +240,22 @@ def _ordinal(group: Ints) -> Ints:
     return np.arange(len(group)) - np.searchsorted(group, group)
 
 
-def _averaged(
-    function: Callable[[View, Column], Floats], view: GroupView, column: Column
-) -> Floats:
-    values = function(_lists(view), column)
+def _averaged(family: str, view: GroupView, column: Column) -> Floats:
+    (values,) = core_values(_lists(view), [column._replace(family=family)])
     total = np.bincount(view.query_of, weights=values, minlength=view.n_queries)
     return total / np.maximum(view.n_groups, 1)
 
 
 def average_precision(view: GroupView, column: Column) -> Floats:
     """Average precision of each group, averaged."""
-    return _averaged(binary.average_precision, view, column)
+    return _averaged("map", view, column)
 
 
 def precision(view: GroupView, column: Column) -> Floats:
     """Precision at a cutoff of each group, averaged."""
-    return _averaged(binary.precision, view, column)
+    return _averaged("P", view, column)
 
 
 def r_precision_mult(view: GroupView, column: Column) -> Floats:
     """Precision at a multiple of each group's relevant documents, averaged."""
-    return _averaged(binary.r_precision_mult, view, column)
+    return _averaged("Rprec_mult", view, column)

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
-from kgtrec.trec.measures.binary import own_values
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, depth_needed
+from kgtrec.trec.measures.own import own_values
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists, View, some_queries
 
 Floats = NDArray[np.float64]
@@ -61,13 +61,19 @@ def can_supply(column: Column, options: EvalOptions) -> bool:
     return column.family != "Rndcg" or options.level == 1
 
 
+def suppliable(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> list[Column]:
+    """The measures that `can_supply` allows; of gains, only where no relevance is too high."""
+    steep = int(lists.judged.max(initial=0)) > HIGHEST_GRADE
+    return [c for c in columns if can_supply(c, options) and not (steep and c.row.graded)]
+
+
 def fed_values(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> dict[str, Floats]:
     """Values from pytrec_eval for every query.
 
     Shape: float64 (n_queries,).
     """
     values = {column.name: np.zeros(len(lists)) for column in columns}
-    if all(column.family in _ZERO_WITHOUT_HITS for column in columns):
+    if columns and all(column.family in _ZERO_WITHOUT_HITS for column in columns):
         chosen = _with_hits(lists, options.level)
         if len(chosen) < len(lists):
             fed = fed_values(some_queries(lists, chosen), columns, options)
@@ -206,9 +212,8 @@ def _fill_empty(
     empty: Ints,
 ) -> None:
     """Values of queries with an empty list, which pytrec_eval must not meet."""
-    view = View(lists, options)
-    for column in columns:
-        values[column.name][empty] = own_values(view, column)[empty].astype(np.float64)
+    for name, row in own_values(View(lists, options), columns).items():
+        values[name][empty] = row[empty]
 
 
 def _call(

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,10 +88,6 @@ class Places:
         sums = np.bincount(self.query, weights=terms, minlength=len(self.count))
         return sums.astype(np.float64, copy=False)  # without any document, they are integers
 
-    def within(self, depth: int) -> Ints:
-        """How many of each query stand among the first `depth`."""
-        return np.bincount(self.query[self.place < depth], minlength=len(self.count))
-
     def before(self, query: Ints, place: Ints) -> Ints:
         """How many of the given queries stand before the given places."""
         width = 1 + max(self.place.max(initial=0), place.max(initial=0))
@@ -142,10 +138,12 @@ class View:
         """Relevant documents retrieved."""
         return self.hits.count
 
-    @cached_property
-    def num_nonrel(self) -> Ints:
-        """Judged documents of every query that are not relevant."""
-        return self._judged_from(0).count - self.num_rel
+    @property
+    def documents(self) -> tuple[Any, ...]:
+        """Documents, places (None: as listed), judgements and level, for the native core."""
+        lists = self.lists
+        judged = lists.judged_offsets, lists.judged, UNJUDGED, self.options.level
+        return lists.offsets, None, lists.relevance, self.num_ret, *judged
 
     @cached_property
     def hits(self) -> Places:
@@ -156,18 +154,6 @@ class View:
     def judged(self) -> Places:
         """Documents in the lists with a judgement from 0 up."""
         return places(self.lists.relevance >= 0, self.lists.offsets)
-
-    @cached_property
-    def misses(self) -> Places:
-        """Judged documents in the lists that are not relevant."""
-        relevance = self.lists.relevance
-        return places((relevance >= 0) & (relevance < self.options.level), self.lists.offsets)
-
-    @cached_property
-    def pooled(self) -> Places:
-        """Documents in the lists whose judgement is below 0: in the pool, but not judged."""
-        relevance = self.lists.relevance
-        return places((relevance < 0) & (relevance > UNJUDGED), self.lists.offsets)
 
     def _judged_from(self, level: int) -> Places:
         return places(self.lists.judged >= level, self.lists.judged_offsets)
@@ -228,6 +214,18 @@ class PlacedView(View):
         self.__dict__.update(_grade=grade, _best=best)
 
     @property
+    def num_ret(self) -> Ints:
+        """As many documents as reach the last relevant one."""
+        return self.length
+
+    @property
+    def documents(self) -> tuple[Any, ...]:
+        """The relevant documents, of whatever grade."""
+        ends = np.append(0, np.cumsum(self.hits.count)), np.append(0, np.cumsum(self.num_rel))
+        listed = ends[0], self.hits.place, self._grade, self.length
+        return *listed, ends[1], self._best, UNJUDGED, UNJUDGED + 1
+
+    @property
     def highest(self) -> Ints:
         """The highest relevance of each query that has a relevant document."""
         highest = np.full(len(self.num_rel), -1)
@@ -243,6 +241,21 @@ class PlacedView(View):
         """All relevant documents."""
         best = places(self._best > 0, np.append(0, np.cumsum(self.num_rel)))
         return best, self._best[best.position].astype(np.float64)
+
+
+class TieEffect(NamedTuple):
+    """What the order of tied documents changes.
+
+    - queries: Queries in which it changes a measure.
+    - measure, most: The measure that it changes most, and by how much; "" and 0 if none.
+    """
+
+    queries: int = 0
+    measure: str = ""
+    most: float = 0.0
+
+
+NO_EFFECT = TieEffect()
 
 
 def gain_of(relevance: Ints, gains: Mapping[int, float]) -> Floats:
@@ -304,7 +317,8 @@ def parts(lists: Lists, documents: int) -> Iterator[tuple[int, int, Lists]]:
     while start < len(lists):
         stop = int(np.searchsorted(size, size[start] + documents, side="right")) - 1
         stop = min(max(stop, start + 1), len(lists))
-        yield start, stop, _slice(lists, start, stop)
+        whole = (start, stop) == (0, len(lists))
+        yield start, stop, lists if whole else some_queries(lists, np.arange(start, stop))
         start = stop
 
 
@@ -323,23 +337,6 @@ def some_queries(lists: Lists, chosen: Ints) -> Lists:
         retrieved=lists.retrieved[chosen],
         judged_offsets=np.concatenate(([0], np.cumsum(judgements[chosen]))),
         judged=lists.judged[np.repeat(mask, judgements)],
-    )
-
-
-def _slice(lists: Lists, start: int, stop: int) -> Lists:
-    if (start, stop) == (0, len(lists)):
-        return lists
-    first, last = lists.offsets[start], lists.offsets[stop]
-    least, most = lists.judged_offsets[start], lists.judged_offsets[stop]
-    return replace(
-        lists,
-        queries=lists.queries[start:stop],
-        offsets=lists.offsets[start : stop + 1] - first,
-        relevance=lists.relevance[first:last],
-        scores=lists.scores[first:last],
-        retrieved=lists.retrieved[start:stop],
-        judged_offsets=lists.judged_offsets[start : stop + 1] - least,
-        judged=lists.judged[least:most],
     )
 
 

@@ -29,56 +29,56 @@ QRELS_ROWS: dict[str, Family] = {
     ),
     "num_q": Family(
         "Number of queries that the averages are over; with -c, all of the qrels.",
-        output="count", shown="summary", function="binary.num_q", aliases=("NumQ",),
+        output="count", shown="summary", function="own.num_q", aliases=("NumQ",),
         ir_measures="NumQ", expected=FIXED, sees="nothing", in_pytrec_eval=False, format="any",
     ),
     "num_ret": Family(
         "Documents retrieved; the summary is their sum. -M and -J lower it.",
-        output="count", function="binary.num_ret", aliases=("NumRet",), ir_measures="NumRet",
+        output="count", function="core", aliases=("NumRet",), ir_measures="NumRet",
         expected=OF_SETS, sees="nothing", in_pytrec_eval=False,
     ),
     "num_rel": Family(
         "Relevant documents in the qrels, retrieved or not; the summary is their sum (with -c "
         "over all queries, counting relevance from 1 whatever -l says).",
-        output="count", function="binary.num_rel", aliases=("NumRel",), ir_measures="NumRel",
+        output="count", function="core", aliases=("NumRel",), ir_measures="NumRel",
         expected=FIXED, sees="nothing", in_pytrec_eval=False, from_ranks=True,
     ),
     "num_rel_ret": Family(
         "Relevant documents retrieved; the summary is their sum.",
-        output="count", function="binary.num_rel_ret", aliases=("NumRelRet",),
+        output="count", function="core", aliases=("NumRelRet",),
         ir_measures="NumRet(rel)", expected=OF_SETS,
     ),
     "map": Family(
         "Average precision: precision at the rank of every relevant document retrieved, summed, "
         "over the number of relevant documents.",
-        function="binary.average_precision", aliases=("AP", "MAP"), ir_measures="AP",
+        function="core", aliases=("AP", "MAP"), ir_measures="AP",
         expected="ties.average_precision", bounds=FALLING, from_ranks=True,
     ),
     "gm_map": Family(
         "Geometric mean of average precision over the queries, values below 0.00001 counting as "
         "that.",
-        shown="summary", function="binary.geometric_map", bounds=FALLING, from_ranks=True,
+        shown="summary", function="core", bounds=FALLING, from_ranks=True,
     ),
     "Rprec": Family(
         "Precision after as many documents as are relevant.",
-        function="binary.r_precision", aliases=("RPrec",), ir_measures="Rprec",
+        function="core", aliases=("RPrec",), ir_measures="Rprec",
         expected="ties.r_precision", bounds=EITHER, from_ranks=True,
     ),
     "bpref": Family(
         "Share of the judged non-relevant documents that stand behind a relevant one, of the "
         "first R of them (R relevant documents), averaged over the relevant documents. Documents "
         "without a judgement play no part.",
-        function="binary.bpref", aliases=("Bpref",), ir_measures="Bpref", bounds=EITHER,
+        function="core", aliases=("Bpref",), ir_measures="Bpref", bounds=EITHER,
     ),
     "recip_rank": Family(
         "1 over the rank of the first relevant document; 0 without one.",
-        function="binary.reciprocal_rank", aliases=("RR", "MRR"), ir_measures="RR",
+        function="core", aliases=("RR", "MRR"), ir_measures="RR",
         expected="ties.reciprocal_rank", bounds=PLACES, from_ranks=True,
     ),
     "recip_rank_cut": Family(
         "1 over the rank of the first relevant document if that is within the first k, else 0. "
         "Written RR@10 or recip_rank_cut.10; trec_eval has no such measure.",
-        kind="rank", defaults=(10,), ours=True, function="binary.reciprocal_rank_cut",
+        kind="rank", defaults=(10,), ours=True, function="core",
         at=("rr", "mrr"), ir_measures="RR(cutoff)", expected="ties.reciprocal_rank", bounds=PLACES,
         in_pytrec_eval=False, from_ranks=True,
     ),
@@ -86,19 +86,19 @@ QRELS_ROWS: dict[str, Family] = {
         "Interpolated precision: the best precision at any rank where recall is at least so much. "
         "The recall point times the number of relevant documents is rounded (trec_eval 9: .9 "
         "added and cut off).",
-        kind="point", defaults=_RECALL_POINTS, function="binary.interpolated_precision",
+        kind="point", defaults=_RECALL_POINTS, function="core",
         at=("iprec",), ir_measures="IPrec(recall)", bounds=FALLING, from_ranks=True,
     ),
     "P": Family(
         "Precision: relevant documents among the first k, over k, even if fewer were retrieved.",
-        kind="rank", defaults=_DEEP, function="binary.precision", at=("p", "precision"),
+        kind="rank", defaults=_DEEP, function="core", at=("p", "precision"),
         ir_measures="P(cutoff)", expected="ties.precision", bounds=PLACES, from_ranks=True,
     ),
     "judged": Family(
         "Documents among the first k that the qrels hold, with whatever relevance, over k or the "
         "number retrieved if that is less. Written Judged@10, as in ir_measures, or judged.10; "
         "trec_eval has no such measure.",
-        kind="rank", defaults=(10,), ours=True, function="binary.judged", at=("judged",),
+        kind="rank", defaults=(10,), ours=True, function="core", at=("judged",),
         ir_measures="Judged(cutoff)", bounds="says how much is judged, not how good a list is",
         in_pytrec_eval=False, direction=None,
     ),
@@ -106,11 +106,11 @@ QRELS_ROWS: dict[str, Family] = {
         "Relevances of the first documents as a string, a character each: 0 to 9, > for more, - "
         "without a judgement, . with a judgement below 0. The parameter is its length.",
         kind="number", defaults=(10,), output="string", shown="query",
-        function="binary.relevance_string", sees="cutoff", in_pytrec_eval=False,
+        function="own.relevance_string", sees="cutoff", in_pytrec_eval=False,
     ),
     "recall": Family(
         "Relevant documents among the first k, over all relevant ones.",
-        kind="rank", defaults=_DEEP, function="binary.recall", at=("r", "recall"),
+        kind="rank", defaults=_DEEP, function="core", at=("r", "recall"),
         ir_measures="R(cutoff)", expected="ties.recall", bounds=FALLING, from_ranks=True,
     ),
     "infAP": Family(
@@ -118,52 +118,52 @@ QRELS_ROWS: dict[str, Family] = {
         "relevant document is estimated from the judged ones. Relevance below 0 means in the pool "
         "but not judged; a document that the qrels lack was not in the pool. (Yilmaz and Aslam, "
         "CIKM 2006)",
-        function="binary.inferred_ap", aliases=("InfAP",), ir_measures="infAP",
+        function="core", aliases=("InfAP",), ir_measures="infAP",
         bounds="an estimate from a sample of judgements, not a value that more of them would bound",
     ),
     "gm_bpref": Family(
         "Geometric mean of bpref over the queries, values below 0.00001 counting as that.",
-        shown="summary", function="binary.geometric_bpref", bounds=EITHER,
+        shown="summary", function="core", bounds=EITHER,
     ),
     "Rprec_mult": Family(
         "Precision after so many times as many documents as are relevant (.9 added and cut off).",
-        kind="point", defaults=_MULTIPLES, function="binary.r_precision_mult", bounds=EITHER,
+        kind="point", defaults=_MULTIPLES, function="core", bounds=EITHER,
         from_ranks=True,
     ),
     "utility": Family(
         "a times the relevant documents retrieved, plus b times the others retrieved, plus c "
         "times the relevant ones missed, plus d times the others not retrieved (-N gives the "
         "collection size). Parameters: a,b,c,d.",
-        kind="numbers", defaults=(1, -1, 0, 0), function="binary.utility", expected=OF_SETS,
+        kind="numbers", defaults=(1, -1, 0, 0), function="own.utility", expected=OF_SETS,
         bounds="its parameters may reward what is not relevant",
     ),
     "11pt_avg": Family(
         "Mean of iprec_at_recall over the recall points 0, .1, ... 1, or over those given.",
-        kind="numbers", defaults=_RECALL_POINTS, function="binary.eleven_points", bounds=FALLING,
+        kind="numbers", defaults=_RECALL_POINTS, function="own.eleven_points", bounds=FALLING,
         from_ranks=True,
     ),
     "binG": Family(
         "Mean over the relevant documents of 1 / log2(2 + non-relevant documents before it); 0 "
         "for those not retrieved.",
-        function="binary.binary_gain", bounds=FALLING, from_ranks=True,
+        function="core", bounds=FALLING, from_ranks=True,
     ),
     "G": Family(
         "Gain of each document over log2(2 + what the ideal list has gained down to its rank, at "
         "least 1 a rank, minus what the list itself has), summed, over the gain of all documents."
         + _gains("G"),
-        kind="gains", function="graded.gain_over_cost", bounds=FALLING, graded=True,
+        kind="gains", function="own.gain_over_cost", bounds=FALLING, graded=True,
         from_ranks=True,
     ),
     "dcg": Family(
         "Discounted cumulative gain: gain / log2(rank + 1), summed."
         + _gains("dcg"),
-        kind="gains", new=True, function="graded.dcg", expected="ties.dcg", bounds=PLACES,
+        kind="gains", new=True, function="own.dcg", expected="ties.dcg", bounds=PLACES,
         graded=True, in_pytrec_eval=False, from_ranks=True,
     ),
     "ideal_dcg": Family(
         "Discounted cumulative gain of the best possible order of all judged documents."
         + _gains("ideal_dcg"),
-        kind="gains", new=True, function="graded.ideal_dcg", expected=FIXED,
+        kind="gains", new=True, function="own.ideal_dcg", expected=FIXED,
         bounds="says nothing of the list", graded=True, sees="nothing", in_pytrec_eval=False,
         direction=None,
         from_ranks=True,
@@ -171,100 +171,100 @@ QRELS_ROWS: dict[str, Family] = {
     "ndcg": Family(
         "dcg over ideal_dcg. (Jarvelin and Kekalainen, TOIS 2002)"
         + _gains("ndcg"),
-        kind="gains", function="graded.ndcg", aliases=("nDCG", "NDCG"), ir_measures="nDCG",
+        kind="gains", function="own.ndcg", aliases=("nDCG", "NDCG"), ir_measures="nDCG",
         expected="ties.ndcg", bounds=FALLING, graded=True, from_ranks=True,
     ),
     "ndcg_rel": Family(
         "nDCG at the rank of each document with a gain, averaged over them; those not retrieved "
         "count with the nDCG of the whole list."
         + _gains("ndcg_rel"),
-        kind="gains", function="graded.ndcg_at_relevant", bounds=EITHER, graded=True,
+        kind="gains", function="own.ndcg_at_relevant", bounds=EITHER, graded=True,
         from_ranks=True,
     ),
     "Rndcg": Family(
         "nDCG averaged over the ranks where the ideal list passes to a lower gain, and the end of "
         "the list."
         + _gains("Rndcg", ", except that a query without a document of that level has 0"),
-        kind="gains", function="graded.ndcg_at_levels", bounds=EITHER, graded=True,
+        kind="gains", function="own.ndcg_at_levels", bounds=EITHER, graded=True,
     ),
     "ndcg_cut": Family(
         "nDCG of the first k documents, against the best possible first k. The gain of a document "
         "is its relevance.",
-        kind="rank", defaults=_DEEP, function="graded.ndcg_cut", at=("ndcg",),
+        kind="rank", defaults=_DEEP, function="core", at=("ndcg",),
         ir_measures="nDCG(cutoff)", expected="ties.ndcg", bounds=FALLING, graded=True,
         from_ranks=True,
     ),
     "map_cut": Family(
         "Average precision where documents behind rank k count as not retrieved; also written "
         "AP@k.",
-        kind="rank", defaults=_DEEP, function="binary.average_precision_cut", at=("ap", "map"),
+        kind="rank", defaults=_DEEP, function="core", at=("ap", "map"),
         ir_measures="AP(cutoff)", expected="ties.average_precision", bounds=FALLING,
         from_ranks=True,
     ),
     "relative_P": Family(
         "Relevant documents among the first k, over the most that is possible: k or the number of "
         "relevant documents.",
-        kind="rank", defaults=_DEEP, function="binary.relative_precision",
+        kind="rank", defaults=_DEEP, function="core",
         expected="ties.relative_precision", bounds=FALLING, from_ranks=True,
     ),
     "success": Family(
         "1 if a relevant document is among the first k, else 0; also written Success@k or Hits@k.",
-        kind="rank", defaults=(1, 5, 10), function="binary.success", at=("success", "hits", "hit"),
+        kind="rank", defaults=(1, 5, 10), function="core", at=("success", "hits", "hit"),
         ir_measures="Success(cutoff)", expected="ties.success", bounds=PLACES, from_ranks=True,
     ),
     "set_P": Family(
         "Relevant documents retrieved, over all documents retrieved.",
-        function="binary.set_precision", aliases=("SetP",), ir_measures="SetP", expected=OF_SETS,
+        function="core", aliases=("SetP",), ir_measures="SetP", expected=OF_SETS,
         bounds=PLACES,
     ),
     "set_relative_P": Family(
         "Relevant documents retrieved, over the most that is possible: the number retrieved or "
         "the number of relevant documents.",
-        function="binary.set_relative", aliases=("SetRelP",), ir_measures="SetP(relative)",
+        function="core", aliases=("SetRelP",), ir_measures="SetP(relative)",
         expected=OF_SETS, bounds=FALLING,
     ),
     "set_recall": Family(
         "Relevant documents retrieved, over all relevant documents.",
-        function="binary.set_recall", aliases=("SetR",), ir_measures="SetR", expected=OF_SETS,
+        function="core", aliases=("SetR",), ir_measures="SetR", expected=OF_SETS,
         bounds=FALLING,
     ),
     "set_map": Family(
         "set_P times set_recall.",
-        function="binary.set_map", aliases=("SetAP",), ir_measures="SetAP", expected=OF_SETS,
+        function="core", aliases=("SetAP",), ir_measures="SetAP", expected=OF_SETS,
         bounds=FALLING,
     ),
     "set_F": Family(
         "(x + 1) P R / (x P + R) of set_P and set_recall; x is the parameter, larger ones favour "
         "recall.",
-        kind="number", defaults=(1,), function="binary.set_f", aliases=("SetF",),
+        kind="number", defaults=(1,), function="core", aliases=("SetF",),
         ir_measures="SetF(beta)", expected=OF_SETS, bounds=FALLING,
     ),
     "num_nonrel_judged_ret": Family(
         "Documents retrieved that were judged and are not relevant; the summary is their sum.",
-        output="count", function="binary.num_nonrel_judged_ret", expected=OF_SETS,
+        output="count", function="core", expected=OF_SETS,
     ),
     "yaap": Family(
         "log((1 + s) / (1 + R - s)), s being average precision before the division by the number "
         "R of relevant documents. (Robertson, ECIR 2012)",
-        function="binary.yaap", bounds=FALLING, from_ranks=True, in_pytrec_eval=False,
+        function="core", bounds=FALLING, from_ranks=True, in_pytrec_eval=False,
     ),
     "rbp": Family(
         "Rank-biased precision: (1 - p) times the sum of gain p^(rank - 1). Gains beyond 0 to 1 "
         "are scaled to that range, query by query. Parameters: p=0.8, level=gain pairs; p is .9. "
         "(Moffat and Zobel, TOIS 2008) The level of -l plays no part.",
-        kind="p,gains", new=True, function="graded.rank_biased", aliases=("RBP:p=0.8",),
+        kind="p,gains", new=True, function="own.rank_biased", aliases=("RBP:p=0.8",),
         ir_measures="RBP(p)", bounds=PLACES, graded=True, in_pytrec_eval=False, from_ranks=True,
     ),
     "rbp_resid": Family(
         "By how much rank-biased precision could rise if all retrieved documents without a "
         "judgement, and all beyond the list, had the highest gain; 0 if all retrieved were "
         "judged. Parameter: p=0.8; p is .9.",
-        kind="p", new=True, function="binary.residual",
+        kind="p", new=True, function="own.residual",
         bounds="is the width of rbp's own interval", in_pytrec_eval=False, direction=False,
     ),
     "unj": Family(
         "Documents without a judgement from 0 up among the first k, over k.",
-        kind="rank", defaults=(5, 10, 20), new=True, function="binary.unjudged", at=("unj",),
+        kind="rank", defaults=(5, 10, 20), new=True, function="core", at=("unj",),
         bounds="says how much is judged, not how good a list is", in_pytrec_eval=False,
         direction=None,
     ),

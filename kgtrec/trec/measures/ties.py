@@ -14,7 +14,7 @@ are the value that trec_eval gives, to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -30,12 +30,13 @@ from kgtrec.trec.measures.relevant import (
     Floats,
     Ints,
     Lists,
+    TieEffect,
     gain_of,
     log2,
     parts,
     some_queries,
 )
-from kgtrec.trec.measures.values import QueryValues, values
+from kgtrec.trec.measures.values import values
 
 _ROUNDING = 1e-12
 
@@ -158,10 +159,15 @@ def _runs(same: Bools, singles: Bools | None) -> tuple[Ints, Ints]:
     return first, last - first + 1
 
 
+def tied_queries(lists: Lists, options: EvalOptions) -> Ints:
+    """Numbers of the queries that have a tie where -M looks."""
+    groups = tie_groups(lists, replace(options, judged_only=False))
+    return np.unique(groups.query[groups.drawn > 0])
+
+
 def with_ties(lists: Lists, options: EvalOptions) -> Lists:
     """The queries that have a tie where -M looks."""
-    groups = tie_groups(lists, replace(options, judged_only=False))
-    return some_queries(lists, np.unique(groups.query[groups.drawn > 0]))
+    return some_queries(lists, tied_queries(lists, options))
 
 
 def sorted_ties(lists: Lists, options: EvalOptions, worth: NDArray[Any], best_first: bool) -> Lists:
@@ -259,10 +265,10 @@ def check_tie_forms(columns: Sequence[Column], options: EvalOptions) -> None:
         )
 
 
-def queries_with_ties(
+def tie_effect(
     lists: Lists, columns: Sequence[Column], options: EvalOptions | None = None
-) -> int:
-    """Queries in which the order of tied documents changes a measure.
+) -> TieEffect:
+    """What the order of tied documents changes in measures.
 
     The value of the order that is best by what the documents are worth to the measure, and that of
     the worst, differ then. Under -M, which may cut a group of ties, the judged documents that are
@@ -270,18 +276,26 @@ def queries_with_ties(
     """
     options = options or EvalOptions()
     columns = [column for column in columns if column.row.expected != FIXED]
-    options = replace(options, native=True)
-    return sum(
-        int(_changed(with_ties(part, options), columns, options).sum())
-        for _, _, part in parts(lists, _PART_DOCUMENTS)
-    )
+    queries, most = 0, {column.name: 0.0 for column in columns}
+    for _, _, part in parts(lists, _PART_DOCUMENTS):
+        tied = with_ties(part, options)
+        changed = np.zeros(len(tied), bool)
+        for one, other in _extremes(tied, columns, options) if len(tied) else ():
+            for name in one:
+                differs = differ(one[name], other[name])
+                changed |= differs
+                if differs.any() and one[name].dtype != object:
+                    gap = float(np.abs(one[name] - other[name])[differs].max())
+                    most[name] = max(most[name], gap)
+        queries += int(changed.sum())
+    name = max(most, key=most.__getitem__, default="")
+    return TieEffect(queries, name, most.get(name, 0.0))
 
 
-def _changed(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> Bools:
-    """Which queries have a measure that differs between two orders of their ties."""
-    changed = np.zeros(len(lists), bool)
-    if not len(lists):
-        return changed
+def _extremes(
+    lists: Lists, columns: Sequence[Column], options: EvalOptions
+) -> Iterator[tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]]:
+    """Values of the best and of the worst order, for measures whose documents have like worth."""
     for gains in dict.fromkeys(column.gains for column in columns):
         alike = [column for column in columns if column.gains == gains]
         worth: list[NDArray[Any]] = [gain_of(lists.relevance, dict(gains))] if gains else []
@@ -289,18 +303,13 @@ def _changed(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> B
         if options.most is not None:
             worth.append((lists.relevance >= 0) & (lists.relevance < options.level))
         for one in worth:
-            first, last = (
-                values(sorted_ties(lists, options, one, best), alike, options)
-                for best in (True, False)
-            )
-            for name in first:
-                changed |= differ(first[name], last[name])
-    return changed
+            best, worst = (sorted_ties(lists, options, one, first) for first in (True, False))
+            yield values(best, alike, options), values(worst, alike, options)
 
 
 def tied_values(
     lists: Lists, columns: Sequence[Column], options: EvalOptions | None = None, *, ties: str
-) -> QueryValues:
+) -> dict[str, NDArray[Any]]:
     """Values of measures for every query, over all orders of tied documents."""
     options = options or EvalOptions()
     choose("ties", ties, TIES)
@@ -318,7 +327,7 @@ def tied_values(
                 pieces[column.name].append(function_of(column.row.expected)(tied, column))
     results = {name: np.concatenate(arrays or [np.zeros(0)]) for name, arrays in pieces.items()}
     results.update(fixed)
-    return QueryValues({column.name: results[column.name] for column in columns})
+    return {column.name: results[column.name] for column in columns}
 
 
 @dataclass(frozen=True, eq=False)

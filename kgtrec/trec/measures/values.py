@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import InputError, UsageError
-from kgtrec.trec.measures.binary import FLOOR, own_values
 from kgtrec.trec.measures.family import EvalOptions
-from kgtrec.trec.measures.names import TABLE, Column, depth_needed, resolve
-from kgtrec.trec.measures.pytrec_eval import HIGHEST_GRADE, can_supply, fed_values
+from kgtrec.trec.measures.names import TABLE, Column, resolve
+from kgtrec.trec.measures.own import FLOOR, own_values
 from kgtrec.trec.measures.relevant import Lists, PlacedView, View, narrowed, parts
 
 if TYPE_CHECKING:
@@ -21,53 +20,35 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-NATIVE_DOCUMENTS = 60_000
-"""Where the measures see more documents than this, judgements included, over all queries, kgtrec
-computes them itself, with the same bits. Handing over to pytrec_eval takes 5 ms, and 0.2 ms more
-for every thousand documents; computing here takes a hundredth of that. On two cores, beside the
-0.1 s in which Python and numpy start and what the files take to be read, that is up to here about
-a tenth of the whole run where 20 of 1,000 documents a query are looked at, and a seventh at most,
-where all are. Of 100,000 documents it would be up to a fifth, of 400,000 two fifths."""
-
 _PART_DOCUMENTS = 4_000_000
-
-
-class QueryValues(dict[str, Array]):
-    """Values of every query by the measure's name; strings for relstring, else float64.
-
-    - native: Names of measures that pytrec_eval has, but kgtrec computed, because of the size of
-      the lists or of a relevance.
-    """
-
-    native: tuple[str, ...] = ()
 
 
 def values(
     lists: Lists, columns: Sequence[Column], options: EvalOptions | None = None
-) -> QueryValues:
-    """Values of measures for every query.
+) -> dict[str, Array]:
+    """Values of measures for every query: strings for relstring, else float64.
 
-    pytrec_eval supplies what it can, `kgtrec.trec.measures.binary` the rest; and all, with the same
-    bits, where the measures look at more than `NATIVE_DOCUMENTS` documents, and measures of gains
-    where a relevance is above `kgtrec.trec.measures.pytrec_eval.HIGHEST_GRADE`.
+    With ``options.native`` off, pytrec_eval supplies what it can: it has the same bits, except that
+    measures of gains stay here where a relevance is above `HIGHEST_GRADE`.
     """
     options = options or EvalOptions()
     columns = [column for column in columns if column.family != "runid"]
     lists = narrowed(lists, options)
     _check_depth(lists, columns)
-    fed, native = _suppliers(lists, columns, options)
-    by_name: dict[str, Array] = dict(fed_values(lists, fed, options)) if fed else {}
+    by_name: dict[str, Array] = {}
+    if not options.native:
+        from kgtrec.trec.measures.pytrec_eval import fed_values, suppliable
+
+        by_name.update(fed_values(lists, suppliable(lists, columns, options), options))
     own = [column for column in columns if column.name not in by_name]
-    pieces: dict[str, list[Array]] = {column.name: [] for column in own}
-    for _, _, part in parts(lists, _PART_DOCUMENTS) if own else ():
-        view = View(part, options)
-        for column in own:
-            pieces[column.name].append(own_values(view, column))
-    for name, arrays in pieces.items():
-        by_name[name] = np.concatenate(arrays) if arrays else np.zeros(0)
-    result = QueryValues({column.name: by_name[column.name] for column in columns})
-    result.native = native
-    return result
+    pieces = [
+        own_values(View(part, options), own)
+        for _, _, part in (parts(lists, _PART_DOCUMENTS) if own else ())
+    ]
+    for name in (column.name for column in own):
+        arrays = [piece[name] for piece in pieces]
+        by_name[name] = np.concatenate(arrays or [np.zeros(0)])
+    return {column.name: by_name[column.name] for column in columns}
 
 
 def summary(
@@ -129,22 +110,6 @@ def _check_depth(lists: Lists, columns: Sequence[Column]) -> None:
             f"the lists were cut at {least:,} documents, which is not enough for "
             f"{', '.join(deep)}; read them to the depth that the measures look"
         )
-
-
-def _suppliers(
-    lists: Lists, columns: Sequence[Column], options: EvalOptions
-) -> tuple[list[Column], tuple[str, ...]]:
-    """Columns that pytrec_eval computes, and names of those that it could compute but does not."""
-    able = [column for column in columns if can_supply(column, options)]
-    native = options.native
-    if native is None:
-        depth = depth_needed(able)
-        handed = np.diff(lists.offsets)
-        handed = handed if depth is None else np.minimum(handed, depth)
-        native = int(handed.sum()) + len(lists.judged) > NATIVE_DOCUMENTS
-    steep = int(lists.judged.max(initial=0)) > HIGHEST_GRADE
-    fed = [c for c in able if not native and not (steep and c.row.graded)]
-    return fed, tuple(column.name for column in able if column not in fed)
 
 
 Floats = NDArray[np.float64]
@@ -216,7 +181,7 @@ def _of_view(ranks: Ranks, view: PlacedView, measures: Sequence[str]) -> dict[st
     if foreign:
         able = ", ".join(name for name, row in TABLE.items() if row.from_ranks)
         raise UsageError(f"{', '.join(foreign)} cannot be computed from ranks; possible are {able}")
-    return {column.name: own_values(view, column) for column in columns}
+    return own_values(view, columns)
 
 
 def _view(ranks: Ranks) -> PlacedView:

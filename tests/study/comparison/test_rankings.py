@@ -23,6 +23,9 @@ from kgtrec.study.pooling.depths import (
 )
 from kgtrec.study.pooling.pool import Pool
 
+# Ties in what is evaluated here are meant, or drawn.
+pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
+
 
 def samples(values: np.ndarray, name: str = "m", **more: object) -> Samples:
     names = tuple(f"s{k}" for k in range(values.shape[1]))

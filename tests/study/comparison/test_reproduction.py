@@ -21,6 +21,9 @@ from kgtrec.study.comparison.correlation import (
     tau_union,
 )
 
+# Ties in what is evaluated here are meant, or drawn.
+pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
+
 FAR = 500
 
 

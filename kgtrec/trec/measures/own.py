@@ -1,20 +1,26 @@
-"""Measures of gains: the discounted cumulative gain family, G and rank-biased precision.
+"""Measures that kgtrec computes itself, from judged lists, for all queries at once.
 
-A document of relevance r gains r, or what the measure's parameters say; one without a judgement
-from 0 up gains 0, unless a parameter names level -1 (not in the qrels) or -2 (below 0 in them).
-The ideal list has all judged documents, the highest gain first, down to the last above 0.
+Most follow from the places and relevances of judged documents alone: the native core computes them,
+with trec_eval's operations in trec_eval's order. The others, whose parameters are more than a
+cutoff, are here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kgtrec import _core
+from kgtrec.trec.measures.family import function_of
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import (
+    UNJUDGED,
     Floats,
     Ints,
     Places,
@@ -24,6 +30,89 @@ from kgtrec.trec.measures.relevant import (
     places,
     running_sum,
 )
+
+FLOOR = 1e-5
+"""Below it, values count as this in geometric means (trec_eval's MIN_GEO_MEAN)."""
+
+
+def in_core(column: Column) -> bool:
+    """Whether the native core computes the measure, with these parameters."""
+    return column.family in _core.TREC_MEASURES and not column.gains
+
+
+def core_columns(columns: Sequence[Column], compat: int) -> _core.TrecColumns:
+    """Columns of which `in_core` holds, for the native core."""
+    return _core.TrecColumns([(c.family, c.cutoff or 0.0) for c in columns], compat)
+
+
+def core_values(view: View, columns: Sequence[Column]) -> Floats:
+    """Values of measures of which `in_core` holds.
+
+    Shape: float64 (n_columns, n_queries).
+    """
+    out = np.empty((len(columns), len(view.num_ret)))
+    core_columns(columns, view.options.compat).values(view.documents, out)
+    return out
+
+
+def own_values(view: View, columns: Sequence[Column]) -> dict[str, NDArray[Any]]:
+    """Values of measures for every query, by name.
+
+    Shape: float64 (n_queries,), or str.
+    """
+    native = [column for column in columns if in_core(column)]
+    rows = dict(zip((c.name for c in native), core_values(view, native), strict=True))
+    return {
+        c.name: rows[c.name] if c.name in rows else function_of(c.row.function)(view, c)
+        for c in columns
+    }
+
+
+def eleven_points(view: View, column: Column) -> Floats:
+    points = [Column("iprec_at_recall", point) for point in sorted(column.numbers, reverse=True)]
+    return np.cumsum(core_values(view, points), axis=0)[-1] / len(points)
+
+
+def num_q(view: Any, column: Column) -> Floats:
+    """Of judgements in groups; those of qrels are counted in the core."""
+    return np.ones(len(view.length))
+
+
+def utility(view: View, column: Column) -> Floats:
+    hit, missed, lost, other = column.numbers
+    rel_ret, retrieved, relevant = view.num_rel_ret, view.num_ret, view.num_rel
+    rest = view.options.collection + rel_ret - retrieved - relevant
+    return (
+        hit * rel_ret + missed * (retrieved - rel_ret) + lost * (relevant - rel_ret) + other * rest
+    )
+
+
+def residual(view: View, column: Column) -> Floats:
+    judged, length = view.judged, view.length
+    weight = powers(column.persistence, int(length.max(initial=0)) + 1)
+    # Few documents are judged: what all weigh, without them; never below 0 by rounding.
+    all_weights = np.concatenate(([0.0], np.cumsum(weight)))[length]
+    unjudged = np.maximum(all_weights - judged.total(weight[judged.place]), 0.0)
+    residual = weight[length] + (1 - column.persistence) * unjudged
+    return np.where(judged.count < length, residual, 0.0)
+
+
+def relevance_string(view: View, column: Column) -> NDArray[np.object_]:
+    offsets, most = view.lists.offsets.tolist(), int(column.cutoff or 0)
+    strings = np.empty(len(view.length), dtype=object)
+    for i, (start, stop) in enumerate(pairwise(offsets)):
+        strings[i] = "".join(
+            "-" if r == UNJUDGED else "." if r < 0 else ">" if r > 9 else str(r)
+            for r in view.lists.relevance[start : min(stop, start + most)].tolist()
+        )
+    return strings
+
+
+# -- Gains -------------------------------------------------------------------------------------
+
+# A document of relevance r gains r, or what the measure's parameters say; one without a judgement
+# from 0 up gains 0, unless a parameter names level -1 (not in the qrels) or -2 (below 0 in them).
+# The ideal list has all judged documents, the highest gain first, down to the last above 0.
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,20 +168,6 @@ def ndcg(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
     ideal = documents.best.total(documents.best_terms)
     return _ratio(documents.listed.total(documents.terms), ideal)
-
-
-def ndcg_cut(view: View, column: Column) -> Floats:
-    documents = _gained(view, column)
-    depth = int(column.cutoff or 0)
-    listed, best = documents.listed, documents.best
-    terms = _terms_within(depth, listed.place, documents.gain)
-    ideal = _terms_within(depth, best.place, documents.top)
-    return _ratio(listed.total(terms), best.total(ideal))
-
-
-def _terms_within(depth: int, place: Ints, gain: Floats) -> Floats:
-    """Discounted gains of the first `depth` documents, and 0 of all others."""
-    return np.where(place < depth, gain / discount(np.minimum(place, depth)), 0.0)
 
 
 def _up_to(where: Places, sums: Floats, query: Ints, place: Ints) -> Floats:
