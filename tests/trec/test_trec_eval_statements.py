@@ -397,6 +397,7 @@ def test_faults_of_other_formats(
 # -- Version 9 -------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 def test_version_9_is_pytrec_eval_in_every_shared_measure() -> None:
     """All 34 families, 282 values: version 10 differs in recall points, and only there."""
     rng = np.random.default_rng(4)
