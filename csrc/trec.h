@@ -130,7 +130,7 @@ typedef enum {
     KGT_IPREC,
     KGT_IPREC_9, /* of trec_eval 9 */
     KGT_BING,
-    KGT_JUDGED,
+    KGT_JUDGED_CUT,
     KGT_UNJ,
     KGT_SET_P,
     KGT_SET_RECALL,

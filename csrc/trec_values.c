@@ -239,7 +239,7 @@ static double value_of(query *at, const kgt_column *column) {
             return interpolated_precision(at, parameter, false);
         case KGT_BING:
             return binary_gain(at);
-        case KGT_JUDGED:
+        case KGT_JUDGED_CUT:
             return share((double)known_within(at, cutoff, true),
                          (double)smaller(at->n_ret, cutoff));
         case KGT_UNJ:

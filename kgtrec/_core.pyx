@@ -886,7 +886,7 @@ TREC_MEASURES = {
     "recip_rank": c.KGT_RECIP_RANK, "recip_rank_cut": c.KGT_RECIP_RANK_CUT, "P": c.KGT_P,
     "recall": c.KGT_RECALL, "relative_P": c.KGT_RELATIVE_P, "success": c.KGT_SUCCESS,
     "Rprec": c.KGT_RPREC, "Rprec_mult": c.KGT_RPREC_MULT, "iprec_at_recall": c.KGT_IPREC,
-    "binG": c.KGT_BING, "judged": c.KGT_JUDGED, "unj": c.KGT_UNJ, "set_P": c.KGT_SET_P,
+    "binG": c.KGT_BING, "judged": c.KGT_JUDGED_CUT, "unj": c.KGT_UNJ, "set_P": c.KGT_SET_P,
     "set_recall": c.KGT_SET_RECALL, "set_relative_P": c.KGT_SET_RELATIVE_P,
     "set_map": c.KGT_SET_MAP, "set_F": c.KGT_SET_F, "dcg": c.KGT_DCG,
     "ideal_dcg": c.KGT_IDEAL_DCG, "ndcg": c.KGT_NDCG, "ndcg_cut": c.KGT_NDCG_CUT,

@@ -251,7 +251,7 @@ cdef extern from "trec.h" nogil:
         KGT_IPREC
         KGT_IPREC_9
         KGT_BING
-        KGT_JUDGED
+        KGT_JUDGED_CUT
         KGT_UNJ
         KGT_SET_P
         KGT_SET_RECALL
