@@ -249,6 +249,6 @@ beyond_trec_eval = shared.all_of(
     ),
     click.option(
         "--show-engines", is_flag=True,
-        help="Print on standard error which measures kgtrec computed, and which pytrec_eval has too.",
+        help="Print on standard error what kgtrec computed, and what pytrec_eval has too.",
     ),
 )  # fmt: skip
