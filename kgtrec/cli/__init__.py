@@ -212,7 +212,7 @@ def _run() -> int:
     except KgtrecError as error:
         return _say(str(error), error.exit_code)
     except MemoryError as error:
-        hint = "allow more; where scores are ranked, fewer rows at a time or Factors need less"
+        hint = "allow more memory, pass fewer rows at a time, or rank from Factors"
         return _say(f"out of memory ({error}); {hint}", 2)
     except (BrokenPipeError, SystemExit):  # the latter is what click makes of the former
         # The reader of our output has gone (`| head`): not an error, and nothing left to say.

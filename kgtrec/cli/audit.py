@@ -101,7 +101,7 @@ def _check(ranks: list[str], options: dict[str, Any]) -> None:
     scores, graph = options["scores"], options["graph"]
     sizes = [shared.option_of(one) for one in SIZES if options[one] is not None]
     if scores and not graph:
-        raise UsageError("--scores needs --graph DIR, whose questions they answer")
+        raise UsageError("--scores needs --graph DIR for the questions; add it")
     if options["type_constraints"] and not scores:
         raise UsageError("--type-constraints requires --scores")
     if ranks or scores:
@@ -109,7 +109,7 @@ def _check(ranks: list[str], options: dict[str, Any]) -> None:
         if wrong:
             raise UsageError(f"{', '.join(wrong)}: without ranks and scores only; leave out")
     elif graph and sizes:
-        raise UsageError(f"{', '.join(sizes)}: --graph gives the same; leave out one of them")
+        raise UsageError(f"{', '.join(sizes)}: --graph sets the same values; leave out one of them")
     elif not graph and options["entities"] is None:
         raise UsageError(
             "say how large the test set is: --n-instances N --n-entities E, or --graph DIR"

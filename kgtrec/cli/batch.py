@@ -42,34 +42,34 @@ def command(
 
     \b
     output = "results"               # folder, beside this file; paths are relative to it
-    memory = "2GB"                   # that one task may use, and this process
+    memory = "2GB"                   # limit per task, and for this process
     measures = ["mrr", "tail.hits@10", "map_cut_20"]             # columns of the summary
     [graphs]
     fb15k-237 = "FB15k-237"          # name = folder
     [models]
     distmult = "{graph}/distmult-{split}.npz"
     transe = { scores = "transe.npy", lower_is_better = true, graphs = ["fb15k-237"] }
-    [protocols.test]                 # without protocols: this one
+    [protocols.test]                 # the default
     split = "test"
-    [protocols.selection]            # keys as the options of `kgtrec rank`
+    [protocols.selection]            # keys are options of `kgtrec rank`
     split = "valid"
     filter = "valid"
     atol = 1e-5                      # close scores tie, too
-    rtol = 1e-4                      # (or, of such facts, context = "time" or "qualifiers")
+    rtol = 1e-4                      # (for such facts: context = "time" or "qualifiers")
 
     \b
     kgtrec batch jobs.toml
     kgtrec batch jobs.toml --scheduler tcp://node1:8786
     kgtrec batch jobs.toml --status
 
-    Paths may be URLs (s3://, gs://, file://); an output at one needs work = "FOLDER" of this
-    machine, for finished parts (kgtrec guide clusters).
+    Paths may be URLs (s3://, gs://, file://). If the output is a URL, set work = "FOLDER" on this
+    machine for finished parts (kgtrec guide clusters).
 
-    A table in graphs may name questions that no graph has asked: { questions = "q.jsonl",
-    candidates = "labels.txt" }, or qrels, queries and documents, as the options of `kgtrec rank`.
+    A table in graphs may name questions without a graph: { questions = "q.jsonl",
+    candidates = "labels.txt" }, or qrels, queries and documents, like the options of `kgtrec rank`.
 
-    models = "runs/*.npz" (or "{graph}/*.npz"), above the first table, stands for all files that
-    match, named like these without .npz.
+    models = "runs/*.npz" (or "{graph}/*.npz"), above the first table, takes all matching files and
+    names the models like the files, without .npz.
 
     In the output folder: ranks/ (one Parquet dataset, partitioned by graph, protocol and model,
     with a column rank, the realistic one), summary.csv and summary.md. As a paper's table, with

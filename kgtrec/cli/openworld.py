@@ -168,7 +168,7 @@ def _betas(request: SimpleNamespace, train_share: float | None = None) -> tuple[
 
     share = train_share if request.train_share is None else request.train_share
     if request.sparsities and request.densities:
-        raise UsageError("--sparsity and --density say the same; give one of them")
+        raise UsageError("--sparsity and --density set the same value; give one of them")
     if not request.densities:
         if share is not None:
             raise UsageError("--train-share belongs to --density; give both")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--observed", metavar="SPLITS",
-    help="A candidate fits if it stands on that side of the relation in these splits, as "
+    help="A candidate fits if it is on that side of the relation in these splits, such as "
     "train,valid.  [default: train]",
 )  # fmt: skip
 @click.option(

@@ -251,8 +251,8 @@ def test_micro_metrics_by_hand(invoke: Invoke, files) -> None:
         + line("kg_amr_low", "0.3529") + line("kg_amr_high", "0.6275")  # over 5.1
     ))  # fmt: skip
     assert err == (
-        "kgtrec: kg_ measures are of ranks as listed: other answers in the qrels do not "
-        "count, but what other splits know does, unless the run was filtered when it was made\n"
+        "kgtrec: kg_ measures use ranks as listed: other answers in the qrels do not count, but "
+        "answers known from other splits do, unless the run is filtered; --graph DIR filters it\n"
         "kgtrec: 1 of 5 answers are not in the run; low and high bound the metrics for every "
         "rank that they may have\n"
     )

@@ -99,7 +99,7 @@ def test_a_page_is_written(folder: Path, tmp_path: Path) -> None:
 def test_a_page_never_overwrites_ranks_and_needs_one_graph(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(KgtrecError, match="would overwrite an input"):
         run(folder, *FILES, "--html", str(folder / FILES[0]))
-    with pytest.raises(KgtrecError, match="a page is of one graph"):
+    with pytest.raises(KgtrecError, match="a page is for one graph"):
         run(folder, "results", "--html", str(tmp_path / "x.html"))
 
 

@@ -192,9 +192,7 @@ def test_what_is_said(home: Home) -> None:
     assert "kgtrec: shard 1/2 by questions: " in said
     assert "as measured" in said
     assert said.endswith("kgtrec: wrote d/shard-1-of-2.arrow\n")
-    assert home.shard("1/2") == (
-        "kgtrec: shard 1/2 is there, whole and of these inputs: left as it is\n"
-    )
+    assert home.shard("1/2") == ("kgtrec: shard 1/2 is complete and has these inputs; kept\n")
     assert home.shard("2/2", "-q") == ""
 
 

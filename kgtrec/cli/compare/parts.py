@@ -123,7 +123,7 @@ def labels_by_part(
     except UsageError as problem:
         if own or not graph:
             raise
-        raise UsageError(f"{folder}: {problem}; theirs is named by --against-graph") from None
+        raise UsageError(f"{folder}: {problem}; name its graph with --against-graph") from None
     notes += [note for note in more if note not in notes]
     names = names_of_labels(next(iter(systems.values())), folder)
     return _rankings_report(here, there, names, notes, shared.resampling(options))
@@ -183,11 +183,11 @@ def _left_out(
     """Notes on the systems and parts that only one of two sets of labels has."""
     notes = []
     if systems := set(one.systems) ^ set(other.systems):
-        notes.append(f"in one of both only, and left out: {', '.join(sorted(systems))}")
+        notes.append(f"left out, because only one side has them: {', '.join(sorted(systems))}")
     if parts:
         first = ", ".join(parts[0])
         more = "" if len(parts) == 1 else f" and {len(parts) - 1:,} more"
-        notes.append(f"parts in one of both only, and left out: {first}{more}")
+        notes.append(f"parts left out, because only one side has them: {first}{more}")
     return notes
 
 
@@ -216,7 +216,7 @@ def of_tables(path: str, other: str, keys: Sequence[str], options: Mapping[str, 
         columns = [name.strip() for name in (by or "").split(",") if name.strip()]
         for name in columns:
             if not any(table.column(name) for table in tables):
-                raise UsageError(f"neither table has a column {name!r} to tell parts apart by")
+                raise UsageError(f"neither table has a column {name!r} for --by")
         ours, theirs = (values_of_table(table, keys, columns) for table in tables)
     if by is None and ratios is None:
         return _whole_report(ours, theirs, names, shared.resampling(options))

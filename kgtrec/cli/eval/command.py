@@ -21,14 +21,12 @@ if TYPE_CHECKING:
     from kgtrec.trec.eval.score import Scored
 
 AS_LISTED = (
-    "kg_ measures are of ranks as listed: other answers in the qrels do not count, but what other "
-    "splits know does, unless the run was filtered when it was made"
+    "kg_ measures use ranks as listed: other answers in the qrels do not count, but answers known "
+    "from other splits do, unless the run is filtered; --graph DIR filters it"
 )
 
 
-@click.command(
-    cls=Command, short_help="trec_eval measures of TREC run files.", context_settings=CONTEXT
-)
+@click.command(cls=Command, short_help="Evaluate runs like trec_eval.", context_settings=CONTEXT)
 @click.argument("qrels", metavar="QRELS", required=False)
 @click.argument("runs", metavar="RUN...", nargs=-1)
 @of_trec_eval
@@ -48,32 +46,30 @@ def command(qrels: str | None, runs: tuple[str, ...], show_engines: bool, **opti
     kgtrec eval -R prefs -m all_prefs prefs.txt sys.run preferences between documents
     kgtrec eval -h -m bpref -m set                      what these measures mean
 
-    Options and output are those of trec_eval 10.0 (or 9.0.8: --compat 9), and may stand together
-    (-qc, -l2) or behind the files. Documents are ordered by score, then by name, descending in
-    byte order; ranks in the file are ignored. Names that end in .gz or .zst are decompressed; - is
-    standard input. Queries that only one of the files has are left out and counted on standard
-    error; with -c, those that the run lacks count as 0.
+    Options and output are those of trec_eval 10.0 (or 9.0.8: --compat 9). You can combine options
+    (-qc, -l2) or put them after the files. Documents are ordered by score, then by name, descending
+    in byte order; ranks in the file are ignored. Files named .gz or .zst are decompressed, and - is
+    standard input. Queries in only one of the files are left out and counted on standard error.
+    With -c, queries that are not in the run count as 0.
 
-    The scores leave the order of ties open: --ties gives the mean, or the least or greatest value,
-    over all of their orders, of those measures that have such a form (without -m, those of the
-    official ones). A line on standard error counts the queries with ties that could change the
-    asked measures; nothing is said if there are none.
+    Scores do not order ties. --ties prints the mean, smallest or largest value over all orders, for
+    measures that have such a form (without -m, the official ones among them). A line on standard
+    error counts the queries whose ties could change the requested measures, if there are any.
 
-    Measures kg_* are micro metrics, means over answers of realistic ranks as listed: other answers
-    of a query do not count in a rank, but all else that the run holds does, also what other splits
-    know, unless the run was filtered when it was made (as those of `kgtrec rank` are) or is here:
-    --graph DIR leaves out of every RUN what the graph's other splits know. They come as an
-    interval, NAME_low and NAME_high, because an answer that the run does not hold may have any
-    rank behind it, up to the number of entities; both are equal where the run holds all answers.
+    Measures kg_* are micro metrics: means over answers of realistic ranks as listed. Other answers
+    of a query do not count in a rank. All other documents of the run count, also those that other
+    splits know. Runs of `kgtrec rank` are filtered already; --graph DIR filters every RUN here. The
+    values are intervals, NAME_low and NAME_high, because an answer that is not in the run may have
+    any rank behind it, up to the number of entities. Both are equal if the run has all answers.
 
     With --ci, lines NAME_ci95_low and NAME_ci95_high follow every mean; sums (num_*) have none.
 
-    Several RUNs: a block each, headed by a line `run_file all NAME`; or one table with a column for
-    each, by --format.
+    Several RUNs: one block per run, after a line `run_file all NAME`; or, by --format, one table
+    with a column per run.
 
     Exit codes: 0 done; 1 wrong call or unknown measure; 2 unreadable or malformed file or wrong
-    parameters of a measure; 4 a document twice, preferences that contradict each other, or a
-    measure that is for other judgements than those of -R; 7 no query in both files.
+    parameters of a measure; 4 a document twice, contradictory preferences, or a measure that does
+    not fit the judgements of -R; 7 no query in both files.
     """
     with without_collector():
         keep_blas_single()

@@ -23,13 +23,12 @@ of_questions = shared.all_of(
     click.option(
         "--filter", "filters", metavar="NAME", multiple=True, default=["all"], show_default="all",
         help="Splits whose answers are known: all; test (train, valid, test); valid (train, valid: "
-        "when a model is chosen); raw or none (unfiltered); or splits by name, as train,test. "
-        "With --context time: time-aware (what is known at that time; the default), static (at any "
-        "time) or raw, or of some splits: time-aware:test (as in TGB 2.0); with --context "
-        "qualifiers: qualifier-aware (with the same; the default), "
-        "static or raw. "
-        "On its validation split, LibKGE's _filtered is valid, _filtered_with_test is test. "
-        "Repeatable: each filter's files by its name, from one pass (see below).",
+        "to choose a model); raw or none (unfiltered); or names of splits, such as train,test. "
+        "With --context time: time-aware (known at that time; the default), static (at any time), "
+        "raw, or a filter of some splits: time-aware:test (as in TGB 2.0). With --context "
+        "qualifiers: qualifier-aware (with the same; the default), static or raw. On its "
+        "validation split, LibKGE's _filtered is valid, _filtered_with_test is test. "
+        "Repeatable: one pass writes files for each filter (see above).",
     ),
     click.option(
         "--known", type=shared.READ, multiple=True, metavar="FILE",

@@ -54,7 +54,7 @@ def _rank(opened: Shard, scores: str, memory: str, plan_only: bool) -> bool:
     number, count = opened.header.number, opened.header.count
     state = "missing" if plan_only else opened.state()
     if state == "whole":
-        note(f"shard {number}/{count} is there, whole and of these inputs: left as it is")
+        note(f"shard {number}/{count} is complete and has these inputs; kept")
         return False
     plan = opened.plan(memory, calibrate=True)
     note(f"shard {number}/{count} by {opened.header.by}: {plan}")
@@ -67,7 +67,7 @@ def _rank(opened: Shard, scores: str, memory: str, plan_only: bool) -> bool:
         note(f"{scores} is known by size and time of its objects: leave them as they are until all "
              "shards are ranked")  # fmt: skip
     if state == "damaged":
-        note(f"{opened.path.name} is there, but damaged or not complete: ranked again")
+        note(f"{opened.path.name} is damaged or incomplete, so it is ranked again")
     rank_shard(opened, plan)
     return True
 
@@ -110,7 +110,7 @@ def _check_folder(folder: str, folders: dict[str, str], scores: str) -> None:
         sync_folder(Path(folder).absolute().parent)
         writable = os.access(folder, os.W_OK | os.X_OK)
     except OSError as error:
-        hint = "give the name of a folder, to be made in one that there is"
+        hint = "name a new folder in an existing one"
         raise FileError(folder, found=error.strerror or str(error), hint=hint) from None
     if not writable:
         raise FileError(folder, found="no permission to write here", hint="choose another place")

@@ -52,7 +52,7 @@ def write_page(files: tuple[str, ...], options: dict[str, Any]) -> Report:
     systems = load_systems(files, options["names"])
     if len(systems) > 1:
         raise UsageError(
-            f"a page is of one graph, and these ranks are of {', '.join(systems)}; make one each"
+            f"a page is for one graph, not {', '.join(systems)}; make one page per graph"
         )
     (runs_of,) = systems.values()
     ranks = {name: own[0] for name, own in runs_of.items()}
@@ -148,7 +148,7 @@ def _evaluations(files: tuple[str, ...], names: tuple[str, ...]) -> list[_Evalua
         called = zip(system_names(files, names), files, strict=True)
         return [_Evaluation(name, "", file) for name, file in called]
     if names:
-        raise UsageError(f"--name is of files; {batches[0]} is a folder, whose models have names")
+        raise UsageError(f"--name is for files; {batches[0]} is a folder, leave --name out")
     from kgtrec.cluster.batch.records import finished_ranks
 
     evaluations: list[_Evaluation] = []
