@@ -258,7 +258,7 @@ def test_every_changed_byte_is_noticed(home: Home) -> None:
         with pytest.raises(FileError):
             next(read_parts(path))
     assert "shard-1-of-2.arrow is damaged" in home.refuses("merge", "d", "-o", "o.parquet")
-    assert "damaged or not complete: ranked again" in home.shard("1/2")
+    assert "damaged or incomplete, so it is ranked again" in home.shard("1/2")
     assert path.read_bytes() == sound
 
 
