@@ -73,6 +73,7 @@ def test_everything_shown_runs(demo: tuple[Path, str], monkeypatch: pytest.Monke
 
 @pytest.mark.data
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.data
 def test_saved_embeddings_become_the_table_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     data = ROOT.parent / "shared" / "data"
