@@ -318,8 +318,8 @@ def read_question_ids(path: str | PathLike[str], graph: Graph) -> dict[Key, str]
         else:
             file.fault(number, f"the name {cells[0]!r}")
     file.refuse_faults()
-    entities = file.ids(graph.entities, "entity", rows, 1).tolist()
-    relations = file.ids(graph.relations, "relation", rows, 2).tolist()
+    entities = file.ids(graph.entities.docnos, "entity", rows, 1).tolist()
+    relations = file.ids(graph.relations.docnos, "relation", rows, 2).tolist()
     file.refuse_faults()
     names: dict[Key, str] = {}
     for (line, (name, *_)), entity, relation in zip(rows, entities, relations, strict=True):

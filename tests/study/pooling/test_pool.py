@@ -727,3 +727,14 @@ def test_scores_that_do_not_fit_are_refused(scored: Path) -> None:
         with pytest.raises(KgtrecError, match=said):
             pooled_from(scored, "-o", out, *arguments)
         assert not out.exists()
+
+
+def test_names_of_questions_are_those_that_convert_writes(tmp_path: Path) -> None:
+    graph = kgtrec.Graph.from_arrays(
+        train=[(0, 0, 1)], test=[(1, 0, 2)], entities=["a b", "50 %", "c"], relations=["is in"]
+    )
+    questions = graph.questions()
+    kgtrec.trec.write_questions(questions, tmp_path / "q.tsv")
+    assert "50%20%25" in (tmp_path / "q.tsv").read_text()
+    names = read_question_ids(tmp_path / "q.tsv", graph)
+    assert names == {(0, 2, 0): "head0", (1, 1, 0): "tail0"}
