@@ -17,7 +17,7 @@ from kgtrec.cli._report import Command, Report
 
 MOST = 100  # columns, on wider terminals too
 _BLOCK = re.compile(
-    r"""(?P<indent>\ *)```.*\n(?P<code>(?:.*\n)*?)(?P=indent)```\n
+    r"""(?P<indent>\ *)```\w*\ *(?P<file>.*)\n(?P<code>(?:.*\n)*?)(?P=indent)```\n
     | (?P<blank>\n)
     | \#+\ (?P<heading>.*)\n
     | (?P<table>(?:\|.*\n)+)
@@ -37,6 +37,8 @@ def rendered(markdown: str, width: int) -> str:
     parts = []
     for block in _BLOCK.finditer(markdown):
         if block["code"] is not None:
+            if "." in block["file"]:  # an example is a file; else it names a library
+                parts.append(f"{block['file']}:")
             parts += [f"    {line}".rstrip() for line in block["code"].splitlines()]
         elif block["blank"]:
             parts.append("")
@@ -87,12 +89,17 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _table(lines: list[str], width: int) -> list[str]:
-    """Aligned columns under headings; the widest columns are wrapped until the table fits."""
+    """Aligned columns under headings; the widest are wrapped until the table fits, words never."""
     cells = [re.split(r"(?<!\\)\|", line.strip()[1:-1]) for line in lines[:1] + lines[2:]]
     rows = [[_styled(cell.strip().replace("\\|", "|")) for cell in row] for row in cells]
     widths = [max(map(_length, column)) for column in zip(*rows, strict=True)]
-    while sum(widths) + len(_GAP) * (len(widths) - 1) > width and max(widths) > 8:
-        widths[widths.index(max(widths))] -= 1
+    words = [" ".join(column).split() for column in zip(*rows, strict=True)]
+    least = [min(max(map(_length, column), default=0), width // 3) for column in words]
+    while sum(widths) + len(_GAP) * (len(widths) - 1) > width:
+        loose = [i for i, room in enumerate(widths) if room > least[i]]
+        if not loose:
+            break
+        widths[max(loose, key=widths.__getitem__)] -= 1
     printed = []
     for row in rows:
         columns = [_wrapped(cell, room) for cell, room in zip(row, widths, strict=True)]

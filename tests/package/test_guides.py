@@ -115,6 +115,10 @@ Words in `code`, **stress** and *italics*, then [Ties](ties.md) and [a page](num
   kgtrec guide   ties
   ```
 
+```toml jobs.toml
+a = 1
+```
+
 ## Next
 
 | option | |
@@ -137,6 +141,9 @@ def test_a_terminal_gets_markdown_laid_out() -> None:
         "- Another:",
         "",
         "      kgtrec guide   ties",
+        "",
+        "jobs.toml:",
+        "    a = 1",
         "",
         "Next",
         "",
