@@ -140,9 +140,8 @@ def _named(questions: Questions | Mapping[str, Questions]) -> Mapping[str, Quest
     if not questions:
         raise UsageError("the mapping holds no questions; graph.questions_by_filter() makes one")
     (name, first), *others = questions.items()
-    mine = _asked(first)
     for other, second in others:
-        theirs = _asked(second)
+        mine, theirs = _asked(first), _asked(second)
         if mine.keys() != theirs.keys() or not all(
             np.array_equal(array, theirs[key]) for key, array in mine.items()
         ):
