@@ -185,3 +185,9 @@ def test_ranks_without_a_row_are_named(folder: Path) -> None:
     for words in (("report", "r.parquet"), ("plot", "ranks", "r.parquet", "-o", "x.svg")):
         text = run(*words, fails=True)
         assert text.startswith("r.parquet: ranks that cannot be: there is not one row; name a file")
+
+
+def test_ranks_are_no_table(folder: Path) -> None:
+    text = run(*ASK[:-1], "r.csv", fails=True)
+    assert text.startswith("-o r.csv: ranks are written as Parquet; name a .parquet file")
+    assert not Path("r.csv").exists()

@@ -19,18 +19,18 @@ PACKAGE = ROOT / "kgtrec"
 # Lines of Python per folder, at most. These are what has been reached; they only go down.
 BUDGET = {
     "graph": 4_360,
-    "questions": 2_750,
+    "questions": 2_746,
     "scores": 1_480,
-    "ranking": 4_510,
+    "ranking": 4_508,
     "predictions": 640,
     "measures": 2_960,
     "trec": 8_260,
-    "results": 1_660,
+    "results": 1_652,
     "study": 18_830,
     "plots": 1_830,
-    "cluster": 5_630,
+    "cluster": 5_625,
     "integrations": 1_650,
-    "cli": 7_480,
+    "cli": 7_452,
     "others": 2_630,
 }
 FILES = 270

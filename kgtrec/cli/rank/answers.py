@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._report import Report, check_outputs
-from kgtrec.cli.rank.filters import write_result
 from kgtrec.errors import FileError, InputError, UsageError
 
 if TYPE_CHECKING:
     from kgtrec.cli.rank.options import Scoring
     from kgtrec.cluster.inputs import AnswerRequest
+    from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
+    from kgtrec.results.result import Result
 
 of_answers = shared.all_of(
     click.option(
@@ -82,44 +82,34 @@ def answer_files(options: Mapping[str, Any]) -> AnswerRequest:
     return AnswerRequest(qrels=options["judged"], **{name: options[name] for name in names})
 
 
-def rank_answers(request: AnswerRequest, options: Mapping[str, Any], scoring: Scoring) -> Report:
-    """Rank, write the files and print the table."""
+def rank_answers(
+    request: AnswerRequest, scoring: Scoring, run_depth: int
+) -> tuple[Result, Questions]:
+    """Rank the answers, with a run if it has a depth."""
     from kgtrec.ranking.rank import rank
     from kgtrec.results.result import Result
     from kgtrec.scores.files import load_scores
-    from kgtrec.trec.files.run import check_tag
 
-    check_tag(options["tag"])
-    files = [("an input", path) for path in request.files.values()]
-    outputs = {shared.option_of(name): options[name] for name in ("output", "run", "qrels")}
-    check_outputs(outputs, [("the scores", scoring.scores), *files])
     scores = load_scores(scoring.scores)
     questions = request.ask(*_shape(scores))
-    depth = options["run_depth"] if options["run"] else 0
     try:
-        ranks, run = rank(scores, questions, depth, **scoring.keywords())
+        ranks, run = rank(scores, questions, run_depth, **scoring.keywords())
     except FileError:
         raise
     except InputError as error:
         raise InputError(f"{scoring.scores}: {error}") from None
-    result = Result(ranks, run=run if options["run"] else None, questions=questions)
-    written = write_result(
-        result, questions, options["output"], options["run"], options["run_depth"],
-        options["tag"], options["qrels"],
-    )  # fmt: skip
-    return report_of_answers(ranks, written)
+    return Result(ranks, run=run if run_depth else None, questions=questions), questions
 
 
-def report_of_answers(ranks: Ranks, written: list[str]) -> Report:
-    """The table, of qrels with trec_eval's measures, and what was written."""
+def shown_of_answers(ranks: Ranks) -> Result:
+    """The table; of qrels with trec_eval's measures."""
     from kgtrec.results.result import Result
 
     qrels = ranks.manifest["questions"].get("qrels")
     measures = None
     if qrels is not None:  # gains of documents below the level are not known
         measures = [f"all.{key}" for key in MEASURES[int(qrels["level"] > 1) :]]
-    shown = Result(ranks, measures=measures)
-    return Report(lambda: str(shown), notes=[f"wrote {', '.join(written)}"])
+    return Result(ranks, measures=measures)
 
 
 def _shape(scores: Any) -> tuple[int, int]:

@@ -105,7 +105,12 @@ def command(**options: Any) -> Report:
         if options["shard"] is not None:
             return _rank_shard(asked, scoring, options)
         _check_parts(options)
-        return rank_answers(asked, options, scoring)
+        of_all: Outputs = {"": {name: options[name] for name in ("output", "run", "qrels")}}
+        inputs = [("an input", path) for path in asked.files.values()]
+        _check_outputs(options, of_all, [("the scores", scoring.scores), *inputs])
+        depth = options["run_depth"] if options["run"] else 0
+        result, questions = rank_answers(asked, scoring, depth)
+        return _written({"": result}, {"": questions}, options, of_all)
     _check_source(options)
     _check_model(options)
     names = filter_names(options["filters"])
@@ -192,10 +197,10 @@ def _rank_whole(
     return _written(results, questions, options, outputs)
 
 
-def _questions(
-    request: QuestionRequest, options: dict[str, Any], source: str, outputs: Outputs
-) -> dict[str, Questions]:
-    """The questions, once it is sure that what is to be written costs the user no file."""
+def _check_outputs(
+    options: dict[str, Any], outputs: Outputs, inputs: list[tuple[str, str]]
+) -> None:
+    """UsageError unless what is to be written can be, and costs the user no file."""
     from kgtrec.cli._report import check_outputs
     from kgtrec.trec.files.run import check_tag
 
@@ -211,9 +216,17 @@ def _questions(
         for name, files in outputs.items()
         for option, path in files.items()
     }
+    check_outputs(paths, inputs)
+
+
+def _questions(
+    request: QuestionRequest, options: dict[str, Any], source: str, outputs: Outputs
+) -> dict[str, Questions]:
+    """The questions, by the names of their filters."""
     lists = [("an input", path) for files in request.lists.values() for path in files]
-    check_outputs(paths, [("the graph", request.graph), ("the scores", source), *lists])
-    if several:
+    given = [("the graph", request.graph), ("the scores", source), *lists]
+    _check_outputs(options, outputs, given)
+    if len(outputs) > 1:
         return request.questions_by_filter()
     return {next(iter(outputs)): request.questions()}
 
@@ -251,12 +264,8 @@ def _written(
     """Write each filter's files; report ``shown``, by default the results."""
     written = []
     for name, result in results.items():
-        files = outputs[name]
-        assert files["output"] is not None
-        written += write_result(
-            result, questions[name], files["output"], files["run"], options["run_depth"],
-            options["tag"], files["qrels"],
-        )  # fmt: skip
+        how = outputs[name], options["run_depth"], options["tag"]
+        written += write_result(result, questions[name], *how)
     return report_of(shown or results, next(iter(questions.values())), written)
 
 

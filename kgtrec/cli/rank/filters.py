@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgtrec.cli._options import option_of
 from kgtrec.cli._report import Report
+from kgtrec.cli.rank.answers import shown_of_answers
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def report_of(results: dict[str, Result], questions: Questions, written: list[st
     from kgtrec.results.report import side_by_side
 
     single = next(iter(results.values())) if len(results) == 1 else None
+    if single and not single.ranks.of_graph:
+        single = shown_of_answers(single.ranks)
     notes = [f"wrote {', '.join(written)}"]
     encoded = questions.labels[1].n_encoded
     if encoded and len(written) > len(results):
@@ -66,24 +69,15 @@ def report_of(results: dict[str, Result], questions: Questions, written: list[st
 
 
 def write_result(
-    result: Result,
-    questions: Questions,
-    output: str,
-    run: str | None,
-    run_depth: int,
-    tag: str,
-    qrels: str | None,
+    result: Result, questions: Questions, files: Mapping[str, Any], run_depth: int, tag: str
 ) -> list[str]:
     """Write ranks, run and qrels as far as asked for; the names of the files."""
-    written = [output]
-    result.ranks.save(output)
-    if run:
+    result.ranks.save(files["output"])
+    if files["run"]:
         assert result.run is not None  # it comes from scores, not from saved ranks
-        result.run.cut(run_depth).write(run, tag)
-        written.append(run)
-    if qrels:
+        result.run.cut(run_depth).write(files["run"], tag)
+    if files["qrels"]:
         from kgtrec.trec.files.write import write_qrels
 
-        write_qrels(questions, qrels)
-        written.append(qrels)
-    return written
+        write_qrels(questions, files["qrels"])
+    return [files[name] for name in _FILES if files[name]]

@@ -34,7 +34,6 @@ def command(
     """
     from kgtrec._internal.locations import fetched
     from kgtrec.cli._report import keep_inputs
-    from kgtrec.cli.rank.answers import report_of_answers
     from kgtrec.cli.rank.filters import report_of, write_result
     from kgtrec.cluster.shards import merge_shards, shard_files, stored_depth
     from kgtrec.results.evaluate import checked_result
@@ -52,7 +51,6 @@ def command(
             )
         ranks, merged, questions = merge_shards(local)
     result = checked_result(ranks, merged, questions)
-    written = write_result(result, questions, output, run, run_depth or depth, tag, qrels)
-    if not ranks.of_graph:
-        return report_of_answers(ranks, written)
+    files = {"output": output, "run": run, "qrels": qrels}
+    written = write_result(result, questions, files, run_depth or depth, tag)
     return report_of({"": result}, questions, written)
