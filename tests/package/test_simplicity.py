@@ -30,7 +30,7 @@ BUDGET = {
     "plots": 1_830,
     "cluster": 5_625,
     "integrations": 1_650,
-    "cli": 7_452,
+    "cli": 7_459,
     "others": 2_630,
 }
 FILES = 270
