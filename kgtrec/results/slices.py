@@ -298,6 +298,15 @@ def _by_quartile(of: _Sources, what: str = "quartile", column: str = "answer") -
     return _Groups(quartile[getattr(of.ranks, column)].astype(np.int64), QUARTILES, notes)
 
 
+def _are_among(keys: NDArray[np.int64], many: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each of some keys is among many others: `np.isin` hashes the many, this does not."""
+    some, place = np.unique(keys, return_inverse=True)
+    at = np.searchsorted(some, many)
+    held = np.zeros(len(some) + 1, bool)
+    held[at[np.append(some, -1)[at] == many]] = True
+    return held[place.reshape(-1)]
+
+
 def _by_half_links(of: _Sources) -> _Groups:
     graph, ranks = of.graph_for("half-links"), of.ranks
     if ranks.kind != "entity" or ranks.given_relation is not None or "train" not in graph.splits:
@@ -307,8 +316,8 @@ def _by_half_links(of: _Sources) -> _Groups:
     asks_tail = ranks.side == 1
     head = np.where(asks_tail, ranks.given, ranks.answer)
     tail = np.where(asks_tail, ranks.answer, ranks.given)
-    of_head = np.isin(relation * n + head, train[:, 1] * n + train[:, 0])
-    of_tail = np.isin(relation * n + tail, train[:, 1] * n + train[:, 2])
+    of_head = _are_among(relation * n + head, train[:, 1] * n + train[:, 0])
+    of_tail = _are_among(relation * n + tail, train[:, 1] * n + train[:, 2])
     given, asked = np.where(asks_tail, (of_head, of_tail), (of_tail, of_head))
     return _Groups(np.int64(2) * ~given + ~asked, HALF_LINKS)
 
