@@ -295,7 +295,7 @@ class Evaluator:
         if always or (has_ties and self._warns):
             lists = own.lists(matrix, names, numbers, parts)
             if always:
-                scored = scoring.scored_lists(lists, request, len(numbers))
+                scored = scoring.scored_lists(lists, request)
                 return self._of_scored(scored, summary, as_)
             self._warn(self._effect(lists), len(numbers))
         held = self.queries if queries is None else [str(query) for query in queries]
@@ -349,8 +349,6 @@ class Evaluator:
         four = rows("by name"), rows("expected"), rows("min"), rows("max")
         return TieValues(*four, int(changed.sum()))
 
-    # -- A run in a mapping --
-
     def _listed(
         self, run: Mapping[Any, Any], columns: _core.TrecColumns, always: bool
     ) -> tuple[list[str], list[tuple[float, ...]], bool, Callable[[], Lists]]:
@@ -376,8 +374,6 @@ class Evaluator:
             return own.lists(np.array(numbers), arrays, len(named), len(shared), "")
 
         return [decoded(name) for name, _ in shared], rows, bool(parts), lists
-
-    # -- Rows of scores --
 
     @property
     def _own(self) -> JudgedQueries:
@@ -415,8 +411,6 @@ class Evaluator:
                 "each of Evaluator.queries, or name the rows' queries"
             )
         return numbers
-
-    # -- Results --
 
     def _check_shown(self, summary: bool, as_: str) -> None:
         """UsageError if no measure has a value where one is wanted."""

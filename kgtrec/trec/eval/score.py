@@ -227,11 +227,16 @@ def _scored(
         raise nothing_shared(qrels.path, data)
     if request.only is not None:
         lists = _one(lists, request.only, f"{_named(qrels.path)} and {_named(data)}")
-    scored = scored_lists(lists, request, len(qrels), groups)
+    scored = _valued(lists, request, len(qrels), groups)
     scored = replace(scored, file=run.name, filtered=run.filtered)
     if reference is not None:
         scored = _standardised(scored, columns, options, lists, reference)
     return _without_absent(_extended(scored, request, lists), options, lists)
+
+
+def scored_lists(lists: Lists, request: Request) -> Scored:
+    """Values of lists of the request's measures; each query is both in the qrels and in the run."""
+    return _extended(_valued(lists, request, len(lists), None), request, lists)
 
 
 def nothing_shared(qrels: PathName, run: PathName | RunData) -> NothingShared:
@@ -241,9 +246,7 @@ def nothing_shared(qrels: PathName, run: PathName | RunData) -> NothingShared:
     )
 
 
-def scored_lists(
-    lists: Lists, request: Request, n_asked: int, groups: GroupJudgements | None = None
-) -> Scored:
+def _valued(lists: Lists, request: Request, n_asked: int, groups: GroupJudgements | None) -> Scored:
     """Values of judged lists, of some of `n_asked` queries."""
     columns, options = request.columns, request.options
     values = _values(groups, lists, request)

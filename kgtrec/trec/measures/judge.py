@@ -279,8 +279,8 @@ def _filled(
 
 
 def _some_judged(qrels: JudgedQueries, queries: Ints) -> tuple[Ints, Ints]:
-    """Judgements of some queries, ascending, as offsets and relevances."""
-    if len(queries) == len(qrels):
+    """Judgements of some queries as offsets and relevances."""
+    if len(queries) == len(qrels) and (queries[1:] > queries[:-1]).all():
         return qrels.offsets, qrels.judged
     counts = qrels.offsets[queries + 1] - qrels.offsets[queries]
     offsets = np.concatenate(([0], np.cumsum(counts)))

@@ -1,0 +1,286 @@
+"""`kgtrec.trec.Evaluator`: many runs by the same qrels, from dicts and from arrays."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from itertools import pairwise, permutations
+from typing import Any
+
+import numpy as np
+import pytest
+import pytrec_eval
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgtrec import trec
+from kgtrec.errors import InputError, TieWarning, UsageError
+
+MEASURES = ["map", "map_cut.2,20", "ndcg", "ndcg_cut.3", "P.1,5", "recall.5", "recip_rank", "Rprec",
+            "bpref", "success.1", "set_F", "iprec_at_recall.0.5", "num_rel_ret"]  # fmt: skip
+FORMS = ["map", "P.2", "recip_rank", "ndcg", "ndcg_cut.3", "success.1", "recall.2", "Rprec"]
+QRELS = {"q2": {"a": 1, "b": 0, "c": 2}, "q10": {"x": 1}}
+
+documents = st.sampled_from([str(i) for i in range(14)])
+rankings = st.dictionaries(documents, st.integers(-3, 3).map(float), min_size=1)
+judgements = st.dictionaries(documents, st.integers(-1, 3), min_size=1).filter(
+    lambda judged: max(judged.values()) >= 0
+)
+queries = st.sampled_from(["q", "r", "s10", "s9"])
+
+
+def close(ours: Any, theirs: Any) -> bool:
+    return ours.keys() == theirs.keys() and all(
+        math.isclose(ours[q][m], theirs[q][m], rel_tol=1e-12, abs_tol=1e-12)
+        for q in ours
+        for m in ours[q]
+    )
+
+
+@given(qrels=st.dictionaries(queries, judgements, min_size=1), runs=st.lists(
+    st.dictionaries(queries, rankings, min_size=1), min_size=1, max_size=3))  # fmt: skip
+def test_every_run_has_the_values_of_pytrec_eval(qrels, runs) -> None:
+    evaluator = trec.Evaluator(qrels, MEASURES, compat=9, ties="name")
+    for run in runs:
+        due = pytrec_eval.RelevanceEvaluator(qrels, {*MEASURES}).evaluate(run)
+        if not due:
+            with pytest.raises(InputError, match="share no query"):
+                evaluator.evaluate(run)
+            continue
+        assert evaluator.evaluate(run) == due
+        assert trec.evaluate(qrels, run, MEASURES, compat=9, ties="name") == due
+
+
+@given(qrels=st.dictionaries(queries, judgements, min_size=1), data=st.data())
+def test_arrays_have_the_values_of_dicts(qrels, data) -> None:
+    ties = data.draw(st.sampled_from(["name", "expected", "min", "max"]))
+    evaluator = trec.Evaluator(qrels, FORMS, ties=ties)
+    shape = (len(qrels), 14)
+    scores = np.array(data.draw(st.lists(
+        st.lists(st.sampled_from([math.nan, -1.0, 0.0, 0.5, 7.0]), min_size=14, max_size=14),
+        min_size=shape[0], max_size=shape[0])))  # fmt: skip
+    scores[:, 3] = 0.25  # no row is empty
+    run = {
+        query: {str(i): float(s) for i, s in enumerate(row) if s == s}
+        for query, row in zip(qrels, scores, strict=True)
+    }
+    due = evaluator.evaluate(run)
+    assert close(evaluator.evaluate_scores(scores), due)
+    assert close(evaluator.evaluate_scores(scores.astype(np.float16)), due)
+    order = np.array(data.draw(st.permutations(range(14))))
+    assert close(evaluator.evaluate_scores(scores[:, order], order), due)
+    each = np.array([np.random.default_rng(i).permutation(14) for i in range(shape[0])])
+    assert close(evaluator.evaluate_scores(np.take_along_axis(scores, each, 1), each), due)
+    hidden, filled = np.isnan(scores), np.nan_to_num(scores, nan=9.0)
+    assert close(evaluator.evaluate_scores(filled, mask=hidden), due)
+    assert close(evaluator.evaluate_scores(np.ma.array(filled, mask=hidden)), due)
+    absent = np.where(hidden, -1, np.arange(14))
+    assert close(evaluator.evaluate_scores(filled, absent), due)
+
+
+@given(qrels=st.dictionaries(queries, judgements, min_size=1), seed=st.integers(0, 99))
+def test_names_of_a_vocabulary_decide_ties(qrels, seed) -> None:
+    draw = np.random.default_rng(seed)
+    names = [f"n{i:x}" for i in draw.permutation(14)]
+    named = {q: {f"n{int(d):x}": r for d, r in judged.items()} for q, judged in qrels.items()}
+    scores = draw.integers(0, 3, (len(qrels), 14))
+    run = {
+        q: dict(zip(names, map(float, row), strict=True))
+        for q, row in zip(named, scores, strict=True)
+    }
+    evaluator = trec.Evaluator(named, MEASURES, documents=names, ties="name")
+    assert evaluator.evaluate_scores(scores) == evaluator.evaluate(run)
+    numbers = draw.permutation(14)
+    assert evaluator.evaluate_scores(scores[:, numbers], numbers) == evaluator.evaluate(run)
+
+
+@pytest.mark.parametrize("measures", [["G", "rbp", "judged.2"], ["kg_mrr", "map"], ["infAP"]])
+@pytest.mark.parametrize("options", [{}, {"judged_only": True}, {"most": 3}, {"level": 2}])
+def test_what_the_core_lacks_has_the_same_values(measures, options) -> None:
+    if "kg_mrr" in measures:
+        options = {k: v for k, v in options.items() if k != "judged_only"}
+    qrels = {"b": {"0": 1, "3": 2, "9": 0, "12": -1}, "a": {"1": 2, "2": 1}}
+    scores = np.random.default_rng(1).normal(size=(2, 13))
+    run = {
+        q: {str(i): s for i, s in enumerate(row)}
+        for q, row in zip(qrels, scores.tolist(), strict=True)
+    }
+    evaluator = trec.Evaluator(qrels, measures, **options)
+    assert close(evaluator.evaluate_scores(scores), evaluator.evaluate(run))
+    row = evaluator.evaluate_scores(scores, summary=True)
+    assert row == pytest.approx(evaluator.evaluate(run, summary=True))
+
+
+def test_the_names_of_numbers_are_compared_as_texts() -> None:
+    evaluator = trec.Evaluator({"q": {"9": 1}}, ["recip_rank"], ties="name")
+    scores = np.zeros((1, 120))
+    assert evaluator.evaluate_scores(scores)["q"]["recip_rank"] == 1 / 11  # behind 99, ..., 90
+    ahead = trec.Evaluator({"q": {"99": 1}}, ["recip_rank"], ties="name")
+    assert ahead.evaluate_scores(scores)["q"]["recip_rank"] == 1
+    last = trec.Evaluator({"q": {"0": 1}}, ["recip_rank"], ties="name")
+    assert last.evaluate_scores(scores)["q"]["recip_rank"] == 1 / 120
+
+
+def test_rows_are_of_the_qrels_queries_as_given_or_of_those_named() -> None:
+    evaluator = trec.Evaluator({"z": {"0": 1}, "a": {"1": 1}}, ["recip_rank"])
+    assert evaluator.queries == ["z", "a"]
+    both = evaluator.evaluate_scores(np.array([[2.0, 1.0], [2.0, 1.0]]))
+    assert [(q, row["RR"]) for q, row in both.items()] == [("z", 1.0), ("a", 0.5)]
+    one = evaluator.evaluate_scores(np.array([[2.0, 1.0]]), queries=["a"])
+    assert one == {"a": {"recip_rank": 0.5}}
+    frame = evaluator.evaluate_scores(np.array([[2.0, 1.0], [2.0, 1.0]]), as_="frame")
+    assert frame["recip_rank"].to_dict() == {"z": 1.0, "a": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "said"),
+    [
+        (([1.0, 2.0],), {}, "of shape"),
+        ((np.zeros((3, 4)),), {}, "3 rows of scores for 2 queries"),
+        ((np.zeros((2, 4)), [0, 1]), {}, "they must be whole numbers, 4 of them"),
+        ((np.zeros((2, 2)), [0.0, 1.0]), {}, "float64"),
+        ((np.zeros((1, 4)),), {"queries": ["no"]}, "no query 'no'"),
+        ((np.zeros((2, 4)),), {"queries": ["q2", "q2"]}, "several rows"),
+        ((np.zeros((2, 4)),), {"mask": np.zeros((2, 3), bool)}, "mask"),
+        ((np.array([["a"] * 4] * 2),), {}, "must be numbers"),
+        ((np.zeros((2, 4)),), {"as_": "list"}, "as_='list' is unknown"),
+    ],
+)
+def test_wrong_arrays_are_named(arguments, keywords, said: str) -> None:
+    evaluator = trec.Evaluator(QRELS, ["map"])
+    with pytest.raises((UsageError, InputError), match=said):
+        evaluator.evaluate_scores(*arguments, **keywords)
+
+
+def test_a_judged_document_stands_once_in_a_row() -> None:
+    evaluator = trec.Evaluator({"q": {"5": 1}}, ["map"])
+    with pytest.raises(InputError, match=r"row 0, query 'q', has a judged document twice"):
+        evaluator.evaluate_scores(np.array([[1.0, 2.0, 3.0]]), np.array([5, 1, 5]))
+    with pytest.raises(InputError, match="documents hold 'a' twice"):
+        trec.Evaluator({"q": {"a": 1}}, ["map"], documents=["a", "b", "a"]).evaluate_scores([[1.0]])
+    few = trec.Evaluator({"q": {"a": 1}}, ["map"], documents=["a", "b"])
+    with pytest.raises(UsageError, match="document 2 is not one of the Evaluator's 2"):
+        few.evaluate_scores(np.zeros((1, 3)))
+
+
+@pytest.mark.parametrize("value", ["1", b"1", None, math.nan, [1.0], 1j])
+def test_scores_that_are_no_numbers_are_named(value: object) -> None:
+    evaluator = trec.Evaluator(QRELS, ["map"])
+    with pytest.raises(InputError, match="document 'b' under query 'q2'"):
+        evaluator.evaluate({"q2": {"a": 1.0, "b": value}})  # type: ignore[dict-item]
+    with pytest.raises(InputError, match="document 'b' under query 'other'"):
+        evaluator.evaluate({"q2": {"a": 1.0}, "other": {"b": value}})  # type: ignore[dict-item]
+
+
+def test_a_document_named_twice_is_named() -> None:
+    with pytest.raises(InputError, match="'1' comes a second time under query 'q'"):
+        trec.Evaluator({"q": {"1": 1}}, ["map"]).evaluate({"q": {"1": 1.0, 1: 2.0}})
+
+
+# -- Ties ------------------------------------------------------------------------------------------
+
+CONSTANT = {"q2": {"a": 1.0, "b": 1.0, "c": 1.0}, "q10": {"x": 1.0, "y": 0.5}}
+
+
+def test_one_warning_per_call_says_how_many_and_by_how_much() -> None:
+    with pytest.warns(TieWarning, match=r"1 of 2 queries .* recip_rank by up to 0\.5;") as seen:
+        trec.evaluate(QRELS, CONSTANT, ["recip_rank"])
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+    evaluator = trec.Evaluator({"q2": {"0": 1}}, ["recip_rank"])
+    with pytest.warns(TieWarning, match=r"1 of 1 queries .* recip_rank by up to 0\.75;") as seen:
+        evaluator.evaluate_scores(np.zeros((1, 4)))
+    assert (len(seen), seen[0].filename) == (1, __file__)
+    with pytest.warns(TieWarning, match="1 of 2"):
+        trec.evaluate(QRELS, CONSTANT, ["rbp"], summary=True)
+
+
+@pytest.mark.parametrize("ties", ["name", "expected", "min", "max"])
+def test_no_warning_where_ties_are_chosen_or_change_nothing(ties: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trec.evaluate(QRELS, CONSTANT, ["recip_rank"], ties=ties)
+        trec.evaluate(QRELS, CONSTANT, ["num_rel_ret", "set_P", "P.3"])
+        trec.Evaluator({"q": {"0": 1}}, ["RR"]).evaluate_scores(np.array([[2.0, 1.0, 1.0]]))
+    with pytest.raises(UsageError, match="ties='mean' is unknown"):
+        trec.Evaluator(QRELS, ["map"], ties="mean")
+
+
+def test_scores_of_16_bits_tie_where_those_of_32_do_not() -> None:
+    scores = np.array([[0.1, 0.100001]], np.float32)
+    evaluator = trec.Evaluator({"q": {"0": 1}}, ["recip_rank"])
+    assert evaluator.evaluate_scores(scores)["q"]["recip_rank"] == 0.5
+    with pytest.warns(TieWarning):
+        evaluator.evaluate_scores(scores.astype(np.float16))
+
+
+@given(qrels=st.dictionaries(queries, judgements, min_size=1, max_size=2), data=st.data())
+def test_ties_are_the_mean_least_and_greatest_of_all_orders(qrels, data) -> None:
+    few = st.dictionaries(st.sampled_from("01234"), st.sampled_from([0.0, 1.0]), min_size=1)
+    run = {query: data.draw(few) for query in qrels}
+    evaluator = trec.Evaluator(qrels, FORMS, ties="name")
+    got = evaluator.evaluate_ties(run)
+    assert got.value == evaluator.evaluate(run)
+    affected = 0
+    for query, scores in run.items():
+        rows = [
+            evaluator.evaluate({query: {d: -float(i) for i, d in enumerate(order)}})[query]
+            for order in permutations(scores)
+            if all(scores[a] >= scores[b] for a, b in pairwise(order))
+        ]
+        changes = False
+        for name in rows[0]:
+            every = [row[name] for row in rows]
+            assert got.minimum[query][name] == pytest.approx(min(every), abs=1e-12)
+            assert got.maximum[query][name] == pytest.approx(max(every), abs=1e-12)
+            assert got.expected[query][name] == pytest.approx(sum(every) / len(every), abs=1e-12)
+            changes |= max(every) - min(every) > 1e-12
+        affected += changes
+    assert got.queries == affected
+
+
+def test_ties_are_refused_where_they_have_no_form() -> None:
+    with pytest.raises(UsageError, match="bpref"):
+        trec.Evaluator(QRELS, ["map", "bpref"]).evaluate_ties(CONSTANT)
+    with pytest.raises(UsageError, match="leave them out"):
+        trec.Evaluator(QRELS, ["kg_mrr"]).evaluate_ties(CONSTANT)
+
+
+@given(scores=st.lists(st.integers(0, 3), min_size=5, max_size=12), seed=st.integers(0, 99))
+def test_ties_are_those_of_tie_aware_retrieval_metrics(scores, seed) -> None:
+    """Where it can be installed: Yang et al., Reliable Evaluation Protocol (2026)."""
+    trm = pytest.importorskip("trm", reason="pip install tie-aware-retrieval-metrics")
+    relevant = np.random.default_rng(seed).random(len(scores)) < 0.4
+    relevant[seed % len(scores)] = True
+    numbers = list(map(float, scores))
+    names = {"ndcg": "ndcg_cut", "mrr": "recip_rank_cut", "map": "map_cut", "recall": "recall",
+             "precision": "P"}  # fmt: skip
+    due = trm.evaluate([numbers], [relevant.tolist()], list(names), [1, 3, 5])
+    qrels = {"q": {str(i): int(r) for i, r in enumerate(relevant)}}
+    evaluator = trec.Evaluator(qrels, [f"{name}.1,3,5" for name in names.values()])
+    got = evaluator.evaluate_ties({"q": {str(i): s for i, s in enumerate(numbers)}})
+    for theirs, ours in names.items():
+        for depth in (1, 3, 5):
+            one = due.per_query[theirs][depth][0]
+            name = f"{ours}_{depth}"
+            assert got.expected["q"][name] == pytest.approx(one.expected, abs=1e-12)
+            assert got.minimum["q"][name] == pytest.approx(one.minimum, abs=1e-12)
+            assert got.maximum["q"][name] == pytest.approx(one.maximum, abs=1e-12)
+
+
+def test_the_largest_effect_is_named() -> None:
+    qrels = {"p": {"a": 1}, "q": {"a": 1}}
+    run = {"p": {"a": 1.0, "b": 1.0}, "q": dict.fromkeys("abcd", 1.0)}
+    with pytest.warns(TieWarning, match=r"2 of 2 queries .* recip_rank by up to 0\.75;"):
+        trec.evaluate(qrels, run, ["recip_rank"])
+
+
+def test_a_name_with_zeros_in_front_is_no_number() -> None:
+    evaluator = trec.Evaluator({"q": {"07": 1, "1": 1}}, ["num_rel", "num_rel_ret"])
+    assert evaluator.evaluate_scores(np.arange(9.0)[None])["q"] == {"num_rel": 2, "num_rel_ret": 1}
+
+
+def test_a_negative_number_is_no_document() -> None:
+    evaluator = trec.Evaluator({"q": {"b": 1}}, ["num_ret", "num_rel_ret"], documents=["a", "b"])
+    got = evaluator.evaluate_scores([[0.5, 0.25]], [[0, -1]])
+    assert got["q"] == {"num_ret": 1, "num_rel_ret": 0}
