@@ -24,7 +24,8 @@ BARS = {
     "Q4": "bounds", "Q5": "bounds", "Q6": "bounds", "Q8": "bounds", "Q9": "bounds",
     "Q10": "bounds",
     "E1": "endtoend", "E2": "endtoend", "E3": "retrieval", "T1": "trec", "T2": "trec",
-    "T3": "trec", "S1": "grids", "I1": "startup", "P1": "files", "P2": "files", "P3": "files",
+    "T3": "trec", "T4": "trec", "T5": "trec",
+    "S1": "grids", "I1": "startup", "P1": "files", "P2": "files", "P3": "files",
     "P4": "startup", "P5": "files", "P6": "files", "P7": "files", "C1": "cluster",
 }  # fmt: skip
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS",

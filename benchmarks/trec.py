@@ -1,4 +1,5 @@
-"""T1 and T2: trec_eval measures of a run file, whole processes from files to printed numbers."""
+"""T1 to T3 and T5: trec_eval measures of run files, whole processes from files to printed numbers;
+T4: calls in one process, on dicts and arrays."""
 
 from __future__ import annotations
 
@@ -268,4 +269,92 @@ def _t3(settings: Settings) -> list[Row]:
     ]  # fmt: skip
 
 
-BARS = {"T1": _t1, "T2": _t2, "T3": _t3}
+# ---- T4 ----
+
+
+def _in_memory(n_queries: int) -> tuple[dict[str, Any], dict[str, Any], Any]:
+    """Qrels and a run of 100 documents per query, and the run's scores as an array."""
+    rng = np.random.default_rng(SEED)
+    scores = rng.random((n_queries, 100))
+    queries = [f"q{i:05d}" for i in range(n_queries)]
+    run = {
+        query: {str(i): score for i, score in enumerate(row)}
+        for query, row in zip(queries, scores.tolist(), strict=True)
+    }
+    judged = rng.integers(0, 100, (n_queries, 5)).tolist()
+    levels = rng.integers(0, 3, (n_queries, 5)).tolist()
+    qrels = {
+        query: {str(d): level for d, level in zip(*pair, strict=True)}
+        for query, *pair in zip(queries, judged, levels, strict=True)
+    }
+    return qrels, run, scores
+
+
+def _t4(settings: Settings) -> list[Row]:
+    sizes = (1, 10, 100) if settings.quick else (1, 10, 100, 1_000, 7_000)
+    return [row for size in sizes for row in _t4_rows(size, 3 if settings.quick else 9)]
+
+
+def _t4_rows(n_queries: int, rounds: int) -> list[Row]:
+    import pytrec_eval
+
+    from kgtrec import trec
+
+    qrels, run, scores = _in_memory(n_queries)
+    ours = trec.Evaluator(qrels, MEASURES)
+    theirs = pytrec_eval.RelevanceEvaluator(qrels, {*MEASURES})
+    given, due = ours.evaluate(run), theirs.evaluate(run)
+    require(given == due == ours.evaluate_scores(scores), "values differ from pytrec_eval's")
+    calls = range(max(1, 300 // n_queries))
+    timings = compete(
+        {
+            "dicts": Contestant(lambda _: [ours.evaluate(run) for _ in calls]),
+            "arrays": Contestant(lambda _: [ours.evaluate_scores(scores) for _ in calls]),
+            "pytrec_eval": Contestant(lambda _: [theirs.evaluate(run) for _ in calls]),
+        },
+        rounds=rounds,
+    )
+    rows = []
+    for name, bar in (("dicts", 1.0), ("arrays", 0.2)):
+        detail = timings.detail(name, "pytrec_eval")
+        each = {n: 1e6 * detail["seconds_cpu"][n] / len(calls) for n in (name, "pytrec_eval")}
+        rows.append(at_most(
+            "T4", f"Evaluator, {name}, {n_queries:,} queries x 100: CPU against pytrec_eval",
+            f"{each[name]:,.0f} us", f"{each['pytrec_eval']:,.0f} us", detail["ratio_cpu"],
+            bar, **detail,
+        ))  # fmt: skip
+    return rows
+
+
+# ---- T5 ----
+
+
+def _t5(settings: Settings) -> list[Row]:
+    """Many runs in one call, against one process of trec_eval for each, where that is installed."""
+    n_runs = 3 if settings.quick else 100
+    program = shutil.which("trec_eval")
+    with tempfile.TemporaryDirectory() as folder:
+        qrels, first = _write(Path(folder), 50)
+        runs = [str(Path(folder, f"run{i}")) for i in range(n_runs)]
+        for run in runs:
+            shutil.copyfile(first, run)
+        commands = [[program or sys.executable, *FLAGS, str(qrels), run] for run in runs]
+        if program is None:
+            commands = [[sys.executable, "-c", PYTREC_EVAL, str(qrels), run] for run in runs]
+        together = [sys.executable, *KGTREC, str(qrels), *runs]
+        contestants = {
+            "ours": Contestant(lambda _: _output(together)),
+            "theirs": Contestant(lambda _: [_output(command) for command in commands]),
+        }
+        timings = compete(contestants, rounds=1 if settings.quick else 3, warm_ups=0)
+    name = "trec_eval" if program else "pytrec_eval and its parsers (no trec_eval here)"
+    row = at_least(
+        "T5", f"{n_runs} runs of 50,000 lines in one call against a process each of {name}",
+        f"{timings.seconds('ours'):.2f} s", f"{timings.seconds('theirs'):.2f} s",
+        timings.ratio("theirs", "ours"), 20, **timings.detail("theirs", "ours"),
+    )  # fmt: skip
+    # The bar is against trec_eval, which starts without Python.
+    return [row if program else replace(row, bar="none", met=None)]
+
+
+BARS = {"T1": _t1, "T2": _t2, "T3": _t3, "T4": _t4, "T5": _t5}
