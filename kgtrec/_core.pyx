@@ -796,8 +796,6 @@ cdef double score_of(value, int64_t query, name) except? -1.0:
         score = PyFloat_AS_DOUBLE(value)
     else:
         try:
-            if isinstance(value, (str, bytes)):  # float() reads them
-                raise TypeError
             score = value
         except (TypeError, ValueError, OverflowError):
             raise WrongValue(query, name, value) from None
