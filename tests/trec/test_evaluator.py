@@ -284,3 +284,12 @@ def test_a_negative_number_is_no_document() -> None:
     evaluator = trec.Evaluator({"q": {"b": 1}}, ["num_ret", "num_rel_ret"], documents=["a", "b"])
     got = evaluator.evaluate_scores([[0.5, 0.25]], [[0, -1]])
     assert got["q"] == {"num_ret": 1, "num_rel_ret": 0}
+
+
+def test_only_tied_queries_have_other_values_under_ties() -> None:
+    qrels = {"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1}}
+    run = {"a": {"x": 3.0, "y": 2.0}, "b": {"x": 1.0, "y": 1.0}, "c": {"x": 1.0, "y": 2.0}}
+    got = trec.Evaluator(qrels, ["recip_rank"]).evaluate_ties(run)
+    values = [[row["recip_rank"] for row in kind.values()] for kind in got[:4]]
+    assert values == [[1.0, 0.5, 0.5], [1.0, 0.75, 0.5], [1.0, 0.5, 0.5], [1.0, 1.0, 0.5]]
+    assert got.queries == 1
