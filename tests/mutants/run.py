@@ -9,7 +9,8 @@ A file of mutants is TOML: ``[[mutant]]`` with ``file``, the text ``old`` that s
 ``new`` in its place, ``why`` it is wrong, and ``tests`` that notice it. ``slow = true``: only slow
 tests notice it. ``equivalent`` says why no test can, and the mutant is not run.
 
-Each is tried in a copy of the checkout. Sources in C are compiled again there.
+Each is tried in a copy of the checkout. Sources in C are compiled again there; a mutant that does
+not compile is an error of its list, as tests have nothing to notice.
 """
 
 from __future__ import annotations
@@ -97,24 +98,32 @@ def copied_checkout(folder: Path) -> Path:
         elif source.exists():
             shutil.copy2(source, place / name)
     if not any((place / "kgtrec").glob("_core*.so")):
-        compile_extension(place)
+        compile_sound(place)
     return place
 
 
-def compile_extension(place: Path) -> bool:
-    """Compile the copy's sources in C; False if they do not compile."""
+def compile_extension(place: Path) -> str:
+    """Compile the copy's sources in C; what is said last if they do not compile."""
     command = [sys.executable, "setup.py", "build_ext", "--inplace"]
-    return subprocess.run(command, cwd=place, capture_output=True, check=False).returncode == 0
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+    return (done.stderr.strip().splitlines() or ["no reason"])[-1] if done.returncode else ""
 
 
-def is_noticed(mutant: Mutant, place: Path, show: bool) -> bool:
-    """Whether the tests that the mutant names fail on it, or what it changes does not compile."""
+def compile_sound(place: Path) -> None:
+    """The same without a mutant, which must succeed: else no verdict means anything."""
+    if said := compile_extension(place):
+        raise SystemExit(f"the sources in C do not compile, with no mutant in them: {said}")
+
+
+def verdict_on(mutant: Mutant, place: Path, show: bool) -> str:
+    """Says "killed" if the tests that the mutant names fail on it, else "SURVIVED"; "NO BUILD" if
+    what it changes does not compile."""
     path = place / mutant.file
     sound = path.read_text("utf-8")
     path.write_text(sound.replace(mutant.old, mutant.new), "utf-8")
     try:
-        if mutant.is_native and not compile_extension(place):
-            return True
+        if mutant.is_native and compile_extension(place):
+            return "NO BUILD"
         markers = [] if mutant.slow else ["-m", "not slow"]
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", "-x", "-q"]
         environment = {**os.environ, "PYTHONPATH": str(place)}
@@ -124,14 +133,14 @@ def is_noticed(mutant: Mutant, place: Path, show: bool) -> bool:
                 capture_output=not show, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return True
-        if done.returncode not in (0, 1, 2):  # 5: no test was run
+            return "killed"
+        if done.returncode > 2:  # 5: no test was run; below 0: it crashed
             raise SystemExit(f"{mutant.name}: pytest ended with {done.returncode}")
-        return done.returncode != 0
+        return "killed" if done.returncode else "SURVIVED"
     finally:
         path.write_text(sound, "utf-8")
         if mutant.is_native:
-            compile_extension(place)
+            compile_sound(place)
 
 
 def main() -> int:
@@ -154,10 +163,9 @@ def main() -> int:
             if mutant.equivalent:
                 print(f"equivalent {mutant.name} {mutant.equivalent}", flush=True)
                 continue
-            noticed = is_noticed(mutant, place, bool(given.number))
-            verdict = "killed" if noticed else "SURVIVED"
+            verdict = verdict_on(mutant, place, bool(given.number))
             print(f"{verdict:10} {mutant.name} {mutant.file}: {mutant.why}", flush=True)
-            survivors += [] if noticed else [mutant.name]
+            survivors += [] if verdict == "killed" else [mutant.name]
     n_run = sum(not mutant.equivalent for mutant in chosen)
     print(f"{n_run - len(survivors)} of {n_run} killed")
     return bool(survivors)
