@@ -273,6 +273,15 @@ def test_lists_made_for_a_triple_serve_it_alone_and_macro_joins_them(tmp_path: P
     assert ranks.manifest["scores"]["predictions"]["not_asked"] == 4
 
 
+def test_answers_beyond_one_list_come_one_after_the_other() -> None:
+    graph = kgtrec.Graph.from_arrays(test=[(0, 0, 1), (0, 0, 2)], n_entities=5, n_relations=1)
+    records = [{"head": "0", "relation": "0", "predictions": ["3"]}]
+    ends = kgtrec.rank_lists(records, graph.questions(sides="tail")).listed_ends()
+    assert ends is not None
+    assert [end.macro_greater.tolist() for end in ends] == [[1, 2], [3, 4]]
+    assert [end.greater.tolist() for end in ends] == [[1, 1], [3, 3]]
+
+
 def test_listed_places_decide_among_equal_scores(tmp_path: Path) -> None:
     """AnyBURL orders by more than it prints: equal confidences are no ties there."""
     rows = [("a", "r", "b"), ("a", "r", "c"), ("x", "r", "y"), ("z", "r", "a")]

@@ -117,18 +117,32 @@ def beyond_float32(rng: np.random.Generator) -> tuple[Array, Array]:
     return queries, entities
 
 
+def errors_that_add_up(rng: np.random.Generator) -> tuple[Array, Array]:
+    """Codes that round all values of a vector to one side: of entities, and of every other query.
+
+    Errors are as large as they can be, while those of random vectors are far below their bounds.
+    """
+    entities = rng.integers(10, 50, (N, DIM)) + rng.choice([-0.4, 0.4], (N, 1))
+    queries = np.ones((ROWS, DIM))
+    queries[::2] += 2.4
+    queries[::2, 0] = entities[:, 0] = 127
+    return queries, entities
+
+
 def nothing_but_bias(rng: np.random.Generator) -> tuple[Array, Array]:
     return np.zeros((ROWS, DIM)), np.zeros((N, DIM))
 
 
 KINDS: list[Callable[[np.random.Generator], tuple[Array, Array]]] = [
     normal, near_answers, heavy_tails, groups, all_equal, integers, one_block_equal, tiny_and_huge,
-    infinite, outliers, beyond_float32, nothing_but_bias,
+    infinite, outliers, beyond_float32, errors_that_add_up, nothing_but_bias,
 ]  # fmt: skip
 CASES = [(kind, dtype) for kind in KINDS for dtype in DTYPES]
-# Nearly all decided by bounds; ties; bounds that hold nothing; what float32 cannot say.
+# Nearly all decided by bounds; ties; bounds that hold nothing; bounds that are reached; what
+# float32 cannot say.
 QUICK = [
     *((kind, np.float32) for kind in (near_answers, one_block_equal, tiny_and_huge, infinite)),
+    (errors_that_add_up, np.float32),
     (beyond_float32, np.float64),
 ]
 

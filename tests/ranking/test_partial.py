@@ -135,6 +135,17 @@ def partials(questions, scores):
     ]
 
 
+def test_a_range_fills_the_answers_that_it_holds() -> None:
+    rng = np.random.default_rng(1)
+    questions = random_questions(rng)
+    for low, high in itertools.combinations(range(0, N, 4), 2):
+        answers = kgtrec.AnswerScores(questions)
+        answers.fill(np.ones((len(questions), high - low)), low)
+        held = [low <= answer < high for answer in questions.answers.ids.tolist()]
+        assert answers.filled.tolist() == held
+        assert answers.values.tolist() == held
+
+
 def test_what_does_not_fit_is_refused() -> None:
     rng = np.random.default_rng(1)
     questions = random_questions(rng)

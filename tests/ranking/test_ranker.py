@@ -125,6 +125,7 @@ def test_a_row_twice_is_an_error_or_is_not_read(case) -> None:
     ("rows", "said"),
     [
         ([0, 99], "rows hold 99, which is not the id of a row: there are"),
+        ([0, 21], "rows hold 21, which is not the id of a row: there are 21"),
         ([-1, 0], "rows hold -1"),
         ([0.0, 1.0], "rows have shape \\(2,\\) and dtype float64"),
         ([[0, 1]], "rows have shape \\(1, 2\\)"),

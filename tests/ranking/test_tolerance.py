@@ -119,6 +119,14 @@ def test_counts_of_a_factorised_model(n: int) -> None:
     check(ranks, exact, questions, scores)
 
 
+@pytest.mark.parametrize("tolerance", [{"atol": 0.5}, {"rtol": 0.25}])
+def test_either_part_alone_is_a_tolerance(tolerance: dict[str, float]) -> None:
+    graph = kgtrec.Graph.from_arrays(test=[(0, 0, 1)], n_entities=4, n_relations=1)
+    scores = np.array([[3.0, 2.0, 2.5, 0.0]])
+    (ranks, _) = kgtrec.rank(scores, graph.questions(sides="tail"), **tolerance)
+    assert (ranks.greater.tolist(), ranks.equal.tolist()) == ([1], [1])
+
+
 def test_libkge_numbers_come_out_with_its_defaults() -> None:
     """Its ranks: those greater and not close, plus half of those that are close, rounded down."""
     questions = graph_of(31, 3).questions()
