@@ -120,14 +120,14 @@ class SystemComparison(ShownAsTables):
             f"{self.tests.samples.unit}, {CORRECTION_NAMES[self.tests.correction]}"
         )
 
-    def sentence(self) -> str:
-        """What can be concluded, and what cannot."""
+    def sentence(self, name: str = "") -> str:
+        """What can be concluded, and what cannot, of a measure by its key or another name."""
         better = self.tests.better(self.level)
         names, order = self.samples.systems, self.order
         n_pairs, n_better = len(self.tests.pairs), int(better.sum())
         best = order[0]
         tied = [names[i] for i in order[1:] if not better[best, i]]
-        head = f"{self.samples.name}: "
+        head = f"{name or self.samples.name}: "
         if n_pairs == 1:
             first, second = names[best], names[order[1]]
             p = float(self.tests.corrected[0])

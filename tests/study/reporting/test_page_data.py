@@ -200,7 +200,9 @@ def test_comparisons_are_those_of_compare(ranks: dict[str, Ranks]) -> None:
     for shown in comparisons:
         (samples,) = samples_of_ranks(ranks, [shown["key"]])
         due = compare(samples, "t", resampling=Resampling(resamples=1000))
-        assert shown["sentence"] == due.sentence()
+        name = f"{shown['title']} over {samples.unit}"
+        assert shown["sentence"] == due.sentence(name)
+        assert due.sentence() == shown["sentence"].replace(name, shown["key"], 1)
         for (i, j), p in zip(due.tests.pairs.tolist(), due.tests.corrected, strict=True):
             assert shown["p"][i][j] == shown["p"][j][i] == pytest.approx(float(p), rel=1e-5)
             assert shown["difference"][i][j] == -shown["difference"][j][i]
