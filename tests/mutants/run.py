@@ -124,7 +124,7 @@ def verdict_on(mutant: Mutant, place: Path, show: bool) -> str:
     try:
         if mutant.is_native and compile_extension(place):
             return "NO BUILD"
-        markers = [] if mutant.slow else ["-m", "not slow"]
+        markers = ["-m", "" if mutant.slow else "not slow"]  # pyproject.toml leaves slow ones out
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", "-x", "-q"]
         environment = {**os.environ, "PYTHONPATH": str(place)}
         try:
