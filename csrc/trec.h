@@ -168,6 +168,26 @@ typedef struct {
 kgt_status kgt_trec_values(const kgt_judged_lists *lists, const kgt_column *columns,
                            int64_t n_columns, double *values);
 
+/* What says which documents of judged lists tie: their scores, or, if those are NULL and the lists
+ * have places and judged documents only, the first place that has a document's score and how many
+ * documents of the row do. */
+typedef struct {
+    const double *scores;
+    const int64_t *first, *size;
+} kgt_tied_places;
+
+/* differs, (n_queries): whether the order of tied documents changes a measure by more than
+ * rounding; most, (n_columns): by how much at most. least, greatest and expected, (n_columns,
+ * n_queries) or NULL: the least, greatest and mean value over all orders, of the queries that
+ * differ. Measures without a formula for the mean have the greatest there. */
+typedef struct {
+    uint8_t *differs;
+    double *most, *least, *greatest, *expected;
+} kgt_tie_values;
+
+kgt_status kgt_trec_ties(const kgt_judged_lists *lists, const kgt_tied_places *ties,
+                         const kgt_column *columns, int64_t n_columns, const kgt_tie_values *out);
+
 /* Rows of scores: row i has n, from i * stride on, in the one dtype that is set; NaN: no document.
  * names: of the documents, n a row from i * names_stride on, or their positions if NULL; negative:
  * no document. `decimal`: in order of their decimal texts, else of the numbers. judged: names of
@@ -181,12 +201,16 @@ typedef struct {
     const int64_t *judged_query, *judged_offsets, *judged, *relevance;
 } kgt_score_rows;
 
-/* Writes what a row has of judged documents, best first, one row after the other: place, relevance,
- * and their number, count; retrieved: documents of the row. place and relevance have room for every
- * judged document; seen, for as many as a query has most, is 0. ties: set if one of them shares its
- * score. Returns the first row that has a judged document twice, or -1. */
-int64_t kgt_trec_places(const kgt_score_rows *rows, int64_t *place, int64_t *relevance,
-                        int64_t *count, int64_t *retrieved, int64_t *seen, bool *ties);
+/* Judged documents, best first; first and size as in kgt_tied_places. */
+typedef struct {
+    int64_t *place, *relevance, *first, *size;
+} kgt_placed;
+
+/* Writes what a row has of judged documents, one row after the other, and their number, count;
+ * retrieved: documents of the row. out has room for every judged document; seen, for as many as a
+ * query has most, is 0. Returns the first row that has a judged document twice, or -1. */
+int64_t kgt_trec_places(const kgt_score_rows *rows, kgt_placed out, int64_t *count,
+                        int64_t *retrieved, int64_t *seen);
 
 /* The correctly rounded number that a field of a text is; false if it is none. The text goes on for
  * `size` bytes, the last of them a newline. */

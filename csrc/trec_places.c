@@ -63,21 +63,25 @@ static bool is_document(const row *at, int64_t i) {
 
 static int64_t name_of(const row *at, int64_t i) { return at->names == NULL ? i : at->names[i]; }
 
-/* Documents before the one in column `own`; *ties: whether another one has its score. */
-static int64_t count_before(const row *at, int64_t own, bool *ties) {
+typedef struct {
+    int64_t place, relevance, first, size;
+} document;
+
+/* The document in column `own`, whose relevance is to be set. */
+static document locate(const row *at, int64_t own) {
     const kgt_score_rows *rows = at->rows;
     const double bound = score_at(rows, at->start + own);
-    int64_t same, before = greater_of(rows, at->start, bound, &same);
-    if (same == 1 && !at->gaps) return before;
-    before = same = 0;
+    int64_t same, greater = greater_of(rows, at->start, bound, &same), ahead = 0;
+    if (same == 1 && !at->gaps) return (document){greater, 0, greater, 1};
+    greater = same = 0;
     for (int64_t i = 0; i < rows->n; i++) {
         double score = score_at(rows, at->start + i);
         if (score < bound || !is_document(at, i)) continue;
-        before += score > bound || name_after(rows, name_of(at, i), name_of(at, own));
+        greater += score > bound;
         same += score == bound;
+        ahead += score == bound && name_after(rows, name_of(at, i), name_of(at, own));
     }
-    *ties |= same > 1;
-    return before;
+    return (document){greater + ahead, 0, greater, same};
 }
 
 /* The position of a name among ascending ones, or -1. */
@@ -94,15 +98,18 @@ static int64_t find(const int64_t *names, int64_t n, int64_t name) {
 }
 
 /* Puts a document among the first n by its place. */
-static void insert(int64_t *place, int64_t *relevance, int64_t n, int64_t new_place,
-                   int64_t new_relevance) {
+static void insert(kgt_placed out, int64_t n, document new) {
     int64_t i = n;
-    for (; i > 0 && place[i - 1] > new_place; i--) {
-        place[i] = place[i - 1];
-        relevance[i] = relevance[i - 1];
+    for (; i > 0 && out.place[i - 1] > new.place; i--) {
+        out.place[i] = out.place[i - 1];
+        out.relevance[i] = out.relevance[i - 1];
+        out.first[i] = out.first[i - 1];
+        out.size[i] = out.size[i - 1];
     }
-    place[i] = new_place;
-    relevance[i] = new_relevance;
+    out.place[i] = new.place;
+    out.relevance[i] = new.relevance;
+    out.first[i] = new.first;
+    out.size[i] = new.size;
 }
 
 static int64_t documents_of(row *at) {
@@ -112,8 +119,8 @@ static int64_t documents_of(row *at) {
     return n;
 }
 
-int64_t kgt_trec_places(const kgt_score_rows *rows, int64_t *place, int64_t *relevance,
-                        int64_t *count, int64_t *retrieved, int64_t *seen, bool *ties) {
+int64_t kgt_trec_places(const kgt_score_rows *rows, kgt_placed out, int64_t *count,
+                        int64_t *retrieved, int64_t *seen) {
     for (int64_t i = 0; i < rows->n_rows; i++) {
         const int64_t query = rows->judged_query[i], first = rows->judged_offsets[query];
         const int64_t n_judged = rows->judged_offsets[query + 1] - first;
@@ -129,12 +136,12 @@ int64_t kgt_trec_places(const kgt_score_rows *rows, int64_t *place, int64_t *rel
                 continue;
             if (seen[position] == i + 1) return i;
             seen[position] = i + 1;
-            insert(place, relevance, n++, count_before(&at, column, ties),
-                   rows->relevance[first + position]);
+            document new = locate(&at, column);
+            new.relevance = rows->relevance[first + position];
+            insert(out, n++, new);
         }
         count[i] = n;
-        place += n;
-        relevance += n;
+        out = (kgt_placed){out.place + n, out.relevance + n, out.first + n, out.size + n};
     }
     return -1;
 }

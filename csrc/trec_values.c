@@ -7,34 +7,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "trec.h"
+#include "trec_query.h"
 
 #define FLOOR 1e-5   /* trec_eval's MIN_GEO_MEAN */
 #define EPSILON 1e-5 /* of infAP, against division by 0 */
 #define LOGARITHMS 1024
-
-/* A relevant document: its place from 0, and judged non-relevant ones, and pooled ones, before. */
-typedef struct {
-    int64_t place, worse, pooled;
-} hit;
-
-typedef struct {
-    int64_t place;
-    double gain;
-} gainer;
-
-typedef struct {
-    hit *hits;
-    gainer *gainers;
-    double *best; /* best precision at this hit or a later one */
-    int64_t n_hits, n_gainers, n_rel, n_nonrel, n_judged, n_ret, n_misses;
-    const int64_t *judged;
-    bool has_best;
-    const kgt_judged_lists *lists;
-    int64_t start, stop; /* in the lists */
-    double *logarithms;
-    int64_t *n_logarithms;
-} query;
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static double share(double part, double whole) { return whole != 0 ? part / whole : 0.0; }
@@ -45,18 +22,18 @@ static int64_t place_of(const kgt_judged_lists *lists, int64_t start, int64_t i)
     return lists->place == NULL ? i - start : lists->place[i];
 }
 
-/* log2(place + 2), each computed once. */
-static double discount(query *at, int64_t place) {
+double kgt_query_discount(kgt_query *at, int64_t place) {
     if (place >= LOGARITHMS) return log2((double)place + 2.0);
-    while (*at->n_logarithms <= place) {
-        at->logarithms[*at->n_logarithms] = log2((double)*at->n_logarithms + 2.0);
-        ++*at->n_logarithms;
+    while (at->n_logarithms <= place) {
+        at->logarithms[at->n_logarithms] = log2((double)at->n_logarithms + 2.0);
+        at->n_logarithms++;
     }
     return at->logarithms[place];
 }
 
-static void load(query *at, const kgt_judged_lists *lists, int64_t i) {
+void kgt_query_load(kgt_query *at, const kgt_judged_lists *lists, int64_t i) {
     int64_t worse = 0, pooled = 0;
+    at->lists = lists;
     at->n_hits = at->n_gainers = 0;
     at->start = lists->offsets[i];
     at->stop = lists->offsets[i + 1];
@@ -65,12 +42,12 @@ static void load(query *at, const kgt_judged_lists *lists, int64_t i) {
         if (relevance == lists->unjudged) continue;
         int64_t place = place_of(lists, at->start, d);
         if (relevance >= lists->level)
-            at->hits[at->n_hits++] = (hit){place, worse, pooled};
+            at->hits[at->n_hits++] = (kgt_hit){place, worse, pooled};
         else if (relevance >= 0)
             worse++;
         else
             pooled++;
-        if (relevance >= 1) at->gainers[at->n_gainers++] = (gainer){place, (double)relevance};
+        if (relevance >= 1) at->gainers[at->n_gainers++] = (kgt_gainer){place, (double)relevance};
     }
     int64_t judged = lists->judged_query == NULL ? i : lists->judged_query[i];
     at->judged = lists->judged + lists->judged_offsets[judged];
@@ -87,14 +64,14 @@ static void load(query *at, const kgt_judged_lists *lists, int64_t i) {
     at->has_best = false;
 }
 
-static int64_t hits_within(const query *at, int64_t depth) {
+static int64_t hits_within(const kgt_query *at, int64_t depth) {
     int64_t n = 0;
     while (n < at->n_hits && at->hits[n].place < depth) n++;
     return n;
 }
 
 /* Judged documents of a relevance from 0 up, or also of those below, among the first `depth`. */
-static int64_t known_within(const query *at, int64_t depth, bool pooled) {
+static int64_t known_within(const kgt_query *at, int64_t depth, bool pooled) {
     int64_t n = 0;
     for (int64_t d = at->start; d < at->stop; d++) {
         if (place_of(at->lists, at->start, d) >= depth) break;
@@ -104,18 +81,18 @@ static int64_t known_within(const query *at, int64_t depth, bool pooled) {
     return n;
 }
 
-static double precision_sum(const query *at, int64_t depth) {
+static double precision_sum(const kgt_query *at, int64_t depth) {
     double sum = 0;
     for (int64_t h = 0; h < at->n_hits && at->hits[h].place < depth; h++)
         sum += (double)(h + 1) / (double)(at->hits[h].place + 1);
     return sum;
 }
 
-static double average_precision(const query *at, int64_t depth) {
+static double average_precision(const kgt_query *at, int64_t depth) {
     return share(precision_sum(at, depth), (double)at->n_rel);
 }
 
-static double bpref(const query *at) {
+static double bpref(const kgt_query *at) {
     double sum = 0, most = (double)smaller(at->n_nonrel, at->n_rel);
     for (int64_t h = 0; h < at->n_hits; h++) {
         int64_t worse = at->hits[h].worse;
@@ -124,7 +101,7 @@ static double bpref(const query *at) {
     return share(sum, (double)at->n_rel);
 }
 
-static double inferred_ap(const query *at) {
+static double inferred_ap(const kgt_query *at) {
     double sum = 0;
     for (int64_t h = 0; h < at->n_hits; h++) {
         double place = (double)at->hits[h].place, before = (double)h;
@@ -136,12 +113,12 @@ static double inferred_ap(const query *at) {
     return share(sum, (double)at->n_rel);
 }
 
-static double reciprocal_rank(const query *at, int64_t depth) {
+static double reciprocal_rank(const kgt_query *at, int64_t depth) {
     if (at->n_hits == 0 || at->hits[0].place >= depth) return 0.0;
     return 1.0 / (double)(at->hits[0].place + 1);
 }
 
-static double interpolated_precision(query *at, double point, bool rounds) {
+static double interpolated_precision(kgt_query *at, double point, bool rounds) {
     double exact = point * (double)at->n_rel;
     double needed = floor(rounds ? exact : exact + 0.9);
     if (rounds && exact - floor(exact) >= 0.5) needed += 1;
@@ -158,33 +135,33 @@ static double interpolated_precision(query *at, double point, bool rounds) {
     return at->best[(int64_t)needed - 1];
 }
 
-static double binary_gain(const query *at) {
+static double binary_gain(const kgt_query *at) {
     double sum = 0;
     for (int64_t h = 0; h < at->n_hits; h++) sum += 1.0 / log2((double)(2 + at->hits[h].place - h));
     return share(sum, (double)at->n_rel);
 }
 
-static double set_f(const query *at, double weight) {
+static double set_f(const kgt_query *at, double weight) {
     double precision = share((double)at->n_hits, (double)at->n_ret);
     double recall = share((double)at->n_hits, (double)at->n_rel);
     return share((weight + 1.0) * precision * recall, weight * precision + recall);
 }
 
-static double dcg(query *at, int64_t depth) {
+static double dcg(kgt_query *at, int64_t depth) {
     double sum = 0;
     for (int64_t g = 0; g < at->n_gainers && at->gainers[g].place < depth; g++)
-        sum += at->gainers[g].gain / discount(at, at->gainers[g].place);
+        sum += at->gainers[g].gain / kgt_query_discount(at, at->gainers[g].place);
     return sum;
 }
 
-static double ideal_dcg(query *at, int64_t depth) {
+double kgt_query_ideal_dcg(kgt_query *at, int64_t depth) {
     double sum = 0;
     for (int64_t j = 0; j < smaller(at->n_judged, depth) && at->judged[j] > 0; j++)
-        sum += (double)at->judged[j] / discount(at, j);
+        sum += (double)at->judged[j] / kgt_query_discount(at, j);
     return sum;
 }
 
-static double value_of(query *at, const kgt_column *column) {
+double kgt_query_value(kgt_query *at, const kgt_column *column) {
     const double hits = (double)at->n_hits, relevant = (double)at->n_rel;
     const double retrieved = (double)at->n_ret, parameter = column->parameter;
     const int64_t all = INT64_MAX, cutoff = (int64_t)parameter;
@@ -258,38 +235,51 @@ static double value_of(query *at, const kgt_column *column) {
         case KGT_DCG:
             return dcg(at, all);
         case KGT_IDEAL_DCG:
-            return ideal_dcg(at, all);
+            return kgt_query_ideal_dcg(at, all);
         case KGT_NDCG:
-            return ratio(dcg(at, all), ideal_dcg(at, all));
+            return ratio(dcg(at, all), kgt_query_ideal_dcg(at, all));
         case KGT_NDCG_CUT:
-            return ratio(dcg(at, cutoff), ideal_dcg(at, cutoff));
+            return ratio(dcg(at, cutoff), kgt_query_ideal_dcg(at, cutoff));
         default:
             return NAN;
     }
 }
 
-kgt_status kgt_trec_values(const kgt_judged_lists *lists, const kgt_column *columns,
-                           int64_t n_columns, double *values) {
-    int64_t most = 0, n_logarithms = 0;
+bool kgt_query_open(kgt_query *at, int64_t most) {
+    size_t room = (size_t)most + 1;
+    *at = (kgt_query){.n_logarithms = 0};
+    at->hits = malloc(room * sizeof(kgt_hit));
+    at->gainers = malloc(room * sizeof(kgt_gainer));
+    at->best = malloc(room * sizeof(double));
+    at->logarithms = malloc(LOGARITHMS * sizeof(double));
+    return at->hits != NULL && at->gainers != NULL && at->best != NULL && at->logarithms != NULL;
+}
+
+void kgt_query_close(kgt_query *at) {
+    free(at->hits);
+    free(at->gainers);
+    free(at->best);
+    free(at->logarithms);
+}
+
+int64_t kgt_most_documents(const kgt_judged_lists *lists) {
+    int64_t most = 0;
     for (int64_t i = 0; i < lists->n_queries; i++) {
         int64_t n = lists->offsets[i + 1] - lists->offsets[i];
         most = n > most ? n : most;
     }
-    size_t room = (size_t)most + 1;
-    query at = {.lists = lists, .n_logarithms = &n_logarithms};
-    at.hits = malloc(room * sizeof(hit));
-    at.gainers = malloc(room * sizeof(gainer));
-    at.best = malloc(room * sizeof(double));
-    at.logarithms = malloc(LOGARITHMS * sizeof(double));
-    bool sound = at.hits != NULL && at.gainers != NULL && at.best != NULL && at.logarithms != NULL;
+    return most;
+}
+
+kgt_status kgt_trec_values(const kgt_judged_lists *lists, const kgt_column *columns,
+                           int64_t n_columns, double *values) {
+    kgt_query at;
+    bool sound = kgt_query_open(&at, kgt_most_documents(lists));
     for (int64_t i = 0; sound && i < lists->n_queries; i++) {
-        load(&at, lists, i);
+        kgt_query_load(&at, lists, i);
         for (int64_t c = 0; c < n_columns; c++)
-            values[c * lists->n_queries + i] = value_of(&at, &columns[c]);
+            values[c * lists->n_queries + i] = kgt_query_value(&at, &columns[c]);
     }
-    free(at.hits);
-    free(at.gainers);
-    free(at.best);
-    free(at.logarithms);
+    kgt_query_close(&at);
     return sound ? KGT_OK : KGT_NO_MEMORY;
 }

@@ -1,12 +1,14 @@
 from collections.abc import Callable
 from mmap import mmap
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 # Anything with a contiguous buffer of bytes; typing has no name for it before Python 3.12.
 Buffer = bytes | bytearray | memoryview | mmap | NDArray[np.uint8]
+
+_Row = TypeVar("_Row", bound=dict[str, Any])
 
 DTYPES: dict[str, int]
 METRICS: dict[str, int]
@@ -210,6 +212,22 @@ class TrecColumns:
     n: int
     def __init__(self, measures: list[tuple[str, float]], compat: int) -> None: ...
     def values(self, documents: tuple[Any, ...], out: NDArray[np.float64]) -> None: ...
+    def ties(
+        self,
+        documents: tuple[Any, ...],
+        scores: NDArray[np.float64],
+        differs: NDArray[np.uint8],
+        most: NDArray[np.float64],
+    ) -> None: ...
+
+def measure_rows(
+    kind: type[_Row],
+    queries: list[str],
+    names: list[str],
+    values: bytes,
+    like: dict[str, _Row] | None = None,
+    differs: bytes | None = None,
+) -> dict[str, _Row]: ...
 
 class TrecQueries:
     def __init__(self, documents: TrecDocuments, ranked: NDArray[np.int64]) -> None: ...
@@ -221,8 +239,8 @@ class TrecQueries:
         single: bool,
         level: int,
         unjudged: int,
-        always: bool = False,
-    ) -> tuple[list[tuple[float, ...]], Fault | None, tuple[bytes, ...]]: ...
+        ties: int,
+    ) -> tuple[bytes, Fault | None, tuple[Any, ...]]: ...
 
 class TrecNumbers:
     def __init__(
@@ -242,8 +260,9 @@ class TrecNumbers:
         columns: TrecColumns,
         level: int,
         unjudged: int,
-        always: bool = False,
-    ) -> tuple[list[tuple[float, ...]], int, bool, tuple[bytes, ...]]: ...
+        ties: bool,
+        parts: bool,
+    ) -> tuple[bytes, int, tuple[Any, ...], tuple[bytes, ...]]: ...
 
 class TrecListing:
     def __init__(

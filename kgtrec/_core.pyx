@@ -13,8 +13,10 @@ from kgtrec.errors import UsageError
 
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.dict cimport PyDict_SetItem
 from cpython.float cimport PyFloat_AS_DOUBLE
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
@@ -946,14 +948,78 @@ cdef class TrecColumns:
             status = c.kgt_trec_values(&lists, self.columns, self.n, &out[0, 0])
         raise_for(status)
 
+    def ties(self, tuple documents, const double[::1] scores not None, uint8_t[::1] differs not None,
+             double[::1] most not None):
+        """What the order of documents of equal scores changes: see kgt_tie_values.
 
-cdef list rows_of(double *values, int64_t n_queries, int64_t n_columns):
-    """A tuple of values per query."""
-    cdef int64_t i, k
-    cdef list rows = []
-    for i in range(n_queries):
-        rows.append(tuple([values[k * n_queries + i] for k in range(n_columns)]))
+        documents: as for `values`, but in full: place is None.
+        """
+        cdef const int64_t[::1] offsets, relevance, retrieved, judged_offsets, judged
+        cdef int64_t unjudged, level
+        offsets, _, relevance, retrieved, judged_offsets, judged, unjudged, level = documents
+        cdef c.kgt_status status
+        cdef int64_t n = retrieved.shape[0]
+        require(offsets.shape[0] == n + 1 == judged_offsets.shape[0], "ties: lengths differ")
+        check_bounds(offsets, relevance.shape[0])
+        check_bounds(judged_offsets, judged.shape[0])
+        require(scores.shape[0] == relevance.shape[0], "scores: wrong length")
+        require(differs.shape[0] == n and most.shape[0] == self.n, "ties: wrong shape")
+        cdef c.kgt_judged_lists lists = c.kgt_judged_lists(
+            n, &offsets[0], NULL, &relevance[0], &retrieved[0], NULL, &judged_offsets[0],
+            &judged[0], unjudged, level)
+        cdef c.kgt_tied_places ties = c.kgt_tied_places(&scores[0], NULL, NULL)
+        cdef c.kgt_tie_values out = c.kgt_tie_values(&differs[0], &most[0], NULL, NULL, NULL)
+        with nogil:
+            status = c.kgt_trec_ties(&lists, &ties, self.columns, self.n, &out)
+        raise_for(status)
+
+
+def measure_rows(object kind, list queries, list names, bytes values not None, dict like=None,
+                 bytes differs=None):
+    """Query to a dict of some kind, from name to value: float64 (names, queries).
+
+    Where a query does not differ, its row is that of `like`, copied.
+    """
+    cdef int64_t i, k, n = len(queries), n_names = len(names)
+    require(len(values) == 8 * n * n_names, "values: wrong size")
+    require(like is None or (differs is not None and len(differs) == n), "differs: wrong size")
+    cdef const double *cells = <const double *> PyBytes_AS_STRING(values)
+    cdef const char *news = PyBytes_AS_STRING(differs) if like is not None else NULL
+    cdef dict rows = {}, empty = dict.fromkeys(names)
+    for i in range(n):
+        if like is not None and not news[i]:
+            rows[queries[i]] = kind(like[queries[i]])
+            continue
+        row = kind(empty)  # a copy, whose table has its size
+        for k in range(n_names):
+            PyDict_SetItem(row, names[k], cells[k * n + i])
+        rows[queries[i]] = row
     return rows
+
+
+cdef tuple changes_of(const c.kgt_judged_lists *lists, const c.kgt_tied_places *ties,
+                      TrecColumns columns, bint forms):
+    """Whether ties change a query, bytes; each measure by how much at most; and if `forms`, mean,
+    least and greatest values of those that they change, bytes of float64 (columns, queries)."""
+    cdef int64_t i, n = lists.n_queries, size = columns.n * n if forms else 0
+    cdef c.kgt_status status
+    cdef c.kgt_tie_values out
+    cdef double *block = <double *> malloc((columns.n + 3 * size + 1) * sizeof(double) + n)
+    if block == NULL:
+        raise MemoryError
+    cdef double *first = block + columns.n
+    try:
+        out = c.kgt_tie_values(<uint8_t *> (first + 3 * size), block, NULL, NULL, NULL)
+        if forms:
+            out.expected, out.least, out.greatest = first, first + size, first + 2 * size
+        with nogil:
+            status = c.kgt_trec_ties(lists, ties, columns.columns, columns.n, &out)
+        raise_for(status)
+        kinds = [(<char *> (first + k * size))[:8 * size] for k in range(3 if forms else 0)]
+        differs = (<char *> out.differs)[:n]
+        return differs, [block[i] for i in range(columns.n)], kinds
+    finally:
+        free(block)
 
 
 cdef class TrecQueries:
@@ -969,19 +1035,19 @@ cdef class TrecQueries:
         self.documents, self.ranked = documents, ranked
 
     def of_run(self, TrecDocuments run not None, list queries, TrecColumns columns not None,
-               bint single, int64_t level, int64_t unjudged, bint always=False):
-        """Rows of values of all documents of a run, whose queries have these numbers.
+               bint single, int64_t level, int64_t unjudged, int ties):
+        """Values of all documents of a run, whose queries have these numbers.
 
-        Returns rows; a fault or None; and where documents of a query share a score, or `always`,
-        else nothing, bytes of the lists: length, retrieved, relevance, scores.
+        Returns bytes of values, (columns, queries); a fault or None; and, if `ties`, what they change: see `changes_of`, whose forms
+        come if `ties` is 2.
         """
-        cdef int64_t i, j, n = run.n_queries, size = run.documents.offsets[n]
+        cdef int64_t i, n = run.n_queries, size = run.documents.offsets[n]
         cdef int64_t n_judged = self.documents.n_queries
         cdef c.kgt_fault fault = c.kgt_fault(c.KGT_NO_FAULT, 0, 0)
         cdef c.kgt_listing listing
         cdef c.kgt_judged_lists lists
         cdef c.kgt_status status
-        cdef bint ties = False
+        cdef c.kgt_tied_places tied
         require(len(queries) == n and run.documents.scores != NULL, "of_run: not a run of these")
         cdef int64_t *block = <int64_t *> malloc((4 * n + 1 + 2 * size + columns.n * n + 1) * 8)
         if block == NULL:
@@ -1008,14 +1074,12 @@ cdef class TrecQueries:
                 offsets[0] = 0
                 for i in range(n):
                     offsets[i + 1] = offsets[i] + length[i]
-                    for j in range(offsets[i] + 1, offsets[i + 1]):
-                        ties |= scores[j] == scores[j - 1]
                 if status == c.KGT_OK:
                     status = c.kgt_trec_values(&lists, columns.columns, columns.n, values)
             raise_for(status)
-            return rows_of(values, n, columns.n), fault_tuple(fault), () if not (ties or always) else (
-                (<char *> length)[:8 * n], (<char *> retrieved)[:8 * n],
-                (<char *> relevance)[:8 * offsets[n]], (<char *> scores)[:8 * offsets[n]])
+            tied = c.kgt_tied_places(scores, NULL, NULL)
+            changes = changes_of(&lists, &tied, columns, ties == 2) if ties else ()
+            return (<char *> values)[:8 * n * columns.n], fault_tuple(fault), changes
         finally:
             free(block)
 
@@ -1039,12 +1103,13 @@ cdef class TrecNumbers:
 
     def of_scores(self, scores, bint singles, const int64_t[:, ::1] names, bint decimal,
                   const int64_t[::1] queries not None, TrecColumns columns not None, int64_t level,
-                  int64_t unjudged, bint always=False):
-        """Rows of values of rows of scores, which belong to queries of these numbers.
+                  int64_t unjudged, bint ties, bint parts):
+        """Values of rows of scores, which belong to queries of these numbers.
 
         names: one row for each row of scores or one for all, or None: the columns' positions.
-        Returns rows; the first row with a judged document twice, or -1; whether a judged document
-        shares its score; and bytes of count, retrieved, place and relevance: see kgt_trec_places.
+        Returns bytes of values, (columns, queries); the first row with a judged document twice, or -1; if `ties`, what they
+        change, see `changes_of`; and if `parts`, bytes of count, retrieved, place and relevance: see
+        kgt_trec_places.
         """
         cdef const float[:, ::1] single
         cdef const double[:, ::1] double_
@@ -1052,7 +1117,8 @@ cdef class TrecNumbers:
         cdef c.kgt_judged_lists lists
         cdef c.kgt_status status = c.KGT_OK
         cdef int64_t i, room = 0, twice, n = queries.shape[0]
-        cdef c.c_bool ties = False
+        cdef c.kgt_placed placed
+        cdef c.kgt_tied_places tied
         rows.singles = NULL
         rows.doubles = NULL
         if singles:
@@ -1074,7 +1140,7 @@ cdef class TrecNumbers:
             room += self.offsets[queries[i] + 1] - self.offsets[queries[i]]
         rows.judged_query, rows.judged_offsets = &queries[0], &self.offsets[0]
         rows.judged, rows.relevance = &self.numbers[0], &self.relevance[0]
-        cdef int64_t *block = <int64_t *> malloc((3 * n + 1 + 2 * room + columns.n * n + 1) * 8)
+        cdef int64_t *block = <int64_t *> malloc((3 * n + 1 + 4 * room + columns.n * n + 1) * 8)
         cdef int64_t *seen = <int64_t *> calloc(self.most + 1, 8)
         cdef int64_t *count
         cdef int64_t *retrieved
@@ -1088,11 +1154,13 @@ cdef class TrecNumbers:
             count, retrieved, offsets = block, block + n, block + 2 * n
             place = offsets + n + 1
             relevance = place + room
-            values = <double *> (relevance + room)
+            placed = c.kgt_placed(place, relevance, relevance + room, relevance + 2 * room)
+            tied = c.kgt_tied_places(NULL, placed.first, placed.size)
+            values = <double *> (relevance + 3 * room)
             lists = c.kgt_judged_lists(n, offsets, place, relevance, retrieved, &queries[0],
                                        &self.offsets[0], &self.ranked[0], unjudged, level)
             with nogil:
-                twice = c.kgt_trec_places(&rows, place, relevance, count, retrieved, seen, &ties)
+                twice = c.kgt_trec_places(&rows, placed, count, retrieved, seen)
                 if twice < 0:
                     offsets[0] = 0
                     for i in range(n):
@@ -1100,8 +1168,9 @@ cdef class TrecNumbers:
                     status = c.kgt_trec_values(&lists, columns.columns, columns.n, values)
             raise_for(status)
             if twice >= 0:
-                return [], twice, False, ()
-            return rows_of(values, n, columns.n), -1, ties, () if not (ties or always) else (
+                return b"", twice, (), ()
+            changes = changes_of(&lists, &tied, columns, False) if ties else ()
+            return (<char *> values)[:8 * n * columns.n], -1, changes, () if not parts else (
                 (<char *> count)[:8 * n], (<char *> retrieved)[:8 * n],
                 (<char *> place)[:8 * offsets[n]], (<char *> relevance)[:8 * offsets[n]])
         finally:

@@ -1,5 +1,5 @@
 # Mirror of csrc/kgtrec.h and the header a family behind it, and nothing else.
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 
 cdef extern from "<stdbool.h>":
@@ -283,6 +283,22 @@ cdef extern from "trec.h" nogil:
     kgt_status kgt_trec_values(const kgt_judged_lists *lists, const kgt_column *columns,
                                int64_t n_columns, double *values)
 
+    ctypedef struct kgt_tied_places:
+        const double *scores
+        const int64_t *first
+        const int64_t *size
+
+    ctypedef struct kgt_tie_values:
+        uint8_t *differs
+        double *most
+        double *least
+        double *greatest
+        double *expected
+
+    kgt_status kgt_trec_ties(const kgt_judged_lists *lists, const kgt_tied_places *ties,
+                             const kgt_column *columns, int64_t n_columns,
+                             const kgt_tie_values *out)
+
     ctypedef struct kgt_score_rows:
         int64_t n_rows
         int64_t n
@@ -297,8 +313,14 @@ cdef extern from "trec.h" nogil:
         const int64_t *judged
         const int64_t *relevance
 
-    int64_t kgt_trec_places(const kgt_score_rows *rows, int64_t *place, int64_t *relevance,
-                            int64_t *count, int64_t *retrieved, int64_t *seen, c_bool *ties)
+    ctypedef struct kgt_placed:
+        int64_t *place
+        int64_t *relevance
+        int64_t *first
+        int64_t *size
+
+    int64_t kgt_trec_places(const kgt_score_rows *rows, kgt_placed out, int64_t *count,
+                            int64_t *retrieved, int64_t *seen)
     c_bool kgt_trec_score(const char *text, int64_t size, double *score)
 
     ctypedef struct kgt_names:

@@ -340,7 +340,9 @@ OWN = {
     "trec_list.c": {"trec_file.h"},
     "trec_places.c": {"trec.h"},
     "trec_shortest.c": {"trec_decimal.h", "trec_decimal_powers.h"},
-    "trec_values.c": {"trec.h"},
+    "trec_query.h": {"trec.h"},
+    "trec_ties.c": {"trec_query.h"},
+    "trec_values.c": {"trec_query.h"},
     "trec_write.c": {"trec.h", "trec_decimal.h"},
 }
 ISA_MAY = {"isa_kernel.h", "isa_undef.h", "isa_undef_load.h", "isa_avx2_pack.h"} | {

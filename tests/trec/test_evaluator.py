@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 import warnings
 from itertools import pairwise, permutations
+from threading import Event
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import pytrec_eval
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kgtrec import trec
-from kgtrec.errors import InputError, TieWarning, UsageError
+from kgtrec.errors import FileError, InputError, TieWarning, UsageError
+from kgtrec.trec.eval.request import Request
+from kgtrec.trec.eval.score import on_threads, score
 
 MEASURES = ["map", "map_cut.2,20", "ndcg", "ndcg_cut.3", "P.1,5", "recall.5", "recip_rank", "Rprec",
             "bpref", "success.1", "set_F", "iprec_at_recall.0.5", "num_rel_ret"]  # fmt: skip
@@ -35,6 +39,11 @@ def close(ours: Any, theirs: Any) -> bool:
         for q in ours
         for m in ours[q]
     )
+
+
+def as_frame(run: dict[str, dict[str, float]]) -> pd.DataFrame:
+    rows = [(query, d, score) for query, own in run.items() for d, score in own.items()]
+    return pd.DataFrame(rows, columns=["query_id", "doc_id", "score"])
 
 
 @given(qrels=st.dictionaries(queries, judgements, min_size=1), runs=st.lists(
@@ -239,6 +248,59 @@ def test_ties_are_the_mean_least_and_greatest_of_all_orders(qrels, data) -> None
     assert got.queries == affected
 
 
+EVERY_FORM = [*FORMS, "map_cut.1,4", "recip_rank_cut.3", "relative_P.3", "dcg", "ideal_dcg", "P.4",
+              "set_F", "num_rel", "num_ret", "num_nonrel_judged_ret"]  # fmt: skip
+
+
+@given(
+    qrels=st.dictionaries(queries, judgements, min_size=1),
+    runs=st.dictionaries(queries, rankings, min_size=1),
+    level=st.integers(0, 3),
+    compat=st.sampled_from([9, 10]),
+)
+def test_ties_in_the_core_are_those_of_runs_that_the_core_does_not_read(
+    qrels, runs, level, compat
+) -> None:
+    run = {query: runs.get(query, {"0": 1.0, "12": 1.0 + 1e-9}) for query in qrels}
+    evaluator = trec.Evaluator(qrels, EVERY_FORM, level=level, compat=compat, ties="name")
+    got = evaluator.evaluate_ties(run)
+    due = evaluator.evaluate_ties(as_frame(run))
+    assert got.queries == due.queries
+    assert (got.value, got.minimum, got.maximum) == (due.value, due.minimum, due.maximum)
+    assert close(got.expected, due.expected)
+
+
+def test_many_ties_have_the_largest_effect_that_the_extremes_have() -> None:
+    scores = np.random.default_rng(5).integers(0, 6, (40, 90)).astype(float)
+    graded = np.random.default_rng(6).integers(-1, 4, (40, 90)).tolist()
+    qrels = {f"q{i:02}": {str(d): row[d] for d in range(0, 90, 3)} for i, row in enumerate(graded)}
+    run = {
+        f"q{i:02}": {str(d): s for d, s in enumerate(row)} for i, row in enumerate(scores.tolist())
+    }
+    measures = ["ndcg_cut.10", "map", "P.5"]
+    most = trec.Evaluator(qrels, measures).evaluate_ties(run)
+    gaps = {
+        m: max(most.maximum[q][m] - most.minimum[q][m] for q in run)
+        for m in ("ndcg_cut_10", "map", "P_5")
+    }
+    name = max(gaps, key=gaps.__getitem__)
+    said = f"{most.queries} of 40 queries .* {name} by up to {gaps[name]:.4g};"
+    evaluator = trec.Evaluator(qrels, measures)
+    for call in (
+        lambda: evaluator.evaluate(run),
+        lambda: evaluator.evaluate_scores(scores),
+        lambda: evaluator.evaluate(as_frame(run)),
+    ):
+        with pytest.warns(TieWarning, match=said):
+            call()
+
+
+def test_rows_under_ties_are_rows_of_their_own() -> None:
+    got = trec.Evaluator({"q": {"x": 1}}, ["map"]).evaluate_ties({"q": {"x": 2.0, "y": 1.0}})
+    got.expected["q"]["map"] = 0.0
+    assert got.value["q"]["AP"] == got.minimum["q"]["AP"] == 1.0
+
+
 def test_ties_are_refused_where_they_have_no_form() -> None:
     with pytest.raises(UsageError, match="bpref"):
         trec.Evaluator(QRELS, ["map", "bpref"]).evaluate_ties(CONSTANT)
@@ -293,3 +355,56 @@ def test_only_tied_queries_have_other_values_under_ties() -> None:
     values = [[row["recip_rank"] for row in kind.values()] for kind in got[:4]]
     assert values == [[1.0, 0.5, 0.5], [1.0, 0.75, 0.5], [1.0, 0.5, 0.5], [1.0, 1.0, 0.5]]
     assert got.queries == 1
+
+
+# -- Many runs ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_comes_of_many_runs_is_in_their_order(fails: bool) -> None:
+    late, most, at_work = Event(), [0], [0]
+
+    def task(place: int) -> Any:
+        def run() -> Any:
+            at_work[0] += 1
+            most[0] = max(most[0], at_work[0])
+            if place == 0:
+                late.wait(240)
+            warnings.warn(f"run {place}", TieWarning, stacklevel=1)
+            if place == 1:
+                late.set()
+            at_work[0] -= 1
+            if fails and place < 2:
+                raise InputError(f"run {place} is wrong")
+            return place
+
+        return run
+
+    def outcome() -> Any:
+        try:
+            return on_threads(2, [task(place) for place in range(9)])
+        except InputError as error:
+            return str(error)
+
+    with pytest.warns(TieWarning) as seen:
+        got = outcome()
+    assert got == ("run 0 is wrong" if fails else [*range(9)])
+    said = [str(one.message) for one in seen]
+    assert said == [f"run {place}" for place in range(1 if fails else 9)]
+    assert most == [2]
+
+
+def test_many_files_have_the_values_of_each(tmp_path) -> None:
+    (tmp_path / "qrels").write_text("q 0 a 1\nr 0 b 1\n")
+    runs = [tmp_path / f"run{i}" for i in range(7)]
+    for i, run in enumerate(runs):
+        run.write_text(f"q Q0 a 1 {i % 3} x\nq Q0 z 1 1.5 x\nr Q0 {'ab'[i % 2]} 1 1 x\n")
+    scored = score(Request(tmp_path / "qrels", tuple(runs), ["map"]))
+    due = [trec.evaluate(tmp_path / "qrels", run, ["map"], summary=True) for run in runs]
+    assert [(one.file, one.summary) for one in scored] == [
+        (str(run), row) for run, row in zip(runs, due, strict=True)
+    ]
+    runs[5].write_text("q Q0 a 1 nan? x\n")
+    runs[2].write_text("q Q0 a 1 1 x\nq Q0 z\n")
+    with pytest.raises(FileError, match=r"run2:2: "):
+        score(Request(tmp_path / "qrels", tuple(runs), ["map"]))

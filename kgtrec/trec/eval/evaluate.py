@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
@@ -28,7 +28,7 @@ from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import JudgedQueries, NumberedDocuments, matrix_of
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.own import core_columns, in_core
-from kgtrec.trec.measures.relevant import UNJUDGED, Ints, Lists, TieEffect, some_queries
+from kgtrec.trec.measures.relevant import UNJUDGED, Ints, TieEffect
 from kgtrec.trec.measures.values import summary as summary_of
 from kgtrec.trec.measures.values import values
 
@@ -44,6 +44,8 @@ class MeasureRow(dict[str, Any]):
 
     ``row["AP@20"]``, ``row["map_cut.20"]`` and ``row["map_cut_20"]`` are the same value.
     """
+
+    __slots__ = ()
 
     def __missing__(self, name: object) -> Any:
         try:
@@ -233,10 +235,9 @@ class Evaluator:
         """
         self._check_shown(summary, as_)
         if self._core is not None and isinstance(run, Mapping):
-            queries, rows, has_ties, lists = self._listed(run, self._core, False)
-            if has_ties and self._warns:
-                self._warn(self._effect(lists()), len(queries))
-            return self._shown(queries, rows, summary, as_)
+            queries, cells, tied = self._listed(run, self._core, int(self._warns))
+            self._warn_of(tied, len(queries))
+            return self._shown(queries, cells, summary, as_)
         scored = scoring.score_run(self._judged, run, replace(self._request, runs=(run,)))
         return self._of_scored(scored, summary, as_)
 
@@ -285,21 +286,19 @@ class Evaluator:
         numbers = self._of_rows(queries, len(matrix))
         names, always = own.order_of(documents, matrix.shape[1]), self._core is None
         columns = self._core or core_columns([], 10)
-        rows, twice, has_ties, parts = own.native.of_scores(
+        cells, twice, tied, parts = own.native.of_scores(
             matrix, matrix.dtype == np.float32, names, own.is_decimal, numbers, columns,
-            request.options.level, UNJUDGED, always,
+            request.options.level, UNJUDGED, self._warns and not always, always,
         )  # fmt: skip
         if twice >= 0:
             query = decoded(self._own.names[numbers[twice]])
             raise InputError(f"row {twice}, query {query!r}, has a judged document twice; keep one")
-        if always or (has_ties and self._warns):
-            lists = own.lists(matrix, names, numbers, parts)
-            if always:
-                scored = scoring.scored_lists(lists, request)
-                return self._of_scored(scored, summary, as_)
-            self._warn(self._effect(lists), len(numbers))
+        if always:
+            scored = scoring.scored_lists(own.lists(matrix, names, numbers, parts), request)
+            return self._of_scored(scored, summary, as_)
+        self._warn_of(tied, len(numbers))
         held = self.queries if queries is None else [str(query) for query in queries]
-        return self._shown(held, rows, summary, as_)
+        return self._shown(held, cells, summary, as_)
 
     def evaluate_ties(self, run: RunLike) -> TieValues:
         """Values of a run by name, and their mean, least and greatest over all orders of ties.
@@ -315,44 +314,32 @@ class Evaluator:
             Measures without a form under ties; ``kg_`` measures, `complete`, or judgements in
             groups.
         """
-        from kgtrec.trec.measures.ties import (
-            TIES,
-            check_tie_forms,
-            differ,
-            tied_queries,
-            tied_values,
-        )
+        from kgtrec.trec.measures.ties import TIES, check_tie_forms, differ, tied_values
 
         options, columns = self._request.options, self._columns
         check_tie_forms(columns, options)
         if self._request.micro or options.complete:
             raise UsageError("evaluate_ties has no kg_ measures and no complete; leave them out")
         if self._core is not None and isinstance(run, Mapping):
-            lists = self._listed(run, self._core, True)[3]()
-        else:
-            data = scoring.read_run(run, self._request.questions).data
-            lists = scoring.list_run(self._own, data, None, options)
-        plain, chosen = values(lists, columns, options), tied_queries(lists, options)
-        tied, forms = some_queries(lists, chosen), {}
-        for kind in TIES if len(chosen) else ():
-            forms[kind] = tied_values(tied, columns, options, ties=kind)
-        changed = np.zeros(len(chosen), bool)
-        for name in plain if forms else ():
+            queries, cells, (differs, _, kinds) = self._listed(run, self._core, 2)
+            own = MeasureRow, queries, self._measures
+            first = _core.measure_rows(*own, cells)
+            mean, least, most = (_core.measure_rows(*own, kind, first, differs) for kind in kinds)
+            return TieValues(first, mean, least, most, differs.count(1))
+        data = scoring.read_run(run, self._request.questions).data
+        lists = scoring.list_run(self._own, data, None, options)
+        plain = values(lists, columns, options)
+        forms = {kind: tied_values(lists, columns, options, ties=kind) for kind in TIES}
+        changed = np.zeros(len(lists), bool)
+        for name in plain:
             changed |= differ(forms["min"][name], forms["max"][name])
-
-        def rows(kind: str) -> Rows:
-            by_name = {name: row.copy() for name, row in plain.items()}
-            for name, row in forms.get(kind, {}).items():
-                by_name[name][chosen] = row
-            return _of_columns(lists.queries, by_name)
-
-        four = rows("by name"), rows("expected"), rows("min"), rows("max")
-        return TieValues(*four, int(changed.sum()))
+        rows = [_of_columns(lists.queries, by_name) for by_name in (plain, *forms.values())]
+        return TieValues(rows[0], rows[1], rows[2], rows[3], int(changed.sum()))
 
     def _listed(
-        self, run: Mapping[Any, Any], columns: _core.TrecColumns, always: bool
-    ) -> tuple[list[str], list[tuple[float, ...]], bool, Callable[[], Lists]]:
-        """Queries, their values, whether documents tie, and a function that gives their lists."""
+        self, run: Mapping[Any, Any], columns: _core.TrecColumns, ties: int
+    ) -> tuple[list[str], bytes, tuple[Any, ...]]:
+        """Queries, their values, and what ties change, as `_core.TrecQueries.of_run` has it."""
         own, options = self._own, self._request.options
         named = queries_of(run, in_order=True, keep_empty=True)
         shared = [pair for pair in named if pair[0] in own.number]
@@ -361,19 +348,13 @@ class Evaluator:
             if not shared:
                 raise scoring.nothing_shared(own.path, run)
         numbers = [own.number[name] for name, _ in shared]
-        rows, fault, parts = self._native.of_run(
+        cells, fault, tied = self._native.of_run(
             native_documents(shared, run, is_run=True), numbers, columns, options.compat < 10,
-            options.level, UNJUDGED, always,
+            options.level, UNJUDGED, ties,
         )  # fmt: skip
         if fault is not None:
             raise pack_run({query: run[query] for _, query in shared}).duplicate(fault[0] - 1)
-
-        def lists() -> Lists:
-            kinds = (np.int64, np.int64, np.int64, np.float64)
-            arrays = [np.frombuffer(part, kind) for part, kind in zip(parts, kinds, strict=True)]
-            return own.lists(np.array(numbers), arrays, len(named), len(shared), "")
-
-        return [decoded(name) for name, _ in shared], rows, bool(parts), lists
+        return [decoded(name) for name, _ in shared], cells, tied
 
     @property
     def _own(self) -> JudgedQueries:
@@ -425,13 +406,14 @@ class Evaluator:
         raise UsageError(f"{names} has {problem}; {hint}")
 
     def _shown(
-        self, queries: list[str], rows: list[tuple[float, ...]], summary: bool, as_: str
+        self, queries: list[str], cells: bytes, summary: bool, as_: str
     ) -> Rows | MeasureRow | pandas.DataFrame:
-        """Rows of the measures of the core as they are wanted."""
+        """Values of the measures of the core as they are wanted."""
         names = self._measures
         if not summary and as_ == "dict":
-            return _rows(queries, names, rows)
-        arrays = dict(zip(names, np.array(rows).reshape(-1, len(names)).T.copy(), strict=True))
+            return _core.measure_rows(MeasureRow, queries, names, cells)
+        columns = np.frombuffer(cells).reshape(len(names), -1)
+        arrays = dict(zip(names, columns.copy(), strict=True))
         row: dict[str, Any] = {}
         if summary:
             row = summary_of(arrays, self._columns)
@@ -444,10 +426,13 @@ class Evaluator:
             self._warn(scored.tied, len(scored.queries))
         return _formed(scored.queries, scored.values, scored.summary, summary, as_)
 
-    def _effect(self, lists: Lists) -> TieEffect:
-        from kgtrec.trec.measures.ties import tie_effect
+    def _warn_of(self, tied: tuple[Any, ...], n_queries: int) -> None:
+        """Warn of what the core says of ties, if anything."""
+        if tied and (queries := tied[0].count(1)):
+            from kgtrec.trec.measures.ties import effect_of
 
-        return tie_effect(lists, self._columns, self._request.options)
+            most = dict(zip(self._measures, tied[1], strict=True))
+            self._warn(effect_of(queries, most), n_queries)
 
     def _warn(self, effect: TieEffect, n_queries: int) -> None:
         """Warn of ties that change a value."""
@@ -525,15 +510,11 @@ def _names(measures: Iterable[Any]) -> list[str]:
     return [str(measure) for measure in measures]
 
 
-def _rows(queries: Sequence[str], names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Rows:
-    return {
-        q: MeasureRow(zip(names, row, strict=True)) for q, row in zip(queries, rows, strict=True)
-    }
-
-
 def _of_columns(queries: Sequence[str], values: Mapping[str, NDArray[Any]]) -> Rows:
-    columns = (column.tolist() for column in values.values())
-    return _rows(queries, [*values], zip(*columns, strict=True))
+    rows = zip(*(column.tolist() for column in values.values()), strict=True)
+    return {
+        q: MeasureRow(zip(values, row, strict=True)) for q, row in zip(queries, rows, strict=True)
+    }
 
 
 def _formed(

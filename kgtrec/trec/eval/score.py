@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+import warnings
+from _thread import get_ident
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec.errors import FileError, InputError
 from kgtrec.trec.eval.request import Request
 from kgtrec.trec.files.text import PathName, is_path
@@ -167,7 +172,48 @@ def score(request: Request) -> list[Scored]:
     reference = None
     if request.zscores is not None:
         reference = read_reference(request.zscores)
-    return [_scored(judged, run, request, reference) for run in runs]
+    cores = available_cores()
+    threads = max(1, cores // len(runs))
+    return on_threads(cores, [
+        partial(_scored, judged, run, request, reference, threads) for run in runs
+    ])  # fmt: skip
+
+
+def on_threads(threads: int, tasks: Sequence[Callable[[], Scored]]) -> list[Scored]:
+    """What tasks return, of which at most `threads` are at work at a time.
+
+    Errors and warnings are those of one task after the other: tasks begin in order, and those that
+    began before another failed end.
+    """
+    if len(tasks) == 1:
+        return [tasks[0]()]
+    results: dict[int, Scored] = {}
+    errors: dict[int, Exception] = {}
+    at_work: dict[int, int] = {}
+    shown: list[tuple[int, tuple[Any, ...]]] = []
+
+    def do(place: int, _: int) -> None:
+        at_work[get_ident()] = place
+        try:
+            results[place] = tasks[place]()
+        except Exception as error:
+            errors[place] = error
+            raise
+
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda *warning: shown.append((at_work[get_ident()], warning[:4]))
+        try:
+            share_rows(do, [(place, place + 1) for place in range(len(tasks))], threads)
+        except Exception:
+            if not errors:
+                raise
+    first = min(errors, default=len(tasks))
+    for place, warning in sorted(shown, key=itemgetter(0)):
+        if place <= first:
+            warnings.showwarning(*warning)
+    if errors:
+        raise errors[first]
+    return [results[place] for place in range(len(tasks))]
 
 
 def score_run(judged: JudgedQueries | GroupJudgements, run: Any, request: Request) -> Scored:
@@ -215,14 +261,16 @@ def _scored(
     run: RunRead,
     request: Request,
     reference: Reference | None,
+    threads: int | None = None,
 ) -> Scored:
     data = run.data
     columns, options = request.columns, request.options
     groups = None if isinstance(qrels, JudgedQueries) else qrels
     if isinstance(qrels, JudgedQueries):
-        lists = list_run(qrels, data, None if request.micro else depth_needed(columns), options)
+        depth = None if request.micro else depth_needed(columns)
+        lists = list_run(qrels, data, depth, options, threads)
     else:
-        lists = list_run(qrels.judged, data, None, replace(options, judged_only=False))
+        lists = list_run(qrels.judged, data, None, replace(options, judged_only=False), threads)
     if lists.unanswered == len(qrels):
         raise nothing_shared(qrels.path, data)
     if request.only is not None:
@@ -290,7 +338,11 @@ def _tied(
 
 
 def list_run(
-    qrels: JudgedQueries, run: PathName | RunData, depth: int | None, options: EvalOptions
+    qrels: JudgedQueries,
+    run: PathName | RunData,
+    depth: int | None,
+    options: EvalOptions,
+    threads: int | None = None,
 ) -> Lists:
     """The run to a depth, None for all of it, and what ties with the last document there."""
     # -M is left to the measures, which must know the whole of a tie group that it cuts; and -J,
@@ -310,6 +362,7 @@ def list_run(
         judged_only=judged_only,
         single=options.compat < 10,
         absent=options.complete,
+        threads=threads,
     )
 
 

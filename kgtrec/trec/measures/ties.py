@@ -14,7 +14,7 @@ are the value that trec_eval gives, to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -25,12 +25,14 @@ from numpy.typing import NDArray
 from kgtrec.errors import UsageError, choose
 from kgtrec.trec.measures.family import FIXED, OF_SETS, EvalOptions, function_of
 from kgtrec.trec.measures.names import TABLE, Column
+from kgtrec.trec.measures.own import core_columns, in_core
 from kgtrec.trec.measures.relevant import (
     Bools,
     Floats,
     Ints,
     Lists,
     TieEffect,
+    View,
     gain_of,
     log2,
     parts,
@@ -132,15 +134,18 @@ def tie_groups(lists: Lists, options: EvalOptions, singles: Bools | None = None)
 
 def _tied_with_next(lists: Lists, compat: int) -> Bools:
     """Whether a document has the score of the one that follows it in the list of its query."""
-    scores = lists.scores
-    if compat < 10:
-        with np.errstate(over="ignore"):
-            scores = scores.astype(np.float32)
+    scores = _compared(lists, compat)
     same = np.zeros(len(scores), bool)
     np.equal(scores[1:], scores[:-1], out=same[:-1])
     ends = lists.offsets[1:]
     same[ends[ends > 0] - 1] = False
     return same
+
+
+def _compared(lists: Lists, compat: int) -> NDArray[np.floating[Any]]:
+    """Scores as they are compared."""
+    with np.errstate(over="ignore"):
+        return lists.scores if compat >= 10 else lists.scores.astype(np.float32)
 
 
 def _runs(same: Bools, singles: Bools | None) -> tuple[Ints, Ints]:
@@ -276,18 +281,31 @@ def tie_effect(
     """
     options = options or EvalOptions()
     columns = [column for column in columns if column.row.expected != FIXED]
-    queries, most = 0, {column.name: 0.0 for column in columns}
-    for _, _, part in parts(lists, _PART_DOCUMENTS):
-        tied = with_ties(part, options)
-        changed = np.zeros(len(tied), bool)
-        for one, other in _extremes(tied, columns, options) if len(tied) else ():
+    is_whole = options.most is None and not options.judged_only
+    native = [column for column in columns if is_whole and in_core(column)]
+    others = [column for column in columns if column not in native]
+    gaps, changed = np.zeros(len(native)), np.zeros(len(lists), bool)
+    if native:
+        scores = np.ascontiguousarray(_compared(lists, options.compat), np.float64)
+        documents = View(lists, options).documents
+        core_columns(native, options.compat).ties(documents, scores, changed.view(np.uint8), gaps)
+    most = dict.fromkeys((column.name for column in columns), 0.0)
+    most.update(zip((column.name for column in native), gaps.tolist(), strict=True))
+    for start, _, part in parts(lists, _PART_DOCUMENTS) if others else ():
+        chosen = tied_queries(part, options)
+        tied = some_queries(part, chosen)
+        for one, other in _extremes(tied, others, options) if len(tied) else ():
             for name in one:
                 differs = differ(one[name], other[name])
-                changed |= differs
+                changed[start + chosen] |= differs
                 if differs.any() and one[name].dtype != object:
                     gap = float(np.abs(one[name] - other[name])[differs].max())
                     most[name] = max(most[name], gap)
-        queries += int(changed.sum())
+    return effect_of(int(changed.sum()), most)
+
+
+def effect_of(queries: int, most: Mapping[str, float]) -> TieEffect:
+    """The effect on so many queries, each measure by so much at most."""
     name = max(most, key=most.__getitem__, default="")
     return TieEffect(queries, name, most.get(name, 0.0))
 

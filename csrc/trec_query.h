@@ -1,0 +1,46 @@
+/* What the measures of one query share: trec_values.c and trec_ties.c. */
+#ifndef KGT_TREC_QUERY_H
+#define KGT_TREC_QUERY_H
+
+#include "trec.h"
+
+/* A relevant document: its place from 0, and judged non-relevant ones, and pooled ones, before. */
+typedef struct {
+    int64_t place, worse, pooled;
+} kgt_hit;
+
+typedef struct {
+    int64_t place;
+    double gain;
+} kgt_gainer;
+
+typedef struct {
+    kgt_hit *hits;
+    kgt_gainer *gainers;
+    double *best; /* best precision at this hit or a later one */
+    int64_t n_hits, n_gainers, n_rel, n_nonrel, n_judged, n_ret, n_misses;
+    const int64_t *judged;
+    bool has_best;
+    const kgt_judged_lists *lists;
+    int64_t start, stop; /* in the lists */
+    double *logarithms;
+    int64_t n_logarithms;
+} kgt_query;
+
+/* Room for queries of up to so many documents; false without memory. To be closed either way. */
+bool kgt_query_open(kgt_query *at, int64_t most);
+void kgt_query_close(kgt_query *at);
+
+/* The most documents that a query has. */
+int64_t kgt_most_documents(const kgt_judged_lists *lists);
+
+/* Finds what the measures of query i share, which kgt_query_value computes from it. */
+void kgt_query_load(kgt_query *at, const kgt_judged_lists *lists, int64_t i);
+double kgt_query_value(kgt_query *at, const kgt_column *column);
+
+double kgt_query_ideal_dcg(kgt_query *at, int64_t depth);
+
+/* log2(place + 2), each computed once. */
+double kgt_query_discount(kgt_query *at, int64_t place);
+
+#endif
