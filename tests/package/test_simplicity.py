@@ -24,7 +24,7 @@ BUDGET = {
     "ranking": 4_510,
     "predictions": 640,
     "measures": 2_960,
-    "trec": 8_308,
+    "trec": 8_313,
     "results": 1_670,
     "study": 18_830,
     "plots": 1_830,

@@ -334,7 +334,9 @@ def test_the_largest_effect_is_named() -> None:
     qrels = {"p": {"a": 1}, "q": {"a": 1}}
     run = {"p": {"a": 1.0, "b": 1.0}, "q": dict.fromkeys("abcd", 1.0)}
     with pytest.warns(TieWarning, match=r"2 of 2 queries .* recip_rank by up to 0\.75;"):
-        trec.evaluate(qrels, run, ["recip_rank"])
+        trec.evaluate(qrels, run, ["recip_rank", "rbp"])
+    with pytest.warns(TieWarning, match=r"2 of 2 queries .* rbp by up to 0\.0271;"):
+        trec.evaluate(qrels, run, ["rbp"])
 
 
 def test_a_name_with_zeros_in_front_is_no_number() -> None:

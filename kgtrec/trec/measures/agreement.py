@@ -137,7 +137,7 @@ def _answers(run: Run, questions: Questions | Csr) -> Csr:
             f"the run has {len(run.offsets) - 1:,} questions where {len(answers.offsets) - 1:,} "
             "are evaluated; give the questions that the run was made for"
         )
-    if answers is not questions:
+    if answers is not questions and run.query_ids is not ids:
         for position, (theirs, ours) in enumerate(zip(run.query_ids, ids or (), strict=True)):
             if theirs != ours:
                 raise UsageError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from kgtrec.errors import UsageError, suggestion
@@ -109,7 +110,15 @@ def resolve(
     qrels_format: str | None = "qrels",
 ) -> list[Column]:
     """Columns for measure names, in table order, without repeats."""
-    measures = [measures] if isinstance(measures, str) else list(measures)
+    names = (measures,) if isinstance(measures, str) else tuple(measures)
+    return [*_resolved(names, command_line, compat, qrels_format, len(TABLE))]
+
+
+@lru_cache(512)
+def _resolved(
+    measures: tuple[str, ...], command_line: bool, compat: int, qrels_format: str | None, rows: int
+) -> tuple[Column, ...]:
+    """`resolve`, by a table of so many rows."""
     if not measures:
         raise UsageError("no measure was asked for; name some, such as map_cut_20, or 'official'")
     by_family: dict[str, dict[Column, None]] = {}
@@ -144,12 +153,8 @@ def resolve(
         raise WrongFormat("; ".join(strange))
     if wrong:
         raise BadCutoff("; ".join(wrong))
-    return [
-        column
-        for family in TABLE
-        if family in by_family
-        for column in _of(family, by_family[family])
-    ]
+    ordered = (family for family in TABLE if family in by_family)
+    return tuple(column for family in ordered for column in _of(family, by_family[family]))
 
 
 def _of_other_formats(families: Iterable[str], qrels_format: str | None) -> list[str]:
