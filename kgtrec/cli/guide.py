@@ -6,7 +6,6 @@ Only the part of Markdown that guides use is known here: a library would double 
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from itertools import zip_longest
 
@@ -16,16 +15,14 @@ from kgtrec import guides
 from kgtrec.cli._report import Command, Report
 
 MOST = 100  # columns, on wider terminals too
-_BLOCK = re.compile(
-    r"""(?P<indent>\ *)```\w*\ *(?P<file>.*)\n(?P<code>(?:.*\n)*?)(?P=indent)```\n
+# Texts, which are compiled where a guide is laid out.
+_BLOCK = r"""(?x)(?P<indent>\ *)```\w*\ *(?P<file>.*)\n(?P<code>(?:.*\n)*?)(?P=indent)```\n
     | (?P<blank>\n)
     | \#+\ (?P<heading>.*)\n
     | (?P<table>(?:\|.*\n)+)
     | (?P<lead>\ *(?:(?:-|\d+\.)\ )?)(?P<text>\S.*\n(?:(?!\ *(?:```|-\ |\d+\.\ )|[#|])\ *\S.*\n)*)
-    """,
-    re.VERBOSE,
-)
-_INLINE = re.compile(
+    """
+_INLINE = (
     r"`(?P<code>[^`]+)`|\*\*(?P<bold>.+?)\*\*|\*(?P<italic>[^*\s][^*]*)\*"
     r"|\[(?P<link>[^]]+)\]\((?P<target>[^)]+)\)"
 )
@@ -35,7 +32,7 @@ _GAP = "  "
 def rendered(markdown: str, width: int) -> str:
     """A guide's Markdown as lines of `width` columns with the escape codes of a terminal."""
     parts = []
-    for block in _BLOCK.finditer(markdown):
+    for block in re.finditer(_BLOCK, markdown):
         if block["code"] is not None:
             if "." in block["file"]:  # an example is a file; else it names a library
                 parts.append(f"{block['file']}:")
@@ -69,7 +66,7 @@ def _styled(text: str) -> str:
         styled = (click.style(word, **style) for word in plain.split())
         return " ".join(styled) + more
 
-    return _INLINE.sub(of, text)
+    return re.sub(_INLINE, of, text)
 
 
 def _length(text: str) -> int:
@@ -135,6 +132,8 @@ def command(name: str | None, as_path: bool) -> Report:
         return Report(lambda: path)
     text = guides.text(name)
     if sys.stdout.isatty():
+        import shutil
+
         width = min(shutil.get_terminal_size().columns, MOST)
         click.echo_via_pager(rendered(text, width))
         return Report()

@@ -11,33 +11,12 @@ from pathlib import Path
 from kgtrec.errors import UsageError, suggestion
 
 ORDER = (
-    "first-evaluation",
-    "reading-the-report",
-    "report",
-    "numbers",
-    "ties",
-    "filters-and-protocols",
-    "temporal",
-    "qualifiers",
-    "sampled-candidates",
-    "adjusted-metrics",
-    "slices",
-    "embeddings",
-    "training-loop",
-    "formats",
-    "runs-and-qrels",
-    "changes",
-    "published-numbers",
-    "many-graphs",
-    "sparse-labels",
-    "open-world",
-    "complex-queries",
-    "dense-retrieval",
-    "classification",
-    "semantics",
-    "clusters",
-    "migrating",
-)
+    "first-evaluation", "reading-the-report", "report", "numbers", "ties",
+    "filters-and-protocols", "temporal", "qualifiers", "sampled-candidates", "adjusted-metrics",
+    "slices", "embeddings", "training-loop", "formats", "runs-and-qrels", "changes",
+    "published-numbers", "many-graphs", "sparse-labels", "open-world", "complex-queries",
+    "dense-retrieval", "classification", "semantics", "clusters", "migrating",
+)  # fmt: skip
 
 
 def path(name: str) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -47,7 +47,7 @@ from kgtrec.questions.graph_terms import (
     label_counts,
     question_keys,
 )
-from kgtrec.questions.questions import SIDES, QuestionData, column_of_label
+from kgtrec.questions.questions import SIDES, QuestionData, column_of_label, is_usual_filter
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
@@ -297,18 +297,6 @@ def _filter_splits(
         warnings.warn(_left_out(name, left_out), FilterWarning, stacklevel=4)  # questions()' caller
     splits = tuple(split for split in graph.splits if split in names)
     return splits, {"filter": name, "filter_left_out": left_out}
-
-
-def is_usual_filter(
-    name: str | None, evaluated: str | None, context: str | None, splits: Collection[str]
-) -> bool:
-    """Whether to leave splits out of the filter is a protocol, and nothing to warn of.
-
-    That of validation on the validation split; and TGB 2.0's, whose conflicts at a time are those
-    of the evaluated split alone.
-    """
-    at_validation = (name, evaluated) == ("valid", "valid")
-    return at_validation or (context == "time" and set(splits) == {evaluated})
 
 
 def _by_protocol(graph: GraphData, choice: Any) -> tuple[str | None, Iterable[str] | None]:

@@ -9,7 +9,7 @@ Column order: which column of a model's scores is whose, declared once by its la
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -109,6 +109,18 @@ def require_columns_by_id(questions: QuestionData, what: str) -> None:
             f"{what} takes columns in id order, and these questions declare another (columns=); "
             "leave it out, and hand over columns by id"
         )
+
+
+def is_usual_filter(
+    name: str | None, evaluated: str | None, context: str | None, splits: Collection[str]
+) -> bool:
+    """Whether to leave splits out of the filter is a protocol, and nothing to warn of.
+
+    That of validation on the validation split; and TGB 2.0's, whose conflicts at a time are those
+    of the evaluated split alone.
+    """
+    at_validation = (name, evaluated) == ("valid", "valid")
+    return at_validation or (context == "time" and set(splits) == {evaluated})
 
 
 Integers = npt.NDArray[np.integer[Any]]

@@ -11,6 +11,7 @@ import numpy as np
 from kgtrec._internal.table import WIDTH, Table, printed_cell
 from kgtrec.measures import Measure, required_depth
 from kgtrec.measures.averaging import SIDES
+from kgtrec.questions.questions import is_usual_filter
 from kgtrec.results.comparability import filter_text, tolerance_text
 from kgtrec.results.tables import PUBLISHED, QUESTIONWISE, by_filter, over_groups
 
@@ -287,8 +288,6 @@ def warnings_of(result: Result) -> list[str]:
 
 
 def _is_usual(facts: Provenance) -> bool:
-    from kgtrec.questions.filters import is_usual_filter  # which loads the readers of graphs
-
     splits = facts.filter_splits or ()
     return is_usual_filter(facts.filter, facts.split, facts.context, splits)
 

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+import kgtrec
+
 FAULTS = """
 import resource
 import numpy as np
@@ -34,3 +36,16 @@ def test_the_memory_of_freed_arrays_is_used_again() -> None:
         return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
     assert faults(keeping=True) < 2 * pages < 10 * pages < faults(keeping=False)
+
+
+def test_the_version_is_said_before_the_commands_are_loaded() -> None:
+    code = (
+        "import sys; sys.argv[1:] = ['--version']; from kgtrec.__main__ import run; run(); "
+        "print(sorted({'click', 'numpy'} & {*sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"kgtrec, version {kgtrec.__version__}\n[]\n"
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "kgtrec", "--version"]
+        failed = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (failed.returncode, b"No space left" in failed.stderr) == (2, True)

@@ -18,7 +18,7 @@ from slow import slow_after
 import kgtrec
 from kgtrec import trec
 from kgtrec.cli import cli
-from kgtrec.errors import FileError
+from kgtrec.errors import FileError, UsageError
 from kgtrec.measures import Measure, keys
 from kgtrec.measures.help import describe
 from kgtrec.measures.metric import Metric
@@ -57,6 +57,14 @@ RUN = {"q": {"a": 2.0, "b": 2.0, "x": 1.0, "c": 0.5}}
 @pytest.fixture
 def added(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TABLE, "double_hits", ROW)
+
+
+def test_a_row_that_is_taken_away_is_unknown_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as within:
+        within.setitem(TABLE, "double_hits", ROW)
+        assert [column.name for column in resolve(["DH@3"])] == ["double_hits_3"]
+    with pytest.raises(UsageError, match="DH@3"):
+        resolve(["DH@3"])
 
 
 @pytest.mark.usefixtures("added")
