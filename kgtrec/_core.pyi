@@ -216,9 +216,8 @@ class TrecColumns:
         self,
         documents: tuple[Any, ...],
         scores: NDArray[np.float64],
-        differs: NDArray[np.uint8],
-        most: NDArray[np.float64],
-    ) -> None: ...
+        forms: bool,
+    ) -> tuple[bytes, list[float], list[bytes]]: ...
 
 def measure_rows(
     kind: type[_Row],

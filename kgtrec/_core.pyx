@@ -948,30 +948,24 @@ cdef class TrecColumns:
             status = c.kgt_trec_values(&lists, self.columns, self.n, &out[0, 0])
         raise_for(status)
 
-    def ties(self, tuple documents, const double[::1] scores not None, uint8_t[::1] differs not None,
-             double[::1] most not None):
-        """What the order of documents of equal scores changes: see kgt_tie_values.
+    def ties(self, tuple documents, const double[::1] scores not None, bint forms):
+        """What the order of documents of equal scores changes: see `changes_of`.
 
         documents: as for `values`, but in full: place is None.
         """
         cdef const int64_t[::1] offsets, relevance, retrieved, judged_offsets, judged
         cdef int64_t unjudged, level
         offsets, _, relevance, retrieved, judged_offsets, judged, unjudged, level = documents
-        cdef c.kgt_status status
         cdef int64_t n = retrieved.shape[0]
         require(offsets.shape[0] == n + 1 == judged_offsets.shape[0], "ties: lengths differ")
         check_bounds(offsets, relevance.shape[0])
         check_bounds(judged_offsets, judged.shape[0])
         require(scores.shape[0] == relevance.shape[0], "scores: wrong length")
-        require(differs.shape[0] == n and most.shape[0] == self.n, "ties: wrong shape")
         cdef c.kgt_judged_lists lists = c.kgt_judged_lists(
             n, &offsets[0], NULL, &relevance[0], &retrieved[0], NULL, &judged_offsets[0],
             &judged[0], unjudged, level)
         cdef c.kgt_tied_places ties = c.kgt_tied_places(&scores[0], NULL, NULL)
-        cdef c.kgt_tie_values out = c.kgt_tie_values(&differs[0], &most[0], NULL, NULL, NULL)
-        with nogil:
-            status = c.kgt_trec_ties(&lists, &ties, self.columns, self.n, &out)
-        raise_for(status)
+        return changes_of(&lists, &ties, self, forms)
 
 
 def measure_rows(object kind, list queries, list names, bytes values not None, dict like=None,

@@ -28,7 +28,7 @@ from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import JudgedQueries, NumberedDocuments, matrix_of
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.own import core_columns, in_core
-from kgtrec.trec.measures.relevant import UNJUDGED, Ints, TieEffect
+from kgtrec.trec.measures.relevant import UNJUDGED, Ints, TieEffect, View
 from kgtrec.trec.measures.values import summary as summary_of
 from kgtrec.trec.measures.values import values
 
@@ -322,19 +322,21 @@ class Evaluator:
             raise UsageError("evaluate_ties has no kg_ measures and no complete; leave them out")
         if self._core is not None and isinstance(run, Mapping):
             queries, cells, (differs, _, kinds) = self._listed(run, self._core, 2)
-            own = MeasureRow, queries, self._measures
-            first = _core.measure_rows(*own, cells)
-            mean, least, most = (_core.measure_rows(*own, kind, first, differs) for kind in kinds)
-            return TieValues(first, mean, least, most, differs.count(1))
-        data = scoring.read_run(run, self._request.questions).data
-        lists = scoring.list_run(self._own, data, None, options)
-        plain = values(lists, columns, options)
-        forms = {kind: tied_values(lists, columns, options, ties=kind) for kind in TIES}
-        changed = np.zeros(len(lists), bool)
-        for name in plain:
-            changed |= differ(forms["min"][name], forms["max"][name])
-        rows = [_of_columns(lists.queries, by_name) for by_name in (plain, *forms.values())]
-        return TieValues(rows[0], rows[1], rows[2], rows[3], int(changed.sum()))
+        else:
+            data = scoring.read_run(run, self._request.questions).data
+            lists = scoring.list_run(self._own, data, None, options)
+            plain = values(lists, columns, options)
+            queries, cells = [*lists.queries], np.array([*plain.values()]).tobytes()
+            if self._core is None:
+                forms = [tied_values(lists, columns, options, ties=kind) for kind in TIES]
+                changed = [differ(forms[1][name], forms[2][name]) for name in plain]
+                first, mean, least, most = (_of_columns(queries, row) for row in (plain, *forms))
+                return TieValues(first, mean, least, most, int(np.any(changed, axis=0).sum()))
+            differs, _, kinds = self._core.ties(View(lists, options).documents, lists.scores, True)
+        own = MeasureRow, queries, self._measures
+        first = _core.measure_rows(*own, cells)
+        mean, least, most = (_core.measure_rows(*own, kind, first, differs) for kind in kinds)
+        return TieValues(first, mean, least, most, differs.count(1))
 
     def _listed(
         self, run: Mapping[Any, Any], columns: _core.TrecColumns, ties: int

@@ -172,11 +172,9 @@ def score(request: Request) -> list[Scored]:
     reference = None
     if request.zscores is not None:
         reference = read_reference(request.zscores)
-    cores = available_cores()
-    threads = max(1, cores // len(runs))
-    return on_threads(cores, [
-        partial(_scored, judged, run, request, reference, threads) for run in runs
-    ])  # fmt: skip
+    threads = max(1, available_cores() // len(runs))
+    tasks = [partial(_scored, judged, run, request, reference, threads) for run in runs]
+    return on_threads(available_cores(), tasks)
 
 
 def on_threads(threads: int, tasks: Sequence[Callable[[], Scored]]) -> list[Scored]:
@@ -201,7 +199,7 @@ def on_threads(threads: int, tasks: Sequence[Callable[[], Scored]]) -> list[Scor
             raise
 
     with warnings.catch_warnings():
-        warnings.showwarning = lambda *warning: shown.append((at_work[get_ident()], warning[:4]))
+        warnings.showwarning = lambda *said: shown.append((at_work.get(get_ident(), 0), said[:4]))
         try:
             share_rows(do, [(place, place + 1) for place in range(len(tasks))], threads)
         except Exception:

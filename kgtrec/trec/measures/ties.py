@@ -284,13 +284,13 @@ def tie_effect(
     is_whole = options.most is None and not options.judged_only
     native = [column for column in columns if is_whole and in_core(column)]
     others = [column for column in columns if column not in native]
-    gaps, changed = np.zeros(len(native)), np.zeros(len(lists), bool)
+    changed, most = np.zeros(len(lists), bool), {column.name: 0.0 for column in columns}
     if native:
         scores = np.ascontiguousarray(_compared(lists, options.compat), np.float64)
-        documents = View(lists, options).documents
-        core_columns(native, options.compat).ties(documents, scores, changed.view(np.uint8), gaps)
-    most = dict.fromkeys((column.name for column in columns), 0.0)
-    most.update(zip((column.name for column in native), gaps.tolist(), strict=True))
+        core = core_columns(native, options.compat)
+        found, gaps, _ = core.ties(View(lists, options).documents, scores, False)
+        changed |= np.frombuffer(found, bool)
+        most.update(zip((column.name for column in native), gaps, strict=True))
     for start, _, part in parts(lists, _PART_DOCUMENTS) if others else ():
         chosen = tied_queries(part, options)
         tied = some_queries(part, chosen)
