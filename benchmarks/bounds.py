@@ -188,6 +188,8 @@ def _q3(settings: Settings) -> list[Row]:
 
 
 def _q4(settings: Settings) -> list[Row]:
+    if not (FOLDER.is_dir() and MODEL.with_name("fb15k-237-distmult.npz").is_file()):
+        return [not_run("Q4", "DistMult, ranks, two threads", "no models beside the checkout")]
     questions, factors = _model("distmult")
     rows = []
     for path in _paths():

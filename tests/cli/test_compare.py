@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,6 +91,19 @@ def test_json_holds_what_scipy_finds(folder: Path) -> None:
         assert pair["low"] < pair["difference"] < pair["high"]
     assert (micro["items"], micro["unit"], micro["tested_over"]) == (120, "instances", "instances")
     assert "rankings" in report
+
+
+def test_the_options_of_tests_and_intervals_count(folder: Path) -> None:
+    def first_of(*words: str) -> dict[str, Any]:
+        text = run(folder, *RANKS, *QUICK, "-m", "mrr", "--format", "json", *words)
+        return json.loads(text)["both.realistic.micro.mrr"]
+
+    plain = first_of()
+    assert plain["test"] == "randomisation"
+    ends = [(one["systems"][0]["low"], one["systems"][0]["high"])
+            for one in (plain, first_of("--ci", "50"), first_of("--seed", "7"))]  # fmt: skip
+    assert ends[0][0] < ends[1][0] < ends[1][1] < ends[0][1]
+    assert ends[2] != ends[0]
 
 
 FORMS = ("table", "markdown", "latex", "csv", "tsv", "json")

@@ -51,7 +51,8 @@ def test_each_filter_has_the_files_of_a_run_of_its_own(folder: Path, predictions
         else ()
     )
     names = [f"{folder}/{{filter}}.parquet", f"{folder}/{{filter}}.run", f"{folder}/{{filter}}.q"]
-    outputs = ["-o", names[0], "--write-run", names[1], "--write-qrels", names[2]]
+    outputs = ["-o", names[0], "--write-run", names[1], "--write-qrels", names[2],
+               "--tag", "mine"]  # fmt: skip
     table = run(folder, *lists, *outputs, *chosen(*FILTERS))
     for filtered, name in FILTERS.items():
         alone = [word.replace("{filter}", "alone") for word in outputs]
@@ -65,6 +66,7 @@ def test_each_filter_has_the_files_of_a_run_of_its_own(folder: Path, predictions
         if not predictions:
             keys = ("head.micro.mrr", "tail.micro.mrr", "both.micro.mrr")
             assert [line[2] for line in lines[:3]] == [f"{result[key]:.4f}" for key in keys]
+    assert all(line.endswith(" mine") for line in (folder / "raw.run").read_text().splitlines())
     assert "filters raw, valid, train+test" in " ".join(table.split())
     assert "WARNING: raw: unfiltered" in table
 

@@ -14,7 +14,7 @@ extern const char *spoilt;
 bool spoils(const char *what);
 
 /* Fewer checks of the kinds that take long; few of any kind. Who asks for few asks for fewer. */
-extern bool brief, quick;
+extern bool brief;
 
 /* The same sequence in every run. */
 uint64_t random_bits(void);

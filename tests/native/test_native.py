@@ -1,7 +1,6 @@
 """The kernel paths without Python: tests/native, compiled and run here and under an emulator.
 
-The quick tests compile without optimisation and check primitives of every path at a few lengths.
-The slow ones compile as setup.py does, check everything, and run under sanitizers and valgrind.
+All are slow: they compile as setup.py does, check everything, with sanitizers and valgrind too.
 
 What a check needs and this machine does not have (a C compiler, sanitizers, a cross-compiler with
 its emulator, valgrind) is a reason to skip it, which says so.
@@ -24,7 +23,6 @@ SOURCES = [*sorted(ROOT.glob("tests/native/*.c")), *sorted(ROOT.glob("csrc/*.c")
 # As setup.py compiles, but a warning is an error.
 FLAGS = ["-std=c11", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 RELEASE = ["-O3"]
-QUICK = ["-O0"]
 SANITIZE = [
     *("-O1", "-g", "-fno-omit-frame-pointer"),
     *("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
@@ -130,11 +128,6 @@ def agreeing(output: str) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def quick_program(tmp_path_factory) -> Path:
-    return build(tool("cc", "gcc", "clang"), QUICK, tmp_path_factory.mktemp("quick") / "paths")
-
-
-@pytest.fixture(scope="module")
 def program(tmp_path_factory) -> Path:
     return build(tool("cc", "gcc", "clang"), RELEASE, tmp_path_factory.mktemp("native") / "paths")
 
@@ -148,11 +141,6 @@ def sanitized(tmp_path_factory) -> Path:
     if subprocess.run(command, capture_output=True, check=False).returncode != 0:
         pytest.skip("this machine's C compiler has no sanitizers")
     return build(compiler, SANITIZE, folder / "paths")
-
-
-@pytest.mark.slow
-def test_primitives_of_every_path(quick_program):
-    assert agreeing(run(quick_program, "--quick")) == set(_core.available_paths())
 
 
 @pytest.mark.slow
@@ -196,16 +184,11 @@ def test_a_wrong_primitive_is_found(program, wrong):
 
 
 @pytest.mark.slow
-def test_some_wrong_primitives_are_found(quick_program):
-    for wrong in ("count_ties", "tile", "product", "bound"):
-        check_that_it_is_found(quick_program, wrong)
-
-
-@pytest.mark.slow
 def test_reading_past_the_end_is_found(sanitized):
     assert "heap-buffer-overflow" in run(sanitized, "--wrong", "overread", "scalar", status=1)
 
 
-def test_an_unknown_path_is_refused(quick_program):
-    output = run(quick_program, "nonesuch", status=1)
+@pytest.mark.slow
+def test_an_unknown_path_is_refused(program):
+    output = run(program, "nonesuch", status=1)
     assert "nonesuch: not a path that this build and machine can run; there are:" in output

@@ -1,13 +1,11 @@
 /* Every kernel path of this build against the scalar one, without Python: primitives at all lane
  * edges in memory of exact size, then whole blocks ranked. CONTRIBUTING.md says how to build it.
  *
- *     test_paths [--brief | --quick | --wrong WHAT] [PATH ...]
+ *     test_paths [--brief | --wrong WHAT] [PATH ...]
  *
  * Without a PATH all those that this machine can run. --brief leaves out what takes longest, for
- * tools that make a program some thirty times slower. --quick checks only the primitives, at a few
- * lengths and dimensions: the suite in Python ranks blocks on every path. --wrong spoils something
- * on purpose (see WRONGS), to show that it is found, and ends when it is. Exit status 1 if anything
- * differs. */
+ * tools that make a program some thirty times slower. --wrong spoils something on purpose (see
+ * WRONGS), to show that it is found, and ends when it is. Exit status 1 if anything differs. */
 #include <float.h>
 #include <math.h>
 #include <stdarg.h>
@@ -35,7 +33,7 @@ static const char *const WRONGS[] = {
 #define MOST_PRINTED 20
 
 const char *spoilt = "";
-bool brief, quick;
+bool brief;
 static const char *path_under_test = "";
 static long long n_checks, n_failures;
 
@@ -261,7 +259,7 @@ static void check_primitives(const kgt_kernel *kernel) {
     static const size_t longer[] = {127,  128,  129,  191,  192,  255,  256,  257,  1023,
                                     1025, 2047, 2048, 2049, 4095, 4096, 4097, 4099, 8211};
     static const size_t dims[] = {0, 1, 2, 3, 7, 8, 9, 17, 64, 100};
-    for (size_t i = 0; i < 80 + sizeof longer / sizeof longer[0]; i += quick ? 7 : brief ? 3 : 1) {
+    for (size_t i = 0; i < 80 + sizeof longer / sizeof longer[0]; i += brief ? 3 : 1) {
         const size_t n = i < 80 ? i : longer[i - 80];
         check_row_length_f32(kernel, n);
         check_row_length_f64(kernel, n);
@@ -310,8 +308,8 @@ static bool check_path(const char *name) {
     if (spoils("count_f16")) kernel.count_f16 = wrong_count_f16;
     check_bytes();
     check_primitives(&kernel);
-    if (!quick) check_rows(name);
-    if (!quick) check_factors(name);
+    check_rows(name);
+    check_factors(name);
     check_files();
     check_labels();
     const long long failures = n_failures - failures_before;
@@ -330,9 +328,8 @@ int main(int argc, char **argv) {
     int first = 1;
     bool good = true;
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* what was found stays, should a path crash */
-    if (argc > 1 && (strcmp(argv[1], "--brief") == 0 || strcmp(argv[1], "--quick") == 0)) {
+    if (argc > 1 && strcmp(argv[1], "--brief") == 0) {
         brief = true;
-        quick = strcmp(argv[1], "--quick") == 0;
         first = 2;
     } else if (argc > 2 && strcmp(argv[1], "--wrong") == 0) {
         spoilt = argv[2];

@@ -287,6 +287,16 @@ def test_every_kind_from_the_command_line(kind: str, files, tmp_path: Path):
         assert ">free" in text
 
 
+def test_a_side_has_a_figure_of_its_own(files, tmp_path: Path):
+    drawn = []
+    for side in ("head", "tail"):
+        words = ["ranks", *files, "--side", side, "-o", str(tmp_path / f"{side}.svg")]
+        done = CliRunner().invoke(command, words)
+        assert done.exit_code == 0, done.output
+        drawn.append((tmp_path / f"{side}.svg").read_bytes())
+    assert drawn[0] != drawn[1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -300,14 +300,15 @@ TABLES = ("--left", "l.npy", "--right", "r.npy")
 def test_the_command_writes_and_prints(home: Path) -> None:
     left, right, pairs = noisy_world(30, 0.8)
     shown = run(*TABLES, "--pairs", "p.tsv", "-o", "o.parquet", "--write-run", "o.run",
-        "--write-qrels",
-                "o.qrels", "--csls", "3")  # fmt: skip
+                "--write-qrels", "o.qrels", "--csls", "3", "--tag", "mine")  # fmt: skip
     result = align(pairs, left, right, csls=3)
     assert shown == f"{result}\n"
     saved = kgtrec.Ranks.load("o.parquet")
     np.testing.assert_array_equal(saved.rank(), result.ranks.rank())
     assert len(Path("o.qrels").read_text().splitlines()) == 60
-    assert len(Path("o.run").read_text().splitlines()) == 60 * 30
+    lines = Path("o.run").read_text().splitlines()
+    assert len(lines) == 60 * 30
+    assert all(line.endswith(" mine") for line in lines)
     printed = json.loads(run(*TABLES, "--pairs", "p.tsv", "-o", "x.parquet", "--format", "json"))
     assert (
         printed["both.realistic.micro.amr"] == align(pairs, left, right)["both.realistic.micro.amr"]

@@ -435,7 +435,8 @@ def _comparisons(
         low, high = one.intervals()
         comparisons.append({
             "key": samples.name, "title": samples.title, "digits": samples.digits,
-            "higher": samples.higher_is_better, "sentence": one.sentence(f"{samples.title} over {samples.unit}"),
+            "higher": samples.higher_is_better,
+            "sentence": one.sentence(f"{samples.title} over {samples.unit}"),
             "method": one.method(), "level": level, "confidence": one.resampling.percent / 100,
             "order": one.order, "values": _numbers(one.resampled.estimate), "low": _numbers(low),
             "high": _numbers(high), "p": [_numbers(row) for row in p],
