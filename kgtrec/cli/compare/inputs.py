@@ -66,7 +66,7 @@ def named(files: tuple[str, ...], qrels: object) -> dict[str, str]:
         raise UsageError(f"{twice!r} is named twice; name each system once")
     if len(files) < 2:
         raise UsageError(f"one file cannot be compared ({files[0]!r}); name two or more")
-    _check_kinds(files, bool(qrels))
+    _check_kinds((*files, str(qrels)) if qrels else files, bool(qrels))
     if qrels:  # named as in pools
         from kgtrec.study.pooling.lists import system_names
 
@@ -87,8 +87,8 @@ def _check_kinds(files: tuple[str, ...], runs: bool) -> None:
             ranks = stream.read(4) == b"PAR1"
             if runs and ranks:
                 raise UsageError(
-                    f"{file!r} is a Parquet file; with --qrels, name TREC runs; files of ranks are "
-                    "compared without --qrels"
+                    f"{file!r} is a Parquet file; with --qrels, name TREC runs and qrels; files of "
+                    "ranks are compared without --qrels"
                 )
             if not (runs or ranks or file.endswith(".parquet")):
                 raise UsageError(
