@@ -113,7 +113,7 @@ class RunWarning(UserWarning):
 
 
 class TieWarning(UserWarning):
-    """Documents of equal score could stand in another order, and a value would change."""
+    """Documents of equal score tie, and another order would change a value."""
 
 
 class GraphWarning(UserWarning):

@@ -46,7 +46,7 @@ Int64 = npt.NDArray[np.int64]
 @dataclass(frozen=True)
 class QuestionRequest:
     """What a graph is asked, by the options of `kgtrec rank`; ``say`` is told of labels that are
-    passed over."""
+    ignored."""
 
     graph: str
     split: str = "test"
@@ -124,7 +124,7 @@ class QuestionRequest:
         return graph, {**options, **ids}
 
     def _read_ids(self, path: str, graph: Graph, kind: str) -> Int64:
-        """Ids of the labels in a file; those passed over are counted."""
+        """Ids of the labels in a file; those that are ignored are counted."""
         ids, missed = read_labels(path, getattr(graph, kind), self.unknown)
         if missed:
             self.say(f"{path}: {missed:,} {kind} that the graph lacks")

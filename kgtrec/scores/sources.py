@@ -6,6 +6,7 @@ models (`Factors`) are the exception: they are ranked from their vectors, withou
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -24,7 +25,7 @@ BLOCK_BYTES = 64 << 20
 """Approximate size of a block: large enough to share out, small enough to show progress."""
 
 
-class Source:
+class Source(ABC):
     """Consecutive blocks of score rows.
 
     ``n_rows`` is None if only the end tells it. ``place`` names the current block's file for
@@ -34,9 +35,9 @@ class Source:
     n_rows: int | None = None
     place = ""
 
+    @abstractmethod
     def blocks(self) -> Iterator[Any]:
         """Arrays of shape (rows, entities), in row order, each read before the next one."""
-        raise NotImplementedError
 
     def check(self) -> None:
         """FileError if a file has changed; `blocks` checks between two blocks as well."""
