@@ -39,7 +39,7 @@ class Source(ABC):
     def blocks(self) -> Iterator[Any]:
         """Arrays of shape (rows, entities), in row order, each read before the next one."""
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027 (nothing to check without files)
         """FileError if a file has changed; `blocks` checks between two blocks as well."""
 
 
