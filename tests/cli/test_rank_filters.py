@@ -93,3 +93,10 @@ def test_an_output_never_costs_a_list(folder: Path, option: str) -> None:
     said = run(folder, option, f"{folder}/list.txt", "-o", f"{folder}/list.txt", fails=True)
     assert "would overwrite an input" in said
     assert (folder / "list.txt").read_text() == "e00\tr0\te01\n"
+
+
+def test_convert_asks_the_sides_that_are_named(folder: Path) -> None:
+    words = ["convert", "--graph", str(folder), "--sides", "tail", "--write-qrels", f"{folder}/t"]
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 0, done.output
+    assert all(line.startswith("tail") for line in (folder / "t").read_text().splitlines())
