@@ -217,7 +217,7 @@ def test_simulation_bands_are_two_standard_errors():
 def test_sparse_full_draws_every_checkpoint_in_one_style_a_model():
     pytest.importorskip("matplotlib")
     from kgtrec.plots.studies import sparse_full
-    from kgtrec.study.openworld.projection import MODELS, Model
+    from kgtrec.study.openworld.experiment import MODELS, Model
 
     few = [Model(m.label, m.train, m.setting, (2, 8)) for m in MODELS if "RESCAL" in m.label]
     study = ow.family_study(families=1, n_questions=30, models=few, progress=False)

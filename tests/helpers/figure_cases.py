@@ -32,8 +32,7 @@ from kgtrec.study.comparison.samples import Samples
 from kgtrec.study.comparison.significance import discrimination_of
 from kgtrec.study.comparison.stability import Sensitivity
 from kgtrec.study.openworld.compare import compare_values
-from kgtrec.study.openworld.experiment import family_study
-from kgtrec.study.openworld.projection import MODELS
+from kgtrec.study.openworld.experiment import MODELS, family_study
 from kgtrec.study.openworld.simulate import simulate
 from kgtrec.study.pooling.depths import with_intervals
 from kgtrec.study.pooling.reusability import Reuse

@@ -2,7 +2,7 @@
 
 Missing answers make every rank metric saturate and, by chance, misorder models. ``model`` has the
 assumptions and writes metrics as 1/f. ``formulas`` has exact moments, lemmas and theorems, and
-``simulate`` draws the same. ``projection`` and ``compare`` judge two models at a sparsity.
+``simulate`` draws the same. ``compare`` judges two models at a sparsity.
 ``family_tree`` and ``experiment`` compare sparse with full metrics in a closed world. ``results``
 contains the results and their wording.
 """
@@ -28,8 +28,7 @@ from kgtrec.study.openworld.formulas import (
     variance,
 )
 from kgtrec.study.openworld.model import correlation_range, sparsity_of_density, split_strength
-from kgtrec.study.openworld.projection import Outlook
-from kgtrec.study.openworld.results import Comparison, Curve, FamilyStudy, Panel
+from kgtrec.study.openworld.results import Comparison, Curve, FamilyStudy, Outlook, Panel
 from kgtrec.study.openworld.simulate import Simulation, simulate
 
 __all__ = [

@@ -4,35 +4,296 @@ The user assumes a sparsity, and the observed metrics become strengths of the pa
 these follow the difference that complete labels would show, the probability that they would show
 the other order (Theorem 4.2), the number of questions needed (Corollary 4.4), and the correlation
 that would explain the whole difference (Theorem 4.3).
+
+`Mixture` computes expectations over questions with different numbers of answers; in the paper, all
+questions have N answers. A real question shows only its n recorded answers, and N is assumed to be
+n / (1 - sparsity). If that is not a whole number, the question counts in parts as the two whole
+numbers beside it, so that the mean stays the same.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.provenance import differences
-from kgtrec.study.openworld.model import ENTITIES, gain, tied_gains
-from kgtrec.study.openworld.projection import (
-    CONTROL,
-    Seen,
-    highest_sparsity,
-    outlook_at,
-    wrong_order,
+from kgtrec.study.openworld.formulas import moments, normal_below
+from kgtrec.study.openworld.model import (
+    ENTITIES,
+    Strengths,
+    binomial,
+    checked_strength,
+    correlation_range,
+    gain,
+    split_strength,
+    sum_of_gains,
+    tied_gains,
 )
-from kgtrec.study.openworld.results import Comparison
+from kgtrec.study.openworld.results import Comparison, Outlook
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
 
 Floats = NDArray[np.float64]
+
+FINE = 40
+"""Up to here every number of answers has its own computation. If there are more different ones, the
+larger numbers are 6 % apart, and expectations between them are interpolated: they change slowly
+there."""
+STEP = 1.06
+NODES = 17
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Questions with N answers each, in shares.
+
+    - beta: Sparsity.
+    - n_answers, int64 (k,): Numbers of answers, missing ones included.
+    - weight, float64 (k,): Share of the questions, sums to 1.
+    - n_entities: Candidates of a question, its answers included.
+    """
+
+    beta: float
+    n_answers: NDArray[np.int64]
+    weight: Floats
+    n_entities: int
+
+    @classmethod
+    def of_seen(cls, seen: ArrayLike, beta: float, n_entities: int) -> Mixture:
+        """From the number of test answers of each question, all >= 1."""
+        checked_strength(0.0, beta)
+        answers = np.asarray(seen, np.float64) / (1.0 - beta)
+        if not len(answers) or not (answers >= 1.0).all():
+            raise UsageError("every question needs 1 test answer or more")
+        if answers.max() >= n_entities - 1:
+            raise UsageError(
+                f"at sparsity {beta:g} a question would have {answers.max():.0f} answers among "
+                f"{n_entities} candidates; give a lower sparsity"
+            )
+        points = _points(answers)
+        upper = np.clip(np.searchsorted(points, answers), 1, len(points) - 1)
+        low, high = points[upper - 1], points[upper]
+        share = (answers - low) / (high - low)
+        weight = np.bincount(upper, share, len(points)) + np.bincount(
+            upper - 1, 1.0 - share, len(points)
+        )
+        used = weight > 0
+        return cls(beta, points[used], weight[used] / len(answers), n_entities)
+
+    def mean(self, strength: ArrayLike | Strengths, metric: str = "mrr") -> Floats:
+        """Expected metric at each strength, given that questions have a test answer: (L,)."""
+        parts = [
+            weight * moments(strength, self.beta, count, self.n_entities, metric).mean
+            for count, weight in self._shares()
+        ]
+        return np.asarray(np.sum(parts, axis=0))
+
+    def _shares(self) -> list[tuple[int, float]]:
+        """Each number of answers, and the share of the questions that have it."""
+        return list(zip(self.n_answers.tolist(), self.weight.tolist(), strict=True))
+
+    def ceiling(self, metric: str = "mrr") -> float:
+        """Expected metric of a perfect model, strength 1."""
+        total = 0.0
+        sums = sum_of_gains(metric, int(self.n_answers.max()) + 1)
+        for count, weight in self._shares():
+            places = np.arange(count)
+            chance = binomial(places, count, self.beta)
+            value = chance @ (sums[places + 1] / (places + 1)) / chance.sum()
+            total += weight * float(value)
+        return total
+
+    def spread(self, pair: tuple[float, float], metric: str = "mrr") -> tuple[Floats, float]:
+        """Mean variance of a question for two models, (2,), and their mean covariance.
+
+        The covariance is that of models that share the missing answers, and nothing else.
+        """
+        variance, covariance = np.zeros(2), 0.0
+        for count, weight in self._shares():
+            both = moments(pair, self.beta, count, self.n_entities, metric)
+            variance += weight * both.variance
+            covariance += weight * float(both.covariance[0, 1])
+        return variance, covariance
+
+    def curve(self, metric: str = "mrr", nodes: int = NODES) -> tuple[Floats, Floats]:
+        """Strengths from 0 to 1, and the expected metric at each."""
+        strengths = np.linspace(0.0, 1.0, nodes)
+        return strengths, self.mean(strengths, metric)
+
+
+def _points(answers: Floats) -> NDArray[np.int64]:
+    """Whole numbers to compute with, ascending: at least two, around every number of answers."""
+    lower = np.floor(answers).astype(np.int64)
+    points: NDArray[np.int64] = np.unique(np.concatenate([lower, lower + 1]))
+    if len(points) <= FINE:
+        return points
+    coarse = list(range(1, FINE + 1))
+    while coarse[-1] <= answers.max():
+        coarse.append(max(coarse[-1] + 1, round(coarse[-1] * STEP)))
+    return np.array(coarse, np.int64)
+
+
+CONTROL = "hits@10"
+"""The metric that checks the fitted model, which was fitted to another metric."""
+STEPS = 50  # halvings of an interval
+NEWTON = 2  # steps from a close guess
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What is known of both models.
+
+    - values: The metric of each, averaged inside a question first.
+    - answers, float64 (questions,): Test answers of each question.
+    - spread: Variance of the questions' differences; NaN if not known.
+    - control: Observed `CONTROL` metric of each; NaN if not known.
+    """
+
+    values: tuple[float, float]
+    answers: Floats
+    n_entities: int
+    spread: float
+    control: tuple[float, float]
+    metric: str
+
+
+def outlook_at(seen: Seen, beta: float, level: float) -> Outlook:
+    """The outlook at one sparsity; `level` is the accepted probability of the wrong order."""
+    questions = Mixture.of_seen(seen.answers, beta, seen.n_entities)
+    complete = Mixture(0.0, questions.n_answers, questions.weight, seen.n_entities)
+    nodes, curve = questions.curve(seen.metric)
+    strengths, rise = _strengths(seen, questions, nodes, curve)
+    pair, usable = _pair(strengths), _pair(np.nan_to_num(strengths, nan=1.0))
+    variance, covariance = questions.spread(usable, seen.metric)
+    gap, count = seen.values[1] - seen.values[0], len(seen.answers)
+    modelled = math.sqrt(max(float(variance.sum()) - 2 * covariance, 0.0))
+    full = complete.mean(usable, seen.metric)
+    spread = modelled if math.isnan(seen.spread) else math.sqrt(seen.spread)
+    expected = _pair(questions.mean(usable, CONTROL))
+    answers = float(seen.answers.mean()) / (1.0 - beta)
+    return Outlook(
+        sparsity=beta,
+        answers=answers,
+        strengths=pair,
+        ceiling=float(curve[-1]),
+        full=_pair(full),
+        full_difference=float(full[1] - full[0]),
+        full_error=spread / math.sqrt(count) / rise,
+        p_model=wrong_order(gap, modelled / math.sqrt(count)),
+        p_paper=_printed(pair, beta, answers, count, float(variance.sum())),
+        needed_model=_needed(gap, modelled, level),
+        needed_data=_needed(gap, math.sqrt(seen.spread), level),
+        rho=_explaining_rho(questions, seen, pair),
+        curve=(tuple(nodes.tolist()), tuple(curve.tolist())),
+        control=((expected[0], seen.control[0]), (expected[1], seen.control[1])),
+    )
+
+
+def _pair(values: Floats) -> tuple[float, float]:
+    """Of both models."""
+    return float(values[0]), float(values[1])
+
+
+def _strengths(
+    seen: Seen, questions: Mixture, nodes: Floats, curve: Floats
+) -> tuple[Floats, float]:
+    """Strength of each model, (2,): 0 for a value that is too low, NaN for one that is too high.
+
+    And the slope of the metric over the strength between the two.
+    """
+    from scipy.interpolate import PchipInterpolator
+
+    values, ceiling = np.array(seen.values), float(curve[-1])
+    smooth = PchipInterpolator(nodes, curve)
+    rising = smooth.derivative()
+    strength = np.array([_where(smooth, min(value, ceiling)) for value in seen.values])
+    for _ in range(NEWTON):  # from the interpolated to the exact expectation
+        strength = strength + (values - questions.mean(strength, seen.metric)) / rising(strength)
+        strength = np.clip(strength, 0.0, 1.0)
+    strength = np.where(values > ceiling * (1 + ROUNDING), np.nan, strength)
+    return strength, float(rising(np.mean(np.nan_to_num(strength, nan=1.0))))
+
+
+def _where(smooth: Callable[[float], Any], value: float) -> float:
+    """Where a rising function on 0 .. 1 reaches a value; the nearer end if it never does."""
+    low, high = 0.0, 1.0
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if float(smooth(middle)) < value else (low, middle)
+    return (low + high) / 2
+
+
+def wrong_order(gap: float, error: float) -> float:
+    """Probability that a difference has the other sign; a half for none."""
+    if math.isnan(error) or gap == 0 or error == 0:
+        return math.nan if math.isnan(error) else (0.5 if gap == 0 else 0.0)
+    return normal_below(-abs(gap) / error)
+
+
+def _printed(
+    pair: tuple[float, float], beta: float, answers: float, count: int, variances: float
+) -> float:
+    """Theorem 4.2 as printed, all questions with the mean number of answers."""
+    low, high = min(pair), max(pair)
+    if not (beta > 0 and low > 0 and variances > 0) or math.isnan(pair[0] + pair[1]):
+        return math.nan
+    gap = math.log(high / low) / (beta * (answers + 1))
+    return normal_below(-gap * math.sqrt(count / variances))
+
+
+def _needed(gap: float, spread: float, level: float) -> float:
+    """Questions needed if the difference of a question has this standard deviation."""
+    from scipy.special import ndtri
+
+    if gap == 0:
+        return math.inf
+    return (float(ndtri(level)) * spread / gap) ** 2
+
+
+def _explaining_rho(questions: Mixture, seen: Seen, pair: tuple[float, float]) -> float:
+    """Correlation with which the weaker model's strength would give the higher value."""
+    weaker = 0 if seen.values[0] <= seen.values[1] else 1
+    strength, value = pair[weaker], seen.values[1 - weaker]
+    if math.isnan(strength) or not 0 < strength < 1 or questions.beta == 0:
+        return math.nan
+    rhos = np.linspace(correlation_range(strength, questions.beta)[0], 0.0, 17)
+    parts = [split_strength(strength, questions.beta, float(rho)) for rho in rhos]
+    both = Strengths(np.array([p.missing for p in parts]), np.array([p.recorded for p in parts]))
+    curve = questions.mean(both, seen.metric)
+    enough = np.flatnonzero(curve >= value)
+    if not len(enough):
+        return math.nan
+    nearest = int(enough[-1])
+    if nearest == len(rhos) - 1:
+        return 0.0
+    return float(np.interp(value, curve[[nearest + 1, nearest]], rhos[[nearest + 1, nearest]]))
+
+
+def highest_sparsity(seen: Seen) -> float:
+    """Sparsity above which a perfect model would score less than the higher value."""
+    value, low, high = max(seen.values), 0.0, 1.0 - 1e-6
+    while True:  # the number of candidates limits the number of answers
+        most = float(seen.answers.max()) / (1.0 - high)
+        if most < seen.n_entities - 1:
+            break
+        high = 1.0 - float(seen.answers.max()) / (seen.n_entities - 2)
+    if Mixture.of_seen(seen.answers, high, seen.n_entities).ceiling(seen.metric) >= value:
+        return high
+    for _ in range(12):
+        middle = (low + high) / 2
+        reached = Mixture.of_seen(seen.answers, middle, seen.n_entities).ceiling(seen.metric)
+        low, high = (middle, high) if reached >= value else (low, middle)
+    return low
 
 
 def question_values(ranks: Ranks, metric: str = "mrr") -> tuple[Floats, Floats]:
@@ -88,19 +349,19 @@ def compare_ranks(
         A value out of range.
     """
     _check_alike(first, second, names)
-    parts = [question_values(ranks, metric) for ranks in (first, second)]
-    differences = parts[1][0] - parts[0][0]
-    control = [float(question_values(ranks, CONTROL)[0].mean()) for ranks in (first, second)]
-    answers = parts[0][1]
+    both = first, second
+    values, answers = np.array([question_values(ranks, metric) for ranks in both]).swapaxes(0, 1)
+    control = np.array([question_values(ranks, CONTROL)[0].mean() for ranks in both])
+    answers, gaps = answers[0], values[1] - values[0]
     # The candidates of an instance are the false and missing ones, and its answer. Those of a
     # question also contain its other answers.
     n_entities = round(float(first.candidates.mean()) - 1 + float(answers.max()))
     seen = Seen(
-        (float(parts[0][0].mean()), float(parts[1][0].mean())),
+        _pair(values.mean(axis=1)),
         answers,
         n_entities,
-        float(differences.var(ddof=1)) if len(differences) > 1 else math.nan,
-        (control[0], control[1]),
+        float(gaps.var(ddof=1)) if len(gaps) > 1 else math.nan,
+        _pair(control),
         metric,
     )
     return _compare(seen, sparsity, level, names, first.sampled)

@@ -3,12 +3,17 @@
 Every model is trained on the same training facts and evaluated twice on the same questions: against
 all true answers (full), and against the recorded ones (sparse), so that the missing ones count as
 mistakes. One point of a curve is one checkpoint of one model.
+
+The factorisations train in seconds with numpy and scipy. Each takes training triples and yields
+checkpoints, like a model that is trained longer; a step is the number of dimensions. They answer
+tail questions: one row per (head, relation), whose candidates are the tails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +23,8 @@ from kgtrec.errors import UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.ranking.rank import rank
 from kgtrec.ranking.ranks import Ranks
-from kgtrec.study.openworld.compare import question_values
+from kgtrec.scores.factors import Factors
+from kgtrec.study.openworld.compare import Mixture, question_values
 from kgtrec.study.openworld.family_tree import (
     RELATIONS,
     FamilyTree,
@@ -27,12 +33,211 @@ from kgtrec.study.openworld.family_tree import (
     random_removal,
     ranked_removal,
 )
-from kgtrec.study.openworld.projection import MODELS, Checkpoint, Mixture, Model
 from kgtrec.study.openworld.results import Curve, FamilyStudy, Panel
 from kgtrec.trec.measures.values import native_values
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Ask = Callable[[Ints, Ints], Floats]
 Triples = NDArray[np.int32]
+
+RIDGE = 0.1
+START = 0.1  # spread of the initial random factors
+OVERSAMPLING = 16
+POWERS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A model at one step of its training.
+
+    - step: Rank.
+    - ask, (questions, d): Query vectors of tail questions.
+    - tails: float64 (entities, d)
+    """
+
+    step: int
+    ask: Ask
+    tails: Floats
+
+    def factors(self, questions: Questions) -> Factors:
+        """A score source for tail questions."""
+        columns = (questions.entity, questions.relation)
+        queries = self.ask(*(column.astype(np.int64) for column in columns))
+        return Factors(queries.astype(np.float32), self.tails.astype(np.float32))
+
+
+@dataclass(frozen=True)
+class Model:
+    """A way of training with its settings; tables and legends show `label`."""
+
+    label: str
+    train: Callable[..., Iterator[Checkpoint]]
+    setting: float
+    steps: Sequence[int]
+
+    def checkpoints(
+        self, triples: NDArray[Any], n_entities: int, n_relations: int, seed: int
+    ) -> Iterator[Checkpoint]:
+        """Train, stopping at each step.
+
+        Shapes: triples (n, 3).
+        """
+        slices = _slices(triples, n_entities, n_relations)
+        return self.train(slices, self.setting, self.steps, np.random.default_rng(seed))
+
+
+def svd(
+    slices: list[csr_matrix], power: float, steps: Sequence[int], rng: np.random.Generator
+) -> Iterator[Checkpoint]:
+    """Truncated SVD of the (relation, head) x tail matrix; a step is the number of vectors kept.
+
+    The scores of a question come from its own row and from the rows of its relation, weighted by
+    the similarity of their heads to its head, both in terms of the singular vectors. Cells are
+    damped by the counts of row and column to the given power.
+    """
+    from scipy.sparse import diags, vstack
+
+    count = slices[0].shape[0]
+    stacked = vstack(slices).tocsr()
+    rows, columns = (
+        np.maximum(np.asarray(stacked.sum(axis=axis)).ravel(), 1.0) ** -power for axis in (1, 0)
+    )
+    damped = (diags(rows) @ stacked @ diags(columns)).tocsr()
+    most = min(max(steps), *damped.shape)
+    vectors = _right_vectors(damped, most, rng)
+    seen = damped @ vectors
+    cores = [vectors.T @ seen[r * count : (r + 1) * count] for r in range(len(slices))]
+
+    def asking(step: int) -> Ask:
+        def ask(heads: Ints, relations: Ints) -> Floats:
+            queries = seen[relations * count + heads, :step]
+            for relation in np.unique(relations):
+                mask = relations == relation
+                queries[mask] += vectors[heads[mask], :step] @ cores[relation][:step, :step]
+            return queries
+
+        return ask
+
+    for step in steps:
+        if step <= most:
+            yield Checkpoint(step, asking(step), vectors[:, :step])
+
+
+def _right_vectors(matrix: csr_matrix, count: int, rng: np.random.Generator) -> Floats:
+    """Leading right singular vectors, (columns, count), by subspace iteration (Halko et al. 2011).
+
+    Lanczos iteration takes minutes here: similar families have nearly equal singular values.
+    """
+    width = min(count + OVERSAMPLING, *matrix.shape)
+    basis = np.linalg.qr(rng.standard_normal((matrix.shape[1], width)))[0]
+    gram = matrix.T @ matrix
+    for _ in range(POWERS):
+        basis = np.linalg.qr(gram @ basis)[0]
+    _, turned = np.linalg.eigh(basis.T @ (gram @ basis))
+    return np.asarray((basis @ turned[:, ::-1])[:, :count])
+
+
+def rescal(
+    slices: list[csr_matrix], rounds: float, steps: Sequence[int], rng: np.random.Generator
+) -> Iterator[Checkpoint]:
+    """RESCAL, X_r = A R_r A', by rounds of alternating least squares; a step is the rank."""
+    for size in steps:
+        if size > slices[0].shape[0]:
+            return
+        entity = rng.standard_normal((slices[0].shape[0], size)) * START
+        core = _cores(slices, entity)
+        for _ in range(int(rounds)):
+            gram = entity.T @ entity
+            both = sum(r @ gram @ r.T + r.T @ gram @ r for r in core) + RIDGE * np.eye(size)
+            right = sum(
+                cells @ (entity @ r.T) + cells.T @ (entity @ r)
+                for cells, r in zip(slices, core, strict=True)
+            )
+            entity = _solve(both, np.asarray(right))
+            core = _cores(slices, entity)
+        yield Checkpoint(size, _bilinear(core, entity), entity)
+
+
+def _cores(slices: list[csr_matrix], entity: Floats) -> list[Floats]:
+    """R of each relation that is nearest to X = A R A', with a ridge, by A's singular vectors."""
+    left, size, right = np.linalg.svd(entity, full_matrices=False)
+    weight = np.outer(size, size)
+    weight = weight / (weight**2 + RIDGE)
+    return [right.T @ (weight * (left.T @ (cells @ left))) @ right for cells in slices]
+
+
+def _bilinear(core: list[Floats], entity: Floats) -> Ask:
+    def ask(heads: Ints, relations: Ints) -> Floats:
+        queries = np.empty((len(heads), entity.shape[1]))
+        for relation in np.unique(relations):
+            mask = relations == relation
+            queries[mask] = entity[heads[mask]] @ core[relation]
+        return queries
+
+    return ask
+
+
+def cp(
+    slices: list[csr_matrix], rounds: float, steps: Sequence[int], rng: np.random.Generator
+) -> Iterator[Checkpoint]:
+    """CP, a sum of head x relation x tail, by rounds of least squares; a step is the rank."""
+    count = slices[0].shape[0]
+    for size in steps:
+        head, tail = (rng.standard_normal((count, size)) * START for _ in range(2))
+        weight = rng.standard_normal((len(slices), size)) * START
+        ridge = RIDGE * np.eye(size)
+        for _ in range(int(rounds)):
+            forward = [cells @ tail for cells in slices]
+            total = sum(part * w for part, w in zip(forward, weight, strict=True))
+            head = _solve((tail.T @ tail) * (weight.T @ weight) + ridge, np.asarray(total))
+            backward = [cells.T @ head for cells in slices]
+            total = sum(part * w for part, w in zip(backward, weight, strict=True))
+            tail = _solve((head.T @ head) * (weight.T @ weight) + ridge, np.asarray(total))
+            sums = np.array([(part * tail).sum(axis=0) for part in backward])
+            weight = _solve((head.T @ head) * (tail.T @ tail) + ridge, sums)
+        yield Checkpoint(size, _trilinear(head, weight), tail)
+
+
+def _trilinear(head: Floats, weight: Floats) -> Ask:
+    return lambda heads, relations: head[heads] * weight[relations]
+
+
+def _solve(gram: Floats, right: Floats) -> Floats:
+    """Rows x with x gram = right; gram is symmetric."""
+    return np.asarray(np.linalg.solve(gram, right.T).T)
+
+
+def _slices(triples: NDArray[Any], n_entities: int, n_relations: int) -> list[csr_matrix]:
+    """Adjacency matrix of each relation, float64."""
+    from scipy.sparse import csr_matrix
+
+    shape = (n_entities, n_entities)
+    slices = []
+    for relation in range(n_relations):
+        rows = triples[triples[:, 1] == relation]
+        slices.append(csr_matrix((np.ones(len(rows)), (rows[:, 0], rows[:, 2])), shape=shape))
+    return slices
+
+
+RANKS = (2, 4, 8, 16, 32, 64, 128, 192)
+
+MODELS = (
+    Model("SVD, plain", svd, 0.0, RANKS),
+    Model("SVD, damped 1/8", svd, 0.125, RANKS),
+    Model("SVD, damped 1/4", svd, 0.25, RANKS),
+    Model("RESCAL, 1 round", rescal, 1, RANKS),
+    Model("RESCAL, 2 rounds", rescal, 2, RANKS),
+    Model("RESCAL, 4 rounds", rescal, 4, RANKS),
+    Model("CP, 1 round", cp, 1, RANKS),
+    Model("CP, 2 rounds", cp, 2, RANKS),
+    Model("CP, 4 rounds", cp, 4, RANKS),
+)
+"""The models of the study: three ways of training with three settings each, growing in rank."""
+
 
 DENSITIES = (0.95, 0.85, 0.75, 0.65)
 """Shares of all facts that are recorded (appendix A.3)."""
@@ -81,6 +286,7 @@ def family_study(
         of them if there are fewer.
     train_share : float, default 0.7
     models : sequence of Model
+        Ways of training, each with the ranks at which its checkpoints are taken.
     progress : bool, optional
         A bar on standard error: None shows one on a terminal.
 
@@ -103,14 +309,12 @@ def family_study(
     tree = family_tree(families, seed=seed)
     total = len(densities) * sum(len(model.steps) for model in models)
     with progress_bar(total, "checkpoints", progress) as bar:
-        panels = [
-            panel
-            for density in densities
-            for panel in _panels(
-                tree, density, removals, n_questions, train_share, models, seed, bar
-            )
-        ]
-    return FamilyStudy(tree, tuple(METRICS), tuple(panels))
+        panels: list[Panel] = []
+        for density in densities:
+            hidden = random_removal(tree.facts, density, train_share, seed)
+            world = _chosen(tree, hidden, n_questions, seed)
+            panels += _panels(tree, density, world, removals, models, seed, bar)
+    return FamilyStudy(tree, METRICS, tuple(panels))
 
 
 class _Case(NamedTuple):
@@ -122,22 +326,15 @@ class _Case(NamedTuple):
 
 
 def _panels(
-    tree: FamilyTree,
-    density: float,
-    removals: Sequence[str],
-    n_questions: int,
-    train_share: float,
-    models: Sequence[Model],
-    seed: int,
-    bar: Any,
-) -> Iterator[Panel]:
+    tree: FamilyTree, density: float, world: OpenWorld, removals: Sequence[str],
+    models: Sequence[Model], seed: int, bar: Any,
+) -> Iterator[Panel]:  # fmt: skip
     """The panels of one density; every model is trained once."""
-    world = _chosen(tree, random_removal(tree.facts, density, train_share, seed), n_questions, seed)
     full = tree.graph(world.train, _ordered(world.full_test)).questions(sides="tail")
     cases = [_case(tree, world, full, removal, seed) for removal in removals]
     curves: dict[str, list[Curve]] = {removal: [] for removal in removals}
     for model in models:
-        points: dict[str, list[_Point]] = {removal: [] for removal in removals}
+        points: dict[str, list[list[float]]] = {removal: [] for removal in removals}
         for checkpoint in model.checkpoints(world.train, full.n_entities, len(RELATIONS), seed):
             complete = _ranks(checkpoint, full)
             for case in cases:
@@ -169,7 +366,7 @@ def _chosen(tree: FamilyTree, world: OpenWorld, n_questions: int, seed: int) -> 
     return OpenWorld(world.train, *keep)
 
 
-def _question_of(rows: Triples, people: int) -> NDArray[np.int64]:
+def _question_of(rows: Triples, people: int) -> Ints:
     return rows[:, 1].astype(np.int64) * people + rows[:, 0]
 
 
@@ -201,20 +398,14 @@ def _ranks(checkpoint: Checkpoint, questions: Questions) -> Ranks:
     return rank(checkpoint.factors(questions), questions, progress=False)[0]
 
 
-class _Point(NamedTuple):
-    step: int
-    full: list[float]
-    sparse: list[float]
-    rho: float
-
-
-def _point(checkpoint: Checkpoint, complete: Ranks, case: _Case) -> _Point:
+def _point(checkpoint: Checkpoint, complete: Ranks, case: _Case) -> list[float]:
+    """The step, the correlation, and all metrics in full, then sparse."""
     left = _ranks(checkpoint, case.sparse)
     predicted = complete.rank() <= PREDICTED
     missing = case.missing[complete.triple]
     flat = predicted.all() or not predicted.any() or missing.all() or not missing.any()
     rho = float("nan") if flat else float(np.corrcoef(missing, predicted)[0, 1])
-    return _Point(checkpoint.step, _metrics(complete), _metrics(left), rho)
+    return [checkpoint.step, rho, *_metrics(complete), *_metrics(left)]
 
 
 def _metrics(ranks: Ranks) -> list[float]:
@@ -224,15 +415,11 @@ def _metrics(ranks: Ranks) -> list[float]:
     return values + [float(trec[name].mean()) for name in TREC.values()]
 
 
-def _curve(label: str, points: Sequence[_Point]) -> Curve:
-    full, sparse = (np.array([getattr(p, side) for p in points]).T for side in ("full", "sparse"))
-    return Curve(
-        label,
-        np.array([point.step for point in points]),
-        dict(zip(METRICS, full, strict=True)),
-        dict(zip(METRICS, sparse, strict=True)),
-        np.array([point.rho for point in points]),
-    )
+def _curve(label: str, points: Sequence[list[float]]) -> Curve:
+    step, rho, *values = np.array(points).T
+    full = dict(zip(METRICS, values[: len(METRICS)], strict=True))
+    sparse = dict(zip(METRICS, values[len(METRICS) :], strict=True))
+    return Curve(label, step.astype(np.int64), full, sparse, rho)
 
 
 def _panel(density: float, full: Questions, case: _Case, curves: list[Curve]) -> Panel:
@@ -241,16 +428,7 @@ def _panel(density: float, full: Questions, case: _Case, curves: list[Curve]) ->
     weight = times / times.sum()
     known = int(full.removed.lengths.mean())  # training answers are no candidates
     worlds = [Mixture(beta, count, weight, full.n_entities - known) for beta in (0.0, sparsity)]
-    theory = {
-        metric: (worlds[0].curve(metric)[1], worlds[1].curve(metric)[1]) for metric in FORMULAS
-    }
-    return Panel(
-        density,
-        case.removal,
-        sparsity,
-        len(full),
-        float(full.answers.lengths.mean()),
-        float(case.sparse.answers.lengths.mean()),
-        tuple(curves),
-        theory,
-    )
+    complete, lacking = worlds
+    theory = {metric: (complete.curve(metric)[1], lacking.curve(metric)[1]) for metric in FORMULAS}
+    every, left = (float(one.answers.lengths.mean()) for one in (full, case.sparse))
+    return Panel(density, case.removal, sparsity, len(full), every, left, tuple(curves), theory)

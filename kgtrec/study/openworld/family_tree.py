@@ -159,89 +159,79 @@ def family_tree(
     rng = np.random.default_rng(seed)
     grown = [_grow(rng, people, depth, width) for _ in range(families)]
     start = np.arange(families)[:, None] * people
-    layer, female, mother, father, spouse = (
-        np.array([getattr(one, name) for one in grown]) for name in _Family.COLUMNS
+    layer, female, *ids = (
+        np.array([[getattr(person, name) for person in family] for family in grown])
+        for name in ("layer", "female", "mother", "father", "spouse")
     )
-    mother, father, spouse = (
-        np.where(ids < 0, -1, ids + start) for ids in (mother, father, spouse)
-    )
-    layer, female, mother, father, spouse = (
-        column.ravel() for column in (layer, female, mother, father, spouse)
-    )
+    mother, father, spouse = (np.where(one < 0, -1, one + start).ravel() for one in ids)
+    layer, female = layer.ravel(), female.ravel()
     facts = _derive(female, mother, father, spouse)
     family = np.repeat(np.arange(families), people)
     return FamilyTree(family, layer, female, mother, father, spouse, facts)
 
 
-class _Family:
-    """One family while it grows; ids count from 0 inside it."""
+@dataclass
+class _Person:
+    """Somebody of a family that grows; ids count from 0 inside it, and -1 is nobody."""
 
-    COLUMNS = ("layer", "female", "mother", "father", "spouse")
-
-    def __init__(self, rng: np.random.Generator) -> None:
-        self.rng = rng
-        self.layer: list[int] = []
-        self.female: list[bool] = []
-        self.mother: list[int] = []
-        self.father: list[int] = []
-        self.spouse: list[int] = []
-        self.children: list[int] = []
-
-    def add(self, layer: int, female: bool, mother: int = -1, father: int = -1) -> int:
-        """A new person's id."""
-        for name, value in zip(self.COLUMNS, (layer, female, mother, father, -1), strict=True):
-            getattr(self, name).append(value)
-        self.children.append(0)
-        return len(self.layer) - 1
-
-    def marry(self, person: int) -> None:
-        """A spouse from outside, of the other sex."""
-        other = self.add(self.layer[person], not self.female[person])
-        self.spouse[person], self.spouse[other] = other, person
-
-    def bear(self, person: int) -> None:
-        """A child of a married person."""
-        pair = (person, self.spouse[person])
-        mother, father = pair if self.female[person] else pair[::-1]
-        for parent in pair:
-            self.children[parent] += 1
-        self.add(self.layer[person] + 1, bool(self.rng.random() < 0.5), mother, father)
-
-    def find_parents(self, person: int) -> None:
-        """A couple whose child the person is."""
-        mother = self.add(self.layer[person] - 1, True)
-        self.marry(mother)
-        self.mother[person], self.father[person] = mother, self.spouse[mother]
-        for parent in (mother, self.spouse[mother]):
-            self.children[parent] = 1
+    layer: int
+    female: bool
+    mother: int = -1
+    father: int = -1
+    spouse: int = -1
+    children: int = 0
 
 
-def _grow(rng: np.random.Generator, people: int, depth: int, width: int) -> _Family:
-    family = _Family(rng)
-    family.add(0, bool(rng.random() < 0.5))
-    family.marry(0)
+def _grow(rng: np.random.Generator, people: int, depth: int, width: int) -> list[_Person]:
+    family = [_Person(0, bool(rng.random() < 0.5))]
+    _marry(family, 0)
     idle = 0
-    while len(family.layer) < people:
+    while len(family) < people:
         idle += 1
         if idle > 100 * people:
             raise UsageError(
                 f"people={people}, but a family with depth={depth} and width={width} ended at "
-                f"{len(family.layer)}; give fewer people, or more depth or width"
+                f"{len(family)}; give fewer people, or more depth or width"
             )
-        person, missing = int(rng.integers(len(family.layer))), people - len(family.layer)
-        rooted = family.mother[person] >= 0 or family.layer[person] == 0
-        if not rooted and rng.random() < ANCESTRY:
-            if missing >= 2:
-                family.find_parents(person)
-                idle = 0
-        elif family.spouse[person] < 0:
-            if family.layer[person] < depth:
-                family.marry(person)
-                idle = 0
-        elif family.layer[person] < depth and family.children[person] < width:
-            family.bear(person)
+        chosen = int(rng.integers(len(family)))
+        one, before = family[chosen], len(family)
+        if one.mother < 0 and one.layer != 0 and rng.random() < ANCESTRY:
+            if people - before >= 2:
+                _find_parents(family, chosen)
+        elif one.spouse < 0:
+            if one.layer < depth:
+                _marry(family, chosen)
+        elif one.layer < depth and one.children < width:
+            _bear(family, chosen, bool(rng.random() < 0.5))
+        if len(family) > before:
             idle = 0
     return family
+
+
+def _marry(family: list[_Person], person: int) -> None:
+    """A spouse from outside, of the other sex."""
+    one = family[person]
+    one.spouse = len(family)
+    family.append(_Person(one.layer, not one.female, spouse=person))
+
+
+def _bear(family: list[_Person], person: int, female: bool) -> None:
+    """A child of a married person."""
+    one = family[person]
+    mother, father = (person, one.spouse) if one.female else (one.spouse, person)
+    for parent in (mother, father):
+        family[parent].children += 1
+    family.append(_Person(one.layer + 1, female, mother, father))
+
+
+def _find_parents(family: list[_Person], person: int) -> None:
+    """A couple whose child the person is."""
+    one, mother = family[person], len(family)
+    family.append(_Person(one.layer - 1, True))
+    _marry(family, mother)
+    one.mother, one.father = mother, mother + 1
+    for parent in (mother, mother + 1):
+        family[parent].children = 1
 
 
 def _derive(female: Flags, mother: Ints, father: Ints, spouse: Ints) -> Triples:

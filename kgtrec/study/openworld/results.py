@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,6 @@ from kgtrec._internal.table import WIDTH, Cell, ShownAsTables, Table, finite
 from kgtrec.errors import UsageError
 from kgtrec.study.openworld.family_tree import FamilyTree
 from kgtrec.study.openworld.model import title_of
-
-if TYPE_CHECKING:
-    from kgtrec.study.openworld.projection import Outlook
 
 Floats = NDArray[np.float64]
 
@@ -74,8 +71,10 @@ class Panel:
 
     def points(self, metric: str) -> tuple[Floats, Floats, NDArray[np.int64]]:
         """Full and sparse value of every checkpoint, and the number of its curve."""
-        full = np.concatenate([curve.full[metric] for curve in self.curves])
-        sparse = np.concatenate([curve.sparse[metric] for curve in self.curves])
+        full, sparse = (
+            np.concatenate([getattr(curve, side)[metric] for curve in self.curves])
+            for side in ("full", "sparse")
+        )
         sizes = [len(curve.steps) for curve in self.curves]
         return full, sparse, np.repeat(np.arange(len(sizes)), sizes)
 
@@ -120,11 +119,10 @@ class Panel:
         return np.argwhere(better & worse)
 
     def _named(self, model: str) -> Curve:
-        for curve in self.curves:
-            if curve.model == model:
-                return curve
-        names = ", ".join(curve.model for curve in self.curves)
-        raise UsageError(f"no curve of {model!r}; choose one of: {names}")
+        named = {curve.model: curve for curve in self.curves}
+        if model not in named:
+            raise UsageError(f"no curve of {model!r}; choose one of: {', '.join(named)}")
+        return named[model]
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,61 +143,40 @@ class FamilyStudy(ShownAsTables):
     def table(self) -> Table:
         """One row for each density, removal and metric: inconsistency, flattening, reach."""
         rows = [
-            (
-                f"d={panel.density:.0%} {panel.removal}, {title_of(metric)}",
-                panel.sparsity,
-                panel.reach(metric),
-                panel.flattening(metric),
-                panel.inconsistency(metric),
-            )
+            (f"d={panel.density:.0%} {panel.removal}, {title_of(metric)}", panel.sparsity,
+             panel.reach(metric), panel.flattening(metric), panel.inconsistency(metric))
             for panel in self.panels
             for metric in self.metrics
-        ]
-        return Table(
-            ("", "sparsity", "range", "slope ratio", "misordered"),
-            ("panel", "sparsity", "reach", "flattening", "inconsistency"),
-            (0, 3, 4, 3, 4),
-            rows,
-        )
+        ]  # fmt: skip
+        titles = ("", "sparsity", "range", "slope ratio", "misordered")
+        keys = ("panel", "sparsity", "reach", "flattening", "inconsistency")
+        return Table(titles, keys, (0, 3, 4, 3, 4), rows)
 
     def points(self) -> Table:
         """One row for each checkpoint: every metric, full and sparse, and the correlation."""
-        rows: list[tuple[Cell, ...]] = [
-            (
-                curve.model,
-                panel.density,
-                panel.removal,
-                int(step),
-                *(float(curve.full[metric][i]) for metric in self.metrics),
-                *(float(curve.sparse[metric][i]) for metric in self.metrics),
-                float(curve.rho[i]),
-            )
-            for panel in self.panels
-            for curve in panel.curves
-            for i, step in enumerate(curve.steps)
-        ]
-        sides = [(side, metric) for side in ("full", "sparse") for metric in self.metrics]
-        titles = [f"{side} {title_of(metric)}" for side, metric in sides]
-        keys = [f"{side}.{metric}" for side, metric in sides]
+        rows: list[tuple[Cell, ...]] = []
+        for panel in self.panels:
+            for curve in panel.curves:
+                sides = [side[metric] for side in (curve.full, curve.sparse)
+                         for metric in self.metrics]  # fmt: skip
+                columns = [column.tolist() for column in (curve.steps, *sides, curve.rho)]
+                named = (curve.model, panel.density, panel.removal)
+                rows += [(*named, *values) for values in zip(*columns, strict=True)]
+        names = [(side, metric) for side in ("full", "sparse") for metric in self.metrics]
+        titles = [f"{side} {title_of(metric)}" for side, metric in names]
+        keys = [f"{side}.{metric}" for side, metric in names]
+        first, digits = ("model", "density", "removal", "step"), (0, 2, 0, 0)
         return Table(
-            ("model", "density", "removal", "step", *titles, "rho"),
-            ("model", "density", "removal", "step", *keys, "rho"),
-            (0, 2, 0, 0, *([4] * len(sides)), 3),
-            rows,
+            (*first, *titles, "rho"), (*first, *keys, "rho"), (*digits, *[4] * len(names), 3), rows
         )
 
     def __str__(self) -> str:
         first = self.panels[0]
-        lines = [
-            "Sparse against full metrics, on",
-            f"{self.tree!r},",
-            f"{len(first.curves)} models or more, {first.n_questions} tail questions a panel",
-            "",
-            self.table().to_text(),
-            "",
-            _LEGEND,
-        ]
-        return "\n".join(lines)
+        return (
+            f"Sparse against full metrics, on\n{self.tree!r},\n"
+            f"{len(first.curves)} models or more, {first.n_questions} tail questions a panel\n\n"
+            f"{self.table().to_text()}\n\n{_LEGEND}"
+        )
 
 
 _LEGEND = """\
@@ -215,6 +192,61 @@ def _steepness(full: Floats, sparse: Floats) -> float:
     if len(np.unique(full)) < 2:
         return float("nan")
     return float(np.polyfit(full, sparse, 1)[0])
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What two observed values mean at one sparsity. Pairs are in the order of the models.
+
+    Attributes
+    ----------
+    sparsity : float
+        Share of the full test answers taken to be missing.
+    answers : float
+        Mean number of true answers of a question, missing ones included.
+    strengths : (float, float)
+        l of each model; NaN if no strength explains its value.
+    ceiling : float
+        The value of a perfect model.
+    full : (float, float)
+        Expected metric of each with complete labels.
+    full_difference, full_error : float
+        Second minus first, and its standard error.
+    p_model : float
+        Probability that complete labels order them the other way: Theorem 4.2, with exact
+        expectations and variances of the paper's model and the same answers missing for both.
+    p_paper : float
+        The same as printed in Theorem 4.2: logarithmic, for independent models and equal questions.
+    needed_model, needed_data : float
+        Questions needed for the accepted probability, by the model and by the spread of the data.
+    rho : float
+        Correlation with which the model of the higher value would be no stronger than the other, if
+        the other has none; NaN if no possible correlation suffices.
+    curve : tuple of (tuple of float, tuple of float)
+        Strengths from 0 to 1, and the expected metric of each.
+    control : tuple of (float, float)
+        Per model: Hits@10 as the fitted model expects it, and as observed (NaN if not known).
+    """
+
+    sparsity: float
+    answers: float
+    strengths: tuple[float, float]
+    ceiling: float
+    full: tuple[float, float]
+    full_difference: float
+    full_error: float
+    p_model: float
+    p_paper: float
+    needed_model: float
+    needed_data: float
+    rho: float
+    curve: tuple[tuple[float, ...], tuple[float, ...]]
+    control: tuple[tuple[float, float], tuple[float, float]]
+
+    @property
+    def fits(self) -> bool:
+        """False if no strength explains an observed value."""
+        return not any(math.isnan(strength) for strength in self.strengths)
 
 
 TWO_SIDED = 1.959963984540054  # standard errors of a 95 % interval
@@ -284,6 +316,11 @@ class Comparison(ShownAsTables):
         return outlook.p_model if math.isnan(self.p_data) else self.p_data
 
     @property
+    def ordered(self) -> tuple[str, str]:
+        """The names, that of the higher value first."""
+        return self.names[::-1] if self.difference > 0 else self.names
+
+    @property
     def verdict(self) -> str:
         """One of: ``equal``, ``too close``, ``model does not fit``, ``fragile``, ``trust``.
 
@@ -305,24 +342,17 @@ class Comparison(ShownAsTables):
         """One row per sparsity: strengths, values with complete labels, and probability."""
         first, second = self.names
         title = title_of(self.metric)
-        digits = 4
         rows = [
-            (
-                f"{100 * o.sparsity:.3g} %",
-                *o.strengths,
-                *o.full,
-                o.full_difference,
-                self.p_of(o),
-                o.rho,
-            )
+            (f"{100 * o.sparsity:.3g} %", *o.strengths, *o.full, o.full_difference, self.p_of(o),
+             o.rho)
             for o in self.outlooks
-        ]
+        ]  # fmt: skip
         return Table(
             ("missing", f"l {first}", f"l {second}", f"{title} {first}", f"{title} {second}",
              "difference", "P(wrong)", "rho"),
             ("sparsity", "strength_first", "strength_second", "full_first", "full_second",
              "full_difference", "p_wrong", "explaining_rho"),
-            (0, 3, 3, digits, digits, digits, digits, 3),
+            (0, 3, 3, 4, 4, 4, 4, 3),
             rows,
         )  # fmt: skip
 
@@ -351,23 +381,16 @@ class Comparison(ShownAsTables):
 
 
 def _seen(result: Comparison) -> str:
-    title = title_of(result.metric)
+    values = zip(result.names, result.values, strict=True)
+    error = f" (standard error {result.paired_error:.4f}, question by question)"
     lines = [
-        f"{title}, averaged inside each question first, then over {result.n_questions:,} questions "
-        f"that show {result.answers_seen:.3g} answers each on average",
-        *(
-            f"  {name}: {value:.4f}"
-            for name, value in zip(result.names, result.values, strict=True)
-        ),
-        f"  difference: {result.difference:+.4f}{_plus_minus(result)}",
+        f"{title_of(result.metric)}, averaged inside each question first, then over "
+        f"{result.n_questions:,} questions that show {result.answers_seen:.3g} answers each on "
+        "average",
+        *(f"  {name}: {value:.4f}" for name, value in values),
+        f"  difference: {result.difference:+.4f}{'' if math.isnan(result.paired_error) else error}",
     ]
     return "\n".join(_fill(line) for line in lines)
-
-
-def _plus_minus(result: Comparison) -> str:
-    if math.isnan(result.paired_error):
-        return ""
-    return f" (standard error {result.paired_error:.4f}, question by question)"
 
 
 def _outlook(result: Comparison, at: Outlook) -> str:
@@ -390,9 +413,11 @@ def _outlook(result: Comparison, at: Outlook) -> str:
             f"of {at.full_difference:+.4f} (95 % interval {at.full_difference - reach:+.4f} to "
             f"{at.full_difference + reach:+.4f})."
         )
-    lines += [f"  {text}" for text in (_probability(result, at), _needed(result, at)) if text]
+    if result.difference:
+        lines.append(f"  {_probability(result, at)}")
+    lines.append(f"  {_needed(result, at)}")
     if not math.isnan(at.rho) and result.difference:
-        better, other = (second, first) if result.difference > 0 else (first, second)
+        better, other = result.ordered
         lines.append(
             f"  {better} would be no stronger than {other} if missing and predicted answers had "
             f"the correlation {at.rho:.3f} for {better} and none for {other}; more questions "
@@ -402,16 +427,13 @@ def _outlook(result: Comparison, at: Outlook) -> str:
 
 
 def _probability(result: Comparison, at: Outlook) -> str:
-    if result.difference == 0:
-        return ""
-    model = f"{_percent(at.p_model)} by Theorem 4.2 with exact variances, as if the models"
-    model += " erred independently"
-    if math.isnan(result.p_data):
-        return f"Probability that complete labels order them the other way: {model}."
-    return (
-        "Probability that complete labels order them the other way: "
-        f"{_percent(result.p_data)} by the questions' own differences ({model})."
+    chance = (
+        f"{_percent(at.p_model)} by Theorem 4.2 with exact variances, as if the models erred "
+        "independently"
     )
+    if not math.isnan(result.p_data):
+        chance = f"{_percent(result.p_data)} by the questions' own differences ({chance})"
+    return f"Probability that complete labels order them the other way: {chance}."
 
 
 def _needed(result: Comparison, at: Outlook) -> str:
@@ -426,8 +448,7 @@ def _needed(result: Comparison, at: Outlook) -> str:
 
 
 def _verdict(result: Comparison) -> str:
-    first, second = result.names
-    better, other = (second, first) if result.difference > 0 else (first, second)
+    better, other = result.ordered
     kind = result.verdict
     if kind == "equal":
         return "the two values are equal; nothing here distinguishes the models."

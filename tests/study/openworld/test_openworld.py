@@ -15,10 +15,10 @@ from hypothesis.extra.numpy import arrays
 import kgtrec
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study import openworld as ow
+from kgtrec.study.openworld.compare import Mixture, Seen, outlook_at
 from kgtrec.study.openworld.experiment import METRICS
 from kgtrec.study.openworld.formulas import moments
 from kgtrec.study.openworld.model import gain, tied_gains
-from kgtrec.study.openworld.projection import Mixture, Seen, outlook_at
 from kgtrec.study.openworld.simulate import BETAS, RHOS, STRENGTHS, filtered_ranks
 
 ALL = ("mrr", "hits@1", "hits@2", "log_mrr", "p_mrr@0.5")
@@ -557,7 +557,7 @@ def test_wrong_arguments_are_named(call, said):
 
 @pytest.fixture(scope="module")
 def study():
-    from kgtrec.study.openworld.projection import MODELS
+    from kgtrec.study.openworld.experiment import MODELS
 
     chosen = [model for model in MODELS if "RESCAL" not in model.label]
     return ow.family_study(seed=1, families=2, n_questions=120, models=chosen, progress=False)
@@ -592,7 +592,7 @@ def check_tables(study) -> None:
 
 
 def test_a_small_study_has_every_point():
-    from kgtrec.study.openworld.projection import MODELS
+    from kgtrec.study.openworld.experiment import MODELS
 
     study = ow.family_study(
         seed=1, families=1, n_questions=15, models=MODELS[:1], removals=["correlated"],
@@ -606,7 +606,7 @@ def test_a_small_study_has_every_point():
 
 @pytest.mark.slow
 def test_study_is_reproducible_and_its_tables_hold_every_point(study):
-    from kgtrec.study.openworld.projection import MODELS
+    from kgtrec.study.openworld.experiment import MODELS
 
     model = next(model for model in MODELS if model.label == "CP, 2 rounds")
     again = ow.family_study(
