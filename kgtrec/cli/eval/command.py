@@ -176,6 +176,9 @@ def _ties(run: Scored, request: Request) -> str:
     forms = [column.name for column in able if column.row.expected not in (FIXED, OF_SETS)]
     if not forms:
         return message
+    if len(forms) > 5:
+        some = f"{len(able)} of {len(request.columns)} measures"
+        return f"{message}; --ties expected averages {some} over their orders"
     return f"{message}; --ties expected averages over their orders, of {', '.join(forms)} only"
 
 
