@@ -46,11 +46,11 @@ COMMANDS = {
     ),
     "rank": _Entry(
         "Rank the scores of a model; print metrics, write ranks and TREC files.",
-        "first-evaluation", "rank.command:command",
+        "first-evaluation", "rank.command:rank",
     ),
     "merge": _Entry(
         "Merge shards of `kgtrec rank --shard` into ranks and TREC files.",
-        "clusters", "rank.merge:command",
+        "clusters", "rank.command:merge",
     ),
     "batch": _Entry("Rank many models x graphs x protocols from one file, on Dask.", "clusters"),
     "align": _Entry("Rank entity alignments by embeddings or similarities.", "adjusted-metrics"),
@@ -63,7 +63,7 @@ COMMANDS = {
     ),
     "report": _Entry(
         "Print the standard results table of saved ranks, or a page.",
-        "reading-the-report", "report.command:command",
+        "reading-the-report",
     ),
     "plot": _Entry("Draw figures of saved ranks, for print.", "reading-the-report"),
     "compare": _Entry(
@@ -78,14 +78,17 @@ COMMANDS = {
     "stratify": _Entry("Stratify metrics by popularity: beta curves and grids.", "slices"),
     "openworld": _Entry("Do two models differ if answers are missing?", "open-world"),
     "stats": _Entry("Describe a graph: popularity, categories, leaks.", "slices"),
-    "sample": _Entry("Draw seed triples from a test split.", "sparse-labels"),
-    "pool": _Entry("Pool the best candidates of several runs, for judging.", "sparse-labels"),
+    "sample": _Entry("Draw seed triples from a test split.", "sparse-labels", "pool:sample"),
+    "pool": _Entry(
+        "Pool the best candidates of several runs, for judging.", "sparse-labels", "pool:pool"
+    ),
     "judge": _Entry("Judge triples: sheets, a local page, agreement.", "sparse-labels"),
     "complete": _Entry(
-        "Turn judgements of a pool into qrels and a complete test split.", "sparse-labels"
+        "Turn judgements of a pool into qrels and a complete test split.",
+        "sparse-labels", "pool:complete",
     ),
     "convert": _Entry("Write a graph's questions and answers as TREC files.", "runs-and-qrels"),
-    "eval": _Entry("Evaluate runs like trec_eval.", "runs-and-qrels", "eval.command:command"),
+    "eval": _Entry("Evaluate runs like trec_eval.", "runs-and-qrels"),
     "formats": _Entry("List the formats of graphs and predictions.", "formats", "about:formats"),
     "measures": _Entry("List all measures, or explain one.", "numbers", "about:measures"),
     "guide": _Entry("Show the guides that come with kgtrec.", ""),
@@ -110,7 +113,7 @@ class _Commands(click.Group):
             entry = COMMANDS[cmd_name]
             module, _, name = (entry.module or f"{cmd_name}:command").partition(":")
             command: click.Command = getattr(import_module(f"kgtrec.cli.{module}"), name)
-        command.name = cmd_name
+        command.name, command.short_help = cmd_name, entry.summary
         if entry.guide:
             _name_guide(command, entry.guide)
         return command

@@ -1,6 +1,6 @@
-"""What each option name means, in every command that has it, and the heading of --help above it.
+"""The headings of --help, and the options below each.
 
-A name has one meaning, wherever it is used. A new option is entered here first.
+A name has one meaning and one heading, wherever it is used. A new option is entered here first.
 """
 
 from __future__ import annotations
@@ -13,202 +13,49 @@ import click
 GROUPED_FROM = 14
 """Shorter lists of options need no headings."""
 
-HEADINGS: dict[str, dict[str, str]] = {
-    "Input": {
-        "--graph": "folder of the graph that is read",
-        "--graphs": "folder of the graphs that are read",
-        "--scores": "scores that are ranked",
-        "--predictions": "lists of predictions that are ranked",
-        "--predictions-format": "format of the predictions",
-        "--qrels": "judgements that are read",
-        "--run": "TREC run that is read, one per file of ranks",
-        "--against": "other labels, or another table",
-        "--against-graph": "graph of the other labels",
-        "--pool": "pool that is read",
-        "--judgements": "labels of pooled triples that are read",
-        "--seed-triples": "triples whose questions are pooled",
-        "--questions": "questions that are read",
-        "--queries": "queries in the order of score rows",
-        "--documents": "documents in the order of score columns",
-        "--known-has-answers": "known candidates may include the answers",
-        "--left": "embeddings of the left graph",
-        "--right": "embeddings of the right graph",
-        "--left-labels": "labels of the left entities",
-        "--right-labels": "labels of the right entities",
-        "--matrix": "similarities",
-        "--pairs": "test alignments",
-        "--valid-triples": "labelled triples that thresholds are fitted on",
-        "--test-triples": "labelled triples that are measured",
-        "--valid-negatives": "false triples that thresholds are fitted on",
-        "--test-negatives": "false triples that are measured",
-        "--valid-scores": "scores of --valid-triples",
-        "--test-scores": "scores of --test-triples",
-        "--full-scores": "scores of some questions among all entities",
-        "--labels": "labels of triples, for --by label",
-        "--ratios": "triples whose relation ratios weigh the micro metrics",
-        "--templates": "questions by relation, for judges",
-        "--names": "names of entities",
-        "--done": "sheets whose labels are known",
-        "--adjudicated": "an adjudicator's labels",
-        "--zscores": "means and deviations by query",
-        "--qrels-format": "format of the judgements",
-        "--run-format": "format of the run",
-        "--name": "name of a file in the results",
-    },
-    "Questions and candidates": {
-        "--split": "split that is asked",
-        "--sides": "which part of a triple is asked",
-        "--context": "what is asked with a triple: its time or qualifiers",
-        "--filter": "whose answers are known",
-        "--known": "further known triples",
-        "--entities": "the only entities of questions and candidates",
-        "--relations": "the only relations of questions",
-        "--type-constraints": "candidates by relation and side",
-        "--candidates": "candidates by question",
-        "--outside": "answers that are no candidates",
-        "--unknown": "labels that the graph lacks",
-        "--size": "how many are drawn",
-        "--share": "share that is drawn",
-        "--draw-by": "how likely candidates are drawn",
-        "--full": "questions that are ranked in full besides",
-        "--half-width": "half width of an interval to plan for",
-        "--observed": "splits whose entities fit a relation",
-        "--entity-types": "types of entities",
-        "--relation-types": "types of the heads and tails of relations",
-        "--n-entities": "number of entities",
-        "--n-instances": "number of ranks behind a value",
-        "--averaged-runs": "number of runs whose mean a value is",
-        "--percent": "metrics between 0 and 1 are percentages",
-        "--truncated": "digits were cut off",
-        "--n-questions": "number of questions",
-        "--n-answers": "number of answers per question",
-    },
-    "Scores": {
-        "--model": "embedding model whose vectors the scores are",
-        "--norm": "distance of the embedding model",
-        "--inverse": "how inverse relations are numbered",
-        "--rows": "what a row of scores is",
-        "--score-columns": "what a column of scores is",
-        "--lower-is-better": "the scores are distances",
-        "--nan": "what a NaN score is",
-        "--atol": "absolute tolerance of ties",
-        "--rtol": "relative tolerance of ties",
-        "--list-order": "what orders lists with scores",
-        "--unlinkable": "predictions that name no entity",
-        "--similarity": "similarity of embeddings",
-        "--csls": "neighbours for CSLS",
-        "--threads": "number of threads",
-    },
-    "Pooling and judging": {
-        "--depth": "depth of the pool",
-        "--sample": "share of the pool that is judged",
-        "--places": "whether known candidates take places",
-        "--by-category": "try the rules of relation categories",
-        "--rules": "whether rules label triples",
-        "--blank": "what a blank label means",
-        "--by-rule": "also what a rule has labelled",
-        "--by-relation": "relation by relation",
-        "--annotators": "names of annotators",
-        "--overlap": "share that two annotators judge",
-        "--batch": "triples per sheet",
-        "--port": "port of the page",
-        "--no-browser": "only print the page's address",
-        "--link": "page about an entity",
-        "--facts": "facts shown per entity",
-        "--reverse": "also questions that only pooled triples ask",
-        "--within": "how much of every run is open if it has no label",
-        "--top": "how much of every run is shown by label",
-    },
-    "Parts of a job": {
-        "--shard": "part of the job",
-        "--plan": "only plan the job",
-        "--shard-by": "what shards share out",
-        "--memory": "memory limit",
-        "--scheduler": "address of a Dask scheduler",
-        "--workers": "number of worker processes",
-        "--patience": "how long there may be no worker",
-        "--status": "only show the state of every job",
-    },
-    "Measures": {
-        "--measure": "measures",
-        "--k": "cutoffs",
-        "--columns": "columns of a table of models",
-        "--side": "side of the ranks that is shown",
-        "--by": "parts of the questions, a row each",
-        "--spread": "quartiles over the parts",
-        "--rank-types": "a row per rank type",
-        "--ranks": "rank type",
-        "--criterion": "what thresholds optimise",
-        "--one-threshold": "one threshold for all relations",
-        "--bins": "bins of the calibration error",
-        "--percentile": "percentile from which entities count as popular",
-        "--vary": "exponent that varies",
-        "--at": "value of the other exponent",
-        "--points": "number of exponents",
-        "--count-entities": "splits on which entities are counted",
-        "--count-relations": "splits on which relations are counted",
-        "--sparsity": "share of true answers that the test set lacks",
-        "--density": "share of true facts that the graph holds",
-        "--train-share": "share of facts outside the test set",
-        "--values": "two published values",
-        "--study": "generated study",
-        "--figure": "figure of formulas",
-        "--correlation": "correlation of missing and predicted answers",
-        "--sizes": "sizes of random parts",
-        "--repeats": "random parts per size",
-        "--epsilon": "how far below the best a run is as good",
-        "--per-query": "lines for every query",
-        "--no-summary": "no lines over all queries",
-        "--complete": "average over all queries of the judgements",
-        "--relevance-level": "level from which documents are relevant",
-        "--judged-only": "drop documents that were not judged",
-        "--max-documents": "documents per query that are looked at",
-        "--collection": "documents in the collection",
-        "--compat": "version of trec_eval to follow",
-        "--ties": "value over the orders of ties",
-        "--debug": "only one query",
-    },
-    "Tests and intervals": {
-        "--test": "paired test",
-        "--correction": "correction for the number of pairs",
-        "--groups": "groups of graphs",
-        "--level": "accepted error probability",
-        "--cluster": "test over questions",
-        "--permutations": "signs of the randomisation test",
-        "--replicates": "files are runs of models",
-        "--ci": "confidence of intervals in percent",
-        "--resamples": "bootstrap samples",
-        "--seed": "seed of random numbers",
-    },
-    "Output": {
-        "--output": "where the result is written",
-        "--write-run": "write a TREC run",
-        "--write-qrels": "write TREC qrels",
-        "--write-sample-qrels": "write qrels of a sample",
-        "--write-questions": "write the names of questions",
-        "--write-candidates": "write drawn candidates",
-        "--write-full-questions": "write the questions that are ranked in full",
-        "--write-split": "write a complete test split",
-        "--write-runs": "folder for filtered runs",
-        "--run-depth": "candidates per question in a written run",
-        "--tag": "name of a written run",
-        "--html": "write a page",
-        "--conflicts": "write a sheet of conflicts",
-        "--format": "format of what is printed",
-        "--show": "which table is printed",
-        "--largest": "how many changes are listed",
-        "--digits": "decimals",
-        "--plot": "draw a figure",
-        "--plot-pairs": "draw the pairs",
-        "--plot-rankings": "draw the rankings",
-        "--plot-cells": "draw models and graphs",
-        "--style": "style of figures",
-        "--show-engines": "say which program computed a measure",
-        "--path": "print a file's path",
-        "--quiet": "results and errors only",
-        "--help": "print the help",
-        "--version": "print the version",
-    },
+HEADINGS = {
+    "Input": (
+        "--graph --graphs --scores --predictions --predictions-format --qrels --run --against "
+        "--against-graph --pool --judgements --seed-triples --questions --queries --documents "
+        "--known-has-answers --left --right --left-labels --right-labels --matrix --pairs "
+        "--valid-triples --test-triples --valid-negatives --test-negatives --valid-scores "
+        "--test-scores --full-scores --labels --ratios --templates --names --done --adjudicated "
+        "--zscores --qrels-format --run-format --name"
+    ),
+    "Questions and candidates": (
+        "--split --sides --context --filter --known --entities --relations --type-constraints "
+        "--candidates --outside --unknown --size --share --draw-by --full --half-width --observed "
+        "--entity-types --relation-types --n-entities --n-instances --averaged-runs --percent "
+        "--truncated --n-questions --n-answers"
+    ),
+    "Scores": (
+        "--model --norm --inverse --rows --score-columns --lower-is-better --nan --atol --rtol "
+        "--list-order --unlinkable --similarity --csls --threads"
+    ),
+    "Pooling and judging": (
+        "--depth --sample --places --by-category --rules --blank --by-rule --by-relation "
+        "--annotators --overlap --batch --port --no-browser --link --facts --reverse --within --top"
+    ),
+    "Parts of a job": (
+        "--shard --plan --shard-by --memory --scheduler --workers --patience --status"
+    ),
+    "Measures": (
+        "--measure --k --columns --side --by --spread --rank-types --ranks --criterion "
+        "--one-threshold --bins --percentile --vary --at --points --count-entities "
+        "--count-relations --sparsity --density --train-share --values --study --figure "
+        "--correlation --sizes --repeats --epsilon --per-query --no-summary --complete "
+        "--relevance-level --judged-only --max-documents --collection --compat --ties --debug"
+    ),
+    "Tests and intervals": (
+        "--test --correction --groups --level --cluster --permutations --replicates --ci "
+        "--resamples --seed"
+    ),
+    "Output": (
+        "--output --write-run --write-qrels --write-sample-qrels --write-questions "
+        "--write-candidates --write-full-questions --write-split --write-runs --run-depth --tag "
+        "--html --conflicts --format --show --largest --digits --plot --plot-pairs --plot-rankings "
+        "--plot-cells --style --show-engines --path --quiet --help --version"
+    ),
 }
 
 
@@ -222,7 +69,7 @@ def by_heading(
     if len(shown) < GROUPED_FROM:
         return {"Options": list(shown.values())} if shown else {}
     groups = {
-        heading: [record for name, record in shown.items() if name in names]
+        heading: [record for name, record in shown.items() if name in names.split()]
         for heading, names in HEADINGS.items()
     }
     return {heading: group for heading, group in groups.items() if group}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -68,6 +69,18 @@ def option_of(name: str) -> str:
     return next(long_name(one) for one in command.params if one.name == name)
 
 
+def typed(names: Iterable[str]) -> list[str]:
+    """The options that the user has typed, of those with these parameters."""
+    return [option_of(name) for name in names if on_command_line(name)]
+
+
+def leave_out(*rows: tuple[object, Sequence[str], str]) -> None:
+    """UsageError of the first row that holds and names a typed option, which fills its sentence."""
+    for applies, names, text in rows:
+        if applies and (wrong := typed(names)):
+            raise UsageError(text.format(", ".join(wrong)))
+
+
 def all_of(*options: Decorator) -> Decorator:
     """One decorator of several, listed by --help in this order."""
 
@@ -79,19 +92,34 @@ def all_of(*options: Decorator) -> Decorator:
     return decorate
 
 
+def option(names: str, text: str | None = None, **settings: Any) -> Decorator:
+    """An option by its names, as in "-o --output" or "--run runs"; --help shows its default."""
+    settings.setdefault("show_default", settings.get("default") is not None)
+    return click.option(*names.split(), help=text, **settings)
+
+
+def choice(names: str, choices: Sequence[str], text: str, **settings: Any) -> Decorator:
+    """One of several words."""
+    return option(names, text, type=Choice(choices), **settings)
+
+
+flag = partial(option, is_flag=True)
+reads = partial(option, type=READ, metavar="FILE")
+writes = partial(option, type=WRITE, metavar="FILE")
+draws = partial(option, type=DRAW, metavar="FILE")
+
+
 # -- What is read ----------------------------------------------------------------------------------
 
-GRAPH = click.option(
-    "--graph", required=True, type=GRAPH_FOLDER, metavar="DIR",
-    help="Folder with the splits train, valid and test. The format is detected from the file "
-    "names, or given as FORMAT:DIR (see `kgtrec formats`).",
-)  # fmt: skip
+GRAPH = option("--graph", "Folder with the splits train, valid and test. The format is detected "
+               "from the file names, or given as FORMAT:DIR (see `kgtrec formats`).",
+               required=True, type=GRAPH_FOLDER, metavar="DIR")  # fmt: skip
 SIDE_NAMES = ("head", "tail", "both", "relation", "qualifier")
 ENTITY_SIDE_NAMES = SIDE_NAMES[:3]
 
 
 def sides(text: str, names: Sequence[str] = ENTITY_SIDE_NAMES) -> Decorator:
-    return click.option("--sides", type=Choice(names), default="both", show_default=True, help=text)
+    return choice("--sides", names, text, default="both")
 
 
 SIDES = sides(
@@ -99,58 +127,43 @@ SIDES = sides(
     "qualifiers.",
     SIDE_NAMES,
 )
-CONTEXT = click.option(
-    "--context", type=Choice(["time", "qualifiers"]),
-    help="Required if facts have a time (timed:DIR) or qualifiers (statements:DIR): ask at the "
-    "time, or with the qualifiers, of each fact.",
-)  # fmt: skip
-SIDE = click.option(
-    "--side", type=Choice(SIDE_NAMES),
-    help="Predicted side of the triple. Default: all sides in the ranks.",
-)  # fmt: skip
-SEED_TRIPLES = click.option(
-    "--seed-triples", required=True, type=READ, metavar="FILE",
-    help="Triples of the split whose questions are pooled; see `kgtrec sample`.",
-)  # fmt: skip
-QUESTION_NAMES = click.option(
-    "--questions", type=READ, metavar="FILE",
-    help="Names of questions in the runs, lines name<TAB>entity<TAB>relation. Default: those of "
-    "`kgtrec convert --write-questions` and `kgtrec rank` for the split.",
-)  # fmt: skip
+CONTEXT = choice("--context", ["time", "qualifiers"], "Required if facts have a time (timed:DIR) "
+                 "or qualifiers (statements:DIR): ask at the time, or with the qualifiers, of each "
+                 "fact.")  # fmt: skip
+SIDE = choice("--side", SIDE_NAMES, "Predicted side of the triple. Default: all sides in the "
+              "ranks.")  # fmt: skip
+SEED_TRIPLES = reads("--seed-triples", "Triples of the split whose questions are pooled; see "
+                     "`kgtrec sample`.", required=True)  # fmt: skip
+QUESTION_NAMES = reads("--questions", "Names of questions in the runs, lines "
+                       "name<TAB>entity<TAB>relation. Default: those of `kgtrec convert "
+                       "--write-questions` and `kgtrec rank` for the split.")  # fmt: skip
 
 
 def graph(text: str, *, required: bool = False) -> Decorator:
     """A graph that some calls need only."""
-    return click.option("--graph", type=GRAPH_FOLDER, metavar="DIR", required=required, help=text)
+    return option("--graph", text, type=GRAPH_FOLDER, metavar="DIR", required=required)
 
 
 def runs(text: str) -> Decorator:
     """Runs beside files of ranks."""
-    return click.option(
-        "--run", "runs", type=READ, multiple=True, metavar="RUN",
-        help=f"A TREC run per file of ranks, in their order: {text}",
-    )  # fmt: skip
+    return reads("--run runs", f"A TREC run per file of ranks, in their order: {text}",
+                 multiple=True, metavar="RUN")  # fmt: skip
 
 
 def split(text: str) -> Decorator:
-    return click.option("--split", default="test", show_default=True, help=text)
+    return option("--split", text, default="test")
 
 
 # -- How it is computed ----------------------------------------------------------------------------
 
-THREADS = click.option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
-LOWER_IS_BETTER = click.option("--lower-is-better", is_flag=True, help="The scores are distances.")
-NAN = click.option(
-    "--nan", type=Choice(["error", "worst"]), default="error", show_default=True,
-    help="Treat a NaN score as an error, or as lower than every other score.",
-)  # fmt: skip
+THREADS = option("--threads", "Threads; every core by default.", type=click.IntRange(1))
+LOWER_IS_BETTER = flag("--lower-is-better", "The scores are distances.")
+NAN = choice("--nan", ["error", "worst"], "Treat a NaN score as an error, or as lower than every "
+             "other score.", default="error")  # fmt: skip
 HOW_SCORED = all_of(
-    click.option(
-        "--rows", type=Choice(["questions", "instances"]), default="questions",
-        show_default=True,
-        help="Rows of scores: one per question (as listed by `kgtrec convert --write-questions`), "
-        "or one per triple, first all heads in file order, then all tails.",
-    ),
+    choice("--rows", ["questions", "instances"], "Rows of scores: one per question (as listed by "
+           "`kgtrec convert --write-questions`), or one per triple, first all heads in file order, "
+           "then all tails.", default="questions"),
     LOWER_IS_BETTER,
     NAN,
     THREADS,
@@ -159,25 +172,19 @@ HOW_SCORED = all_of(
 
 def seed(text: str, default: int | None = 0) -> Decorator:
     """None where it must be known whether it was given."""
-    return click.option(
-        "--seed", type=click.IntRange(0), metavar="N", default=default, show_default=True, help=text
-    )
+    return option("--seed", text, type=click.IntRange(0), metavar="N", default=default)
 
 
 def confidence(of: str) -> Decorator:
-    return click.option(
-        "--ci", type=float, default=95.0, show_default=True, metavar="PERCENT",
-        help=f"Confidence of the intervals, {of}.",
-    )  # fmt: skip
+    return option("--ci", f"Confidence of the intervals, {of}.",
+                  type=float, default=95.0, metavar="PERCENT")  # fmt: skip
 
 
 def intervals(drawn: str, resamples: int) -> Decorator:
     """--ci, --resamples and --seed of intervals that resample whole `drawn`."""
     return all_of(
         confidence(f"which resample whole {drawn}"),
-        click.option(
-            "--resamples", type=int, default=resamples, show_default=True, help="Resamples."
-        ),
+        option("--resamples", "Resamples.", type=int, default=resamples),
         seed("Seed of the draws."),
     )  # fmt: skip
 
@@ -197,36 +204,26 @@ def cutoffs_of(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(word) for word in words}))
 
 
-N_ENTITIES = click.option(
-    "--n-entities", type=click.IntRange(1), metavar="N",
-    help="With --qrels: entities of the graph, for kg_mr, kg_mrr, kg_hits, as in `kgtrec eval`.",
-)  # fmt: skip
-TEST = click.option(
-    "--test", type=Choice(TESTS),
-    help="Paired test for every pair of systems.  [default: randomisation; of `power` t]",
-)  # fmt: skip
-CORRECTION = click.option(
-    "--correction", type=Choice(CORRECTIONS), default="holm", show_default=True,
-    help="Correction for many pairs: of any false finding (holm, bonferroni) or their share (bh).",
-)  # fmt: skip
-LEVEL = click.option(
-    "--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05,
-    show_default=True, metavar="P", help="Accepted error probability: p below it is significant.",
-)  # fmt: skip
+N_ENTITIES = option("--n-entities", "With --qrels: entities of the graph, for kg_mr, kg_mrr, "
+                    "kg_hits, as in `kgtrec eval`.",
+                    type=click.IntRange(1), metavar="N")  # fmt: skip
+TEST = choice("--test", TESTS, "Paired test for every pair of systems.  [default: randomisation; "
+              "of `power` t]")  # fmt: skip
+CORRECTION = choice("--correction", CORRECTIONS, "Correction for many pairs: of any false finding "
+                    "(holm, bonferroni) or their share (bh).", default="holm")  # fmt: skip
+LEVEL = option("--level", "Accepted error probability: p below it is significant.",
+               type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05,
+               metavar="P")  # fmt: skip
 
 
 def repeats(default: int) -> Decorator:
-    return click.option(
-        "--repeats", type=click.IntRange(1), default=default, show_default=True, metavar="N",
-        help="Random parts per size.",
-    )  # fmt: skip
+    return option("--repeats", "Random parts per size.",
+                  type=click.IntRange(1), default=default, metavar="N")  # fmt: skip
 
 
 # -- What is written -------------------------------------------------------------------------------
 
-PLOT = click.option(
-    "--plot", type=DRAW, metavar="FILE", help="Also draw this: .pdf, .svg, .png, ..."
-)
+PLOT = draws("--plot", "Also draw this: .pdf, .svg, .png, ...")
 
 
 def _use_style(ctx: click.Context, _param: click.Parameter, text: str | None) -> None:
@@ -236,20 +233,16 @@ def _use_style(ctx: click.Context, _param: click.Parameter, text: str | None) ->
         ctx.with_resource(using(Style.parse(text)))
 
 
-STYLE = click.option(
-    "--style", metavar="SETTINGS", expose_value=False, callback=_use_style,
-    help="Of figures, as a paper asks: size=9,width=3.25,family=serif (points, inches of a column, "
-    "a font), text=outlines (SVG that needs no font), or some of them.  "
-    "[default: size=8,width=3.4]",
-)  # fmt: skip
-FORMAT = click.option(
-    "--format", "form", type=Choice(FORMATS), default="table", show_default=True,
-    help="Format of the output; csv, tsv and json have full precision.",
-)  # fmt: skip
+STYLE = option("--style", "Of figures, as a paper asks: size=9,width=3.25,family=serif (points, "
+               "inches of a column, a font), text=outlines (SVG that needs no font), or some of "
+               "them.  [default: size=8,width=3.4]",
+               metavar="SETTINGS", expose_value=False, callback=_use_style)  # fmt: skip
+FORMAT = choice("--format form", FORMATS, "Format of the output; csv, tsv and json have full "
+                "precision.", default="table")  # fmt: skip
 
 
 def output(text: str, *, required: bool = True, kind: PathType = WRITE) -> Decorator:
-    return click.option("-o", "--output", required=required, type=kind, metavar="FILE", help=text)
+    return option("-o --output", text, required=required, type=kind, metavar="FILE")
 
 
 def ranking_files(
@@ -259,25 +252,15 @@ def ranking_files(
     """The ranks, a run with its depth and tag, and qrels."""
     return all_of(
         output(ranks, required=required, kind=kind),
-        click.option(
-            "--write-run", "run", type=kind, metavar="FILE",
-            help="Also write the best candidates as a TREC run.",
-        ),
-        click.option(
-            "--write-qrels", "qrels", type=kind, metavar="FILE",
-            help="Also write the answers as TREC qrels."
-        ),
-        click.option(
-            "--run-depth", type=click.IntRange(1), default=default_depth, show_default=True,
-            help=depth,
-        ),
-        click.option("--tag", default="kgtrec", show_default=True,
-                     help="Name of the run in its file."),
+        option("--write-run run", "Also write the best candidates as a TREC run.",
+               type=kind, metavar="FILE"),
+        option("--write-qrels qrels", "Also write the answers as TREC qrels.",
+               type=kind, metavar="FILE"),
+        option("--run-depth", depth, type=click.IntRange(1), default=default_depth),
+        option("--tag", "Name of the run in its file.", default="kgtrec"),
     )  # fmt: skip
 
 
 def form(*forms: str, text: str = "Format of the output.") -> Decorator:
     """--format; the first is the default."""
-    return click.option(
-        "--format", "form", type=Choice(forms), default=forms[0], show_default=True, help=text
-    )
+    return choice("--format form", forms, text, default=forms[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from kgtrec.cli._report import warn
@@ -37,19 +37,41 @@ def _warn_of(file: str, result: Result) -> None:
         warn(f"{file}: {text}")
 
 
-def warn_of_each(loaded: Mapping[str, Ranks]) -> None:
-    """What to beware of in ranks, of a command that refuses those that can't be compared."""
-    from kgtrec.results.result import Result
-
-    for file, ranks in loaded.items():
-        _warn_of(file, Result(ranks))
-
-
 def warn_of_ranks(loaded: Mapping[str, Ranks]) -> None:
     """The same of ranks, of which something else than the table is shown."""
     from kgtrec.results.result import Result
 
     warn_of_results({name: Result(ranks) for name, ranks in loaded.items()}, "other")
+
+
+def load_ranks(files: Mapping[str, str]) -> dict[str, Ranks]:
+    """Ranks by name, with warnings of what makes their values other than people take them for."""
+    from kgtrec.ranking.ranks import Ranks
+
+    loaded = {name: Ranks.load(path) for name, path in files.items()}
+    warn_of_ranks(loaded)
+    return loaded
+
+
+def load_comparable(files: Mapping[str, str]) -> dict[str, Ranks]:
+    """The same for a command that refuses those that can't be compared; warnings name the files."""
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.results.result import Result
+
+    loaded = {name: Ranks.load(path) for name, path in files.items()}
+    for name, ranks in loaded.items():
+        _warn_of(files[name], Result(ranks))
+    return loaded
+
+
+def ranks_of_batch(folder: str) -> Iterator[tuple[str, str, str]]:
+    """Graph, model and path of what a batch has finished; several protocols are named by graphs."""
+    from kgtrec.cluster.batch.records import finished_ranks
+
+    finished = finished_ranks(folder)
+    several = len({one.protocol for one in finished}) > 1
+    for one in finished:
+        yield f"{one.graph}, {one.protocol}" if several else one.graph, one.model, str(one.path)
 
 
 def bounds_block(result: Result) -> str:

@@ -17,11 +17,9 @@ if TYPE_CHECKING:
 _INDENT = " " * 12
 
 
-@click.command(cls=Command, short_help="Evaluate three baselines on an embedded graph.")
-@click.option(
-    "-o", "--output", default="kgtrec-demo", show_default=True, metavar="DIR",
-    help="Folder for graph, qrels, runs, ranks and report.",
-)  # fmt: skip
+@click.command(cls=Command)
+@shared.option("-o --output", "Folder for graph, qrels, runs, ranks and report.",
+               default="kgtrec-demo", metavar="DIR")  # fmt: skip
 @shared.seed("Seed of the random scorer and of the factorisation's start.")
 def demo(output: str, seed: int) -> Report:
     """Evaluate three baselines on the world's countries and show what to look at.
@@ -35,7 +33,7 @@ def demo(output: str, seed: int) -> Report:
     return Report(lambda: text)
 
 
-@click.command(cls=Command, short_help="List the formats of graphs and predictions.")
+@click.command(cls=Command)
 def formats() -> Report:
     """Print the formats that kgtrec reads: of graphs (--graph) and of predictions
     (--predictions-format).
@@ -66,7 +64,7 @@ def _listed(kind: Formats) -> str:
     return "\n".join(lines) + "\n"
 
 
-@click.command(cls=Command, short_help="List all measures, or explain one.")
+@click.command(cls=Command)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @shared.form("table", "json", text="json has the same fields.")
 def measures(names: tuple[str, ...]) -> Report:

@@ -16,53 +16,23 @@ if TYPE_CHECKING:
 SIMILARITIES = ("cosine", "dot", "l2", "l1")
 
 
-@click.command(
-    cls=Command, short_help="Entity alignment: embeddings or similarities to ranks and metrics."
-)
-@click.option(
-    "--left",
-    type=shared.READ,
-    metavar="FILE",
-    help="Embeddings of the left graph, .npy (entities, dim).",
-)
-@click.option(
-    "--right", type=shared.READ, metavar="FILE", help="Embeddings of the right graph, likewise."
-)
-@click.option(
-    "--matrix", type=shared.READ, metavar="FILE",
-    help="Instead of embeddings: similarities, .npy (left, right); higher is more similar.",
-)  # fmt: skip
-@click.option(
-    "--pairs", required=True, type=shared.READ, metavar="FILE",
-    help="Test alignments, lines left<TAB>right: row numbers from 0, or labels.",
-)  # fmt: skip
-@click.option(
-    "--left-labels",
-    type=shared.READ,
-    metavar="FILE",
-    help="Labels of the left entities, one per line, in row order.",
-)
-@click.option(
-    "--right-labels",
-    type=shared.READ,
-    metavar="FILE",
-    help="Labels of the right entities, one per line, in row order.",
-)
-@click.option(
-    "--similarity", type=shared.Choice(SIMILARITIES), default="cosine", show_default=True,
-    help="Similarity of embeddings; l2 and l1 are minus the distance.",
-)  # fmt: skip
-@click.option(
-    "--csls", type=click.IntRange(0), default=0, show_default=True, metavar="K",
-    help="Neighbours for cross-domain similarity local scaling; 10 is usual, 0 is none.",
-)  # fmt: skip
+@click.command(cls=Command)
+@shared.reads("--left", "Embeddings of the left graph, .npy (entities, dim).")
+@shared.reads("--right", "Embeddings of the right graph, likewise.")
+@shared.reads("--matrix", "Instead of embeddings: similarities, .npy (left, right); higher is more "
+              "similar.")  # fmt: skip
+@shared.reads("--pairs", "Test alignments, lines left<TAB>right: row numbers from 0, or labels.",
+              required=True)  # fmt: skip
+@shared.reads("--left-labels", "Labels of the left entities, one per line, in row order.")
+@shared.reads("--right-labels", "Labels of the right entities, one per line, in row order.")
+@shared.choice("--similarity", SIMILARITIES, "Similarity of embeddings; l2 and l1 are minus the "
+               "distance.", default="cosine")  # fmt: skip
+@shared.option("--csls", "Neighbours for cross-domain similarity local scaling; 10 is usual, 0 is "
+               "none.", type=click.IntRange(0), default=0, metavar="K")  # fmt: skip
 @shared.sides("head: the left entity is asked for; tail: the right one.")
 @shared.ranking_files(required=False)
-@click.option(
-    "--sizes", metavar="N,N,...",
-    help="Instead: evaluate random parts of the test alignments of these sizes, such as "
-    "100,1000,all; 'auto' chooses eight.",
-)  # fmt: skip
+@shared.option("--sizes", "Instead: evaluate random parts of the test alignments of these sizes, "
+               "such as 100,1000,all; 'auto' chooses eight.", metavar="N,N,...")  # fmt: skip
 @shared.repeats(5)
 @shared.seed("Seed of the parts.")
 @shared.PLOT

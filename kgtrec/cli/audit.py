@@ -21,41 +21,26 @@ IMPOSSIBLE = 3
 SIZES = ("instances", "entities")
 
 
-@click.command(
-    cls=Command, short_help="Can published numbers be true together, and by which protocol?"
-)
+@click.command(cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="TABLE ... [RANKS.parquet ...]",
                 type=READ)  # fmt: skip
-@click.option(
-    "--n-instances", "instances", type=click.IntRange(1), metavar="N",
-    help="Ranks behind each number: for both sides, twice the number of test triples.",
-)  # fmt: skip
-@click.option(
-    "--n-entities", "entities", type=click.IntRange(1), metavar="E",
-    help="Number of entities, the largest possible rank.",
-)  # fmt: skip
+@shared.option("--n-instances instances", "Ranks behind each number: for both sides, twice the "
+               "number of test triples.", type=click.IntRange(1), metavar="N")  # fmt: skip
+@shared.option("--n-entities entities", "Number of entities, the largest possible rank.",
+               type=click.IntRange(1), metavar="E")  # fmt: skip
 @shared.graph("The graph of the table, in place of both numbers. Adds expectations by chance.")
 @shared.split("Evaluated split of --graph.")
 @shared.SIDES
-@click.option("--percent", is_flag=True, help="Metrics between 0 and 1 are printed as percentages.")
-@click.option("--truncated", is_flag=True, help="Digits were cut off instead of rounded.")
-@click.option(
-    "--averaged-runs", "runs", type=click.IntRange(1), default=1, show_default=True, metavar="R",
-    help="Each number is a mean over R runs.",
-)  # fmt: skip
-@click.option(
-    "--scores", type=SCORES, multiple=True, metavar="PATH",
-    help="Scores of a model (with --graph), as for `kgtrec rank`: also try every filter. "
-    "Repeatable.",
-)  # fmt: skip
-@click.option(
-    "--type-constraints", type=READ, metavar="FILE",
-    help="With --scores: also try candidates by relation and side, OpenKE's type_constrain.txt.",
-)  # fmt: skip
-@click.option(
-    "--name", "names", multiple=True, metavar="NAME",
-    help="The model's name in the table: for each ranks file, then for each --scores.",
-)  # fmt: skip
+@shared.flag("--percent", "Metrics between 0 and 1 are printed as percentages.")
+@shared.flag("--truncated", "Digits were cut off instead of rounded.")
+@shared.option("--averaged-runs runs", "Each number is a mean over R runs.",
+               type=click.IntRange(1), default=1, metavar="R")  # fmt: skip
+@shared.option("--scores", "Scores of a model (with --graph), as for `kgtrec rank`: also try every "
+               "filter. Repeatable.", type=SCORES, multiple=True, metavar="PATH")  # fmt: skip
+@shared.reads("--type-constraints", "With --scores: also try candidates by relation and side, "
+              "OpenKE's type_constrain.txt.")  # fmt: skip
+@shared.option("--name names", "The model's name in the table: for each ranks file, then for each "
+               "--scores.", multiple=True, metavar="NAME")  # fmt: skip
 @shared.FORMAT
 def command(files: tuple[str, ...], **options: Any) -> Report:
     """Check the numbers that a table prints, and find the protocol behind them.

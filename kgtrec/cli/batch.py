@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec.cli import _options as shared
 from kgtrec.cli._report import Command, Report, note
 from kgtrec.errors import UsageError
 
@@ -14,22 +15,16 @@ if TYPE_CHECKING:
     from kgtrec.cluster.batch.records import Outcome
 
 
-@click.command(cls=Command, short_help="Many models x graphs x protocols from one file, resumable.")
+@click.command(cls=Command)
 @click.argument("jobs", metavar="JOBS")
-@click.option("--status", is_flag=True,
-    help="Run nothing; print how many jobs are done, and which failed, changed or have begun.",
-)  # fmt: skip
-@click.option(
-    "--scheduler", metavar="ADDRESS",
-    help="Dask scheduler, such as tcp://host:8786; by default worker processes of this machine.",
-)  # fmt: skip
-@click.option(
-    "--workers", type=click.IntRange(1), help="Worker processes; one per core by default."
-)
-@click.option(
-    "--patience", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True,
-    metavar="SECONDS", help="How long to wait while there is no worker at all; inf: for ever.",
-)  # fmt: skip
+@shared.flag("--status", "Run nothing; print how many jobs are done, and which failed, changed or "
+             "have begun.")  # fmt: skip
+@shared.option("--scheduler", "Dask scheduler, such as tcp://host:8786; by default worker "
+               "processes of this machine.", metavar="ADDRESS")  # fmt: skip
+@shared.option("--workers", "Worker processes; one per core by default.", type=click.IntRange(1))
+@shared.option("--patience", "How long to wait while there is no worker at all; inf: for ever.",
+               type=click.FloatRange(0, min_open=True), default=60.0,
+               metavar="SECONDS")  # fmt: skip
 def command(
     jobs: str, status: bool, scheduler: str | None, workers: int | None, patience: float
 ) -> Report:

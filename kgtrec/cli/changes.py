@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._ranks import load_comparable
 from kgtrec.cli._report import Command, Report
 
 if TYPE_CHECKING:
@@ -16,23 +17,15 @@ if TYPE_CHECKING:
 SHOWN = ("all", "hits", "best", "changed", "gained", "lost")
 
 
-@click.command(cls=Command, short_help="Which answers change from one model or seed to another.")
+@click.command(cls=Command)
 @click.argument("ranks", nargs=2, metavar="BEFORE AFTER", type=shared.READ)
 @shared.runs("adds how often both models put the same entity first.")
-@click.option(
-    "--name", "names", multiple=True, metavar="NAME", help="Names of the two models, in order."
-)
-@click.option(
-    "--k", "cutoffs", default="1,3,10", show_default=True, metavar="K,K,...", help="k of Hits@k."
-)
-@click.option(
-    "--show", type=shared.Choice(SHOWN), default="all", show_default=True,
-    help="Print hits gained and lost, best answers, or what changed, was gained or lost most.",
-)  # fmt: skip
-@click.option(
-    "--largest", type=click.IntRange(1), default=10, show_default=True, metavar="N",
-    help="Number of the largest changes to list.",
-)  # fmt: skip
+@shared.option("--name names", "Names of the two models, in order.", multiple=True, metavar="NAME")
+@shared.option("--k cutoffs", "k of Hits@k.", default="1,3,10", metavar="K,K,...")
+@shared.choice("--show", SHOWN, "Print hits gained and lost, best answers, or what changed, was "
+               "gained or lost most.", default="all")  # fmt: skip
+@shared.option("--largest", "Number of the largest changes to list.",
+               type=click.IntRange(1), default=10, metavar="N")  # fmt: skip
 @shared.FORMAT
 def command(
     ranks: tuple[str, str], runs: tuple[str, ...], names: tuple[str, ...], cutoffs: str, show: str,
@@ -49,8 +42,6 @@ def command(
     kgtrec changes old.parquet new.parquet --run old.run --run new.run
     kgtrec changes old.parquet new.parquet --show lost --largest 50 --format csv > lost.csv
     """
-    from kgtrec.cli._ranks import warn_of_each
-    from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.changes import answer_changes
 
     labels = shared.system_names(ranks, names)
@@ -59,8 +50,7 @@ def command(
         (show == "best" and not runs, "--show best needs runs: --run BEFORE.run --run AFTER.run"),
         (labels[0] == labels[1], f"both models are named {labels[0]!r}; give each its own --name"),
     )
-    loaded = {name: Ranks.load(path) for name, path in zip(labels, ranks, strict=True)}
-    warn_of_each(dict(zip(ranks, loaded.values(), strict=True)))
+    loaded = load_comparable(dict(zip(labels, ranks, strict=True)))
     changes = answer_changes(loaded, runs or None, cutoffs=shared.cutoffs_of(cutoffs))
     return _report(changes, show, largest)
 

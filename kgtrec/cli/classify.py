@@ -10,54 +10,29 @@ from kgtrec.cli import _options as shared
 from kgtrec.cli._report import Command, Report
 
 
-@click.command(
-    cls=Command, short_help="Triple classification: true or false? Metrics and calibration."
-)
-@click.option(
-    "--valid-triples", "valid", required=True, type=shared.READ, metavar="FILE",
-    help="Labelled triples to fit thresholds and calibration: lines "
-    "head<TAB>relation<TAB>tail<TAB>label (1; 0 or -1), optionally <TAB>score.",
-)  # fmt: skip
-@click.option(
-    "--test-triples",
-    "test",
-    required=True,
-    type=shared.READ,
-    metavar="FILE",
-    help="Labelled triples to evaluate, in the same form.",
-)
-@click.option(
-    "--valid-negatives", type=shared.READ, metavar="FILE",
-    help="False triples of valid, if --valid-triples are all true and have no labels (as in "
-    "CoDEx).",
-)  # fmt: skip
-@click.option("--test-negatives", type=shared.READ, metavar="FILE", help="The same for test.")
-@click.option(
-    "--valid-scores", type=shared.READ, metavar="FILE",
-    help="If lines have no score: one per triple of --valid-triples, then of its negatives; a "
-    ".npy array, or one number per line.",
-)  # fmt: skip
-@click.option("--test-scores", type=shared.READ, metavar="FILE", help="The same for test.")
+@click.command(cls=Command)
+@shared.reads("--valid-triples valid", "Labelled triples to fit thresholds and calibration: lines "
+              "head<TAB>relation<TAB>tail<TAB>label (1; 0 or -1), optionally <TAB>score.",
+              required=True)  # fmt: skip
+@shared.reads("--test-triples test", "Labelled triples to evaluate, in the same form.",
+              required=True)  # fmt: skip
+@shared.reads("--valid-negatives", "False triples of valid, if --valid-triples are all true and "
+              "have no labels (as in CoDEx).")  # fmt: skip
+@shared.reads("--test-negatives", "The same for test.")
+@shared.reads("--valid-scores", "If lines have no score: one per triple of --valid-triples, then "
+              "of its negatives; a .npy array, or one number per line.")  # fmt: skip
+@shared.reads("--test-scores", "The same for test.")
 @shared.LOWER_IS_BETTER
-@click.option(
-    "--criterion", type=shared.Choice(["accuracy", "f1"]), default="accuracy", show_default=True,
-    help="Measure that thresholds maximise on valid.",
-)  # fmt: skip
-@click.option(
-    "--one-threshold", is_flag=True,
-    help="Use one threshold for all relations. By default, each relation with true and false "
-    "triples in valid has its own.",
-)  # fmt: skip
-@click.option(
-    "--bins", type=click.IntRange(2), default=10, show_default=True,
-    help="Bins of equal size for the calibration error and the reliability curve.",
-)  # fmt: skip
+@shared.choice("--criterion", ["accuracy", "f1"], "Measure that thresholds maximise on valid.",
+               default="accuracy")  # fmt: skip
+@shared.flag("--one-threshold", "Use one threshold for all relations. By default, each relation "
+             "with true and false triples in valid has its own.")  # fmt: skip
+@shared.option("--bins", "Bins of equal size for the calibration error and the reliability curve.",
+               type=click.IntRange(2), default=10)  # fmt: skip
 @shared.intervals("(head, relation) groups", 1000)
-@click.option(
-    "--show", type=shared.Choice(["overall", "relations", "intervals", "calibration", "curves"]),
-    default="overall", show_default=True,
-    help="Print all triples, relations, relations with intervals, Brier and ECE, or curves.",
-)  # fmt: skip
+@shared.choice("--show", ["overall", "relations", "intervals", "calibration", "curves"], "Print "
+               "all triples, relations, relations with intervals, Brier and ECE, or curves.",
+               default="overall")  # fmt: skip
 @shared.FORMAT
 @shared.PLOT
 @shared.STYLE

@@ -8,19 +8,10 @@ from kgtrec.cli import _options as shared
 from kgtrec.cli._report import Command, Report
 
 
-@click.command(cls=Command, short_help="A graph's questions and answers as TREC files.")
+@click.command(cls=Command)
 @shared.GRAPH
-@click.option(
-    "--write-qrels",
-    "qrels",
-    type=shared.WRITE,
-    metavar="FILE",
-    help="Write `question 0 answer 1` lines.",
-)
-@click.option(
-    "--write-questions", "topics", type=shared.WRITE, metavar="FILE",
-    help="Write `question<TAB>entity<TAB>relation` lines.",
-)  # fmt: skip
+@shared.writes("--write-qrels qrels", "Write `question 0 answer 1` lines.")
+@shared.writes("--write-questions topics", "Write `question<TAB>entity<TAB>relation` lines.")
 @shared.split("Split to convert.")
 @shared.SIDES
 @shared.CONTEXT

@@ -16,69 +16,39 @@ if TYPE_CHECKING:
     from kgtrec.study.sampling.estimates import FullEstimates
 
 
-@click.command(
-    cls=Command, short_help="Full-ranking metrics from drawn candidates, with intervals."
-)
+@click.command(cls=Command)
 @shared.GRAPH
-@click.option(
-    "--scores", type=shared.SCORES, metavar="PATH",
-    help="As for `kgtrec rank`: one row per question; columns as --score-columns says. Without "
-    "scores, only --write-candidates is written.",
-)  # fmt: skip
+@shared.option("--scores", "As for `kgtrec rank`: one row per question; columns as --score-columns "
+               "says. Without scores, only --write-candidates is written.",
+               type=shared.SCORES, metavar="PATH")  # fmt: skip
 @shared.split("Split to evaluate.")
 @shared.sides("Which entity of a triple to ask for.")
 @shared.CONTEXT
-@click.option(
-    "--filter", "known", default="all", show_default=True, metavar="NAME",
-    help="Splits whose answers are known: all, valid, raw, or names, as for `kgtrec rank`; with "
-    "--context time-aware (qualifier-aware), static or raw.",
-)  # fmt: skip
-@click.option(
-    "--size", type=click.IntRange(10), default=300, show_default=True,
-    help="Candidates to draw per question, in addition to its answers.",
-)  # fmt: skip
-@click.option(
-    "--draw-by", "by", default="frequency", show_default=True, metavar="NAME|FILE",
-    help="Weights of the draw: uniform; frequency of entities on that side of the relation in "
-    "train; observed there or not; or a recommender's weights, a .npy array of shape (2 "
-    "relations, entities), heads of every relation first.",
-)  # fmt: skip
-@click.option(
-    "--type-constraints",
-    type=shared.READ,
-    metavar="FILE",
-    help="Draw from the entities that OpenKE's type_constrain.txt lists.",
-)
-@click.option(
-    "--full", type=click.FloatRange(0), default=0.1, show_default=True, metavar="N",
-    help="Questions to rank among all candidates as well, or a share of them below 1. MRR and "
-    "Hits@k have no unbiased estimate without; 0 gives bounds.",
-)  # fmt: skip
-@click.option(
-    "--half-width", "within", type=click.FloatRange(0, min_open=True), default=0.002,
-    show_default=True,
-    help="Print how many such questions an MRR interval of this half width needs.",
-)  # fmt: skip
-@click.option(
-    "--write-candidates", "candidates", type=shared.WRITE, metavar="FILE.npy",
-    help="Write the drawn candidates, ids of shape (questions, longest list), for a model that "
-    "scores only these. The same options draw the same candidates.",
-)  # fmt: skip
-@click.option(
-    "--score-columns", "columns", type=shared.Choice(["entities", "candidates"]),
-    default="entities", show_default=True,
-    help="Columns of --scores: entities, or candidates of --write-candidates.",
-)  # fmt: skip
-@click.option(
-    "--write-full-questions", "full_questions", type=shared.WRITE, metavar="FILE.npy",
-    help="With --score-columns candidates: write the numbers of the questions that --full draws.",
-)  # fmt: skip
-@click.option(
-    "--full-scores",
-    type=shared.SCORES,
-    metavar="PATH",
-    help="Scores of these questions among all entities, one row each.",
-)
+@shared.option("--filter known", "Splits whose answers are known: all, valid, raw, or names, as "
+               "for `kgtrec rank`; with --context time-aware (qualifier-aware), static or raw.",
+               default="all", metavar="NAME")  # fmt: skip
+@shared.option("--size", "Candidates to draw per question, in addition to its answers.",
+               type=click.IntRange(10), default=300)  # fmt: skip
+@shared.option("--draw-by by", "Weights of the draw: uniform; frequency of entities on that side "
+               "of the relation in train; observed there or not; or a recommender's weights, a "
+               ".npy array of shape (2 relations, entities), heads of every relation first.",
+               default="frequency", metavar="NAME|FILE")  # fmt: skip
+@shared.reads("--type-constraints", "Draw from the entities that OpenKE's type_constrain.txt "
+              "lists.")  # fmt: skip
+@shared.option("--full", "Questions to rank among all candidates as well, or a share of them below "
+               "1. MRR and Hits@k have no unbiased estimate without; 0 gives bounds.",
+               type=click.FloatRange(0), default=0.1, metavar="N")  # fmt: skip
+@shared.option("--half-width within", "Print how many such questions an MRR interval of this half "
+               "width needs.", type=click.FloatRange(0, min_open=True), default=0.002)  # fmt: skip
+@shared.writes("--write-candidates candidates", "Write the drawn candidates, ids of shape "
+               "(questions, longest list), for a model that scores only these. The same options "
+               "draw the same candidates.", metavar="FILE.npy")  # fmt: skip
+@shared.choice("--score-columns columns", ["entities", "candidates"], "Columns of --scores: "
+               "entities, or candidates of --write-candidates.", default="entities")  # fmt: skip
+@shared.writes("--write-full-questions full_questions", "With --score-columns candidates: write "
+               "the numbers of the questions that --full draws.", metavar="FILE.npy")  # fmt: skip
+@shared.option("--full-scores", "Scores of these questions among all entities, one row each.",
+               type=shared.SCORES, metavar="PATH")  # fmt: skip
 @shared.seed("Seed of both draws.")
 @shared.confidence("each by itself")
 @shared.LOWER_IS_BETTER

@@ -12,6 +12,7 @@ from itertools import zip_longest
 import click
 
 from kgtrec import guides
+from kgtrec.cli import _options as shared
 from kgtrec.cli._report import Command, Report
 
 MOST = 100  # columns, on wider terminals too
@@ -110,9 +111,9 @@ def _table(lines: list[str], width: int) -> list[str]:
     return printed
 
 
-@click.command(cls=Command, short_help="Show the guides that come with kgtrec.")
+@click.command(cls=Command)
 @click.argument("name", required=False)
-@click.option("--path", "as_path", is_flag=True, help="Print where the guide's file is.")
+@shared.flag("--path as_path", "Print where the guide's file is.")
 def command(name: str | None, as_path: bool) -> Report:
     """List the guides, or show the guide NAME, in a pager if the output is a terminal.
 

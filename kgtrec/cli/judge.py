@@ -25,15 +25,11 @@ class Group(click.Group):
     command_class = Command
 
 
-BLANK = click.option(
-    "--blank", type=shared.Choice(["open", "N", "?"]), default="open", show_default=True,
-    help="Meaning of a blank label; in the published annotations of Zhou et al. it is N.",
-)  # fmt: skip
+BLANK = shared.choice("--blank", ["open", "N", "?"], "Meaning of a blank label; in the published "
+                      "annotations of Zhou et al. it is N.", default="open")  # fmt: skip
 
 
-@click.group(
-    cls=Group, short_help="Sheets, a local page and agreement for people who judge triples."
-)
+@click.group(cls=Group)
 def command() -> None:
     """Have people judge which pooled triples are true.
 
@@ -77,45 +73,20 @@ def templates(pool: str, output: str) -> Report:
 
 @command.command(short_help="A sheet of questions for each annotator.")
 @click.argument("pool", type=shared.READ)
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=shared.LATER,
-    metavar="FOLDER",
-    help="Folder of the sheets.",
-)
-@click.option(
-    "--annotators",
-    required=True,
-    metavar="NAME,NAME,...",
-    help="Who judges; also the names of the files.",
-)
-@click.option(
-    "--templates", "template_file", type=shared.READ, metavar="FILE",
-    help="Questions from `kgtrec judge templates`; made from labels by default.",
-)  # fmt: skip
-@click.option(
-    "--names",
-    "name_file",
-    type=shared.READ,
-    metavar="FILE",
-    help="Names of entities, lines id<TAB>name.",
-)
-@click.option(
-    "--overlap", type=float, default=1.0, show_default=True, metavar="SHARE",
-    help="Share of the triples that two annotators judge.",
-)  # fmt: skip
-@click.option("--batch", type=click.IntRange(1), metavar="N", help="Triples per sheet, at most.")
-@click.option(
-    "--depth", type=click.IntRange(1), metavar="K", help="Only triples pooled at depth K."
-)
-@click.option(
-    "--done", multiple=True, type=shared.READ, metavar="FILE",
-    help="Omit triples that have a label in this file; repeatable.",
-)  # fmt: skip
-@click.option("--by-rule", is_flag=True, help="Also triples that a rule has labelled.")
-@click.option("--by-relation", is_flag=True, help="One relation after another: quicker to judge.")
+@shared.option("-o --output", "Folder of the sheets.",
+               required=True, type=shared.LATER, metavar="FOLDER")  # fmt: skip
+@shared.option("--annotators", "Who judges; also the names of the files.",
+               required=True, metavar="NAME,NAME,...")  # fmt: skip
+@shared.reads("--templates template_file", "Questions from `kgtrec judge templates`; made from "
+              "labels by default.")  # fmt: skip
+@shared.reads("--names name_file", "Names of entities, lines id<TAB>name.")
+@shared.option("--overlap", "Share of the triples that two annotators judge.",
+               type=float, default=1.0, metavar="SHARE")  # fmt: skip
+@shared.option("--batch", "Triples per sheet, at most.", type=click.IntRange(1), metavar="N")
+@shared.option("--depth", "Only triples pooled at depth K.", type=click.IntRange(1), metavar="K")
+@shared.reads("--done", "Omit triples that have a label in this file; repeatable.", multiple=True)
+@shared.flag("--by-rule", "Also triples that a rule has labelled.")
+@shared.flag("--by-relation", "One relation after another: quicker to judge.")
 @shared.seed("Seed of the order.")
 def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Report:
     """Make judgement sheets from POOL: a pool file, or any TSV of head, relation and tail.
@@ -171,33 +142,17 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
 
 @command.command(short_help="The page on which an annotator answers.")
 @click.argument("sheet", type=shared.READ)
-@click.option(
-    "--port", type=click.IntRange(0, 65535), metavar="N",
-    help="0 for any free one. Default: 8765, or any free one if 8765 is in use.",
-)  # fmt: skip
-@click.option("--no-browser", is_flag=True, help="Only print the address.")
-@click.option(
-    "-o", "--output", type=shared.WRITE, metavar="FILE",
-    help="The sheet with its labels. Default: NAME.judged.tsv beside it.",
-)  # fmt: skip
-@click.option(
-    "--link", metavar="URL",
-    help="Link each entity to a page about it, such as https://www.wikidata.org/wiki/{label}.",
-)  # fmt: skip
-@click.option(
-    "--graph",
-    type=shared.GRAPH_FOLDER,
-    metavar="DIR",
-    help="Show a few facts of its train split about both entities.",
-)
-@click.option(
-    "--facts", type=click.IntRange(1, 50), default=5, show_default=True, metavar="N",
-    help="With --graph: how many per entity.",
-)  # fmt: skip
-@click.option(
-    "--names", "name_file", type=shared.READ, metavar="FILE",
-    help="With --graph: names of entities in facts, lines id<TAB>name.",
-)  # fmt: skip
+@shared.option("--port", "0 for any free one. Default: 8765, or any free one if 8765 is in use.",
+               type=click.IntRange(0, 65535), metavar="N")  # fmt: skip
+@shared.flag("--no-browser", "Only print the address.")
+@shared.writes("-o --output", "The sheet with its labels. Default: NAME.judged.tsv beside it.")
+@shared.option("--link", "Link each entity to a page about it, such as "
+               "https://www.wikidata.org/wiki/{label}.", metavar="URL")  # fmt: skip
+@shared.option("--graph", "Show a few facts of its train split about both entities.",
+               type=shared.GRAPH_FOLDER, metavar="DIR")  # fmt: skip
+@shared.option("--facts", "With --graph: how many per entity.",
+               type=click.IntRange(1, 50), default=5, metavar="N")  # fmt: skip
+@shared.reads("--names name_file", "With --graph: names of entities in facts, lines id<TAB>name.")
 def serve(
     sheet: str, port: int | None, no_browser: bool, output: str | None, **options: Any
 ) -> None:
@@ -283,13 +238,7 @@ def _browser(url: str) -> Iterator[None]:
 
 @command.command(short_help="A sheet with its current labels.")
 @click.argument("sheet", type=shared.READ)
-@click.option(
-    "-o",
-    "--output",
-    type=shared.WRITE,
-    metavar="FILE",
-    help="Default: NAME.judged.tsv beside the sheet.",
-)
+@shared.writes("-o --output", "Default: NAME.judged.tsv beside the sheet.")
 def export(sheet: str, output: str | None) -> Report:
     """Write SHEET with the answers of its journal; the page may stay open.
 
@@ -342,7 +291,7 @@ def check(files: tuple[str, ...]) -> Report:
 
 @command.command(short_help="Agreement of annotators: share and Cohen's kappa.")
 @click.argument("files", nargs=-1, required=True, metavar="SHEET...", type=shared.READ)
-@click.option("--by-relation", is_flag=True, help="Also for each relation.")
+@shared.flag("--by-relation", "Also for each relation.")
 @BLANK
 @shared.FORMAT
 def agreement(files: tuple[str, ...], by_relation: bool, blank: str) -> Report:
@@ -367,18 +316,8 @@ def agreement(files: tuple[str, ...], by_relation: bool, blank: str) -> Report:
 @command.command(short_help="Merge the labels of several annotators.")
 @click.argument("files", nargs=-1, required=True, metavar="SHEET...", type=shared.READ)
 @shared.output("Final labels.")
-@click.option(
-    "--conflicts",
-    type=shared.WRITE,
-    metavar="FILE",
-    help="A sheet of the conflicts, for an adjudicator.",
-)
-@click.option(
-    "--adjudicated",
-    type=shared.READ,
-    metavar="FILE",
-    help="That sheet, with the adjudicator's labels.",
-)
+@shared.writes("--conflicts", "A sheet of the conflicts, for an adjudicator.")
+@shared.reads("--adjudicated", "That sheet, with the adjudicator's labels.")
 @shared.seed("Seed of the order of conflicts.")
 @BLANK
 def merge(
@@ -414,8 +353,8 @@ def merge(
 
 @command.command(short_help="A balanced sample of merged labels, for a second judgement.")
 @click.argument("sheet", type=shared.READ)
-@click.option("-n", "--size", type=click.IntRange(2), default=100, show_default=True,
-              help="Triples: half of them true, half false.")  # fmt: skip
+@shared.option("-n --size", "Triples: half of them true, half false.",
+               type=click.IntRange(2), default=100)  # fmt: skip
 @shared.output("The sheet, without labels.")
 @shared.seed("Seed of the draw.")
 def audit(sheet: str, size: int, output: str, seed: int) -> Report:

@@ -10,6 +10,7 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import keep_blas_single
+from kgtrec.cli._ranks import load_ranks
 from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
 
@@ -20,73 +21,44 @@ if TYPE_CHECKING:
 SPARSITIES = (0.2, 0.5, 0.8)
 
 
-@click.command(
-    cls=Command, short_help="Are two models different enough to trust if answers are missing?"
-)
+@click.command(cls=Command)
 @click.argument("files", nargs=-1, metavar="[A.parquet B.parquet]", type=shared.READ)
-@click.option(
-    "--sparsity", "sparsities", type=float, multiple=True, metavar="BETA",
-    help="Share of the true answers that the test set lacks; repeatable. Default: 0.2, 0.5 and "
-    "0.8, to show how much depends on it.",
-)  # fmt: skip
-@click.option(
-    "--density", "densities", type=float, multiple=True, metavar="D",
-    help="Instead: share of all true facts that the graph contains; repeatable.",
-)  # fmt: skip
-@click.option(
-    "--train-share", type=float, metavar="ETA",
-    help="With --density: share of the graph's facts outside the test set. Default: from the "
-    "ranks files.",
-)  # fmt: skip
-@click.option(
-    "--values", type=float, nargs=2, metavar="A B",
-    help="Two published values instead of files; needs --n-questions and --n-answers.",
-)  # fmt: skip
-@click.option(
-    "--n-questions", "questions", type=int, metavar="N",
-    help="With --values: number of questions; with --figure simulated: per point [500].",
-)  # fmt: skip
-@click.option(
-    "--n-answers", "answers", type=float, metavar="N",
-    help="With --values: mean number of test answers per question (test triples / questions); with "
-    "--figure: a whole number of them [43].",
-)  # fmt: skip
-@click.option(
-    "--n-entities",
-    "entities",
-    type=int,
-    metavar="N",
-    help="With --values, --figure expected and simulated: entities of the graph [14505].",
-)
-@click.option(
-    "-m", "--measure", "metric", default="mrr", show_default=True, metavar="NAME",
-    help="mrr, hits@10, log_mrr, p_mrr@0.5, ...: averaged inside a question first.",
-)  # fmt: skip
-@click.option(
-    "--level", type=float, default=0.05, show_default=True, metavar="P",
-    help="Accepted probability of the wrong order.",
-)  # fmt: skip
-@click.option(
-    "--study", type=shared.Choice(["small", "paper"]),
-    help="Instead of your models: show sparse against full metrics on generated family trees, in "
-    "seconds, or at the paper's size in minutes.",
-)  # fmt: skip
+@shared.option("--sparsity sparsities", "Share of the true answers that the test set lacks; "
+               "repeatable. Default: 0.2, 0.5 and 0.8, to show how much depends on it.",
+               type=float, multiple=True, metavar="BETA")  # fmt: skip
+@shared.option("--density densities", "Instead: share of all true facts that the graph contains; "
+               "repeatable.", type=float, multiple=True, metavar="D")  # fmt: skip
+@shared.option("--train-share", "With --density: share of the graph's facts outside the test set. "
+               "Default: from the ranks files.", type=float, metavar="ETA")  # fmt: skip
+@shared.option("--values", "Two published values instead of files; needs --n-questions and "
+               "--n-answers.", type=float, nargs=2, metavar="A B")  # fmt: skip
+@shared.option("--n-questions questions", "With --values: number of questions; with --figure "
+               "simulated: per point [500].", type=int, metavar="N")  # fmt: skip
+@shared.option("--n-answers answers", "With --values: mean number of test answers per question "
+               "(test triples / questions); with --figure: a whole number of them [43].",
+               type=float, metavar="N")  # fmt: skip
+@shared.option("--n-entities entities", "With --values, --figure expected and simulated: entities "
+               "of the graph [14505].", type=int, metavar="N")  # fmt: skip
+@shared.option("-m --measure metric", "mrr, hits@10, log_mrr, p_mrr@0.5, ...: averaged inside a "
+               "question first.", default="mrr", metavar="NAME")  # fmt: skip
+@shared.option("--level", "Accepted probability of the wrong order.",
+               type=float, default=0.05, metavar="P")  # fmt: skip
+@shared.choice("--study", ["small", "paper"], "Instead of your models: show sparse against full "
+               "metrics on generated family trees, in seconds, or at the paper's size in "
+               "minutes.")  # fmt: skip
 @shared.seed("Seed of --study, and of --figure simulated.")
 @shared.form(
     "table", "csv", "tsv", "markdown", "latex", "json",
     text="csv: one row per sparsity, or per checkpoint of the study.",
 )  # fmt: skip
-@click.option(
-    "--figure", type=shared.Choice(["expected", "approximation", "simulated"]),
-    help="Instead, with --plot: against the strength of a model at several sparsities, a metric's "
-    "exact expectation; the MRR's beside its logarithmic approximation; or simulated questions "
-    "beside both, with bands of two standard errors (Yang et al., Figure 1; csv and json too).",
-)  # fmt: skip
-@click.option(
-    "--correlation", "correlations", type=float, multiple=True, metavar="RHO",
-    help="With --figure simulated: correlation of missing and predicted; with several, one panel "
-    "per sparsity (Figure 2).  [default: 0]",
-)  # fmt: skip
+@shared.choice("--figure", ["expected", "approximation", "simulated"], "Instead, with --plot: "
+               "against the strength of a model at several sparsities, a metric's exact "
+               "expectation; the MRR's beside its logarithmic approximation; or simulated "
+               "questions beside both, with bands of two standard errors (Yang et al., Figure 1; "
+               "csv and json too).")  # fmt: skip
+@shared.option("--correlation correlations", "With --figure simulated: correlation of missing and "
+               "predicted; with several, one panel per sparsity (Figure 2).  [default: 0]",
+               type=float, multiple=True, metavar="RHO")  # fmt: skip
 @shared.PLOT
 @shared.STYLE
 def command(**_options: Any) -> Report:
@@ -196,15 +168,13 @@ def _figure(request: SimpleNamespace) -> Report:
 
 
 def _of_files(request: SimpleNamespace) -> Comparison:
-    from kgtrec.cli._ranks import warn_of_ranks
-    from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.openworld.compare import compare_ranks, short_names, train_share_of
 
     files = request.files
     if len(files) != 2:
         raise UsageError(f"{len(files)} ranks file(s); name the two to compare")
-    first, second = (Ranks.load(file) for file in files)
-    warn_of_ranks(dict(zip(files, (first, second), strict=True)))
+    loaded = load_ranks({file: file for file in files})
+    first, second = (loaded[file] for file in files)
     unknown = bool(request.densities) and request.train_share is None
     betas = _betas(request, train_share_of(first) if unknown else None)
     return compare_ranks(first, second, betas, request.metric, request.level, short_names(*files))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._ranks import load_ranks
 from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
 
@@ -27,26 +28,20 @@ KINDS = {
 CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
 
 
-@click.command(cls=Command, short_help="Figures of saved ranks.")
+@click.command(cls=Command)
 @click.argument("kind", type=shared.Choice(list(KINDS)), metavar="KIND")
 @click.argument("files", nargs=-1, required=True, metavar="RANKS.parquet ...", type=shared.READ)
 @shared.output("Figure file: .pdf, .svg, .eps for print, .png.", kind=shared.DRAW)
-@click.option(
-    "-m", "--measure", "metrics", multiple=True, metavar="NAME",
-    help="mrr, hits@10, amr, ...; rank-types, relations, slices, times and beta-grid draw one "
-    "(default: mrr), beta draws several (default: mrr, hits@1, hits@3, hits@10).",
-)  # fmt: skip
-@click.option(
-    "--name", "names", multiple=True, metavar="TEXT",
-    help="Name of a file in the legend, once per file in their order. Default: the file's own, "
-    "without folder and ending.",
-)  # fmt: skip
+@shared.option("-m --measure metrics", "mrr, hits@10, amr, ...; rank-types, relations, slices, "
+               "times and beta-grid draw one (default: mrr), beta draws several (default: mrr, "
+               "hits@1, hits@3, hits@10).", multiple=True, metavar="NAME")  # fmt: skip
+@shared.option("--name names", "Name of a file in the legend, once per file in their order. "
+               "Default: the file's own, without folder and ending.",
+               multiple=True, metavar="TEXT")  # fmt: skip
 @shared.SIDE
-@click.option(
-    "--by", metavar="PARTS",
-    help="Parts for slices: side, category (1-1, 1-N, N-1, N-N), quartile, given-quartile, "
-    "relation-quartile, time, qualifiers, or several: category,side.",
-)  # fmt: skip
+@shared.option("--by", "Parts for slices: side, category (1-1, 1-N, N-1, N-N), quartile, "
+               "given-quartile, relation-quartile, time, qualifiers, or several: category,side.",
+               metavar="PARTS")  # fmt: skip
 @shared.graph("With --by category and quartiles: the graph of the ranks.")
 @shared.STYLE
 def command(
@@ -75,8 +70,6 @@ def command(
     A model has the same colour, dashes and marker in all figures of the same files. Colours are
     safe for colour-blind readers, and dashes and markers for print in grey.
     """
-    from kgtrec.cli._ranks import warn_of_ranks
-    from kgtrec.ranking.ranks import Ranks
 
     legend = _legend(files, names)
     chosen = _metrics(kind, metrics)
@@ -90,8 +83,7 @@ def command(
         raise UsageError("--graph goes with --by; leave it out")
     if kind == "beta-grid" and len(files) > 1:
         raise UsageError(f"beta-grid draws one file, not {len(files)}; make one figure per file")
-    loaded = dict(zip(legend, map(Ranks.load, files), strict=True))
-    warn_of_ranks(loaded)
+    loaded = load_ranks(dict(zip(legend, files, strict=True)))
     if side is not None:
         loaded = {name: _of_side(name, ranks, side) for name, ranks in loaded.items()}
     if by is not None:

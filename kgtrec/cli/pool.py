@@ -1,59 +1,93 @@
-"""``kgtrec pool``: the best candidates of systems for the questions of seed triples."""
+"""``kgtrec sample``, ``pool`` and ``complete``: from a test split to a pool of candidates, and from
+its judgements to qrels and a complete split."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._report import Command, Report, warning
+from kgtrec.cli._report import Command, Report, check_outputs, warning
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
+    from kgtrec._internal.table import Table
     from kgtrec.questions.api import Graph
+    from kgtrec.study.pooling.completion import Completion
     from kgtrec.study.pooling.lists import RankedLists
     from kgtrec.study.pooling.pool import Draw, Pool
     from kgtrec.study.pooling.seeds import SeedQuestions
 
 
-@click.command(cls=Command, short_help="The best candidates of several runs, to be judged.")
+CUTOFFS = (10, 20)
+
+
+@click.command(cls=Command)
+@click.argument("graph", metavar="DIR", type=shared.GRAPH_FOLDER)
+@shared.output("The seed triples, as TSV.")
+@shared.option("--share", "Share of the split, rounded down to triples.  [default: 0.05]",
+               type=float, metavar="S")  # fmt: skip
+@shared.option("--size", "Instead of a share: how many triples.", type=int, metavar="N")
+@shared.seed("Seed of the random numbers.", 42)
+@shared.split("Split to draw from.")
+@shared.flag("--by-relation", "Stratified: every relation has its share; the largest remainders "
+             "round up.")  # fmt: skip
+def sample(graph: str, output: str, share: float | None, **options: Any) -> Report:
+    """Draw seed triples from a split of the graph in DIR, and print how far their relations are
+    from those of the split: KL divergence, in nats, with one added to every count.
+
+    With FB15k-237, the share 0.05 and the seed 42 this is FB-Test-S of Zhou et al. (2022).
+
+    \b
+    kgtrec sample FB15k-237 -o seed.tsv
+    kgtrec sample FB15k-237 --share 0.1 --seed 7 --by-relation -o seed.tsv
+
+    \b
+    Next:
+    kgtrec pool --graph FB15k-237 --seed-triples seed.tsv a.run b.run -o pool.tsv
+    """
+    from kgtrec.questions.api import read_graph
+    from kgtrec.study.pooling.seeds import sample_seeds
+
+    drawn = sample_seeds(read_graph(graph), share, **options)
+    drawn.write(output)
+    divergence = (
+        f"KL({options['split']} || sample) of the relation distributions: {drawn.divergence:.4f}"
+    )
+    return Report(
+        lambda: f"{drawn.table().to_text()}\n\n{divergence}",
+        notes=[f"{len(drawn):,} seed triples written to {output}"],
+    )
+
+
+@click.command(cls=Command)
 @click.argument("systems", nargs=-1, required=True, metavar="SYSTEM...", type=shared.READ)
 @shared.GRAPH
 @shared.SEED_TRIPLES
 @shared.output("The pool, as TSV.")
-@click.option(
-    "--depth", type=int, default=10, show_default=True,
-    help="Candidates of each system per question. The file contains every smaller depth.",
-)  # fmt: skip
-@click.option(
-    "--sample", type=float, metavar="SHARE",
-    help="Mark a random share of the pool to be judged, for infAP; sheets ask only about it.",
-)  # fmt: skip
+@shared.option("--depth", "Candidates of each system per question. The file contains every smaller "
+               "depth.", type=int, default=10)  # fmt: skip
+@shared.option("--sample", "Mark a random share of the pool to be judged, for infAP; sheets ask "
+               "only about it.", type=float, metavar="SHARE")  # fmt: skip
 @shared.seed(
     "Seed of the sample, 0 by default. With the same seed, a larger share or pool keeps all draws.",
     default=None,
 )
 @shared.split("Split of the seeds and runs.")
 @shared.QUESTION_NAMES
-@click.option(
-    "--places", type=shared.Choice(["filtered", "raw"]), default="filtered", show_default=True,
-    help="Whether places count known candidates, which are never pooled (raw: for scores, or runs "
-    "made with `kgtrec rank --filter raw`; the pool that Zhou et al. published fits this).",
-)  # fmt: skip
+@shared.choice("--places", ["filtered", "raw"], "Whether places count known candidates, which are "
+               "never pooled (raw: for scores, or runs made with `kgtrec rank --filter raw`; the "
+               "pool that Zhou et al. published fits this).", default="filtered")  # fmt: skip
 @shared.HOW_SCORED
-@click.option(
-    "--relation-types", "types", type=shared.READ, metavar="FILE",
-    help="Apply the type rules: lines relation<TAB>type of its heads<TAB>type of its tails.",
-)  # fmt: skip
-@click.option(
-    "--by-category", is_flag=True,
-    help="Apply the rules of relation categories (train split): the head of a 1-1 or 1-N relation "
-    "was asked, or the tail of a 1-1 or N-1 relation.",
-)  # fmt: skip
+@shared.reads("--relation-types types", "Apply the type rules: lines relation<TAB>type of its "
+              "heads<TAB>type of its tails.")  # fmt: skip
+@shared.flag("--by-category", "Apply the rules of relation categories (train split): the head of a "
+             "1-1 or 1-N relation was asked, or the tail of a 1-1 or N-1 relation.")  # fmt: skip
 @shared.form("table", "json")
-def command(
+def pool(
     systems: tuple[str, ...], graph: str, seed_triples: str, output: str, depth: int,
     **options: Any,
 ) -> Report:  # fmt: skip
@@ -88,7 +122,8 @@ def command(
         --judgements judged.tsv --write-qrels qrels.txt
     """
     from kgtrec.questions.api import read_graph
-    from kgtrec.study.pooling.lists import is_scores, system_names
+    from kgtrec.study.pooling.completion import rule_table
+    from kgtrec.study.pooling.lists import doubts, is_scores, system_names
     from kgtrec.study.pooling.pool import make_pool, write_pool
 
     paths = dict(zip(system_names(systems), systems, strict=True))
@@ -98,17 +133,25 @@ def command(
     if of_scores and not any(map(is_scores, systems)):
         raise UsageError("--rows, --lower-is-better and --nan are for scores; these are all runs")
     loaded = read_graph(graph)
-    seeds = read_seeds(loaded, seed_triples, options["split"], options["questions"])
+    seeds = _read_seeds(loaded, seed_triples, options["split"], options["questions"])
     lists = _lists(
         paths, seeds, depth, places=options["places"], threads=options["threads"],
         higher_is_better=not options["lower_is_better"], **scoring,
     )  # fmt: skip
-    pool = replace(make_pool(lists, seeds, depth), draw=draw)
-    rules = _rules(pool, options["types"], options["by_category"])
-    write_pool(output, pool, rules)
-    marked = "" if draw is None else f", {int(pool.drawn.sum()):,} of them in the sample"
-    written = f"{len(pool):,} pooled triples{marked}, written to {output}"
-    return _report(pool, lists, seeds, rules, written)
+    made = replace(make_pool(lists, seeds, depth), draw=draw)
+    rules = _rules(made, options["types"], options["by_category"])
+    write_pool(output, made, rules)
+    marked = "" if draw is None else f", {int(made.drawn.sum()):,} of them in the sample"
+    tables = {
+        "depths": made.depth_table(rules),
+        "systems": made.system_table(lists),
+        "overlap": made.overlap_table(),
+    }
+    if rules is not None:
+        tables["rules"] = rule_table(made, rules)
+    doubtful = map(warning, doubts(lists, seeds, made.depth))
+    written = f"{len(made):,} pooled triples{marked}, written to {output}"
+    return Report.of_tables(tables, notes=[*doubtful, written])
 
 
 def _draw(share: float | None, seed: int | None) -> Draw | None:
@@ -134,7 +177,7 @@ def _lists(
     ]  # fmt: skip
 
 
-def read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> SeedQuestions:
+def _read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> SeedQuestions:
     """Seed questions from files."""
     from kgtrec.study.pooling.seeds import read_question_ids, seed_questions
     from kgtrec.study.pooling.triple_files import read_triples
@@ -156,19 +199,173 @@ def _rules(pool: Pool, types: str | None, by_category: bool) -> list[str] | None
     )
 
 
-def _report(
-    pool: Pool, lists: list[RankedLists], seeds: SeedQuestions, rules: list[str] | None,
-    written: str,
-) -> Report:  # fmt: skip
-    from kgtrec.study.pooling.completion import rule_table
-    from kgtrec.study.pooling.lists import doubts
+# -- Completion ------------------------------------------------------------------------------------
 
-    tables = {
-        "depths": pool.depth_table(rules),
-        "systems": pool.system_table(lists),
-        "overlap": pool.overlap_table(),
+
+@click.command(cls=Command)
+@click.argument("runs", nargs=-1, metavar="[RUN...]", type=shared.READ)
+@shared.GRAPH
+@shared.SEED_TRIPLES
+@shared.reads("--pool pooled", "From `kgtrec pool`.", required=True)
+@shared.reads("--judgements", "Lines head<TAB>relation<TAB>tail<TAB>label, the label Y, N or ?; or "
+              "any columns under a header that names these four. Repeatable.",
+              required=True, multiple=True)  # fmt: skip
+@shared.choice("--blank", ["error", "N", "?"], "What a blank label means.", default="error")
+@shared.option("--rules/--no-rules", "Whether triples without a judge are false if a rule of the "
+               "pool says so.", default=True)  # fmt: skip
+@shared.option("--depth", "Use the pool to this depth; all of it by default.", type=int)
+@shared.writes("--write-qrels qrels", "Write question 0 entity label, the label 1, 0 or -1.")
+@shared.writes("--write-sample-qrels sample_qrels", "Of a pool with a sample (kgtrec pool "
+               "--sample): write qrels in which only the sample has labels, and all else is -1, "
+               "for infAP.")  # fmt: skip
+@shared.writes("--write-split split_file", "Write the complete test split: seeds and pooled "
+               "triples that are true.")  # fmt: skip
+@shared.option("--write-runs run_dir", "Write each RUN as the qrels need it: seed questions only, "
+               "without known entities.", type=shared.LATER, metavar="DIR")  # fmt: skip
+@shared.flag("--reverse", "Write qrels also for questions of pooled true triples that are not "
+             "questions of seeds. Nothing was pooled for these.")  # fmt: skip
+@shared.option("-m --measure measures", "Measure of the RUNs, by trec_eval's name, instead of the "
+               "usual ones; repeatable.", multiple=True, metavar="NAME")  # fmt: skip
+@shared.option("--top cutoffs", "Print how many of the first K of each RUN are seeds, added (newly "
+               "annotated true ones), false and unjudged; repeatable.  [default: 10 and 20]",
+               multiple=True, type=click.IntRange(1), metavar="K")  # fmt: skip
+@shared.option("--within", "Candidates without a label are open if they are in the pool, or in the "
+               "first K of any RUN.  [default: 20]", type=int, metavar="K")  # fmt: skip
+@shared.split("Split of the seeds and runs.")
+@shared.QUESTION_NAMES
+@shared.form("table", "json")
+def complete(
+    runs: tuple[str, ...], graph: str, seed_triples: str, pooled: str, judgements: tuple[str, ...],
+    **options: Any,
+) -> Report:  # fmt: skip
+    """Complete the labels of a pool: seeds are true, and judges (or rules) label pooled triples.
+
+    Prints the labels at every pooling depth. For RUNs it also prints how much of their first 10 and
+    20 candidates (--top) is judged, and how much is added (newly annotated and true). Each measure
+    has four values: candidates without a label are false; condensed lists omit them; and the lowest
+    and highest value after judging the open candidates, each of which may be true or false. Open
+    candidates have no label, and are in the pool or in the first --within of any RUN. Both ends are
+    exact for every question: more true answers also change recall, ideal gains and bpref.
+
+    Qrels contain 1 for true, 0 for false, and -1 for pooled but undecided. With a sample (kgtrec
+    pool --sample), infAP estimates the AP of a fully judged pool from --write-sample-qrels. Other
+    measures need --write-qrels, with all labels. Questions without a true triple in the sample are
+    omitted: infAP is for questions with many answers.
+
+    \b
+    kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv \\
+        --judgements judged.tsv --write-qrels qrels.txt --write-split complete.tsv
+    kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv \\
+        --judgements judged.tsv --depth 5 --write-qrels qrels.txt --write-runs filtered a.run b.run
+    kgtrec eval -c -m bpref -m ndcg_cut.20 qrels.txt filtered/a.run
+
+    \b
+    kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool sampled.tsv \\
+        --judgements judged.tsv --write-sample-qrels sample.qrels --write-runs filtered a.run
+    kgtrec eval -m infAP sample.qrels filtered/a.run
+    """
+    from kgtrec.questions.api import read_graph
+    from kgtrec.study.pooling import completion
+    from kgtrec.study.pooling.lists import doubts, run_lists, system_names
+    from kgtrec.study.pooling.pool import read_pool
+    from kgtrec.study.pooling.triple_files import read_judgements
+    from kgtrec.study.pooling.unjudged import MEASURES, mean_columns
+
+    _check_runs(runs, options)
+    columns = [column.name for column in mean_columns(options["measures"] or MEASURES)]
+    names = system_names(runs)
+    inputs = (*runs, seed_triples, pooled, *judgements, options["questions"])
+    targets = _targets(graph, inputs, names, options)
+    loaded = read_graph(graph)
+    seeds = _read_seeds(loaded, seed_triples, options["split"], options["questions"])
+    found, fired = read_pool(pooled, loaded)
+    judged = read_judgements(judgements, loaded, options["blank"])
+    rules = fired if options["rules"] else None
+    done = completion.complete(seeds, found, judged, rules, options["depth"])
+    if options["sample_qrels"] and done.drawn is None:
+        raise UsageError(
+            "--write-sample-qrels needs a pool with a sample: kgtrec pool --sample SHARE"
+        )
+    depths = [
+        completion.complete(seeds, found, judged, rules, depth) for depth in range(done.depth + 1)
+    ]
+    tables = {"depths": completion.depth_table(depths)}
+    if rules is not None and any(rules):
+        tables["rules"] = completion.rule_table(found, rules, judged)
+    lists = [run_lists(run, seeds, name) for run, name in zip(runs, names, strict=True)]
+    of_runs, notes = _of_runs(lists, done, columns, options)
+    written = _written(done, lists, targets, options["reverse"])
+    doubtful = map(warning, doubts(lists, seeds, 20))
+    remarks = completion.remarks(done, judged)
+    return Report.of_tables(tables | of_runs, notes=[*doubtful, *written, *notes, *remarks])
+
+
+def _check_runs(runs: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Refuse options about runs without any."""
+    values = options["measures"] or options["cutoffs"] or options["within"] is not None
+    if not runs and options["run_dir"]:
+        raise UsageError("--write-runs writes the RUNs, but there are none; name some")
+    if not runs and values:
+        raise UsageError(
+            "--measure, --top and --within are about RUNs, but there are none; name some"
+        )
+
+
+def _targets(
+    graph: str, inputs: tuple[str | None, ...], names: list[str], options: dict[str, Any]
+) -> dict[str, str]:
+    """Files to write, by option or system, after checking them."""
+    from kgtrec._internal.files import make_folder
+
+    single = ("qrels", "sample_qrels", "split_file")
+    targets = {shared.option_of(name): options[name] for name in single}
+    if (folder := options["run_dir"]) is not None:
+        make_folder(folder)
+        targets |= {name: os.path.join(folder, f"{os.path.basename(name)}.run") for name in names}
+    read = [("an input", path) for path in inputs if path is not None]
+    check_outputs(targets, [("the graph", graph), *read])
+    return {name: path for name, path in targets.items() if path is not None}
+
+
+def _of_runs(
+    lists: list[RankedLists], done: Completion, columns: list[str], options: dict[str, Any]
+) -> tuple[dict[str, Table], list[str]]:
+    """What is judged of every run, its measures while candidates are open, and remarks on them."""
+    from kgtrec.study.pooling import unjudged
+
+    if not lists:
+        return {}, []
+    cutoffs = tuple(dict.fromkeys(options["cutoffs"] or CUTOFFS))
+    within = unjudged.WITHIN if options["within"] is None else options["within"]
+    candidates = unjudged.open_candidates(lists, done, within)
+    bounds = {
+        one.name: unjudged.intervals(one, done, columns, candidates=candidates) for one in lists
     }
-    if rules is not None:
-        tables["rules"] = rule_table(pool, rules)
-    doubtful = map(warning, doubts(lists, seeds, pool.depth))
-    return Report.of_tables(tables, notes=[*doubtful, written])
+    tables = {
+        "shares": unjudged.share_table(lists, done, cutoffs),
+        "intervals": unjudged.interval_table(bounds),
+    }
+    notes = unjudged.open_remarks(bounds, candidates, within) + unjudged.verdicts(bounds)
+    return tables, notes
+
+
+def _written(
+    done: Completion, lists: list[RankedLists], targets: dict[str, str], reverse: bool
+) -> list[str]:
+    """Write the files; return notes."""
+    from kgtrec.study.pooling.triple_files import write_triples
+
+    notes = []
+    if "--write-qrels" in targets:
+        qrels = done.qrels(reverse)
+        qrels.write(targets["--write-qrels"])
+        if qrels.nameless:
+            notes = [f"{qrels.nameless:,} reverse questions have no name in the runs; left out"]
+    if "--write-sample-qrels" in targets:
+        done.sample.qrels(reverse).of_answered().write(targets["--write-sample-qrels"])
+    if "--write-split" in targets:
+        write_triples(targets["--write-split"], done.seeds.graph, done.split)
+    for one in lists:
+        if one.name in targets:
+            one.to_run(done.seeds).write(targets[one.name], "_".join(one.name.split()))
+    return notes + ([f"wrote {', '.join(targets.values())}"] if targets else [])

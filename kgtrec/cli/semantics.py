@@ -15,36 +15,19 @@ if TYPE_CHECKING:
     from kgtrec.study.semantics import FittingEntities
 
 
-@click.command(
-    cls=Command, short_help="Sem@k: how many of the best candidates fit the relation at all."
-)
+@click.command(cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=shared.READ)
 @shared.GRAPH
 @shared.split("Split whose questions the runs answer.")
 @shared.CONTEXT
-@click.option(
-    "--k", "cutoffs", default="1,3,10", show_default=True, metavar="K,K,...",
-    help="Numbers of best candidates to look at.",
-)  # fmt: skip
-@click.option(
-    "--observed", metavar="SPLITS",
-    help="A candidate fits if it is on that side of the relation in these splits, such as "
-    "train,valid.  [default: train]",
-)  # fmt: skip
-@click.option(
-    "--type-constraints",
-    type=shared.READ,
-    metavar="FILE",
-    help="A candidate fits if OpenKE's type_constrain.txt lists it.",
-)
-@click.option(
-    "--entity-types", type=shared.READ, metavar="FILE",
-    help="A candidate fits if it has the type in --relation-types: lines entity<TAB>type...",
-)  # fmt: skip
-@click.option(
-    "--relation-types", type=shared.READ, metavar="FILE",
-    help="Lines relation<TAB>type of its heads<TAB>type of its tails.",
-)  # fmt: skip
+@shared.option("--k cutoffs", "Numbers of best candidates to look at.",
+               default="1,3,10", metavar="K,K,...")  # fmt: skip
+@shared.option("--observed", "A candidate fits if it is on that side of the relation in these "
+               "splits, such as train,valid.  [default: train]", metavar="SPLITS")  # fmt: skip
+@shared.reads("--type-constraints", "A candidate fits if OpenKE's type_constrain.txt lists it.")
+@shared.reads("--entity-types", "A candidate fits if it has the type in --relation-types: lines "
+              "entity<TAB>type...")  # fmt: skip
+@shared.reads("--relation-types", "Lines relation<TAB>type of its heads<TAB>type of its tails.")
 @shared.QUESTION_NAMES
 @shared.intervals("questions", 2000)
 @shared.FORMAT

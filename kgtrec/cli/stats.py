@@ -8,12 +8,10 @@ from kgtrec.cli import _options as shared
 from kgtrec.cli._report import Command, Report
 
 
-@click.command(cls=Command, short_help="A graph at a glance: popularity, categories, leaks.")
+@click.command(cls=Command)
 @click.argument("graph", metavar="DIR", type=shared.GRAPH_FOLDER)
-@click.option(
-    "--percentile", type=click.FloatRange(0, 100), default=90, show_default=True,
-    help="Entities and relations count as popular from this percentile of their counts on.",
-)  # fmt: skip
+@shared.option("--percentile", "Entities and relations count as popular from this percentile of "
+               "their counts on.", type=click.FloatRange(0, 100), default=90)  # fmt: skip
 @shared.form("table", "json", text="json contains every table, in full precision.")
 @shared.PLOT
 @shared.STYLE

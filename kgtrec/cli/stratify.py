@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._ranks import load_ranks
 from kgtrec.cli._report import Command, Report
 
 if TYPE_CHECKING:
@@ -17,41 +18,23 @@ METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
 
 
-@click.command(
-    cls=Command, short_help="Metrics by popularity: beta curves and grids of saved ranks."
-)
+@click.command(cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="RANKS.parquet ...", type=shared.READ)
-@click.option(
-    "-m", "--measure", "metrics", multiple=True, metavar="NAME", default=METRICS, show_default=True,
-    help="mrr, mr, hits@10, ...; repeatable.",
-)  # fmt: skip
-@click.option(
-    "--vary", type=shared.Choice(["beta_e", "beta_r", "grid"]), default="beta_e", show_default=True,
-    help="A curve over one exponent, or every pair of both.",
-)  # fmt: skip
-@click.option(
-    "--at", type=click.FloatRange(-1, 1), default=0.0, show_default=True,
-    help="Value of the other exponent in a curve.",
-)  # fmt: skip
-@click.option(
-    "--points", type=click.IntRange(2), default=21, show_default=True,
-    help="Exponents from -1 to 1, equally spaced.",
-)  # fmt: skip
+@shared.option("-m --measure metrics", "mrr, mr, hits@10, ...; repeatable.",
+               multiple=True, metavar="NAME", default=METRICS)  # fmt: skip
+@shared.choice("--vary", ["beta_e", "beta_r", "grid"], "A curve over one exponent, or every pair "
+               "of both.", default="beta_e")  # fmt: skip
+@shared.option("--at", "Value of the other exponent in a curve.",
+               type=click.FloatRange(-1, 1), default=0.0)  # fmt: skip
+@shared.option("--points", "Exponents from -1 to 1, equally spaced.",
+               type=click.IntRange(2), default=21)  # fmt: skip
 @shared.SIDE
-@click.option(
-    "--ranks", "rank_type", type=shared.Choice(RANK_TYPES), default="realistic", show_default=True,
-    help="Rank type for ties.",
-)  # fmt: skip
+@shared.choice("--ranks rank_type", RANK_TYPES, "Rank type for ties.", default="realistic")
 @shared.graph("The graph of the ranks, to count popularity anew.")
-@click.option(
-    "--count-entities", "entities", metavar="SPLITS",
-    help="Splits on which entities are counted (with --graph): train, train,valid or all. "
-    "Default: all.",
-)  # fmt: skip
-@click.option(
-    "--count-relations", "relations", metavar="SPLITS",
-    help="Splits on which relations are counted (with --graph). Default: the evaluated one.",
-)  # fmt: skip
+@shared.option("--count-entities entities", "Splits on which entities are counted (with --graph): "
+               "train, train,valid or all. Default: all.", metavar="SPLITS")  # fmt: skip
+@shared.option("--count-relations relations", "Splits on which relations are counted (with "
+               "--graph). Default: the evaluated one.", metavar="SPLITS")  # fmt: skip
 @shared.FORMAT
 def command(files: tuple[str, ...], **options: Any) -> Report:
     """Print popularity-stratified metrics (Mohamed et al. 2020) of one or more files of ranks.
@@ -66,8 +49,6 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     kgtrec stratify ranks.parquet --vary grid --points 41 --format csv > grid.csv
     kgtrec stratify ranks.parquet --graph FB15k-237 --count-entities train --points 5
     """
-    from kgtrec.cli._ranks import warn_of_ranks
-    from kgtrec.ranking.ranks import Ranks
 
     graph, counted = options["graph"], (options["entities"], options["relations"])
     shared.refuse(
@@ -77,8 +58,7 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
         (options["vary"] == "grid" and shared.on_command_line("at"),
          "--at fixes the other exponent of a curve, and --vary grid varies both; leave --at out"),
     )  # fmt: skip
-    loaded = {file: Ranks.load(file) for file in files}
-    warn_of_ranks(loaded)
+    loaded = load_ranks({file: file for file in files})
     if graph:
         loaded = _recounted(loaded, graph, *counted)
     grids = {file: _grid(ranks, options) for file, ranks in loaded.items()}

@@ -13,7 +13,8 @@ import click
 
 from kgtrec._internal.locations import is_folder
 from kgtrec.cli import _options as shared
-from kgtrec.cli._report import DRAW, GRAPH_FOLDER, READ, WRITE, Command, Report, note
+from kgtrec.cli._ranks import ranks_of_batch
+from kgtrec.cli._report import GRAPH_FOLDER, READ, Command, Report, note
 from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
@@ -35,41 +36,27 @@ FIGURES = {
 }  # fmt: skip
 
 
-@click.command(cls=Command, short_help="Many models on many graphs: means, places, tests.")
+@click.command(cls=Command)
 @click.argument("results", nargs=-1, required=True, metavar="FOLDER|TABLE.csv ...", type=READ)
-@click.option(
-    "-m", "--measure", "measures", metavar="NAME,NAME,...",
-    help="Measures. Default: adjusted_mrr,adjusted_hits@10, or all that a table has.",
-)  # fmt: skip
-@click.option(
-    "--groups", type=READ, metavar="FILE.toml",
-    help='Groups of graphs, a column each: lines such as inductive = ["ind-*", "ILPC"].',
-)  # fmt: skip
-@click.option(
-    "--by", metavar="NAME", help="One table per part of the questions: half-links, category, ..."
-)
-@click.option(
-    "--graphs", type=GRAPH_FOLDER, metavar="DIR",
-    help="With --by: the folder that holds the graphs, each under its name.",
-)  # fmt: skip
-@click.option(
-    "--test", type=click.Choice(["nemenyi", "wilcoxon"]), default="nemenyi", show_default=True,
-    help="Friedman's test with Nemenyi's critical difference, or Wilcoxon tests with Holm's "
-    "correction, over graphs.",
-)  # fmt: skip
+@shared.option("-m --measure measures", "Measures. Default: adjusted_mrr,adjusted_hits@10, or all "
+               "that a table has.", metavar="NAME,NAME,...")  # fmt: skip
+@shared.reads("--groups", 'Groups of graphs, a column each: lines such as inductive = ["ind-*", '
+              '"ILPC"].', metavar="FILE.toml")  # fmt: skip
+@shared.option("--by", "One table per part of the questions: half-links, category, ...",
+               metavar="NAME")  # fmt: skip
+@shared.option("--graphs", "With --by: the folder that holds the graphs, each under its name.",
+               type=GRAPH_FOLDER, metavar="DIR")  # fmt: skip
+@shared.choice("--test", ["nemenyi", "wilcoxon"], "Friedman's test with Nemenyi's critical "
+               "difference, or Wilcoxon tests with Holm's correction, over graphs.",
+               default="nemenyi")  # fmt: skip
 @shared.LEVEL
 @shared.intervals("graphs, questions and seeds", 1_000)
-@click.option(
-    "--show", type=click.Choice([*SHOWN]), default="models", show_default=True,
-    help="One row per model, per cell, per missing cell, per pair; or what missing cells could "
-    "change.",
-)  # fmt: skip
-@click.option("--html", type=WRITE, metavar="FILE", help="Also write everything as one page.")
-@click.option("--plot", type=DRAW, metavar="FILE", help="Draw places with intervals.")
-@click.option(
-    "--plot-rankings", type=DRAW, metavar="FILE", help="Draw a critical-difference diagram."
-)
-@click.option("--plot-cells", type=DRAW, metavar="FILE", help="Draw a heat map of all cells.")
+@shared.choice("--show", [*SHOWN], "One row per model, per cell, per missing cell, per pair; or "
+               "what missing cells could change.", default="models")  # fmt: skip
+@shared.writes("--html", "Also write everything as one page.")
+@shared.draws("--plot", "Draw places with intervals.")
+@shared.draws("--plot-rankings", "Draw a critical-difference diagram.")
+@shared.draws("--plot-cells", "Draw a heat map of all cells.")
 @shared.STYLE
 @shared.FORMAT
 def command(results: tuple[str, ...], **options: Any) -> Report:
@@ -212,8 +199,6 @@ def read_ranks(paths: Sequence[str]) -> dict[str, dict[str, dict[str, Ranks]]]:
 
 def _files_below(path: str) -> Iterator[tuple[str, str, str, str]]:
     """Graph, model, seed and path of every file of ranks."""
-    from kgtrec.cluster.batch.records import finished_ranks
-
     if not is_folder(path):
         raise FileError(
             path,
@@ -221,17 +206,14 @@ def _files_below(path: str) -> Iterator[tuple[str, str, str, str]]:
             hint="name the output of a batch, or graph/model.parquet below it",
         )
     if (Path(path) / "ranks").is_dir() or "://" in path:
-        ranks = finished_ranks(path)
-        several = len({one.protocol for one in ranks}) > 1
-        for one in ranks:
-            graph = f"{one.graph}, {one.protocol}" if several else one.graph
-            yield graph, one.model, "", str(one.path)
+        for graph, model, file in ranks_of_batch(path):
+            yield graph, model, "", file
         return
     files = sorted(Path(path).glob("*/*.parquet")) + sorted(Path(path).glob("*/*/*.parquet"))
     if not files:
         raise FileError(
             path, found="a folder without graph/model.parquet", hint="name ranks by graph and model"
         )
-    for file in files:
-        graph, *model = file.relative_to(path).with_suffix("").parts
-        yield graph, model[0], model[1] if len(model) > 1 else "", str(file)
+    for place in files:
+        graph, model, *seed = place.relative_to(path).with_suffix("").parts
+        yield graph, model, seed[0] if seed else "", str(place)

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import kgtrec
-from kgtrec.cli.report.command import command
+from kgtrec.cli.report import command
 from kgtrec.errors import KgtrecError, UsageError
 
 RELATIONS = ["borders", "caf\udce9_|&"]  # the second holds a byte that is no UTF-8

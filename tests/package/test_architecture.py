@@ -218,7 +218,7 @@ def test_the_front_page_loads_nothing():
     [
         "import kgtrec",
         "import kgtrec; dir(kgtrec); kgtrec.InputError",
-        "import kgtrec.cli.about, kgtrec.cli.rank, kgtrec.cli.report",
+        "import kgtrec.cli.about, kgtrec.cli.rank.command, kgtrec.cli.report",
         "import kgtrec.cli.convert, kgtrec.cli.eval",
         "import kgtrec; kgtrec.Graph, kgtrec.Ranker, kgtrec.Ranks, kgtrec.Run, kgtrec.evaluate",
     ],

@@ -18,7 +18,7 @@ from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed
 
 import kgtrec
 from kgtrec import Result, UsageError
-from kgtrec.cli.report.command import command
+from kgtrec.cli.report import command
 from kgtrec.errors import FileError, InputError
 from kgtrec.results.slices import parse_by
 

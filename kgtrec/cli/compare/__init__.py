@@ -1,2 +1,2 @@
-"""`kgtrec compare`: `command` has the comparison of systems and names the subcommands, which are in
-`labels` (other labels, depths, reuse), `parts` and `studies`. Open `command` first."""
+"""`kgtrec compare`: `command` has the comparison of systems and the subcommands that ask what it is
+worth; `labels` those of other labels, parts and pools. Open `command` first."""

@@ -1,19 +1,25 @@
-"""``kgtrec compare``: which system is better, and how sure is that? Its subcommands ask more."""
+"""``kgtrec compare``: which system is better, and how sure is that?
+
+Subcommands say what a comparison is worth with fewer triples, by other measures, or with other runs
+of the same systems: `stability`, `power`, `reproduction` and `replicates`; others are in `labels`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._ranks import load_comparable
 from kgtrec.cli._report import Command, Report
-from kgtrec.cli.compare import labels, parts, studies
+from kgtrec.cli.compare import labels
 from kgtrec.cli.compare.inputs import (
     MEASURES,
     QRELS,
+    QRELS_OF_RUNS,
     SYSTEMS,
     TEST,
     by_measure,
@@ -27,13 +33,19 @@ from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
+    from kgtrec._internal.table import Table
+    from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.comparison.rankings import Rankings
+    from kgtrec.study.comparison.replicates import Multiplicity
     from kgtrec.study.comparison.report import SystemComparison
+    from kgtrec.trec.files.columns import RunColumns
+
+DISCRIMINATIVE = ("both.realistic.micro.mrr", "both.realistic.micro.hits@10",
+                  "both.realistic.macro.mrr", "both.realistic.macro.hits@10",
+                  "both.macro.map_cut_20", "both.macro.ndcg_cut_20")  # fmt: skip
 
 
-@click.command(
-    cls=Command, short_help="Which system is better? Intervals, paired tests, effect sizes."
-)
+@click.command(cls=Command)
 @SYSTEMS
 @QRELS
 @MEASURES
@@ -43,14 +55,8 @@ if TYPE_CHECKING:
 @shared.N_ENTITIES
 @shared.FORMAT
 @shared.PLOT
-@click.option(
-    "--plot-pairs", type=shared.DRAW, metavar="FILE",
-    help="Draw which pairs differ, and how much, as a matrix.",
-)  # fmt: skip
-@click.option(
-    "--plot-rankings", type=shared.DRAW, metavar="FILE",
-    help="Draw how the measures rank the systems, side by side.",
-)  # fmt: skip
+@shared.draws("--plot-pairs", "Draw which pairs differ, and how much, as a matrix.")
+@shared.draws("--plot-rankings", "Draw how the measures rank the systems, side by side.")
 @shared.STYLE
 def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Report:
     """Compare two or more systems on the same questions: FILEs of ranks (`kgtrec rank`), or TREC
@@ -150,7 +156,218 @@ def _rankings(compared: Sequence[SystemComparison], resampling: Resampling) -> R
     )
 
 
+# -- What a comparison is worth --------------------------------------------------------------------
+
+
+@click.command(cls=Command, short_help="Do random parts of the test triples rank systems alike?")
+@SYSTEMS
+@MEASURES
+@shared.repeats(50)
+@shared.seed("Seed of the parts.")
+@shared.FORMAT
+@shared.PLOT
+@shared.STYLE
+def stability(files: tuple[str, ...], keys: tuple[str, ...], repeats: int, seed: int) -> Report:
+    """Do random parts of the test triples, from 1 to 95 % of them, rank the systems as all do?
+
+    \b
+    kgtrec compare stability *.parquet --plot sensitivity.pdf
+    """
+    from kgtrec.study.comparison.stability import data_sensitivity
+
+    ranks = load_comparable(named(files, None))
+    keys = tuple(measures_or_usual(keys, None, ()))
+    sensitivity = data_sensitivity(ranks, keys or None, repeats=repeats, seed=seed, progress=None)
+    heading = (
+        f"Mean tau-b of the ranking of {len(sensitivity.systems)} systems on random parts of "
+        f"the {sensitivity.triples:,} test triples to that on all ({repeats} parts of "
+        "each size)"
+    )
+    whole = sensitivity.spread_table()
+    return Report.of_sections(
+        [(heading, [sensitivity.table()], sensitivity.sentence())], whole.to_dict(), whole,
+        figures={"plot": ("compare", "sensitivity", sensitivity)},
+    )  # fmt: skip
+
+
+@click.command(cls=Command, short_help="Which measure distinguishes systems best?")
+@SYSTEMS
+@QRELS
+@MEASURES
+@TEST
+@shared.seed("Seed of the randomisation test.")
+@shared.LEVEL
+@shared.N_ENTITIES
+@shared.FORMAT
+@shared.PLOT
+@shared.STYLE
+def power(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Report:
+    """Which measure distinguishes the systems best? Sorted p-values of all pairs (by default of the
+    t test), and their area.
+
+    \b
+    kgtrec compare power *.parquet -m mrr -m map_cut_20
+    """
+    from kgtrec.study.comparison.significance import discriminate
+
+    test = options["test"] or "t"
+    check_permutations(test)
+    systems = named(files, options["qrels"])
+    keys = tuple(measures_or_usual(keys, None, ())) if not options["qrels"] else keys
+    samples, notes = samples_of(
+        systems, keys or DISCRIMINATIVE, options["qrels"], options["n_entities"]
+    )
+    if options["cluster"]:
+        samples = [one.by_cluster() for one in samples]
+    discrimination = discriminate(
+        samples, test, correction=options["correction"], permutations=options["permutations"],
+        seed=options["seed"],
+    )  # fmt: skip
+    table = discrimination.table(options["level"])
+    heading = (
+        f"p-values of all {discrimination.p.shape[1]} pairs of {len(systems)} systems "
+        f"({discrimination.test} test): a smaller area distinguishes more pairs"
+    )
+    text = "A measure that finds many differences need not find the right ones."
+    p_values = dict(zip(discrimination.measures, discrimination.p.tolist(), strict=True))
+    data = {"summary": table.to_dict(), "p": p_values}
+    return Report.of_sections(
+        [(heading, [table], text)], data, discrimination.curves(), notes=notes,
+        figures={"plot": ("compare", "p_curves", discrimination)},
+    )  # fmt: skip
+
+
+@click.command(cls=Command, short_help="Is one experiment what the other was?")
+@SYSTEMS
+@QRELS_OF_RUNS
+@MEASURES
+@shared.FORMAT
+def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> Report:
+    """Is the second run what the first was? Or the third and fourth, baseline and advanced system,
+    what the first two were? tau union, RBO, RMSE, effect ratio.
+
+    \b
+    kgtrec compare reproduction --qrels complete.qrels ours.run theirs.run
+    """
+    from kgtrec.study.comparison.correlation import DEPTH, PERSISTENCE, reproduction_of
+
+    systems = named(files, qrels)
+    result, missing = reproduction_of(qrels, systems, measures_or_usual(keys, qrels))
+    orders, effects = result.order_table(), result.table()
+    text = (
+        f"tau union: Kendall's tau of the {DEPTH:,} best, numbered in their union (1: the same "
+        f"order); RBO: rank-biased overlap, p = {PERSISTENCE}, extrapolated, and how much it "
+        "may exceed its least value; RMSE: of the values of queries, 0 if all are the same. "
+        "Effect ratio: 1 if the improvement was reproduced, 0 if it was not; delta RI: 0 if the "
+        "relative improvement was. (Breuer et al., SIGIR 2020)"
+    )
+    notes = [
+        f"{name}: {count:,} queries of the qrels are not in the run; they count as if nothing were "
+        "retrieved, and not for tau union and RBO"
+        for name, count in missing.items()
+        if count
+    ]
+    return Report.of_sections(
+        [("Is one experiment what the other was?", [orders, effects], text)],
+        {"orders": orders.to_dict(), "effects": effects.to_dict()}, effects, notes=notes,
+    )  # fmt: skip
+
+
+@click.command(cls=Command, short_help="Several runs (seeds) of each system.")
+@SYSTEMS
+@MEASURES
+@shared.CORRECTION
+@shared.option("--epsilon", "Compare runs whose MRR is at most E below the best: how far do they "
+               "disagree?", type=click.FloatRange(0), default=0.01, metavar="E")  # fmt: skip
+@shared.runs("how often do runs that are as good rank another entity first?")
+@shared.intervals("questions and runs", 5_000)
+@shared.FORMAT
+def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Report:
+    """Several runs (seeds) of each system, named system-1, system-2, ... or alike in several
+    folders: means, deviations, and intervals and tests over both runs and questions.
+
+    \b
+    kgtrec compare replicates transe-*.parquet rotate-*.parquet
+    """
+    from kgtrec.study.comparison.replicates import compare_replicates, multiplicity
+
+    paths, resampling = named(files, None), shared.resampling(options)
+    keys = tuple(measures_or_usual(keys, None))
+    runs = load_comparable(paths)
+    systems = _by_system(runs, paths)
+    correction = options["correction"]
+    comparisons = compare_replicates(systems, keys, correction=correction, resampling=resampling)
+    text = (
+        "std: deviation between runs. Intervals and p: questions and runs (or folds) are drawn "
+        f"anew ({resampling.resamples:,} times), {correction} correction."
+    )
+    values = {one.name: one.value_table() for one in comparisons}
+    pairs = {one.name: one.pair_table() for one in comparisons} if len(systems) > 1 else {}
+    sections = []
+    for one in comparisons:
+        folds = f" on {one.folds} folds" if one.folds > 1 else ""
+        heading = f"{one.name}: {len(runs)} runs of {len(systems)} systems{folds}"
+        tables = [values[one.name], *([pairs[one.name]] if pairs else [])]
+        sections.append((heading, tables, text))
+    data: dict[str, object] = {
+        one.name: {"systems": one.value_table().to_dict(), "pairs": one.pair_table().to_dict()}
+        for one in comparisons
+    }
+    notes = []
+    if comparisons[0].folds > 1:
+        notes = ["how far runs as good as the best disagree is not said of folds: their questions "
+                 "are others"]  # fmt: skip
+    else:
+        close = multiplicity(runs, options["epsilon"], runs=_trec_runs(paths, options["runs"]))
+        sections.append(_multiplicity_section(close))
+        data["multiplicity"] = {
+            "best": close.best, "models": list(close.models), "epsilon": close.epsilon,
+            "by": close.table().to_dict(),
+        }  # fmt: skip
+    return Report.of_sections(sections, data, by_measure(values), notes=notes)
+
+
+def _by_system(runs: Mapping[str, Ranks], paths: Mapping[str, str]) -> dict[str, list[Ranks]]:
+    from kgtrec.ranking.parquet import system_name
+    from kgtrec.study.comparison.replicates import grouped_names
+
+    systems: dict[str, list[Ranks]] = {}
+    names = grouped_names([system_name(file) for file in paths.values()])
+    for name, ranks in zip(names, runs.values(), strict=True):
+        systems.setdefault(name, []).append(ranks)
+    if len(systems) == len(runs):
+        raise UsageError(
+            f"no two of {', '.join(systems)} are runs of one system; name runs system-1, system-2, "
+            "..., or put files of the same name into several folders"
+        )
+    return systems
+
+
+def _trec_runs(paths: Mapping[str, str], runs: Sequence[str]) -> dict[str, RunColumns] | None:
+    """What each file of ranks ranked first, if runs are named."""
+    from kgtrec.trec.files.run import read_run_columns
+
+    if not runs:
+        return None
+    shared.refuse(shared.one_per_file("--run", runs, list(paths)))
+    return dict(zip(paths, map(read_run_columns, runs), strict=True))
+
+
+def _multiplicity_section(close: Multiplicity) -> tuple[str, list[Table], str]:
+    heading = (
+        f"How far do runs disagree whose MRR is at most {close.epsilon:g} below that of "
+        f"{close.best}?"
+    )
+    text = (
+        "Ambiguity: share of answers on which some run makes a hit and the best run none, or the "
+        "reverse; discrepancy: the same of the one run that differs most."
+    )
+    if close.best_answer is not None:
+        text += " Best answer: shares of the questions for which another entity is ranked first."
+    return heading, [close.table()], text
+
+
 command.add(
-    labels.labels, parts.parts, labels.depths, labels.reuse, studies.stability, studies.power,
-    studies.reproduction, studies.replicates,
+    labels.labels, labels.parts, labels.depths, labels.reuse, stability, power, reproduction,
+    replicates,
 )  # fmt: skip

@@ -11,11 +11,11 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import keep_blas_single
+from kgtrec.cli._ranks import load_comparable
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec._internal.table import Table
-    from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.comparison.samples import Samples
 
 OF_RANKS = ("both.realistic.micro.mrr", "both.realistic.macro.mrr")
@@ -24,31 +24,21 @@ OF_RUNS = ("map_cut_20", "ndcg_cut_20")
 SYSTEMS = click.argument(
     "files", nargs=-1, required=True, metavar="FILE FILE ...", type=shared.READ
 )
-QRELS = click.option(
-    "--qrels", type=shared.READ, metavar="QRELS",
-    help="The files are TREC runs; these are their judgements.",
-)  # fmt: skip
-QRELS_OF_RUNS = click.option(
-    "--qrels", type=shared.READ, metavar="QRELS", required=True, help="Judgements of the runs."
-)
-MEASURES = click.option(
-    "-m", "--measure", "keys", multiple=True, metavar="KEY",
-    help="hits@10 (both.realistic.micro.hits@10), tail.macro.mrr, map_cut_20, ...; with --qrels "
-    "map, P.10, AP@20, kg_mrr, ...; repeatable. Default: micro and macro MRR; with --qrels MAP@20 "
-    "and nDCG@20.",
-)  # fmt: skip
+QRELS = shared.reads("--qrels", "The files are TREC runs; these are their judgements.",
+                     metavar="QRELS")  # fmt: skip
+QRELS_OF_RUNS = shared.reads("--qrels", "Judgements of the runs.", metavar="QRELS", required=True)
+MEASURES = shared.option("-m --measure keys", "hits@10 (both.realistic.micro.hits@10), "
+                         "tail.macro.mrr, map_cut_20, ...; with --qrels map, P.10, AP@20, kg_mrr, "
+                         "...; repeatable. Default: micro and macro MRR; with --qrels MAP@20 and "
+                         "nDCG@20.", multiple=True, metavar="KEY")  # fmt: skip
 TEST = shared.all_of(
     shared.TEST,
-    click.option(
-        "--permutations", type=click.IntRange(1), default=100_000, show_default=True,
-        help="Number of random sign flips in the randomisation test.",
-    ),
+    shared.option("--permutations", "Number of random sign flips in the randomisation test.",
+                  type=click.IntRange(1), default=100_000),
     shared.CORRECTION,
-    click.option(
-        "--cluster", is_flag=True,
-        help="Test micro measures over questions, not instances: sound where the instances of a "
-        "question depend on each other. Intervals always draw whole questions.",
-    ),
+    shared.flag("--cluster", "Test micro measures over questions, not instances: sound where the "
+                "instances of a question depend on each other. Intervals always draw whole "
+                "questions."),
 )  # fmt: skip
 
 
@@ -113,16 +103,6 @@ def measures_or_usual(
     return keys or (OF_RUNS if qrels else usual)
 
 
-def load_ranks(files: Mapping[str, str]) -> dict[str, Ranks]:
-    """Ranks by system, with warnings of what makes their values other than people take them for."""
-    from kgtrec.cli._ranks import warn_of_each
-    from kgtrec.ranking.ranks import Ranks
-
-    loaded = {name: Ranks.load(path) for name, path in files.items()}
-    warn_of_each({files[name]: ranks for name, ranks in loaded.items()})
-    return loaded
-
-
 def samples_of(
     systems: Mapping[str, str], keys: Sequence[str], qrels: str | None, n_entities: int | None
 ) -> tuple[list[Samples], list[str]]:
@@ -130,19 +110,15 @@ def samples_of(
     from kgtrec.study.comparison.samples import samples_of_ranks, samples_of_runs
 
     if qrels is None:
-        return samples_of_ranks(load_ranks(systems), keys), []
+        return samples_of_ranks(load_comparable(systems), keys), []
     samples, missing = samples_of_runs(qrels, systems, keys, entities=n_entities)
-    return samples, missing_notes(missing, len(samples[0]))
-
-
-def missing_notes(missing: Mapping[str, int], total: int) -> list[str]:
-    """What is said of runs that lack queries."""
-    return [
-        f"{name}: {count:,} of {total:,} queries of the qrels are not in the run; they count as "
-        "if nothing were retrieved"
+    notes = [
+        f"{name}: {count:,} of {len(samples[0]):,} queries of the qrels are not in the run; they "
+        "count as if nothing were retrieved"
         for name, count in missing.items()
         if count
     ]
+    return samples, notes
 
 
 def short_key(samples: Samples) -> str:

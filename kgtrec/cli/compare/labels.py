@@ -1,4 +1,5 @@
-"""`kgtrec compare labels`, `depths` and `reuse`: what other labels, or fewer, would say."""
+"""`kgtrec compare labels`, `parts`, `depths` and `reuse`: systems by other labels, on parts of the
+questions, and by pools of fewer labels."""
 
 from __future__ import annotations
 
@@ -10,59 +11,123 @@ import click
 
 from kgtrec._internal.locations import exists, is_folder
 from kgtrec.cli import _options as shared
+from kgtrec.cli._ranks import load_comparable
 from kgtrec.cli._report import Command, Report
 from kgtrec.cli.compare.inputs import (
     MEASURES,
+    OF_RANKS,
     QRELS,
     QRELS_OF_RUNS,
     SYSTEMS,
     by_measure,
-    load_ranks,
     measures_or_usual,
-    missing_notes,
     named,
+    samples_of,
     short_key,
-)
-from kgtrec.cli.compare.parts import (
-    BY,
-    RATIOS,
-    labels_by_part,
-    names_of_labels,
-    of_tables,
-    value_rows,
 )
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec._internal.table import Table
-    from kgtrec.study.comparison.samples import Samples
+    from kgtrec._internal.bootstrap import Resampling
+    from kgtrec._internal.table import Cell, Table
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.study.comparison.parts import SystemValues
+    from kgtrec.study.comparison.published import ValueTable
+    from kgtrec.study.comparison.rankings import Rankings
     from kgtrec.study.comparison.stability import DepthCurves
     from kgtrec.study.pooling.pool import Pool
 
+DRAWN = "Intervals from drawing the systems anew. tau-AP weighs the top more; nan: no ranking."
+
+BY = shared.option("--by", "Parts of the questions: side, relation, category (1-1, 1-N, N-1, N-N), "
+                   "quartile, ..., or several: category,side. As in `kgtrec report`.",
+                   metavar="PARTS")  # fmt: skip
+RATIOS = shared.reads("--ratios", "Triples (TSV): micro metrics at the relation ratios of these.")
 TABLES = (".csv", ".tsv")
 """Endings of files of published values."""
 
-POOL = click.option("--pool", required=True, type=shared.READ, metavar="FILE",
-                    help="From `kgtrec pool`.")  # fmt: skip
+POOL = shared.reads("--pool", "From `kgtrec pool`.", required=True)
 GRAPH_OF_POOL = shared.graph("The graph of the pool.", required=True)
+
+
+@click.command(cls=Command, short_help="All systems on every part of the questions.")
+@SYSTEMS
+@MEASURES
+@BY
+@RATIOS
+@shared.graph("The graph of the ranks, for categories and quartiles.")
+@shared.FORMAT
+def parts(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Report:
+    """All systems on every part of the questions, the best of each, and whether parts rank systems
+    alike. Or, with --ratios, at the relation ratios of other triples.
+
+    \b
+    kgtrec compare parts *.parquet --by category,side --graph FB15k-237 -m mrr
+    kgtrec compare parts *.parquet --ratios sparse-test.txt -m mrr -m hits@10
+    """
+    by, ratios = options["by"], options["ratios"]
+    _check_parts(options)
+    shared.refuse(
+        (by is None and ratios is None, "name the parts: --by category,side, or --ratios FILE")
+    )
+    systems = named(files, None)
+    per_measure, notes = _values(load_comparable(systems), _of_parts(keys, options), options)
+    if ratios is not None:
+        text = "given: as if the test set had the relation ratios of the other triples."
+    else:
+        text = "A row holds what its part alone gives."
+    text += " tau-b: of the systems' order to that on all questions, nan of two systems."
+    tables = {one.measure: one.table() for one in per_measure}
+    data = {name: table.to_dict() for name, table in tables.items()}
+    sections = [(name, [table], text) for name, table in tables.items()]
+    return Report.of_sections(sections, data, by_measure(tables), notes=notes)
+
+
+def _check_parts(options: Mapping[str, Any]) -> None:
+    shared.refuse(
+        (options["by"] is not None and options["ratios"] is not None,
+         "--ratios and --by are different reports; choose one"),
+        (options["graph"] and options["by"] is None, "--graph needs --by; leave it out"),
+    )  # fmt: skip
+
+
+def _of_parts(keys: Sequence[str], options: Mapping[str, Any]) -> Sequence[str]:
+    usual = OF_RANKS[:1] if options["ratios"] else OF_RANKS
+    return measures_or_usual(keys, None, usual)
+
+
+def _values(
+    ranks: dict[str, Ranks], keys: Sequence[str], options: Mapping[str, Any]
+) -> tuple[list[SystemValues], list[str]]:
+    """Values by parts or ratios, a table per measure, and notes."""
+    from kgtrec.questions.api import read_graph
+    from kgtrec.results.result import Result
+    from kgtrec.study.comparison.parts import values_by_part, values_by_ratios
+    from kgtrec.study.relations import coverage_note, read_relation_counts
+
+    if options["ratios"] is None:
+        read = read_graph(options["graph"]) if options["graph"] else None
+        return values_by_part(ranks, options["by"], keys, graph=read), []
+    counts = read_relation_counts(options["ratios"])
+    note = coverage_note(Result(next(iter(ranks.values()))), counts)
+    return values_by_ratios(ranks, counts, keys), [note] if note else []
+
+
+# -- By two sets of labels -------------------------------------------------------------------------
 
 
 @click.command(cls=Command, short_help="Do other labels rank the systems alike?")
 @SYSTEMS
-@click.option(
-    "--against", required=True, type=shared.READ, metavar="QRELS|DIR|TABLE",
-    help="The other labels: other qrels (with --qrels), a folder with files of the same names "
-    "(ranks), or another table (values).",
-)  # fmt: skip
+@shared.reads("--against", "The other labels: other qrels (with --qrels), a folder with files of "
+              "the same names (ranks), or another table (values).",
+              required=True, metavar="QRELS|DIR|TABLE")  # fmt: skip
 @QRELS
 @MEASURES
 @BY
 @RATIOS
 @shared.graph("With --by: the graph of the ranks.")
-@click.option(
-    "--against-graph", type=shared.GRAPH_FOLDER, metavar="DIR",
-    help="With --by: the graph of the ranks in the other folder.  [default: that of --graph]",
-)  # fmt: skip
+@shared.option("--against-graph", "With --by: the graph of the ranks in the other folder.  "
+               "[default: that of --graph]", type=shared.GRAPH_FOLDER, metavar="DIR")  # fmt: skip
 @shared.intervals("questions, or systems", 5_000)
 @shared.N_ENTITIES
 @shared.FORMAT
@@ -90,13 +155,13 @@ def labels(files: tuple[str, ...], against: str, keys: tuple[str, ...], **option
         raise UsageError("--against-graph needs --by and --graph")
     if files[0].endswith(TABLES):
         _check_tables(files, against, options)
-        return of_tables(files[0], against, keys, options)
+        return _of_tables(files[0], against, keys, options)
     systems = named(files, options["qrels"])
     if by_part:
         if options["qrels"]:
             raise UsageError("--by and --ratios need files of ranks, not runs")
         other = _siblings(systems, against)
-        return labels_by_part(systems, other, against, keys, options)
+        return _labels_by_part(systems, other, against, keys, options)
     shared.refuse((options["graph"], "--graph needs --by; leave it out"))
     return _whole(systems, against, keys, options)
 
@@ -124,60 +189,56 @@ def _check_tables(files: tuple[str, ...], other: str, options: Mapping[str, Any]
 def _whole(
     systems: Mapping[str, str], other: str, keys: Sequence[str], options: Mapping[str, Any]
 ) -> Report:
-    from kgtrec.study.comparison.correlation import agreement_table
-    from kgtrec.study.comparison.rankings import full_agreement, rankings_of_samples
+    from kgtrec.study.comparison.rankings import rankings_of_samples
 
     if len(systems) < 3:
         raise UsageError(f"{len(systems)} systems are too few to rank; give 3 or more")
-    names = names_of_labels(options["qrels"] or next(iter(systems.values())), other)
-    (ours, theirs), notes = _two_sets(systems, other, keys, options)
+    qrels, entities = options["qrels"], options["n_entities"]
+    names = _names_of_labels(qrels or next(iter(systems.values())), other)
+    keys = measures_or_usual(keys, qrels)
+    others = systems if qrels else _siblings(systems, other)
+    ours, notes = samples_of(systems, keys, qrels, entities)
+    theirs, more = samples_of(others, keys, other if qrels else None, entities)
     resampling = shared.resampling(options)
-    per_measure = [
+    rankings = [
         rankings_of_samples(
             dict(zip(names, pair, strict=True)), short_key(pair[0]), resampling=resampling
         )
         for pair in zip(ours, theirs, strict=True)
     ]
-    both = [each for one in per_measure for each in (*one.over_questions, *one.over_systems)]
-
-    def tables(measures: list[str]) -> tuple[Table, Table]:
-        drawings = [(name, over) for name in measures for over in ("questions", "systems")]
-        alike = agreement_table(("rankings by", "drawn"), drawings, both)
-        return value_rows(measures, per_measure), alike
-
-    table, alike = tables([one.title for one in per_measure])
-    values, rankings = tables([one.name for one in ours])
     text = (
         f"{ours[0].n_clusters:,} questions in {names[0]}, {theirs[0].n_clusters:,} in {names[1]}. "
         "Intervals from drawing the questions, or the systems, anew. tau-AP weighs the top more."
-        + full_agreement(per_measure)
     )
-    heading = f"Rankings of {len(systems)} systems by {names[0]} and by {names[1]}"
-    data = {"values": values.to_dict(), "rankings": rankings.to_dict()}
+    measures = [one.name for one in ours]
+    return _whole_report(names, measures, rankings, ("questions", "systems"), text, notes + more)
+
+
+def _whole_report(
+    names: tuple[str, str], measures: list[str], rankings: Sequence[Rankings],
+    drawn: tuple[str, ...], text: str, notes: list[str],
+) -> Report:  # fmt: skip
+    """Values and places of the systems by both sets of labels, and how alike these rank."""
+    from kgtrec.study.comparison.correlation import agreement_table
+    from kgtrec.study.comparison.rankings import full_agreement
+
+    alike = [getattr(one, f"over_{what}")[0] for one in rankings for what in drawn]
+
+    def tables(titles: list[str]) -> list[Table]:
+        labels = [(title, what) for title in titles for what in drawn]
+        return [
+            _value_rows(titles, rankings), agreement_table(("rankings by", "drawn"), labels, alike)
+        ]  # fmt: skip
+
+    values, agreements = tables(measures)
+    n_systems = len(rankings[0].systems)
+    heading = f"Rankings of {n_systems} systems by {names[0]} and by {names[1]}"
+    shown = tables([one.title for one in rankings])
+    data = {"values": values.to_dict(), "rankings": agreements.to_dict()}
     return Report.of_sections(
-        [(heading, [table, alike], text)], data, rankings, notes=notes,
-        figures={"plot": ("compare", "bump_chart", per_measure)},
+        [(heading, shown, text + full_agreement(rankings))], data, agreements, notes=notes,
+        figures={"plot": ("compare", "bump_chart", rankings)},
     )  # fmt: skip
-
-
-def _two_sets(
-    systems: Mapping[str, str], other: str, keys: Sequence[str], options: Mapping[str, Any]
-) -> tuple[tuple[list[Samples], list[Samples]], list[str]]:
-    """Samples by both sets of labels, and notes."""
-    qrels = options["qrels"]
-    keys = measures_or_usual(keys, qrels)
-    if qrels is not None:
-        from kgtrec.study.comparison.samples import samples_of_runs
-
-        entities = options["n_entities"]
-        ours, missing = samples_of_runs(qrels, systems, keys, entities=entities)
-        theirs, missing_there = samples_of_runs(other, systems, keys, entities=entities)
-        notes = missing_notes(missing, len(ours[0])) + missing_notes(missing_there, len(theirs[0]))
-        return (ours, theirs), notes
-    from kgtrec.study.comparison.samples import samples_of_ranks
-
-    here, there = load_ranks(systems), load_ranks(_siblings(systems, other))
-    return (samples_of_ranks(here, keys), samples_of_ranks(there, keys)), []
 
 
 def _siblings(systems: Mapping[str, str], folder: str) -> dict[str, str]:
@@ -196,6 +257,144 @@ def _siblings(systems: Mapping[str, str], folder: str) -> dict[str, str]:
                 "ranks for each system, of the same name"
             )
     return others
+
+
+def _labels_by_part(
+    systems: Mapping[str, str], others: Mapping[str, str], folder: str, keys: Sequence[str],
+    options: Mapping[str, Any],
+) -> Report:  # fmt: skip
+    """Do other labels, in the files of a folder, rank the systems alike on every part?"""
+    _check_parts(options)
+    keys = _of_parts(keys, options)
+    here, notes = _values(load_comparable(systems), keys, options)
+    graph, own = options["graph"], options["against_graph"]
+    try:
+        there, more = _values(load_comparable(others), keys, {**options, "graph": own or graph})
+    except UsageError as problem:
+        if own or not graph:
+            raise
+        raise UsageError(f"{folder}: {problem}; name its graph with --against-graph") from None
+    notes += [note for note in more if note not in notes]
+    names = _names_of_labels(next(iter(systems.values())), folder)
+    return _rankings_report(here, there, names, notes, shared.resampling(options))
+
+
+def _names_of_labels(ours: str, other: str) -> tuple[str, str]:
+    """What two sets of labels are called: by their files, or by the folders of files of ranks."""
+    if ours.endswith(".parquet"):
+        ours = os.path.dirname(ours) or "."
+    ends = [os.path.abspath(path).split(os.sep) for path in (ours, other)]
+    different = [pair for pair in zip(*map(reversed, ends), strict=False) if len({*pair}) > 1]
+    return different[0] if different and "" not in different[0] else (ours, other)
+
+
+def _value_rows(measures: list[str], rankings: Sequence[Rankings]) -> Table:
+    """A row per measure and system: value and place by both sets of labels."""
+    from kgtrec._internal.table import Table
+
+    tables = [one.value_table() for one in rankings]
+    rows: list[tuple[Cell, ...]] = [
+        (name, *row) for name, table in zip(measures, tables, strict=True) for row in table.rows
+    ]
+    keys = ("measure", "system", "value", "place", "other", "other.place")
+    return Table(("measure", *tables[0].titles), keys, (0, *tables[0].digits), rows, 2)
+
+
+def _rankings_report(
+    ours: Sequence[SystemValues], theirs: Sequence[SystemValues], names: tuple[str, str],
+    notes: list[str], resampling: Resampling,
+) -> Report:  # fmt: skip
+    from kgtrec.study.comparison.rankings import rankings_by_part
+
+    rankings = rankings_by_part(ours, theirs, resampling=resampling)
+    heading = (
+        f"tau-b of the rankings of {len(rankings.systems)} systems by {names[0]} and by {names[1]}"
+    )
+    table, whole = rankings.table(), rankings.interval_table()
+    notes = [*notes, *_left_out(ours[0], theirs[0], rankings.left_out)]
+    values = {
+        one.measure: {name: _by_part(each) for name, each in zip(names, (one, its), strict=True)}
+        for one, its in zip(ours, theirs, strict=True)
+    }
+    data = {"rankings": whole.to_dict(), "values": values}
+    return Report.of_sections([(heading, [table, whole], DRAWN)], data, whole, notes=notes)
+
+
+def _by_part(one: SystemValues) -> dict[str, dict[str, float]]:
+    return {
+        ", ".join(part): dict(zip(one.systems, values.tolist(), strict=True))
+        for part, values in one.parts.items()
+    }
+
+
+def _left_out(
+    one: SystemValues, other: SystemValues, parts: Sequence[tuple[str, ...]]
+) -> list[str]:
+    """Notes on the systems and parts that only one of two sets of labels has."""
+    notes = []
+    if systems := set(one.systems) ^ set(other.systems):
+        notes.append(f"left out, because only one side has them: {', '.join(sorted(systems))}")
+    if parts:
+        first = ", ".join(parts[0])
+        more = "" if len(parts) == 1 else f" and {len(parts) - 1:,} more"
+        notes.append(f"parts left out, because only one side has them: {first}{more}")
+    return notes
+
+
+# -- Published values ------------------------------------------------------------------------------
+
+
+def _of_tables(path: str, other: str, keys: Sequence[str], options: Mapping[str, Any]) -> Report:
+    """Do two tables of published values rank systems alike, as a whole or part by part?"""
+    from kgtrec.study.comparison.published import (
+        read_value_table,
+        values_at_ratios,
+        values_of_table,
+    )
+    from kgtrec.study.comparison.rankings import WHOLE, rankings_of_values, shared_systems
+
+    by, ratios = options["by"], options["ratios"]
+    _check_parts(options)
+    tables = [read_value_table(each) for each in (path, other)]
+    keys = keys or _usual(tables, micro=ratios is not None)
+    names = _names_of_labels(path, other)
+    if ratios is not None:
+        from kgtrec.study.relations import read_relation_counts
+
+        counts = read_relation_counts(ratios)
+        ours, theirs = (values_at_ratios(table, keys, counts) for table in tables)
+    else:
+        columns = [name.strip() for name in (by or "").split(",") if name.strip()]
+        for name in columns:
+            if not any(table.column(name) for table in tables):
+                raise UsageError(f"neither table has a column {name!r} for --by")
+        ours, theirs = (values_of_table(table, keys, columns) for table in tables)
+    resampling = shared.resampling(options)
+    if by is not None or ratios is not None:
+        return _rankings_report(ours, theirs, names, [], resampling)
+    systems = shared_systems(ours[0], theirs[0])
+    rankings = [
+        rankings_of_values(
+            {name: one.on(systems).parts[WHOLE] for name, one in zip(names, pair, strict=True)},
+            systems, pair[0].measure,
+            lower_is_better=() if pair[0].higher_is_better else names, resampling=resampling,
+        )
+        for pair in zip(ours, theirs, strict=True)
+    ]  # fmt: skip
+    notes = _left_out(ours[0], theirs[0], ())
+    return _whole_report(names, [one.measure for one in ours], rankings, ("systems",), DRAWN, notes)
+
+
+def _usual(tables: Sequence[ValueTable], *, micro: bool) -> list[str]:
+    """Micro and macro MRR, as far as both tables have them."""
+    usual = ["micro_mrr", "mrr"] if micro else ["micro_mrr", "macro_mrr", "mrr"]
+    shared_keys = [key for key in usual if all(table.column(key) for table in tables)]
+    if not shared_keys:
+        raise UsageError(
+            f"{tables[0].path} and {tables[1].path} do not both have micro_mrr, macro_mrr or mrr; "
+            "name the columns to be compared: -m COLUMN"
+        )
+    return shared_keys
 
 
 # -- Pools -----------------------------------------------------------------------------------------
@@ -298,7 +497,7 @@ def _depth_curves(
 
     resampling = shared.resampling(options)
     if options["qrels"] is None:
-        return curves_of_ranks(load_ranks(systems), pool, keys, resampling=resampling)
+        return curves_of_ranks(load_comparable(systems), pool, keys, resampling=resampling)
     depth_of = depths_of(pool, names_of_pool(pool, options["questions"]))
     return curves_of_runs(
         options["qrels"], systems, depth_of, keys,

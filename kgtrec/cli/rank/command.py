@@ -1,46 +1,54 @@
-"""``kgtrec rank``: scores to ranks, metrics and TREC files."""
+"""``kgtrec rank`` and ``kgtrec merge``: scores or shards to ranks, metrics and TREC files."""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._report import Command, Report
-from kgtrec.cli.rank.answers import answer_files, asks_answers, of_answers, rank_answers
-from kgtrec.cli.rank.filters import filter_names, outputs_by_filter, report_of, write_result
 from kgtrec.cli.rank.options import (
-    Scoring,
+    answer_request,
+    asks_answers,
+    check_parts,
+    check_source,
+    how_ranked,
     in_parts,
+    of_answers,
     of_embeddings,
     of_predictions,
     of_questions,
     question_request,
     tolerance,
 )
-from kgtrec.errors import UsageError
+from kgtrec.errors import FileError, InputError, UsageError
 
 if TYPE_CHECKING:
     from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
     from kgtrec.questions.api import Questions
+    from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
 
+Options = dict[str, Any]
 Outputs = dict[str, dict[str, str | None]]
 """By filter, then by option: the files that are written."""
 
+FILES = ("output", "run", "qrels")
+PLACE = "{filter}"
+MEASURES = ("macro.ndcg_cut_10", "macro.map", "macro.recip_rank", "macro.P_10", "macro.recall_100",
+            "macro.recall_1000", "macro.success_1", "micro.mr")  # fmt: skip
+"""Of qrels, by default."""
 
-@click.command(cls=Command, short_help="Scores of a model to ranks, metrics and TREC files.")
+
+@click.command(cls=Command)
 @shared.graph(
     "Folder with the splits train, valid and test. The format is detected from the file names, or "
     "given as FORMAT:DIR (see `kgtrec formats`)."
 )
-@click.option(
-    "--scores", type=shared.SCORES, metavar="PATH",
-    help="A .npy matrix (memory-mapped), a folder of .npy shards, or an .npz with the arrays "
-    "queries and entities (and bias, metric) of a factorised model.",
-)  # fmt: skip
+@shared.option("--scores", "A .npy matrix (memory-mapped), a folder of .npy shards, or an .npz "
+               "with the arrays queries and entities (and bias, metric) of a factorised model.",
+               type=shared.SCORES, metavar="PATH")  # fmt: skip
 @of_answers
 @of_embeddings
 @of_predictions
@@ -51,7 +59,7 @@ Outputs = dict[str, dict[str, str | None]]
 @shared.HOW_SCORED
 @tolerance
 @in_parts
-def command(**options: Any) -> Report:
+def rank(**options: Any) -> Report:
     """Rank every answer of a split by a model's SCORES and print the standard results table.
 
     Scores have one row per question and one column per entity. Entities are numbered in byte order
@@ -100,106 +108,51 @@ def command(**options: Any) -> Report:
     kgtrec merge shards/ -o ranks.parquet
     """
     if asks_answers(options):
-        shared.refuse((options["model"], "--model needs --graph; leave it out"))
-        asked, scoring = answer_files(options), _taken(Scoring, options)
+        check_parts(options)
         if options["shard"] is not None:
-            return _rank_shard(asked, scoring, options)
-        _check_parts(options)
-        of_all: Outputs = {"": {name: options[name] for name in ("output", "run", "qrels")}}
-        inputs = [("an input", path) for path in asked.files.values()]
-        _check_outputs(options, of_all, [("the scores", scoring.scores), *inputs])
-        depth = options["run_depth"] if options["run"] else 0
-        result, questions = rank_answers(asked, scoring, depth)
-        return _written({"": result}, {"": questions}, options, of_all)
-    _check_source(options)
-    _check_model(options)
-    names = filter_names(options["filters"])
-    outputs = outputs_by_filter(options, names)
-    request, scoring = question_request(options), _taken(Scoring, options)
+            return _rank_shard(answer_request(options), options)
+        return _rank_answers(answer_request(options), options)
+    check_source(options)
+    outputs = _outputs(options)
+    request = question_request(options)
     if options["predictions"] is not None:
         return _rank_predictions(request, options, outputs)
     if options["shard"] is not None:
-        if len(names) > 1:
+        if len(outputs) > 1:
             raise UsageError("--shard takes one filter; rank each --filter separately")
-        return _rank_shard(request, scoring, {**options, **outputs[names[0]]})
-    _check_parts(options)
-    return _rank_whole(request, scoring, options, outputs)
+        options |= next(iter(outputs.values()))
+    check_parts(options)
+    if options["shard"] is not None:
+        return _rank_shard(request, options)
+    return _rank_whole(request, options, outputs)
 
 
-def _check_source(options: dict[str, Any]) -> None:
-    """Scores or predictions, and no option that has no effect on them."""
-    lists = options["predictions"] is not None
-    if lists == (options["scores"] is not None):
-        raise UsageError("give either scores (--scores PATH) or ranked lists (--predictions FILE)")
-    others: tuple[str, ...] = ("format", "unlinkable", "list_order")
-    if lists:
-        others = ("rows", "lower_is_better", "nan", "atol", "rtol", "threads", "shard", "plan",
-                  "by", "memory", "columns")  # fmt: skip
-    wrong = [shared.option_of(name) for name in others if shared.on_command_line(name)]
-    if wrong:
-        needed = "--scores" if lists else "--predictions"
-        raise UsageError(f"without {needed}, leave out {', '.join(wrong)}")
-    if lists and options["format"] is None:
-        from kgtrec.predictions.readers import PREDICTIONS
+def _outputs(options: Options) -> Outputs:
+    """The files of each filter; UsageError if a filter is given twice, or two have one file."""
+    from kgtrec.cluster.inputs import filter_name
 
-        raise UsageError(
-            f"--predictions needs --predictions-format: {', '.join(PREDICTIONS.all())}"
-        )
-
-
-def _check_model(options: dict[str, Any]) -> None:
-    """No option that has no effect without --model, and none that does not go with it."""
-    with_model = options["model"] is not None
-    names = ("lower_is_better", "shard", "predictions") if with_model else ("norm", "inverse")
-    wrong = [shared.option_of(name) for name in names if shared.on_command_line(name)]
-    if wrong:
-        how = "with" if with_model else "without"
-        raise UsageError(f"{how} --model, leave out {', '.join(wrong)}")
+    names = [filter_name(text) for text in options["filters"]]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"--filter {name} is given twice; name each filter once")
+    for option, example in (("output", "ranks-{filter}.parquet"), ("run", "model-{filter}.run")):
+        path = options[option]
+        if len(names) > 1 and path is not None and PLACE not in path:
+            raise UsageError(
+                f"{shared.option_of(option)} {path} is one file for the {len(names)} filters "
+                f"{', '.join(names)}; let {PLACE} stand for their names in it, as in {example}"
+            )
+    outputs: Outputs = {
+        name: {option: options[option] and options[option].replace(PLACE, name) for option in FILES}
+        for name in names
+    }
+    for name in names[1:]:
+        if options["qrels"] is not None and PLACE not in options["qrels"]:
+            outputs[name]["qrels"] = None
+    return outputs
 
 
-def _taken(kind: Any, options: dict[str, Any]) -> Any:
-    return kind(**{one.name: options[one.name] for one in fields(kind)})
-
-
-def _check_parts(options: dict[str, Any]) -> None:
-    """UsageError if options of shards are given without one."""
-    if options["by"] or options["memory"] or options["plan"]:
-        raise UsageError("--shard-by, --memory and --plan need --shard; leave them out")
-
-
-def _rank_shard(
-    request: QuestionRequest | AnswerRequest, scoring: Scoring, options: dict[str, Any]
-) -> Report:
-    from kgtrec.cli.rank.shard import rank_one
-
-    _refuse(run=options["run"], qrels=options["qrels"])
-    rank_one(
-        request, scoring, options["shard"], options["output"],
-        run_depth=options["run_depth"] if shared.on_command_line("run_depth") else 0,
-        by=options["by"] or "auto", memory=options["memory"] or "2GB",
-        plan_only=options["plan"],
-    )  # fmt: skip
-    return Report()
-
-
-def _rank_whole(
-    request: QuestionRequest, scoring: Scoring, options: dict[str, Any], outputs: Outputs
-) -> Report:
-    from kgtrec.results.evaluate import evaluate
-
-    questions = _questions(request, options, scoring.scores, outputs)
-    results = evaluate(
-        scoring.source(next(iter(questions.values()))),
-        questions,
-        run_depth=options["run_depth"] if options["run"] else 20,
-        **scoring.keywords(),
-    )
-    return _written(results, questions, options, outputs)
-
-
-def _check_outputs(
-    options: dict[str, Any], outputs: Outputs, inputs: list[tuple[str, str]]
-) -> None:
+def _check_outputs(options: Options, outputs: Outputs, inputs: list[tuple[str, str]]) -> None:
     """UsageError unless what is to be written can be, and costs the user no file."""
     from kgtrec.cli._report import check_outputs
     from kgtrec.trec.files.run import check_tag
@@ -219,35 +172,87 @@ def _check_outputs(
     check_outputs(paths, inputs)
 
 
+def _rank_shard(request: QuestionRequest | AnswerRequest, options: Options) -> Report:
+    from kgtrec.cli.rank.shard import rank_one
+
+    depth = options["run_depth"] if shared.on_command_line("run_depth") else 0
+    rank_one(request, {**options, "run_depth": depth})
+    return Report()
+
+
+def _rank_answers(request: AnswerRequest, options: Options) -> Report:
+    """Rank the answers of questions without a graph."""
+    from kgtrec.ranking.rank import rank as rank_scores
+    from kgtrec.results.result import Result
+    from kgtrec.scores.files import load_scores
+
+    path = options["scores"]
+    outputs: Outputs = {"": {name: options[name] for name in FILES}}
+    inputs = [("an input", path) for path in request.files.values()]
+    _check_outputs(options, outputs, [("the scores", path), *inputs])
+    scores = load_scores(path)
+    questions = request.ask(*_shape(scores))
+    depth = options["run_depth"] if options["run"] else 0
+    try:
+        ranks, run = rank_scores(scores, questions, depth, **how_ranked(options))
+    except FileError:
+        raise
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    result = Result(ranks, run=run if depth else None, questions=questions)
+    return _written({"": result}, {"": questions}, options, outputs)
+
+
+def _shape(scores: Any) -> tuple[int, int]:
+    """Rows and columns of loaded scores."""
+    if hasattr(scores, "parts"):
+        return scores.n_rows, _shape(scores.parts[0])[1]
+    shape = scores.shape if hasattr(scores, "shape") else scores.matrix.shape
+    return int(shape[0]), int(shape[1])
+
+
+def _rank_whole(request: QuestionRequest, options: Options, outputs: Outputs) -> Report:
+    from kgtrec.results.evaluate import evaluate
+
+    questions = _questions(request, options, outputs)
+    source, how = options["scores"], how_ranked(options)
+    if options["model"] is not None:
+        from kgtrec.integrations.embeddings import load_factors
+
+        source = load_factors(
+            source, next(iter(questions.values())), options["model"],
+            norm=options["norm"], inverse=options["inverse"], rows=options["rows"],
+        )  # fmt: skip
+    depth = options["run_depth"] if options["run"] else 20
+    return _written(
+        evaluate(source, questions, run_depth=depth, **how), questions, options, outputs
+    )
+
+
 def _questions(
-    request: QuestionRequest, options: dict[str, Any], source: str, outputs: Outputs
+    request: QuestionRequest, options: Options, outputs: Outputs
 ) -> dict[str, Questions]:
     """The questions, by the names of their filters."""
+    source = options["predictions"] if options["scores"] is None else options["scores"]
     lists = [("an input", path) for files in request.lists.values() for path in files]
-    given = [("the graph", request.graph), ("the scores", source), *lists]
-    _check_outputs(options, outputs, given)
+    _check_outputs(options, outputs, [("the graph", request.graph), ("the scores", source), *lists])
     if len(outputs) > 1:
         return request.questions_by_filter()
     return {next(iter(outputs)): request.questions()}
 
 
-def _rank_predictions(
-    request: QuestionRequest, options: dict[str, Any], outputs: Outputs
-) -> Report:
+def _rank_predictions(request: QuestionRequest, options: Options, outputs: Outputs) -> Report:
     from kgtrec.ranking.lists import ranked_lists
     from kgtrec.results.result import Result
 
-    questions = _questions(request, options, options["predictions"], outputs)
+    questions = _questions(request, options, outputs)
     ranked = {
         name: ranked_lists(
-            options["predictions"],
-            part,
-            options["format"],
-            unlinkable=options["unlinkable"],
-            list_order=options["list_order"],
+            options["predictions"], part, options["format"],
+            unlinkable=options["unlinkable"], list_order=options["list_order"],
         )
         for name, part in questions.items()
-    }
+    }  # fmt: skip
     results = {name: Result(ranks, run=run) for name, (ranks, run) in ranked.items()}
     # What is printed comes from the whole lists, of which the run may hold a part.
     shown = {name: Result(ranks) for name, (ranks, _) in ranked.items()}
@@ -255,25 +260,89 @@ def _rank_predictions(
 
 
 def _written(
-    results: dict[str, Result],
-    questions: dict[str, Questions],
-    options: dict[str, Any],
-    outputs: Outputs,
-    shown: dict[str, Result] | None = None,
-) -> Report:
-    """Write each filter's files; report ``shown``, by default the results."""
+    results: dict[str, Result], questions: dict[str, Questions], options: Options,
+    outputs: Outputs, shown: dict[str, Result] | None = None,
+) -> Report:  # fmt: skip
+    """Write ranks, run and qrels of each filter as far as asked for; report ``shown``, by default
+    the results: the table, of several filters side by side."""
+    from kgtrec.results.report import side_by_side
+
     written = []
     for name, result in results.items():
-        how = outputs[name], options["run_depth"], options["tag"]
-        written += write_result(result, questions[name], *how)
-    return report_of(shown or results, next(iter(questions.values())), written)
+        files = outputs[name]
+        result.ranks.save(str(files["output"]))
+        if files["run"]:
+            assert result.run is not None  # it comes from scores, not from saved ranks
+            result.run.cut(options["run_depth"]).write(files["run"], options["tag"])
+        if files["qrels"]:
+            from kgtrec.trec.files.write import write_qrels
+
+            write_qrels(questions[name], files["qrels"])
+        written += [path for path in files.values() if path]
+    shown = shown or results
+    single = next(iter(shown.values())) if len(shown) == 1 else None
+    if single and not single.ranks.of_graph:
+        single = _of_answers(single.ranks)
+    notes = [f"wrote {', '.join(written)}"]
+    encoded = next(iter(questions.values())).labels[1].n_encoded
+    if encoded and len(written) > len(shown):
+        notes.append(f"{encoded:,} labels with blanks are percent-encoded in TREC files")
+    return Report(lambda: str(single) if single else side_by_side(shown), notes=notes)
 
 
-def _refuse(**paths: str | None) -> None:
-    for name, path in paths.items():
-        if path is not None:
-            option = shared.option_of(name)
+def _of_answers(ranks: Ranks) -> Result:
+    """The table of questions without a graph; of qrels with trec_eval's measures."""
+    from kgtrec.results.result import Result
+
+    qrels = ranks.manifest["questions"].get("qrels")
+    measures = None
+    if qrels is not None:  # gains of documents below the level are not known
+        measures = [f"all.{key}" for key in MEASURES[int(qrels["level"] > 1) :]]
+    return Result(ranks, measures=measures)
+
+
+# -- Shards ----------------------------------------------------------------------------------------
+
+
+@click.command(cls=Command)
+@click.argument("folder", metavar="SHARDS")
+@shared.ranking_files(
+    depth="Candidates per question in the run. Default: all in the shards, which is --run-depth "
+    "of `kgtrec rank --shard`, or 20.",
+    default_depth=None,
+)
+def merge(folder: str, **options: Any) -> Report:
+    """Merge all SHARDS in a folder, and print the standard results table.
+
+    The files equal those of `kgtrec rank` without shards, byte for byte. This does not read the
+    graph and the scores again. If a shard is missing, doubled, damaged, or has other inputs than
+    the rest, this names it and writes nothing.
+
+    \b
+    kgtrec merge shards/ -o ranks.parquet
+    kgtrec merge shards/ -o ranks.parquet --write-run sys.run --write-qrels test.qrels
+    kgtrec merge s3://results/shards -o s3://results/ranks.parquet
+    """
+    from kgtrec._internal.locations import fetched
+    from kgtrec.cli._report import keep_inputs
+    from kgtrec.cluster.shards import merge_shards, shard_files, stored_depth
+    from kgtrec.results.evaluate import checked_result
+    from kgtrec.trec.files.run import check_tag
+
+    check_tag(options["tag"])
+    files, run_depth = {name: options[name] for name in FILES}, options["run_depth"]
+    with fetched(folder, folders=True) as local:
+        keep_inputs(
+            (f"{folder}/{path.name}" for path in shard_files(local)),
+            {shared.option_of(name): path for name, path in files.items()},
+        )
+        depth = stored_depth(local)
+        if files["run"] and run_depth and run_depth > depth:
             raise UsageError(
-                f"{option} is written when shards are merged: kgtrec merge ... {option} {path}"
-                + (" (and give --run-depth here, to keep so many)" if name == "run" else "")
+                f"--run-depth {run_depth}: the shards keep {depth} candidates per question; choose "
+                f"at most {depth}, or rank the shards again with --run-depth {run_depth}"
             )
+        ranks, merged, questions = merge_shards(local)
+    result = checked_result(ranks, merged, questions)
+    how = {**options, "run_depth": run_depth or depth}
+    return _written({"": result}, {"": questions}, how, {"": files})

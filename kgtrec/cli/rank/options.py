@@ -1,150 +1,171 @@
-"""The options of ``kgtrec rank``: what is asked, and how scores are read."""
+"""The options of ``kgtrec rank``: what is asked, how scores are read, what does not go together."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._report import note
+from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.cluster.inputs import QuestionRequest
-    from kgtrec.questions.api import Questions
+    from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
 
+
+of_answers = shared.all_of(
+    shared.reads("--questions", 'Instead of a graph: JSON lines {"id": ..., "answers": [label, '
+                 '...]}, optionally with "known", "candidates" and "terms" ({name: value}). '
+                 "--candidates then lists the labels of the score columns, one per line; without "
+                 "it answers are column numbers."),
+    shared.reads("--qrels judged", "Instead of a graph: TREC qrels. Their relevant documents are "
+                 "the answers."),
+    shared.reads("--queries", "With --qrels: names of the queries in the order of the score rows, "
+                 "one per line; by default the order of the qrels."),
+    shared.reads("--documents", "With --qrels: names of the documents in the order of the score "
+                 "columns."),
+    shared.option("--level", "With --qrels: smallest relevance of an answer.", type=int, default=1),
+    shared.flag("--known-has-answers", 'With --questions: "known" may contain the answers, too.'),
+)  # fmt: skip
 
 of_questions = shared.all_of(
     shared.split("Split to evaluate."),
     shared.SIDES,
     shared.CONTEXT,
-    click.option(
-        "--filter", "filters", metavar="NAME", multiple=True, default=["all"], show_default="all",
-        help="Splits whose answers are known: all; test (train, valid, test); valid (train, valid: "
-        "to choose a model); raw or none (unfiltered); or names of splits, such as train,test. "
-        "With --context time: time-aware (known at that time; the default), static (at any time), "
-        "raw, or a filter of some splits: time-aware:test (as in TGB 2.0). With --context "
-        "qualifiers: qualifier-aware (with the same; the default), static or raw. On its "
-        "validation split, LibKGE's _filtered is valid, _filtered_with_test is test. "
-        "Repeatable: one pass writes files for each filter (see above).",
-    ),
-    click.option(
-        "--known", type=shared.READ, multiple=True, metavar="FILE",
-        help="More known triples to filter, with lines as in a split; repeatable.",
-    ),
-    click.option(
-        "--entities", type=shared.READ, metavar="FILE",
-        help="Labels, one per line: evaluate only triples of these entities, among only these "
-        "candidates.",
-    ),
-    click.option(
-        "--relations", type=shared.READ, metavar="FILE",
-        help="Labels, one per line: evaluate only triples of these relations. Scores have rows "
-        "for all questions, or for these only.",
-    ),
-    click.option(
-        "--type-constraints", type=shared.READ, metavar="FILE",
-        help="Candidates by relation and side: OpenKE's type_constrain.txt, beside its "
-        "entity2id.txt and relation2id.txt.",
-    ),
-    click.option(
-        "--candidates", type=shared.READ, metavar="FILE",
-        help="Candidates per question: lines question<TAB>entity<TAB>entity...; or OGB's .npz "
-        "with head_neg and tail_neg, entity numbers of shape (triples, negatives), one question "
-        "per triple and side. The results are labelled as sampled.",
-    ),
-    click.option(
-        "--score-columns", "columns", type=shared.Choice(["entities", "candidates"]),
-        default="entities",
-        show_default=True,
-        help="Columns of scores: all entities, or a question's --candidates in their order (with "
-        "an .npz: the answer, then its negatives).",
-    ),
-    click.option(
-        "--outside", type=shared.Choice(["error", "worst"]), default="error", show_default=True,
-        help="Treat an answer that is not among its candidates as an error, or rank it last.",
-    ),
-    click.option(
-        "--unknown", type=shared.Choice(["error", "skip"]), default="error", show_default=True,
-        help="Treat a label that is not in the graph as an error, or ignore and count it.",
-    ),
+    shared.option("--filter filters", "Splits whose answers are known: all; test (train, valid, "
+                  "test); valid (train, valid: to choose a model); raw or none (unfiltered); or "
+                  "names of splits, such as train,test. With --context time: time-aware (known at "
+                  "that time; the default), static (at any time), raw, or a filter of some splits: "
+                  "time-aware:test (as in TGB 2.0). With --context qualifiers: qualifier-aware "
+                  "(with the same; the default), static or raw. On its validation split, LibKGE's "
+                  "_filtered is valid, _filtered_with_test is test. Repeatable: one pass writes "
+                  "files for each filter (see above).",
+                  metavar="NAME", multiple=True, default=["all"], show_default="all"),
+    shared.reads("--known", "More known triples to filter, with lines as in a split; repeatable.",
+                 multiple=True),
+    shared.reads("--entities", "Labels, one per line: evaluate only triples of these entities, "
+                 "among only these candidates."),
+    shared.reads("--relations", "Labels, one per line: evaluate only triples of these relations. "
+                 "Scores have rows for all questions, or for these only."),
+    shared.reads("--type-constraints", "Candidates by relation and side: OpenKE's "
+                 "type_constrain.txt, beside its entity2id.txt and relation2id.txt."),
+    shared.reads("--candidates", "Candidates per question: lines "
+                 "question<TAB>entity<TAB>entity...; or OGB's .npz with head_neg and tail_neg, "
+                 "entity numbers of shape (triples, negatives), one question per triple and side. "
+                 "The results are labelled as sampled."),
+    shared.choice("--score-columns columns", ["entities", "candidates"], "Columns of scores: all "
+                  "entities, or a question's --candidates in their order (with an .npz: the "
+                  "answer, then its negatives).", default="entities"),
+    shared.choice("--outside", ["error", "worst"], "Treat an answer that is not among its "
+                  "candidates as an error, or rank it last.", default="error"),
+    shared.choice("--unknown", ["error", "skip"], "Treat a label that is not in the graph as an "
+                  "error, or ignore and count it.", default="error"),
 )  # fmt: skip
 
 tolerance = shared.all_of(
-    click.option(
-        "--atol", type=click.FloatRange(0), default=0.0, show_default=True, metavar="X",
-        help="With --rtol Y: a score within X + Y |answer's score| of the answer's ties with it in "
-        "micro ranks. LibKGE's defaults are --atol 1e-5 --rtol 1e-4.",
-    ),
-    click.option(
-        "--rtol", type=click.FloatRange(0), default=0.0, show_default=True, metavar="Y",
-        help="See --atol.",
-    ),
+    shared.option("--atol", "With --rtol Y: a score within X + Y |answer's score| of the answer's "
+                  "ties with it in micro ranks. LibKGE's defaults are --atol 1e-5 --rtol 1e-4.",
+                  type=click.FloatRange(0), default=0.0, metavar="X"),
+    shared.option("--rtol", "See --atol.", type=click.FloatRange(0), default=0.0, metavar="Y"),
 )  # fmt: skip
 
 of_predictions = shared.all_of(
-    click.option(
-        "--predictions", type=shared.READ, metavar="FILE",
-        help="Instead of scores: lists of the best candidates, from rule learners, language "
-        "models, or any system's run. The graph filters the ranks.",
-    ),
-    click.option(
-        "--predictions-format", "format", metavar="NAME",
-        help="Format of the lists: anyburl, jsonl, pykeen, ogb-lsc or trec (see `kgtrec "
-        "formats`).",
-    ),
-    click.option(
-        "--unlinkable", type=shared.Choice(["place", "drop"]), default="place", show_default=True,
-        help="Whether a prediction that names no entity takes a place in its list.",
-    ),
-    click.option(
-        "--list-order", type=shared.Choice(["scores", "listed"]), default="scores",
-        show_default=True,
-        help="Order lists with scores by the scores, with ties; or by the place in the list, like "
-        "AnyBURL and PyClause.",
-    ),
+    shared.reads("--predictions", "Instead of scores: lists of the best candidates, from rule "
+                 "learners, language models, or any system's run. The graph filters the ranks."),
+    shared.option("--predictions-format format", "Format of the lists: anyburl, jsonl, pykeen, "
+                  "ogb-lsc or trec (see `kgtrec formats`).", metavar="NAME"),
+    shared.choice("--unlinkable", ["place", "drop"], "Whether a prediction that names no entity "
+                  "takes a place in its list.", default="place"),
+    shared.choice("--list-order", ["scores", "listed"], "Order lists with scores by the scores, "
+                  "with ties; or by the place in the list, like AnyBURL and PyClause.",
+                  default="scores"),
 )  # fmt: skip
 
 in_parts = shared.all_of(
-    click.option(
-        "--shard", metavar="I/N",
-        help="Rank only part I of N (1/N to N/N), as a separate job. Writes to the folder -o, for "
-        "`kgtrec merge`.",
-    ),
-    click.option(
-        "--plan", is_flag=True,
-        help="With --shard: rank nothing. Store the questions for all shards, and print how long "
-        "one takes.",
-    ),
-    click.option(
-        "--shard-by", "by", type=shared.Choice(["auto", "questions", "entities"]),
-        help="What to divide among shards. Default: questions, or entities if questions are few.",
-    ),
-    click.option("--memory", metavar="SIZE",
-                 help="Memory limit per shard; 2GB by default."),
+    shared.option("--shard", "Rank only part I of N (1/N to N/N), as a separate job. Writes to the "
+                  "folder -o, for `kgtrec merge`.", metavar="I/N"),
+    shared.flag("--plan", "With --shard: rank nothing. Store the questions for all shards, and "
+                "print how long one takes."),
+    shared.choice("--shard-by by", ["auto", "questions", "entities"], "What to divide among "
+                  "shards. Default: questions, or entities if questions are few."),
+    shared.option("--memory", "Memory limit per shard; 2GB by default.", metavar="SIZE"),
 )  # fmt: skip
 
 
 of_embeddings = shared.all_of(
-    click.option(
-        "--model", metavar="NAME",
-        help="SCORES contains the embeddings of this model, under their usual names: distmult, "
-        "complex, transe, rotate, rescal, cp, simple, hole, tucker or quate. Also as .safetensors, "
-        "or .pt with weights alone.",
-    ),
-    click.option(
-        "--norm", type=shared.Choice(["l2", "l1"]), default="l2", show_default=True,
-        help="With --model transe: the distance.",
-    ),
-    click.option(
-        "--inverse", type=shared.Choice(["none", "offset", "interleaved"]), default="none",
-        show_default=True,
-        help="With --model: inverse relations ask for heads. They follow all relations (offset: r "
-        "+ n), or each follows its own (interleaved: 2 r + 1).",
-    ),
+    shared.option("--model", "SCORES contains the embeddings of this model, under their usual "
+                  "names: distmult, complex, transe, rotate, rescal, cp, simple, hole, tucker or "
+                  "quate. Also as .safetensors, or .pt with weights alone.", metavar="NAME"),
+    shared.choice("--norm", ["l2", "l1"], "With --model transe: the distance.", default="l2"),
+    shared.choice("--inverse", ["none", "offset", "interleaved"], "With --model: inverse relations "
+                  "ask for heads. They follow all relations (offset: r + n), or each follows its "
+                  "own (interleaved: 2 r + 1).", default="none"),
 )  # fmt: skip
+
+_OF_GRAPHS = ("graph", "split", "sides", "context", "filters", "known", "entities", "relations",
+              "type_constraints", "columns", "outside", "unknown", "predictions", "format",
+              "unlinkable", "list_order", "model", "norm", "inverse", "rows")  # fmt: skip
+_OF_QRELS = ("queries", "documents", "level")
+_IDLE = {
+    "--graph": (*_OF_QRELS, "known_has_answers"),
+    "--questions": (*_OF_GRAPHS, *_OF_QRELS),
+    "--qrels": (*_OF_GRAPHS, "candidates", "known_has_answers"),
+}
+_OF_SCORES = ("rows", "lower_is_better", "nan", "atol", "rtol", "threads", "shard", "plan", "by",
+              "memory", "columns")  # fmt: skip
+_OF_LISTS = ("format", "unlinkable", "list_order")
+
+
+def asks_answers(options: Mapping[str, Any]) -> bool:
+    """Whether the questions are not of a graph; UsageError if it is not clear what is asked."""
+    names = {"--graph": "graph", "--questions": "questions", "--qrels": "judged"}
+    present = [option for option, name in names.items() if options[name] is not None]
+    if len(present) != 1:
+        found = f"got {' and '.join(present)}" if present else "got none"
+        raise UsageError(f"give one of --graph DIR, --questions FILE and --qrels FILE; {found}")
+    shared.leave_out((True, _IDLE[present[0]], f"{{}}: does not go with {present[0]}; leave out"))
+    if present[0] != "--graph" and options["scores"] is None:
+        raise UsageError("give the scores of the questions: --scores PATH")
+    return present[0] != "--graph"
+
+
+def check_source(options: Mapping[str, Any]) -> None:
+    """Scores or predictions, and no option that has no effect on them."""
+    lists, model = options["predictions"] is not None, options["model"] is not None
+    if lists == (options["scores"] is not None):
+        raise UsageError("give either scores (--scores PATH) or ranked lists (--predictions FILE)")
+    shared.leave_out(
+        (lists, _OF_SCORES, "without --scores, leave out {}"),
+        (not lists, _OF_LISTS, "without --predictions, leave out {}"),
+    )
+    if lists and options["format"] is None:
+        from kgtrec.predictions.readers import PREDICTIONS
+
+        raise UsageError(
+            f"--predictions needs --predictions-format: {', '.join(PREDICTIONS.all())}"
+        )
+    shared.leave_out(
+        (model, ("lower_is_better", "shard", "predictions"), "with --model, leave out {}"),
+        (not model, ("norm", "inverse"), "without --model, leave out {}"),
+    )
+
+
+def check_parts(options: Mapping[str, Any]) -> None:
+    """UsageError if options of shards are given without one, or files that shards do not write."""
+    if options["shard"] is None:
+        idle = options["by"] or options["memory"] or options["plan"]
+        shared.refuse((idle, "--shard-by, --memory and --plan need --shard; leave them out"))
+        return
+    for name, more in (("run", " (and give --run-depth here, to keep so many)"), ("qrels", "")):
+        if (path := options[name]) is not None:
+            option = shared.option_of(name)
+            raise UsageError(
+                f"{option} is written when shards are merged: kgtrec merge ... {option} {path}"
+                + more
+            )
 
 
 def question_request(options: Mapping[str, Any]) -> QuestionRequest:
@@ -155,34 +176,15 @@ def question_request(options: Mapping[str, Any]) -> QuestionRequest:
     return QuestionRequest(**{name: options[name] for name in names}, say=note)
 
 
-@dataclass(frozen=True)
-class Scoring:
-    """The options of `HOW_SCORED` and `of_embeddings`, and the place of the scores."""
+def answer_request(options: Mapping[str, Any]) -> AnswerRequest:
+    """The options of `of_answers`, and the file of candidates."""
+    from kgtrec.cluster.inputs import AnswerRequest
 
-    scores: str
-    model: str | None
-    norm: str
-    inverse: str
-    rows: str
-    lower_is_better: bool
-    nan: str
-    threads: int | None
-    atol: float
-    rtol: float
+    names = ("questions", "queries", "documents", "candidates", "level", "known_has_answers")
+    return AnswerRequest(qrels=options["judged"], **{name: options[name] for name in names})
 
-    def keywords(self) -> dict[str, Any]:
-        """How scores are ranked, as keywords of `kgtrec.evaluate`."""
-        names = ("rows", "nan", "threads", "atol", "rtol")
-        own = {name: getattr(self, name) for name in names}
-        return own | {"higher_is_better": not self.lower_is_better}
 
-    def source(self, questions: Questions) -> Any:
-        """What is ranked: the path, or the model whose embeddings it contains."""
-        if self.model is None:
-            return self.scores
-        from kgtrec.integrations.embeddings import load_factors
-
-        return load_factors(
-            self.scores, questions, self.model,
-            norm=self.norm, inverse=self.inverse, rows=self.rows,
-        )  # fmt: skip
+def how_ranked(options: Mapping[str, Any]) -> dict[str, Any]:
+    """How scores are ranked, as keywords of `kgtrec.evaluate`."""
+    own = {name: options[name] for name in ("rows", "nan", "threads", "atol", "rtol")}
+    return own | {"higher_is_better": not options["lower_is_better"]}

@@ -3,44 +3,36 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.files import sync_folder
 from kgtrec._internal.locations import is_location, local_path, reachable, real_path
 from kgtrec.cli._report import note
+from kgtrec.cli.rank.options import how_ranked
 from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.cli.rank.options import Scoring
     from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
     from kgtrec.cluster.shards import Shard
 
 
-def rank_one(
-    request: QuestionRequest | AnswerRequest,
-    scoring: Scoring,
-    shard: str,
-    folder: str,
-    *,
-    run_depth: int,
-    by: str,
-    memory: str,
-    plan_only: bool,
-) -> None:
-    """Rank a shard into its file in ``folder``, after printing the plan; or only print that."""
+def rank_one(request: QuestionRequest | AnswerRequest, options: Mapping[str, Any]) -> None:
+    """Rank a shard into its file in the folder, after printing the plan; or only print that."""
     from kgtrec.cluster.plan import memory_bytes
     from kgtrec.cluster.shards import local_shards, parse_shard, send_shard, shard_name
 
-    number, count = parse_shard(shard)
+    number, count = parse_shard(options["shard"])
+    memory, folder = options["memory"] or "2GB", options["output"]
     memory_bytes(memory)
-    _check_folder(folder, request.folders, scoring.scores)
+    _check_folder(folder, request.folders, options["scores"])
     with (
         request.at_hand() as fetched_request,
         local_shards(folder, shard_name(number, count)) as local,
     ):
-        opened = _opened(fetched_request, scoring, str(local), number, count, run_depth, by)
-        if not _rank(opened, scoring.scores, memory, plan_only):
+        opened = _opened(fetched_request, options, str(local), number, count)
+        if not _rank(opened, options["scores"], memory, options["plan"]):
             return
         if opened.path.parent != Path(folder):
             send_shard(opened.path, opened.inputs.store().folder, folder)
@@ -73,8 +65,8 @@ def _rank(opened: Shard, scores: str, memory: str, plan_only: bool) -> bool:
 
 
 def _opened(
-    request: QuestionRequest | AnswerRequest, scoring: Scoring, folder: str, number: int,
-    count: int, run_depth: int, by: str,
+    request: QuestionRequest | AnswerRequest, options: Mapping[str, Any], folder: str,
+    number: int, count: int,
 ) -> Shard:  # fmt: skip
     """The shard with its inputs: questions from the folder, if another shard has put them there."""
     from kgtrec.cluster.inputs import fit_files, stored_questions
@@ -82,13 +74,13 @@ def _opened(
     from kgtrec.cluster.shards import open_shard, shard_inputs
     from kgtrec.ranking.settings import Settings
 
-    settings = Settings(run_depth, **scoring.keywords())
-    files = describe_scores(scoring.scores, folder)
+    settings = Settings(options["run_depth"], **how_ranked(options))
+    files = describe_scores(options["scores"], folder)
     shape = files.n_rows, files.n_columns
-    store = stored_questions(folder, request.describe, lambda: request.ask(*shape), scoring.rows)
+    store = stored_questions(folder, request.describe, lambda: request.ask(*shape), settings.rows)
     files = fit_files(files, store, settings.higher_is_better)
     inputs = shard_inputs(store, files, settings)
-    return open_shard(inputs, folder, number, count, by)
+    return open_shard(inputs, folder, number, count, options["by"] or "auto")
 
 
 def _check_folder(folder: str, folders: dict[str, str], scores: str) -> None:

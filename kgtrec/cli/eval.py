@@ -1,0 +1,461 @@
+"""``kgtrec eval``: what trec_eval prints for qrels and a run, and tables of several runs.
+
+The options are those of trec_eval by its letters and long names, and its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kgtrec._version import __version__
+from kgtrec.cli import _options as shared
+from kgtrec.cli._process import keep_blas_single, without_collector
+from kgtrec.cli._report import Command, Report, echo
+from kgtrec.errors import FileError, UsageError
+
+if TYPE_CHECKING:
+    from kgtrec._internal.bootstrap import Resampling
+    from kgtrec.questions.api import Questions
+    from kgtrec.trec.eval.kg_metrics import GraphFiltered
+    from kgtrec.trec.eval.request import Request
+    from kgtrec.trec.eval.score import Scored
+
+
+FORMATS = ("trec", "tsv", "csv", "json", "markdown", "latex")
+VERSIONS = {9: "9.0.8", 10: "10.0"}
+
+# trec_eval's long names, where they differ from ours.
+_LONG_NAMES = {
+    "query_eval_wanted": "per-query", "nosummary": "no-summary",
+    "complete_rel_info_wanted": "complete", "level_for_rel": "relevance-level",
+    "Judged_docs_only": "judged-only", "Max_retrieved_per_topic": "max-documents",
+    "Number_docs_in_coll": "collection", "Rel_info_format": "qrels-format",
+    "Results_format": "run-format", "Zscore": "zscores", "Debug_level": "debug",
+    "Output_old_results_format": "old-format",
+}  # fmt: skip
+
+CONTEXT = {
+    # -h may ask for the help of a measure: see _help.
+    "help_option_names": [],
+    "token_normalize_func": lambda name: _LONG_NAMES.get(name, name),
+}
+
+
+class _Whole(click.ParamType):
+    """A whole number from 0 that fits 64 bits, where C's atol takes whatever comes."""
+
+    name = "whole number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        if not (value.isascii() and value.isdigit() and int(value) < 2**63):
+            self.fail(f"{value!r} is not a whole number from 0.", param, ctx)
+        return int(value)
+
+
+_WHOLE = _Whole()
+
+
+def _help(context: click.Context, _parameter: click.Parameter, flag: bool) -> None:
+    """All of the help; or, with -m, what these measures are."""
+    if not flag or context.resilient_parsing:
+        return
+    measures = context.params.get("measures")
+    click.echo(_measure_help(measures) if measures else _overview(context))
+    context.exit()
+
+
+def _version(context: click.Context, _parameter: click.Parameter, flag: bool) -> None:
+    if flag and not context.resilient_parsing:
+        followed = VERSIONS[context.params.get("compat", 10)]
+        echo(f"kgtrec eval {__version__}, following trec_eval version {followed}", err=True)
+        context.exit()
+
+
+def _debug_level(_context: click.Context, _parameter: click.Parameter, text: str | None) -> Any:
+    level = (text or "0").partition(".")[0]
+    if not level.isascii() or not level.isdigit():
+        raise click.BadParameter(f"{text!r} is not a level, as in -D 1, or -D 1.QUERY.")
+    return text
+
+
+of_trec_eval = shared.all_of(
+    # Eager: -h and -v answer for them, wherever they stand.
+    shared.option("-m --measure measures", "A measure, with parameters behind a dot (P.5,10), or a "
+                  "nickname: official, set, all_trec; prefs, all_prefs; qrels_jg. Repeatable. "
+                  "Default: official, or all of -R.",
+                  multiple=True, metavar="MEASURE", is_eager=True),
+    shared.flag("-q --per-query", "Also print lines for every query."),
+    shared.flag("-n --no-summary", "Print no lines over all queries."),
+    shared.flag("-c --complete", "Average over all queries of QRELS; a query that is not in the "
+                "run counts as 0."),
+    shared.option("-l --relevance-level level", "Relevant from this level (default: 1). nDCG and "
+                  "other gains ignore it.",
+                  type=_WHOLE, default=1, metavar="N", show_default=False),
+    shared.flag("-J --judged-only", "Drop documents that were not judged."),
+    shared.option("-M --max-documents depth", "Look at no more documents per query.",
+                  type=_WHOLE, metavar="N"),
+    shared.option("-N --collection", "Documents in the collection, for utility.",
+                  type=_WHOLE, default=0, metavar="N", show_default=False),
+    shared.option("-Z --zscores", "Print z-scores: FILE has lines `query measure mean deviation`.",
+                  metavar="FILE"),
+    shared.option("-R --qrels-format", "qrels (default); preferences: prefs, lines of `query group "
+                  "subgroup document level`, or qrels_prefs, the same without subgroup; qrels_jg: "
+                  "judgements of several assessors, `query assessor document relevance`.",
+                  default="qrels", metavar="NAME", show_default=False),
+    shared.option("-T --run-format", "Only trec_results is read.",
+                  default="trec_results", metavar="NAME", show_default=False),
+    shared.option("-D --debug", "Only this QUERY; there is no other debug output.",
+                  metavar="LEVEL[.QUERY]", callback=_debug_level),
+    shared.flag("-o", "Ignored, as in trec_eval.", expose_value=False),
+    shared.option("--old-format", expose_value=False, hidden=True),
+    shared.flag("-v --version", "Print the version on standard error.",
+                expose_value=False, callback=_version),
+    shared.flag("-h --help", "Print this; with -m, explain these measures.",
+                expose_value=False, callback=_help),
+)  # fmt: skip
+
+beyond_trec_eval = shared.all_of(
+    shared.choice("--compat", ["9", "10"], "As trec_eval 10.0 (default), or as 9.0.8: scores "
+                  "compared in single precision, its recall points, its -c and its all_trec.",
+                  default="10", is_eager=True, show_default=False,
+                  callback=lambda _context, _parameter, text: int(text)),
+    shared.choice("--format form", FORMATS, "trec (default): trec_eval's lines. Others: one table, "
+                  "a column per run; tsv, csv and json with every digit.",
+                  default="trec", show_default=False),
+    shared.choice("--ties", ("expected", "min", "max"), "Mean, smallest or largest value over all "
+                  "orders of tied documents, for map, map_cut, recip_rank, recip_rank_cut, "
+                  "success, P, recall, relative_P, Rprec, ndcg, ndcg_cut, dcg."),
+    shared.option("--n-entities entities", "Entities of the graph, for kg_mr, kg_mrr, kg_hits, "
+                  "kg_amr, kg_amri.", type=_WHOLE, metavar="N"),
+    shared.option("--graph", "Filter the runs by this graph: remove what its other splits know "
+                  "about a question (head0, ..., tail0, ...). Also sets the number of entities.",
+                  type=shared.GRAPH_FOLDER, metavar="DIR"),
+    shared.option("--split", "With --graph: split of the questions. Default: test.",
+                  metavar="NAME"),
+    shared.choice("--sides", shared.SIDE_NAMES, "With --graph: what to ask about its triples. "
+                  "Default: both (head and tail)."),
+    shared.CONTEXT,
+    shared.option("--ci", "Confidence intervals of the means, 1 to 99.9, by resampling the "
+                  "queries.",
+                  type=float, metavar="PERCENT"),
+    shared.option("--seed", "Seed of the resampling. Default: 0.", type=_WHOLE, metavar="N"),
+    shared.option("--resamples", "Number of resamples. Default: 2000.", type=_WHOLE, metavar="N"),
+    shared.flag("--show-engines", "Print on standard error what kgtrec computed, and what "
+                "pytrec_eval has too."),
+)  # fmt: skip
+
+
+AS_LISTED = (
+    "kg_ measures use ranks as listed: other answers in the qrels do not count, but answers known "
+    "from other splits do, unless the run is filtered; --graph DIR filters it"
+)
+
+
+@click.command(cls=Command, context_settings=CONTEXT)
+@click.argument("qrels", metavar="QRELS", required=False)
+@click.argument("runs", metavar="RUN...", nargs=-1)
+@of_trec_eval
+@beyond_trec_eval
+def command(qrels: str | None, runs: tuple[str, ...], show_engines: bool, **options: Any) -> Report:
+    """Evaluate a RUN against QRELS and print what trec_eval prints.
+
+    \b
+    kgtrec eval qrels.txt sys.run                       the official measures
+    kgtrec eval -q -m map_cut.20 -m P.5,10 qrels.txt sys.run.gz
+    kgtrec eval -m all_trec -l2 -c qrels.txt sys.run    relevant from 2, all queries
+    zcat sys.run.gz | kgtrec eval qrels.txt -           a run on standard input
+    kgtrec eval --format markdown -m map qrels.txt a.run b.run
+    kgtrec eval --ties expected --ci 95 -m map -m P.10 qrels.txt sys.run
+    kgtrec eval -m kg_mr,kg_mrr,kg_hits.1,10 --n-entities 14541 qrels.txt sys.run
+    kgtrec eval -m kg_mrr -m map --graph FB15k-237 qrels.txt raw.run   filtered by the graph
+    kgtrec eval -R prefs -m all_prefs prefs.txt sys.run preferences between documents
+    kgtrec eval -h -m bpref -m set                      what these measures mean
+
+    Options and output are those of trec_eval 10.0 (or 9.0.8: --compat 9). You can combine options
+    (-qc, -l2) or put them after the files. Documents are ordered by score, then by name, descending
+    in byte order; ranks in the file are ignored. Files named .gz or .zst are decompressed, and - is
+    standard input. Queries in only one of the files are left out and counted on standard error.
+    With -c, queries that are not in the run count as 0.
+
+    Scores do not order ties. --ties prints the mean, smallest or largest value over all orders, for
+    measures that have such a form (without -m, the official ones among them). A line on standard
+    error counts the queries whose ties could change the requested measures, if there are any.
+
+    Measures kg_* are micro metrics: means over answers of realistic ranks as listed. Other answers
+    of a query do not count in a rank. All other documents of the run count, also those that other
+    splits know. Runs of `kgtrec rank` are filtered already; --graph DIR filters every RUN here. The
+    values are intervals, NAME_low and NAME_high, because an answer that is not in the run may have
+    any rank behind it, up to the number of entities. Both are equal if the run has all answers.
+
+    With --ci, lines NAME_ci95_low and NAME_ci95_high follow every mean; sums (num_*) have none.
+
+    Several RUNs: one block per run, after a line `run_file all NAME`; or, by --format, one table
+    with a column per run.
+
+    Exit codes: 0 done; 1 wrong call or unknown measure; 2 unreadable or malformed file or wrong
+    parameters of a measure; 4 a document twice, contradictory preferences, or a measure that does
+    not fit the judgements of -R; 7 no query in both files.
+    """
+    with without_collector():
+        keep_blas_single()
+        return _evaluate(qrels, runs, show_engines, options)
+
+
+def _evaluate(
+    qrels: str | None, runs: tuple[str, ...], engines: bool, options: dict[str, Any]
+) -> Report:
+    from kgtrec.trec.eval.score import score
+
+    if qrels is None or not runs:
+        raise click.UsageError(f"Missing argument '{'RUN' if qrels else 'QRELS'}'.")
+    twice = next((run for place, run in enumerate(runs) if run in runs[:place]), None)
+    if twice:
+        raise UsageError(f"{twice!r} is named twice; name each run once")
+    _refuse_ranks(qrels, runs)
+    request = _request(qrels, runs, options)
+    scored = score(request)  # every run, before anything is printed
+    notes = []
+    for run in scored:
+        start = f"{run.file}: " if len(runs) > 1 else ""
+        notes += [
+            start + text for text in _notes(run, request) + [_engines(run, request)] * engines
+        ]
+    notes += _ignored([name for name in request.measures or () if not name.startswith("kg_")])
+    return _report(scored, request, notes)
+
+
+def _request(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Request:
+    """What is asked for, by the values of the options."""
+    from kgtrec.trec.eval.request import Request, UnknownFormat
+    from kgtrec.trec.measures.family import EvalOptions
+
+    if options["run_format"] != "trec_results":
+        raise UnknownFormat(
+            f"-T {options['run_format']} is not known; leave it out and give a run, "
+            "lines of `query iter document rank score tag`"
+        )
+    eval_options = EvalOptions(
+        level=options["level"],
+        collection=options["collection"],
+        compat=options["compat"],
+        complete=options["complete"],
+        most=options["depth"],
+        judged_only=options["judged_only"],
+    )
+    for name in ("split", "sides", "context"):
+        if options[name] is not None and options["graph"] is None:
+            raise UsageError(f"--{name} goes with --graph DIR; leave it out")
+    return Request(
+        qrels,
+        runs,
+        options["measures"] or None,
+        eval_options,
+        per_query=options["per_query"],
+        summary=not options["no_summary"],
+        qrels_format=options["qrels_format"],
+        only=(options["debug"] or "").partition(".")[2] or None,
+        zscores=options["zscores"],
+        ties=options["ties"],
+        entities=options["entities"],
+        questions=_questions(
+            options["graph"],
+            options["split"] or "test",
+            options["sides"] or "both",
+            options["context"],
+        ),
+        resampling=_resampling(options),
+        command_line=True,
+    )
+
+
+def _questions(graph: str | None, split: str, sides: str, context: str | None) -> Questions | None:
+    if graph is None:
+        return None
+    from kgtrec.questions.api import read_graph
+
+    return read_graph(graph).questions(split, sides, context=context)
+
+
+def _resampling(options: Mapping[str, Any]) -> Resampling | None:
+    """How intervals are drawn, if any are."""
+    resamples, seed = options["resamples"], options["seed"]
+    if options["ci"] is None:
+        if seed is not None or resamples is not None:
+            raise UsageError("--seed and --resamples are for confidence intervals; add --ci 95")
+        return None
+    from kgtrec._internal.bootstrap import Resampling
+
+    return Resampling(options["ci"], 2000 if resamples is None else resamples, seed or 0)
+
+
+def _refuse_ranks(qrels: str, runs: Sequence[str]) -> None:
+    """FileError if a file is Parquet, as files of ranks are."""
+    for path, what in ((qrels, "qrels"), *((run, "run") for run in runs)):
+        with suppress(OSError), open(path, "rb") as file:
+            if os.path.isfile(path) and file.read(4) == b"PAR1":
+                found = f"a Parquet file, not {'a TREC run' if what == 'run' else 'TREC qrels'}"
+                hint = f"name a file of {what} as text; for ranks, call `kgtrec report`"
+                raise FileError(path, found=found, hint=hint)
+
+
+def _report(scored: Sequence[Scored], request: Request, notes: list[str]) -> Report:
+    from kgtrec.trec.eval import output
+
+    def trec() -> bytes:
+        pieces: list[bytes] = []
+        for run in scored:
+            pieces += [output.heading_line(run)] if len(scored) > 1 else []
+            pieces += output.trec_lines(run, request)
+        return b"".join(pieces)
+
+    forms: dict[str, Callable[[], str | bytes]] = {
+        "trec": trec,
+        "json": lambda: output.as_json(scored, request),
+    }
+    for form in FORMATS:
+        forms.setdefault(form, partial(_in_table, scored, request, form))
+    return Report(forms=forms, notes=notes)
+
+
+def _in_table(scored: Sequence[Scored], request: Request, form: str) -> str:
+    from kgtrec.trec.eval import output
+
+    return output.rendered(output.as_table(scored, request), form)
+
+
+def _notes(run: Scored, request: Request) -> list[str]:
+    notes = []
+    if run.unanswered:
+        is_complete = request.options.complete
+        fate = "they count as if nothing were retrieved" if is_complete else "they are left out"
+        total = f"{run.unanswered:,} of {run.n_asked:,} queries of the qrels"
+        notes.append(f"{total} are not in the run; {fate}")
+    if run.unasked:
+        total = f"{run.unasked:,} of {run.n_answered:,} queries of the run"
+        notes.append(f"{total} are not in the qrels; they are left out")
+    if run.missing:
+        notes.append(
+            f"{run.missing:,} values have no mean and deviation in {request.zscores!s}; "
+            "they are -1000000, in the averages too"
+        )
+    if run.tied.queries:
+        notes.append(_ties(run, request))
+    if run.filtered is not None:
+        notes.append(_filtered(run.filtered, request))
+    elif request.micro:
+        notes.append(AS_LISTED)
+    if run.missing_answers:
+        notes.append(_missing_answers(run, request))
+    return notes
+
+
+def _ties(run: Scored, request: Request) -> str:
+    from kgtrec.trec.measures.family import FIXED, OF_SETS
+    from kgtrec.trec.measures.ties import TIES, has_tie_form
+
+    total = f"{run.tied.queries:,} of {len(run.queries):,} queries"
+    message = f"{total} have ties that could change the asked measures"
+    if request.ties is not None:
+        return f"{message}; printed is {TIES[request.ties]}"
+    if request.qrels_format != "qrels":
+        return message
+    able = [column for column in request.columns if has_tie_form(column, request.options)]
+    if len(able) == len(request.columns) or request.measures is None:
+        return f"{message}; --ties expected averages over their orders"
+    forms = [column.name for column in able if column.row.expected not in (FIXED, OF_SETS)]
+    if not forms:
+        return message
+    if len(forms) > 5:
+        some = f"{len(able)} of {len(request.columns)} measures"
+        return f"{message}; --ties expected averages {some} over their orders"
+    return f"{message}; --ties expected averages over their orders, of {', '.join(forms)} only"
+
+
+def _filtered(filtered: GraphFiltered, request: Request) -> str:
+    questions = request.questions
+    assert questions is not None
+    text = (
+        f"filtered by {questions.graph.name}: {filtered.known:,} documents that "
+        f"{', '.join(questions.filter_splits)} know left the run"
+    )
+    if filtered.unlinkable:
+        text += f"; {filtered.unlinkable:,} name no {questions.kind} and keep their places"
+    return text
+
+
+def _missing_answers(run: Scored, request: Request) -> str:
+    total = f"{run.missing_answers:,} of {run.answers:,} answers are not in the run"
+    if request.entities is None and request.questions is None:
+        return f"{total}; their ranks have no end without --n-entities N: low counts them as 0"
+    return f"{total}; low and high bound the metrics for every rank that they may have"
+
+
+def _engines(run: Scored, request: Request) -> str:
+    from kgtrec.trec.measures.pytrec_eval import can_supply
+
+    theirs = [c.name for c in request.columns if can_supply(c, request.options)]
+    same = f"pytrec_eval has {', '.join(theirs) or 'none of them'}"
+    return f"kgtrec computed {', '.join(run.values)}; {same}"
+
+
+def _ignored(measures: Sequence[str]) -> list[str]:
+    from kgtrec.trec.measures.names import ignored_parameters
+
+    return [
+        f"-m {name}: its parameters are ignored, as in trec_eval: the first ones count"
+        for name in ignored_parameters(measures)
+    ]
+
+
+# -- Help ------------------------------------------------------------------------------------------
+
+
+def _measure_help(measures: Sequence[str]) -> str:
+    """What each measure is; a nickname stands for its measures."""
+    from kgtrec.trec.eval.kg_names import micro_columns, micro_help
+    from kgtrec.trec.measures.names import NICKNAMES, help_text, resolve
+
+    names = [name for name in measures if name in NICKNAMES]
+    heads = [f"{name}: {', '.join(NICKNAMES[name])}\n" for name in names]
+    micro, others = micro_columns(measures)
+    text = help_text(resolve(others, command_line=True, qrels_format=None)) if others else ""
+    return "\n".join([*heads, text + micro_help(micro)]).rstrip("\n")
+
+
+def _overview(context: click.Context) -> str:
+    """The command's help, then the measures."""
+    from kgtrec.trec.eval.kg_names import MICRO
+
+    formatter = context.make_formatter()
+    context.command.format_help(context, formatter)
+    with formatter.section("Measures (-h -m NAME explains one)"):
+        for names in _by_parameters().values():
+            formatter.write_text(names)
+        formatter.write_text(f"{', '.join(MICRO)} (over answers, as kg_mrr,kg_hits.1,3,10)")
+    return formatter.getvalue().rstrip("\n")
+
+
+def _by_parameters() -> dict[str, str]:
+    """Names of the measures by the kind of parameters that they take, as text."""
+    from kgtrec.trec.measures.names import TABLE
+
+    heads = {
+        "": "without parameters", "rank": "at ranks, as P.5,10", "point": "at decimals",
+        "number": "with numbers", "numbers": "with numbers", "gains": "with gains, as ndcg.1=3,2=9",
+        "p": "with p, as rbp.p=0.8", "p,gains": "with p, as rbp.p=0.8",
+    }  # fmt: skip
+    by_head: dict[str, list[str]] = {}
+    for name, family in TABLE.items():
+        head = heads.get(family.kind, "")
+        if family.format not in ("any", "qrels"):
+            head = f"of judgements in groups, -R {family.format}"
+        by_head.setdefault(head, []).append(name)
+    return {head: f"{', '.join(names)} ({head})" for head, names in by_head.items()}

@@ -1,0 +1,384 @@
+"""``kgtrec report``: the published table of saved ranks, slices of it, or a page.
+
+The table of models has one row per model, from files or the output of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from kgtrec._internal.locations import is_folder
+from kgtrec.cli import _options as shared
+from kgtrec.cli._process import keep_blas_single
+from kgtrec.cli._ranks import (
+    bounds_block,
+    bounds_by_key,
+    ranks_of_batch,
+    warn_of_ranks,
+    warn_of_results,
+)
+from kgtrec.cli._report import Command, Report, blocks, single_or_all
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgtrec.measures import Measure
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.results.result import Result
+
+Options = dict[str, Any]
+FORMATS = ("table", "json", "csv", "latex", "markdown", "html", "typst")
+OF_PARTS = ("table", "json", "csv", "latex", "markdown")
+OF_PAGES = {"--name", "--test", "--correction", "--level"}
+OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile", "half-links"}
+
+
+@click.command(cls=Command)
+@click.argument(
+    "files", nargs=-1, required=True, metavar="RANKS.parquet|BATCH ...", type=shared.READ
+)
+@shared.choice("--format form", FORMATS, "latex, markdown, html, typst and csv have one row per "
+               "model; table (without --columns) and json have everything of each file. csv and "
+               "json have full precision.", default="table")  # fmt: skip
+@shared.option("-o --output", "Write the table to FILE instead of printing it.",
+               type=shared.PRINT_TO, metavar="FILE")  # fmt: skip
+@shared.option("--columns", "Columns of a table of models: mrr,hits@1,macro.mrr, ...  [default: "
+               "mrr,hits@1,hits@3,hits@10,mr]", metavar="KEYS")  # fmt: skip
+@shared.option("--side sides", "Sides in a table of models: head, tail, both, or several groups of "
+               "columns: head,tail.", metavar="SIDES")  # fmt: skip
+@shared.option("--name names", "Name of a file in a table of models, once per file in their order. "
+               "Files of one name on different graphs are one row. Default: the file's own, "
+               "without folder and ending.", multiple=True, metavar="TEXT")  # fmt: skip
+@shared.choice("--test", shared.TESTS, "In a table of models: test all pairs as `kgtrec compare` "
+               "does, and mark which models each significantly beats.")  # fmt: skip
+@shared.CORRECTION
+@shared.LEVEL
+@shared.flag("--replicates", "In a table of models: files named model-1, model-2, ... (or alike by "
+             "--name) are runs of one model: mean and deviation. --test bootstrap draws runs and "
+             "questions.")  # fmt: skip
+@shared.option("--digits", "Decimals of a table of models.  [default: each measure's own]",
+               type=click.IntRange(0, 17), metavar="N")  # fmt: skip
+@shared.writes("--html page", "Write a page in one file that loads nothing: sortable tables, "
+               "ranks, ties, popularity, comparisons, questions.")  # fmt: skip
+@shared.runs("with --html: what was ranked first.")
+@shared.option("-m --measure keys", "Only this measure, such as hits@10 "
+               "(both.realistic.micro.hits@10); repeatable.",
+               multiple=True, metavar="KEY")  # fmt: skip
+@shared.option("--by", "One row per side, relation, category (1-1, 1-N, N-1, N-N), quartile (of "
+               "the answer's popularity, Q1 the rarest), given-quartile, relation-quartile, "
+               "half-links, label, or several: category,side.", metavar="PARTS")  # fmt: skip
+@shared.option("--graph", "Graph of the ranks, for --by category and quartiles, also on a page.",
+               type=shared.GRAPH_FOLDER, metavar="DIR")  # fmt: skip
+@shared.reads("--labels", "Lines head, relation, tail, label (TSV), for --by label.")
+@shared.flag("--spread", "With --by: print the quartiles of each measure over the rows instead of "
+             "the rows.")  # fmt: skip
+@shared.reads("--ratios", "Triples (TSV) whose relation ratios weigh the micro metrics, beside the "
+              "ranks' own.")  # fmt: skip
+@shared.flag("--rank-types", "One row per rank type (optimistic, realistic, ...), and the number "
+             "of ties.")  # fmt: skip
+def command(files: tuple[str, ...], **options: Any) -> Report:
+    """Print all metrics of files of ranks, or the standard results table: one row per model, the
+    best in bold and the second best underlined, with a caption that states the protocol. A BATCH
+    is the output folder of `kgtrec batch`: models by graphs.
+
+    \b
+    kgtrec report ranks.parquet
+    kgtrec report a.parquet b.parquet --format latex -o table.tex
+    kgtrec report *.parquet --columns mrr,hits@10,macro.mrr --side head,tail,both
+    kgtrec report a.parquet b.parquet --name TransE --name RotatE --format markdown --test t
+    kgtrec report results/ --format latex --columns mrr,hits@10
+    kgtrec report transe-*.parquet rotate-*.parquet --replicates --format latex
+    kgtrec report *.parquet --html report.html --graph FB15k-237
+    kgtrec report a.parquet b.parquet --html report.html --run a.run --run b.run
+    kgtrec report a.parquet b.parquet --format json
+    kgtrec report ranks.parquet --by relation -m amri
+    kgtrec report ranks.parquet --by category,side --graph FB15k-237
+    kgtrec report ranks.parquet --by label --labels types.tsv
+    kgtrec report ranks.parquet --by relation --spread -m mrr
+    kgtrec report ranks.parquet --ratios other-test.txt
+    kgtrec report ranks.parquet --rank-types -m mrr -m agmri
+
+    LaTeX needs the package booktabs. Superscripts of --test are the letters of the models that are
+    significantly worse; measures that are not means, such as AMRI, are not tested.
+    """
+    keep_blas_single()
+    from kgtrec.measures import parse_all
+
+    params = click.get_current_context().params
+    options |= {name: params[name] for name in ("form", "output")}
+    keys = options["keys"]
+    measures = parse_all(keys) if keys else None
+    by_parts = any(options[name] for name in ("by", "ratios", "rank_types"))
+    _check_options(options, by_parts)
+    if options["page"]:
+        return _write_page(files, options)
+    if by_parts:
+        return _parts(files, measures, options)
+    if options["form"] not in ("table", "json") or options["columns"]:
+        return _models_report(files, options)
+    return _file_by_file(_loaded(files, measures, options["form"]))
+
+
+def _check_options(options: Options, by_parts: bool) -> None:
+    """Refuse options that would have no effect, before any file is read."""
+    by, graph, labels = options["by"], options["graph"], options["labels"]
+    slices: tuple[str, ...] = ()
+    if by is not None:
+        from kgtrec.results.slices import parse_by
+
+        slices = parse_by(by, None)
+    names = ("columns", "sides", "names", "test", "correction", "level", "digits", "replicates")
+    typed, form, keys = shared.typed(names), options["form"], options["keys"]
+    page = options["page"] is not None
+    tables = form not in ("table", "json") or options["columns"]
+    of_models = page or (not by_parts and tables)
+    shared.refuse(
+        (typed and not of_models,
+         f"{', '.join(typed)}: only a table of models takes this; add --columns, or --format "
+         "latex, markdown, html, typst or csv, and leave out --by, --ratios and --rank-types"),
+        (page and (by_parts or keys or form != "table" or len({*typed} - OF_PAGES)),
+         "--html writes a page with all tables; leave out --by, --ratios, --rank-types, --measure, "
+         "--format, --columns, --side, --digits and --replicates"),
+        (page and options["output"], "--html names the file of its page; leave -o out"),
+        (options["runs"] and not page, "--run needs --html FILE"),
+        (form == "json" and options["columns"],
+         "--format json contains every measure; leave out --columns, or choose --format csv"),
+        (keys and options["columns"], "--columns and --measure both choose measures; give one"),
+        ({"--correction", "--level"} & set(typed) and not options["test"] and not page,
+         "--correction and --level need --test"),
+        (by_parts and form not in OF_PARTS,
+         f"--format {form} needs a table of models; with --by, --ratios and --rank-types choose "
+         f"{', '.join(OF_PARTS)}"),
+        (labels is not None and "label" not in slices, "--labels needs --by label"),
+        (labels is None and "label" in slices, "--by label needs --labels FILE"),
+        (graph is None and not OF_GRAPH.isdisjoint(slices),
+         f"--by {by} needs --graph DIR, the graph of the ranks"),
+        (graph is not None and OF_GRAPH.isdisjoint(slices) and not page,
+         "--graph needs --by category, --by quartile (or another quartile), or --html"),
+        (options["spread"] and by is None, "--spread needs --by, such as --by relation"),
+        (options["ratios"] is not None and by is not None,
+         "--ratios and --by are different reports; choose one"),
+        (options["rank_types"] and (by is not None or options["ratios"] is not None),
+         "--rank-types does not combine with --by and --ratios; leave them out"),
+    )  # fmt: skip
+
+
+def _loaded(files: tuple[str, ...], measures: list[Measure] | None, form: str) -> dict[str, Result]:
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.results.result import Result
+
+    results = {file: Result(Ranks.load(file), measures=measures) for file in files}
+    warn_of_results(results, form)
+    return results
+
+
+def _file_by_file(results: dict[str, Result]) -> Report:
+    """The published table of every file, as text or with all its keys as JSON."""
+    return Report(
+        lambda: blocks({file: f"{one}{bounds_block(one)}" for file, one in results.items()}),
+        lambda: single_or_all(
+            {file: one.to_dict() | bounds_by_key(one) for file, one in results.items()}
+        ),
+    )
+
+
+# -- By parts --------------------------------------------------------------------------------------
+
+
+def _parts(files: tuple[str, ...], measures: list[Measure] | None, options: Options) -> Report:
+    """Slices of every file, or the quartiles over them; or other ratios, or rank types."""
+    from kgtrec.questions.api import read_graph
+    from kgtrec.study.relations import spreads
+
+    # What is printed by parts or by other ratios leaves no other list of measures to check.
+    results = _loaded(files, None, "parts")
+    if options["rank_types"]:
+        return _by_rank_type(results, measures)
+    if options["ratios"] is not None:
+        return _reweighted(results, options["ratios"], measures)
+    graph = None if options["graph"] is None else read_graph(options["graph"])
+    tables = {
+        file: result.slice(options["by"], measures, graph=graph, labels=options["labels"])
+        for file, result in results.items()
+    }
+    if options["spread"]:
+        tables = {file: spreads(table) for file, table in tables.items()}
+    return Report.of_files(tables)
+
+
+def _reweighted(results: dict[str, Result], path: str, measures: list[Measure] | None) -> Report:
+    """Micro metrics of every file at the relation ratios of other triples."""
+    from kgtrec.study.relations import coverage_note, read_relation_counts, reweighted_table
+
+    counts = read_relation_counts(path)
+    said = {file: coverage_note(result, counts) for file, result in results.items()}
+    tables = {file: reweighted_table(result, counts, measures) for file, result in results.items()}
+    return Report.of_files(tables, notes=[f"{file}: {text}" for file, text in said.items() if text])
+
+
+def _by_rank_type(results: dict[str, Result], measures: list[Measure] | None) -> Report:
+    """All rank types side by side, and how many candidates tie."""
+    from kgtrec.results.report import fitting, tie_note
+
+    tables = {file: result.rank_types(measures) for file, result in results.items()}
+
+    def text() -> str:
+        texts = {file: fitting(one, tables[file]) for file, one in results.items()}
+        return blocks({file: f"{texts[file]}\n\n{tie_note(r)}" for file, r in results.items()})
+
+    def data() -> object:
+        return single_or_all({
+            file: {"rank_types": tables[file].to_dict(), "ties": result.ranks.tie_report()}
+            for file, result in results.items()
+        })  # fmt: skip
+
+    report = Report.of_files(tables, text)
+    report.data = data
+    return report
+
+
+# -- The table of models and the page --------------------------------------------------------------
+
+
+class _Evaluation(NamedTuple):
+    """A file of ranks, its model's name, and that of its graph; "" where its ranks say it."""
+
+    model: str
+    dataset: str
+    path: str
+
+
+def _models_report(files: tuple[str, ...], options: Options) -> Report:
+    """The table of models, in every format."""
+    from kgtrec.study.reporting.formats import FORMATS as RENDERERS
+    from kgtrec.study.reporting.model_table import COLUMNS, Significance, table_of_models
+
+    columns = options["keys"] or _listed(options["columns"]) or COLUMNS
+    sides = _listed(options["sides"]) or None
+    test = options["test"]
+    significance = test and Significance(test, options["correction"], options["level"])
+    _check(columns, sides)
+    systems = _systems(files, options["names"], options["replicates"])
+    table = table_of_models(
+        systems, columns, sides=sides, significance=significance or None, digits=options["digits"]
+    )
+    return Report(forms={form: partial(render, table) for form, render in RENDERERS.items()})
+
+
+def _write_page(files: tuple[str, ...], options: Options) -> Report:
+    """Read the files, and write the page."""
+    from kgtrec._internal.files import atomic_write
+    from kgtrec.questions.api import read_graph
+    from kgtrec.study.reporting.page import page_data, page_text
+    from kgtrec.trec.files.run import read_run_columns
+
+    path, runs = options["page"], options["runs"]
+    shared.refuse(shared.one_per_file("--run", runs, files))
+    systems = _systems(files, options["names"])
+    if len(systems) > 1:
+        raise UsageError(
+            f"a page is for one graph, not {', '.join(systems)}; make one page per graph"
+        )
+    (runs_of,) = systems.values()
+    ranks = {name: own[0] for name, own in runs_of.items()}
+    text = page_text(
+        page_data(
+            ranks,
+            graph=read_graph(options["graph"]) if options["graph"] else None,
+            runs=dict(zip(ranks, map(read_run_columns, runs), strict=True)) if runs else None,
+            test=options["test"] or "t",
+            correction=options["correction"],
+            level=options["level"],
+        )
+    )
+    with atomic_write(path) as file:
+        file.write(text.encode("utf-8"))
+    return Report(notes=[f"wrote {path}"])
+
+
+def _listed(text: str | None) -> list[str]:
+    """The items of a list with commas, and perhaps blanks."""
+    return [item.strip() for item in text.split(",")] if text else []
+
+
+def _check(columns: Sequence[str], sides: Sequence[str] | None) -> None:
+    """Refuse what is not a measure or a side before any file is read."""
+    from kgtrec.measures import parse_all
+    from kgtrec.measures.averaging import SIDES
+
+    parse_all(columns)
+    for side in sides or ():
+        if side.strip() not in SIDES:
+            raise UsageError(f"--side {side!r} is not a side; name head, tail, both, or several")
+
+
+def _systems(
+    files: tuple[str, ...], names: tuple[str, ...], replicates: bool = False
+) -> dict[str, dict[str, list[Ranks]]]:
+    """Ranks by graph and model; files are named as given, those of batches by their batch.
+
+    A model has several only with `replicates`: files whose names differ in a number at the end.
+    """
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.study.comparison.replicates import grouped_names
+
+    systems: dict[str, dict[str, list[Ranks]]] = {}
+    called: dict[tuple[str, str], str] = {}
+    graphs: dict[str, str] = {}
+    for model, dataset, path in _evaluations(files, names):
+        if replicates and not names:
+            (model,) = grouped_names([model])
+        ranks = Ranks.load(path)
+        place = dataset or _dataset(ranks, graphs)
+        other = called.setdefault((place, model), path)
+        if model in systems.get(place, {}) and not replicates:
+            raise UsageError(f"{other} and {path} would both be {model!r}; give each a --name")
+        systems.setdefault(place, {}).setdefault(model, []).append(ranks)
+    if replicates:
+        systems = _folds_as_one(systems)
+    for loaded in systems.values():
+        warn_of_ranks({
+            f"{model} (run {number})" if len(runs) > 1 else model: one
+            for model, runs in loaded.items() for number, one in enumerate(runs, start=1)
+        })  # fmt: skip
+    return systems
+
+
+def _folds_as_one(systems: dict[str, dict[str, list[Ranks]]]) -> dict[str, dict[str, list[Ranks]]]:
+    """One column of several graphs that are folds: every model was run on each, once."""
+    places = list(systems.values())
+    once = all(len(runs) == 1 for one in places for runs in one.values())
+    if len(places) < 2 or not once or any(one.keys() != places[0].keys() for one in places):
+        return systems
+    name = f"{len(places)} folds of {next(iter(systems))}"
+    return {name: {model: [one[model][0] for one in places] for model in places[0]}}
+
+
+def _dataset(ranks: Ranks, graphs: dict[str, str]) -> str:
+    """What the graph of ranks is called: by its folder, numbered where two are called alike."""
+    facts = ranks.provenance
+    name, key = facts.graph_name or "graph", str(facts.graph_hash)
+    if key not in graphs:
+        alike = sum(known.partition(" (")[0] == name for known in graphs.values())
+        graphs[key] = f"{name} ({alike + 1})" if alike else name
+    return graphs[key]
+
+
+def _evaluations(files: tuple[str, ...], names: tuple[str, ...]) -> list[_Evaluation]:
+    batches = [file for file in files if is_folder(file)]
+    if not batches:
+        called = zip(shared.system_names(files, names), files, strict=True)
+        return [_Evaluation(name, "", file) for name, file in called]
+    if names:
+        raise UsageError(f"--name is for files; {batches[0]} is a folder, leave --name out")
+    evaluations: list[_Evaluation] = []
+    for file in files:
+        if file not in batches:
+            evaluations.append(_Evaluation(shared.system_names((file,), ())[0], "", file))
+            continue
+        for graph, model, path in ranks_of_batch(file):
+            evaluations.append(_Evaluation(model, graph, path))
+    return evaluations
