@@ -130,6 +130,12 @@ def _ir_measures() -> str | None:
     return str(beside) if beside.exists() else shutil.which("ir_measures")
 
 
+def _missing(name: str) -> str:
+    if name == "trec_eval":
+        return "no such program on PATH"
+    return "too slow to start for --quick" if find_spec(name) else "install .[bench]"
+
+
 def _t1(settings: Settings) -> list[Row]:
     n_queries = T1_QUERIES // 20 if settings.quick else T1_QUERIES
     with tempfile.TemporaryDirectory() as folder:
@@ -146,6 +152,9 @@ def _t1_rows(files: tuple[Path, Path], n_queries: int, quick: bool) -> list[Row]
         commands["ir_measures"] = [tool, *map(str, files), "AP@20 nDCG@20"]
     if find_spec("ranx") is not None and not quick:  # it compiles for seconds at every start
         commands["ranx"] = [sys.executable, "-c", RANX, *map(str, files)]
+    program = shutil.which("trec_eval")
+    if program is not None:
+        commands["trec_eval"] = [program, *FLAGS, *map(str, files)]
     contestants = {
         name: Contestant(lambda _, n=name, c=command: outputs.update({n: _output(c)}))
         for name, command in commands.items()
@@ -167,11 +176,9 @@ def _t1_rows(files: tuple[Path, Path], n_queries: int, quick: bool) -> list[Row]
         {"note": "our whole process, files to numbers, against dicts that are there already"},
     )  # fmt: skip
     rows = [row(what + "pytrec_eval, with its parsers", "pytrec_eval", 8), alone]
-    for name, bar in (("ir_measures", 12), ("ranx", 0)):
+    for name, bar in (("ir_measures", 12), ("ranx", 0), ("trec_eval", 0)):
         if name not in commands:
-            missing = find_spec(name) is None
-            reason = "install .[bench]" if missing else "too slow to start for --quick"
-            rows.append(not_run("T1", what + name, reason))
+            rows.append(not_run("T1", what + name, _missing(name)))
             continue
         values = list(_values(outputs[name]).values())
         require(np.allclose(sorted(values), sorted(ours.values()), atol=1e-4), f"{name}: {values}")
