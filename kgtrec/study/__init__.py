@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from kgtrec.study.comparison.correlation import tau_ap as tau_ap
     from kgtrec.study.comparison.correlation import tau_b as tau_b
     from kgtrec.study.comparison.correlation import tau_union as tau_union
-    from kgtrec.study.comparison.published import read_value_table as read_value_table
-    from kgtrec.study.comparison.published import values_of_table as values_of_table
+    from kgtrec.study.comparison.parts import read_value_table as read_value_table
+    from kgtrec.study.comparison.parts import values_of_table as values_of_table
     from kgtrec.study.comparison.rankings import rankings_by_part as rankings_by_part
     from kgtrec.study.comparison.rankings import rankings_of_samples as rankings_of_samples
     from kgtrec.study.comparison.rankings import rankings_of_values as rankings_of_values
@@ -158,7 +158,7 @@ _HOMES = homes(
         "kgtrec.study.comparison.rankings": (
             "rankings_by_part rankings_of_samples rankings_of_values"
         ),
-        "kgtrec.study.comparison.published": "read_value_table values_of_table",
+        "kgtrec.study.comparison.parts": "read_value_table values_of_table",
         "kgtrec.study.comparison.stability": "data_sensitivity depth_curves",
         "kgtrec.study.pooling.depths": "curves_of_runs curves_of_ranks",
         "kgtrec.study.pooling.reusability": "leave_one_out",

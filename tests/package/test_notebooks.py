@@ -31,8 +31,7 @@ from kgtrec.study import (
     samples_of_ranks,
     table_of_models,
 )
-from kgtrec.study.comparison.parts import values_by_part
-from kgtrec.study.comparison.published import ValueTable
+from kgtrec.study.comparison.parts import ValueTable, values_by_part
 from kgtrec.study.judging.agreement import Merged, agreements
 from kgtrec.study.judging.sheets import Item
 from kgtrec.study.openworld.compare import compare_values

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
     from kgtrec._internal.table import Cell, Table
     from kgtrec.ranking.ranks import Ranks
-    from kgtrec.study.comparison.parts import SystemValues
-    from kgtrec.study.comparison.published import ValueTable
+    from kgtrec.study.comparison.parts import SystemValues, ValueTable
     from kgtrec.study.comparison.rankings import Rankings
     from kgtrec.study.comparison.stability import DepthCurves
     from kgtrec.study.pooling.pool import Pool
@@ -346,7 +345,7 @@ def _left_out(
 
 def _of_tables(path: str, other: str, keys: Sequence[str], options: Mapping[str, Any]) -> Report:
     """Do two tables of published values rank systems alike, as a whole or part by part?"""
-    from kgtrec.study.comparison.published import (
+    from kgtrec.study.comparison.parts import (
         read_value_table,
         values_at_ratios,
         values_of_table,

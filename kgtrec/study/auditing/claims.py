@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kgtrec.errors import FileError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.measures.averaging import SIDES
-from kgtrec.study.comparison.published import ValueTable, read_value_table
+from kgtrec.study.comparison.parts import ValueTable, read_value_table
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Numbers = Mapping[str, Mapping[str, str | float]]

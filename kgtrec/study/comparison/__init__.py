@@ -2,7 +2,7 @@
 
 Open `report` first (`compare`). `samples` makes a value per system and item; `significance` tests
 pairs and counts how many a measure separates; `correlation` compares two orders of systems and
-`rankings` many; `parts` values systems on parts of the questions, `stability` on random parts and
-at every depth of a pool; `replicates` takes several runs of a system; `published` reads tables of
-values.
+`rankings` many; `parts` values systems on parts of the questions, by ranks or as published;
+`stability` on random parts (`subsets`) and at every depth of a pool; `replicates` takes several
+runs of a system.
 """

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError
+from kgtrec.study.comparison.samples import samples_of_runs
 from kgtrec.study.comparison.significance import pairs_of
 
 Floats = NDArray[np.float64]
@@ -496,8 +497,6 @@ def reproduction_of(
     InputError
         A run and its reproduction share no query; see `samples_of_runs` for the rest.
     """
-    from kgtrec.study.comparison.samples import samples_of_runs
-
     if len(runs) not in (2, 4):
         raise UsageError(
             f"there are {len(runs)} runs; give the original and the reproduced one, or baseline "

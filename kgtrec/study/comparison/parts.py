@@ -1,14 +1,17 @@
-"""Values of systems on parts of the questions, and question-level measures on subsets of triples.
+"""Values of systems on parts of the questions: of their ranks, or as papers publish them.
 
 Do systems rank alike on every kind of relation and on both sides (Zhou et al. 2022, Table 3), and
-would they on a test set that has the relations of another (their Table 4)? What a question counts
-on a subset depends on the order of its answers, and that on the system; `stability` uses it.
+would they on a test set that has the relations of another (their Table 4)? Runs and ranks are
+seldom published, tables of results often are: a file with a row per system, or per part.
 """
 
 from __future__ import annotations
 
+import csv
 import math
-from collections.abc import Callable, Mapping, Sequence
+import os
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -17,26 +20,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.bootstrap import Resampling, resampled_means
-from kgtrec._internal.table import Cell, ShownAsTables, Table
-from kgtrec.errors import UsageError
+from kgtrec._internal.locations import fetched
+from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
+from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import Measure, parse_all
-from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.calculator import calculator_of
-from kgtrec.measures.ties import Ties
 from kgtrec.results.result import Result
 from kgtrec.results.slices import rows_by_part
 from kgtrec.study.comparison.correlation import tau_b
 from kgtrec.study.comparison.samples import align_ranks, samples_of_aligned, transform_of
-from kgtrec.study.relations import reweighted
+from kgtrec.study.relations import is_micro_mean, reweighted, reweighted_mean
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
     from kgtrec.ranking.ranks import Ranks
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
 
 WHOLE = ("all",)
 """The part that is all questions."""
@@ -110,12 +109,8 @@ class SystemValues(ShownAsTables):
         ]
         heads = self.dimensions or ("questions",)
         names = (*heads, *self.counts, *self.systems, "best")
-        digits = (
-            *(0,) * (len(heads) + len(self.counts)),
-            *(self.digits,) * len(self.systems),
-            0,
-            4,
-        )
+        n_named, n_systems = len(heads) + len(self.counts), len(self.systems)
+        digits = (*(0,) * n_named, *(self.digits,) * n_systems, 0, 4)
         return Table((*names, "tau-b"), (*names, "tau_b"), digits, rows, len(heads))
 
     def _best(self, values: Floats) -> list[str]:
@@ -235,256 +230,228 @@ def _valued(
     )  # fmt: skip
 
 
-def triple_index(ranks: Ranks) -> Ints:
-    """Place of each row's triple among all of them, ascending, int64 (n,)."""
-    return np.unique(ranks.triple, return_inverse=True)[1].astype(np.int64)
+# -- Published values --------------------------------------------------------------------------
 
-
-def product(left: Floats, right: Floats) -> Floats:
-    """Matrix product in the thread that asks: a BLAS's own threads wait for each other here."""
-    return np.asarray(np.einsum("ij,jk->ik", left, right))
-
-
-@dataclass(frozen=True, eq=False)
-class _Answers:
-    """Answers of one side: first those that are alone in their question, then the others by place.
-
-    The others stand in levels: the best answers of all their questions, then the second ones, and
-    so on, each system's own. Questions with more answers come first in every level, so that a level
-    is a part of the one before, and running numbers of answers are sums of whole blocks.
-
-    - rows: Rows of the aligned ranks.
-    - triple: Place of the triple of each of these rows.
-    - alone: How many rows come first whose question has one answer.
-    - levels: First row of each level, counted from `alone`, and the end of the last one.
-    - question, last: Place inside its level of each row that is not alone; last row of each such
-      question.
-    """
-
-    rows: list[Ints]
-    triple: list[Ints]
-    alone: int
-    levels: Ints
-    question: Ints
-    last: Ints
-
-    @classmethod
-    def of(cls, aligned: Mapping[str, Ranks], side: str) -> _Answers:
-        first = next(iter(aligned.values()))
-        of_side = np.flatnonzero(np.isin(first.side, SIDES[side]))
-        question = np.unique(first.question[of_side], return_inverse=True)[1]
-        sizes = np.bincount(question)
-        larger = np.empty(len(sizes), np.int64)
-        larger[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
-        owner = np.repeat(np.arange(len(sizes)), sizes)
-        level = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        by_level = np.lexsort((larger[owner], level, sizes[owner] > 1))
-        triple, rows = triple_index(first), []
-        for ranks in aligned.values():
-            in_order = np.lexsort((_ordinal(ranks)[of_side], question))
-            rows.append(of_side[in_order[by_level]])
-        alone = int((sizes == 1).sum())
-        inside = larger[owner[by_level]][alone:]
-        counts = np.bincount(level[by_level][alone:])
-        levels = np.concatenate([[0], np.cumsum(counts)])
-        shared = np.sort(sizes[sizes > 1])[::-1]
-        last = levels[shared - 1] + np.arange(len(shared))
-        return cls(rows, [triple[each] for each in rows], alone, levels, inside, last)
-
-    def running(self, chosen: NDArray[np.uint8]) -> NDArray[np.uint32]:
-        """Of those that are not alone: answers chosen of its question up to each, same shape."""
-        running = chosen.astype(np.uint32)
-        for before, start, stop in zip(self.levels, self.levels[1:], self.levels[2:], strict=False):
-            running[start:stop] += running[before : before + stop - start]
-        return running
+SYSTEM = ("system", "model", "name")
+RELATION = ("relation", "relations")
+FEW = 12
+"""So many columns are named in an error."""
 
 
 @dataclass(frozen=True, eq=False)
-class _TiedAnswers:
-    """Answers that tie with others of their question, whose ranks depend on how many are chosen.
+class ValueTable(ShownInLines):
+    """The cells of a file of values.
 
-    - rows: Their places among the answers that are not alone in their question.
-    - tie, int64 (rows,): The tie of each.
-    - values, float64 (measures, rows, most): Values where 1, 2, ... answers of the tie are chosen.
+    - columns: Headings, that of the systems among them.
+    - system: Heading of the systems: system, model or name; else the first one.
     """
 
-    rows: Ints
-    tie: Ints
-    values: Floats
+    path: str
+    columns: tuple[str, ...]
+    system: str
+    rows: tuple[tuple[int, Mapping[str, str]], ...]
 
-    @classmethod
-    def of(cls, ranks: Ranks, rows: Ints, measures: Sequence[Measure]) -> _TiedAnswers:
-        keys = np.column_stack([ranks.question[rows], ranks.macro_greater[rows]])
-        _, tie, size = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
-        tie = tie.reshape(-1)
-        shared = np.flatnonzero((size[tie] > 1) & (ranks.macro_equal[rows] > 0))
-        most = int(size[tie[shared]].max(initial=1))
-        values = [
-            [_answer_values(ranks, measure, count)[rows[shared]] for count in range(1, most + 1)]
-            for measure in measures
-        ]
-        numbers = np.array(values).reshape(len(measures), most, len(shared))
-        return cls(shared, tie[shared], np.ascontiguousarray(numbers.transpose(0, 2, 1)))
+    def _lines(self) -> tuple[str, str]:
+        return f"{len(self.rows):,} rows of {self.path}", ", ".join(self.columns)
 
-    def changes(self, chosen: NDArray[np.uint8], weight: Floats) -> Floats:
-        """By how much several chosen answers of a tie change the sums, float64 (measures, B).
+    def column(self, name: str) -> str | None:
+        """The heading that is meant: without regard to case, - and _; None if there is none."""
+        return next((one for one in self.columns if _plain(one) == _plain(name)), None)
 
-        Shapes: chosen (answers, B), weight float64 (answers, B).
-        """
-        if not len(self.rows):
-            return np.zeros((len(self.values), 1))
-        ties, place = np.unique(self.tie, return_inverse=True)
-        counts = np.zeros((len(ties), chosen.shape[1]), np.int64)
-        np.add.at(counts, place.reshape(-1), chosen[self.rows])
-        each = np.maximum(counts[place.reshape(-1)] - 1, 0)
-        one = np.arange(len(self.rows))[:, None]
-        gained = self.values[:, one, each] - self.values[:, :, :1]
-        return np.asarray((gained * weight[self.rows]).sum(axis=1))
-
-
-@dataclass(frozen=True, eq=False)
-class ByQuestion:
-    """Several measures: means over questions that keep an answer of sums over their answers.
-
-    - firsts, places, float64 (measures, answers): Values in the order of the system's rows: of
-      measures that only see the first answer, and of AP@k, which is the sum of place x value over
-      the answers, divided by their number.
-    - tied: What `firsts` become where several answers of a question tie.
-    """
-
-    answers: _Answers
-    firsts: list[Floats]
-    places: list[Floats]
-    tied: list[_TiedAnswers]
-
-    def of(self, subsets: Bools) -> Floats:
-        """Values, float64 (measures, B, s): of `firsts`, then of `places`."""
-        answers, turned = self.answers, np.ascontiguousarray(subsets.T).view(np.uint8)
-        single = turned[answers.triple[0][: answers.alone]].astype(np.float64)
-        counts = answers.running(turned[answers.triple[0][answers.alone :]])[answers.last]
-        total = single.sum(axis=0) + (counts > 0).sum(axis=0)
-        share = 1.0 / np.maximum(counts, 1)
-        n_first, alone = len(self.firsts[0]), answers.alone
-        n_measures = n_first + len(self.places[0])
-        sums = np.empty((n_measures, len(subsets), len(answers.rows)))
-        for system, (first, place) in enumerate(zip(self.firsts, self.places, strict=True)):
-            chosen = turned[answers.triple[system][alone:]]
-            running = answers.running(chosen)
-            sums[:, :, system] = product(np.concatenate([first, place])[:, :alone], single)
-            if n_first:
-                weight = (chosen * (running == 1)).astype(np.float64)
-                sums[:n_first, :, system] += product(first[:, alone:], weight)
-                sums[:n_first, :, system] += self.tied[system].changes(chosen, weight)
-            if n_first < n_measures:
-                weight = (chosen * running) * share[answers.question]
-                sums[n_first:, :, system] += product(place[:, alone:], weight)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(sums / total[:, None])
-
-
-def _ordinal(ranks: Ranks) -> Floats:
-    """Place of each answer in a run of unlimited depth; unscored ones stand in none."""
-    return np.where(ranks.macro_answer_nan, np.inf, ranks.macro_rank("ordinal"))
-
-
-def by_question(
-    aligned: Mapping[str, Ranks], side: str, first: Sequence[Measure], place: Sequence[Measure]
-) -> ByQuestion:
-    answers = _Answers.of(aligned, side)
-    columns = [
-        tuple(
-            np.array([_answer_values(ranks, measure)[rows] for measure in measures])
-            .reshape(len(measures), len(rows))
-            for measures in (first, place)
+    def measure(self, key: str) -> str:
+        """The heading of a measure: its own, or one that means the same measure."""
+        exact = self.column(key)
+        if exact is not None:
+            return exact
+        parsed = _parsed(key)
+        same = [one for one in self.columns if parsed is not None and _parsed(one) == parsed]
+        if same:
+            return same[0]
+        others = [one for one in self.columns if one != self.system]
+        more = f" and {len(others) - FEW} more" if len(others) > FEW else ""
+        raise UsageError(
+            f"{self.path} has no column {key!r}; it has {', '.join(others[:FEW])}{more}"
         )
-        for ranks, rows in zip(aligned.values(), answers.rows, strict=True)
-    ]  # fmt: skip
-    tied = [
-        _TiedAnswers.of(ranks, rows[answers.alone :], first)
-        for ranks, rows in zip(aligned.values(), answers.rows, strict=True)
-    ]
-    firsts, places = ([each[k] for each in columns] for k in (0, 1))
-    return ByQuestion(answers, firsts, places, tied)
 
 
-def _answer_values(ranks: Ranks, measure: Measure, tied: int = 1) -> Floats:
-    """What each answer is worth to a question-level measure, as one of so many in its tie."""
-    if measure.is_trec:
-        family, k = trec_family(measure)
-        return SEEN[family][1](_ordinal(ranks), k)
-    columns = (ranks.macro_greater, ranks.macro_equal, ranks.macro_tied_ahead)
-    return measure.per_item(Ties(*columns, np.minimum(tied, ranks.macro_equal + 1)))
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("-", "").replace("_", "")
 
 
-def trec_family(measure: Measure) -> tuple[str, int]:
-    from kgtrec.trec.measures.names import resolve
+def _parsed(key: str) -> Measure | None:
+    """The measure of a heading such as micro_mrr, which papers write so; None if it is none."""
+    for averaging in ("micro", "macro"):
+        if key.lower().startswith(f"{averaging}_"):
+            key = f"{averaging}.{key[len(averaging) + 1 :]}"
+    try:
+        return Measure.parse(key)
+    except UsageError:
+        return None
 
-    column = resolve([measure.metric])[0]
-    if column.family not in SEEN:
-        raise UsageError(f"{measure} does not follow from ranks; possible are {', '.join(SEEN)}")
-    return column.family, int(column.cutoff or 0)
 
+def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
+    """Read a table of values: CSV, or by its ending TSV, Markdown (.md) or LaTeX (.tex).
 
-@dataclass(frozen=True, eq=False)
-class _OverAnswers:
-    """Mean over questions that keep an answer of a plain sum over their answers.
+    The first row holds the headings. Of Markdown and LaTeX only the lines of tables are read.
 
-    Weights depend on the subset only: on how many answers of its question it keeps.
-
-    - values, float64 (n, s): Sorted by question.
+    Raises
+    ------
+    FileError
+        Missing, empty, no UTF-8, two columns of one name, or a line with more or fewer cells.
     """
-
-    values: Floats
-    triple: Ints
-    starts: Ints
-    divisor: Callable[[Ints], Floats]
-
-    def of(self, subsets: Bools) -> Floats:
-        chosen = subsets[:, self.triple].astype(np.float64)
-        counts = np.add.reduceat(chosen, self.starts, axis=1).astype(np.int64)
-        share = 1.0 / self.divisor(np.maximum(counts, 1))
-        chosen *= np.repeat(share, np.diff(self.starts, append=len(self.triple)), axis=1)
-        total = (counts > 0).sum(axis=1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(product(chosen, self.values) / total[:, None])
-
-
-def over_answers(aligned: Mapping[str, Ranks], measure: Measure) -> _OverAnswers:
-    family, k = trec_family(measure)
-    first = next(iter(aligned.values()))
-    rows = np.flatnonzero(np.isin(first.side, SIDES[measure.side]))
-    rows = rows[np.argsort(first.question[rows], kind="stable")]
-    starts = np.flatnonzero(np.diff(first.question[rows], prepend=-1))
-    values = np.column_stack([_answer_values(ranks, measure)[rows] for ranks in aligned.values()])
-    return _OverAnswers(
-        np.ascontiguousarray(values), triple_index(first)[rows], starts, _DIVISORS[family](k)
-    )
-
-
-def _ideal(k: int) -> Callable[[Ints], Floats]:
-    gains = np.cumsum(1.0 / np.log2(np.arange(2.0, k + 2.0)))
-    return lambda counts: gains[np.minimum(counts, k) - 1]
-
-
-_DIVISORS: dict[str, Callable[[int], Callable[[Ints], Floats]]] = {
-    "ndcg_cut": _ideal,
-    "recall": lambda k: lambda counts: counts.astype(np.float64),
-    "P": lambda k: lambda counts: np.full(counts.shape, float(k)),
-}
-
-
-def _within(rank: Floats, k: int) -> Floats:
-    return (rank <= k).astype(np.float64)
+    path = str(path)
+    cells_of = _CELLS.get(os.path.splitext(path)[1])
+    try:
+        with fetched(path) as copy, copy.open(encoding="utf-8-sig", newline="") as stream:
+            if cells_of is not None:
+                read = [(number, cells_of(line)) for number, line in enumerate(stream, 1)]
+            else:
+                # strict: a quotation mark that nothing closes would take rows into a cell
+                delimiter = "\t" if path.endswith(".tsv") else ","
+                reader = csv.reader(stream, delimiter=delimiter, strict=True)
+                read = [(reader.line_num, line) for line in reader]
+    except FileError:
+        raise
+    except OSError as problem:
+        raise FileError(
+            path, found=problem.strerror or "unreadable", hint="name a file with a table of values"
+        ) from problem
+    except (UnicodeDecodeError, csv.Error) as problem:
+        raise FileError(path, found=str(problem), hint="save the table as CSV in UTF-8") from None
+    lines = [(number, line) for number, line in read if any(map(str.strip, line))]
+    if len(lines) < 2:
+        raise FileError(
+            path, found="no row under a header", hint="write a header line, then one row per system"
+        )
+    head = tuple(cell.strip() for cell in lines[0][1])
+    twice = next((one for one in head if [*map(_plain, head)].count(_plain(one)) > 1), None)
+    if twice is not None:
+        raise FileError(
+            path, lines[0][0], found=f"two columns {twice!r}", hint="give each its own name"
+        )
+    for number, line in lines[1:]:
+        if len(line) != len(head):
+            raise FileError(
+                path, number, found=f"{len(line)} cells", hint=f"the header names {len(head)}"
+            )
+    system = next((one for one in head if _plain(one) in SYSTEM), head[0])
+    rows = tuple((n, dict(zip(head, map(str.strip, line), strict=True))) for n, line in lines[1:])
+    return ValueTable(path, head, system, rows)
 
 
-_Row = tuple[str, Callable[[Floats, int], Floats]]
+def _markdown_cells(line: str) -> list[str]:
+    """The cells of a row of a Markdown table; none of a rule and of other lines."""
+    line = line.strip()
+    if not line.startswith("|") or not re.sub(r"[|:\s-]", "", line):
+        return []
+    return re.split(r"(?<!\\)\|", line.strip("|"))
 
-SEEN: dict[str, _Row] = {
-    "map_cut": ("place", lambda rank, k: np.where(rank <= k, 1.0 / rank, 0.0)),
-    "success": ("first", _within),
-    "recip_rank": ("first", lambda rank, k: 1.0 / rank),
-    "ndcg_cut": ("each", lambda rank, k: np.where(rank <= k, 1.0 / np.log2(rank + 1.0), 0.0)),
-    "recall": ("each", _within),
-    "P": ("each", _within),
-}
-"""What is seen of a question's answers, and what an answer at a rank is worth."""
+
+def _latex_cells(line: str) -> list[str]:
+    r"""The cells of a row of a LaTeX table, which ends in two backslashes; none of other lines."""
+    line = re.sub(r"(?<!\\)%.*|\\(?:top|mid|bottom|h)(?:rule|line)\b", "", line).strip()
+    line = re.sub(r"\\\\(?:\[[^\]]*\])?$", r"\\\\", line)
+    is_row = line.endswith("\\\\") and "&" in line
+    return re.split(r"(?<!\\)&", line.removesuffix("\\\\")) if is_row else []
+
+
+_CELLS = {".md": _markdown_cells, ".tex": _latex_cells}
+
+
+def values_of_table(
+    table: ValueTable, measures: Sequence[str], by: Sequence[str] = ()
+) -> list[SystemValues]:
+    """Values of all systems by measures, whole or by parts.
+
+    Parameters
+    ----------
+    table : ValueTable
+    measures : sequence of str
+        Headings, or keys of measures that headings such as ``micro_mrr`` mean.
+    by : sequence of str
+        Headings of the columns that tell parts apart. Where the table has none of them, its rows
+        are of all questions.
+
+    Raises
+    ------
+    UsageError
+        A column that the table lacks.
+    FileError
+        A system twice in a part, or a value that is not a number.
+    """
+    columns = [table.column(name) for name in by]
+    parted = [one for one in columns if one is not None]
+    if parted and len(parted) < len(columns):
+        missing = next(name for name, one in zip(by, columns, strict=True) if one is None)
+        raise UsageError(f"{table.path} has no column {missing!r} beside {', '.join(parted)}")
+    chosen = []
+    for key in measures:
+        column = table.measure(key)
+        parts: dict[tuple[str, ...], dict[str, float]] = {}
+        for line, row in table.rows:
+            part = tuple(row[name] for name in parted) if parted else WHOLE
+            cells, system = parts.setdefault(part, {}), row[table.system]
+            if system in cells:
+                others = ", ".join(one for one in table.columns if one != table.system)[:60]
+                within = f" in the same part by {', '.join(parted)}" if parted else ""
+                raise FileError(
+                    table.path, line, found=f"another row of {system!r}{within}",
+                    hint="name the columns that tell rows apart, with --by; this file has "
+                    f"{others}",
+                )  # fmt: skip
+            cells[system] = _number(table, line, row, column)
+        chosen.append(SystemValues.of(key, parts, tuple(by) if parted else (), _higher(column)))
+    return chosen
+
+
+def _number(table: ValueTable, line: int, row: Mapping[str, str], column: str) -> float:
+    """A cell as a number; NaN where it is blank."""
+    text = row[column]
+    if text in ("", "-", "nan", "NaN"):
+        return math.nan
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.inf
+    if math.isinf(value):
+        raise FileError(
+            table.path, line, found=f"{text!r} under {column!r}", hint="a number, or nothing"
+        )
+    return value
+
+
+def values_at_ratios(
+    table: ValueTable, measures: Sequence[str], counts: Mapping[str, float]
+) -> list[SystemValues]:
+    """Values of all systems at the relation ratios of other triples (Zhou et al. 2022, Table 4)."""
+    column = next((one for one in table.columns if _plain(one) in RELATION), None)
+    if column is None:
+        raise UsageError(
+            f"{table.path} has no column 'relation'; --ratios weighs values by relation, so give "
+            "tables with a row a system and relation"
+        )
+    weighted = []
+    for one in values_of_table(table, measures, [column]):
+        parsed = _parsed(one.measure)
+        if parsed is not None and not is_micro_mean(parsed):
+            raise UsageError(
+                f"{one.measure} is not a mean over instances, so it has no relation ratios"
+            )
+        weights = [counts.get(part[0], 0.0) for part in one.parts]
+        try:
+            means = {
+                system: reweighted_mean([values[place] for values in one.parts.values()], weights)
+                for place, system in enumerate(one.systems)
+            }
+        except InputError as problem:
+            raise InputError(f"{table.path}: {problem}") from None
+        weighted.append(
+            SystemValues.of(one.measure, {("given",): means}, ("ratios",), one.higher_is_better)
+        )
+    return weighted
+
+
+def _higher(column: str) -> bool:
+    """Whether higher is better; of a column that is no measure here, so it is taken to be."""
+    parsed = _parsed(column)
+    return parsed is None or parsed.is_trec or bool(parsed.row[0].higher_is_better)

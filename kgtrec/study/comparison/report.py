@@ -6,6 +6,7 @@ a sentence.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,8 +58,8 @@ class SystemComparison(ShownAsTables):
     @property
     def order(self) -> list[int]:
         """Systems, best first; equal ones in the order given."""
-        sign = 1.0 if self.samples.higher_is_better else -1.0
-        return np.argsort(-sign * self.resampled.estimate, kind="stable").tolist()
+        sign = -1.0 if self.samples.higher_is_better else 1.0
+        return np.argsort(sign * self.resampled.estimate, kind="stable").tolist()
 
     def intervals(self) -> Floats:
         """Ends of the systems' intervals, float64 (2, s)."""
@@ -70,21 +71,15 @@ class SystemComparison(ShownAsTables):
 
     def value_table(self) -> Table:
         """A row per system, best first: value, interval, and whom it significantly beats."""
-        titles = (
-            "",
-            "system",
-            self.samples.title,
-            *self.resampling.column_titles,
-            "better than",
-        )
+        titles = ("", "system", self.samples.title, *self.resampling.column_titles, "better than")
         keys = ("letter", "system", "value", "low", "high", "better_than")
         digits = (0, 0, *(self.samples.digits,) * 3, 0)
         low, high = self.intervals().tolist()
-        letters, beaten = self._letters(), self._beaten()
+        many = len(self.order)
         rows: list[tuple[Cell, ...]] = [
-            (letters[i], self.samples.systems[i], float(self.resampled.estimate[i]), low[i],
-             high[i], beaten[i])
-            for i in self.order
+            (letter(row, many), self.samples.systems[i], float(self.resampled.estimate[i]), low[i],
+             high[i], letters(beaten, many))
+            for row, (i, beaten) in enumerate(zip(self.order, self.beaten(), strict=True))
         ]  # fmt: skip
         return Table(titles, keys, digits, rows, 2)
 
@@ -180,15 +175,20 @@ class SystemComparison(ShownAsTables):
             self.tests.correction, f"p ({self.tests.correction.capitalize()})"
         )
 
-    def _letters(self) -> dict[int, str]:
-        """a, b, ... by place; numbers where these run out."""
-        many = len(self.order) > 26
-        return {i: str(k + 1) if many else chr(97 + k) for k, i in enumerate(self.order)}
+    def beaten(self) -> list[list[int]]:
+        """Places of the systems that each significantly beats, best system first."""
+        better = self.tests.better(self.level)[np.ix_(self.order, self.order)]
+        return [np.flatnonzero(row).tolist() for row in better]
 
-    def _beaten(self) -> dict[int, str]:
-        better, letters = self.tests.better(self.level), self._letters()
-        between = "," if len(letters) > 26 else ""
-        return {i: between.join(letters[j] for j in self.order if better[i, j]) for i in letters}
+
+def letter(row: int, many: int) -> str:
+    """The name of a row in superscripts: a, b, ...; numbers where these run out."""
+    return chr(97 + row) if many <= 26 else str(row + 1)
+
+
+def letters(rows: Sequence[int], many: int) -> str:
+    """The names of several rows as a superscript."""
+    return ("" if many <= 26 else ",").join(letter(row, many) for row in rows)
 
 
 def compare(

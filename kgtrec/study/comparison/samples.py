@@ -30,6 +30,9 @@ from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import (
     SIDES,
     Weighing,
+    instance_ties,
+    question_rows,
+    question_ties,
     require_graph,
     require_side,
     sides_present,
@@ -279,13 +282,13 @@ def _of_measure(aligned: Mapping[str, Ranks], measure: Measure) -> Samples:
     measure = replace(measure, side=require_side(measure, measure.side, sides_present(first)))
     if measure.averaging in OF_GRAPHS:
         require_graph(measure, first)
-    columns = [_item_values(ranks, measure) for ranks in aligned.values()]
-    cluster, unit = _items(first, measure)
+    items = [_items(ranks, measure) for ranks in aligned.values()]
+    _, cluster, unit = items[0]
     return Samples(
         name="sampled." * first.sampled + measure.key,
         title=measure.title,
         systems=tuple(aligned),
-        values=np.ascontiguousarray(np.column_stack(columns)),
+        values=np.column_stack([values for values, _, _ in items]),
         cluster=np.unique(cluster, return_inverse=True)[1].astype(np.int64),
         unit=unit,
         higher_is_better=measure.higher_is_better is not False,
@@ -294,27 +297,26 @@ def _of_measure(aligned: Mapping[str, Ranks], measure: Measure) -> Samples:
     )
 
 
-def _item_values(ranks: Ranks, measure: Measure) -> Floats:
-    """Value of each item of the measure, in an order that is the same for all systems."""
-    of_side = np.isin(ranks.side, SIDES[measure.side])
+def _items(ranks: Ranks, measure: Measure) -> tuple[Floats, Ints, str]:
+    """Value and cluster of each item, in one order for all systems, and what an item is."""
     if measure.averaging == "group":
-        return _in_groups(ranks, measure)[0]
+        return (*_in_groups(ranks, measure), "questions")
+    if measure.averaging == "triple":
+        ties = Weighing.of(ranks, "triple", measure.side).ties
+        return measure.per_item(ties), np.unique(ranks.triple), "triples"
+    own = ranks.subset(np.isin(ranks.side, SIDES[measure.side]))
     if measure.averaging == "macro":
         if measure.is_trec:
-            from kgtrec.trec.measures.values import native_values
-
-            return native_values(ranks.subset(of_side), [measure.metric])[measure.metric]
-        own = ranks.subset(of_side)
-        return measure.per_item(Weighing.of(own, "macro", measure.side).ties)
-    if measure.averaging == "triple":
-        return measure.per_item(Weighing.of(ranks, "triple", measure.side).ties)
-    micro = Weighing.of(ranks.subset(of_side), "micro", measure.side)
-    values = measure.per_item(micro.ties)
+            values = _of_questions(own, measure)
+        else:
+            values = measure.per_item(question_ties(own, *question_rows(own)))
+        return values, np.unique(own.question), "questions"
+    values = measure.per_item(instance_ties(own))
     if measure.averaging == "micro":
-        return values
-    column = ranks.question if measure.averaging == "question" else ranks.relation
-    owner = np.unique(column[of_side], return_inverse=True)[1]
-    return np.bincount(owner, weights=values) / np.bincount(owner)
+        return values, own.question, "instances"
+    by_question = measure.averaging == "question"
+    owners, owner = np.unique(own.question if by_question else own.relation, return_inverse=True)
+    return _means(values, owner), owners, "questions" if by_question else "relations"
 
 
 def _in_groups(ranks: Ranks, measure: Measure) -> tuple[Floats, Ints]:
@@ -326,33 +328,26 @@ def _in_groups(ranks: Ranks, measure: Measure) -> tuple[Floats, Ints]:
         rows = np.flatnonzero(np.isin(term.texts(term.codes), names))
     pairs = np.stack([term.codes[rows], ranks.question[rows]])
     distinct, owner = np.unique(pairs, axis=1, return_inverse=True)
-    owner = owner.reshape(-1)
     if measure.is_trec:
-        from kgtrec.trec.measures.values import native_values
-
         numbers = np.unique(ranks.question)
-        of_question = native_values(ranks, [measure.metric])[measure.metric]
-        values = of_question[np.searchsorted(numbers, distinct[1])]
+        values = _of_questions(ranks, measure)[np.searchsorted(numbers, distinct[1])]
     else:
-        own = measure.per_item(Weighing.of(ranks.subset(rows), "micro", measure.side).ties)
-        values = np.bincount(owner, weights=own) / np.bincount(owner)
+        values = _means(measure.per_item(instance_ties(ranks.subset(rows))), owner.reshape(-1))
     groups, group = np.unique(distinct[0], return_inverse=True)
     sizes = np.bincount(group)
     return values * (len(values) / (len(groups) * sizes[group])), distinct[1]
 
 
-def _items(ranks: Ranks, measure: Measure) -> tuple[Ints, str]:
-    """Cluster of each item, and what an item is."""
-    of_side = np.isin(ranks.side, SIDES[measure.side])
-    if measure.averaging == "group":
-        return _in_groups(ranks, measure)[1], "questions"
-    if measure.averaging == "micro":
-        return ranks.question[of_side], "instances"
-    if measure.averaging in ("macro", "question"):
-        return np.unique(ranks.question[of_side]), "questions"
-    if measure.averaging == "triple":
-        return np.unique(ranks.triple), "triples"
-    return np.unique(ranks.relation[of_side]), "relations"
+def _means(values: Floats, owner: Ints) -> Floats:
+    """Mean of the values of each owner."""
+    return np.bincount(owner, weights=values) / np.bincount(owner)
+
+
+def _of_questions(ranks: Ranks, measure: Measure) -> Floats:
+    """A trec_eval measure of each question, in ascending number."""
+    from kgtrec.trec.measures.values import native_values
+
+    return native_values(ranks, [measure.metric])[measure.metric]
 
 
 def samples_of_runs(
@@ -421,38 +416,28 @@ def samples_of_runs(
             "ranks systems alike"
         )
     scored = dict(zip(runs, score(request), strict=True))
-    n_queries = len(next(iter(scored.values())).queries)
-    samples = [
-        Samples(
-            name=column.name,
-            title=column.name,
-            systems=tuple(runs),
-            values=np.column_stack([one.values[column.name] for one in scored.values()]),
-            cluster=np.arange(n_queries),
-            unit="queries",
-            higher_is_better=column.row.higher_is_better is not False,
-            transform=np.exp if column.is_geometric else np.asarray,
-        )
+    rows: list[tuple[str, list[Floats], bool, OfMean]] = [
+        (column.name, [one.values[column.name] for one in scored.values()],
+         column.row.higher_is_better is not False, np.exp if column.is_geometric else same)
         for column in columns
+    ]  # fmt: skip
+    rows += [
+        (column.name, _of_answers(column, scored), column.row.higher_is_better, same)
+        for column in micro
     ]
-    samples += [_of_answers(column, scored) for column in micro]
+    samples = [
+        Samples(name, name, tuple(runs), np.column_stack(values), np.arange(len(values[0])),
+                "queries", higher_is_better, transform)
+        for name, values, higher_is_better, transform in rows
+    ]  # fmt: skip
     return samples, {name: one.unanswered for name, one in scored.items()}
 
 
-def _of_answers(column: MicroColumn, scored: Mapping[str, Scored]) -> Samples:
+def _of_answers(column: MicroColumn, scored: Mapping[str, Scored]) -> list[Floats]:
     """A micro metric, one value a query: its sum over answers, by the mean number of answers.
 
     The mean of these over queries is that over all answers, as if the queries' sizes were fixed
     (see `Samples.by_cluster`).
     """
     parts = [one.micro.parts[column.name] for one in scored.values() if one.micro is not None]
-    values = np.column_stack([sums * (len(sums) / answers.sum()) for sums, answers in parts])
-    return Samples(
-        name=column.name,
-        title=column.name,
-        systems=tuple(scored),
-        values=values,
-        cluster=np.arange(len(values)),
-        unit="queries",
-        higher_is_better=column.row.higher_is_better,
-    )
+    return [sums * (len(sums) / answers.sum()) for sums, answers in parts]

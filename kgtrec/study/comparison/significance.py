@@ -17,7 +17,8 @@ The sorted p-values of all pairs say how well a measure separates systems (Sakai
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -144,16 +145,16 @@ def pairwise(
     if len(samples) < 2:
         raise UsageError(f"{samples.name}: one of the {samples.unit} proves nothing; give more")
     pairs = pairs_of(len(samples.systems))
-    if test == "t":
-        statistic, p = _t_tests(samples.values, pairs)
-    elif test == "wilcoxon":
-        statistic, p = _wilcoxon_tests(samples.values, pairs)
+    if test in ("t", "wilcoxon"):
+        of_one = wilcoxon if test == "wilcoxon" else _t_test
+        rows = [of_one(gap) for gap in _gaps(samples.values, pairs)]
+        statistic, p = np.array(rows).reshape(-1, 2).T
     elif test == "bootstrap":
         drawn = resampled or resample(samples, replace(COMPARING, seed=seed))
         statistic = drawn.estimate[pairs[:, 0]] - drawn.estimate[pairs[:, 1]]
         p = p_of_draws(drawn.estimate, drawn.draws, pairs)
     else:
-        statistic = _mean_differences(samples.values, pairs)
+        statistic = np.array([gap.mean() for gap in _gaps(samples.values, pairs)])
         p = _randomisation_tests(samples.values, pairs, permutations, seed, threads)
     return PairTests(samples, test, correction, pairs, statistic, p, corrected(p, correction))
 
@@ -185,8 +186,9 @@ def effects(samples: Samples) -> Effects:
     """Sizes of the differences of all pairs."""
     values = samples.means()
     rows = []
-    for i, j in pairs_of(len(samples.systems)).tolist():
-        gap = samples.sign * (samples.values[:, i] - samples.values[:, j])
+    pairs = pairs_of(len(samples.systems))
+    for (i, j), gap in zip(pairs.tolist(), _gaps(samples.values, pairs), strict=True):
+        gap = samples.sign * gap
         mean, deviation = gap.mean(), gap.std(ddof=1) if len(gap) > 1 else 0.0
         if deviation <= _ROUNDING * np.abs(gap).max():
             d_z = np.copysign(np.inf, mean) if mean else 0.0
@@ -199,29 +201,19 @@ def effects(samples: Samples) -> Effects:
     return Effects(*np.ascontiguousarray(columns))
 
 
-def _mean_differences(values: Floats, pairs: Ints) -> Floats:
-    return np.array([(values[:, i] - values[:, j]).mean() for i, j in pairs.tolist()])
+def _gaps(values: Floats, pairs: Ints) -> Iterator[Floats]:
+    """Differences of the items' values, pair by pair."""
+    for i, j in pairs.tolist():
+        yield values[:, i] - values[:, j]
 
 
-def _t_tests(values: Floats, pairs: Ints) -> tuple[Floats, Floats]:
+def _t_test(gap: Floats) -> tuple[float, float]:
+    """t and p of one pair."""
     from scipy.special import stdtr
 
-    n, statistics = len(values), []
-    for i, j in pairs.tolist():
-        gap = values[:, i] - values[:, j]
-        mean, error = gap.mean(), gap.std(ddof=1) / np.sqrt(n)
-        if error == 0:
-            statistics.append(np.copysign(np.inf, mean) if mean else 0.0)
-        else:
-            statistics.append(mean / error)
-    t = np.array(statistics)
-    return t, 2 * stdtr(n - 1, -np.abs(t))
-
-
-def _wilcoxon_tests(values: Floats, pairs: Ints) -> tuple[Floats, Floats]:
-    results = [wilcoxon(values[:, i] - values[:, j]) for i, j in pairs.tolist()]
-    statistic, p = np.array(results).reshape(-1, 2).T
-    return statistic, p
+    mean, error = float(gap.mean()), float(gap.std(ddof=1)) / math.sqrt(len(gap))
+    t = mean / error if error else math.copysign(math.inf, mean) if mean else 0.0
+    return t, 2 * float(stdtr(len(gap) - 1, -abs(t)))
 
 
 def wilcoxon(gap: Floats) -> tuple[float, float]:
@@ -338,17 +330,16 @@ class Discrimination(ShownAsTables):
 
     def table(self, level: float = 0.05) -> Table:
         """A row per measure, the most discriminative first: area and significant pairs."""
-        pairs, rows = self.p.shape[1], []
-        for name, title, p, area in zip(
-            self.measures, self.titles, self.p, self.area.tolist(), strict=True
-        ):
-            significant = int((corrected(p, self.correction) < level).sum())
-            rows.append((title, name, area, int((p < level).sum()), significant, pairs))
-        rows.sort(key=lambda row: (row[2], row[1]))
-        named: list[tuple[Cell, ...]] = [(row[0], *row[2:]) for row in rows]
+        areas = self.area.tolist()
+        order = sorted(range(len(areas)), key=lambda k: (areas[k], self.measures[k]))
+        rows: list[tuple[Cell, ...]] = [
+            (self.titles[k], areas[k], int((self.p[k] < level).sum()),
+             int((corrected(self.p[k], self.correction) < level).sum()), self.p.shape[1])
+            for k in order
+        ]  # fmt: skip
         titles = ("measure", "area", f"p < {level:g}", f"{self.correction} < {level:g}", "pairs")
         keys = ("measure", "area", "significant", "significant.corrected", "pairs")
-        return Table(titles, keys, (0, 4, 0, 0, 0), named)
+        return Table(titles, keys, (0, 4, 0, 0, 0), rows)
 
     def curves(self) -> Table:
         """A row per place, the largest p-value first, and a column per measure."""

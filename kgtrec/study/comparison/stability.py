@@ -1,18 +1,16 @@
 """How stable a ranking of systems is: fewer test triples, deeper pools (Zhou et al. 2022).
 
 `data_sensitivity` discards test triples at random and asks whether systems keep their order (their
-section 5.1, Figure 7). Nothing is scored again: what is left out is not asked, but is still known,
-so micro and question-level ranks stay. Almost every measure is then a product of a matrix of
-weights, subsets by items, with one of values, items by systems. `depth_curves` asks the same of
+section 5.1, Figure 7); `subsets` values systems on what is left. `depth_curves` asks the same of
 labels that grow with the depth of a pool (section 4.2, Figures 4 and 5).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,228 +19,20 @@ from kgtrec._internal.runtime import progress_bar
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all
-from kgtrec.measures.averaging import SIDES, Weighing, instance_ties, require_side, sides_present
-from kgtrec.measures.metric import OfMean
 from kgtrec.ranking.kernel import available_cores, share_rows
-from kgtrec.study.comparison.correlation import (
-    RankingAgreement,
-    agreement_table,
-    tau_b,
-)
-from kgtrec.study.comparison.parts import (
-    SEEN,
-    ByQuestion,
-    by_question,
-    over_answers,
-    product,
-    trec_family,
-    triple_index,
-)
+from kgtrec.study.comparison.correlation import RankingAgreement, agreement_table, tau_b
 from kgtrec.study.comparison.samples import (
     align_ranks,
     distinct_titles,
     short_name,
     table_by_measure,
-    transform_of,
 )
+from kgtrec.study.comparison.subsets import SubsetValues, subset_values
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
-
-class _OnSubsets(Protocol):
-    """One measure on any subset."""
-
-    def of(self, subsets: Bools) -> Floats:
-        """Values on subsets, float64 (B, s); NaN on one that leaves nothing to value."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class SubsetValues:
-    """Measures of several systems, on any subset of the triples."""
-
-    n_measures: int
-    n_triples: int
-    _alone: Mapping[int, _OnSubsets]
-    _groups: Sequence[tuple[list[int], ByQuestion]]
-
-    def of(self, subsets: Bools) -> Floats:
-        """Values on subsets; NaN on one that leaves nothing to value.
-
-        A metric that is adjusted for chance comes without it, where chance is the same for all
-        systems: the order of systems is the same, and that is what subsets are for.
-
-        Shapes: subsets bool (B, n_triples) -> float64 (n_measures, B, s).
-        """
-        results: list[Floats] = [np.empty(0)] * self.n_measures
-        for number, one in self._alone.items():
-            results[number] = one.of(subsets)
-        for numbers, group in self._groups:
-            for number, values in zip(numbers, group.of(subsets), strict=True):
-                results[number] = values
-        return np.array(results)
-
-
-def subset_values(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> SubsetValues:
-    """How to value measures on subsets."""
-    first = next(iter(aligned.values()))
-    present = sides_present(first)
-    alone: dict[int, _OnSubsets] = {}
-    seen: dict[str, dict[str, list[int]]] = {}
-    for number, measure in enumerate(measures):
-        measure = replace(measure, side=require_side(measure, measure.side, present))
-        kind = _kind(measure)
-        if kind in ("first", "place"):
-            seen.setdefault(measure.side, {"first": [], "place": []})[kind].append(number)
-        else:
-            alone[number] = _on_subsets(aligned, measure, kind)
-    groups = []
-    for side, numbers in seen.items():
-        parts = [[replace(measures[n], side=side) for n in each] for each in numbers.values()]
-        group = by_question(aligned, side, *parts)
-        groups.append((numbers["first"] + numbers["place"], group))
-    return SubsetValues(len(measures), len(np.unique(first.triple)), alone, groups)
-
-
-def _kind(measure: Measure) -> str:
-    """What is seen of a question's answers; empty for other averagings."""
-    if measure.is_trec:
-        return SEEN[trec_family(measure)[0]][0]
-    # Expected ranks count the tied answers of a question together, which depends on the subset.
-    return "first" if measure.averaging == "macro" and measure.rank_type != "expected" else ""
-
-
-def _on_subsets(aligned: Mapping[str, Ranks], measure: Measure, kind: str) -> _OnSubsets:
-    if kind == "each":
-        return over_answers(aligned, measure)
-    if measure.averaging == "stratified":
-        return _stratified(aligned, measure)
-    measure = _in_same_order(measure)
-    try:
-        transform = transform_of(measure)
-    except UsageError:
-        return _ByResult(aligned, measure)
-    if measure.averaging == "macro":
-        return _ByResult(aligned, measure)
-    return _linear(aligned, measure, transform)
-
-
-def _in_same_order(measure: Measure) -> Measure:
-    """The metric without its adjustment for chance, where that leaves the order of systems.
-
-    Chance is the same for all systems, as their candidates are: adjusting is one affine function
-    for all. Not so in a mean over relations, each of which has another.
-    """
-    if not measure.row[0].is_adjusted or measure.averaging == "macro_relation":
-        return measure
-    return measure.base
-
-
-# -- Weights that depend on the subset only ----------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Linear:
-    """Mean over items; or over owners (questions, relations) of the means over their items.
-
-    - values: float64 (n, s)
-    - triple, int64 (n,): Place of each item's triple.
-    - starts: First item of each owner, the items being sorted by owner; None for a plain mean.
-    - weight, float64 (owners,) or None: None: all owners weigh the same.
-    """
-
-    values: Floats
-    triple: Ints
-    transform: OfMean
-    starts: Ints | None = None
-    weight: Floats | None = None
-
-    def of(self, subsets: Bools) -> Floats:
-        chosen = subsets[:, self.triple].astype(np.float64)
-        if self.starts is None:
-            total = chosen.sum(axis=1)
-        else:
-            counts = np.add.reduceat(chosen, self.starts, axis=1)
-            share = 1.0 if self.weight is None else self.weight
-            each = np.where(counts > 0, share, 0.0)
-            total = each.sum(axis=1)
-            sizes = np.diff(self.starts, append=len(self.values))
-            chosen *= np.repeat(each / np.maximum(counts, 1.0), sizes, axis=1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return self.transform(product(chosen, self.values) / total[:, None])
-
-
-def _linear(aligned: Mapping[str, Ranks], measure: Measure, transform: OfMean) -> _Linear:
-    first = next(iter(aligned.values()))
-    if measure.averaging == "triple":
-        columns = [
-            measure.per_item(Weighing.of(ranks, "triple", measure.side).ties)
-            for ranks in aligned.values()
-        ]
-        values = np.ascontiguousarray(np.column_stack(columns))
-        return _Linear(values, np.arange(len(values)), transform)
-    rows = np.flatnonzero(np.isin(first.side, SIDES[measure.side]))
-    owner = {"micro": None, "question": first.question}.get(measure.averaging, first.relation)
-    starts = None
-    if owner is not None:
-        rows = rows[np.argsort(owner[rows], kind="stable")]
-        starts = np.flatnonzero(np.diff(owner[rows], prepend=-1))
-    columns = [measure.per_item(instance_ties(ranks)[rows]) for ranks in aligned.values()]
-    values = np.ascontiguousarray(np.column_stack(columns))
-    return _Linear(values, triple_index(first)[rows], transform, starts)
-
-
-def _stratified(aligned: Mapping[str, Ranks], measure: Measure) -> _Linear:
-    """Triples by weighted means of their sides, in equal parts of weighted relations."""
-    first = next(iter(aligned.values()))
-    beta_e, beta_r = measure.params
-    rows = np.flatnonzero(np.isin(first.side, SIDES[measure.side]))
-    rows = rows[np.lexsort((first.triple[rows], first.relation[rows]))]
-    if beta_e > 0 and not first.answer_popularity[rows].all():
-        raise InputError(f"{measure}: an answer has popularity 0, whose weight would be infinite")
-    starts = np.flatnonzero(np.diff(first.triple[rows], prepend=-1))
-    weight = first.answer_popularity[rows].astype(np.float64) ** -beta_e
-    total = np.add.reduceat(weight, starts)
-    columns = [
-        np.add.reduceat(weight * measure.per_item(instance_ties(ranks)[rows]), starts) / total
-        for ranks in aligned.values()
-    ]
-    heads = rows[starts]
-    relation = first.relation[heads]
-    owners = np.flatnonzero(np.diff(relation, prepend=-1))
-    shares = first.relation_popularity[heads[owners]].astype(np.float64) ** -beta_r
-    values = np.ascontiguousarray(np.column_stack(columns))
-    return _Linear(values, triple_index(first)[heads], np.asarray, owners, shares)
-
-
-# -- Anything else -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _ByResult:
-    """Every subset and system by itself: medians, deviations, expectations over questions."""
-
-    aligned: Mapping[str, Ranks]
-    measure: Measure
-
-    def of(self, subsets: Bools) -> Floats:
-        from kgtrec.results.result import Result
-
-        triple = triple_index(next(iter(self.aligned.values())))
-        values = np.full((len(subsets), len(self.aligned)), np.nan)
-        for row, chosen in enumerate(subsets):
-            if chosen.any():
-                values[row] = [
-                    Result(ranks.subset(chosen[triple]))[self.measure]
-                    for ranks in self.aligned.values()
-                ]
-        return values
-
 
 SHARES = (0.01, *(percent / 100 for percent in range(5, 100, 5)))
 REPEATS = 50
@@ -290,11 +80,11 @@ class Sensitivity(ShownAsTables):
 
     def spread_table(self) -> Table:
         """A row per measure and share: the mean tau, and the range of the middle 95 %."""
-        low, high = self.spread()
+        columns = np.stack([self.mean(), *self.spread()], axis=-1).tolist()
         rows: list[tuple[Cell, ...]] = [
-            (name, *part, *map(float, (self.mean()[k, at], low[k, at], high[k, at])))
-            for k, name in enumerate(self.measures)
-            for at, part in enumerate(self._parts())
+            (name, *part, *values)
+            for name, of_parts in zip(self.measures, columns, strict=True)
+            for part, values in zip(self._parts(), of_parts, strict=True)
         ]
         titles = ("measure", "share", "triples", "tau-b", "low", "high")
         keys = ("measure", "share", "triples", "tau_b", "tau_b.low", "tau_b.high")
@@ -371,7 +161,7 @@ def data_sensitivity(
     sizes = _checked(len(ranks), shares, repeats)
     aligned = align_ranks(ranks)
     valued = subset_values(aligned, specs)
-    n_triples = valued.n_triples
+    n_triples, keys = valued.n_triples, [measure.key for measure in specs]
     full = valued.of(np.ones((1, n_triples), bool))
     tau = np.empty((len(specs), len(sizes) * repeats))
     instances = max(map(len, aligned.values()))
@@ -384,17 +174,11 @@ def data_sensitivity(
             _fill_tau(valued, full, subsets, tau[:, first:stop])
             bar.update()
 
-        parts = [(first, min(first + together, tau.shape[1])) for first in starts]
-        share_rows(fill, parts, available_cores() if threads is None else threads)
-    return Sensitivity(
-        tuple(measure.key for measure in specs),
-        distinct_titles(list(map(_title, specs)), [measure.key for measure in specs]),
-        tuple(ranks),
-        sizes,
-        tau.reshape(len(specs), len(sizes), repeats),
-        n_triples,
-        seed,
-    )
+        blocks = [(first, min(first + together, tau.shape[1])) for first in starts]
+        share_rows(fill, blocks, available_cores() if threads is None else threads)
+    titles = distinct_titles(list(map(_title, specs)), keys)
+    parts = tau.reshape(len(specs), len(sizes), repeats)
+    return Sensitivity(tuple(keys), titles, tuple(ranks), sizes, parts, n_triples, seed)
 
 
 def _checked(n_systems: int, shares: Sequence[float], repeats: int) -> Floats:

@@ -12,11 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from kgtrec._internal.table import latex_text
 from kgtrec.measures import Measure
 from kgtrec.measures.measure import trec_title
-from kgtrec.study.comparison.report import CORRECTION_NAMES, TEST_NAMES
-from kgtrec.study.reporting.marks import arrow, kind_of, letter, letters, place_marks, spans
+from kgtrec.study.comparison.report import CORRECTION_NAMES, TEST_NAMES, letter, letters
+from kgtrec.study.reporting.marks import arrow, kind_of, place_marks, spans
 
 if TYPE_CHECKING:
     from kgtrec.study.comparison.report import SystemComparison
@@ -97,8 +99,7 @@ def comparison_latex(compared: Sequence[SystemComparison]) -> str:
     systems, order = compared[0].samples.systems, compared[0].order
     grouped = dict.fromkeys(_kind(one.samples) for one in compared)
     compared = [one for kind in grouped for one in compared if _kind(one.samples) == kind]
-    place = {system: row for row, system in enumerate(order)}
-    columns = [_compared_column(one, order, place) for one in compared]
+    columns = [_compared_column(one, order) for one in compared]
     names = [f"({letter(row, len(order))}) {systems[i]}" for row, i in enumerate(order)]
     kinds = [_kind(one.samples) for one in compared]
     levels = [spans(kinds)] if any(kinds) else []
@@ -117,18 +118,17 @@ def _column_of(table: ModelTable, column: ModelColumn) -> _Column:
     )
 
 
-def _compared_column(one: SystemComparison, order: Sequence[int], place: dict[int, int]) -> _Column:
+def _compared_column(one: SystemComparison, order: Sequence[int]) -> _Column:
     digits, (low, high) = one.samples.digits, one.intervals().tolist()
-    better = one.tests.better(one.level)
+    better = one.tests.better(one.level)[np.ix_(order, order)]
     values = [float(one.resampled.estimate[i]) for i in order]
-    beaten = [sorted(place[j] for j in better[i].nonzero()[0].tolist()) for i in order]
     of_runs = one.samples.unit == "queries"
     return _Column(
         trec_title(one.samples.name) if of_runs else one.samples.title,
         one.samples.higher_is_better,
         [f"{value:,.{digits}f}" for value in values],
         place_marks(values, digits, one.samples.higher_is_better),
-        [letters(rows, len(order)) for rows in beaten],
+        [letters(beaten.nonzero()[0], len(order)) for beaten in better],
         below=[f"[{low[i]:,.{digits}f}, {high[i]:,.{digits}f}]" for i in order],
     )
 

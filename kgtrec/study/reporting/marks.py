@@ -152,16 +152,6 @@ def spans(texts: Sequence[str]) -> list[tuple[str, int]]:
     return spans
 
 
-def letter(row: int, many: int) -> str:
-    """The name of a row in superscripts: a, b, ...; numbers where these run out."""
-    return chr(97 + row) if many <= 26 else str(row + 1)
-
-
-def letters(rows: Sequence[int], many: int) -> str:
-    """The names of several rows as a superscript."""
-    return ("" if many <= 26 else ",").join(letter(row, many) for row in rows)
-
-
 def place_marks(values: Sequence[float], digits: int, better: bool | None) -> list[int]:
     """1 for the best, 2 for the second best, 0 for others.
 

@@ -18,15 +18,13 @@ from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import SIDES, sides_present
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.replicates import compare_replicates, folds_of
-from kgtrec.study.comparison.report import CORRECTION_NAMES, TEST_NAMES
+from kgtrec.study.comparison.report import CORRECTION_NAMES, TEST_NAMES, letter, letters
 from kgtrec.study.comparison.samples import samples_of_ranks
 from kgtrec.study.comparison.significance import PERMUTATIONS, pairwise
 from kgtrec.study.reporting.marks import (
     Protocol,
     caption,
     kind_of,
-    letter,
-    letters,
     place_marks,
     protocol_of,
     spans,

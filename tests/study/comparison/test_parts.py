@@ -20,10 +20,12 @@ from kgtrec._internal.bootstrap import Resampling
 from kgtrec.cli import cli
 from kgtrec.errors import InputError, KgtrecError, UsageError
 from kgtrec.ranking.ranks import Ranks
-from kgtrec.study.comparison.parts import SystemValues, values_by_part, values_by_ratios
-from kgtrec.study.comparison.published import (
+from kgtrec.study.comparison.parts import (
+    SystemValues,
     read_value_table,
     values_at_ratios,
+    values_by_part,
+    values_by_ratios,
     values_of_table,
 )
 from kgtrec.study.comparison.rankings import (

@@ -19,7 +19,8 @@ from kgtrec.measures import Measure
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
 from kgtrec.study.comparison.significance import discriminate, discrimination_of
-from kgtrec.study.comparison.stability import Sensitivity, data_sensitivity, subset_values
+from kgtrec.study.comparison.stability import Sensitivity, data_sensitivity
+from kgtrec.study.comparison.subsets import subset_values
 from kgtrec.study.pooling.pool import Pool
 from kgtrec.study.pooling.reusability import contributors_of, leave_one_out
 

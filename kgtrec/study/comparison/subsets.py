@@ -1,0 +1,444 @@
+"""Measures of several systems on any subset of the test triples, without ranking anything again.
+
+What is left out is not asked, but is still known: micro and question-level ranks stay. Almost every
+measure is then a product of a matrix of weights, subsets by items, with one of values, items by
+systems. What a question counts on a subset depends on the order of its answers, and that on the
+system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgtrec.errors import InputError, UsageError
+from kgtrec.measures import Measure
+from kgtrec.measures.averaging import SIDES, Weighing, instance_ties, require_side, sides_present
+from kgtrec.measures.metric import OfMean, same
+from kgtrec.measures.ties import Ties
+from kgtrec.results.result import Result
+from kgtrec.study.comparison.samples import transform_of
+
+if TYPE_CHECKING:
+    from kgtrec.ranking.ranks import Ranks
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class _OnSubsets(Protocol):
+    """One measure on any subset."""
+
+    def of(self, subsets: Bools) -> Floats:
+        """Values on subsets, float64 (B, s); NaN on one that leaves nothing to value."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class SubsetValues:
+    """Measures of several systems, on any subset of the triples."""
+
+    n_measures: int
+    n_triples: int
+    _alone: Mapping[int, _OnSubsets]
+    _groups: Sequence[tuple[list[int], ByQuestion]]
+
+    def of(self, subsets: Bools) -> Floats:
+        """Values on subsets; NaN on one that leaves nothing to value.
+
+        A metric that is adjusted for chance comes without it, where chance is the same for all
+        systems: the order of systems is the same, and that is what subsets are for.
+
+        Shapes: subsets bool (B, n_triples) -> float64 (n_measures, B, s).
+        """
+        results: list[Floats] = [np.empty(0)] * self.n_measures
+        for number, one in self._alone.items():
+            results[number] = one.of(subsets)
+        for numbers, group in self._groups:
+            for number, values in zip(numbers, group.of(subsets), strict=True):
+                results[number] = values
+        return np.array(results)
+
+
+def subset_values(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> SubsetValues:
+    """How to value measures on subsets."""
+    first = next(iter(aligned.values()))
+    present = sides_present(first)
+    alone: dict[int, _OnSubsets] = {}
+    together: dict[str, dict[str, dict[int, Measure]]] = {}
+    for number, measure in enumerate(measures):
+        measure = replace(measure, side=require_side(measure, measure.side, present))
+        kind = _kind(measure)
+        if kind in ("first", "place"):
+            kinds = together.setdefault(measure.side, {"first": {}, "place": {}})
+            kinds[kind][number] = measure
+        else:
+            alone[number] = _on_subsets(aligned, measure, kind)
+    groups = [
+        ([*kinds["first"], *kinds["place"]], _by_question(aligned, side, kinds))
+        for side, kinds in together.items()
+    ]
+    return SubsetValues(len(measures), len(np.unique(first.triple)), alone, groups)
+
+
+def _kind(measure: Measure) -> str:
+    """What is seen of a question's answers; empty for other averagings."""
+    if measure.is_trec:
+        return _SEEN[_trec_family(measure)[0]][0]
+    # Expected ranks count the tied answers of a question together, which depends on the subset.
+    return "first" if measure.averaging == "macro" and measure.rank_type != "expected" else ""
+
+
+def _on_subsets(aligned: Mapping[str, Ranks], measure: Measure, kind: str) -> _OnSubsets:
+    if kind == "each":
+        return _over_answers(aligned, measure)
+    if measure.averaging == "stratified":
+        return _stratified(aligned, measure)
+    # Chance is the same for all systems, as their candidates are: adjusting is one affine function
+    # for all. Not so in a mean over relations, each of which has another.
+    if measure.row[0].is_adjusted and measure.averaging != "macro_relation":
+        measure = measure.base
+    try:
+        transform = None if measure.averaging == "macro" else transform_of(measure)
+    except UsageError:
+        transform = None
+    if transform is None:
+        return _ByResult(aligned, measure)
+    return _linear(aligned, measure, transform)
+
+
+# -- Weights that depend on the subset only ----------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Linear:
+    """Mean over items; or over owners (questions, relations) of sums over their items.
+
+    - values: float64 (n, s)
+    - triple, int64 (n,): Place of each item's triple.
+    - starts: First item of each owner, the items being sorted by owner; None for a plain mean.
+    - weight, float64 (owners,) or None: None: all owners weigh the same.
+    - divisor: Of an owner's sum, by how many items it keeps; their number makes it a mean.
+    """
+
+    values: Floats
+    triple: Ints
+    transform: OfMean = same
+    starts: Ints | None = None
+    weight: Floats | None = None
+    divisor: OfMean = same
+
+    def of(self, subsets: Bools) -> Floats:
+        chosen = subsets[:, self.triple].astype(np.float64)
+        if self.starts is None:
+            total = chosen.sum(axis=1)
+        else:
+            counts = np.add.reduceat(chosen, self.starts, axis=1)
+            each = np.where(counts > 0, 1.0 if self.weight is None else self.weight, 0.0)
+            total = each.sum(axis=1)
+            sizes = np.diff(self.starts, append=len(self.values))
+            chosen *= np.repeat(each / self.divisor(np.maximum(counts, 1.0)), sizes, axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.transform(_product(chosen, self.values) / total[:, None])
+
+
+def _linear(aligned: Mapping[str, Ranks], measure: Measure, transform: OfMean) -> _Linear:
+    first = next(iter(aligned.values()))
+    if measure.averaging == "triple":
+        values = _columns(aligned, lambda ranks: measure.per_item(
+            Weighing.of(ranks, "triple", measure.side).ties))  # fmt: skip
+        return _Linear(values, np.arange(len(values)), transform)
+    rows, starts = np.flatnonzero(np.isin(first.side, SIDES[measure.side])), None
+    if measure.averaging != "micro":
+        owner = first.question if measure.averaging == "question" else first.relation
+        rows, starts = _owned(rows, owner)
+    values = _columns(aligned, lambda ranks: measure.per_item(instance_ties(ranks)[rows]))
+    return _Linear(values, _triple_index(first)[rows], transform, starts)
+
+
+def _over_answers(aligned: Mapping[str, Ranks], measure: Measure) -> _Linear:
+    """Over questions that keep an answer, as a plain sum over their answers."""
+    family, k = _trec_family(measure)
+    first = next(iter(aligned.values()))
+    rows, starts = _owned(np.flatnonzero(np.isin(first.side, SIDES[measure.side])), first.question)
+    values = _columns(aligned, lambda ranks: _answer_values(ranks, measure)[rows])
+    triple = _triple_index(first)[rows]
+    return _Linear(values, triple, starts=starts, divisor=_DIVISORS[family](k))
+
+
+def _stratified(aligned: Mapping[str, Ranks], measure: Measure) -> _Linear:
+    """Triples by weighted means of their sides, in equal parts of weighted relations."""
+    first = next(iter(aligned.values()))
+    beta_e, beta_r = measure.params
+    rows = np.flatnonzero(np.isin(first.side, SIDES[measure.side]))
+    rows = rows[np.lexsort((first.triple[rows], first.relation[rows]))]
+    if beta_e > 0 and not first.answer_popularity[rows].all():
+        raise InputError(f"{measure}: an answer has popularity 0, whose weight would be infinite")
+    starts = np.flatnonzero(np.diff(first.triple[rows], prepend=-1))
+    weight = first.answer_popularity[rows].astype(np.float64) ** -beta_e
+    total = np.add.reduceat(weight, starts)
+    values = _columns(aligned, lambda ranks: np.add.reduceat(
+        weight * measure.per_item(instance_ties(ranks)[rows]), starts) / total)  # fmt: skip
+    heads = rows[starts]
+    owners = np.flatnonzero(np.diff(first.relation[heads], prepend=-1))
+    shares = first.relation_popularity[heads[owners]].astype(np.float64) ** -beta_r
+    return _Linear(values, _triple_index(first)[heads], starts=owners, weight=shares)
+
+
+def _owned(rows: Ints, owner: Ints) -> tuple[Ints, Ints]:
+    """Rows sorted by owner, and the first of each owner."""
+    rows = rows[np.argsort(owner[rows], kind="stable")]
+    return rows, np.flatnonzero(np.diff(owner[rows], prepend=-1))
+
+
+def _columns(aligned: Mapping[str, Ranks], values: Callable[[Ranks], Floats]) -> Floats:
+    """Values of each system, float64 (n, s)."""
+    return np.column_stack([values(ranks) for ranks in aligned.values()])
+
+
+def _triple_index(ranks: Ranks) -> Ints:
+    """Place of each row's triple among all of them, ascending, int64 (n,)."""
+    return np.unique(ranks.triple, return_inverse=True)[1].astype(np.int64)
+
+
+def _product(left: Floats, right: Floats) -> Floats:
+    """Matrix product in the thread that asks: a BLAS's own threads wait for each other here."""
+    return np.asarray(np.einsum("ij,jk->ik", left, right))
+
+
+# -- What an answer counts depends on those before it ------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """Answers of one side: first those that are alone in their question, then the others by place.
+
+    The others stand in levels: the best answers of all their questions, then the second ones, and
+    so on, each system's own. Questions with more answers come first in every level, so that a level
+    is a part of the one before, and running numbers of answers are sums of whole blocks.
+
+    - rows: Rows of the aligned ranks.
+    - triple: Place of the triple of each of these rows.
+    - alone: How many rows come first whose question has one answer.
+    - levels: First row of each level, counted from `alone`, and the end of the last one.
+    - question, last: Place inside its level of each row that is not alone; last row of each such
+      question.
+    """
+
+    rows: list[Ints]
+    triple: list[Ints]
+    alone: int
+    levels: Ints
+    question: Ints
+    last: Ints
+
+    @classmethod
+    def of(cls, aligned: Mapping[str, Ranks], side: str) -> _Answers:
+        first = next(iter(aligned.values()))
+        of_side = np.flatnonzero(np.isin(first.side, SIDES[side]))
+        question = np.unique(first.question[of_side], return_inverse=True)[1]
+        sizes = np.bincount(question)
+        larger = np.empty(len(sizes), np.int64)
+        larger[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        level = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        by_level = np.lexsort((larger[owner], level, sizes[owner] > 1))
+        triple, rows = _triple_index(first), []
+        for ranks in aligned.values():
+            in_order = np.lexsort((_ordinal(ranks)[of_side], question))
+            rows.append(of_side[in_order[by_level]])
+        alone = int((sizes == 1).sum())
+        inside = larger[owner[by_level]][alone:]
+        counts = np.bincount(level[by_level][alone:])
+        levels = np.concatenate([[0], np.cumsum(counts)])
+        shared = np.sort(sizes[sizes > 1])[::-1]
+        last = levels[shared - 1] + np.arange(len(shared))
+        return cls(rows, [triple[each] for each in rows], alone, levels, inside, last)
+
+    def running(self, chosen: NDArray[np.uint8]) -> NDArray[np.uint32]:
+        """Of those that are not alone: answers chosen of its question up to each, same shape."""
+        running = chosen.astype(np.uint32)
+        for before, start, stop in zip(self.levels, self.levels[1:], self.levels[2:], strict=False):
+            running[start:stop] += running[before : before + stop - start]
+        return running
+
+
+@dataclass(frozen=True, eq=False)
+class _TiedAnswers:
+    """Answers that tie with others of their question, whose ranks depend on how many are chosen.
+
+    - rows: Their places among the answers that are not alone in their question.
+    - tie, int64 (rows,): The tie of each.
+    - values, float64 (measures, rows, most): Values where 1, 2, ... answers of the tie are chosen.
+    """
+
+    rows: Ints
+    tie: Ints
+    values: Floats
+
+    @classmethod
+    def of(cls, ranks: Ranks, rows: Ints, measures: Sequence[Measure]) -> _TiedAnswers:
+        keys = np.column_stack([ranks.question[rows], ranks.macro_greater[rows]])
+        _, tie, size = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
+        tie = tie.reshape(-1)
+        shared = np.flatnonzero((size[tie] > 1) & (ranks.macro_equal[rows] > 0))
+        most = int(size[tie[shared]].max(initial=1))
+        values = [
+            [_answer_values(ranks, measure, count)[rows[shared]] for count in range(1, most + 1)]
+            for measure in measures
+        ]
+        numbers = np.array(values).reshape(len(measures), most, len(shared))
+        return cls(shared, tie[shared], np.ascontiguousarray(numbers.transpose(0, 2, 1)))
+
+    def changes(self, chosen: NDArray[np.uint8], weight: Floats) -> Floats:
+        """By how much several chosen answers of a tie change the sums, float64 (measures, B).
+
+        Shapes: chosen (answers, B), weight float64 (answers, B).
+        """
+        if not len(self.rows):
+            return np.zeros((len(self.values), 1))
+        ties, place = np.unique(self.tie, return_inverse=True)
+        counts = np.zeros((len(ties), chosen.shape[1]), np.int64)
+        np.add.at(counts, place.reshape(-1), chosen[self.rows])
+        each = np.maximum(counts[place.reshape(-1)] - 1, 0)
+        one = np.arange(len(self.rows))[:, None]
+        gained = self.values[:, one, each] - self.values[:, :, :1]
+        return np.asarray((gained * weight[self.rows]).sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class ByQuestion:
+    """Several measures: means over questions that keep an answer of sums over their answers.
+
+    - firsts, places, float64 (measures, answers): Values in the order of the system's rows: of
+      measures that only see the first answer, and of AP@k, which is the sum of place x value over
+      the answers, divided by their number.
+    - tied: What `firsts` become where several answers of a question tie.
+    """
+
+    answers: _Answers
+    firsts: list[Floats]
+    places: list[Floats]
+    tied: list[_TiedAnswers]
+
+    def of(self, subsets: Bools) -> Floats:
+        """Values, float64 (measures, B, s): of `firsts`, then of `places`."""
+        answers, turned = self.answers, np.ascontiguousarray(subsets.T).view(np.uint8)
+        single = turned[answers.triple[0][: answers.alone]].astype(np.float64)
+        counts = answers.running(turned[answers.triple[0][answers.alone :]])[answers.last]
+        total = single.sum(axis=0) + (counts > 0).sum(axis=0)
+        share = 1.0 / np.maximum(counts, 1)
+        n_first, alone = len(self.firsts[0]), answers.alone
+        n_measures = n_first + len(self.places[0])
+        sums = np.empty((n_measures, len(subsets), len(answers.rows)))
+        for system, (first, place) in enumerate(zip(self.firsts, self.places, strict=True)):
+            chosen = turned[answers.triple[system][alone:]]
+            running = answers.running(chosen)
+            sums[:, :, system] = _product(np.concatenate([first, place])[:, :alone], single)
+            if n_first:
+                weight = (chosen * (running == 1)).astype(np.float64)
+                sums[:n_first, :, system] += _product(first[:, alone:], weight)
+                sums[:n_first, :, system] += self.tied[system].changes(chosen, weight)
+            if n_first < n_measures:
+                weight = (chosen * running) * share[answers.question]
+                sums[n_first:, :, system] += _product(place[:, alone:], weight)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(sums / total[:, None])
+
+
+def _ordinal(ranks: Ranks) -> Floats:
+    """Place of each answer in a run of unlimited depth; unscored ones stand in none."""
+    return np.where(ranks.macro_answer_nan, np.inf, ranks.macro_rank("ordinal"))
+
+
+def _by_question(
+    aligned: Mapping[str, Ranks], side: str, kinds: Mapping[str, Mapping[int, Measure]]
+) -> ByQuestion:
+    answers = _Answers.of(aligned, side)
+    columns = {
+        kind: [
+            np.array([_answer_values(ranks, measure)[rows] for measure in measures.values()])
+            .reshape(len(measures), len(rows))
+            for ranks, rows in zip(aligned.values(), answers.rows, strict=True)
+        ]
+        for kind, measures in kinds.items()
+    }  # fmt: skip
+    tied = [
+        _TiedAnswers.of(ranks, rows[answers.alone :], [*kinds["first"].values()])
+        for ranks, rows in zip(aligned.values(), answers.rows, strict=True)
+    ]
+    return ByQuestion(answers, columns["first"], columns["place"], tied)
+
+
+def _answer_values(ranks: Ranks, measure: Measure, tied: int = 1) -> Floats:
+    """What each answer is worth to a question-level measure, as one of so many in its tie."""
+    if measure.is_trec:
+        family, k = _trec_family(measure)
+        return _SEEN[family][1](_ordinal(ranks), k)
+    columns = (ranks.macro_greater, ranks.macro_equal, ranks.macro_tied_ahead)
+    return measure.per_item(Ties(*columns, np.minimum(tied, ranks.macro_equal + 1)))
+
+
+def _trec_family(measure: Measure) -> tuple[str, int]:
+    from kgtrec.trec.measures.names import resolve
+
+    column = resolve([measure.metric])[0]
+    if column.family not in _SEEN:
+        raise UsageError(f"{measure} does not follow from ranks; possible are {', '.join(_SEEN)}")
+    return column.family, int(column.cutoff or 0)
+
+
+def _ideal(k: int) -> OfMean:
+    gains = np.cumsum(1.0 / np.log2(np.arange(2.0, k + 2.0)))
+    return lambda counts: gains[np.minimum(counts, k).astype(np.int64) - 1]
+
+
+_DIVISORS: dict[str, Callable[[int], OfMean]] = {
+    "ndcg_cut": _ideal,
+    "recall": lambda k: same,
+    "P": lambda k: lambda counts: np.full(counts.shape, float(k)),
+}
+
+
+def _within(rank: Floats, k: int) -> Floats:
+    return (rank <= k).astype(np.float64)
+
+
+_Row = tuple[str, Callable[[Floats, int], Floats]]
+
+_SEEN: dict[str, _Row] = {
+    "map_cut": ("place", lambda rank, k: np.where(rank <= k, 1.0 / rank, 0.0)),
+    "success": ("first", _within),
+    "recip_rank": ("first", lambda rank, k: 1.0 / rank),
+    "ndcg_cut": ("each", lambda rank, k: np.where(rank <= k, 1.0 / np.log2(rank + 1.0), 0.0)),
+    "recall": ("each", _within),
+    "P": ("each", _within),
+}
+"""What is seen of a question's answers, and what an answer at a rank is worth."""
+
+
+# -- Anything else -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _ByResult:
+    """Every subset and system by itself: medians, deviations, expectations over questions."""
+
+    aligned: Mapping[str, Ranks]
+    measure: Measure
+
+    def of(self, subsets: Bools) -> Floats:
+        triple = _triple_index(next(iter(self.aligned.values())))
+        values = np.full((len(subsets), len(self.aligned)), np.nan)
+        for row, chosen in enumerate(subsets):
+            if chosen.any():
+                values[row] = [
+                    Result(ranks.subset(chosen[triple]))[self.measure]
+                    for ranks in self.aligned.values()
+                ]
+        return values
