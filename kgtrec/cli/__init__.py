@@ -29,7 +29,7 @@ from kgtrec.errors import KgtrecError, UsageError, suggestion
 with without_collector():
     import click
 
-    from kgtrec.cli._report import note, silenced, warn
+    from kgtrec.cli._report import note, quiet_option, warn
 
 
 class _Entry(NamedTuple):
@@ -145,12 +145,8 @@ def _name_guide(command: click.Command, guide: str) -> None:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="kgtrec")
-@click.option(
-    "-q", "--quiet", is_flag=True,
-    help="Print results and errors only: no notes, warnings and progress.",
-)  # fmt: skip
 @click.pass_context
-def cli(ctx: click.Context, quiet: bool) -> None:
+def cli(ctx: click.Context) -> None:
     """Evaluate knowledge-graph completion: filtered ranks with their ties, micro and macro metrics,
     TREC runs and qrels.
 
@@ -164,11 +160,12 @@ def cli(ctx: click.Context, quiet: bool) -> None:
     Exit codes: 0 done; 1 wrong call; 2 unreadable, malformed or unsuitable input, or an unwritable
     output; 130 interrupted (143, 129: ended by a signal). `kgtrec eval` has trec_eval's codes.
     """
-    if quiet:
-        ctx.with_resource(silenced())
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
         ctx.exit(1)
+
+
+cli.params.append(quiet_option(cli))
 
 
 def run() -> None:

@@ -109,6 +109,11 @@ writes = partial(option, type=WRITE, metavar="FILE")
 draws = partial(option, type=DRAW, metavar="FILE")
 
 
+def files(name: str, metavar: str) -> Decorator:
+    """One file or more that are read."""
+    return click.argument(name, nargs=-1, required=True, metavar=metavar, type=READ)
+
+
 # -- What is read ----------------------------------------------------------------------------------
 
 GRAPH = option("--graph", "Folder with the splits train, valid and test. The format is detected "

@@ -291,7 +291,7 @@ class Command(click.Command):
         super().__init__(*arguments, **settings)
         self.commands: dict[str, click.Command] = {}
         if not any(parameter.name == "quiet" for parameter in self.params):
-            self.params.append(_quiet_option(self))
+            self.params.append(quiet_option(self))
 
     def add(self, *commands: click.Command) -> None:
         """Add subcommands."""
@@ -373,7 +373,7 @@ class Command(click.Command):
                 )
 
 
-def _quiet_option(command: click.Command) -> click.Option:
+def quiet_option(command: click.Command) -> click.Option:
     """--quiet of every command; -q as well, unless the command means something else by it."""
     taken = {name for parameter in command.params for name in parameter.opts}
     names = ["--quiet"] if "-q" in taken else ["-q", "--quiet"]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
 
 SIMILARITIES = ("cosine", "dot", "l2", "l1")
+ARRAYS = ("left", "right", "matrix")
 
 
 @click.command(cls=Command)
@@ -52,13 +53,12 @@ def command(**options: Any) -> Report:
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --csls 10 -o ranks.parquet
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --sizes 100,1000,all
     """
+    from kgtrec.study.alignment import size_experiment
     from kgtrec.trec.files.run import check_tag
 
     check_tag(options["tag"])
-    arrays = (options["left"], options["right"], options["matrix"])
-    labels = (options["left_labels"], options["right_labels"])
     _check(options)
-    loaded = _load(arrays, labels, options["pairs"])
+    loaded = _load(options)
     matrix = loaded["matrix"]
     model: dict[str, Any] = {
         "left": loaded["left"], "right": loaded["right"], "csls": options["csls"],
@@ -66,33 +66,28 @@ def command(**options: Any) -> Report:
         "similarity": options["similarity"] if matrix is None else matrix,
     }  # fmt: skip
     try:
-        return (_align if options["sizes"] is None else _experiment)(loaded, model, options)
+        if options["sizes"] is None:
+            return _align(loaded, model, options)
+        experiment = size_experiment(
+            loaded["pairs"], sizes=_sizes(options["sizes"], len(loaded["pairs"])),
+            repeats=options["repeats"], seed=options["seed"], **model,
+        )  # fmt: skip
     except InputError as error:
         if isinstance(error, FileError):
             raise
-        raise InputError(f"{', '.join(path for path in arrays if path)}: {error}") from None
-
-
-def _experiment(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any]) -> Report:
-    """What --sizes asks for."""
-    from kgtrec.study.alignment import size_experiment
-
-    experiment = size_experiment(
-        loaded["pairs"], sizes=_sizes(options["sizes"], len(loaded["pairs"])),
-        repeats=options["repeats"], seed=options["seed"], **model,
-    )  # fmt: skip
+        paths = ", ".join(options[name] for name in ARRAYS if options[name])
+        raise InputError(f"{paths}: {error}") from None
     figures = {"plot": ("ranks", "alignment_sizes", experiment)}
     return Report.of_table(experiment.table(), figures=figures)
 
 
 def _align(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any]) -> Report:
-    from kgtrec.study.alignment import align
+    from kgtrec.study.alignment import align, alignment_questions
+    from kgtrec.trec.files.write import write_qrels
 
     run, depth = options["run"], options["run_depth"]
-    result = align(
-        loaded["pairs"], **model, left_labels=loaded["left_labels"],
-        right_labels=loaded["right_labels"], run_depth=depth if run else 20,
-    )  # fmt: skip
+    labels = {name: loaded[name] for name in ("left_labels", "right_labels")}
+    result = align(loaded["pairs"], **model, **labels, run_depth=depth if run else 20)
     written = [options["output"]]
     result.ranks.save(options["output"])
     if run:
@@ -100,7 +95,10 @@ def _align(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any
         result.run.cut(depth).write(run, options["tag"])
         written.append(run)
     if options["qrels"]:
-        _write_qrels(loaded, options["sides"], options["qrels"])
+        asked = alignment_questions(
+            loaded["pairs"], *loaded["sizes"], sides=options["sides"], **labels
+        )
+        write_qrels(asked, options["qrels"])
         written.append(options["qrels"])
     forms = {"csv": result.to_csv, "markdown": result.to_markdown, "latex": result.to_latex}
     return Report(
@@ -108,16 +106,8 @@ def _align(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any
     )
 
 
-def _write_qrels(loaded: dict[str, Any], sides: str, path: str) -> None:
-    from kgtrec.study.alignment import alignment_questions
-    from kgtrec.trec.files.write import write_qrels
-
-    labels = {name: loaded[name] for name in ("left_labels", "right_labels")}
-    write_qrels(alignment_questions(loaded["pairs"], *loaded["sizes"], sides=sides, **labels), path)
-
-
 def _check(options: dict[str, Any]) -> None:
-    left, right, matrix = (options[name] is not None for name in ("left", "right", "matrix"))
+    left, right, matrix = (options[name] is not None for name in ARRAYS)
     one = options["sizes"] is None
     shared.refuse(
         (not matrix and not (left and right),
@@ -138,26 +128,24 @@ def _check(options: dict[str, Any]) -> None:
     )  # fmt: skip
 
 
-def _load(
-    arrays: tuple[str | None, ...], label_files: tuple[str | None, ...], pairs: str
-) -> dict[str, Any]:
+def _load(options: dict[str, Any]) -> dict[str, Any]:
     """Everything the files hold."""
     from kgtrec.graph.id_files import read_names, read_pairs
     from kgtrec.graph.labels import Labels
     from kgtrec.scores.files import load_matrix
 
     loaded: dict[str, Any] = {
-        name: None if path is None else load_matrix(path)
-        for name, path in zip(("left", "right", "matrix"), arrays, strict=True)
+        name: None if options[name] is None else load_matrix(options[name]) for name in ARRAYS
     }
     matrix = loaded["matrix"]
     sizes = matrix.shape if matrix is not None else (len(loaded["left"]), len(loaded["right"]))
     loaded["sizes"] = sizes
     names: list[Labels] = []
-    for side, path, size in zip(("left", "right"), label_files, sizes, strict=True):
+    for key, size in zip(("left_labels", "right_labels"), sizes, strict=True):
+        path = options[key]
         names.append(Labels.decimal(size) if path is None else read_names(path, size))
-        loaded[f"{side}_labels"] = None if path is None else names[-1]
-    loaded["pairs"] = read_pairs(pairs, *names)
+        loaded[key] = None if path is None else names[-1]
+    loaded["pairs"] = read_pairs(options["pairs"], *names)
     return loaded
 
 

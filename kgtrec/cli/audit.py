@@ -8,7 +8,7 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._options import system_names
-from kgtrec.cli._report import READ, SCORES, Command, Report
+from kgtrec.cli._report import SCORES, Command, Report
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ SIZES = ("instances", "entities")
 
 
 @click.command(cls=Command)
-@click.argument("files", nargs=-1, required=True, metavar="TABLE ... [RANKS.parquet ...]",
-                type=READ)  # fmt: skip
+@shared.files("files", "TABLE ... [RANKS.parquet ...]")  # fmt: skip
 @shared.option("--n-instances instances", "Ranks behind each number: for both sides, twice the "
                "number of test triples.", type=click.IntRange(1), metavar="N")  # fmt: skip
 @shared.option("--n-entities entities", "Number of entities, the largest possible rank.",

@@ -75,7 +75,10 @@ def command(
 
     batch = read_jobs(jobs)
     if status:
-        return _states(batch_status(batch))
+        states = batch_status(batch)
+        done = sum(one.state == "finished" for one in states)
+        lines = [_line(one) for one in states if one.state not in ("finished", "waiting")]
+        return Report(lambda: "\n".join([f"{done} of {len(states)} done", *lines]))
     if scheduler and workers:
         raise UsageError(
             "--workers starts workers of this machine, and a --scheduler has its own; give one"
@@ -86,12 +89,6 @@ def command(
         _release_semaphores()
         raise
     return _report(batch, outcomes)
-
-
-def _states(outcomes: list[Outcome]) -> Report:
-    done = sum(one.state == "finished" for one in outcomes)
-    lines = [_line(one) for one in outcomes if one.state not in ("finished", "waiting")]
-    return Report(lambda: "\n".join([f"{done} of {len(outcomes)} done", *lines]))
 
 
 def _run(

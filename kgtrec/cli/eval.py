@@ -21,7 +21,6 @@ from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
-    from kgtrec.questions.api import Questions
     from kgtrec.trec.eval.kg_metrics import GraphFiltered
     from kgtrec.trec.eval.request import Request
     from kgtrec.trec.eval.score import Scored
@@ -135,9 +134,8 @@ beyond_trec_eval = shared.all_of(
                   "success, P, recall, relative_P, Rprec, ndcg, ndcg_cut, dcg."),
     shared.option("--n-entities entities", "Entities of the graph, for kg_mr, kg_mrr, kg_hits, "
                   "kg_amr, kg_amri.", type=_WHOLE, metavar="N"),
-    shared.option("--graph", "Filter the runs by this graph: remove what its other splits know "
-                  "about a question (head0, ..., tail0, ...). Also sets the number of entities.",
-                  type=shared.GRAPH_FOLDER, metavar="DIR"),
+    shared.graph("Filter the runs by this graph: remove what its other splits know "
+              "about a question (head0, ..., tail0, ...). Also sets the number of entities."),
     shared.option("--split", "With --graph: split of the questions. Default: test.",
                   metavar="NAME"),
     shared.choice("--sides", shared.SIDE_NAMES, "With --graph: what to ask about its triples. "
@@ -213,6 +211,7 @@ def _evaluate(
     qrels: str | None, runs: tuple[str, ...], engines: bool, options: dict[str, Any]
 ) -> Report:
     from kgtrec.trec.eval.score import score
+    from kgtrec.trec.measures.names import ignored_parameters
 
     if qrels is None or not runs:
         raise click.UsageError(f"Missing argument '{'RUN' if qrels else 'QRELS'}'.")
@@ -228,7 +227,12 @@ def _evaluate(
         notes += [
             start + text for text in _notes(run, request) + [_engines(run, request)] * engines
         ]
-    notes += _ignored([name for name in request.measures or () if not name.startswith("kg_")])
+    notes += [
+        f"-m {name}: its parameters are ignored, as in trec_eval: the first ones count"
+        for name in ignored_parameters(
+            [name for name in request.measures or () if not name.startswith("kg_")]
+        )
+    ]
     return _report(scored, request, notes)
 
 
@@ -242,46 +246,25 @@ def _request(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Req
             f"-T {options['run_format']} is not known; leave it out and give a run, "
             "lines of `query iter document rank score tag`"
         )
-    eval_options = EvalOptions(
-        level=options["level"],
-        collection=options["collection"],
-        compat=options["compat"],
-        complete=options["complete"],
-        most=options["depth"],
-        judged_only=options["judged_only"],
-    )
+    names = ("level", "collection", "compat", "complete", "judged_only")
+    eval_options = EvalOptions(most=options["depth"], **{name: options[name] for name in names})
     for name in ("split", "sides", "context"):
         if options[name] is not None and options["graph"] is None:
             raise UsageError(f"--{name} goes with --graph DIR; leave it out")
+    questions = None
+    if options["graph"] is not None:
+        from kgtrec.questions.api import read_graph
+
+        questions = read_graph(options["graph"]).questions(
+            options["split"] or "test", options["sides"] or "both", context=options["context"]
+        )
+    names = ("per_query", "qrels_format", "zscores", "ties", "entities")
     return Request(
-        qrels,
-        runs,
-        options["measures"] or None,
-        eval_options,
-        per_query=options["per_query"],
-        summary=not options["no_summary"],
-        qrels_format=options["qrels_format"],
-        only=(options["debug"] or "").partition(".")[2] or None,
-        zscores=options["zscores"],
-        ties=options["ties"],
-        entities=options["entities"],
-        questions=_questions(
-            options["graph"],
-            options["split"] or "test",
-            options["sides"] or "both",
-            options["context"],
-        ),
-        resampling=_resampling(options),
-        command_line=True,
-    )
-
-
-def _questions(graph: str | None, split: str, sides: str, context: str | None) -> Questions | None:
-    if graph is None:
-        return None
-    from kgtrec.questions.api import read_graph
-
-    return read_graph(graph).questions(split, sides, context=context)
+        qrels, runs, options["measures"] or None, eval_options,
+        summary=not options["no_summary"], questions=questions, resampling=_resampling(options),
+        only=(options["debug"] or "").partition(".")[2] or None, command_line=True,
+        **{name: options[name] for name in names},
+    )  # fmt: skip
 
 
 def _resampling(options: Mapping[str, Any]) -> Resampling | None:
@@ -316,19 +299,16 @@ def _report(scored: Sequence[Scored], request: Request, notes: list[str]) -> Rep
             pieces += output.trec_lines(run, request)
         return b"".join(pieces)
 
+    def table(form: str) -> str:
+        return output.rendered(output.as_table(scored, request), form)
+
     forms: dict[str, Callable[[], str | bytes]] = {
         "trec": trec,
         "json": lambda: output.as_json(scored, request),
     }
     for form in FORMATS:
-        forms.setdefault(form, partial(_in_table, scored, request, form))
+        forms.setdefault(form, partial(table, form))
     return Report(forms=forms, notes=notes)
-
-
-def _in_table(scored: Sequence[Scored], request: Request, form: str) -> str:
-    from kgtrec.trec.eval import output
-
-    return output.rendered(output.as_table(scored, request), form)
 
 
 def _notes(run: Scored, request: Request) -> list[str]:
@@ -404,15 +384,6 @@ def _engines(run: Scored, request: Request) -> str:
     theirs = [c.name for c in request.columns if can_supply(c, request.options)]
     same = f"pytrec_eval has {', '.join(theirs) or 'none of them'}"
     return f"kgtrec computed {', '.join(run.values)}; {same}"
-
-
-def _ignored(measures: Sequence[str]) -> list[str]:
-    from kgtrec.trec.measures.names import ignored_parameters
-
-    return [
-        f"-m {name}: its parameters are ignored, as in trec_eval: the first ones count"
-        for name in ignored_parameters(measures)
-    ]
 
 
 # -- Help ------------------------------------------------------------------------------------------

@@ -148,8 +148,7 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
 @shared.writes("-o --output", "The sheet with its labels. Default: NAME.judged.tsv beside it.")
 @shared.option("--link", "Link each entity to a page about it, such as "
                "https://www.wikidata.org/wiki/{label}.", metavar="URL")  # fmt: skip
-@shared.option("--graph", "Show a few facts of its train split about both entities.",
-               type=shared.GRAPH_FOLDER, metavar="DIR")  # fmt: skip
+@shared.graph("Show a few facts of its train split about both entities.")  # fmt: skip
 @shared.option("--facts", "With --graph: how many per entity.",
                type=click.IntRange(1, 50), default=5, metavar="N")  # fmt: skip
 @shared.reads("--names name_file", "With --graph: names of entities in facts, lines id<TAB>name.")
@@ -268,7 +267,7 @@ def export(sheet: str, output: str | None) -> Report:
 
 
 @command.command(short_help="Everything that is wrong with sheets, by line.")
-@click.argument("files", nargs=-1, required=True, metavar="SHEET...", type=shared.READ)
+@shared.files("files", "SHEET...")
 def check(files: tuple[str, ...]) -> Report:
     """List unknown labels, duplicates, contradictions and malformed lines; exit code 2 if any.
 
@@ -290,7 +289,7 @@ def check(files: tuple[str, ...]) -> Report:
 
 
 @command.command(short_help="Agreement of annotators: share and Cohen's kappa.")
-@click.argument("files", nargs=-1, required=True, metavar="SHEET...", type=shared.READ)
+@shared.files("files", "SHEET...")
 @shared.flag("--by-relation", "Also for each relation.")
 @BLANK
 @shared.FORMAT
@@ -314,7 +313,7 @@ def agreement(files: tuple[str, ...], by_relation: bool, blank: str) -> Report:
 
 
 @command.command(short_help="Merge the labels of several annotators.")
-@click.argument("files", nargs=-1, required=True, metavar="SHEET...", type=shared.READ)
+@shared.files("files", "SHEET...")
 @shared.output("Final labels.")
 @shared.writes("--conflicts", "A sheet of the conflicts, for an adjudicator.")
 @shared.reads("--adjudicated", "That sheet, with the adjudicator's labels.")

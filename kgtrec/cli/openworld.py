@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,7 @@ from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.study.openworld import Comparison, FamilyStudy
-    from kgtrec.study.openworld.simulate import Simulation
+    from kgtrec.study.openworld import Comparison
 
 SPARSITIES = (0.2, 0.5, 0.8)
 
@@ -82,15 +80,14 @@ def command(**_options: Any) -> Report:
         --correlation 0.1 --correlation 0.2 --plot figure2.pdf
     """
     request = SimpleNamespace(**click.get_current_context().params)
-    for applies, option, text in _contradictions(request):
-        if applies:
-            raise UsageError(f"{option} {text}")
+    for row in _contradictions(request):
+        shared.refuse(row)
     if request.study is not None:
         keep_blas_single()
     if request.figure is not None:
         return _figure(request)
     if request.study is not None:
-        return _study_report(_run_study(request.study, request.seed))
+        return _study_report(request.study, request.seed)
     if request.values is not None:
         return _comparison_report(_of_values(request))
     if request.files:
@@ -100,38 +97,34 @@ def command(**_options: Any) -> Report:
     )
 
 
-def _contradictions(request: SimpleNamespace) -> Iterator[tuple[object, str, str]]:
-    """What may be wrong: whether it is, the option, and what to say about it."""
+def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
+    """What may be wrong: whether it is, and what to say about it."""
     figure, study, values, files = (
         getattr(request, name) for name in ("figure", "study", "values", "files")
     )
-    simulated, bare = figure == "simulated", request.plot is None
+    drawn, simulated, bare = figure is not None, figure == "simulated", request.plot is None
     whole = request.answers is None or request.answers == int(request.answers)
-    yield request.correlations and not simulated, "--correlation", "goes with --figure simulated"
-    if figure is not None:
-        yield (
-            files or values or study,
-            "--figure",
-            "shows formulas: omit files, --values and --study",
-        )
-        needed = "needs --plot FILE" + ", or --format csv" * simulated
-        yield bare and not (simulated and request.form != "table"), "--figure", needed
-        fits = "goes with --values or --figure simulated"
-        yield request.questions and not simulated, "--n-questions", fits
-        yield not whole, "--figure", "takes whole --n-answers"
-        single = figure == "approximation" and request.metric != "mrr"
-        yield single, "--figure approximation", "shows MRR only; omit --measure"
-    elif study is not None:
-        yield files or values, "--study", "compares its own models: omit files and --values"
-    elif values is not None:
-        yield files, "--values", "and files say the same: give one of them"
-    if figure is None and (study is not None or (files and values is None)):
-        for name in ("questions", "answers", "entities"):
-            is_given = getattr(request, name) is not None
-            yield is_given, shared.option_of(name), "goes with --values or --figure"
-    if figure is None and study is not None:
-        removes = "removes facts itself: omit --sparsity and --density"
-        yield request.sparsities or request.densities, "--study", removes
+    of_ranks = not drawn and (study or values is None) and (study or files)
+    return [
+        (request.correlations and not simulated, "--correlation goes with --figure simulated"),
+        (drawn and (files or values or study),
+         "--figure shows formulas: omit files, --values and --study"),
+        (drawn and bare and not (simulated and request.form != "table"),
+         "--figure needs --plot FILE" + ", or --format csv" * simulated),
+        (drawn and request.questions and not simulated,
+         "--n-questions goes with --values or --figure simulated"),
+        (drawn and not whole, "--figure takes whole --n-answers"),
+        (figure == "approximation" and request.metric != "mrr",
+         "--figure approximation shows MRR only; omit --measure"),
+        (not drawn and study and (files or values),
+         "--study compares its own models: omit files and --values"),
+        (not drawn and values and files, "--values and files say the same: give one of them"),
+        *((of_ranks and getattr(request, name) is not None,
+           f"{shared.option_of(name)} goes with --values or --figure")
+          for name in ("questions", "answers", "entities")),
+        (not drawn and study and (request.sparsities or request.densities),
+         "--study removes facts itself: omit --sparsity and --density"),
+    ]  # fmt: skip
 
 
 def _betas(request: SimpleNamespace, train_share: float | None = None) -> tuple[float, ...]:
@@ -159,7 +152,7 @@ def _figure(request: SimpleNamespace) -> Report:
     n_answers = N_ANSWERS if request.answers is None else int(request.answers)
     n_entities = request.entities or ENTITIES
     if request.figure == "simulated":
-        return _simulation_report(_simulated(request, betas, n_answers, n_entities), request.metric)
+        return _simulation_report(request, betas, n_answers, n_entities)
     figure: tuple[Any, ...] = ("approximation_quality", betas, n_answers)
     if request.figure == "expected":
         strengths = betas if request.sparsities or request.densities else (0.0, *BETAS)
@@ -196,15 +189,11 @@ def _of_values(request: SimpleNamespace) -> Comparison:
     )  # fmt: skip
 
 
-def _run_study(size: str, seed: int) -> FamilyStudy:
+def _study_report(size: str, seed: int) -> Report:
     from kgtrec.study.openworld.experiment import DENSITIES, family_study
 
-    if size == "paper":
-        return family_study(seed, families=20, densities=DENSITIES)
-    return family_study(seed)
-
-
-def _study_report(study: FamilyStudy) -> Report:
+    of_paper: dict[str, Any] = {"families": 20, "densities": DENSITIES}
+    study = family_study(seed, **(of_paper if size == "paper" else {}))
     figures = {"plot": ("studies", "sparse_full", study.panels)}
     forms = {"json": study.table().to_json}
     return Report(lambda: str(study), None, study.points(), forms, figures=figures)
@@ -215,24 +204,20 @@ def _comparison_report(result: Comparison) -> Report:
     return Report(lambda: str(result), result.to_dict, result.table(), figures=figures)
 
 
-def _simulated(
+def _simulation_report(
     request: SimpleNamespace, betas: tuple[float, ...], n_answers: int, n_entities: int
-) -> list[Simulation]:
+) -> Report:
     """One simulation per correlation."""
-    from kgtrec.study.openworld.simulate import REPEATS, simulate
+    from kgtrec.study.openworld.simulate import REPEATS, simulate, simulation_table
 
-    return [
+    metric = request.metric
+    runs = [
         simulate(
-            betas=betas, n_answers=n_answers, rho=rho, metrics=(request.metric,),
+            betas=betas, n_answers=n_answers, rho=rho, metrics=(metric,),
             repeats=request.questions or REPEATS, n_entities=n_entities, seed=request.seed,
         )
         for rho in request.correlations or (0.0,)
     ]  # fmt: skip
-
-
-def _simulation_report(runs: list[Simulation], metric: str) -> Report:
-    from kgtrec.study.openworld.simulate import simulation_table
-
     table = simulation_table(runs, metric)
     drawn = runs if len(runs) > 1 else runs[0]
     return Report(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,25 +12,20 @@ from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.cli._report import Figure
     from kgtrec.ranking.ranks import Ranks
 
 KINDS = {
-    "ranks": "share of instances with rank at most k: Hits@k for every k",
-    "ties": "share of instances tied with at least w other candidates",
-    "rank-types": "one metric at all five rank definitions",
-    "relations": "one metric over the relations, as boxes",
-    "slices": "one metric with intervals on the parts that --by names",
-    "times": "one metric over the times of questions at a time",
-    "beta": "stratified metrics over the popularity exponent of entities",
-    "beta-grid": "one stratified metric over both exponents; one file",
-}
+    "ranks": "rank_distribution", "ties": "tie_widths", "rank-types": "rank_types",
+    "relations": "relations", "slices": "slices", "times": "over_time", "beta": "beta_curves",
+    "beta-grid": "beta_heat_map",
+}  # fmt: skip
+"""Functions of `kgtrec.plots`."""
 CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
 
 
 @click.command(cls=Command)
 @click.argument("kind", type=shared.Choice(list(KINDS)), metavar="KIND")
-@click.argument("files", nargs=-1, required=True, metavar="RANKS.parquet ...", type=shared.READ)
+@shared.files("files", "RANKS.parquet ...")
 @shared.output("Figure file: .pdf, .svg, .eps for print, .png.", kind=shared.DRAW)
 @shared.option("-m --measure metrics", "mrr, hits@10, amr, ...; rank-types, relations, slices, "
                "times and beta-grid draw one (default: mrr), beta draws several (default: mrr, "
@@ -70,7 +65,6 @@ def command(
     A model has the same colour, dashes and marker in all figures of the same files. Colours are
     safe for colour-blind readers, and dashes and markers for print in grey.
     """
-
     legend = _legend(files, names)
     chosen = _metrics(kind, metrics)
     if (by is None) == (kind == "slices"):
@@ -86,15 +80,13 @@ def command(
     loaded = load_ranks(dict(zip(legend, files, strict=True)))
     if side is not None:
         loaded = {name: _of_side(name, ranks, side) for name, ranks in loaded.items()}
-    if by is not None:
-        return Report(figures={"output": _slices(loaded, by, chosen[0], graph)})
-    return Report(figures={"output": _figure(kind, loaded, chosen)})
+    module = "studies" if kind.startswith("beta") else "ranks"
+    drawn = _drawn(kind, loaded, chosen, by, graph)
+    return Report(figures={"output": (module, KINDS[kind], *drawn)})
 
 
 def _legend(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
-    from kgtrec.cli._options import system_names
-
-    stems = system_names(files, names)
+    stems = shared.system_names(files, names)
     legend = stems if names or len(set(stems)) == len(stems) else files
     twice = sorted({name for name in legend if legend.count(name) > 1})
     if twice:
@@ -129,42 +121,30 @@ def _of_side(name: str, ranks: Ranks, side: str) -> Ranks:
     return ranks.subset(ranks.side == NAMES.index(side))
 
 
-def _figure(kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...]) -> Figure:
-    from kgtrec.results.result import Result
-
-    if kind.startswith("beta"):
-        return _popularity(kind, loaded, metrics)
-    module = "ranks"
-    if kind in ("ranks", "ties"):
-        return module, {"ranks": "rank_distribution", "ties": "tie_widths"}[kind], loaded
-    functions = {"times": "over_time", "rank-types": "rank_types", "relations": "relations"}
-    results = {name: Result(ranks) for name, ranks in loaded.items()}
-    return module, functions[kind], results, metrics[0]
-
-
-def _slices(loaded: dict[str, Ranks], by: str, metric: str, graph: str | None) -> Figure:
+def _drawn(
+    kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...], by: str | None, graph: str | None
+) -> tuple[Any, ...]:
+    """What the function of a kind takes."""
     from kgtrec._internal.bootstrap import Resampling
     from kgtrec.measures.averaging import sides_present
     from kgtrec.questions.api import read_graph
+    from kgtrec.results.result import Result
     from kgtrec.study.comparison.parts import values_by_part
-
-    read = None if graph is None else read_graph(graph)
-    side = sides_present(next(iter(loaded.values())))[-1]
-    key = f"{side}.realistic.micro.{metric}"
-    (values,) = values_by_part(loaded, by, [key], graph=read, resampling=Resampling())
-    return "ranks", "slices", values
-
-
-def _popularity(kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...]) -> Figure:
-    from kgtrec.measures.averaging import sides_present
     from kgtrec.study.stratified import beta_curve, beta_grid
 
+    if kind in ("ranks", "ties"):
+        return (loaded,)
     sides = {name: sides_present(ranks)[-1] for name, ranks in loaded.items()}
+    name, ranks = next(iter(loaded.items()))
+    if by is not None:
+        key = f"{sides[name]}.realistic.micro.{metrics[0]}"
+        read = None if graph is None else read_graph(graph)
+        return tuple(values_by_part(loaded, by, [key], graph=read, resampling=Resampling()))
+    if kind == "beta-grid":
+        return (beta_grid(ranks, metrics=metrics, side=sides[name]),)
     if kind == "beta":
-        grids = {
+        return ({
             name: beta_curve(ranks, "beta_e", 0.0, metrics, side=sides[name])
             for name, ranks in loaded.items()
-        }
-        return "studies", "beta_curves", grids
-    ((name, ranks),) = loaded.items()
-    return "studies", "beta_heat_map", beta_grid(ranks, metrics=metrics, side=sides[name])
+        },)  # fmt: skip
+    return {name: Result(ranks) for name, ranks in loaded.items()}, metrics[0]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
     from kgtrec.study.pooling.completion import Completion
     from kgtrec.study.pooling.lists import RankedLists
-    from kgtrec.study.pooling.pool import Draw, Pool
+    from kgtrec.study.pooling.pool import Pool
     from kgtrec.study.pooling.seeds import SeedQuestions
 
 
@@ -64,7 +64,7 @@ def sample(graph: str, output: str, share: float | None, **options: Any) -> Repo
 
 
 @click.command(cls=Command)
-@click.argument("systems", nargs=-1, required=True, metavar="SYSTEM...", type=shared.READ)
+@shared.files("systems", "SYSTEM...")
 @shared.GRAPH
 @shared.SEED_TRIPLES
 @shared.output("The pool, as TSV.")
@@ -124,10 +124,13 @@ def pool(
     from kgtrec.questions.api import read_graph
     from kgtrec.study.pooling.completion import rule_table
     from kgtrec.study.pooling.lists import doubts, is_scores, system_names
-    from kgtrec.study.pooling.pool import make_pool, write_pool
+    from kgtrec.study.pooling.pool import Draw, make_pool, write_pool
 
     paths = dict(zip(system_names(systems), systems, strict=True))
-    draw = _draw(options["sample"], options["seed"])
+    share, seed = options["sample"], options["seed"]
+    if seed is not None and share is None:
+        raise UsageError("--seed needs --sample; give --sample, or omit --seed")
+    draw = None if share is None else Draw(share, seed or 0)
     scoring = {"rows": options["rows"], "nan": options["nan"]}
     of_scores = scoring != {"rows": "questions", "nan": "error"} or options["lower_is_better"]
     if of_scores and not any(map(is_scores, systems)):
@@ -152,15 +155,6 @@ def pool(
     doubtful = map(warning, doubts(lists, seeds, made.depth))
     written = f"{len(made):,} pooled triples{marked}, written to {output}"
     return Report.of_tables(tables, notes=[*doubtful, written])
-
-
-def _draw(share: float | None, seed: int | None) -> Draw | None:
-    """How the sample is drawn, if there is one."""
-    from kgtrec.study.pooling.pool import Draw
-
-    if seed is not None and share is None:
-        raise UsageError("--seed needs --sample; give --sample, or omit --seed")
-    return None if share is None else Draw(share, seed or 0)
 
 
 def _lists(

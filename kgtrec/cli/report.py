@@ -37,9 +37,7 @@ OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile", "half
 
 
 @click.command(cls=Command)
-@click.argument(
-    "files", nargs=-1, required=True, metavar="RANKS.parquet|BATCH ...", type=shared.READ
-)
+@shared.files("files", "RANKS.parquet|BATCH ...")
 @shared.choice("--format form", FORMATS, "latex, markdown, html, typst and csv have one row per "
                "model; table (without --columns) and json have everything of each file. csv and "
                "json have full precision.", default="table")  # fmt: skip
@@ -70,8 +68,7 @@ OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile", "half
 @shared.option("--by", "One row per side, relation, category (1-1, 1-N, N-1, N-N), quartile (of "
                "the answer's popularity, Q1 the rarest), given-quartile, relation-quartile, "
                "half-links, label, or several: category,side.", metavar="PARTS")  # fmt: skip
-@shared.option("--graph", "Graph of the ranks, for --by category and quartiles, also on a page.",
-               type=shared.GRAPH_FOLDER, metavar="DIR")  # fmt: skip
+@shared.graph("Graph of the ranks, for --by category and quartiles, also on a page.")  # fmt: skip
 @shared.reads("--labels", "Lines head, relation, tail, label (TSV), for --by label.")
 @shared.flag("--spread", "With --by: print the quartiles of each measure over the rows instead of "
              "the rows.")  # fmt: skip

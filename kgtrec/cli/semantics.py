@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=shared.READ)
+@shared.files("runs", "RUN...")
 @shared.GRAPH
 @shared.split("Split whose questions the runs answer.")
 @shared.CONTEXT
@@ -50,7 +50,13 @@ def command(runs: tuple[str, ...], graph: str, cutoffs: str, **options: Any) -> 
 
     chosen, resampling = shared.cutoffs_of(cutoffs), shared.resampling(options)
     paths = dict(zip(system_names(runs), runs, strict=True))
-    _check_sources(options)
+    sources = [options[name] for name in ("observed", "type_constraints", "entity_types")]
+    shared.refuse(
+        ((options["entity_types"] is None) != (options["relation_types"] is None),
+         "--entity-types and --relation-types need each other; give both"),
+        (sum(source is not None for source in sources) > 1,
+         "--observed, --type-constraints and --entity-types all define what fits; give one"),
+    )  # fmt: skip
     loaded = read_graph(graph)
     fitting = _fitting(loaded, options)
     names = options["questions"] and read_question_ids(options["questions"], loaded)
@@ -60,16 +66,6 @@ def command(runs: tuple[str, ...], graph: str, cutoffs: str, **options: Any) -> 
     )  # fmt: skip
     notes = [warning(text) if "lists" in text else text for text in result.notes()]
     return Report.of_table(result.table(), lambda: str(result), notes=notes)
-
-
-def _check_sources(options: Mapping[str, Any]) -> None:
-    sources = [options[name] for name in ("observed", "type_constraints", "entity_types")]
-    shared.refuse(
-        ((options["entity_types"] is None) != (options["relation_types"] is None),
-         "--entity-types and --relation-types need each other; give both"),
-        (sum(source is not None for source in sources) > 1,
-         "--observed, --type-constraints and --entity-types all define what fits; give one"),
-    )  # fmt: skip
 
 
 def _fitting(graph: Graph, options: Mapping[str, Any]) -> FittingEntities:

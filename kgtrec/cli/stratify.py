@@ -19,7 +19,7 @@ RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
 
 
 @click.command(cls=Command)
-@click.argument("files", nargs=-1, required=True, metavar="RANKS.parquet ...", type=shared.READ)
+@shared.files("files", "RANKS.parquet ...")
 @shared.option("-m --measure metrics", "mrr, mr, hits@10, ...; repeatable.",
                multiple=True, metavar="NAME", default=METRICS)  # fmt: skip
 @shared.choice("--vary", ["beta_e", "beta_r", "grid"], "A curve over one exponent, or every pair "
@@ -49,6 +49,8 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     kgtrec stratify ranks.parquet --vary grid --points 41 --format csv > grid.csv
     kgtrec stratify ranks.parquet --graph FB15k-237 --count-entities train --points 5
     """
+    from kgtrec.questions.api import read_graph
+    from kgtrec.study.stratified import recounted
 
     graph, counted = options["graph"], (options["entities"], options["relations"])
     shared.refuse(
@@ -60,7 +62,8 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     )  # fmt: skip
     loaded = load_ranks({file: file for file in files})
     if graph:
-        loaded = _recounted(loaded, graph, *counted)
+        read = read_graph(graph)
+        loaded = {file: recounted(ranks, read, *counted) for file, ranks in loaded.items()}
     grids = {file: _grid(ranks, options) for file, ranks in loaded.items()}
     tables = {file: grid.table() for file, grid in grids.items()}
 
@@ -69,16 +72,6 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
         return "\n\n".join(each)
 
     return Report.of_files(tables, text)
-
-
-def _recounted(
-    loaded: dict[str, Ranks], graph: str, entities: str | None, relations: str | None
-) -> dict[str, Ranks]:
-    from kgtrec.questions.api import read_graph
-    from kgtrec.study.stratified import recounted
-
-    read = read_graph(graph)
-    return {file: recounted(ranks, read, entities, relations) for file, ranks in loaded.items()}
 
 
 def _grid(ranks: Ranks, options: dict[str, Any]) -> BetaGrid:

@@ -14,7 +14,7 @@ import click
 from kgtrec._internal.locations import is_folder
 from kgtrec.cli import _options as shared
 from kgtrec.cli._ranks import ranks_of_batch
-from kgtrec.cli._report import GRAPH_FOLDER, READ, Command, Report, note
+from kgtrec.cli._report import GRAPH_FOLDER, Command, Report, note
 from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
@@ -32,12 +32,14 @@ SHOWN: dict[str, Callable[[Suite], Table]] = {
     "pairs": lambda suite: suite.pair_table(),
 }
 FIGURES = {
-    "plot": "suite_places", "plot_rankings": "critical_difference", "plot_cells": "suite_cells"
-}  # fmt: skip
+    "plot": ("suite_places", "Places with intervals"),
+    "plot_rankings": ("critical_difference", "Mean ranks and their critical difference"),
+    "plot_cells": ("suite_cells", "Models and graphs"),
+}
 
 
 @click.command(cls=Command)
-@click.argument("results", nargs=-1, required=True, metavar="FOLDER|TABLE.csv ...", type=READ)
+@shared.files("results", "FOLDER|TABLE.csv ...")
 @shared.option("-m --measure measures", "Measures. Default: adjusted_mrr,adjusted_hits@10, or all "
                "that a table has.", metavar="NAME,NAME,...")  # fmt: skip
 @shared.reads("--groups", 'Groups of graphs, a column each: lines such as inductive = ["ind-*", '
@@ -140,16 +142,9 @@ def _report(suites: list[Suite], show: str) -> Report:
     def text() -> str:
         return "\n\n".join(f"{title}\n{table.to_text(120)}" for title, table in tables.items())
 
-    figures = {option: ("suite", draws, suites[0]) for option, draws in FIGURES.items()}
+    figures = {option: ("suite", draws, suites[0]) for option, (draws, _) in FIGURES.items()}
     notes = [f"{one.cells.title}: {said}" for one in suites for said in one.notes()]
     return Report.of_files(tables, text, "measure", notes=notes, figures=figures)
-
-
-CAPTIONS = {
-    "suite_places": "Places with intervals",
-    "critical_difference": "Mean ranks and their critical difference",
-    "suite_cells": "Models and graphs",
-}
 
 
 def _figures(suite: Suite) -> list[tuple[str, Figure]]:
@@ -159,7 +154,7 @@ def _figures(suite: Suite) -> list[tuple[str, Figure]]:
     from kgtrec import plots
 
     drawn = []
-    for name, caption in CAPTIONS.items():
+    for name, caption in FIGURES.values():
         with suppress(UsageError):  # too few models or graphs for it
             drawn.append((caption, getattr(plots, name)(suite)))
     return drawn

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from kgtrec.study.comparison.rankings import Rankings
     from kgtrec.study.comparison.replicates import Multiplicity
     from kgtrec.study.comparison.report import SystemComparison
-    from kgtrec.trec.files.columns import RunColumns
 
 DISCRIMINATIVE = ("both.realistic.micro.mrr", "both.realistic.micro.hits@10",
                   "both.realistic.macro.mrr", "both.realistic.macro.hits@10",
@@ -290,6 +289,7 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
     kgtrec compare replicates transe-*.parquet rotate-*.parquet
     """
     from kgtrec.study.comparison.replicates import compare_replicates, multiplicity
+    from kgtrec.trec.files.run import read_run_columns
 
     paths, resampling = named(files, None), shared.resampling(options)
     keys = tuple(measures_or_usual(keys, None))
@@ -318,7 +318,10 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
         notes = ["how far runs as good as the best disagree is not said of folds: their questions "
                  "are others"]  # fmt: skip
     else:
-        close = multiplicity(runs, options["epsilon"], runs=_trec_runs(paths, options["runs"]))
+        shared.refuse(shared.one_per_file("--run", options["runs"], list(paths)))
+        columns = map(read_run_columns, options["runs"])
+        first = dict(zip(paths, columns, strict=True)) if options["runs"] else None
+        close = multiplicity(runs, options["epsilon"], runs=first)
         sections.append(_multiplicity_section(close))
         data["multiplicity"] = {
             "best": close.best, "models": list(close.models), "epsilon": close.epsilon,
@@ -341,16 +344,6 @@ def _by_system(runs: Mapping[str, Ranks], paths: Mapping[str, str]) -> dict[str,
             "..., or put files of the same name into several folders"
         )
     return systems
-
-
-def _trec_runs(paths: Mapping[str, str], runs: Sequence[str]) -> dict[str, RunColumns] | None:
-    """What each file of ranks ranked first, if runs are named."""
-    from kgtrec.trec.files.run import read_run_columns
-
-    if not runs:
-        return None
-    shared.refuse(shared.one_per_file("--run", runs, list(paths)))
-    return dict(zip(paths, map(read_run_columns, runs), strict=True))
 
 
 def _multiplicity_section(close: Multiplicity) -> tuple[str, list[Table], str]:

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 OF_RANKS = ("both.realistic.micro.mrr", "both.realistic.macro.mrr")
 OF_RUNS = ("map_cut_20", "ndcg_cut_20")
 
-SYSTEMS = click.argument(
-    "files", nargs=-1, required=True, metavar="FILE FILE ...", type=shared.READ
-)
+SYSTEMS = shared.files("files", "FILE FILE ...")
 QRELS = shared.reads("--qrels", "The files are TREC runs; these are their judgements.",
                      metavar="QRELS")  # fmt: skip
 QRELS_OF_RUNS = shared.reads("--qrels", "Judgements of the runs.", metavar="QRELS", required=True)
