@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 import kgtrec
-from kgtrec.cli.rank.command import command as rank_command
-from kgtrec.cli.report.command import command as report_command
+from kgtrec.cli.rank.command import rank as rank_command
+from kgtrec.cli.report import command as report_command
 from kgtrec.errors import FileError, FilterWarning, InputError, UsageError
 from kgtrec.questions.filters import PROTOCOLS
 

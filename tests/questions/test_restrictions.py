@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from question_cases import DEPTH, N, R, random_questions, run_lists, some_scores
 
 import kgtrec
-from kgtrec.cli.rank.command import command as rank_command
-from kgtrec.cli.report.command import command as report_command
+from kgtrec.cli.rank.command import rank as rank_command
+from kgtrec.cli.report import command as report_command
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import (
     read_candidates,

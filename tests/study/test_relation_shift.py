@@ -15,7 +15,7 @@ from rank_cases import Case, cases, columns, make_ranks
 
 import kgtrec
 from kgtrec import Result
-from kgtrec.cli.report.command import command
+from kgtrec.cli.report import command
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.statistics.relations import kl_divergence, relation_ratios
 from kgtrec.study.relations import (

@@ -31,10 +31,10 @@ from refusals import assert_refused, refusals
 from study_cases import N_ENTITIES, listed
 
 import kgtrec
-from kgtrec.cli.complete import command as complete_command
-from kgtrec.cli.eval.command import command as eval_command
+from kgtrec.cli.eval import command as eval_command
 from kgtrec.cli.judge import command as judge_command
-from kgtrec.cli.pool import command as pool_command
+from kgtrec.cli.pool import complete as complete_command
+from kgtrec.cli.pool import pool as pool_command
 from kgtrec.errors import FileError, KgtrecError, UsageError
 from kgtrec.study.judging.assignment import read_pooled
 from kgtrec.study.judging.sheets import read_sheet, write_sheet

@@ -31,8 +31,8 @@ from pool_cases import (
 from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed
 
 import kgtrec
-from kgtrec.cli.pool import command as pool_command
-from kgtrec.cli.sample import command as sample_command
+from kgtrec.cli.pool import pool as pool_command
+from kgtrec.cli.pool import sample as sample_command
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
 from kgtrec.graph.statistics.relations import relation_categories
 from kgtrec.study.pooling.completion import (
