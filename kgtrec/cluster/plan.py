@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Int64
 from kgtrec._internal.files import atomic_write
 from kgtrec.cluster.content_hash import hash_text
 from kgtrec.cluster.question_store import Store
@@ -71,8 +71,6 @@ class PartFiles:
             return json.loads(text) if digest == hash_text(text) else None
         return None
 
-
-Int64 = npt.NDArray[np.int64]
 
 # Bytes, as measured: `tests/cluster/test_plan.py` holds peaks of tasks against their plans.
 # BASE: interpreter, numpy, this package, and what allocators keep.

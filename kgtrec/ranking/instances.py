@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Bools, Int64
 from kgtrec._version import __version__
 from kgtrec.questions.graph_terms import ASKED, GIVEN, QUALIFIER
 from kgtrec.questions.questions import TERM
@@ -64,7 +64,7 @@ def question_text(ranks: Ranks, row: int) -> str:
     return f"({', '.join(terms)})"
 
 
-def triple_ids(ranks: Ranks) -> list[npt.NDArray[np.int64]]:
+def triple_ids(ranks: Ranks) -> list[Int64]:
     """Head, relation and tail of every instance's triple (of the statement, where a qualifier's
     value is asked): int64, shape (n,) each."""
     if ranks.given_relation is not None and ranks.given_tail is not None:
@@ -88,17 +88,15 @@ def _text(labels: Sequence[str] | None, number: int) -> str:
     return str(number) if labels is None else str(labels[number])
 
 
-Int64 = npt.NDArray[np.int64]
-
 COUNTS = ("greater", "equal", "tied_ahead")
 
 
 def instance_columns(
     questions: Questions,
     counts: Int64,
-    unscored: npt.NDArray[np.bool_],
+    unscored: Bools,
     popular: tuple[Int64, Int64 | None],
-) -> dict[str, npt.NDArray[Any]]:
+) -> dict[str, Array]:
     """Columns of `Ranks` for all instances of questions.
 
     ``popular`` is what `popularity` of the questions says. Shapes: counts int64 (6, n_instances),
