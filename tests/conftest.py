@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -28,6 +29,10 @@ def take_signals() -> None:
 
 
 take_signals()
+
+# No file of a test has to outlive a loss of power, and to wait for the disk takes longer than most
+# tests. Which calls there are, and in which order, is asked of `os.fsync` itself.
+os.fsync = lambda descriptor: None
 
 # A file is a worker's: one that takes long would go on alone at the end, if it did not come first.
 LONGEST = ("test_native.py", "test_dask.py")

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -60,13 +61,38 @@ sides = "tail"
 """
 
 
-@pytest.fixture
-def batch(tmp_path: Path) -> JobBatch:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two graphs and their scores in files, and the job file."""
+    folder = tmp_path_factory.mktemp("template")
     for seed, name in enumerate(("one", "two")):
-        make_graph(tmp_path, name, np.random.default_rng(seed))
-    (tmp_path / "jobs.toml").write_text(JOBS)
+        make_graph(folder, name, np.random.default_rng(seed))
+    (folder / "jobs.toml").write_text(JOBS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished_results(
+    template: Path, cluster_client: Client, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """What the batch leaves when it is done."""
+    folder = tmp_path_factory.mktemp("finished") / "it"
+    shutil.copytree(template, folder)
+    run_batch(read_jobs(folder / "jobs.toml"), cluster_client)
+    return folder / "results"
+
+
+@pytest.fixture
+def batch(template: Path, tmp_path: Path) -> JobBatch:
+    """A copy of the template, of which nothing is done."""
+    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
     return read_jobs(tmp_path / "jobs.toml")
+
+
+@pytest.fixture
+def finished(batch: JobBatch, finished_results: Path) -> None:
+    """The batch is done."""
+    shutil.copytree(finished_results, batch.output)
 
 
 def make_graph(folder: Path, name: str, rng: np.random.Generator) -> None:
@@ -137,9 +163,14 @@ def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(
     check_summary(batch)
 
 
-@pytest.mark.parametrize(("size", "most"), [(1, 9), (9 * 10**8, 1)])
+@pytest.mark.parametrize(("size", "most", "n_jobs"), [(1, 9, 9), (9 * 10**8, 1, 3)])
 def test_jobs_with_few_tasks_are_under_way_together(
-    size: int, most: int, batch: JobBatch, client: Client, monkeypatch: pytest.MonkeyPatch
+    size: int,
+    most: int,
+    n_jobs: int,
+    batch: JobBatch,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """More than two, whose tasks would not fill two workers; one where the client has no memory."""
     counts: list[int] = []
@@ -151,8 +182,9 @@ def test_jobs_with_few_tasks_are_under_way_together(
 
     monkeypatch.setattr(Load, "begin", count)
     monkeypatch.setattr("kgtrec.cluster.batch.batch.result_bytes", lambda *_: size)
+    batch = replace(batch, jobs=batch.jobs[:n_jobs])
     assert {one.state for one in run_batch(batch, client)} == {"finished"}
-    assert len(counts) == 9
+    assert len(counts) == n_jobs
     assert (max(counts) == 1) if most == 1 else (2 < max(counts) <= most)
 
 
@@ -282,10 +314,8 @@ def test_a_failed_job_is_reported_and_the_others_go_on(batch: JobBatch, client: 
 
 
 def test_only_what_is_missing_damaged_or_changed_is_done(
-    batch: JobBatch, client: Client, monkeypatch: pytest.MonkeyPatch
+    batch: JobBatch, finished: None, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert states(batch) == ["waiting"] * 9
-    run_batch(batch, client)
     expected = results(batch.output)
 
     def again() -> list[str]:
@@ -311,8 +341,9 @@ def test_only_what_is_missing_damaged_or_changed_is_done(
     assert not list(batch.output.rglob("*.tmp"))
 
 
-def test_a_record_that_is_none_is_written_again(batch: JobBatch, client: Client) -> None:
-    run_batch(batch, client)
+def test_a_record_that_is_none_is_written_again(
+    batch: JobBatch, finished: None, client: Client
+) -> None:
     path = batch.output / "records/one/test/a.json"
     whole = path.read_bytes()
     record = json.loads(whole)
@@ -345,8 +376,9 @@ def test_a_batch_is_done_wherever_it_is_started(
     assert states(read_jobs(tmp_path / "jobs.toml")).count("changed") == 4
 
 
-def test_changed_inputs_are_seen_whatever_the_clock_says(batch: JobBatch, client: Client) -> None:
-    run_batch(batch, client)
+def test_changed_inputs_are_seen_whatever_the_clock_says(
+    batch: JobBatch, finished: None, client: Client
+) -> None:
     before = results(batch.output)
     scores = batch.path.parent / "one-a-test.npy"
     stat = os.stat(scores)
@@ -370,9 +402,8 @@ def test_changed_inputs_are_seen_whatever_the_clock_says(batch: JobBatch, client
 
 @pytest.mark.slow
 def test_killed_and_started_again_the_bytes_are_the_same(
-    batch: JobBatch, client: Client, tmp_path: Path
+    batch: JobBatch, finished: None, tmp_path: Path
 ) -> None:
-    run_batch(batch, client)
     expected = results(batch.output)
     other = tmp_path / "again.toml"
     other.write_text(JOBS.replace('"results"', '"again"'))
@@ -418,8 +449,9 @@ def family(pid: int) -> list[int]:
 
 
 @pytest.mark.slow
-def test_a_full_disk_fails_jobs_and_room_finishes_them(batch: JobBatch, client: Client) -> None:
-    run_batch(batch, client)
+def test_a_full_disk_fails_jobs_and_room_finishes_them(
+    batch: JobBatch, finished: None, client: Client
+) -> None:
     expected = results(batch.output)
     with small_disk(batch.path.parent / "small", "400k") as disk:
         batch.path.write_text(JOBS.replace('"results"', '"small/out"'))
@@ -434,26 +466,6 @@ def test_a_full_disk_fails_jobs_and_room_finishes_them(batch: JobBatch, client: 
         subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
         assert {one.state for one in run_batch(small, client)} == {"finished"}
         assert results(small.output) == expected
-
-
-def test_a_corrupted_page_of_ranks_is_one_sentence(batch: JobBatch, client: Client) -> None:
-    """Where a flipped bit is not noticed, it is in nothing that is read."""
-    run_batch(batch, client)
-    path = batch.output / "ranks/graph=one/protocol=test/model=a/ranks.parquet"
-    sound, expected = path.read_bytes(), kgtrec.Ranks.load(path).rank().tolist()
-    rng = np.random.default_rng(4)
-    said = []
-    for place in rng.integers(4, len(sound) - 8, 150).tolist():
-        path.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
-        try:
-            assert kgtrec.Ranks.load(path).rank().tolist() == expected
-        except FileError as error:
-            said.append(str(error))
-    assert len(said) > 100
-    assert all(text.startswith(f"{path}: ") and "\n" not in text for text in said)
-    assert states(batch).count("damaged") == 1
-    path.write_bytes(sound)
-    assert states(batch) == ["finished"] * 9
 
 
 @pytest.mark.slow
@@ -520,10 +532,9 @@ def test_the_command_on_a_scheduler(batch: JobBatch, client: Client) -> None:
 
 
 def test_ranks_of_a_model_that_was_removed_from_the_file_are_named(
-    batch: JobBatch, client: Client
+    batch: JobBatch, finished: None, client: Client
 ) -> None:
     """They stay in the dataset, whose queries and tables would show them."""
-    run_batch(batch, client)
     assert batch_notes(batch) == []
     text = JOBS.replace('b = { scores = "{graph}-b-{split}.npz" }\n', "")
     batch.path.write_text(text)
@@ -759,9 +770,8 @@ def test_malformed_files_are_one_sentence(
     "lost", slow_after(1, ["one-a-test.npy", "one/train.txt", "one", "one-a-valid.npy"])
 )
 def test_results_stay_while_an_input_is_missing(
-    batch: JobBatch, client: Client, tmp_path: Path, lost: str
+    batch: JobBatch, finished: None, client: Client, tmp_path: Path, lost: str
 ) -> None:
-    run_batch(batch, client)
     before = results(batch.output)
     os.rename(tmp_path / lost, tmp_path / "aside")
     for _ in range(2):
@@ -804,8 +814,9 @@ def test_results_stay_while_a_folder_of_scores_is_not_mounted(
     assert results(batch.output) == before
 
 
-def test_results_of_other_inputs_go(batch: JobBatch, client: Client, tmp_path: Path) -> None:
-    run_batch(batch, client)
+def test_results_of_other_inputs_go(
+    batch: JobBatch, finished: None, client: Client, tmp_path: Path
+) -> None:
     np.save(tmp_path / "one-a-test.npy", np.zeros((1, 1), np.float32))  # read, and refused
     outcome = next(one for one in run_batch(batch, client) if one.job.name == "a on one, test")
     assert outcome.state == "failed"
