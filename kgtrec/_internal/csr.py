@@ -3,9 +3,8 @@
 A sorted, duplicate-free int64 array of keys ``question * n_entities + entity`` is a set of
 (question, entity) pairs, and cuts into CSR form at once.
 
-Orders and numbers of integers in passes over them, where sorting would compare each with others.
-
-Ids and counts lie close together: a pass of a radix sort, or a table of all values, is enough.
+Orders and numbers of integers in passes over them, as ids and counts lie close together: a radix
+sort, or a table of all values, in place of comparisons. And the types of arrays, by short names.
 """
 
 from __future__ import annotations

@@ -28,10 +28,10 @@ from kgtrec.measures import Measure
 from kgtrec.measures.rank_metrics import SPREAD_ROWS
 from kgtrec.questions.api import Questions
 from kgtrec.questions.questions import NAMES
-from kgtrec.ranking.instances import instance_columns, ranks_manifest
+from kgtrec.ranking.instances import instance_columns, ranks_manifest, tie_report
 from kgtrec.ranking.parquet import ROW_GROUP, has_labels, ids_in, write_blocks
 from kgtrec.ranking.partial import PartialRanks, describe_parts
-from kgtrec.ranking.ranks import Ranks, tie_report, typed_columns
+from kgtrec.ranking.ranks import Ranks, typed_columns
 from kgtrec.results.evaluate import checked_values
 from kgtrec.results.result import Result
 from kgtrec.trec.files.run import Run

@@ -34,8 +34,7 @@ from kgtrec.cluster.plan import Plan
 from kgtrec.cluster.ranges import join_parts, rank_block
 from kgtrec.cluster.shards import merge_shards, open_shard, rank_shard
 from kgtrec.cluster.stored_ranks import StoredRanks, stored_result
-from kgtrec.ranking import parquet
-from kgtrec.ranking import ranks as ranks_module
+from kgtrec.ranking import instances, parquet
 from kgtrec.ranking.settings import Settings
 
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
@@ -61,7 +60,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row groups of 40 instances, runs of 20 questions, sums of 128 instances."""
     for module in (parquet, stored_ranks):
         monkeypatch.setattr(module, "ROW_GROUP", 40)
-    monkeypatch.setattr(ranks_module, "_BLOCK", 128)
+    monkeypatch.setattr(instances, "_BLOCK", 128)
     monkeypatch.setattr(stored_ranks, "_CANDIDATES", 100)
 
 
@@ -258,5 +257,5 @@ def test_what_is_refused(tmp_path: Path, client: Client) -> None:
 @given(st.integers(0, 3000), st.integers(0, 99))
 def test_sums_of_blocks_have_the_bits_of_the_whole(n: int, seed: int) -> None:
     values = np.random.default_rng(seed).standard_normal(n)
-    total = ranks_module.tree_sum(lambda a, b: float(np.add.reduce(values[a:b])), 0, n)
+    total = instances.tree_sum(lambda a, b: float(np.add.reduce(values[a:b])), 0, n)
     assert total == float(np.add.reduce(values))
