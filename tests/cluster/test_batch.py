@@ -7,7 +7,6 @@ import csv
 import errno
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -639,130 +638,6 @@ def test_a_lost_scheduler_is_no_fault_of_the_jobs(
     assert states(batch) == ["waiting"] * 9
 
 
-# -- Job files ---------------------------------------------------------------------------------
-
-
-def test_a_job_file_lists_its_jobs(batch: JobBatch, tmp_path: Path) -> None:
-    assert [job.name for job in batch.jobs[:3]] == [
-        "a on one, test", "b on one, test", "c on one, test"
-    ]  # fmt: skip
-    assert batch.jobs[0].scores == str(tmp_path / "one-a-test.npy")
-    assert [job.higher_is_better for job in batch.jobs[:3]] == [True, True, False]
-
-
-def test_models_by_pattern(batch: JobBatch) -> None:
-    def jobs(pattern: str) -> list[tuple[str, str, str]]:
-        batch.path.write_text(
-            f'output = "o"\nmodels = "{pattern}"\n[graphs]\ntwo = "two"\none = "one"\n'
-        )
-        folder = f"{batch.path.parent}{os.sep}"
-        return [
-            (job.model, job.graph, job.scores.removeprefix(folder))
-            for job in read_jobs(batch.path).jobs
-        ]
-
-    names = [f"one-{model}-test.npy" for model in "ac"]
-    assert jobs("one-*-test.npy") == [
-        (name[:-4], graph, name) for graph in ("two", "one") for name in names
-    ]
-    assert jobs(str(batch.path.parent / "one-b-t*.npz"))[0] == (
-        "one-b-test", "two", "one-b-test.npz"
-    )  # fmt: skip
-    for graph, models in (("one", "ba"), ("two", "a")):
-        for model in models:
-            (batch.path.parent / "runs" / graph / model).mkdir(parents=True)
-    assert jobs("runs/{graph}/?") == [
-        ("a", "two", "runs/two/a"), ("a", "one", "runs/one/a"), ("b", "one", "runs/one/b")
-    ]  # fmt: skip
-    for pattern, problem in (
-        ("none/*.npy", "no file matches 'none/*.npy'"),
-        ("{graph}-b-*.npy", "no file matches 'two-b-*.npy'"),
-        ("runs/*/a", "'runs/one/a' and 'runs/two/a' would both be the model 'a'"),
-        ("hdfs://bucket/*.npy", "'hdfs://bucket/*.npy' is a URL"),
-        ("{split}/*.npy", "no file matches"),
-        ("", "models: empty"),
-    ):
-        with pytest.raises(FileError, match=re.escape(problem)):
-            jobs(pattern)
-    (batch.path.parent / "1.npy").touch()
-    with pytest.raises(FileError, match=re.escape("models.1: a name is a letter")):
-        jobs("?.npy")
-
-
-def toml(value: object) -> str:
-    """A value as TOML has it: of JSON's syntax, but for tables."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(k)} = {toml(v)}" for k, v in value.items()) + "}"
-    return json.dumps(value)
-
-
-GOOD = {"output": "o", "graphs": {"g": "g"}, "models": {"m": "s.npy"}}
-
-
-@pytest.mark.parametrize(
-    ("change", "faults"),
-    [
-        ({"outputs": "x"}, ["outputs: no such key; there are output, work, graphs"]),
-        ({"output": 3}, ["output: 3 is not a string"]),
-        ({"memory": "much"}, ["memory: memory 'much' is not a size"]),
-        ({"measures": ["mrrr"]}, ["measures: ", "mrrr"]),
-        ({"graphs": {"1": "g"}}, ["graphs.1: a name is a letter"]),
-        ({"graphs": {"g": {"pth": "g"}}}, ["graphs.g.pth: no such key", "graphs.g: give one of"]),
-        ({"models": {"m": 3}}, ["models.m: 3 is not a table"]),
-        ({"models": {"m": {"scores": "s", "lower_is_better": "no"}}},
-         ["models.m.lower_is_better: 'no' is not true or false"]),
-        ({"models": {"m": "{grph}.npy"}}, ["models.m.scores: {grph} in '{grph}.npy' is unknown"]),
-        ({"models": {"m": {"scores": {"h": "s"}}}}, ["models.m.scores.h: there is no such graph"]),
-        ({"models": {"m": {"scores": "s", "graphs": ["h"]}}},
-         ["models.m.graphs: there is no graph 'h'"]),
-        ({"protocols": {"p": {"sides": "left"}}}, ["protocols.p.sides: 'left' is unknown; choose"]),
-        ({"protocols": {"p": {"filter": [1]}}}, ["protocols.p.filter: [1] is not a list of str"]),
-        ({"protocols": {"p": {"known": "k"}, "q": {"filter": ""}}},
-         ["2 faults", "protocols.p.known: 'k' is not a list", "protocols.q.filter: empty"]),
-        ({"protocols": {"p": {"atol": "1e-5", "rtol": True}}},
-         ["protocols.p.atol: '1e-5' is not a number", "protocols.p.rtol: True is not a number"]),
-        ({"protocols": {"p": {"atol": -1e-5, "rtol": -2}}},
-         ["protocols.p.atol: -1e-05 is not a number from 0", "protocols.p.rtol: -2 is not a numb"]),
-        ({"graphs": {"g": "g\0"}, "models": {"m": "s\0.npy"}, "output": "o\0", "work": "w\0"},
-         ["4 faults", "output: 'o\\x00' is not a path", "graphs.g: 'g\\x00' is not a path"]),
-        ({"output": 1, "models": 2}, ["output: 1 is not a string", "models: 2 is not a string or"]),
-        ({"protocols": {}}, ["there is nothing to do"]),
-    ],
-)  # fmt: skip
-def test_every_fault_names_file_and_key(change: dict, faults: list[str], tmp_path: Path) -> None:
-    path = tmp_path / "jobs.toml"
-    path.write_text("\n".join(f"{key} = {toml(value)}" for key, value in GOOD.items()))
-    assert len(read_jobs(path).jobs) == 1
-    path.write_text("\n".join(f"{key} = {toml(v)}" for key, v in (GOOD | change).items()))
-    with pytest.raises(FileError) as refusal:
-        read_jobs(path)
-    assert refusal.value.path == str(path)
-    for fault in faults:
-        assert fault in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("jobs.toml", "a = 1\n = 2\n", "line 2"),
-        ("jobs.toml", "a = 1\na = 2\n", "not TOML"),
-        ("jobs.toml", "\xff", "not UTF-8"),
-        ("jobs.toml", "a = " + "[" * 5000, "lists in lists"),
-        ("jobs.json", "{}", "a job file named .json"),
-        ("jobs.yaml", "a: 1", "a job file named .yaml"),
-        ("jobs.ini", "a = 1", "a job file named .ini"),
-    ],
-)
-def test_malformed_files_are_one_sentence(
-    name: str, text: str, message: str, tmp_path: Path
-) -> None:
-    (tmp_path / name).write_bytes(text.encode("latin-1"))
-    with pytest.raises(FileError) as refusal:
-        read_jobs(tmp_path / name)
-    assert message in str(refusal.value)
-    assert "\n" not in str(refusal.value)
-
-
 # -- What is missing for the moment, and what is somebody else's ---------------------------------
 
 
@@ -846,21 +721,6 @@ def test_a_batch_whose_output_is_the_folder_itself(
     assert all(path.read_bytes() == b"x" for path in others)
     assert not any(path.exists() for path in own)
     assert not (tmp_path / ".kgtrec-work").exists()
-
-
-def test_urls_are_faults_of_the_job_file(batch: JobBatch, tmp_path: Path) -> None:
-    text = JOBS.replace('"results"', '"hdfs://bucket/results"').replace(
-        '"one"\n', '"https://b/one"\n', 1
-    )
-    (tmp_path / "jobs.toml").write_text(text)
-    with pytest.raises(FileError) as raised:
-        read_jobs(tmp_path / "jobs.toml")
-    assert "output: 'hdfs://bucket/results' is a URL; copy or mount" in str(raised.value)
-    assert "graphs.one: 'https://b/one' is a URL; copy or mount" in str(raised.value)
-    (tmp_path / "jobs.toml").write_text(JOBS.replace('"results"', '"s3://bucket/results"'))
-    with pytest.raises(FileError, match=r"bucket/results' is a URL, and .* add work ="):
-        read_jobs(tmp_path / "jobs.toml")
-    assert not [path for path in tmp_path.iterdir() if ":" in path.name]
 
 
 def test_columns_of_short_keys_have_the_decimals_of_their_metric() -> None:

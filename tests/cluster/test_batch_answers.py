@@ -8,12 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from refusals import assert_refused
 
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.cluster.batch.job_file import read_jobs
-from kgtrec.errors import FileError
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 
@@ -128,24 +126,6 @@ def test_without_protocols_questions_have_one_named_test(folder: Path) -> None:
     Path("jobs.toml").write_text(text)
     (job,) = read_jobs("jobs.toml").jobs
     assert (job.protocol, list(job.settings), job.sides) == ("test", ["questions"], "all")
-
-
-FAULTS = (
-    ("level = 2", "graphs.g: give one of path, questions, qrels; got none"),
-    ('path = "g"\nquestions = "q"', "graphs.g: give one of path, questions, qrels; got path an"),
-    ('questions = "q"\nqueries = "t"', "graphs.g.queries: does not go with questions; leave"),
-    ('path = "g"\ndocuments = "t"', "graphs.g.documents: does not go with path; leave it out"),
-    ('qrels = "q"', "graphs.g.documents: missing: the file with the documents' names"),
-    ('qrels = "q"\ndocuments = "d"\nlevel = true', "graphs.g.level: True is not a whole num"),
-    ('questions = "q"\n[protocols.p]\nsplit = "test"', "graphs.g: no model and protocol bel"),
-)
-
-
-def test_faults_name_file_and_key(tmp_path: Path) -> None:
-    path = tmp_path / "jobs.toml"
-    for table, fault in FAULTS:
-        path.write_text(f'output = "o"\nmodels = {{ m = "s.npy" }}\n[graphs.g]\n{table}\n')
-        assert_refused(read_jobs, FileError, (f"{path}: {fault}",), path)
 
 
 def test_a_job_that_fails_names_file_and_key(folder: Path, client: Client) -> None:
