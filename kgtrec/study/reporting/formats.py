@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from kgtrec._internal.table import Table
 from kgtrec.results.tables import SAMPLED
 from kgtrec.study.reporting.latex import latex
-from kgtrec.study.reporting.model_table import arrow
+from kgtrec.study.reporting.marks import arrow
 
 if TYPE_CHECKING:
     from kgtrec.study.reporting.model_table import ModelTable

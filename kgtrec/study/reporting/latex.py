@@ -18,7 +18,7 @@ from kgtrec._internal.table import latex_text
 from kgtrec.measures import Measure
 from kgtrec.measures.measure import trec_title
 from kgtrec.study.comparison.report import CORRECTION_NAMES, TEST_NAMES, letter, letters
-from kgtrec.study.reporting.model_table import arrow, kind_of, place_marks, spans
+from kgtrec.study.reporting.marks import arrow, kind_of, place_marks, spans
 
 if TYPE_CHECKING:
     from kgtrec.study.comparison.report import SystemComparison
