@@ -226,7 +226,9 @@ def table_of_qrels(qrels: Any, names: Sequence[str] | None = None, level: int = 
     flat = Flat(offsets, columns.documents.take(pa.array(rows)))
     file = {"file": str(qrels)} if is_path(qrels) else {}
     left = len(columns.queries) - int((numbers >= 0).sum())
-    origin = {"qrels": {**file, "level": level, "queries_not_asked": left}}
+    below = int((~relevant).sum())
+    facts = {"level": level, "queries_not_asked": left, "judged_below": below}
+    origin = {"qrels": {**file, **facts}}
     grades, place = columns.relevance[rows], (qrels, ()) if file else None
     return AnswerTable(chosen, flat, grades=grades, origin=origin, place=place)
 
