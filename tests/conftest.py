@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave the modules of all tests, two million objects, out of later garbage collections."""
+    """Leave the modules of all tests, a million objects, out of later garbage collections."""
     gc.collect()
     gc.freeze()
 
