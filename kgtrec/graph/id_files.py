@@ -10,20 +10,24 @@ import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
-from kgtrec._internal.csr import Array, Int32, Int64
 from kgtrec._internal.locations import fetched
-from kgtrec.errors import FileError, PathName, choose
+from kgtrec.errors import FileError, choose
 from kgtrec.graph.triples import COLUMNS
 from kgtrec.graph.tsv import load_triples, packed_lines
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
 
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
 
 _FIT = "labels must match the graph's byte for byte"
 SKIP = f"{_FIT}; or pass over what the graph lacks: unknown='skip' (--unknown skip)"
@@ -37,7 +41,7 @@ def check_unknown(unknown: str) -> None:
 
 
 def read_known(
-    path: PathName, entities: Labels, relations: Labels, unknown: str = "error"
+    path: str | PathLike[str], entities: Labels, relations: Labels, unknown: str = "error"
 ) -> tuple[Int32, dict[str, Any]]:
     """Known triples from a file with lines as in a split.
 
@@ -62,7 +66,9 @@ def read_known(
     return known, {"file": str(path), "triples": len(known), "unknown": int(bad.sum())}
 
 
-def read_labels(path: PathName, labels: Labels, unknown: str = "error") -> tuple[Int64, int]:
+def read_labels(
+    path: str | PathLike[str], labels: Labels, unknown: str = "error"
+) -> tuple[Int64, int]:
     """Ids of a file's labels, one a line, and how many lines were passed over as unknown."""
     check_unknown(unknown)
     names = [text for _, text in lines_of(path)]
@@ -74,7 +80,7 @@ def read_labels(path: PathName, labels: Labels, unknown: str = "error") -> tuple
     return known_ids(path, labels, names, range(1, len(names) + 1), unknown)
 
 
-def read_names(path: PathName, size: int) -> Labels:
+def read_names(path: str | PathLike[str], size: int) -> Labels:
     """Labels of `size` ids, one a line, in id order."""
     import pyarrow as pa
 
@@ -92,7 +98,7 @@ def read_names(path: PathName, size: int) -> Labels:
     return Labels.from_arrow(array)
 
 
-def read_pairs(path: PathName, left: Labels, right: Labels) -> Int64:
+def read_pairs(path: str | PathLike[str], left: Labels, right: Labels) -> Int64:
     """Left and right ids from lines ``left<TAB>right``, shape (n, 2)."""
     at: dict[tuple[bytes, ...], int] = {}
     for number, text in lines_of(path):
@@ -120,7 +126,7 @@ def read_pairs(path: PathName, left: Labels, right: Labels) -> Int64:
 
 
 def read_candidates(
-    path: PathName, question_ids: Sequence[str], entities: Labels, unknown: str = "error"
+    path: str | PathLike[str], question_ids: Sequence[str], entities: Labels, unknown: str = "error"
 ) -> tuple[list[Int64], dict[str, Any]]:
     """Candidates of every question, from lines ``question<TAB>entity<TAB>entity...``."""
     check_unknown(unknown)
@@ -159,13 +165,15 @@ def read_candidates(
     return lists, {"file": str(path), "unknown": missed}
 
 
-def read_negatives(path: PathName) -> dict[str, Array]:
+def read_negatives(path: str | PathLike[str]) -> dict[str, npt.NDArray[Any]]:
     """Arrays ``head_neg`` and ``tail_neg`` (or one of them) of an ``.npz``, as OGB has them."""
     hint = f"save {' and '.join(NEGATIVES)}, ids of shape (triples, negatives), with numpy.savez"
     return load_arrays(path, NEGATIVES, hint)
 
 
-def load_arrays(path: PathName, names: Sequence[str], hint: str) -> dict[str, Array]:
+def load_arrays(
+    path: str | PathLike[str], names: Sequence[str], hint: str
+) -> dict[str, npt.NDArray[Any]]:
     """Those arrays of an ``.npz`` that have one of these names, without unpickling."""
     try:
         with _regular(path) as place, np.load(place, allow_pickle=False) as archive:
@@ -185,7 +193,7 @@ def load_arrays(path: PathName, names: Sequence[str], hint: str) -> dict[str, Ar
 
 
 def known_ids(
-    path: PathName,
+    path: str | PathLike[str],
     labels: Labels,
     names: list[bytes],
     lines: Sequence[int],
@@ -208,7 +216,7 @@ def _array(names: list[bytes]) -> Any:
     return pa.array(names, type=pa.large_binary())
 
 
-def lines_of(path: PathName, gaps: bool = False) -> Iterator[tuple[int, bytes]]:
+def lines_of(path: str | PathLike[str], gaps: bool = False) -> Iterator[tuple[int, bytes]]:
     """Number and text of every line; empty lines are allowed at the end, or anywhere if `gaps`."""
     blank = 0
     with _regular(path) as place:
@@ -221,7 +229,9 @@ def lines_of(path: PathName, gaps: bool = False) -> Iterator[tuple[int, bytes]]:
                 yield number, text
 
 
-def delimited_rows(path: PathName, delimiter: str, hint: str) -> Iterator[tuple[int, list[str]]]:
+def delimited_rows(
+    path: str | PathLike[str], delimiter: str, hint: str
+) -> Iterator[tuple[int, list[str]]]:
     """Number and fields of every line, quoted ones as in CSV.
 
     A quoted field ends in its line. One that goes on is nearly always a quotation mark that nothing
@@ -240,7 +250,7 @@ def delimited_rows(path: PathName, delimiter: str, hint: str) -> Iterator[tuple[
 
 
 @contextmanager
-def _regular(path: PathName) -> Iterator[Path]:
+def _regular(path: str | PathLike[str]) -> Iterator[Path]:
     """The file, on this machine while this lasts; FileError if it is none."""
     with fetched(path) as place:
         if not place.exists():
@@ -251,7 +261,7 @@ def _regular(path: PathName) -> Iterator[Path]:
         yield place
 
 
-def refuse(path: PathName, line: int, problem: str, hint: str) -> NoReturn:
+def refuse(path: str | PathLike[str], line: int, problem: str, hint: str) -> NoReturn:
     """Raise FileError of a line."""
     raise FileError(path, line, found=problem, hint=hint)
 

@@ -334,18 +334,17 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
 
 def test_a_reader_that_leaves_is_no_error(home: Home):
     home.rank("-q")
-    for line in ("KG report o.parquet --format json | true", "KG --help | true"):
-        done = shell(f"{line}; exit ${{PIPESTATUS[0]}}")
-        assert (done.returncode, done.stderr) == (0, b"")
+    done = shell("KG report o.parquet --format json | true; exit ${PIPESTATUS[0]}")
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_closed_and_full_streams(home: Home):
     home.rank("-q")
-    assert shell("KG report o.parquet >&-").returncode == 0
+    assert shell("KG guide >&-").returncode == 0
     done = shell("KG rank --graph g --scores s.npy -o closed.parquet <&- >&- 2>&-")
     assert done.returncode == 0
     assert len(kgtrec.Ranks.load("closed.parquet")) == len(kgtrec.Ranks.load("o.parquet"))
-    for what in ("report o.parquet", "--help"):
+    for what in ("guide", "--help"):
         done = shell(f"KG {what} > /dev/full")
         assert done.returncode == 2
         assert done.stderr.startswith(b"kgtrec: standard output: No space left on device")
@@ -353,47 +352,60 @@ def test_closed_and_full_streams(home: Home):
 
 
 def test_nobody_has_to_take_what_is_said_on_standard_error(home: Home):
-    fitting = "KG rank --graph g --scores s.npy -o full.parquet"
-    for line, code in ((fitting, 0), (fitting.replace("s.npy", "no.npy"), 2), ("KG rank -x", 1)):
-        assert shell(f"{line} 2> /dev/full").returncode == code
-        assert shell(f"{line} 2>&1 > /dev/null | true; exit ${{PIPESTATUS[0]}}").returncode == code
+    full, gone = "2> /dev/full", "2>&1 > /dev/null | true; exit ${PIPESTATUS[0]}"
+    ranking = "KG rank --graph g --scores {}.npy -o full.parquet"
+    for line, code in (
+        (f"{ranking.format('s')} {full}", 0), (f"{ranking.format('no')} {gone}", 2),
+        (f"KG rank -x {full}", 1), (f"KG rank -x {gone}", 1),
+    ):  # fmt: skip
+        assert shell(line).returncode == code
     assert len(kgtrec.Ranks.load("full.parquet"))
 
 
 def test_any_locale_gets_the_same_bytes(home: Home):
     home.rank("-q")
-    plain = shell("KG report o.parquet")
+    plain = home.call("report", "o.parquet").out
     odd = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    assert shell("KG report o.parquet", PYTHONIOENCODING="ascii", **odd).stdout == plain.stdout
-    assert b"\xc2\xb7" in plain.stdout
+    assert shell("KG report o.parquet", PYTHONIOENCODING="ascii", **odd).stdout == plain
+    assert b"\xc2\xb7" in plain
 
 
 # -- Signals -----------------------------------------------------------------------------------
 
 
-def interrupt(number: int, command: list[str], ready: Callable[[], bool]) -> tuple[int, str]:
-    """Start kgtrec, send it a signal when it is at work, and wait for its end."""
-    with subprocess.Popen([*COMMAND, *command], stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 60
-        while process.poll() is None and not ready() and time.monotonic() < deadline:
-            time.sleep(0.002)
-        with suppress(ProcessLookupError):
-            process.send_signal(number)
-        return process.wait(60), process.stderr.read().decode()
+SIGNALS = [
+    (signal.SIGINT, 130, "interrupted"),
+    (signal.SIGTERM, 143, "terminated"),
+    (signal.SIGHUP, 129, "hung up"),
+]
 
 
-@pytest.mark.parametrize(
-    ("number", "code", "said"),
-    slow_after(
-        1,
-        [
-            (signal.SIGINT, 130, "interrupted"),
-            (signal.SIGTERM, 143, "terminated"),
-            (signal.SIGHUP, 129, "hung up"),
-        ],
-    ),
-)
-def test_a_signal_while_a_run_is_written_leaves_nothing(home: Home, number, code, said):
+def ended(done: subprocess.CompletedProcess[str]) -> tuple[int, str]:
+    """The exit code of a process, and the last line of what it said."""
+    return done.returncode, done.stderr.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize(("number", "code", "said"), slow_after(1, SIGNALS))
+def test_a_signal_when_a_file_would_get_its_name_leaves_nothing(
+    home: Home, number: int, code: int, said: str
+) -> None:
+    program = (
+        "import os, sys\n"
+        f"os.replace = lambda *names: os.kill(os.getpid(), {number})\n"
+        "from kgtrec.cli import main\n"
+        "sys.argv = ['kgtrec', 'convert', '--graph', 'g', '--write-qrels', 'q']\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert ended(done) == (code, f"kgtrec: {said}; nothing half-written is left behind")
+    assert not list(home.folder.glob(".*.tmp"))
+    assert not (home.folder / "q").exists()
+
+
+@pytest.mark.slow
+def test_an_interrupt_while_a_run_is_written_leaves_nothing(home: Home) -> None:
     # 7.5 million lines: long enough to be met in the middle.
     (home.folder / "big").mkdir()
     for split, rows in (("test", 1500), ("train", 5000)):
@@ -406,9 +418,16 @@ def test_a_signal_while_a_run_is_written_leaves_nothing(home: Home, number, code
     def writing() -> bool:
         return (home.folder / "b.parquet").exists() and bool(list(home.folder.glob(".*.tmp")))
 
-    got, text = interrupt(number, command, writing)
+    with subprocess.Popen([*COMMAND, *command], stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 240
+        while process.poll() is None and not writing() and time.monotonic() < deadline:
+            time.sleep(0.002)
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGINT)
+        _, text = process.communicate(timeout=240)
     last = text.strip().splitlines()[-1]
-    assert (got, last) == (code, f"kgtrec: {said}; nothing half-written is left behind")
+    said = "kgtrec: interrupted; nothing half-written is left behind"
+    assert (process.returncode, last) == (130, said)
     assert not list(home.folder.glob(".*.tmp"))
     assert not (home.folder / "b.run").exists()
 

@@ -1,15 +1,20 @@
-"""Commands print what tests/golden/cli holds: results, notes, messages and exit codes."""
+"""Commands print what tests/golden/cli holds, and say of damaged files which one is."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from itertools import product
 from pathlib import Path
 
 import click
 import fuzz_files
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from slow import slow_but
 from transcripts import PLACE, commands, play
 
 from kgtrec.cli._report import Command, Report
@@ -57,3 +62,119 @@ def test_results_of_a_call_that_failed_in_part_are_shown() -> None:
     assert done.stdout == "rows\n"
     assert isinstance(done.exception, KgtrecError)
     assert str(done.exception) == "1 of 2 jobs failed"
+
+
+# -- Damaged files -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def home(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(sound, tmp_path / "home")
+    monkeypatch.chdir(tmp_path / "home")
+    return tmp_path / "home"
+
+
+def refused(path: str) -> list[str]:
+    """What each command says that reads a file: code 2, one line, the file by name."""
+    messages = []
+    for args in fuzz_files.reads()[path]:
+        said = fuzz_files.call(args)
+        assert said.startswith("2 "), (args, said)
+        assert not fuzz_files.fault_of(said, path, args), (args, said)
+        assert ";" in said  # a hint
+        messages.append(said)
+    return messages
+
+
+@pytest.mark.slow
+def test_damaged_at_random() -> None:
+    """Three of every kind of file; `python tests/helpers/fuzz_files.py --minutes 30` runs more."""
+    cases = 3 * len(fuzz_files.reads())
+    assert fuzz_files.fuzz(seed=0, cases=cases, seconds=3600) == (cases, [])
+
+
+def column(n: int, kind: str) -> pa.Array:
+    if kind == "one null":
+        return pa.array([None, *["a"] * (n - 1)])
+    value = {"number": 7, "list": ["a"]}.get(kind)
+    return pa.nulls(n, pa.string()) if kind == "null text" else pa.array([value] * n)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    slow_but(
+        [("given_label", "one null"), ("answer_label", "list"), ("relation_label", "null")],
+        product(
+            ["given_label", "answer_label", "relation_label"],
+            ["null", "null text", "number", "list", "one null"],
+        ),
+    ),
+)
+def test_ranks_with_labels_that_are_none(home: Path, name: str, kind: str) -> None:
+    table = pq.read_table("a.parquet")
+    at = table.column_names.index(name)
+    pq.write_table(table.set_column(at, name, column(table.num_rows, kind)), "a.parquet")
+    if name == "relation_label":  # which nobody reads: the description has the labels
+        assert not [
+            said for args in fuzz_files.reads()["a.parquet"] if (said := fuzz_files.call(args))
+        ]
+    else:
+        assert all(f"column {name!r} holds" in said for said in refused("a.parquet"))
+
+
+def test_ranks_without_columns_or_rows(home: Path) -> None:
+    table = pq.read_table("a.parquet")
+    for name in table.column_names:
+        if name.endswith("_label") or name in ("full_candidates",):
+            continue
+        pq.write_table(table.drop_columns([name]), "a.parquet")
+        assert all(name in said for said in refused("a.parquet"))
+    pq.write_table(table.select([]), "a.parquet")
+    refused("a.parquet")
+
+
+@pytest.mark.parametrize("shape", fuzz_files.SHAPES)
+@pytest.mark.parametrize("name", ["s.npy", "left.npy"])
+def test_headers_of_arrays(home: Path, name: str, shape: str) -> None:
+    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    head = b"\x93NUMPY\x02\x00" + len(text).to_bytes(4, "little") + text
+    Path(name).write_bytes(head + bytes(10_000))
+    refused(name)
+
+
+@pytest.mark.parametrize("at", [0.2, 0.4, 0.6])
+def test_spoilt_compressed_models(home: Path, at: float) -> None:
+    data = bytearray(Path("c.npz").read_bytes())
+    for place in range(int(len(data) * at), int(len(data) * at) + 30):
+        data[place] ^= 0x55
+    Path("c.npz").write_bytes(data)
+    refused("c.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("counts", lambda x: x[:, :-1]),
+        ("counts", lambda x: x[:-1]),
+        ("counts", lambda x: x.astype(np.int32)),
+        ("counts", lambda x: -1 - x),
+        ("answer_nan", lambda x: x[:-1]),
+        ("lengths", lambda x: x * 0 + 99),
+        ("lengths", lambda x: x - 2),
+        ("documents", lambda x: x * 0 + fuzz_files.N),
+        ("documents", lambda x: x[:-1]),
+        ("scores", lambda x: x[:-1]),
+        ("scores", lambda x: x.astype("U3")),
+    ],
+)
+def test_shards_whose_hash_is_right(home: Path, name: str, change) -> None:
+    from dataclasses import replace
+
+    from kgtrec.ranking.partial import read_about, read_parts, write_parts
+
+    path = "shards/shard-1-of-2.arrow"
+    about, (part,) = read_about(path), read_parts(path)
+    write_parts(path, about, [replace(part, **{name: change(getattr(part, name))})])
+    (said,) = refused(path)
+    assert "shard-1-of-2.arrow: damaged" in said
+    assert "rank this shard again, which replaces it" in said

@@ -1,4 +1,4 @@
-"""Who calls whom in the C core: one way, among its files and among its families."""
+"""The C core: who calls and includes whom, one way, and which features are looked up where."""
 
 from __future__ import annotations
 
@@ -102,3 +102,203 @@ def test_the_calls_are_found():
 def test_a_call_back_is_found(name: str, text: str, found: str):
     said = circle(graph({**FILES, name: FILES[name] + text}))
     assert f"factors_{found}" in said if found else said == []
+
+
+# -- Includes ----------------------------------------------------------------------------------
+
+ANY_INCLUDE = re.compile(r'^\s*#\s*include\s*(?:<(?P<system>[^>]+)>|"(?P<own>[^"]+)")', re.M)
+STANDARD = {
+    "arm_neon.h", "cpuid.h", "immintrin.h", "locale.h", "math.h", "stdatomic.h", "stdbool.h",
+    "stddef.h", "stdint.h", "stdlib.h", "string.h",
+    "sys/auxv.h", "sys/syscall.h", "unistd.h",  # what only the system can be asked
+}  # fmt: skip
+# What is of the operating system, in the one file that asks it for something.
+SYSTEM = {
+    "label_table.c": {"sys/mman.h"},  # on Linux
+    "map_guard.c": {"errno.h", "signal.h", "sys/mman.h", "unistd.h"},
+    "isa_platform.h": {"xlocale.h"},  # on macOS
+}
+# A file's name begins with its family; the umbrella and what all families share are the exceptions.
+FAMILIES = ("factors", "isa", "label", "map", "rank", "stat", "trec")
+SHARED = {"kgtrec.h", "kgt_status.h"}
+# Rows of one table are below what uses the table; a family's public header knows no internal one.
+OWN = {
+    "kgtrec.h": {f"{family}.h" for family in FAMILIES},
+    "kgt_status.h": set(),
+    "isa.h": set(),
+    "label.h": {"kgt_status.h"},
+    "map.h": set(),
+    "rank.h": {"kgt_status.h"},
+    "factors.h": {"kgt_status.h", "rank.h"},
+    "stat.h": {"kgt_status.h"},
+    "trec.h": {"kgt_status.h"},
+    "isa_platform.h": set(),
+    "isa_kernel.h": {"isa_platform.h"},
+    "isa_avx2_pack.h": set(),
+    "isa_bytes.h": {"isa_kernel.h"},
+    "isa_dispatch.c": {"isa_bytes.h", "isa_kernel.h", "isa.h"},
+    "rank_topk.h": {"isa_kernel.h"},
+    "rank_topk.c": {"rank_topk.h", "rank_topk_body.h"},
+    "rank_row.h": {"isa_kernel.h", "rank.h", "rank_topk.h"},
+    "rank_row.c": {"rank_row.h", "rank_row_body.h"},
+    "rank_rows.c": {"rank_row.h", "rank_rows_body.h", "rank_columns_body.h"},
+    "factors_vectors.h": {"factors.h", "isa_kernel.h", "factors_vectors_body.h"},
+    "factors_targets.c": {"factors_vectors.h", "isa_bytes.h", "rank_row.h"},
+    "factors_tiles.h": {"factors_vectors.h", "rank_row.h"},
+    "factors_tiles.c": {"factors_tiles.h", "factors_tiles_body.h"},
+    "factors_bounds.h": {"factors_vectors.h", "isa_bytes.h"},
+    "factors_steps.h": {"factors_bounds.h"},
+    "factors_steps.c": {"factors_steps.h"},
+    "factors_block.h": {"factors_steps.h"},
+    "factors_block.c": {"factors_block.h"},
+    "factors_codes.h": {"factors_block.h"},
+    "factors_codes.c": {"factors_codes.h"},
+    "factors_queries.h": {"factors_steps.h"},
+    "factors_queries.c": {"factors_queries.h"},
+    "factors_settle.h": {"factors_codes.h", "factors_queries.h", "factors_tiles.h"},
+    "factors_settle.c": {"factors_settle.h"},
+    "factors_rows.c": {"factors_settle.h", "factors_rows_body.h"},
+    "factors_run.c": {"factors_settle.h"},
+    "factors_call.c": {"factors_settle.h"},
+    "label_lines.c": {"label.h", "trec_fields.h"},
+    "label_order.c": {"label.h", "trec_fields.h"},
+    "label_table.c": {"label.h", "trec_fields.h"},
+    "map_guard.c": {"map.h"},
+    "stat_expected.c": {"stat.h"},
+    "stat_stratify.c": {"stat.h"},
+    "stat_permute.c": {"stat.h"},
+    "trec_fields.h": {"isa_platform.h"},
+    "trec_decimal.h": {"isa_platform.h"},
+    "trec_decimal_powers.h": set(),
+    "trec_decimal.c": {"trec_decimal.h", "trec_decimal_powers.h", "trec_fields.h"},
+    "trec_file.h": {"trec_fields.h", "trec.h"},
+    "trec_file.c": {"trec_file.h", "trec_decimal.h"},
+    "trec_list.c": {"trec_file.h"},
+    "trec_places.c": {"trec.h"},
+    "trec_shortest.c": {"trec_decimal.h", "trec_decimal_powers.h"},
+    "trec_query.h": {"trec.h"},
+    "trec_ties.c": {"trec_query.h"},
+    "trec_values.c": {"trec_query.h"},
+    "trec_write.c": {"trec.h", "trec_decimal.h"},
+}
+ISA_MAY = {"isa_kernel.h", "isa_undef.h", "isa_undef_load.h", "isa_avx2_pack.h"} | {
+    f"isa_{part}_body.h"
+    for part in (
+        *("scalar", "count", "fold", "order", "sift", "short", "tile", "transpose", "locate"),
+        "ties",
+    )
+}
+BYTES_MAY = {"isa_bytes.h"} | {
+    f"isa_{part}_body.h"
+    for part in (
+        *("bits", "quantise", "quantise_l1", "judge", "pairs", "refine"),
+        *("bytes_avx512", "bytes_avx2", "bytes_neon"),
+    )
+}
+C_FILES = sorted(FILES)
+
+
+def included(text: str) -> tuple[set[str], set[str]]:
+    """System headers and own headers that a C file includes."""
+    matches = list(ANY_INCLUDE.finditer(text))
+    system, own = ({m[kind] for m in matches if m[kind]} for kind in ("system", "own"))
+    return system, own
+
+
+def test_c_files_include_standard_headers_and_what_is_below_them():
+    wrong = {name: unwanted for name in C_FILES if (unwanted := unwanted_includes(name))}
+    assert wrong == {}
+
+
+def unwanted_includes(name: str) -> set[str]:
+    """Headers that a C file includes and may not."""
+    system, own = included(FILES[name])
+    unwanted = system - STANDARD - SYSTEM.get(name, set())  # Python.h, and anything of numpy
+    if name in OWN:
+        allowed = OWN[name]
+    elif name.endswith("_body.h") or name.startswith("isa_undef"):
+        # Templates: their includer has what they need, but one may be a part of another.
+        allowed = {other for other in C_FILES if other.endswith("_body.h")}
+    else:
+        assert name.startswith("isa_"), f"{name} is new: say in OWN what it may include"
+        allowed = BYTES_MAY if name.startswith("isa_bytes_") else ISA_MAY
+    return unwanted | own - allowed
+
+
+def test_the_name_of_a_c_file_begins_with_its_family():
+    named = {name for name in C_FILES if re.split(r"[_.]", name)[0] in FAMILIES}
+    assert set(C_FILES) - named == SHARED
+
+
+def test_c_files_do_not_mention_python_objects():
+    for name in C_FILES:
+        text = FILES[name]
+        assert not re.search(r"\bPy_?[A-Z]\w+\(|\bPyObject\b|\bnpy_\w+|\bPyArray", text), name
+
+
+def test_cpu_features_are_looked_up_in_isa_files_only():
+    question = re.compile(r"__builtin_cpu_\w+\(|kgt_cpu_has_\w+\(\)|__get_cpuid\(")
+    asking = {name for name in C_FILES if question.search(FILES[name])}
+    # isa_platform.h asks for what not every compiler's builtin knows, on behalf of the ISA files.
+    assert {name[:4] for name in asking} == {"isa_"}
+
+
+def has_kernels(name: str) -> bool:
+    return "static bool available(void)" in FILES[name]
+
+
+def unasked(text: str) -> set[str]:
+    """Features that a kernel file compiles for, less those that its ``available()`` asks for.
+
+    A file with several paths has a section with a target, and an ``available_...()`` behind it, for
+    each; all use what the first section holds.
+    """
+    sections = [
+        (match.start(), {name.replace("-", "_") for name in match[1].split(",")})
+        for match in re.finditer(r'KGT_TARGET_BEGIN\("([^"=]*)"\)', text)
+    ]
+    asked: dict[str, set[str]] = {}
+    missing: set[str] = set()
+    for match in re.finditer(r"static bool (available\w*)\(void\) \{(.*?)\}", text, re.S):
+        name, body = match.groups()
+        pairs = re.findall(r'__builtin_cpu_supports\("(\w+)"\)|kgt_cpu_has_(\w+)\(\)', body)
+        inherited = [asked[other] for other in asked if f"{other}()" in body]
+        asked[name] = {a or b for a, b in pairs}.union(*inherited)
+        enabled = [features for start, features in sections if start < match.start()]
+        missing |= set().union(*enabled[:1], *enabled[-1:]) - asked[name]
+    return missing
+
+
+def test_a_path_is_available_only_where_all_its_features_are():
+    missing = {name: unasked(FILES[name]) for name in C_FILES if has_kernels(name)}
+    assert len(missing) > 3
+    assert {name: features for name, features in missing.items() if features} == {}
+
+
+def test_the_cython_mirror_takes_the_public_headers_one_block_each():
+    mirrored = re.findall(
+        r'cdef extern from "([^"]+)"', (ROOT / "kgtrec/_csrc.pxd").read_text("utf-8")
+    )
+    own = [name for name in mirrored if not name.startswith("<")]
+    assert sorted(own) == sorted({*OWN["kgtrec.h"], "kgt_status.h"})
+
+
+def test_a_feature_that_nobody_asks_for_is_found():
+    text = (
+        'KGT_TARGET_BEGIN("avx2,f16c,bmi2")\n'
+        'static bool available(void) { return __builtin_cpu_supports("avx2"); }\n'
+        'static bool other(void) { return __builtin_cpu_supports("bmi2"); }\n'
+    )
+    assert unasked(text) == {"f16c", "bmi2"}
+    text = text.replace('"avx2");', '"avx2") && kgt_cpu_has_f16c();')
+    assert unasked(text) == {"bmi2"}
+    text = text.replace(",bmi2", "") + 'KGT_TARGET_BEGIN("avx2,avx-vnni")\n'
+    more = "static bool available_more(void) { return available() && kgt_cpu_has_avx_vnni(); }\n"
+    assert unasked(text + more) == set()
+    assert unasked(text + more.replace("available()", "true")) == {"avx2", "f16c"}
+    assert unasked(text + more.replace("kgt_cpu_has_avx_vnni()", "true")) == {"avx_vnni"}
+
+
+def test_includes_are_read():
+    text = '#include <Python.h>\n# include "numpy/arrayobject.h"\n/* #include <x.h> */\n'
+    assert included(text) == ({"Python.h"}, {"numpy/arrayobject.h"})

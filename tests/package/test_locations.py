@@ -12,15 +12,18 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from object_store import GOOGLE, SETTINGS, new_bucket, new_google_bucket, served
 from small_disk import small_disk
 from stored_graph import call, write_graph_and_scores
 
 import kgtrec
+import kgtrec.cluster
 from kgtrec._internal import locations
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.locations import is_location
-from kgtrec.errors import FileError
+from kgtrec.cli import cli
+from kgtrec.errors import FileError, KgtrecError, is_url
 from kgtrec.scores.files import load_scores
 from kgtrec.scores.sources import selected
 
@@ -204,6 +207,7 @@ def test_a_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_google_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """pyarrow would ask again and again, for as long as a store that once answered is asked."""
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
+    monkeypatch.setattr(locations, "_FIRST", timedelta(seconds=0.1))
     monkeypatch.setattr(locations, "_PATIENCE", timedelta(seconds=900))
     with pytest.raises(FileError) as refusal:
         locations.exists("gs://bucket/x")
@@ -258,3 +262,108 @@ def test_what_is_a_location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s3:" / "b").mkdir(parents=True)
     assert not is_location("s3://b")  # a file that is there is a file
+
+
+# -- URLs that are not read --------------------------------------------------------------------
+
+
+URL = "https://bucket/x"
+S3 = "s3://bucket/x"
+SAID = (
+    "a URL that kgtrec cannot read or write; copy or mount it and name the file, or use a URL of "
+)
+G = ["--graph", "g"]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "g").mkdir()
+    for split in ("train", "test"):
+        (tmp_path / "g" / f"{split}.txt").write_text(f"a\tr\tb\nb\tr\t{split}\n")
+    questions = kgtrec.read_graph("g", progress=False).questions()
+    np.save("s.npy", np.zeros((len(questions), questions.n_entities)))
+    for name in ("a", "b"):
+        invoked(["rank", *G, "--scores", "s.npy", "-o", f"{name}.parquet", "--write-run", "t.run",
+              "--write-qrels", "t.qrels", "-q"])  # fmt: skip
+    Path("sheet.tsv").write_text("head\trelation\ttail\tlabel\na\tr\tb\tY\n")
+    return tmp_path
+
+
+def invoked(args: list[str]) -> None:
+    result = CliRunner().invoke(cli, args, standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["rank", "--graph", URL, "--scores", "s.npy", "-o", "o.parquet"],
+        ["rank", *G, "--scores", URL + ".npy", "-o", "o.parquet"],
+        ["rank", *G, "--scores", URL + ".npz", "-o", "o.parquet"],
+        ["rank", *G, "--scores", URL, "-o", "o.parquet"],
+        ["rank", *G, "--scores", "s.npy", "-o", URL + ".parquet"],
+        ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--write-run", URL],
+        ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--known", URL],
+        ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--entities", URL],
+        ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--candidates", URL],
+        ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--candidates", URL + ".npz"],
+        ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--type-constraints", URL],
+        ["rank", *G, "--scores", URL + ".npz", "-o", "d", "--shard", "1/2"],
+        ["rank", *G, "--scores", "s.npy", "-o", URL, "--shard", "1/2"],
+        ["merge", URL, "-o", "o.parquet"],
+        ["report", URL],
+        ["compare", "a.parquet", URL],
+        ["plot", "ties", URL, "-o", "x.svg"],
+        ["plot", "ties", "a.parquet", "-o", URL + ".svg"],
+        ["stratify", URL],
+        ["openworld", "a.parquet", URL],
+        ["stats", URL],
+        ["demo", "--output", URL],
+        ["batch", URL + ".toml"],
+        ["eval", URL, "t.run"],
+        ["eval", "t.qrels", URL],
+        ["eval", "t.qrels", URL + ".gz"],
+        ["align", "--matrix", URL + ".npy", "--pairs", "p", "-o", "o.parquet"],
+        ["convert", *G, "--write-qrels", URL],
+        ["judge", "check", URL],
+        ["judge", "sheets", "sheet.tsv", "--annotators", "a", "-o", URL],
+        ["judge", "sheets", URL, "--annotators", "a", "-o", "x"],
+        ["sample", "g/test.txt", "--share", "0.5", "-o", URL],
+        ["pool", *G, "--seed-triples", URL, "--depth", "1", "-o", "p", "t.run"],
+    ],
+    ids=" ".join,
+)
+def test_commands(place: Path, args: list[str]) -> None:
+    before = sorted(place.rglob("*"))
+    with pytest.raises(KgtrecError) as raised:
+        invoked(args)
+    assert str(raised.value).startswith("https://bucket/"), raised.value
+    assert SAID in str(raised.value)
+    new = [path for path in place.rglob("*") if path not in before]
+    assert not [path for path in new if (place / "d") not in (path, *path.parents)]
+    assert not [path for path in place.rglob("*") if path.name in ("https:", "s3:")]
+
+
+@pytest.mark.parametrize("url", [URL, S3])
+def test_what_only_this_machine_has(place: Path, url: str) -> None:
+    questions = kgtrec.read_graph("g", progress=False).questions()
+    with pytest.raises(FileError, match="beside it, in a folder of this machine; copy the sheet"):
+        invoked(["judge", "serve", url])
+    with pytest.raises(FileError, match="stored questions are mapped into memory; name a folder"):
+        kgtrec.cluster.store_questions(questions, url)
+    with pytest.raises(FileError, match=r"a work folder \(folder=\) are mapped into memory; name"):
+        kgtrec.cluster.rank("s.npy", questions, folder=url)
+    assert not [path for path in place.rglob("*") if path.name in ("https:", "s3:")]
+
+
+def test_what_is_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for url in ("s3://b/x", "gs://b", "https://a.b/c.npy", "file:///x", "HDFS://h/x", "s3:/b/x"):
+        assert is_url(url)
+        assert str(FileError(Path(url), found="there is no such file", hint="x")).count("://") == 1
+    for path in ("x", "a/b://c", "/a", "C:/x", "./s3:/x", "", "a:b", "x y://z"):
+        assert not is_url(path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s3:" / "b").mkdir(parents=True)
+    assert not is_url("s3://b")  # a file that is there is a file

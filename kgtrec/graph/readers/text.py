@@ -14,14 +14,15 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from kgtrec._internal.csr import Int32, offsets_of, spans
 from kgtrec._internal.locations import fetched
-from kgtrec.errors import FileError, PathName
+from kgtrec.errors import FileError
 from kgtrec.graph.id_files import delimited_rows, lines_of, refuse, text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import (
@@ -136,7 +137,7 @@ def read_statements(folder: Path, columns: str | None = None) -> GraphTables:
     return _tables(files, {split: _fields(path) for split, path in files.items()}, _FORM)
 
 
-def read_statement_file(path: PathName) -> GraphTables:
+def read_statement_file(path: str | PathLike[str]) -> GraphTables:
     """One file with lines as in a split; its split is called "known"."""
     return _tables({"known": path}, {"known": _fields(path)}, _FORM)
 
@@ -148,7 +149,7 @@ def read_wikipeople(folder: Path, columns: str | None = None) -> GraphTables:
     return _tables(files, {split: _records(path) for split, path in files.items()}, _JSON_FORM)
 
 
-def _fields(path: PathName) -> Iterator[list[bytes]]:
+def _fields(path: str | PathLike[str]) -> Iterator[list[bytes]]:
     for line, text in lines_of(path):
         fields = text.split(b",")
         if len(fields) < 3 or b"" in fields:
@@ -189,7 +190,7 @@ def _statement(record: Mapping[str, Any]) -> list[bytes] | None:
 
 
 def _tables(
-    files: Mapping[str, PathName],
+    files: Mapping[str, str | PathLike[str]],
     splits: Mapping[str, Iterable[Sequence[bytes]]],
     form: str,
 ) -> GraphTables:
@@ -210,10 +211,11 @@ def _tables(
     places = np.concatenate([entity_place, relation_place])
     triples, qualifiers = {}, {}
     for split, (codes, counts) in coded.items():
-        column = spans(0, counts)[1]
-        ids: Int32 = places[codes + (column & 1) * len(entity_place)]
+        ends = np.cumsum(counts)
+        column = np.arange(len(codes)) - np.repeat(ends - counts, counts)
+        ids: npt.NDArray[np.int32] = places[codes + (column & 1) * len(entity_place)]
         triples[split] = ids[column < 3].reshape(-1, 3)
-        offsets = offsets_of((counts - 3) // 2)
+        offsets = np.append(0, np.cumsum((counts - 3) // 2))
         qualifiers[split] = offsets, ids[column >= 3].reshape(-1, 2)
     return GraphTables(triples, entities, relations, qualifiers=qualifiers)
 
@@ -230,7 +232,7 @@ def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
     return _timed_tables(split_files(folder, (".txt", ".tsv", "")))
 
 
-def read_timed_file(path: PathName) -> GraphTables:
+def read_timed_file(path: str | PathLike[str]) -> GraphTables:
     """One file with lines as in a split; its split is called "known"."""
     with fetched(path) as place:
         return _timed_tables({"known": place})

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
-from kgtrec._internal.csr import spans
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import UsageError, choose
@@ -117,7 +116,9 @@ class Run(ShownInLines):
         if depth >= self.depth:
             return self
         lengths = np.minimum(np.diff(self.offsets), depth)
-        offsets, rows = spans(self.offsets[:-1], lengths)
+        offsets = np.zeros_like(self.offsets)
+        np.cumsum(lengths, out=offsets[1:])
+        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1] - offsets[:-1], lengths)
         return replace(
             self,
             offsets=offsets,

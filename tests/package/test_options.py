@@ -1,13 +1,18 @@
-"""Every option name has one meaning, one heading and one type in all commands."""
+"""Options: one meaning, heading and type per name; and texts name those that exist."""
 
 from __future__ import annotations
 
+import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
+from checkout import parsed
 
+import kgtrec
 from kgtrec.cli import cli
 from kgtrec.cli._names import HEADINGS, long_name
 from kgtrec.cli._report import PathType
@@ -69,3 +74,58 @@ def test_a_name_has_one_type() -> None:
         kinds[long_name(one)].add("flag" if one.is_flag else type(one.type).__name__)
     several = {name for name, types in kinds.items() if len(types) > 1}
     assert several <= SEVERAL_TYPES, {name: kinds[name] for name in several - SEVERAL_TYPES}
+
+
+# -- Options that texts name -------------------------------------------------------------------
+
+
+PACKAGE = Path(str(kgtrec.__file__)).parent
+OPTION = re.compile(r"(?<![-\w{}$/])--[a-z][a-z0-9-]*(?![-\w]*\{)")
+ELSEWHERE = {"--array", "--help", "--version", "--nworkers", "--nthreads", "--memory-limit"}
+"""Of the commands of schedulers, which messages and pages name; and of click itself."""
+
+
+KNOWN = {
+    name
+    for _, command in commands(cli)
+    for one in command.params
+    for name in (*one.opts, *one.secondary_opts)
+} | ELSEWHERE
+
+
+def texts_of(path: Path) -> Iterator[str]:
+    """Every text of a module, of f-strings the parts around what is filled in, and guides whole."""
+    if path.suffix == ".md":
+        yield path.read_text("utf-8")
+        return
+    for node in ast.walk(parsed(path.read_text("utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values
+            )
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def named(text: str) -> set[str]:
+    return {match.group().rstrip("-") for match in OPTION.finditer(text)}
+
+
+FOLDERS = sorted({path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py")})
+
+
+@pytest.mark.parametrize("folder", [*FOLDERS, "guides"])
+def test_every_option_that_is_named_exists(folder: str) -> None:
+    place = PACKAGE / folder
+    files = [*place.rglob("*.py"), *place.rglob("*.md")] if place.is_dir() else [place]
+    wrong = {
+        f"{path.relative_to(PACKAGE)}: {option}"
+        for path in files if path.name != "_names.py"
+        for text in texts_of(path) for option in named(text) - KNOWN
+    }  # fmt: skip
+    assert wrong == set()
+
+
+def test_what_looks_can_find_a_wrong_name() -> None:
+    assert named("give --retry or --plot{}; a--b; --workers 2, `--quiet`") - KNOWN == {"--retry"}
+    assert {"--replicates", "--patience", "--quiet"} <= KNOWN

@@ -1,0 +1,287 @@
+"""kgtrec rank: several filters in one pass, and questions that no graph has asked."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytrec_eval
+from click.testing import CliRunner
+
+import kgtrec
+from kgtrec.cli import cli
+
+pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
+
+FILTERS = {"raw": "raw", "valid": "valid", "train,test": "train+test"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(1)
+    for split in ("train", "valid", "test"):
+        rows = rng.integers(0, (12, 2, 12), (40, 3)).tolist()
+        lines = "".join(f"e{h:02d}\tr{r}\te{t:02d}\n" for h, r, t in rows)
+        (tmp_path / f"{split}.txt").write_text(lines)
+    n_rows = len(kgtrec.read_graph(tmp_path).questions())
+    np.save(tmp_path / "scores.npy", rng.integers(0, 5, (n_rows, 12)).astype(np.float32))
+    lines = [f"head{n} Q0 e{e:02d} 1 {9 - e} x\n" for n in (1, 2) for e in range(5)]
+    (tmp_path / "lists.run").write_text("".join(lines))
+    return tmp_path
+
+
+def run(folder: Path, *words: str, fails: bool = False) -> str:
+    source = ("--scores", "scores.npy") if "--predictions" not in words else ()
+    pairs = zip(("--graph", *source[:1]), ("", *source[1:]), strict=True)
+    paths = [word for name, path in pairs for word in (name, str(folder / path))]
+    result = CliRunner().invoke(cli, ["rank", *paths, *words])
+    assert (result.exit_code != 0) == fails, result.output
+    return str(result.exception) if fails else result.output
+
+
+def chosen(*names: str) -> list[str]:
+    return [word for name in names for word in ("--filter", name)]
+
+
+@pytest.mark.parametrize("predictions", [False, True])
+def test_each_filter_has_the_files_of_a_run_of_its_own(folder: Path, predictions: bool) -> None:
+    lists = (
+        ("--predictions", str(folder / "lists.run"), "--predictions-format", "trec")
+        if predictions
+        else ()
+    )
+    names = [f"{folder}/{{filter}}.parquet", f"{folder}/{{filter}}.run", f"{folder}/{{filter}}.q"]
+    outputs = ["-o", names[0], "--write-run", names[1], "--write-qrels", names[2],
+               "--tag", "mine"]  # fmt: skip
+    table = run(folder, *lists, *outputs, *chosen(*FILTERS))
+    for filtered, name in FILTERS.items():
+        alone = [word.replace("{filter}", "alone") for word in outputs]
+        run(folder, *lists, *alone, *chosen(filtered), "--quiet")
+        for ending in ("parquet", "run", "q"):
+            paths = (folder / f"{name}.{ending}", folder / f"alone.{ending}")
+            assert paths[0].read_bytes() == paths[1].read_bytes(), paths
+        result = kgtrec.evaluate(kgtrec.Ranks.load(folder / f"{name}.parquet"))
+        lines = [line.split() for line in table.splitlines() if line.startswith(f"{name} ")]
+        assert len(lines) == (0 if predictions else 6)
+        if not predictions:
+            keys = ("head.micro.mrr", "tail.micro.mrr", "both.micro.mrr")
+            assert [line[2] for line in lines[:3]] == [f"{result[key]:.4f}" for key in keys]
+    assert all(line.endswith(" mine") for line in (folder / "raw.run").read_text().splitlines())
+    assert "filters raw, valid, train+test" in " ".join(table.split())
+    assert "WARNING: raw: unfiltered" in table
+
+
+def test_one_filter_takes_its_name_too_and_qrels_are_those_of_all(folder: Path) -> None:
+    run(folder, "-o", f"{folder}/x-{{filter}}.parquet", *chosen("train,test"), "--quiet")
+    assert (folder / "x-train+test.parquet").is_file()
+    qrels = str(folder / "qrels")
+    run(folder, "-o", f"{folder}/{{filter}}.parquet", "--write-qrels", qrels, *chosen("raw", "all"))
+    assert (folder / "qrels").is_file()
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_run_is_as_deep_as_asked(folder: Path, depth: int) -> None:
+    out = [str(folder / name) for name in ("o.parquet", "o.run")]
+    run(folder, "-o", out[0], "--write-run", out[1], "--run-depth", str(depth))
+    queries = [line.split()[0] for line in Path(out[1]).read_text().splitlines()]
+    assert {queries.count(query) for query in queries} == {depth}
+
+
+@pytest.mark.parametrize("option", ["--known", "--entities", "--relations", "--candidates"])
+def test_an_output_never_costs_a_list(folder: Path, option: str) -> None:
+    (folder / "list.txt").write_text("e00\tr0\te01\n")
+    said = run(folder, option, f"{folder}/list.txt", "-o", f"{folder}/list.txt", fails=True)
+    assert "would overwrite an input" in said
+    assert (folder / "list.txt").read_text() == "e00\tr0\te01\n"
+
+
+def test_convert_asks_the_sides_that_are_named(folder: Path) -> None:
+    words = ["convert", "--graph", str(folder), "--sides", "tail", "--write-qrels", f"{folder}/t"]
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 0, done.output
+    assert all(line.startswith("tail") for line in (folder / "t").read_text().splitlines())
+
+
+# -- Questions without a graph -----------------------------------------------------------------
+
+
+LINES = [
+    {"id": "2p-0", "terms": {"structure": "2p"}, "answers": ["d1", "d3"], "known": ["d0"]},
+    {"id": "2i-0", "terms": {"structure": "2i"}, "answers": ["d2"]},
+]
+QRELS = {"a": {"d0": 2, "d3": 1, "d4": 0}, "b": {"d1": 1}, "c": {"d4": 3}}
+
+
+@pytest.fixture
+def answers_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    Path("questions.jsonl").write_text("\n".join(map(json.dumps, LINES)))
+    Path("labels.txt").write_text("".join(f"d{n}\n" for n in range(5)))
+    np.save("two.npy", rng.normal(size=(2, 5)).astype(np.float32))
+    vectors = {"queries": rng.normal(size=(2, 4)), "entities": rng.normal(size=(5, 4))}
+    np.savez("v.npz", **{name: array.astype(np.float32) for name, array in vectors.items()})
+    rows = [f"{q} 0 {d} {r}\n" for q, row in QRELS.items() for d, r in row.items()]
+    Path("qrels.txt.gz").write_bytes(gzip.compress("".join(rows).encode()))
+    Path("ids.txt").write_text("b\na\n")
+    return tmp_path
+
+
+def call(*words: str, fails: bool = False) -> str:
+    result = CliRunner().invoke(cli, [*words])
+    assert (result.exit_code != 0) == fails, (result.output, result.exception)
+    return str(result.exception) if fails else result.output
+
+
+ASK = ("rank", "--questions", "questions.jsonl", "--candidates", "labels.txt",
+       "--scores", "two.npy", "-o", "r.parquet")  # fmt: skip
+RELS = ("rank", "--qrels", "qrels.txt.gz", "--documents", "labels.txt", "--queries", "ids.txt",
+        "--scores", "v.npz", "-o", "q.parquet")  # fmt: skip
+
+
+def test_questions_are_ranked_reported_compared_drawn_and_shown(answers_folder: Path) -> None:
+    text = call(*ASK)
+    assert "2 questions · 3 instances · 5 candidates" in text
+    assert "Equally by structure" in text
+    questions = kgtrec.Questions.from_answers("questions.jsonl", labels=[f"d{n}" for n in range(5)])
+    expected = kgtrec.rank(np.load("two.npy"), questions)[0]
+    expected.save("expected.parquet")
+    assert Path("r.parquet").read_bytes() == Path("expected.parquet").read_bytes()
+    np.save("other.npy", -np.load("two.npy"))
+    call(*ASK[:-4], "--scores", "other.npy", "-o", "o.parquet")
+    table = call("report", "r.parquet", "--by", "structure", "-m", "mrr", "--format", "csv")
+    assert [row.split(",")[0] for row in table.splitlines()] == ["structure", "2i", "2p"]
+    call("plot", "slices", "--by", "structure", "r.parquet", "o.parquet", "-o", "slices.svg")
+    assert Path("slices.svg").stat().st_size
+    call(*ASK, "--write-run", "r.run")
+    call(*ASK[:-4], "--scores", "other.npy", "-o", "o.parquet", "--write-run", "o.run")
+    runs = ("--run", "r.run", "--run", "o.run")
+    call("report", "r.parquet", "o.parquet", "--html", "page.html", *runs)
+    assert "2p-0" in call("changes", "r.parquet", "o.parquet", *runs)
+    page = Path("page.html").read_text()
+    assert '"structure 2i"' in page
+    assert "<title>Ranking</title>" in page
+    group = "group.mrr(structure)"
+    assert group in call("compare", "r.parquet", "o.parquet", "-m", group)
+
+
+def test_qrels_are_ranked_as_a_complete_run_is_evaluated(answers_folder: Path) -> None:
+    text = call(*RELS, "--write-run", "out.run")
+    with np.load("v.npz") as arrays:
+        scores = arrays["queries"] @ arrays["entities"].T
+    complete = {
+        query: {f"d{n}": float(score) for n, score in enumerate(row)}
+        for query, row in zip("ba", scores, strict=True)
+    }
+    theirs = pytrec_eval.RelevanceEvaluator(QRELS, {"map", "ndcg_cut.10"}).evaluate(complete)
+    for name in ("map", "ndcg_cut_10"):
+        mean = sum(each[name] for each in theirs.values()) / 2
+        assert f"{mean:.4f}" in text
+        assert f"{mean:.4f}" in call("report", "q.parquet", "-m", f"macro.{name}")
+    assert len(Path("out.run").read_text().splitlines()) == 10
+    assert kgtrec.Ranks.load("q.parquet").question_ids == ["b", "a", "a"]
+
+
+@pytest.mark.parametrize("words", [ASK, RELS])
+def test_shards_are_merged_to_the_same_file(answers_folder: Path, words: tuple[str, ...]) -> None:
+    call(*words)
+    for number in (2, 1):
+        call(*words[:-1], "shards", "--shard", f"{number}/2")
+    call("merge", "shards", "-o", "merged")
+    assert Path("merged").read_bytes() == Path(words[-1]).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "files", "expected"),
+    [
+        (RELS, {"labels.txt": "d0\nd1\n"}, "labels.txt: 2 labels for 5 rows"),
+        (RELS, {"labels.txt": "d0\nd1\nd1\nd3\nd4\n"}, "labels.txt:3: 'd1' again (line 2"),
+        (RELS, {"labels.txt": "d0\nd1\nd2\nx\nd4\n"}, "'d3', which is not one of the 5 candidates"),
+        (RELS, {"ids.txt": "a\n"}, "ids.txt: 1 labels for 2 rows"),
+        (RELS, {"ids.txt": "a\nz\n"}, "question 'z' has no answers"),
+        ((*RELS[:3], *RELS[5:]), {}, "--qrels needs --documents"),
+        ((*RELS, "--graph", "."), {}, "give one of --graph DIR, --questions FILE and --qrels FILE"),
+        ((*RELS, "--sides", "head"), {}, "--sides: does not go with --qrels"),
+        ((*RELS, "--known-has-answers"), {}, "--known-has-answers: does not go with --qrels"),
+        ((*ASK, "--level", "2"), {}, "--level: does not go with --questions"),
+        (ASK, {"questions.jsonl": json.dumps(LINES[0])}, "two.npy: scores have 2 rows; expected 1"),
+        (ASK, {"questions.jsonl": json.dumps(LINES[1] | {"answers": ["d9"]})},
+         "questions.jsonl:1: question '2i-0' has the answer 'd9'"),
+        (ASK, {"questions.jsonl": json.dumps(LINES[1] | {"answers": []})},
+         "questions.jsonl:1: question '2i-0' has no answers"),
+        ((*ASK[:3], *ASK[5:]), {}, "question '2p-0' has the answer 'd1'"),  # no column number
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_sentence_and_nothing_is_written(
+    answers_folder: Path, words: tuple[str, ...], files: dict[str, str], expected: str
+) -> None:
+    for name, text in files.items():
+        Path(name).write_text(text)
+    message = call(*words, fails=True)
+    assert expected in message
+    assert "\n" not in message
+    assert not list(answers_folder.glob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("a 0 zz 1", ":6: question 'a' has the answer 'zz', which is not one of the 5 candidates"),
+        ("a 0 d0 1", ":6: document 'd0' comes a second time under query 'a'"),
+        ("d 0 d2 0\ne 0 d1 1", ":6: question 'd' has no answers; no document is judged 1 or more"),
+    ],
+)
+def test_faults_of_qrels_name_their_line(answers_folder: Path, line: str, found: str) -> None:
+    text = gzip.decompress(Path("qrels.txt.gz").read_bytes()) + line.encode() + b"\n"
+    Path("qrels.txt.gz").write_bytes(gzip.compress(text))
+    if line.startswith("d "):
+        Path("ids.txt").write_text("b\nd\n")
+    assert call(*RELS, fails=True).startswith(f"qrels.txt.gz{found}")
+    assert not Path("q.parquet").exists()
+
+
+def test_a_query_that_qrels_lack_has_no_line(answers_folder: Path) -> None:
+    Path("ids.txt").write_text("b\nz\n")
+    assert call(*RELS, fails=True).startswith("qrels.txt.gz: question 'z' has no answers")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("question_ids", [1, 2]),
+        ("question_ids", "2p-0"),
+        ("terms", {"structure": ["2i", None]}),
+        ("terms", ["structure"]),
+        ("questions", {"qrels": "file"}),
+        ("questions", {"qrels": {"level": "two"}}),
+    ],
+)
+def test_ranks_with_damaged_names_are_named(answers_folder: Path, key: str, value: object) -> None:
+    import pyarrow.parquet as pq
+
+    call(*ASK)
+    table = pq.read_table("r.parquet")
+    metadata = dict(table.schema.metadata)
+    header = json.loads(metadata[b"kgtrec.ranks"])
+    header["manifest"][key] = value
+    metadata[b"kgtrec.ranks"] = json.dumps(header).encode()
+    pq.write_table(table.replace_schema_metadata(metadata), "r.parquet")
+    for words in (("report", "r.parquet"), ("report", "r.parquet", "--html", "page.html")):
+        assert call(*words, fails=True).startswith("r.parquet: a damaged description; name a file")
+
+
+def test_ranks_without_a_row_are_named(answers_folder: Path) -> None:
+    call(*ASK)
+    kgtrec.Ranks.load("r.parquet").subset(slice(0)).save("r.parquet")
+    for words in (("report", "r.parquet"), ("plot", "ranks", "r.parquet", "-o", "x.svg")):
+        text = call(*words, fails=True)
+        assert text.startswith("r.parquet: ranks that cannot be: there is not one row; name a file")
+
+
+def test_ranks_are_no_table(answers_folder: Path) -> None:
+    text = call(*ASK[:-1], "r.csv", fails=True)
+    assert text.startswith("-o r.csv: ranks are written as Parquet; name a .parquet file")
+    assert not Path("r.csv").exists()
