@@ -195,7 +195,7 @@ compare/other-graph  compare a.parquet half/a.parquet
 compare/other-filter  compare a.parquet raw.parquet
 compare/sampled  compare a.parquet sampled.parquet
 compare/amri  compare $abc -m both.micro.amri
-compare/bpref  compare $abc -m both.macro.bpref
+compare/bpref  compare $abc -m both.macro.num_ret
 compare/measure  compare $abc -m mapp
 compare/stability-test  compare stability $abc --test t
 compare/permutations  compare $abc --test t --permutations 10
@@ -477,7 +477,7 @@ trec/evaluate  trec.evaluate({"q": {"d": 1}}, {"q": {"d": "x"}}, ["map"])
 trec/evaluate-queries  trec.evaluate({"q": {"d": 1}}, {"p": {"d": 1.0}}, ["map"])
 trec/evaluate-measure  trec.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, ["mapp"])
 trec/evaluate-level  trec.evaluate({"q": {"d": 1.5}}, {"q": {"d": 1.0}}, ["map"])
-trec/native  trec.native_values(ranks, ["bpref"])
+trec/native  trec.native_values(ranks, ["relstring"])
 trec/write-run  run.write("nowhere/x.run")
 trec/write-tag  run.write("x.run", tag="a b")
 trec/write-qrels  kgtrec.write_qrels({"q": {"d e": 1}}, "x.qrels")

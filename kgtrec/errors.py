@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from os import PathLike
 
+PathName = str | PathLike[str]
+
 
 class KgtrecError(Exception):
     """Base of every error that kgtrec raises on purpose, with the command line's ``exit_code``."""
@@ -31,9 +33,7 @@ class FileError(InputError):
     - found, hint: What was found there, and what the user can do.
     """
 
-    def __init__(
-        self, path: str | PathLike[str], line: int | None = None, *, found: str, hint: str
-    ) -> None:
+    def __init__(self, path: PathName, line: int | None = None, *, found: str, hint: str) -> None:
         self.path = str(path)
         if is_url(self.path):
             self.path = url_text(self.path)
@@ -97,7 +97,7 @@ def url_text(path: str) -> str:
     return _URL.sub(r"\1:///" if path[:5].lower() == "file:" else r"\1://", path, count=1)
 
 
-def refuse_url(path: str | PathLike[str], found: str = _ELSEWHERE, hint: str = _MOUNT) -> None:
+def refuse_url(path: PathName, found: str = _ELSEWHERE, hint: str = _MOUNT) -> None:
     """FileError if this is a URL, instead of making a folder of that name."""
     if is_url(os.fspath(path)):
         url = url_text(os.fspath(path))

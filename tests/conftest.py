@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import gc
 import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -29,6 +31,10 @@ def take_signals() -> None:
 
 take_signals()
 
+# No file of a test has to outlive a loss of power, and to wait for the disk takes longer than most
+# tests. Which calls there are, and in which order, is asked of `os.fsync` itself.
+os.fsync = lambda descriptor: None
+
 # A file is a worker's: one that takes long would go on alone at the end, if it did not come first.
 LONGEST = ("test_native.py", "test_dask.py")
 
@@ -39,6 +45,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "s3_server" in getattr(item, "fixturenames", ()):
             item.add_marker("slow")
+
+
+def pytest_collection_finish() -> None:
+    """Leave the modules of all tests, a million objects, out of later garbage collections."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -20,13 +20,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec.errors import UsageError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _BLOCK = 50  # draws whose weights are in memory together
 _WEIGHTS_AT_A_TIME = 1 << 22
@@ -88,8 +85,8 @@ COMPARING = Resampling(resamples=5_000)
 
 
 def _drawn_sums(
-    columns: Floats, draws: int, generator: Callable[[int], np.random.Generator], threads: int
-) -> Floats:
+    columns: Float64, draws: int, generator: Callable[[int], np.random.Generator], threads: int
+) -> Float64:
     """Sums over as many rows (n, c) as there are, drawn with replacement; float64 (draws, c).
 
     `generator` gives the random numbers of the block that begins at a draw. Only where every block
@@ -116,8 +113,8 @@ def _drawn_sums(
 
 
 def ratio_intervals(
-    numerators: Sequence[Floats], denominators: Sequence[Floats | None], how: Resampling
-) -> Floats:
+    numerators: Sequence[Float64], denominators: Sequence[Float64 | None], how: Resampling
+) -> Float64:
     """Ends of the intervals of ``sum of numerators / sum of denominators`` over queries.
 
     Shapes: numerators float64 (n_queries,), denominators float64 (n_queries,) -> float64 (n_ratios,
@@ -142,7 +139,7 @@ def ratio_intervals(
     return ends
 
 
-def _exact_totals(columns: Floats, how: Resampling) -> Floats:
+def _exact_totals(columns: Float64, how: Resampling) -> Float64:
     """Sum of every column over the queries of each draw, shape (resamples, n_columns)."""
     finite = np.isfinite(columns).all(axis=0)
     whole, scale = _whole_multiples(np.where(finite, columns, 0.0))
@@ -152,7 +149,7 @@ def _exact_totals(columns: Floats, how: Resampling) -> Floats:
     return totals
 
 
-def _whole_multiples(columns: Floats) -> tuple[Floats, Floats]:
+def _whole_multiples(columns: Float64) -> tuple[Float64, Float64]:
     """The columns in units so small that the sum over any draw is just below 2**53."""
     most = np.abs(columns).max(axis=0)
     _, exponent = np.frexp(np.where(most > 0, most, 1.0))
@@ -164,7 +161,7 @@ def _whole_multiples(columns: Floats) -> tuple[Floats, Floats]:
 # -- Values that are not means ---------------------------------------------------------------------
 
 
-def drawn_clusters(n_clusters: int, how: Resampling, items: int = 1) -> Iterator[Floats]:
+def drawn_clusters(n_clusters: int, how: Resampling, items: int = 1) -> Iterator[Float64]:
     """How often each draw takes each cluster, some draws at a time.
 
     Shape: float64 (draws, n_clusters).
@@ -178,7 +175,7 @@ def drawn_clusters(n_clusters: int, how: Resampling, items: int = 1) -> Iterator
         yield times
 
 
-def percentile_interval(draws: Floats, how: Resampling) -> Floats:
+def percentile_interval(draws: Float64, how: Resampling) -> Float64:
     """Low and high end of each column of draws (B, k), float64 (k, 2).
 
     NaN where fewer than half of the draws have a value.
@@ -204,23 +201,23 @@ class Resampled:
     - resampling: How often was drawn, and how wide intervals are.
     """
 
-    estimate: Floats
-    draws: Floats
-    jackknife: Floats
+    estimate: Float64
+    draws: Float64
+    jackknife: Float64
     resampling: Resampling = COMPARING
 
-    def interval(self) -> Floats:
+    def interval(self) -> Float64:
         """BCa intervals of the values, float64 (2, s)."""
         return bca_interval(self.estimate, self.draws, self.jackknife, self.resampling)
 
-    def difference_interval(self, pairs: Ints) -> Floats:
+    def difference_interval(self, pairs: Int64) -> Float64:
         """Percentile intervals of the differences of pairs (p, 2) of systems, float64 (2, p)."""
         gaps = self.draws[:, pairs[:, 0]] - self.draws[:, pairs[:, 1]]
         return np.asarray(np.quantile(gaps, self.resampling.tails, axis=0))
 
 
 def resampled_means(
-    values: Floats, cluster: Ints, transform: Callable[[Floats], Floats], how: Resampling
+    values: Float64, cluster: Int64, transform: Callable[[Float64], Float64], how: Resampling
 ) -> Resampled:
     """Values (n, s) of items averaged over drawn clusters, which are numbered without a gap.
 
@@ -243,7 +240,7 @@ def resampled_means(
     )
 
 
-def cluster_sums(values: Floats, cluster: Ints) -> Floats:
+def cluster_sums(values: Float64, cluster: Int64) -> Float64:
     """Sum of the rows of each cluster, float64 (clusters, columns)."""
     order = np.argsort(cluster, kind="stable")
     starts = np.flatnonzero(np.diff(cluster[order], prepend=-1))
@@ -251,8 +248,8 @@ def cluster_sums(values: Floats, cluster: Ints) -> Floats:
 
 
 def bca_interval(
-    estimate: Floats, draws: Floats, jackknife: Floats, how: Resampling = COMPARING
-) -> Floats:
+    estimate: Float64, draws: Float64, jackknife: Float64, how: Resampling = COMPARING
+) -> Float64:
     """Bias-corrected and accelerated interval.
 
     Shapes: estimate float64 (k,), draws float64 (B, k), jackknife float64 (n, k) -> float64 (2, k).

@@ -3,9 +3,8 @@
 A sorted, duplicate-free int64 array of keys ``question * n_entities + entity`` is a set of
 (question, entity) pairs, and cuts into CSR form at once.
 
-Orders and numbers of integers in passes over them, where sorting would compare each with others.
-
-Ids and counts lie close together: a pass of a radix sort, or a table of all values, is enough.
+Orders and numbers of integers in passes over them, as ids and counts lie close together: a radix
+sort, or a table of all values, in place of comparisons. And the types of arrays, by short names.
 """
 
 from __future__ import annotations
@@ -17,7 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+Array = npt.NDArray[Any]
+Bools = npt.NDArray[np.bool_]
+Float64 = npt.NDArray[np.float64]
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.integer[Any]]
+Positions = npt.NDArray[np.signedinteger[Any]]
 
 _CHUNK = 1 << 18
 _LEAST_BITS = 16  # fewer save nothing
@@ -33,12 +38,12 @@ class Csr:
     """
 
     offsets: Int64
-    ids: npt.NDArray[np.int32]
+    ids: Int32
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, index: int) -> npt.NDArray[np.int32]:
+    def __getitem__(self, index: int) -> Int32:
         row = range(len(self))[index]  # IndexError and negative indices as everywhere
         return self.ids[self.offsets[row] : self.offsets[row + 1]]
 
@@ -57,17 +62,17 @@ def distinct(parts: list[Int64]) -> Int64:
     return keys[first]
 
 
-def contains(ordered: Int64, keys: Int64) -> npt.NDArray[np.bool_]:
+def contains(ordered: Int64, keys: Int64) -> Bools:
     """Whether each key is in a sorted array."""
     if len(keys) < 4 * len(ordered):
-        return _searched(ordered, keys) >= 0
+        return searched(ordered, keys) >= 0
     # Few of them can be: a small table of the last bits drops most others before the search.
     last_bits = (1 << max(_LEAST_BITS, (8 * len(ordered)).bit_length())) - 1
     some = np.zeros(last_bits + 1, dtype=bool)
     some[ordered & last_bits] = True
-    mask: npt.NDArray[np.bool_] = some[keys & last_bits]
+    mask: Bools = some[keys & last_bits]
     likely = np.flatnonzero(mask)
-    mask[likely] = _searched(ordered, keys[likely]) >= 0
+    mask[likely] = searched(ordered, keys[likely]) >= 0
     return mask
 
 
@@ -78,13 +83,13 @@ def finder(ordered: Int64, n_keys: int) -> Callable[[Int64], Int64]:
     """
     beyond = int(ordered[-1]) + 1 if len(ordered) else 0
     if beyond > min(_LARGEST_TABLE, 16 * n_keys):
-        return lambda keys: _searched(ordered, keys)
+        return lambda keys: searched(ordered, keys)
     places = np.full(beyond + 1, -1, np.int32)
     places[ordered] = np.arange(len(ordered))
     return lambda keys: places[np.minimum(keys, beyond)].astype(np.int64)
 
 
-def _searched(ordered: Int64, keys: Int64) -> Int64:
+def searched(ordered: Int64, keys: Int64) -> Int64:
     """The place of each key in a sorted array, -1 for strangers."""
     if not len(ordered):
         return np.full(len(keys), -1)
@@ -134,30 +139,37 @@ def stack(parts: list[Csr]) -> Csr:
     return Csr(offsets, np.concatenate([part.ids for part in parts]))
 
 
+def offsets_of(lengths: npt.ArrayLike) -> Int64:
+    """Where lists of these lengths, one after another, begin, and where the last one ends."""
+    return np.append(0, np.cumsum(lengths, dtype=np.int64))
+
+
+def spans(starts: Int64 | int, lengths: Integers) -> tuple[Int64, Int64]:
+    """Offsets of lists one after another, and the places of their items, from each one's start."""
+    offsets = offsets_of(lengths)
+    return offsets, np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+
+
 def take(csr: Csr, rows: Int64) -> Csr:
     """The lists of some questions, in the order asked for, repeats allowed."""
-    lengths = csr.lengths[rows]
-    offsets = np.append(0, np.cumsum(lengths)).astype(np.int64)
-    at = np.arange(offsets[-1]) + np.repeat(csr.offsets[rows] - offsets[:-1], lengths)
+    offsets, at = spans(csr.offsets[rows], csr.lengths[rows])
     return Csr(offsets, csr.ids[at])
 
-
-Integers = npt.NDArray[np.signedinteger[Any]]
 
 _ROWS = 1 << 18
 _DIGIT = 16  # bits of the integers that numpy's stable sort puts in order without comparing
 
 
-def order_by(*columns: npt.NDArray[np.integer[Any]]) -> Integers:
+def order_by(*columns: Integers) -> Positions:
     """Rows in ascending order of integer columns, the first above all; equal rows as they stand."""
-    order: Integers | None = None
+    order: Positions | None = None
     for column in reversed(columns):
         for digit in _digits(column):
             order = _order_of(digit) if order is None else order[_order_of(digit[order])]
     return np.arange(len(columns[0])) if order is None else order
 
 
-def _order_of(digit: npt.NDArray[np.uint16]) -> Integers:
+def _order_of(digit: npt.NDArray[np.uint16]) -> Positions:
     """The stable order of one digit, some rows at a time: numpy's takes 16 bytes a row more."""
     if len(digit) <= _ROWS:
         return np.argsort(digit, kind="stable")
@@ -174,7 +186,7 @@ def _order_of(digit: npt.NDArray[np.uint16]) -> Integers:
     return order
 
 
-def _digits(column: npt.NDArray[np.integer[Any]]) -> Iterator[npt.NDArray[np.uint16]]:
+def _digits(column: Integers) -> Iterator[npt.NDArray[np.uint16]]:
     """A column's digits, the last one first; none of equal values."""
     low, high = int(column.min(initial=0)), int(column.max(initial=0))
     for shift in range(0, (high - low).bit_length(), _DIGIT):
@@ -183,7 +195,7 @@ def _digits(column: npt.NDArray[np.integer[Any]]) -> Iterator[npt.NDArray[np.uin
         yield digit.astype(np.uint16)
 
 
-def numbered(values: npt.NDArray[np.integer[Any]]) -> tuple[Integers, Integers]:
+def numbered(values: Integers) -> tuple[Integers, Positions]:
     """The distinct values, ascending, and the place of each value among them."""
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     if high - low > 8 * len(values):

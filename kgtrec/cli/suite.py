@@ -81,7 +81,7 @@ def command(results: tuple[str, ...], **options: Any) -> Report:
     suites = _suites(results, options)
     if options["html"]:
         from kgtrec._internal.files import atomic_write
-        from kgtrec.study.suite.page import suite_page
+        from kgtrec.study.suite.suite import suite_page
 
         with atomic_write(options["html"]) as file:
             file.write(

@@ -12,18 +12,17 @@ from __future__ import annotations
 import hashlib
 import os
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from kgtrec._internal.locations import exists, is_location, local_path
 from kgtrec._version import __version__
-from kgtrec.errors import FileError
+from kgtrec.errors import FileError, PathName
 from kgtrec.graph.formats import graph_files
 from kgtrec.graph.openke import is_numbered
 from kgtrec.scores.mapped_files import stamp
-
-PathName = str | os.PathLike[str]
 
 WHOLE = 1 << 30
 """Bytes of files that are hashed whole."""
@@ -50,11 +49,27 @@ def _hash_pieces(pieces: Iterable[bytes]) -> str:
     return hasher.hexdigest()
 
 
+_CHECK = "check the name and the path"
+
+
+def stamps_of(paths: Iterable[PathName], hint: str = _CHECK) -> list[tuple[int, ...]]:
+    """What changes when files are written to; FileError if one cannot be read."""
+    with _readable([*paths], hint) as names:
+        return [stamp(name) for name in names]
+
+
+@contextmanager
+def _readable(names: list[PathName], hint: str) -> Iterator[list[PathName]]:
+    """What the system refuses is the error of a file."""
+    try:
+        yield names
+    except OSError as error:
+        problem = error.strerror or str(error)
+        raise FileError(error.filename or names[0], found=problem, hint=hint) from None
+
+
 def describe_files(
-    paths: Iterable[PathName],
-    whole: bool = False,
-    here: bool = False,
-    hint: str = "check the name and the path",
+    paths: Iterable[PathName], whole: bool = False, here: bool = False, hint: str = _CHECK
 ) -> dict[str, Any]:
     """What files hold, in plain JSON types: equal for equal content.
 
@@ -62,7 +77,7 @@ def describe_files(
     times that only the system sets count too.
     """
     names = [(local_path(path) or path) if is_location(path) else path for path in paths]
-    try:
+    with _readable(names, hint):
         stamps = [stamp(name) for name in names]
         if any(map(is_location, names)):
             named = zip(names, stamps, strict=True)
@@ -72,11 +87,6 @@ def describe_files(
         samples = [_hash_sample(name, size) for name, (size, *_) in zip(names, stamps, strict=True)]
         times = [list(stamp[1 : 3 if here else 2]) for stamp in stamps]
         return {"sampled_hash": samples, "modified": times}
-    except FileError:
-        raise
-    except OSError as error:
-        problem = error.strerror or str(error)
-        raise FileError(error.filename or names[0], found=problem, hint=hint) from None
 
 
 def _hash_content(path: PathName) -> str:

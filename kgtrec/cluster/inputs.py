@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,8 +13,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.files import atomic_write, map_array, write_array
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._version import __version__
@@ -29,18 +28,16 @@ from kgtrec.cluster.score_files import (
     describe_scores,
     save_scores,
 )
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, PathName, UsageError
 from kgtrec.graph.formats import split_format
 from kgtrec.graph.id_files import read_labels, read_names
 from kgtrec.questions.api import Graph, Questions, read_graph
 from kgtrec.questions.questions import NAMES, SIDES
 from kgtrec.ranking.rank import check_shape, rows_to_rank
-from kgtrec.ranking.ranker import Ranker
+from kgtrec.ranking.ranker import Ranker, check_factors
 from kgtrec.ranking.settings import Settings
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
-
-Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -213,7 +210,7 @@ class AnswerRequest:
 
 
 def stored_questions(
-    folder: str | os.PathLike[str],
+    folder: PathName,
     describe: Callable[[], dict[str, Any]],
     ask: Callable[[], Questions],
     rows: str,
@@ -242,16 +239,15 @@ def _named(request: dict[str, Any]) -> str:
 def fit_files(files: Files, store: Store, higher_is_better: bool = True) -> Files:
     """The files with their rows chosen for the questions of a store, their shape checked."""
     factors = isinstance(files, FactorFiles)
-    if factors and not higher_is_better:
-        raise UsageError(
-            "Factors score higher-is-better (metric='l2' is minus the squared distance); "
-            "leave higher_is_better as it is (no --lower-is-better)"
-        )
     questions, rows, n_rows = store.questions(), store.rows, store.n_rows
     chosen = rows_to_rank(questions, rows, n_rows, files.n_rows, factors)
+    shape = (files.n_rows if chosen is None else len(chosen), files.n_columns)
     try:
-        shape = (files.n_rows if chosen is None else len(chosen), files.n_columns)
-        check_shape(questions, rows, n_rows, shape, factors)
+        if factors:
+            settings = Settings(rows=rows, higher_is_better=higher_is_better)
+            check_factors(shape, (n_rows, questions.n_labels), settings)
+        else:
+            check_shape(questions, rows, n_rows, shape)
     except InputError as error:
         raise InputError(f"{files.place}: {error}" if files.place else str(error)) from None
     if chosen is None:
@@ -264,7 +260,7 @@ def fit_files(files: Files, store: Store, higher_is_better: bool = True) -> File
     return replace(files, selection=str(path))
 
 
-def _holds(path: Path, rows: npt.NDArray[np.int64]) -> bool:
+def _holds(path: Path, rows: Int64) -> bool:
     """Whether a file has been written with these rows, and still holds them."""
     try:
         return np.array_equal(map_array(path), rows)
@@ -275,7 +271,7 @@ def _holds(path: Path, rows: npt.NDArray[np.int64]) -> bool:
 def make_inputs(
     source: Any,
     questions: Questions,
-    folder: str | PathLike[str],
+    folder: PathName,
     settings: Settings = ONE_THREAD,
 ) -> Inputs:
     """Write what is in memory into a work folder, and describe what is in files."""
@@ -293,7 +289,7 @@ def make_inputs(
 def inputs_of_store(
     source: Any,
     store: Store,
-    folder: str | os.PathLike[str],
+    folder: PathName,
     settings: Settings,
 ) -> Inputs:
     """As `make_inputs`, of questions that are stored already and stay where they are."""
@@ -337,7 +333,7 @@ def _files(source: Any, sides: str, folder: Path) -> Files:
     )
 
 
-def _saved(source: npt.NDArray[Any] | Factors, folder: Path) -> Files:
+def _saved(source: Array | Factors, folder: Path) -> Files:
     """Files named after their content, so that one call does not write over those of another."""
     if isinstance(source, Factors):
         members = (source.queries, source.entities, source.bias)

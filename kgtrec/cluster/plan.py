@@ -1,8 +1,8 @@
 """How work is cut into parts that fit the memory granted, and how long they will take.
 
-`RowBytes` and its neighbours say what a part takes of memory: fixed, for each entity, and for each
-row. `make_plan` cuts rows and entities accordingly. `PartFiles` keeps finished parts on disk, so
-that a ranking that was killed goes on where it was; what is damaged is ranked again.
+`Needs` says what a part takes of memory: fixed, for each entity, and for each row. `make_plan` cuts
+rows and entities accordingly. `PartFiles` keeps finished parts on disk, so that a ranking that was
+killed goes on where it was; what is damaged is ranked again.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Int64, offsets_of
 from kgtrec._internal.files import atomic_write
 from kgtrec.cluster.content_hash import hash_text
 from kgtrec.cluster.question_store import Store
@@ -72,8 +72,6 @@ class PartFiles:
         return None
 
 
-Int64 = npt.NDArray[np.int64]
-
 # Bytes, as measured: `tests/cluster/test_plan.py` holds peaks of tasks against their plans.
 # BASE: interpreter, numpy, this package, and what allocators keep.
 BASE = 52 << 20
@@ -90,66 +88,78 @@ MOST_ROWS = 1 << 14
 """Of a block, so that progress is seen and a retry is cheap."""
 
 
-def besides(inputs: Inputs, cut: bool) -> int:
-    """What candidates kept take, however many rows there are; and, of ranges of entities (`cut`),
-    the answers' vectors, which come first."""
-    if not cut:
-        return _POOL * inputs.settings.run_depth
-    merging = _SORTED if inputs.settings.run_depth else 0
-    if not isinstance(inputs.files, FactorFiles):
-        return merging
-    files = inputs.files
-    return merging + min(GATHERED, MOST_ROWS * files.queries.shape[1] * files.itemsize)
-
-
-def entity_bytes(inputs: Inputs, store: Store, cut: bool) -> int:
-    """What an entity costs once, however many rows there are."""
-    order = 0 if store.ordered else _ORDERED if cut else _PLACE
-    files = inputs.files
-    if not isinstance(files, FactorFiles):
-        return order
-    stored = 0
-    for array in (files.entities, files.bias):
-        if array is not None:
-            dtype, size = np.dtype(array.dtype), math.prod(array.shape[1:])
-            half = array is files.entities and dtype == np.float16 and files.itemsize == 4
-            plain = dtype.isnative and not array.fortran and dtype.itemsize == files.itemsize
-            stored += size * (dtype.itemsize + (0 if plain or half else files.itemsize))
-    return order + stored
-
-
-def score_bytes(inputs: Inputs) -> int:
-    """What an entity costs in every row."""
-    files = inputs.files
-    if isinstance(files, FactorFiles):
-        return 0
-    if files is None:
-        return 8
-    copied = bool(files.selection) or len(files.parts) > 1 or files.parts[0].is_remote
-    return files.itemsize * (2 if copied else 1)
-
-
 @dataclass(frozen=True)
-class RowBytes:
-    """What rows need in memory, of all entities or of a range (`cut`)."""
+class Needs:
+    """Bytes that parts of all entities, or of ranges of them (`cut`), take of memory."""
 
     inputs: Inputs
     store: Store
-    width: int
     cut: bool
     results: int
 
-    def of(self, first: int, stop: int) -> Int64:
-        """Bytes of each of some rows."""
-        store, depth = self.store, min(self.inputs.settings.run_depth, self.store.n_labels)
+    @property
+    def besides(self) -> int:
+        """What candidates kept take, however many rows there are; and, of ranges, the answers'
+        vectors, which come first."""
+        files, depth = self.inputs.files, self.inputs.settings.run_depth
+        if not self.cut:
+            return _POOL * depth
+        merging = _SORTED if depth else 0
+        if not isinstance(files, FactorFiles):
+            return merging
+        return merging + min(GATHERED, MOST_ROWS * files.queries.shape[1] * files.itemsize)
+
+    @property
+    def entity(self) -> int:
+        """What an entity costs once, however many rows there are."""
+        order = 0 if self.store.ordered else _ORDERED if self.cut else _PLACE
+        files = self.inputs.files
+        if not isinstance(files, FactorFiles):
+            return order
+        stored = 0
+        for array in (files.entities, files.bias):
+            if array is not None:
+                dtype, size = np.dtype(array.dtype), math.prod(array.shape[1:])
+                half = array is files.entities and dtype == np.float16 and files.itemsize == 4
+                plain = dtype.isnative and not array.fortran and dtype.itemsize == files.itemsize
+                stored += size * (dtype.itemsize + (0 if plain or half else files.itemsize))
+        return order + stored
+
+    @property
+    def score(self) -> int:
+        """What an entity costs in every row."""
+        files = self.inputs.files
+        if isinstance(files, FactorFiles):
+            return 0
+        if files is None:
+            return 8
+        copied = bool(files.selection) or len(files.parts) > 1 or files.parts[0].is_remote
+        return files.itemsize * (2 if copied else 1)
+
+    @property
+    def column(self) -> int:
+        """An entity, with a row."""
+        return max(1, math.ceil(MARGIN * (self.entity + self.score)))
+
+    def fitting(self, budget: int) -> int:
+        """Entities that half of the memory holds with a row."""
+        return budget // 2 // self.column
+
+    def rows(self, first: int, stop: int, width: int) -> Int64:
+        """Each of some rows, of parts with so many entities."""
+        store, files = self.store, self.inputs.files
+        depth = min(self.inputs.settings.run_depth, store.n_labels)
         question = store.array("plan_question")[first:stop]
         targets = np.diff(store.array("plan_target_offsets")[first : stop + 1])
         again = 1 if self.inputs.settings.tolerance is None else _TOLERANT
         needs = again * _TARGET * targets + self.results * _ANSWER * targets
-        needs += again * self._filter_bytes(question)
-        item = 4 if self.inputs.files is None else max(4, self.inputs.files.itemsize)
+        needs += again * self._filters(question)
+        item = 4 if files is None else max(4, files.itemsize)
         needs += _ROW + depth * self.results * (4 + item)
-        scores = self._scores()
+        if isinstance(files, FactorFiles):
+            scores = 2 * files.queries.shape[1] * files.itemsize  # of the query
+        else:
+            scores = (store.n_columns if store.restricted else width) * self.score
         if self.cut:
             best = 4 * depth * (4 + item)  # merged, of one more range, and in the making
             return np.ceil(MARGIN * (needs + scores + best)).astype(np.int64)
@@ -157,7 +167,7 @@ class RowBytes:
         best = max(scores + depth * (4 + item), depth * (2 * (4 + item) + 1))
         return np.ceil(MARGIN * (needs + best)).astype(np.int64)
 
-    def _filter_bytes(self, question: Int64) -> Int64:
+    def _filters(self, question: Int64) -> Int64:
         store, each = self.store, _RENUMBERED if self.cut else _KNOWN
         needs = np.zeros(len(question), np.int64)
         for name in ("known", "removed"):
@@ -168,14 +178,6 @@ class RowBytes:
             offsets = store.array("lists_offsets")
             needs += _RENUMBERED * np.where(of >= 0, offsets[of + 1] - offsets[of], 0)
         return needs
-
-    def _scores(self) -> int:
-        """A row's query, or its scores."""
-        files = self.inputs.files
-        if isinstance(files, FactorFiles):
-            return 2 * files.queries.shape[1] * files.itemsize
-        columns = self.store.n_columns if self.store.restricted else self.width
-        return columns * score_bytes(self.inputs)
 
 
 _CHUNK = 1 << 16  # rows whose needs are looked at together
@@ -300,16 +302,17 @@ def make_plan(
     store, granted = inputs.store(), memory_bytes(memory)
     rows = rows or (0, store.n_rows)
     entities = entities or (0, store.n_labels)
-    whole = granted - BASE - reserve - besides(inputs, False)
-    cut = entities != (0, store.n_labels) or not (
-        store.restricted or _fitting(inputs, store, whole, False) >= store.n_labels
-    )
-    fixed = BASE + reserve + besides(inputs, cut)
-    width = _width(inputs, store, entities, granted - fixed, fixed, cut)
-    per_entity = math.ceil(MARGIN * entity_bytes(inputs, store, cut))
+    needs = Needs(inputs, store, False, results)
+    if entities != (0, store.n_labels) or not (
+        store.restricted
+        or needs.fitting(granted - BASE - reserve - needs.besides) >= store.n_labels
+    ):
+        needs = replace(needs, cut=True)
+    fixed = BASE + reserve + needs.besides
+    width = _width(needs, entities[1] - entities[0], granted - fixed, fixed)
+    per_entity = math.ceil(MARGIN * needs.entity)
     left = granted - fixed - width * per_entity
-    row_bytes = RowBytes(inputs, store, width, cut, results)
-    blocks, most = _blocks(row_bytes, rows, left, workers, jobs)
+    blocks, most = _blocks(needs, width, rows, left, workers, jobs)
     count = -(-(entities[1] - entities[0]) // width)
     bounds = np.linspace(*entities, count + 1).astype(int).tolist()
     plan = Plan(
@@ -325,27 +328,13 @@ def make_plan(
     return replace(plan, speed=throughput(plan, inputs)) if worth_it else plan
 
 
-def _width_bytes(inputs: Inputs, store: Store, cut: bool) -> int:
-    """Bytes of an entity, with a row."""
-    bytes_each = entity_bytes(inputs, store, cut) + score_bytes(inputs)
-    return max(1, math.ceil(MARGIN * bytes_each))
-
-
-def _fitting(inputs: Inputs, store: Store, budget: int, cut: bool) -> int:
-    """Entities that half of the memory holds with a row."""
-    return budget // 2 // _width_bytes(inputs, store, cut)
-
-
-def _width(
-    inputs: Inputs, store: Store, entities: tuple[int, int], budget: int, fixed: int, cut: bool
-) -> int:
+def _width(needs: Needs, width: int, budget: int, fixed: int) -> int:
     """Entities of a part: all, or as many as half of the memory holds with a row."""
-    width = entities[1] - entities[0]
-    fitting = _fitting(inputs, store, budget, cut)
-    if fitting < width and (store.restricted or fitting < 1024):
-        smallest = width if store.restricted else min(width, 1024)
-        least = fixed + 2 * smallest * _width_bytes(inputs, store, cut)
-        why = "restricted candidates are ranked with all entities at hand" * store.restricted
+    fitting, restricted = needs.fitting(budget), needs.store.restricted
+    if fitting < width and (restricted or fitting < 1024):
+        smallest = width if restricted else min(width, 1024)
+        least = fixed + 2 * smallest * needs.column
+        why = "restricted candidates are ranked with all entities at hand" * restricted
         raise UsageError(
             f"the memory granted is too little: {why or 'a part of 1,024 entities'} and needs "
             f"about {format_bytes(least)}; grant more (--memory {math.ceil(least / 1e6)}MB)"
@@ -354,25 +343,25 @@ def _width(
 
 
 def _blocks(
-    row_bytes: RowBytes, rows: tuple[int, int], budget: int, workers: int, jobs: int
+    needs: Needs, width: int, rows: tuple[int, int], budget: int, workers: int, jobs: int
 ) -> tuple[list[tuple[int, int]], int]:
     """Blocks of rows that fit the memory, and what the largest needs."""
     n_rows = rows[1] - rows[0]
-    least = _least_rows(n_rows, row_bytes.width, workers, jobs)
+    least = _least_rows(n_rows, width, workers, jobs)
     blocks, start, used, most = [], rows[0], 0, 0
     for first in range(rows[0], rows[1], _CHUNK):
         stop = min(first + _CHUNK, rows[1])
-        needs = np.append(0, np.cumsum(row_bytes.of(first, stop)))
+        taken = offsets_of(needs.rows(first, stop, width))
         at = first
         while at < stop:
             limit = _most_rows(n_rows, rows[1] - start, workers, least)
             # Rows up to `end` fit: both the memory and the limit allow them.
-            end = int(np.searchsorted(needs, needs[at - first] + budget - used, "right")) - 1
+            end = int(np.searchsorted(taken, taken[at - first] + budget - used, "right")) - 1
             end = min(first + end, start + limit, stop)
             if end == at and at == start:
-                needed = int(needs[at - first + 1] - needs[at - first])
-                raise _too_large(row_bytes.store, at, needed, budget)
-            used += int(needs[end - first] - needs[at - first])
+                needed = int(taken[at - first + 1] - taken[at - first])
+                raise _too_large(needs.store, at, needed, budget)
+            used += int(taken[end - first] - taken[at - first])
             most, at = max(most, used), end
             if end < stop or end == start + limit:
                 blocks.append((start, end))

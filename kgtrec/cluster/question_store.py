@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from kgtrec._internal.csr import Csr
+from kgtrec._internal.csr import Array, Csr
 from kgtrec._internal.files import atomic_write, make_folder, map_array, sync_folder, write_array
 from kgtrec._internal.locations import mapped_folder
 from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import hash_file, hash_text
-from kgtrec.errors import FileError, UsageError
+from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import QualifierSets
 from kgtrec.questions.api import Graph, Questions
@@ -33,8 +32,6 @@ from kgtrec.questions.graph_terms import GraphTerms
 from kgtrec.questions.questions import require_columns_by_id
 from kgtrec.questions.terms import NamedTerms, Term
 from kgtrec.ranking.rows import RowPlan, plan_rows
-
-Array = npt.NDArray[Any]
 
 FORMAT = 5
 _WINDOW, _GAP = 1 << 24, 1 << 14  # bytes that are read at a time, and what lies between
@@ -97,9 +94,7 @@ def _read_span(file: Any, array: np.memmap[Any, Any], first: int, n: int) -> Arr
     return rows.reshape(-1, *array.shape[1:])
 
 
-def store_questions(
-    questions: Questions, folder: str | os.PathLike[str], rows: str = "questions"
-) -> Path:
+def store_questions(questions: Questions, folder: PathName, rows: str = "questions") -> Path:
     """Write questions as files that a cluster maps, for `kgtrec.cluster.rank_to_file`.
 
     Parameters
@@ -128,7 +123,7 @@ def store_questions(
 
 
 def save_questions(
-    questions: Questions, rows: str, folder: str | os.PathLike[str], key: str | None = None
+    questions: Questions, rows: str, folder: PathName, key: str | None = None
 ) -> Path:
     """Write a store below ``folder``, unless it is there."""
     require_columns_by_id(questions, "a ranking in parts")
@@ -265,7 +260,7 @@ class Store:
     - verify, bool: Read all files once and compare their hashes.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], verify: bool = False) -> None:
+    def __init__(self, folder: PathName, verify: bool = False) -> None:
         self.folder = Path(folder)
         path = self.folder / "meta.json"
         try:

@@ -16,12 +16,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from kgtrec._internal.csr import Csr
+from kgtrec._internal.csr import (
+    Array,
+    Bools,
+    Csr,
+    Float64,
+    Int32,
+    Int64,
+    offsets_of,
+    searched,
+    spans,
+)
 from kgtrec.cluster.question_store import Store, read_rows
 from kgtrec.cluster.score_files import FactorFiles, Files, ScoreFiles
 from kgtrec.errors import InputError, UsageError
@@ -39,9 +48,6 @@ from kgtrec.scores.mapped_files import guarded_maps
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,16 +77,15 @@ class _Met(NamedTuple):
     def size(self) -> int:
         return len(self.below) + self.stop - self.first + len(self.above)
 
-    def local(self, ids: Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+    def local(self, ids: Array) -> tuple[Int32, Bools]:
         """New numbers, and which of the ids have one."""
         ids = ids.astype(np.int64)
         met = (ids >= self.first) & (ids < self.stop)
         number = ids - self.first + len(self.below)
         for others, start in ((self.below, 0), (self.above, self.size - len(self.above))):
             if len(others):
-                at = np.minimum(np.searchsorted(others, ids), len(others) - 1)
-                hit = others[at] == ids
-                number, met = np.where(hit, at + start, number), met | hit
+                at = searched(others, ids)
+                number, met = np.where(at < 0, number, at + start), met | (at >= 0)
         return number.astype(np.int32), met
 
     def take(self, array: Array) -> Array:
@@ -126,9 +131,8 @@ def open_slice(store: Store, rows: tuple[int, int], entities: tuple[int, int]) -
 def _cut(store: Store, name: str, numbers: Int64) -> tuple[Int64, Int64]:
     """Offsets of some lists one after another, and where their elements stand in the store."""
     bounds = store.array(f"{name}_offsets")
-    starts, stops = np.array(bounds[numbers]), np.array(bounds[numbers + 1])
-    offsets = np.append(0, np.cumsum(stops - starts)).astype(np.int64)
-    return offsets, np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], stops - starts)
+    starts = np.array(bounds[numbers])
+    return spans(starts, bounds[numbers + 1] - starts)
 
 
 def _lists(store: Store, name: str, numbers: Int64, met: _Met | None) -> Csr:
@@ -138,7 +142,7 @@ def _lists(store: Store, name: str, numbers: Int64, met: _Met | None) -> Csr:
     if met is None:
         return Csr(offsets, ids)
     local, mask = met.local(ids)
-    return Csr(np.append(0, np.cumsum(mask))[offsets].astype(np.int64), local[mask])
+    return Csr(offsets_of(mask)[offsets], local[mask])
 
 
 def _candidate_lists(store: Store, numbers: Int64) -> CandidateLists:
@@ -153,8 +157,6 @@ def _candidate_lists(store: Store, numbers: Int64) -> CandidateLists:
         store.body["candidate_lists"]["kind"], lists, local, columns, store.n_columns
     )
 
-
-Float64 = npt.NDArray[np.float64]
 
 GATHERED = 16 << 20
 """Bytes of answers' vectors that are in memory at a time."""
@@ -207,9 +209,7 @@ def naming(inputs: Inputs) -> Iterator[None]:
 # -- The answers' own scores -------------------------------------------------------------------
 
 
-def answer_scores(
-    task: Task, inputs: Inputs, block: Array | None = None
-) -> tuple[Float64, npt.NDArray[np.bool_]]:
+def answer_scores(task: Task, inputs: Inputs, block: Array | None = None) -> tuple[Float64, Bools]:
     """Scores of the answers of the rows that lie in the task's range.
 
     Shapes: block (rows, entities of the range) -> values float64 (n_targets,), filled bool

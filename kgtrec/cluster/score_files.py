@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.files import PARSING, atomic_write, map_array, write_array
 from kgtrec._internal.locations import RangedFile, is_folder, is_location, local_path
-from kgtrec.cluster.content_hash import describe_files, hash_text
+from kgtrec.cluster.content_hash import describe_files, hash_text, stamps_of
 from kgtrec.cluster.question_store import read_rows
-from kgtrec.errors import FileError, InputError, UsageError, url_text
+from kgtrec.errors import FileError, InputError, PathName, UsageError, url_text
+from kgtrec.ranking.rows import is_run
 from kgtrec.scores.arrays import score_dtype
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import (
@@ -34,11 +36,7 @@ from kgtrec.scores.files import (
     load_scores,
     one_line,
 )
-from kgtrec.scores.mapped_files import stamp
-from kgtrec.scores.sources import JoinedSource, MatrixSource, alike
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
+from kgtrec.scores.sources import JoinedSource, MatrixSource, alike, by_part
 
 _PIECE = 8 << 20  # bytes of an archive that are read at a time: of one at a URL, in a request
 
@@ -140,34 +138,31 @@ class ScoreFiles:
         """Scores of rows of the ranking, (stop - first, columns): mapped if they are in one file
         and in order, else copied."""
         rows = self.rows(first, stop)
-        owner = np.searchsorted(self._starts, rows, side="right") - 1
-        if (owner == owner[0]).all() and rows[-1] - rows[0] == len(rows) - 1 and _rising(rows):
-            low = int(rows[0] - self._starts[owner[0]])
-            whole: Array = self.parts[owner[0]].open()[low : low + len(rows), columns]
+        parts = [(self.parts[number], mine, own) for number, mine, own in self._by_part(rows)]
+        if len(parts) == 1 and is_run(rows):
+            part, _, own = parts[0]
+            whole: Array = part.open()[int(own[0]) : int(own[0]) + len(own), columns]
             return whole
         width = len(range(*columns.indices(self.n_columns)))
         block = np.empty((len(rows), width), dtype=self.parts[0].dtype)
-        for number in np.unique(owner).tolist():
-            mine = np.flatnonzero(owner == number)
-            matrix, start = self.parts[number].open(), self._starts[number]
+        for part, mine, own in parts:
+            matrix = part.open()
             if isinstance(matrix, RangedArray):
-                block[mine] = matrix[rows[mine] - start, columns]
+                block[mine] = matrix[own, columns]
                 continue
-            for row in mine.tolist():
-                block[row] = matrix[rows[row] - start, columns]
+            for target, row in zip(mine.tolist(), own.tolist(), strict=True):
+                block[target] = matrix[row, columns]
         return block
 
-    def elements(self, rows: Int64, columns: npt.NDArray[Any]) -> Array:
+    def elements(self, rows: Int64, columns: Array) -> Array:
         """Single scores, one per (row of the ranking, column)."""
         values = np.empty(len(rows), dtype=self.parts[0].dtype)
         if not len(rows):
             return values
         first = int(rows.min())
         rows = self.rows(first, int(rows.max()) + 1)[rows - first]
-        owner = np.searchsorted(self._starts, rows, side="right") - 1
-        for number in np.unique(owner).tolist():
-            mine = np.flatnonzero(owner == number)
-            part, row = self.parts[number], rows[mine] - self._starts[number]
+        for number, mine, row in self._by_part(rows):
+            part = self.parts[number]
             if part.fortran or 0 in part.shape:
                 values[mine] = part.open()[row, columns[mine]]
                 continue
@@ -175,9 +170,8 @@ class ScoreFiles:
             values[mine] = read_rows(flat.open(), row * part.shape[1] + columns[mine])
         return values
 
-    @property
-    def _starts(self) -> Int64:
-        return np.cumsum([0] + [part.shape[0] for part in self.parts])
+    def _by_part(self, rows: Int64) -> Iterator[tuple[int, Int64, Int64]]:
+        return by_part([part.shape[0] for part in self.parts], rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +189,7 @@ class HeldScores(ScoreFiles):
         """As that of `ScoreFiles`."""
         return self.held[first - self.first : stop - self.first, columns]
 
-    def elements(self, rows: Int64, columns: npt.NDArray[Any]) -> Array:
+    def elements(self, rows: Int64, columns: Array) -> Array:
         """As that of `ScoreFiles`."""
         values: Array = self.held[rows - self.first, columns]
         return values
@@ -255,7 +249,7 @@ class FactorFiles:
             return np.array(self.queries.open()[first:stop])
         return read_rows(self.queries.open(), _selected(self.selection, first, stop))
 
-    def factors(self, queries: Array, entities: slice | npt.NDArray[Any]) -> Factors:
+    def factors(self, queries: Array, entities: slice | Array) -> Factors:
         """The model of some queries and entities; a slice of them is mapped."""
         bias = None if self.bias is None else _some(self.bias, entities)
         table = _some(self.entities, entities)
@@ -265,7 +259,7 @@ class FactorFiles:
         return Factors(queries, table, bias, self.metric)
 
 
-def _some(array: ArrayFile, rows: slice | npt.NDArray[Any]) -> Array:
+def _some(array: ArrayFile, rows: slice | Array) -> Array:
     some: Array = array.open()[rows] if isinstance(rows, slice) else read_rows(array.open(), rows)
     return some
 
@@ -304,26 +298,14 @@ def moved(
 
 def file_stamps(files: Files) -> list[tuple[int, ...]]:
     """What changes when a file is written to, even if its time is set back afterwards."""
-    try:
-        return [stamp(path) for path in files.sources]
-    except OSError as error:
-        raise FileError(
-            error.filename, found=error.strerror or str(error), hint="check the name and the path"
-        ) from None
+    return stamps_of(files.sources)
 
 
 def _selected(selection: str, first: int, stop: int) -> Int64:
-    if not selection:
-        return np.arange(first, stop)
-    rows = map_array(selection)
-    return np.array(rows[first:stop])
+    return np.array(map_array(selection)[first:stop]) if selection else np.arange(first, stop)
 
 
-def _rising(rows: Int64) -> bool:
-    return bool((np.diff(rows) > 0).all())
-
-
-def describe_scores(path: str | os.PathLike[str], work: str | os.PathLike[str]) -> Files:
+def describe_scores(path: PathName, work: PathName) -> Files:
     """What a path to scores holds, nothing of it in memory."""
     if is_location(path):
         path = local_path(path) or url_text(os.fspath(path))
@@ -355,7 +337,7 @@ def _mapped(matrix: Any, place: str) -> ArrayFile:
     )
 
 
-def save_scores(source: Any, folder: str | os.PathLike[str]) -> Files:
+def save_scores(source: Any, folder: PathName) -> Files:
     """A matrix or `Factors` in memory, as files that every worker can open."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -390,7 +372,7 @@ def _save(array: Array, path: Path) -> ArrayFile:
 # -- Archives ----------------------------------------------------------------------------------
 
 
-def _factor_files(path: str | os.PathLike[str], work: Path) -> FactorFiles:
+def _factor_files(path: PathName, work: Path) -> FactorFiles:
     """The arrays of an archive, opened where they stand in it uncompressed, else unpacked."""
     try:
         with _stream(path) as file, zipfile.ZipFile(file) as archive:
@@ -418,11 +400,11 @@ def _factor_files(path: str | os.PathLike[str], work: Path) -> FactorFiles:
     return files
 
 
-def _stream(path: str | os.PathLike[str]) -> BinaryIO:
+def _stream(path: PathName) -> BinaryIO:
     return RangedFile(path).stream() if is_location(path) else open(path, "rb")
 
 
-def _check_factors(files: FactorFiles, path: str | os.PathLike[str]) -> None:
+def _check_factors(files: FactorFiles, path: PathName) -> None:
     """What `Factors` demands, of the shapes alone."""
     try:
         one = {
@@ -458,7 +440,7 @@ def _metric(archive: zipfile.ZipFile) -> str:
 def _member(
     archive: zipfile.ZipFile,
     info: zipfile.ZipInfo,
-    path: str | os.PathLike[str],
+    path: PathName,
     unpacked: Path | None,
 ) -> ArrayFile:
     if unpacked is not None:
@@ -466,8 +448,7 @@ def _member(
         target = unpacked / Path(info.filename).name
         if not _holds(target, info):
             with archive.open(info) as source, atomic_write(target) as out:
-                while piece := source.read(_PIECE):
-                    out.write(piece)
+                shutil.copyfileobj(source, out, _PIECE)
         return _npy_at(target, 0, target.stat().st_size)
     with _stream(path) as file:
         file.seek(info.header_offset + 26)  # the lengths of name and extra field, which follow
@@ -489,7 +470,7 @@ def _holds(target: Path, info: zipfile.ZipInfo) -> bool:
     return checksum == info.CRC
 
 
-def _npy_at(path: str | os.PathLike[str], start: int, size: int) -> ArrayFile:
+def _npy_at(path: PathName, start: int, size: int) -> ArrayFile:
     """The array whose ``.npy`` header begins at a byte of a file, and that has so many bytes."""
     with _stream(path) as file:
         file.seek(start)

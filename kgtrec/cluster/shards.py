@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -28,7 +29,7 @@ from kgtrec.cluster.plan import Plan, make_plan
 from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.ranges import Inputs, join_parts, merge, rank_block
 from kgtrec.cluster.score_files import Files, file_stamps, identify_scores
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.measures import required_depth
 from kgtrec.ranking.blocks import thresholds
 from kgtrec.ranking.partial import PartialRanks, Task, read_about, read_parts, write_parts
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 
-PathName = str | os.PathLike[str]
 
 WAYS = ("auto", "questions", "entities")
 COMMAND_BYTES = 44 << 20
@@ -304,8 +304,7 @@ def send_shard(shard: Path, questions: Path, folder: str) -> None:
 
 def _send(path: Path, url: str) -> None:
     with open(path, "rb") as file, atomic_write(url) as out:
-        while piece := file.read(1 << 22):
-            out.write(piece)
+        shutil.copyfileobj(file, out, 1 << 22)
 
 
 # -- All shards --------------------------------------------------------------------------------

@@ -14,31 +14,28 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from kgtrec._internal.csr import Csr
+from kgtrec._internal.csr import Array, Bools, Csr, Int32, Int64, offsets_of, spans
 from kgtrec._internal.files import atomic_write
 from kgtrec.cluster.question_store import Store, read_rows
 from kgtrec.cluster.ranges import Inputs
+from kgtrec.errors import PathName
 from kgtrec.measures import Measure
 from kgtrec.measures.rank_metrics import SPREAD_ROWS
 from kgtrec.questions.api import Questions
 from kgtrec.questions.questions import NAMES
-from kgtrec.ranking.instances import instance_columns, ranks_manifest
+from kgtrec.ranking.instances import instance_columns, ranks_manifest, tie_report
 from kgtrec.ranking.parquet import ROW_GROUP, has_labels, ids_in, write_blocks
 from kgtrec.ranking.partial import PartialRanks, describe_parts
-from kgtrec.ranking.ranks import Ranks, tie_report, typed_columns
+from kgtrec.ranking.ranks import Ranks, typed_columns
 from kgtrec.results.evaluate import checked_values
 from kgtrec.results.result import Result
 from kgtrec.trec.files.run import Run
 
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 Columns = dict[str, Array]
 
 _CANDIDATES = 1 << 18  # of a run, at a time
@@ -110,13 +107,13 @@ class StoredRanks:
         columns = {name: np.concatenate([one[name] for one in blocks]) for name in blocks[0]}
         labels = questions.labels
         lists = [self._candidates(*span) for span in self._question_spans()]
-        offsets = np.append(0, np.cumsum(np.concatenate([np.diff(each[0]) for each in lists])))
+        offsets = offsets_of(np.concatenate([np.diff(each[0]) for each in lists]))
         documents, scores = (np.concatenate([each[n] for each in lists]) for n in (1, 2))
         docnos, depth = questions.candidate_labels.docnos, self._depth
-        run = Run(questions.ids, offsets.astype(np.int64), documents, scores, docnos, depth)
+        run = Run(questions.ids, offsets, documents, scores, docnos, depth)
         return Ranks(columns, manifest, *labels), run
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: PathName) -> None:
         """Write the file that `kgtrec.Ranks.save` writes of the same ranks, byte for byte."""
         manifest, questions = self._manifest, self.store.questions()
         labels = questions.labels
@@ -147,7 +144,7 @@ class StoredRanks:
         }
         return Ranks(columns, manifest, *self.store.questions().labels)
 
-    def save_run(self, path: str | PathLike[str]) -> None:
+    def save_run(self, path: PathName) -> None:
         """Write the file that `Run.write` writes of the same run, byte for byte."""
         names = None
         with atomic_write(path) as file:
@@ -170,12 +167,10 @@ class StoredRanks:
         for first in range(0, max(1, self.n_questions), step):
             yield first, min(first + step, self.n_questions)
 
-    def _candidates(self, first: int, stop: int) -> tuple[Int64, npt.NDArray[np.int32], Array]:
+    def _candidates(self, first: int, stop: int) -> tuple[Int64, Int32, Array]:
         """Offsets (n + 1,) from 0, documents and scores of a range of questions."""
-        starts = np.array(self._map("starts")[first:stop])
-        lengths = np.array(self._map("lengths")[first:stop]).astype(np.int64)
-        offsets = np.append(0, np.cumsum(lengths)).astype(np.int64)
-        at = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        starts, lengths = (np.array(self._map(name)[first:stop]) for name in ("starts", "lengths"))
+        offsets, at = spans(starts, lengths)
         score_type = self._parts[0].scores.dtype
         return offsets, self._kept("documents", np.int32, at), self._kept("scores", score_type, at)
 
@@ -212,7 +207,7 @@ class StoredRanks:
         columns["question"] = columns["question"] + np.int64(question)
         return {name: column[own] for name, column in typed_columns(columns).items()}
 
-    def _counts(self, start: int, stop: int) -> tuple[Int64, npt.NDArray[np.bool_]]:
+    def _counts(self, start: int, stop: int) -> tuple[Int64, Bools]:
         """Counts (6, n), and whether the answer has no score (2, n), of a range of instances."""
         n_targets = self._arrays["nan"][1][0]
         counts = np.zeros((6, stop - start), np.int64)
@@ -227,7 +222,7 @@ class StoredRanks:
         return counts, unscored
 
 
-def _used(questions: Questions, manifest: dict[str, Any]) -> dict[str, npt.NDArray[np.int64]]:
+def _used(questions: Questions, manifest: dict[str, Any]) -> dict[str, Int64]:
     """Ids that stand in the columns with labels; every question has an answer."""
     columns = {name: ids for name, (ids, _) in questions.columns.items()}
     columns |= {"answer": questions.answers.ids, "question": np.arange(len(questions))}
@@ -287,7 +282,7 @@ def stored_result(stored: StoredRanks, folder: Path, measures: list[Measure]) ->
     ranks = stored.mapped(folder)
     if not ranks.of_graph:
         return Result(ranks, measures=measures)
-    values: dict[str, list[npt.NDArray[Any]]] = {}
+    values: dict[str, list[Array]] = {}
     agreement: dict[str, float] = {}
     for run, answers, rows in stored.runs():
         some, differences = checked_values(ranks.subset(rows), run, answers, measures)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
 from kgtrec._internal.formats import Format, Formats
 from kgtrec._internal.locations import is_location
-from kgtrec.errors import FileError, UsageError, refuse_url
+from kgtrec.errors import FileError, PathName, UsageError, refuse_url
 from kgtrec.graph.readers.common import checked_columns
 from kgtrec.graph.tsv import find_split_files, has_splits
 
@@ -174,7 +173,7 @@ class GraphPlace(NamedTuple):
 
 
 def graph_place(
-    folder: str | PathLike[str], format: str | None = None, columns: str | None = None
+    folder: PathName, format: str | None = None, columns: str | None = None
 ) -> GraphPlace:
     """What a user means by a graph: ``DIR``, ``FORMAT:DIR`` or ``FORMAT,COLUMNS:DIR``."""
     location = os.fspath(folder)
@@ -237,7 +236,7 @@ def _recognised(folder: Path) -> str:
     return formats[0] if formats else "tsv"
 
 
-def graph_files(folder: str | PathLike[str]) -> dict[str, Path]:
+def graph_files(folder: PathName) -> dict[str, Path]:
     """The files of a graph by name: its splits, or (of other formats than TSV and OpenKE) all."""
     place = graph_place(folder)
     refuse_url(place.folder)

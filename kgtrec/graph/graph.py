@@ -7,16 +7,17 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Int32, Int64
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._internal.table import lines_as_html
-from kgtrec.errors import FileError, GraphWarning, InputError, UsageError, suggestion
+from kgtrec.errors import FileError, GraphWarning, InputError, PathName, UsageError, suggestion
 from kgtrec.graph.labels import Labels, resolve_labels
 from kgtrec.graph.triples import (
     SPLITS,
@@ -47,17 +48,17 @@ class GraphData:
     `kgtrec.Graph`, which adds what is asked of them, says what the attributes are.
     """
 
-    splits: dict[str, npt.NDArray[np.int32]]
+    splits: dict[str, Int32]
     duplicates: dict[str, int]
     entities: Labels
     relations: Labels
-    facts: dict[str, npt.NDArray[np.int32]]
+    facts: dict[str, Int32]
     contexts: Labels | None
     qualifiers: QualifierSets | None
 
     def __init__(
         self,
-        splits: dict[str, npt.NDArray[np.int32]],
+        splits: dict[str, Int32],
         duplicates: dict[str, int],
         entities: Labels,
         relations: Labels,
@@ -76,7 +77,7 @@ class GraphData:
     @classmethod
     def _build(
         cls,
-        triples: Mapping[str, npt.NDArray[np.int32]],
+        triples: Mapping[str, Int32],
         entities: Labels,
         relations: Labels,
         contexts: Labels | None = None,
@@ -141,8 +142,8 @@ class GraphData:
     @classmethod
     def _qualified(
         cls,
-        triples: Mapping[str, npt.NDArray[Any]],
-        pairs: Mapping[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]],
+        triples: Mapping[str, Array],
+        pairs: Mapping[str, tuple[Int64, Int64]],
         entities: Labels,
         relations: Labels,
     ) -> Self:
@@ -163,7 +164,7 @@ class GraphData:
     @classmethod
     def read(
         cls,
-        folder: str | PathLike[str],
+        folder: PathName,
         *,
         format: str | None = None,
         columns: str | None = None,
@@ -267,7 +268,7 @@ class GraphData:
         """Number of relations."""
         return len(self.relations)
 
-    def split(self, name: str) -> npt.NDArray[np.int32]:
+    def split(self, name: str) -> Int32:
         """Distinct triples of one split, shape (n, 3); UsageError if the graph lacks it."""
         if not isinstance(name, str) or name not in self.splits:
             have = ", ".join(map(repr, self.splits))
@@ -288,7 +289,7 @@ class GraphData:
                 hasher.update(labels.digest())
         return hasher.hexdigest()
 
-    def entity_counts(self) -> npt.NDArray[np.int64]:
+    def entity_counts(self) -> Int64:
         """Popularity: how often each entity stands in the facts of all splits, as head or tail (or
         as value of a qualifier).
 
@@ -299,7 +300,7 @@ class GraphData:
         return self._entity_counts
 
     @cached_property
-    def _entity_counts(self) -> npt.NDArray[np.int64]:
+    def _entity_counts(self) -> Int64:
         counts = np.zeros(self.n_entities, dtype=np.int64)
         for rows in self.splits.values():
             counts += count_entities(rows, self.n_entities)
@@ -315,7 +316,7 @@ class GraphData:
         """Labels of all relations as strings, which take a while to make where there are many."""
         return tuple(self.relations)
 
-    def relation_counts(self, split: str) -> npt.NDArray[np.int64]:
+    def relation_counts(self, split: str) -> Int64:
         """Triples of one split with each relation: int64, shape (n_relations,)."""
         return np.bincount(self.split(split)[:, 1], minlength=self.n_relations).astype(np.int64)
 
@@ -327,7 +328,7 @@ class GraphData:
         return None if self.contexts is None else "time"
 
     @cached_property
-    def statements(self) -> npt.NDArray[np.int32]:
+    def statements(self) -> Int32:
         """The distinct primary triples of all facts with qualifiers, ascending: int32, (n, 3)."""
         if self.qualifiers is None:
             return np.empty((0, 3), np.int32)
@@ -335,7 +336,7 @@ class GraphData:
         rows = [facts[lengths[facts[:, 3]] > 0, :3] for facts in self.facts.values()]
         return np.unique(np.concatenate(rows), axis=0)
 
-    def qualifier_facts(self, split: str) -> npt.NDArray[np.int32]:
+    def qualifier_facts(self, split: str) -> Int32:
         """What questions for a qualifier's value are asked of: a row for each qualifier of a fact.
 
         Shape: int32 (n, 4).
@@ -347,10 +348,10 @@ class GraphData:
 
     def of_qualifiers(
         self,
-        how: Callable[..., npt.NDArray[np.int32]],
-        facts: npt.NDArray[np.int32],
+        how: Callable[..., Int32],
+        facts: Int32,
         sets: QualifierSets | None = None,
-    ) -> npt.NDArray[np.int32]:
+    ) -> Int32:
         """`value_rows` or `given_rows` of some facts, without those of unknown statements; ``sets``
         are those of their fourth column, by default the graph's."""
         sets = self.qualifiers if sets is None else sets
@@ -361,13 +362,13 @@ class GraphData:
         rows = how(sets, facts, np.where(keys[at] == own, at, -1))
         return rows[rows[:, 0] >= 0]
 
-    def _triple_keys(self, triples: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    def _triple_keys(self, triples: Int32) -> Int64:
         if self.n_entities**2 * self.n_relations > np.iinfo(np.int64).max:
             raise InputError(f"{self.n_entities:,} entities are too many for facts with qualifiers")
         return pack_triples(triples, self.n_entities, self.n_relations)
 
     @cached_property
-    def _qualifier_facts(self) -> dict[str, npt.NDArray[np.int32]]:
+    def _qualifier_facts(self) -> dict[str, Int32]:
         return {}
 
     @property
@@ -406,7 +407,7 @@ class GraphData:
         return lines_as_html(repr(self))
 
 
-def _of_one_width(arrays: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+def _of_one_width(arrays: dict[str, Array]) -> dict[str, Array]:
     """The same; InputError if some facts have a time and others none."""
     widths = {name: rows.shape[1] for name, rows in arrays.items() if len(rows)}
     if len(set(widths.values())) > 1:
@@ -421,8 +422,8 @@ def _of_one_width(arrays: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[
 
 
 def _checked_pairs(
-    qualifiers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
-) -> dict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    qualifiers: Mapping[str, Any], arrays: Mapping[str, Array]
+) -> dict[str, tuple[Int64, Int64]]:
     """Offsets and pairs by split; InputError unless every split has them, and no other."""
     if set(qualifiers) != set(arrays):
         raise InputError(
@@ -432,5 +433,5 @@ def _checked_pairs(
     return {name: checked_qualifiers(name, qualifiers[name], len(a)) for name, a in arrays.items()}
 
 
-def _is_timed(arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
+def _is_timed(arrays: Mapping[str, Array]) -> bool:
     return any(rows.shape[1] == 4 for rows in arrays.values())

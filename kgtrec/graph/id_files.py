@@ -10,24 +10,20 @@ import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Int32, Int64
 from kgtrec._internal.locations import fetched
-from kgtrec.errors import FileError, choose
+from kgtrec.errors import FileError, PathName, choose
 from kgtrec.graph.triples import COLUMNS
 from kgtrec.graph.tsv import load_triples, packed_lines
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
 
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 _FIT = "labels must match the graph's byte for byte"
 SKIP = f"{_FIT}; or pass over what the graph lacks: unknown='skip' (--unknown skip)"
@@ -41,7 +37,7 @@ def check_unknown(unknown: str) -> None:
 
 
 def read_known(
-    path: str | PathLike[str], entities: Labels, relations: Labels, unknown: str = "error"
+    path: PathName, entities: Labels, relations: Labels, unknown: str = "error"
 ) -> tuple[Int32, dict[str, Any]]:
     """Known triples from a file with lines as in a split.
 
@@ -66,9 +62,7 @@ def read_known(
     return known, {"file": str(path), "triples": len(known), "unknown": int(bad.sum())}
 
 
-def read_labels(
-    path: str | PathLike[str], labels: Labels, unknown: str = "error"
-) -> tuple[Int64, int]:
+def read_labels(path: PathName, labels: Labels, unknown: str = "error") -> tuple[Int64, int]:
     """Ids of a file's labels, one a line, and how many lines were passed over as unknown."""
     check_unknown(unknown)
     names = [text for _, text in lines_of(path)]
@@ -80,7 +74,7 @@ def read_labels(
     return known_ids(path, labels, names, range(1, len(names) + 1), unknown)
 
 
-def read_names(path: str | PathLike[str], size: int) -> Labels:
+def read_names(path: PathName, size: int) -> Labels:
     """Labels of `size` ids, one a line, in id order."""
     import pyarrow as pa
 
@@ -98,7 +92,7 @@ def read_names(path: str | PathLike[str], size: int) -> Labels:
     return Labels.from_arrow(array)
 
 
-def read_pairs(path: str | PathLike[str], left: Labels, right: Labels) -> Int64:
+def read_pairs(path: PathName, left: Labels, right: Labels) -> Int64:
     """Left and right ids from lines ``left<TAB>right``, shape (n, 2)."""
     at: dict[tuple[bytes, ...], int] = {}
     for number, text in lines_of(path):
@@ -126,7 +120,7 @@ def read_pairs(path: str | PathLike[str], left: Labels, right: Labels) -> Int64:
 
 
 def read_candidates(
-    path: str | PathLike[str], question_ids: Sequence[str], entities: Labels, unknown: str = "error"
+    path: PathName, question_ids: Sequence[str], entities: Labels, unknown: str = "error"
 ) -> tuple[list[Int64], dict[str, Any]]:
     """Candidates of every question, from lines ``question<TAB>entity<TAB>entity...``."""
     check_unknown(unknown)
@@ -165,15 +159,13 @@ def read_candidates(
     return lists, {"file": str(path), "unknown": missed}
 
 
-def read_negatives(path: str | PathLike[str]) -> dict[str, npt.NDArray[Any]]:
+def read_negatives(path: PathName) -> dict[str, Array]:
     """Arrays ``head_neg`` and ``tail_neg`` (or one of them) of an ``.npz``, as OGB has them."""
     hint = f"save {' and '.join(NEGATIVES)}, ids of shape (triples, negatives), with numpy.savez"
     return load_arrays(path, NEGATIVES, hint)
 
 
-def load_arrays(
-    path: str | PathLike[str], names: Sequence[str], hint: str
-) -> dict[str, npt.NDArray[Any]]:
+def load_arrays(path: PathName, names: Sequence[str], hint: str) -> dict[str, Array]:
     """Those arrays of an ``.npz`` that have one of these names, without unpickling."""
     try:
         with _regular(path) as place, np.load(place, allow_pickle=False) as archive:
@@ -193,7 +185,7 @@ def load_arrays(
 
 
 def known_ids(
-    path: str | PathLike[str],
+    path: PathName,
     labels: Labels,
     names: list[bytes],
     lines: Sequence[int],
@@ -216,7 +208,7 @@ def _array(names: list[bytes]) -> Any:
     return pa.array(names, type=pa.large_binary())
 
 
-def lines_of(path: str | PathLike[str], gaps: bool = False) -> Iterator[tuple[int, bytes]]:
+def lines_of(path: PathName, gaps: bool = False) -> Iterator[tuple[int, bytes]]:
     """Number and text of every line; empty lines are allowed at the end, or anywhere if `gaps`."""
     blank = 0
     with _regular(path) as place:
@@ -229,9 +221,7 @@ def lines_of(path: str | PathLike[str], gaps: bool = False) -> Iterator[tuple[in
                 yield number, text
 
 
-def delimited_rows(
-    path: str | PathLike[str], delimiter: str, hint: str
-) -> Iterator[tuple[int, list[str]]]:
+def delimited_rows(path: PathName, delimiter: str, hint: str) -> Iterator[tuple[int, list[str]]]:
     """Number and fields of every line, quoted ones as in CSV.
 
     A quoted field ends in its line. One that goes on is nearly always a quotation mark that nothing
@@ -250,7 +240,7 @@ def delimited_rows(
 
 
 @contextmanager
-def _regular(path: str | PathLike[str]) -> Iterator[Path]:
+def _regular(path: PathName) -> Iterator[Path]:
     """The file, on this machine while this lasts; FileError if it is none."""
     with fetched(path) as place:
         if not place.exists():
@@ -261,7 +251,7 @@ def _regular(path: str | PathLike[str]) -> Iterator[Path]:
         yield place
 
 
-def refuse(path: str | PathLike[str], line: int, problem: str, hint: str) -> NoReturn:
+def refuse(path: PathName, line: int, problem: str, hint: str) -> NoReturn:
     """Raise FileError of a line."""
     raise FileError(path, line, found=problem, hint=hint)
 

@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Int32, Int64, Integers, offsets_of
 from kgtrec.errors import InputError, UsageError
 
 # White space as C's isspace() sees it would end a docno; NUL would end the string that holds it.
@@ -104,7 +104,7 @@ class Labels(Sequence[str]):
     @overload
     def __getitem__(self, index: int) -> str: ...
     @overload
-    def __getitem__(self, index: slice | npt.NDArray[Any] | Sequence[int]) -> list[str]: ...
+    def __getitem__(self, index: slice | Array | Sequence[int]) -> list[str]: ...
     def __getitem__(self, index: Any) -> str | list[str]:
         """Label of one id, or the labels of a slice or integer array, as a list."""
         if isinstance(index, slice):
@@ -121,7 +121,7 @@ class Labels(Sequence[str]):
         chosen = np.where(chosen < 0, chosen + self._size, chosen).astype(np.int64)
         return self._take(chosen) if chosen.ndim else self._take(chosen[None])[0]
 
-    def _take(self, ids: npt.NDArray[np.int64]) -> list[str]:
+    def _take(self, ids: Int64) -> list[str]:
         if self._array is None:
             return [str(number) for number in ids.tolist()]
         if len(ids) == 1:  # as_py of one element is much cheaper than a kernel call
@@ -152,7 +152,7 @@ class Labels(Sequence[str]):
         shown = ", ".join(map(repr, self[:3])) + (", ..." if self._size > 3 else "")
         return f"Labels([{shown}], n={self._size})"
 
-    def ids(self, labels: Sequence[str]) -> npt.NDArray[np.int64]:
+    def ids(self, labels: Sequence[str]) -> Int64:
         """Ids of many labels at once.
 
         Shape: int64 (len(labels).
@@ -175,7 +175,7 @@ class Labels(Sequence[str]):
             )
         return ids
 
-    def positions(self, names: Any) -> npt.NDArray[np.int64]:
+    def positions(self, names: Any) -> Int64:
         """Id of each label of an Arrow array of bytes; -1 for one that is unknown."""
         import pyarrow.compute as pc
 
@@ -207,7 +207,7 @@ class Labels(Sequence[str]):
         numbers = pa.array(np.arange(self._size, dtype=np.int64))
         return numbers.cast(pa.large_string()).cast(pa.large_binary())
 
-    def arrow_of(self, ids: npt.NDArray[Any]) -> Any:
+    def arrow_of(self, ids: Array) -> Any:
         """Labels of many ids as a pyarrow ``large_binary`` array; the ids must be in range."""
         import pyarrow as pa
 
@@ -232,7 +232,7 @@ class Labels(Sequence[str]):
         return Labels.from_arrow(pc.replace_with_mask(self._array, self._to_encode, escaped))
 
     @property
-    def _bytes(self) -> tuple[npt.NDArray[np.int64], memoryview]:
+    def _bytes(self) -> tuple[Int64, memoryview]:
         """Where each label begins and the last ends, and the bytes of all."""
         _, offsets, content = self._array.buffers()
         first = self._array.offset
@@ -258,7 +258,7 @@ class Labels(Sequence[str]):
         return 0
 
     @cached_property
-    def trec_order(self) -> npt.NDArray[np.int32] | None:
+    def trec_order(self) -> Int32 | None:
         """Position of each id in the byte order of the docnos, by which TREC tools break ties.
 
         Shape: int32 (n,).
@@ -292,14 +292,12 @@ class Labels(Sequence[str]):
         return hasher.digest()
 
 
-def _some_labels(
-    bounds: npt.NDArray[np.int64], content: memoryview, ids: npt.NDArray[np.integer]
-) -> Any:
+def _some_labels(bounds: Int64, content: memoryview, ids: Integers) -> Any:
     """Labels of a few ids as a ``large_binary`` array, without pyarrow's compute module."""
     import pyarrow as pa
 
     lengths = bounds[ids + 1] - bounds[ids]
-    offsets = np.append(0, np.cumsum(lengths)).astype(np.int64)
+    offsets = offsets_of(lengths)
     at = np.arange(offsets[-1]) + np.repeat(bounds[ids] - offsets[:-1], lengths)
     chosen = np.frombuffer(content, np.uint8)[at]
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(chosen)]
@@ -348,7 +346,7 @@ def first_repeat(array: Any) -> tuple[int, int] | None:
     return int(np.flatnonzero(codes == codes[repeats[0]])[0]), int(repeats[0])
 
 
-def _decimal_byte_order(size: int) -> npt.NDArray[np.int64]:
+def _decimal_byte_order(size: int) -> Int64:
     """Numbers 0 .. size - 1 in the byte order of their decimal forms."""
     numbers = np.arange(size, dtype=np.int64)
     digits = np.ones(size, dtype=np.int64)
@@ -397,7 +395,7 @@ def resolve_labels(
     name: str,
     size: int | None,
     labels: Sequence[str] | Mapping[str, int] | None,
-    columns: Iterable[npt.NDArray[Any]],
+    columns: Iterable[Array],
 ) -> Labels:
     """Labels of all ids: those given, or decimal ones up to the given or the largest id."""
     if size is not None:

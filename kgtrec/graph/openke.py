@@ -6,14 +6,13 @@ OpenKE's folders as a reader of the table; the format itself is in ``kgtrec.grap
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from kgtrec.errors import FileError
+from kgtrec._internal.csr import Int32, Int64
+from kgtrec.errors import FileError, PathName
 from kgtrec.graph.id_files import check_unknown, known_ids, lines_of, refuse, text_of
 from kgtrec.graph.readers.common import GraphTables, number_rows
 from kgtrec.graph.tsv import NUMBERED, find_split_files
@@ -21,7 +20,6 @@ from kgtrec.graph.tsv import NUMBERED, find_split_files
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
 
-Int64 = npt.NDArray[np.int64]
 
 _MAX_ID = (1 << 31) - 1
 _TRIPLES = "after a first line with their number, lines are head tail relation, as numbers from 0"
@@ -45,7 +43,7 @@ def _begins_with_count(path: Path) -> bool:
 
 def load_openke(
     files: Mapping[str, Path],
-) -> tuple[dict[str, npt.NDArray[np.int32]], dict[str, list[str] | None]]:
+) -> tuple[dict[str, Int32], dict[str, list[str] | None]]:
     """Triples and labels of a graph in OpenKE's format, under OpenKE's own numbers.
 
     Shape: triples int32 (n, 3).
@@ -71,7 +69,7 @@ def _distinct_labels(path: Path) -> list[str]:
     return [text_of(name) for name in names]
 
 
-def _triples(path: Path, n_entities: int, n_relations: int) -> npt.NDArray[np.int32]:
+def _triples(path: Path, n_entities: int, n_relations: int) -> Int32:
     lines = lines_of(path)
     total = _count(path, lines, _TRIPLES)
     triples = number_rows(path, lines, "htr", n_entities, n_relations, _TRIPLES)
@@ -84,7 +82,7 @@ def _triples(path: Path, n_entities: int, n_relations: int) -> npt.NDArray[np.in
 
 
 def read_type_constraints(
-    path: str | PathLike[str], entities: Labels, relations: Labels, unknown: str = "error"
+    path: PathName, entities: Labels, relations: Labels, unknown: str = "error"
 ) -> tuple[dict[int, Int64], dict[int, Int64], dict[str, Any]]:
     """Heads and tails that each relation admits, from OpenKE's ``type_constrain.txt``.
 
@@ -112,7 +110,7 @@ def read_type_constraints(
     return *sides, details
 
 
-def read_openke_ids(path: str | PathLike[str]) -> tuple[list[bytes], list[int]]:
+def read_openke_ids(path: PathName) -> tuple[list[bytes], list[int]]:
     """Labels of an OpenKE ``*2id.txt`` in id order, and the line that each stands in."""
     form = "after a first line with their number, lines are label<TAB>id, ids from 0"
     lines = lines_of(path)
@@ -136,9 +134,7 @@ def read_openke_ids(path: str | PathLike[str]) -> tuple[list[bytes], list[int]]:
     return [names[place] for place in range(total)], [at[place] for place in range(total)]
 
 
-def _type_lists(
-    path: str | PathLike[str], n_entities: int, n_relations: int
-) -> list[tuple[int, Int64]]:
+def _type_lists(path: PathName, n_entities: int, n_relations: int) -> list[tuple[int, Int64]]:
     """Relation and entity ids of every line, heads and tails in turn."""
     form = "two lines a relation, heads then tails: relation id, number of ids, the ids"
     lines = lines_of(path)
@@ -186,7 +182,7 @@ def _mapped(
     return mapped, missed
 
 
-def _count(path: str | PathLike[str], lines: Iterator[tuple[int, bytes]], form: str) -> int:
+def _count(path: PathName, lines: Iterator[tuple[int, bytes]], form: str) -> int:
     number, text = next(lines, (1, b""))
     if not text.strip().isdigit() or len(text.strip()) > 18:
         refuse(path, number, f"{text_of(text[:60])!r} in place of a number", form)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Bools, Int32, Int64, Integers, offsets_of, spans
 from kgtrec.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,9 +30,7 @@ _CHUNK = 1 << 18
 _PIECE_BITS = 5
 
 
-def as_triples(
-    name: str, triples: npt.ArrayLike, widths: tuple[int, ...] = (3,)
-) -> npt.NDArray[Any]:
+def as_triples(name: str, triples: npt.ArrayLike, widths: tuple[int, ...] = (3,)) -> Array:
     """Triples as an integer array of shape (n, 3), not copied where it is one already.
 
     ``widths`` of 3 and 4 also take a fourth column, the context of a fact.
@@ -58,8 +57,8 @@ def as_triples(
 
 
 def checked_ids(
-    name: str, triples: npt.NDArray[Any], n_entities: int, n_relations: int, n_contexts: int = 0
-) -> npt.NDArray[np.int32]:
+    name: str, triples: Array, n_entities: int, n_relations: int, n_contexts: int = 0
+) -> Int32:
     """Copy as int32; InputError naming the first id that is negative or too large."""
     sizes = (n_entities, n_relations, n_entities, n_contexts)
     for column, size in enumerate(sizes[: triples.shape[1]]):
@@ -80,9 +79,7 @@ def checked_ids(
     return np.array(triples, dtype=np.int32, order="C")
 
 
-def pack_triples(
-    triples: npt.NDArray[np.int32], n_entities: int, n_relations: int
-) -> npt.NDArray[np.int64]:
+def pack_triples(triples: Int32, n_entities: int, n_relations: int) -> Int64:
     """One int64 key per row, equal exactly where the rows are equal."""
     pairs = triples[:, 0].astype(np.int64)
     pairs *= n_relations
@@ -95,9 +92,7 @@ def pack_triples(
     return pairs
 
 
-def drop_duplicates(
-    triples: npt.NDArray[np.int32], *, in_place: bool = False
-) -> npt.NDArray[np.int32]:
+def drop_duplicates(triples: Int32, *, in_place: bool = False) -> Int32:
     """Distinct rows in order of first appearance; the array itself if all are distinct.
 
     Hashes of 64 bits are sorted, whatever the sizes of the graph; rows whose hash may occur again
@@ -123,7 +118,7 @@ def drop_duplicates(
     return triples
 
 
-def _hashes(triples: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
+def _hashes(triples: Int32) -> npt.NDArray[np.uint64]:
     """A number for each row, equal for equal rows, and hardly ever for others; modulo 2^64."""
     hashes = triples[:, 0].astype(np.uint64)
     hashes <<= np.uint64(32)
@@ -135,7 +130,7 @@ def _hashes(triples: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
     return hashes
 
 
-def _again(triples: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
+def _again(triples: Int32) -> npt.NDArray[np.uint64]:
     """Hashes that occur again, ascending: k - 1 times each that occurs k times."""
     ordered = np.empty(len(triples), dtype=np.uint64)
     for start in range(0, len(triples), _CHUNK):
@@ -150,16 +145,14 @@ def _again(triples: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
     return ordered[:n]
 
 
-def _suspects(
-    triples: npt.NDArray[np.int32], again: npt.NDArray[np.uint64]
-) -> list[list[npt.NDArray[np.integer]]]:
+def _suspects(triples: Int32, again: npt.NDArray[np.uint64]) -> list[list[Integers]]:
     """Rows, ascending, whose hash may be one of those; equal rows stand in the same piece."""
     rows_dtype = np.min_scalar_type(len(triples))
     # Which first bits of hashes there are: a byte for every eight rows.
     bits = np.uint64(64 - max(10, len(triples).bit_length() - 3))
     table = np.zeros(1 << (64 - int(bits)), dtype=bool)
     table[again >> bits] = True
-    pieces: list[list[npt.NDArray[np.integer]]] = [[] for _ in range(1 << _PIECE_BITS)]
+    pieces: list[list[Integers]] = [[] for _ in range(1 << _PIECE_BITS)]
     for start in range(0, len(triples), _CHUNK):
         hashes = _hashes(triples[start : start + _CHUNK])
         rows = np.flatnonzero(table[hashes >> bits])
@@ -171,9 +164,7 @@ def _suspects(
     return pieces
 
 
-def _later_copies(
-    triples: npt.NDArray[np.int32], rows: npt.NDArray[np.integer]
-) -> npt.NDArray[np.integer]:
+def _later_copies(triples: Int32, rows: Integers) -> Integers:
     """Those of some rows, which ascend, that equal an earlier one."""
     some = triples[rows]
     hashes = _hashes(some)
@@ -186,7 +177,7 @@ def _later_copies(
     return rows[order[1:][equal]]
 
 
-def _equal_neighbours(rows: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+def _equal_neighbours(rows: Int32) -> Bools:
     """Whether each row but the first equals the one before it."""
     equal = rows[1:, 0] == rows[:-1, 0]
     for column in range(1, rows.shape[1]):
@@ -194,9 +185,7 @@ def _equal_neighbours(rows: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     return equal
 
 
-def _move_selected(
-    triples: npt.NDArray[np.int32], keep: npt.NDArray[np.bool_], selected: npt.NDArray[np.int32]
-) -> npt.NDArray[np.int32]:
+def _move_selected(triples: Int32, keep: Bools, selected: Int32) -> Int32:
     """Rows of a mask, to the front of `selected`, which may be the triples themselves.
 
     numpy would first make a number of 8 bytes of each.
@@ -209,21 +198,18 @@ def _move_selected(
     return selected
 
 
-def count_entities(triples: npt.NDArray[np.integer], n_entities: int) -> npt.NDArray[np.int64]:
+def count_entities(triples: Integers, n_entities: int) -> Int64:
     """Times each entity is a head, plus times it is a tail: the one count of popularity."""
     heads, tails = (np.bincount(triples[:, end], minlength=n_entities) for end in (0, 2))
     return (heads + tails).astype(np.int64)
 
 
-def hash_array(hasher: Any, name: str, array: npt.NDArray[Any]) -> None:
+def hash_array(hasher: Any, name: str, array: Array) -> None:
     """Feed an integer array to a hash, by value: as little-endian int64 whatever its dtype."""
     hasher.update(f"{name} {array.shape}".encode())
     for start in range(0, len(array), _CHUNK):
         hasher.update(np.ascontiguousarray(array[start : start + _CHUNK], dtype="<i8"))
 
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 NO_QUALIFIERS = "-"
 """Label of the empty set; that of any other holds a "="."""
@@ -305,7 +291,7 @@ def number_sets(
     lengths = np.array([len(key) // _PAIR for key in ordered], np.int64)
     pairs = np.frombuffer(b"".join(ordered), ">i4").astype(np.int32).reshape(-1, 2)
     without = np.array([number.get(rest, -1) for key in ordered for rest in _rests(key)], np.int32)
-    return splits, QualifierSets(np.append(0, np.cumsum(lengths)), pairs, without)
+    return splits, QualifierSets(offsets_of(lengths), pairs, without)
 
 
 def _set_keys(offsets: Int64, pairs: Int64) -> list[bytes]:
@@ -316,7 +302,7 @@ def _set_keys(offsets: Int64, pairs: Int64) -> list[bytes]:
     first = np.ones(len(owner), bool)
     first[1:] = (owner[1:] != owner[:-1]) | (pairs[1:] != pairs[:-1]).any(axis=1)
     counts = np.bincount(owner[first], minlength=len(offsets) - 1)
-    ends = (np.append(0, np.cumsum(counts)) * _PAIR).tolist()
+    ends = (offsets_of(counts) * _PAIR).tolist()
     data = pairs[first].astype(">i4").tobytes()
     return [data[start:end] for start, end in pairwise(ends)]
 
@@ -364,7 +350,7 @@ def given_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
     lengths = np.diff(np.append(first, len(relation)))
     times = lengths[run[at]]
     owner, target = np.repeat(owner, times), np.repeat(at, times)
-    other = np.repeat(first[run[at]], times) + _within(times)
+    other = spans(first[run[at]], times)[1]
     keep = other != target
     owner, target, other = owner[keep], target[keep], other[keep]
     return _rows(statement[owner], sets.pairs[other], sets.without[target])
@@ -380,10 +366,4 @@ def _pairs_of(sets: QualifierSets, numbers: Int32) -> tuple[Int64, Int64]:
     """Row of each qualifier's fact among the numbers of their sets, and place of the qualifier."""
     counts = sets.lengths[numbers]
     owner = np.repeat(np.arange(len(numbers)), counts)
-    return owner, np.repeat(sets.offsets[numbers], counts) + _within(counts)
-
-
-def _within(counts: Int64) -> Int64:
-    """0 to count - 1 for each count, one after another."""
-    ends = np.cumsum(counts)
-    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
+    return owner, spans(sets.offsets[numbers], counts)[1]

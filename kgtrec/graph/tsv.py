@@ -17,16 +17,15 @@ import re
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import cycle
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from kgtrec._core import LABEL_PAD, LabelTable, TripleLines, renumber_triples
+from kgtrec._internal.csr import Int32
 from kgtrec._internal.runtime import available_cores
-from kgtrec.errors import FileError, FilterWarning
+from kgtrec.errors import FileError, FilterWarning, PathName
 from kgtrec.graph.triples import COLUMNS, SPLITS
 
 CODECS = {".gz": "gzip", ".zst": "zstd"}
@@ -163,7 +162,7 @@ def _quote(line: bytes, limit: int = 60) -> str:
     return repr(text) if len(text) <= limit else repr(text[:limit]) + "..."
 
 
-Triples = npt.NDArray[np.int32]
+Triples = Int32
 Advance = Callable[[int], None]
 Explain = Callable[[Path], object]
 
@@ -208,7 +207,7 @@ def load_facts(
     return facts, *labels, time_labels
 
 
-def renumber_column(column: npt.NDArray[np.int32], places: npt.NDArray[np.int32]) -> None:
+def renumber_column(column: Int32, places: Int32) -> None:
     """Put places for numbers, some at a time."""
     for start in range(0, len(column), _BLOCK):
         column[start : start + _BLOCK] = places[column[start : start + _BLOCK]]
@@ -374,7 +373,7 @@ class _Blocks:
             raise FileError(self._path, found="a line of more than 2 GB", hint=WANTED)
 
 
-def _in_order(table: LabelTable) -> tuple[Any, npt.NDArray[np.int32]]:
+def _in_order(table: LabelTable) -> tuple[Any, Int32]:
     """The labels of a table in byte order, and the place of each of its numbers."""
     import pyarrow as pa
 
@@ -420,7 +419,7 @@ def has_splits(names: Iterable[str]) -> bool:
     return any(name in _NAMES or name.removesuffix(NUMBERED) in SPLITS for name in names)
 
 
-def find_split_files(folder: str | PathLike[str]) -> dict[str, Path]:
+def find_split_files(folder: PathName) -> dict[str, Path]:
     """Files of the splits in a folder, in the order train, valid, test.
 
     Those of OpenKE's format, ``train2id.txt`` and so on, where there are no others.

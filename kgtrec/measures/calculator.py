@@ -26,7 +26,7 @@ from kgtrec.measures.measure import Measure
 from kgtrec.measures.metric import GroupMoments
 from kgtrec.measures.stratified import Strata, stratified_means
 from kgtrec.measures.ties import Ranked, Scaled
-from kgtrec.trec.measures.values import natively
+from kgtrec.trec.measures.values import MeasuresOfRanks
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -175,7 +175,7 @@ def calculator_of(ranks: Ranks, trec: Callable[[str], Floats]) -> Calculator:
     ends = ranks.listed_ends()
     if ends is None:
         return Calculator(ranks, trec)
-    return ListedCalculator(ranks, trec, [Calculator(end, natively(end)) for end in ends])
+    return ListedCalculator(ranks, trec, [Calculator(end, MeasuresOfRanks(end)) for end in ends])
 
 
 class ListedCalculator(Calculator):

@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from os import PathLike
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from kgtrec._internal.csr import Csr, contains, distinct, to_csr
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec._internal.csr import Csr, Int64, contains, distinct, offsets_of, spans, to_csr
+from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.candidates import restrict
@@ -26,9 +24,8 @@ from kgtrec.trec.files.columns import QrelsColumns
 from kgtrec.trec.files.convert import is_frame, qrels_columns
 from kgtrec.trec.files.text import is_path
 
-Int64 = npt.NDArray[np.int64]
 QuestionsT = TypeVar("QuestionsT", bound=QuestionData)
-Place = tuple[str | PathLike[str], Sequence[int | None]]
+Place = tuple[PathName, Sequence[int | None]]
 
 _LINE = (
     'a line is {"id": name, "answers": [label, ...]}, with "known", "candidates" and "terms" '
@@ -167,8 +164,7 @@ def _flattened(what: str, value: Any, names: Sequence[str] | None) -> tuple[list
             if isinstance(one, (str, bytes)) or not isinstance(one, Iterable):
                 raise InputError(f"{what} of question {number} are {one!r}; give a list")
         lists = [one.tolist() if isinstance(one, np.ndarray) else list(one) for one in lists]
-        offsets = np.append(0, np.cumsum([len(one) for one in lists])).astype(np.int64)
-        flat = Flat(offsets, _items(what, [item for one in lists for item in one]))
+        flat = Flat(offsets_of([*map(len, lists)]), _items(what, [i for one in lists for i in one]))
     if names is not None and len(flat.offsets) != len(names) + 1:
         raise InputError(f"{what} hold {len(flat.offsets) - 1} lists for {len(names)} questions")
     own = isinstance(value, Mapping) and names is None
@@ -222,9 +218,7 @@ def table_of_qrels(qrels: Any, names: Sequence[str] | None = None, level: int = 
     chosen = list(columns.queries) if names is None else list(names)
     numbers = np.array([number_of.get(name, -1) for name in chosen], np.int64)
     counts = np.where(numbers < 0, 0, np.diff(columns.offsets)[numbers])
-    starts = columns.offsets[:-1][numbers]
-    ends = np.cumsum(counts)
-    rows = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + counts, counts)
+    rows = spans(columns.offsets[:-1][numbers], counts)[1]
     relevant = columns.relevance[rows] >= level
     owner = np.repeat(np.arange(len(chosen)), counts)[relevant]
     rows = rows[relevant]
@@ -232,12 +226,14 @@ def table_of_qrels(qrels: Any, names: Sequence[str] | None = None, level: int = 
     flat = Flat(offsets, columns.documents.take(pa.array(rows)))
     file = {"file": str(qrels)} if is_path(qrels) else {}
     left = len(columns.queries) - int((numbers >= 0).sum())
-    origin = {"qrels": {**file, "level": level, "queries_not_asked": left}}
+    below = int((~relevant).sum())
+    facts = {"level": level, "queries_not_asked": left, "judged_below": below}
+    origin = {"qrels": {**file, **facts}}
     grades, place = columns.relevance[rows], (qrels, ()) if file else None
     return AnswerTable(chosen, flat, grades=grades, origin=origin, place=place)
 
 
-def _line_in_qrels(path: str | PathLike[str], query: str, document: Any) -> int | None:
+def _line_in_qrels(path: PathName, query: str, document: Any) -> int | None:
     """The first line of a query, or of one of its documents; None: it has none."""
     for line, text in lines_of(path):
         name, _, label, *_ = [*text.split(), b"", b"", b""]
@@ -246,7 +242,7 @@ def _line_in_qrels(path: str | PathLike[str], query: str, document: Any) -> int 
     return None
 
 
-def read_json_lines(path: str | PathLike[str]) -> AnswerTable:
+def read_json_lines(path: PathName) -> AnswerTable:
     """Questions of a file with a JSON object per line."""
     rows: list[tuple[int, dict[str, Any]]] = []
     for line, text in lines_of(path):
@@ -259,8 +255,7 @@ def read_json_lines(path: str | PathLike[str]) -> AnswerTable:
     owners = [line for line, record in rows for _ in record["answers"]]
 
     def flat(lists: list[list[Any]]) -> Flat:
-        offsets = np.append(0, np.cumsum([len(one) for one in lists])).astype(np.int64)
-        return Flat(offsets, _items(str(path), [item for one in lists for item in one]))
+        return _flattened(str(path), lists, None)[1]
 
     labels = iter([one["label"] for one in answers])
     known = [record.get("known", []) for record in records]
@@ -288,7 +283,7 @@ def read_json_lines(path: str | PathLike[str]) -> AnswerTable:
 
 
 def _checked_line(
-    path: str | PathLike[str], line: int, text: bytes, first: tuple[int, Any] | None
+    path: PathName, line: int, text: bytes, first: tuple[int, Any] | None
 ) -> dict[str, Any]:
     def refuse(found: str) -> FileError:
         return FileError(path, line, found=found, hint=_LINE)

@@ -15,19 +15,28 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import Csr, contains, take, to_csr, to_keys
+from kgtrec._internal.csr import (
+    Array,
+    Csr,
+    Int32,
+    Int64,
+    contains,
+    offsets_of,
+    take,
+    to_csr,
+    to_keys,
+)
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph import id_files
 from kgtrec.graph.openke import read_type_constraints
+from kgtrec.questions.questions import PLURAL
 
 if TYPE_CHECKING:
     from kgtrec.questions.questions import QuestionData
 
 
-Int64 = npt.NDArray[np.int64]
 QuestionsT = TypeVar("QuestionsT", bound="QuestionData")
 
-_PLURAL = {"entity": "entities", "relation": "relations"}
 _ONE_LIST = ("entities", "relation list")
 
 
@@ -47,7 +56,7 @@ class CandidateLists:
     kind: str
     lists: Csr
     of: Int64
-    columns: npt.NDArray[np.int32] | None
+    columns: Int32 | None
     width: int
 
     @property
@@ -74,14 +83,10 @@ class CandidateLists:
             columns=columns,
         )
 
-    def holds(self, question: Int64, ids: npt.NDArray[Any], n_labels: int) -> Any:
+    def holds(self, question: Int64, ids: Array, n_labels: int) -> Any:
         """Whether each id is in its question's list: bool, shape of the arrays."""
-        keys = np.repeat(np.arange(len(self.lists)), self.lists.lengths) * n_labels
-        keys = keys + self.lists.ids
-        pairs = self.of[question] * n_labels + ids
-        at = np.minimum(np.searchsorted(keys, pairs), max(len(keys) - 1, 0))
-        inside = keys[at] == pairs if len(keys) else np.zeros(len(pairs), dtype=bool)
-        return inside | (self.of[question] < 0)
+        of = self.of[question]
+        return contains(to_keys(self.lists, n_labels), of * n_labels + ids) | (of < 0)
 
 
 def restrict(
@@ -89,6 +94,7 @@ def restrict(
 ) -> QuestionsT:
     """See `Questions.restrict`; ``options`` holds its kinds of restriction, None where left out."""
     id_files.check_unknown(unknown)
+    own = PLURAL[questions.kind]
     if columns not in ("entities", "candidates") or outside not in ("error", "worst"):
         raise UsageError(
             f"columns={columns!r}, outside={outside!r}; columns is 'entities' or 'candidates', "
@@ -111,16 +117,14 @@ def restrict(
     if questions.candidate_lists is not None and questions.candidate_lists.kind not in _ONE_LIST:
         raise UsageError(
             f"these questions are restricted by {questions.candidate_lists.kind} already; "
-            f"only a list of {_PLURAL[questions.kind]}, given first, can meet other lists"
+            f"only a list of {own}, given first, can meet other lists"
         )
-    _check_kind(questions, restrictions)
+    _check_kind(questions, restrictions, own)
     details: dict[str, Any] = {}
-    if (name := _PLURAL[questions.kind]) in restrictions:
-        lists = [label_ids(name, restrictions[name], questions.n_labels)]
-        kind = "relation list" if questions.kind == "relation" else "entities"
-        candidate_lists = _candidate_lists(
-            questions, kind, lists, np.zeros(len(questions), dtype=np.int64)
-        )
+    if own in restrictions:
+        lists = [label_ids(own, restrictions[own], questions.n_labels)]
+        kind = "relation list" if own == "relations" else own
+        candidate_lists = _candidate_lists(questions, kind, lists, np.zeros(len(questions), int))
     elif "candidates" in restrictions:
         questions, candidate_lists = _by_question(
             questions, restrictions["candidates"], columns, unknown, details
@@ -138,12 +142,10 @@ def restrict(
     return apply_lists(questions, candidate_lists, outside, details)
 
 
-def _check_kind(questions: QuestionData, restrictions: Mapping[str, Any]) -> None:
+def _check_kind(questions: QuestionData, restrictions: Mapping[str, Any], own: str) -> None:
     """UsageError if a restriction is of other candidates than these questions have."""
-    asks_relation = questions.kind == "relation"
-    of_others = (
-        ("entities", "heads", "tails", "type_constraints") if asks_relation else ("relations",)
-    )
+    of_entities = ("entities", "heads", "tails", "type_constraints")
+    of_others = of_entities if own == "relations" else ("relations",)
     wrong = [name for name in of_others if name in restrictions]
     if questions.sides == "qualifier" and not {"entities", "candidates"} & set(restrictions):
         raise UsageError(
@@ -152,8 +154,8 @@ def _check_kind(questions: QuestionData, restrictions: Mapping[str, Any]) -> Non
         )
     if wrong:
         raise UsageError(
-            f"{', '.join(wrong)}: the candidates of these questions are "
-            f"{_PLURAL[questions.kind]}; restrict by {_PLURAL[questions.kind]}, or by candidates"
+            f"{', '.join(wrong)}: the candidates of these questions are {own}; "
+            f"restrict by {own}, or by candidates"
         )
 
 
@@ -184,7 +186,7 @@ def _by_relation(
 ) -> CandidateLists:
     """Relations without a list keep every entity."""
     n_relations, n = questions.graph.n_relations, questions.n_labels
-    lists: list[npt.NDArray[np.int32]] = []
+    lists: list[Int32] = []
     number = np.full(2 * n_relations, -1, dtype=np.int64)
     for side, (name, by_relation) in enumerate((("heads", heads), ("tails", tails))):
         if not isinstance(by_relation, Mapping):
@@ -232,7 +234,7 @@ def _by_question(
         raise InputError(f"{path}: {error}") from None
 
 
-def _negatives(questions: QuestionData, arrays: Mapping[str, Any]) -> npt.NDArray[Any]:
+def _negatives(questions: QuestionData, arrays: Mapping[str, Any]) -> Array:
     """Each answer and its negatives, shape (questions, 1 + negatives); questions are separate."""
     if questions.sides in ("relation", "qualifier"):
         raise InputError(
@@ -299,15 +301,14 @@ def _listed(
 
 
 def _candidate_lists(
-    questions: QuestionData, kind: str, lists: list[npt.NDArray[np.int32]], of: Int64
+    questions: QuestionData, kind: str, lists: list[Int32], of: Int64
 ) -> CandidateLists:
-    offsets = np.zeros(len(lists) + 1, dtype=np.int64)
-    np.cumsum([len(ids) for ids in lists], out=offsets[1:])
     ids = np.concatenate([np.empty(0, dtype=np.int32), *lists])
-    return CandidateLists(kind, Csr(offsets, ids), of, None, questions.n_labels)
+    csr = Csr(offsets_of([*map(len, lists)]), ids)
+    return CandidateLists(kind, csr, of, None, questions.n_labels)
 
 
-def label_ids(name: str, values: npt.ArrayLike, size: int) -> npt.NDArray[np.int32]:
+def label_ids(name: str, values: npt.ArrayLike, size: int) -> Int32:
     """Distinct ids below `size`, ascending; InputError, with `name`, if they are something else."""
     ids = np.asarray(values)
     if ids.ndim != 1 or (len(ids) and ids.dtype.kind not in "iu"):
@@ -319,7 +320,7 @@ def label_ids(name: str, values: npt.ArrayLike, size: int) -> npt.NDArray[np.int
     wrong = ids[(ids < 0) | (ids >= size)]
     if len(wrong):
         raise InputError(f"{name} holds {wrong[0]}, which is not an id below {size}")
-    distinct: npt.NDArray[np.int32] = np.unique(ids).astype(np.int32)
+    distinct: Int32 = np.unique(ids).astype(np.int32)
     return distinct
 
 
@@ -328,7 +329,7 @@ def _met(outer: CandidateLists, inner: CandidateLists, n_labels: int) -> Candida
     member = np.zeros(n_labels, dtype=bool)
     member[outer.lists.ids] = True
     in_both = member[inner.lists.ids]
-    offsets = np.append(0, np.cumsum(in_both))[inner.lists.offsets]
+    offsets = offsets_of(in_both)[inner.lists.offsets]
     ids, columns = inner.lists.ids[in_both], inner.columns
     # The outer list comes last, for questions without one of their own.
     lists = Csr(np.append(offsets, offsets[-1] + len(outer.lists.ids)),

@@ -13,15 +13,28 @@ import numpy.typing as npt
 
 from kgtrec._internal.csr import (
     Csr,
+    Int32,
+    Int64,
+    Integers,
     contains,
     distinct,
     finder,
     inverse,
+    offsets_of,
     position_type,
+    spans,
     stack,
     to_csr,
 )
-from kgtrec.errors import FileError, FilterWarning, InputError, UsageError, choose, suggestion
+from kgtrec.errors import (
+    FileError,
+    FilterWarning,
+    InputError,
+    PathName,
+    UsageError,
+    choose,
+    suggestion,
+)
 from kgtrec.graph.id_files import SKIP, check_unknown, read_known
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import GraphTables
@@ -47,13 +60,11 @@ from kgtrec.questions.graph_terms import (
     label_counts,
     question_keys,
 )
-from kgtrec.questions.questions import SIDES, QuestionData, column_of_label, is_usual_filter
+from kgtrec.questions.questions import PLURAL, SIDES, QuestionData, column_of_label, is_usual_filter
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 _TERMS = ("head", "relation", "tail")
 _PAIR = ("qualifier relation", "qualifier value")
@@ -73,7 +84,7 @@ class KnownFacts(NamedTuple):
 
 
 def read_known_facts(
-    path: str | PathLike[str], graph: GraphData, unknown: str = "error"
+    path: PathName, graph: GraphData, unknown: str = "error"
 ) -> tuple[KnownFacts, dict[str, Any]]:
     """Known facts from a file with lines as in a split of ``timed:`` or ``statements:``.
 
@@ -104,7 +115,7 @@ def read_known_facts(
 
 
 def _qualified(graph: GraphData, triples: Int64, counts: Int64, pairs: Int64) -> KnownFacts:
-    numbers, sets = number_sets({"known": (np.append(0, np.cumsum(counts)), pairs)})
+    numbers, sets = number_sets({"known": (offsets_of(counts), pairs)})
     place = _places(graph.contexts, set_labels(sets, graph.entities, graph.relations))
     # The sets that there are in the file, but what is left of one by its number in the graph.
     without = np.where(sets.without < 0, -1, place[sets.without]).astype(np.int32)
@@ -123,7 +134,7 @@ def _places(labels: Labels | None, names: Any) -> Int64:
 
 
 def _refuse(
-    path: str | PathLike[str], row: int, ids: Int64, pairs: Int64, owner: Int64, tables: GraphTables
+    path: PathName, row: int, ids: Int64, pairs: Int64, owner: Int64, tables: GraphTables
 ) -> None:
     """FileError that names the first unknown label of a line."""
     labels: tuple[Any, Any] = (tables.entities, tables.relations)
@@ -140,8 +151,6 @@ def _refuse(
     raise FileError(path, row + 1, found=f"{name} {label!r} is not in the graph", hint=SKIP)
 
 
-Integers = npt.NDArray[np.integer[Any]]
-Path = str | PathLike[str]
 QuestionsT = TypeVar("QuestionsT", bound=QuestionData)
 
 _CHUNK = 1 << 18
@@ -174,7 +183,7 @@ class Filter(NamedTuple):
     name: str | Iterable[str] | None = None
     splits: Iterable[str] | None = None
     extra: npt.ArrayLike | None = None
-    files: Path | Sequence[Path] = ()
+    files: PathName | Sequence[PathName] = ()
     unknown: str = "error"
     context: str | None = None
 
@@ -213,8 +222,8 @@ def build_questions(
     if columns is not None:
         order = column_of_label(columns, questions.candidate_labels, questions.kind)
         questions = replace(questions, column_of=order)
-    name = "relations" if questions.kind == "relation" else "entities"
-    subset = relations if name == "relations" else entities
+    name = PLURAL[questions.kind]
+    subset = {"entities": entities, "relations": relations}[name]
     if subset is None:
         return questions
     return restrict(questions, {name: subset}, "entities", "error", "error")
@@ -356,7 +365,7 @@ def _further(
     return parts, sum(len(part.facts) for part in parts)
 
 
-def _paths(files: Any) -> list[Path]:
+def _paths(files: Any) -> list[PathName]:
     """One path or several as a list; UsageError if they are something else."""
     single = isinstance(files, (str, PathLike)) or not isinstance(files, Iterable)
     paths = [files] if single else list(files)
@@ -372,7 +381,7 @@ def _others(
     filters: Sequence[str],
     extra: list[KnownFacts],
     static: bool,
-) -> list[tuple[npt.NDArray[np.int32], bool]]:
+) -> list[tuple[Int32, bool]]:
     """Facts that say what is known beside the evaluated ones, as a side asks them, and whether they
     say it of any context."""
     others = [facts_of(graph, name, side) for name in filters if static or name != split]
@@ -450,7 +459,7 @@ def _ask(
     split: str,
     rows: Int64 | None,
     side: int,
-    others: list[tuple[npt.NDArray[np.int32], bool]],
+    others: list[tuple[Int32, bool]],
     evaluated_is_known: bool,
 ) -> _Part:
     """Questions of one side, with what the other facts say about them; see `_others`."""
@@ -505,7 +514,7 @@ def _n_contexts(graph: GraphData, side: int) -> int:
 def _look_up(
     pairs: Int64,
     rank: Int64,
-    triples: npt.NDArray[np.int32],
+    triples: Int32,
     side: int,
     graph: GraphData,
     static: bool,
@@ -541,8 +550,7 @@ def _look_up(
         keys = np.unique(at[hit] * n_labels + rows[hit, asked])
         pair, answer = keys // n_labels, keys % n_labels
         times = counts[pair]
-        first = np.repeat(starts[pair] - np.cumsum(times) + times, times)
-        yield rank[first + np.arange(len(first))] * n_labels + np.repeat(answer, times)
+        yield rank[spans(starts[pair], times)[1]] * n_labels + np.repeat(answer, times)
 
 
 def _joined(parts: list[_Part]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import inverse
+from kgtrec._internal.csr import Array, Int32, Int64, Integers, inverse, searched
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.triples import as_triples, checked_ids
 from kgtrec.questions.questions import NAMES, SIDES
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
     from kgtrec.questions.questions import QuestionData
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 QUALIFIER = NAMES.index("qualifier")
 
@@ -50,7 +48,7 @@ def label_counts(graph: GraphData, side: int) -> tuple[int, int, int]:
     return first, graph.n_relations, graph.n_entities
 
 
-def given_keys(graph: GraphData, triples: npt.NDArray[np.integer], side: int) -> Int64:
+def given_keys(graph: GraphData, triples: Integers, side: int) -> Int64:
     """One number for what each triple gives a question of a side: int64, shape (n,)."""
     first, second = GIVEN[side]
     keys: Int64 = triples[:, first].astype(np.int64)
@@ -59,9 +57,7 @@ def given_keys(graph: GraphData, triples: npt.NDArray[np.integer], side: int) ->
     return keys
 
 
-def question_keys(
-    graph: GraphData, facts: npt.NDArray[np.integer], side: int, n_contexts: int = 1
-) -> Int64:
+def question_keys(graph: GraphData, facts: Integers, side: int, n_contexts: int = 1) -> Int64:
     """One number for the question of a side that each fact answers; `n_contexts` above 1: at the
     context in its fourth column."""
     keys = given_keys(graph, facts, side)
@@ -177,7 +173,7 @@ class GraphTerms:
         return list(zip(kinds, self.given, strict=True))
 
     @property
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
+    def columns(self) -> dict[str, Array]:
         """The same as columns of ranks, (Q,) each, with the context."""
         terms = dict(zip(COLUMNS[self.sides], (ids for _, ids in self.given_terms), strict=True))
         return terms if self.context is None else {**terms, "context": self.context}
@@ -358,11 +354,9 @@ def places_of(terms: QuestionData, triples: npt.ArrayLike) -> Int64:
         graph.n_entities, graph.n_relations, n_contexts,
     )  # fmt: skip
     pairs, ordered, order = terms.triple_keys
-    keys = _pair_keys(graph, rows)
-    number = np.minimum(np.searchsorted(pairs, keys), len(pairs) - 1)
-    keys = np.where(pairs[number] == keys, _fact_keys(graph, number, rows), -1)
-    at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
-    missing = np.flatnonzero(ordered[at] != keys)
+    number = searched(pairs, _pair_keys(graph, rows))
+    at = searched(ordered, np.where(number < 0, -1, _fact_keys(graph, number, rows)))
+    missing = np.flatnonzero(at < 0)
     if len(missing):
         head, relation, tail = rows[missing[0], :3].tolist()
         names = [graph.entities[head], graph.relations[relation], graph.entities[tail]]
@@ -375,12 +369,12 @@ def places_of(terms: QuestionData, triples: npt.ArrayLike) -> Int64:
     return order[at]
 
 
-def _fact_keys(graph: GraphData, pair: Int64, facts: npt.NDArray[np.int32]) -> Int64:
+def _fact_keys(graph: GraphData, pair: Int64, facts: Int32) -> Int64:
     """One number per fact, from that of its head and relation."""
     keys = pair * graph.n_entities + facts[:, 2]
     return keys if graph.contexts is None else keys * len(graph.contexts) + facts[:, 3]
 
 
-def _pair_keys(graph: GraphData, triples: npt.NDArray[np.int32]) -> Int64:
+def _pair_keys(graph: GraphData, triples: Int32) -> Int64:
     """One key per head and relation: what they give a question for the tail."""
     return given_keys(graph, triples, NAMES.index("tail"))

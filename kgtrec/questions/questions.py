@@ -15,9 +15,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from kgtrec._internal.csr import Csr, contains, inverse, to_keys
+from kgtrec._internal.csr import Array, Bools, Csr, Int64, Integers, contains, inverse, to_keys
 from kgtrec._internal.table import lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.triples import hash_array
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from kgtrec.questions.graph_terms import GraphTerms
     from kgtrec.questions.terms import NamedTerms, Term
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 NAMES = ("head", "tail", "relation", "qualifier", "all")
 """What a side is called, by its code; "all" questions that no graph has asked have none."""
@@ -39,14 +36,15 @@ SIDES = {
 }  # fmt: skip
 """Codes of the sides that a name covers."""
 
-_PLURAL = {"entity": "entities", "relation": "relations"}
+PLURAL = {"entity": "entities", "relation": "relations"}
+"""What candidates of a kind are called."""
 
 
 def column_of_label(columns: Any, labels: Labels, kind: str = "entity") -> Int64:
     """The column of each entity (or relation): int64, shape (len(labels),)."""
     if isinstance(columns, (str, bytes)) or not isinstance(columns, Iterable):
         raise InputError(
-            f"columns={columns!r} is not an order of {_PLURAL[kind]}; give their labels or ids in "
+            f"columns={columns!r} is not an order of {PLURAL[kind]}; give their labels or ids in "
             "the order of the columns, or a mapping of label to column"
         )
     if isinstance(columns, Mapping):
@@ -95,7 +93,7 @@ def _each_once(ids: Int64, labels: Labels, kind: str) -> Int64:
         missing = np.flatnonzero(counts == 0)
         named = ", ".join(repr(label) for label in labels[missing[:5]])
         raise InputError(
-            f"{len(missing)} of {len(labels)} {_PLURAL[kind]} have no column: {named}"
+            f"{len(missing)} of {len(labels)} {PLURAL[kind]} have no column: {named}"
             f"{', ...' if len(missing) > 5 else ''}; a model that numbers only what it was trained "
             "on needs a column for them too (a constant, such as -inf), or a graph without them"
         )
@@ -123,9 +121,6 @@ def is_usual_filter(
     return at_validation or (context == "time" and set(splits) == {evaluated})
 
 
-Integers = npt.NDArray[np.integer[Any]]
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class QuestionData:
     """Aggregated questions as data, with what they give in `asked`.
@@ -142,7 +137,7 @@ class QuestionData:
     instance_triple: Integers
     triple_rows: Integers
     candidate_lists: CandidateLists | None = None
-    outside: npt.NDArray[np.bool_] | None = None
+    outside: Bools | None = None
     full_candidates: Int64 | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     column_of: Int64 | None = None
@@ -279,7 +274,7 @@ class QuestionData:
         return facts, entries
 
     @property
-    def columns(self) -> dict[str, tuple[npt.NDArray[Any], bool]]:
+    def columns(self) -> dict[str, tuple[Array, bool]]:
         """Terms as columns of ranks: values, and whether there is one per question."""
         columns = {name: (ids, True) for name, ids in self.asked.columns.items()}
         of_answers = {f"{TERM}{name}": term for name, term in self.answer_terms.items()}

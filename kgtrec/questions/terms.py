@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Int64
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.questions import NAMES, TERM
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
     from kgtrec.questions.questions import QuestionData
 
-Int64 = npt.NDArray[np.int64]
 
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
 _NO_GRAPH = ("graph", "entity", "relation", "tail", "statement", "given", "triples", "n_entities",

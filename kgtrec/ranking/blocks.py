@@ -15,9 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from kgtrec._internal.csr import contains, to_keys
+from kgtrec._internal.csr import Array, Float64, Int64, contains, to_keys
 from kgtrec.errors import InputError
 from kgtrec.questions.questions import QuestionData, describe_question
 from kgtrec.ranking.kernel import NativeRanking
@@ -25,9 +24,6 @@ from kgtrec.ranking.rows import QuestionLists, Rows
 from kgtrec.ranking.settings import Settings, Tolerance
 from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors
-
-Array = npt.NDArray[Any]
-Float64 = npt.NDArray[np.float64]
 
 
 def thresholds(own: Float64, dtype: str, tolerance: Tolerance) -> tuple[Float64, Float64]:
@@ -78,7 +74,7 @@ def _farthest(center: Array, allowed: Array, sign: int) -> Array:
     return sign * _float(near, name)
 
 
-def _ordinal(values: Array, dtype: str) -> npt.NDArray[np.int64]:
+def _ordinal(values: Array, dtype: str) -> Int64:
     """Places of floats in their order; 0.0 and -0.0 are one."""
     bits = np.ascontiguousarray(values, dtype=dtype).view(_BITS[dtype])
     sign = np.iinfo(_BITS[dtype]).min

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Bools, Int64
 from kgtrec._version import __version__
 from kgtrec.questions.graph_terms import ASKED, GIVEN, QUALIFIER
 from kgtrec.questions.questions import TERM
@@ -64,7 +64,7 @@ def question_text(ranks: Ranks, row: int) -> str:
     return f"({', '.join(terms)})"
 
 
-def triple_ids(ranks: Ranks) -> list[npt.NDArray[np.int64]]:
+def triple_ids(ranks: Ranks) -> list[Int64]:
     """Head, relation and tail of every instance's triple (of the statement, where a qualifier's
     value is asked): int64, shape (n,) each."""
     if ranks.given_relation is not None and ranks.given_tail is not None:
@@ -88,17 +88,15 @@ def _text(labels: Sequence[str] | None, number: int) -> str:
     return str(number) if labels is None else str(labels[number])
 
 
-Int64 = npt.NDArray[np.int64]
-
 COUNTS = ("greater", "equal", "tied_ahead")
 
 
 def instance_columns(
     questions: Questions,
     counts: Int64,
-    unscored: npt.NDArray[np.bool_],
+    unscored: Bools,
     popular: tuple[Int64, Int64 | None],
-) -> dict[str, npt.NDArray[Any]]:
+) -> dict[str, Array]:
     """Columns of `Ranks` for all instances of questions.
 
     ``popular`` is what `popularity` of the questions says. Shapes: counts int64 (6, n_instances),
@@ -148,3 +146,44 @@ def ranks_manifest(questions: Questions, scores: dict[str, Any]) -> dict[str, An
         },
         **entries,
     }
+
+
+_BLOCK = 1 << 19  # values that are added at a time: from 128 on, where numpy no longer halves
+_DEPTHS = (1, 3, 10)
+
+
+def tree_sum(values: Callable[[int, int], float], start: int, stop: int) -> float:
+    """A sum in the order in which numpy adds contiguous float64, from sums of its blocks.
+
+    numpy halves an array, at multiples of eight, until 128 are left, and adds the halves.
+    """
+    n = stop - start
+    if n <= _BLOCK:
+        return values(start, stop)
+    half = n // 2
+    half -= half % 8
+    return tree_sum(values, start, start + half) + tree_sum(values, start + half, stop)
+
+
+def tie_report(places: Callable[[int, int], tuple[Int64, Int64]], n: int) -> dict[str, Any]:
+    """As `kgtrec.Ranks.tie_report`, of ``n`` instances."""
+    if not n:
+        return {"tied_share": 0.0, "mean_equal": 0.0, "max_equal": 0, "width": {}}
+    tied = total = most = 0
+    cut = dict.fromkeys(_DEPTHS, 0)
+
+    def width_of_mrr(start: int, stop: int) -> float:
+        nonlocal tied, total, most
+        greater, equal = places(start, stop)
+        tied += int(np.count_nonzero(equal))
+        total += int(equal.sum())
+        most = max(most, int(equal.max()))
+        best = greater + 1.0
+        worst = best + equal
+        for k in cut:
+            cut[k] += int(np.count_nonzero((best <= k) & (worst > k)))
+        return float(np.add.reduce(1 / best - 1 / worst))
+
+    mrr = tree_sum(width_of_mrr, 0, n) / n
+    width = {"mr": total / n, "mrr": mrr, **{f"hits@{k}": count / n for k, count in cut.items()}}
+    return {"tied_share": tied / n, "mean_equal": total / n, "max_equal": most, "width": width}

@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from kgtrec import _core
+from kgtrec._internal.csr import Float64, Int32, Int64
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec._version import __version__
 from kgtrec.ranking.rows import Rows
@@ -63,10 +63,6 @@ def show_config() -> str:
         ]
     )
 
-
-Array = npt.NDArray[Any]
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 # Of a factorised model: scratch for the best entities of the rows in flight, rows per call, and
 # what its quantised entities may take for each thread, beyond which every call quantises them anew.
@@ -163,21 +159,23 @@ class NativeRanking:
 
     def selected(self, rows: Int64) -> tuple[NativeRanking, Int64]:
         """Some rows, in an order of their own, as a ranking apart, and their questions."""
-        plan = self.plan.selected(rows)[0]
-        every = np.arange(len(rows))
+        lists, own, questions = self._apart(rows)
+        return NativeRanking(lists, own, self.settings, self.dtype), questions
+
+    def _apart(self, rows: Int64) -> tuple[QuestionLists, Rows, Int64]:
+        """Some rows and the lists of their questions, both numbered anew, and these questions."""
+        plan, every = self.plan.selected(rows)[0], np.arange(len(rows))
         own = Rows(every, plan.target_offsets, plan.targets, np.where(plan.slot < 0, -1, every))
-        lists = self.lists.selected(plan.question)
-        part = NativeRanking(lists, own, self.settings, self.dtype)
-        return part, plan.question
+        return self.lists.selected(plan.question), own, plan.question
 
     def without_best(self, start: int, stop: int, limits: Float64) -> NativeRanking:
         """The same rows once more as a ranking apart, which counts what is above ``limits`` in
         place of the answers' scores and keeps no best entities."""
-        rows = np.arange(start, stop)
-        plan, every = self.plan.selected(rows)[0], np.arange(stop - start)
-        own = Rows(every, plan.target_offsets, plan.targets, np.full(len(rows), -1))
-        settings = replace(self.settings, run_depth=0)
-        lists = self.lists.selected(plan.question)
+        lists, own, _ = self._apart(np.arange(start, stop))
+        own, settings = (
+            replace(own, slot=np.full(own.n_rows, -1)),
+            replace(self.settings, run_depth=0),
+        )
         return NativeRanking(lists, own, settings, self.dtype, self.first_entity, limits)
 
     def take_over(self, part: NativeRanking, rows: Int64) -> None:
@@ -298,7 +296,7 @@ class NativeRanking:
         share_rows(codes.take, _even_parts(0, codes.n_parts, self.threads), self.threads)
         return codes
 
-    def _candidates(self, row: int) -> npt.NDArray[np.int32] | None:
+    def _candidates(self, row: int) -> Int32 | None:
         """The restricted candidates that a row, and with it its part, has."""
         if self._candidate_lists is None:
             return None

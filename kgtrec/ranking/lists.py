@@ -13,9 +13,20 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from kgtrec._internal.csr import Csr, contains, to_keys
+from kgtrec._internal.csr import (
+    Array,
+    Bools,
+    Csr,
+    Float64,
+    Int64,
+    Integers,
+    contains,
+    offsets_of,
+    searched,
+    spans,
+    to_keys,
+)
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.predictions.lists import ANY, PredictedLists
 from kgtrec.predictions.readers import PREDICTIONS
@@ -27,9 +38,6 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.questions.questions import QuestionData
     from kgtrec.ranking.ranks import Ranks
-
-Int64 = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +54,11 @@ class Entries:
 
     owner: Int64
     entity: Int64
-    scores: npt.NDArray[np.float64] | None
+    scores: Float64 | None
     tie_order: Int64
     listed: bool = False
 
-    def some(self, rows: npt.NDArray[Any]) -> Entries:
+    def some(self, rows: Array) -> Entries:
         """The entries of a mask or an index array."""
         scores = None if self.scores is None else self.scores[rows]
         return replace(self, owner=self.owner[rows], entity=self.entity[rows], scores=scores)
@@ -87,8 +95,7 @@ def without_repeats(
 ) -> tuple[Entries, int]:
     """Ordered entries of the used lists, owned by places in `used`; how many came again."""
     lengths = np.diff(lists.offsets)[used]
-    starts = np.append(0, np.cumsum(lengths))
-    at = np.arange(starts[-1]) + np.repeat(lists.offsets[used] - starts[:-1], lengths)
+    at = spans(lists.offsets[used], lengths)[1]
     owner = np.repeat(np.arange(len(used)), lengths)
     scores = None if lists.scores is None else lists.scores[at]
     entries = Entries(owner, lists.entities[at], scores, tie_order, listed).ordered()
@@ -104,18 +111,19 @@ class ListPlaces:
       need not be).
     """
 
-    def __init__(self, entries: Entries, questions: QuestionData, counted: Flags) -> None:
+    def __init__(self, entries: Entries, questions: QuestionData, counted: Bools) -> None:
         self._entries, self._counted, self._questions = entries, counted, questions
-        self._before = np.append(0, np.cumsum(counted))  # entries that count before each
+        self._before = offsets_of(counted)  # entries that count before each
         tie = entries.tie
         first = np.flatnonzero(np.append(True, tie[1:] != tie[:-1])) if len(tie) else tie
         self._tie = tie
         self._tie_starts = np.append(first, len(tie))
-        self._keys = entries.owner * questions.n_labels + np.maximum(entries.entity, 0)
+        keys = entries.owner * questions.n_labels + np.maximum(entries.entity, 0)
         linked = np.flatnonzero(entries.entity >= 0)
-        self._by_key = linked[np.argsort(self._keys[linked])]
+        by_key = linked[np.argsort(keys[linked])]
+        self._ordered_keys, self._places = keys[by_key], np.append(by_key, -1)
 
-    def counts(self, owner: Int64, answer: Int64, candidates: Int64) -> tuple[Int64, Flags]:
+    def counts(self, owner: Int64, answer: Int64, candidates: Int64) -> tuple[Int64, Bools]:
         """Greater, equal and tied ahead of answers in owners' lists, (3, n); who is in none.
 
         An answer beyond its list may be anywhere behind it: all of that is ``equal``, and ahead.
@@ -139,12 +147,8 @@ class ListPlaces:
 
     def _find(self, owner: Int64, answer: Int64) -> Int64:
         """Place of answers among the entries; -1: not there."""
-        if not len(self._by_key):
-            return np.full(len(owner), -1)
-        keys = self._keys[self._by_key]
-        answer_keys = owner * self._questions.n_labels + answer
-        at = np.minimum(np.searchsorted(keys, answer_keys), len(keys) - 1)
-        return np.where((keys[at] == answer_keys) & (owner >= 0), self._by_key[at], -1)
+        at = searched(self._ordered_keys, owner * self._questions.n_labels + answer)
+        return np.where(owner < 0, -1, self._places[at])
 
     def _lengths(self, owner: Int64) -> Int64:
         """Entries that count in owners' lists; none for owner -1."""
@@ -169,8 +173,6 @@ class ListPlaces:
             int(lengths.max(initial=0)),
         )
 
-
-Integers = npt.NDArray[np.integer[Any]]
 
 UNLINKABLE = ("place", "drop")
 ORDERS = ("scores", "listed")
@@ -394,18 +396,15 @@ def _question_of(lists: PredictedLists, questions: Questions) -> Int64:
     is_known = (lists.entity >= 0) & (lists.second >= 0)
     if context is not None:
         is_known &= context >= 0
-    at = np.minimum(np.searchsorted(question_keys[order], list_keys), len(order) - 1)
-    hit = (question_keys[order][at] == list_keys) & is_known
-    return np.where(hit, order[at], -1)
+    at = searched(question_keys[order], list_keys)
+    return np.where(is_known & (at >= 0), order[at], -1)
 
 
 def _instance_of(lists: PredictedLists, questions: Questions, question: Int64) -> Int64:
     """Number of the instance that a list was made for; -1: none."""
     answers = to_keys(questions.answers, questions.n_labels)
     list_keys = question * questions.n_labels + lists.answer
-    at = np.minimum(np.searchsorted(answers, list_keys), len(answers) - 1)
-    hit = (answers[at] == list_keys) & (question >= 0) & (lists.answer >= 0)
-    return np.where(hit, at, -1)
+    return np.where((question < 0) | (lists.answer < 0), -1, searched(answers, list_keys))
 
 
 def _check_same(

@@ -11,17 +11,15 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cached_property
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from kgtrec._internal.csr import distinct
+from kgtrec._internal.csr import Array, Float64, Int64, distinct, searched
 from kgtrec._internal.files import arrow_file, atomic_write
 from kgtrec._internal.locations import fetched
-from kgtrec.errors import FileError, InputError
+from kgtrec.errors import FileError, InputError, PathName
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.questions import NAMES, TERM
 
@@ -50,7 +48,7 @@ def check_row_counts(metadata: Any, n_rows: int) -> None:
                 raise InputError(f"column {name!r} lacks rows")
 
 
-def check_value_ranges(metadata: Any, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+def check_value_ranges(metadata: Any, columns: Mapping[str, Array]) -> None:
     """InputError if a column of numbers goes beyond what the file says, or does not reach it."""
     for name, rows, low, high in _declared_ranges(metadata):
         if name not in columns or columns[name].dtype == bool:
@@ -115,7 +113,7 @@ def _plain_text(labels: Any) -> Any:
     return pa.Array.from_buffers(kind, n, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
 
 
-def encoded_labels(labels: Any, ids: npt.NDArray[np.int64]) -> Any:
+def encoded_labels(labels: Any, ids: Int64) -> Any:
     """Labels of many ids as a pyarrow array of bytes, from what `Ranks.entity_labels` may be."""
     if isinstance(labels, (Labels, EntityLabels)):
         return labels.arrow_of(ids)
@@ -136,12 +134,12 @@ class EntityLabels(Mapping[int, str]):
     one is asked for.
     """
 
-    def __init__(self, columns: Sequence[tuple[npt.NDArray[np.int64], Any]]) -> None:
+    def __init__(self, columns: Sequence[tuple[Int64, Any]]) -> None:
         """Pairs of ids and labels, row by row; an id of several has the label of the first."""
         self._columns = columns
 
     @cached_property
-    def _distinct(self) -> tuple[npt.NDArray[np.int64], Any]:
+    def _distinct(self) -> tuple[Int64, Any]:
         """Ids, ascending, and a pyarrow array of their labels as bytes."""
         import pyarrow as pa
 
@@ -153,16 +151,14 @@ class EntityLabels(Mapping[int, str]):
         known, place = np.unique(np.concatenate(ids), return_index=True)
         return known, pa.concat_arrays(labels).take(pa.array(place))
 
-    def arrow_of(self, ids: npt.NDArray[np.int64]) -> Any:
+    def arrow_of(self, ids: Int64) -> Any:
         """Labels of many ids as a pyarrow array; KeyError for one that stands nowhere."""
         import pyarrow as pa
 
         known, labels = self._distinct
-        places = np.searchsorted(known, ids)
-        strangers = places == len(known)
-        strangers[~strangers] = known[places[~strangers]] != ids[~strangers]
-        if strangers.any():
-            raise KeyError(int(ids[np.argmax(strangers)]))
+        places = searched(known, ids)
+        if (places < 0).any():
+            raise KeyError(int(ids[np.argmin(places)]))
         return labels.take(pa.array(places))
 
     def __getitem__(self, number: int) -> str:
@@ -198,19 +194,19 @@ _RANK = "rank"
 
 
 def write_ranks(
-    path: str | PathLike[str],
-    columns: Mapping[str, npt.NDArray[Any]],
+    path: PathName,
+    columns: Mapping[str, Array],
     manifest: Mapping[str, Any],
     relation_labels: list[str] | None,
     entity_labels: Any,
-    rank: Callable[[int, int], npt.NDArray[np.float64]] | None = None,
+    rank: Callable[[int, int], Float64] | None = None,
 ) -> None:
     """Columns, labels and manifest as one file, and ranks that follow from the columns, if they are
     wished for (a function of the first instance and the one behind the last); see `Ranks.save`."""
     used = {name: ids_in(columns[name]) for name in columns if has_labels(name, manifest)}
     n = len(columns["greater"])
 
-    def blocks() -> Iterator[dict[str, npt.NDArray[Any]]]:
+    def blocks() -> Iterator[dict[str, Array]]:
         for start in range(0, max(1, n), ROW_GROUP):
             stop = min(start + ROW_GROUP, n)
             some = {name: column[start:stop] for name, column in columns.items()}
@@ -229,7 +225,7 @@ def has_labels(name: str, manifest: Mapping[str, Any]) -> bool:
     )
 
 
-def ids_in(ids: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def ids_in(ids: Array) -> Int64:
     """The ids of a column, ascending, each once; negative ones are no entity's, but may be there.
 
     A mask of them takes less than a sorted copy, where they are not few and far between.
@@ -243,10 +239,10 @@ def ids_in(ids: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 
 def write_blocks(
-    path: str | PathLike[str],
-    blocks: Iterable[Mapping[str, npt.NDArray[Any]]],
+    path: PathName,
+    blocks: Iterable[Mapping[str, Array]],
     manifest: Mapping[str, Any],
-    used: Mapping[str, npt.NDArray[Any]],
+    used: Mapping[str, Array],
     relation_labels: list[str] | None,
     entity_labels: Any,
 ) -> None:
@@ -318,13 +314,13 @@ def _entity_columns(columns: Mapping[str, Any]) -> tuple[str, ...]:
     return ("given", "given_tail" if "given_tail" in columns else "answer")
 
 
-def _coded(codes: npt.NDArray[Any], values: Any) -> Any:
+def _coded(codes: Array, values: Any) -> Any:
     import pyarrow as pa
 
     return pa.DictionaryArray.from_arrays(_array(codes.astype(np.int32)), values)
 
 
-def _array(values: npt.NDArray[Any]) -> Any:
+def _array(values: Array) -> Any:
     """What `pyarrow.array` makes of integers or truth values; that imports pandas, where it is
     installed, and numpy.ma, in case they are theirs."""
     import pyarrow as pa
@@ -337,8 +333,8 @@ def _array(values: npt.NDArray[Any]) -> Any:
 
 
 def read_ranks(
-    path: str | PathLike[str],
-) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any], Any]:
+    path: PathName,
+) -> tuple[dict[str, Array], dict[str, Any], Any]:
     """Columns, header (``manifest``, ``relation_labels``) and entity labels; see `Ranks.load`.
 
     A column ``rank``, where there is one, is float64; all others are integers or truth values.
@@ -358,7 +354,7 @@ def read_ranks(
         raise not_ranks(path, first_line(error)) from None
 
 
-def _read_table(path: str | PathLike[str]) -> tuple[Any, Any]:
+def _read_table(path: PathName) -> tuple[Any, Any]:
     """The table and the file's own description of it."""
     import pyarrow.parquet as pq
 
@@ -380,7 +376,7 @@ def _read_table(path: str | PathLike[str]) -> tuple[Any, Any]:
         raise not_ranks(path, reason) from None
 
 
-def _other_kind(path: str | PathLike[str]) -> str:
+def _other_kind(path: PathName) -> str:
     """What a file is that does not begin as Parquet does; empty for one that does."""
     with suppress(OSError), open(path, "rb") as file:
         start = file.read(1 << 10)
@@ -392,12 +388,12 @@ def _other_kind(path: str | PathLike[str]) -> str:
     return ""
 
 
-def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:
+def _columns(table: Any) -> dict[str, Array]:
     import pyarrow as pa
 
     if len(set(table.column_names)) < table.num_columns:
         raise InputError("a column stands twice")
-    columns: dict[str, npt.NDArray[Any]] = {}
+    columns: dict[str, Array] = {}
     for name in table.column_names:
         if name.endswith("_label"):
             continue
@@ -414,7 +410,7 @@ def _columns(table: Any) -> dict[str, npt.NDArray[Any]]:
     return columns
 
 
-def _numbers(column: Any) -> npt.NDArray[Any]:
+def _numbers(column: Any) -> Array:
     """A column of numbers or truth values without nulls.
 
     From its bytes, and not a copy of them where they lie together: pyarrow's own `to_numpy` imports
@@ -435,7 +431,7 @@ def _numbers(column: Any) -> npt.NDArray[Any]:
     return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype), *parts])
 
 
-def _side_codes(column: Any) -> npt.NDArray[np.int64]:
+def _side_codes(column: Any) -> Int64:
     """Codes of sides by their names, 0 of others; text by text in the few of a dictionary."""
     import pyarrow as pa
 
@@ -449,7 +445,7 @@ def _side_codes(column: Any) -> npt.NDArray[np.int64]:
     return np.concatenate(codes)
 
 
-def _header(path: str | PathLike[str], table: Any) -> dict[str, Any]:
+def _header(path: PathName, table: Any) -> dict[str, Any]:
     metadata = table.schema.metadata or {}
     if _KEY not in metadata:
         raise not_ranks(path, "a Parquet file, but not one that kgtrec has written")
@@ -486,7 +482,7 @@ def _are_names(manifest: Mapping[str, Any]) -> bool:
     )
 
 
-def _entities(table: Any, columns: Mapping[str, npt.NDArray[Any]]) -> EntityLabels | None:
+def _entities(table: Any, columns: Mapping[str, Array]) -> EntityLabels | None:
     names = _entity_columns(columns)[::-1]
     if f"{names[0]}_label" not in table.column_names:
         return None
@@ -515,11 +511,11 @@ def first_line(error: BaseException) -> str:
     return text.removeprefix("Could not open Parquet input source '<Buffer>': ")
 
 
-def not_ranks(path: str | PathLike[str], problem: str) -> FileError:
+def not_ranks(path: PathName, problem: str) -> FileError:
     """The error of a file that holds no ranks, or none that can be."""
     return FileError(path, found=problem, hint="name a file written by `kgtrec rank` or Ranks.save")
 
 
-def system_name(path: str | PathLike[str]) -> str:
+def system_name(path: PathName) -> str:
     """A system's name, from its file of ranks: that of the file without ``.ranks.parquet``."""
     return Path(path).name.removesuffix(".parquet").removesuffix(".ranks")

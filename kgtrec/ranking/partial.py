@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
@@ -23,12 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Bools, Int32, Int64, offsets_of, spans
 from kgtrec._internal.files import arrow_file, atomic_write
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import ShownInLines
-from kgtrec.errors import FileError, UsageError
+from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.ranking.kernel import NativeRanking, active_path
 from kgtrec.ranking.rows import RowPlan, Rows
 from kgtrec.ranking.settings import Settings
@@ -40,9 +39,6 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 
-Array = npt.NDArray[Any]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 _SORTED = 1 << 18  # candidates that are sorted at a time
 
@@ -102,7 +98,7 @@ class PartialRanks(ShownInLines):
 
     task: Task
     counts: Int64
-    answer_nan: npt.NDArray[np.bool_]
+    answer_nan: Bools
     lengths: Int32
     documents: Int32
     scores: Array
@@ -309,19 +305,12 @@ def _by_question(parts: Sequence[PartialRanks], slot: Int64) -> tuple[Int64, Int
     lengths = _joined([part.lengths for part in parts])
     documents = _joined([part.documents for part in parts])
     scores = _joined([part.scores for part in parts])
-    question, starts = _listed(slot), _offsets(lengths)
+    question, starts = _listed(slot), offsets_of(lengths)
     if (question[1:] > question[:-1]).all():
         return starts, documents, scores
     order = np.argsort(question, kind="stable")
-    offsets = _offsets(lengths[order])
-    at = np.arange(offsets[-1]) + np.repeat(starts[order] - offsets[:-1], lengths[order])
+    offsets, at = spans(starts[order], lengths[order])
     return offsets, documents[at], scores[at]
-
-
-def _offsets(lengths: Int32) -> Int64:
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
 
 
 def _check_rows(parts: Sequence[PartialRanks], n_rows: int, questions: Questions) -> None:
@@ -354,10 +343,10 @@ _START = b"\xff\xff\xff\xff"  # of every Arrow IPC stream
 
 
 def write_parts(
-    path: str | os.PathLike[str],
+    path: PathName,
     about: dict[str, Any],
     parts: Iterable[PartialRanks],
-    arrays: Mapping[str, npt.NDArray[Any]] | None = None,
+    arrays: Mapping[str, Array] | None = None,
 ) -> None:
     """Write parts with scores of one dtype, beside the file's place, and rename it when complete.
 
@@ -396,7 +385,7 @@ class _Hashing:
 
 
 def _batch(
-    part: PartialRanks, about: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+    part: PartialRanks, about: dict[str, Any], arrays: Mapping[str, Array]
 ) -> pa.RecordBatch:
     """A part, and what stands beside it, as one row."""
     import pyarrow as pa
@@ -417,13 +406,13 @@ def _batch(
     return pa.record_batch(list(columns.values()), schema=schema)
 
 
-def read_about(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_about(path: PathName) -> dict[str, Any]:
     """What the parts of a file belong to; FileError if it is not whole."""
     with _opened(path) as (about, _):
         return about
 
 
-def read_parts(path: str | os.PathLike[str]) -> Iterator[PartialRanks]:
+def read_parts(path: PathName) -> Iterator[PartialRanks]:
     """The parts of a file, in order; FileError before the first if it is not whole."""
     with _opened(path) as (about, reader):
         for batch in reader:
@@ -432,9 +421,7 @@ def read_parts(path: str | os.PathLike[str]) -> Iterator[PartialRanks]:
                 yield _part(batch.slice(row, 1), about)
 
 
-def read_with_arrays(
-    path: str | os.PathLike[str], names: Iterable[str]
-) -> tuple[PartialRanks, dict[str, npt.NDArray[Any]]]:
+def read_with_arrays(path: PathName, names: Iterable[str]) -> tuple[PartialRanks, dict[str, Array]]:
     """The only part of a file, and arrays that stand beside it; FileError if it is not whole."""
     with _opened(path) as (about, reader):
         batch = reader.read_next_batch()
@@ -442,8 +429,8 @@ def read_with_arrays(
         return _part(batch.slice(0, 1), about), {name: _array(batch, name) for name in names}
 
 
-def _array(row: pa.RecordBatch, name: str) -> npt.NDArray[Any]:
-    array: npt.NDArray[Any] = row.column(name)[0].values.to_numpy(zero_copy_only=False)
+def _array(row: pa.RecordBatch, name: str) -> Array:
+    array: Array = row.column(name)[0].values.to_numpy(zero_copy_only=False)
     return array
 
 
@@ -475,7 +462,7 @@ def _part(row: pa.RecordBatch, about: dict[str, Any]) -> PartialRanks:
 
 
 @contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], Any]]:
+def _opened(path: PathName) -> Iterator[tuple[dict[str, Any], Any]]:
     """A file's metadata and its reader; whatever is wrong with its bytes is one FileError."""
     import pyarrow as pa
 

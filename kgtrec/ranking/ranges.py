@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.questions import describe_question, require_columns_by_id
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
-
-
-Array = npt.NDArray[Any]
 
 
 class AnswerScores:

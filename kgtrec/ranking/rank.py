@@ -8,10 +8,11 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.runtime import progress_bar
 from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.questions.questions import PLURAL
 from kgtrec.ranking.ranker import Ranker
 from kgtrec.ranking.settings import RankOptions, Settings
 from kgtrec.scores.arrays import ScoreBlock
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
-
-
-Array = npt.NDArray[Any]
 
 
 @overload
@@ -170,7 +168,7 @@ def _scores_to_rank(scores: Source | Factors, ranker: Ranker) -> Source | Factor
 
 def rows_to_rank(
     questions: Questions, rows: str, n_rows: int, n_scored: int | None, by_entity: bool
-) -> npt.NDArray[np.int64] | None:
+) -> Int64 | None:
     """Which of the ``n_scored`` rows of scores are those of the ``n_rows`` of a ranking.
 
     None: they are the same, or no selection fits. ``by_entity``: columns go by entity whatever the
@@ -225,19 +223,11 @@ def _rank_block(rankers: list[Ranker], scores: Any, start: int, source: Source) 
         raise
 
 
-def check_shape(
-    questions: Questions, rows: str, n_rows: int, shape: tuple[int, int], factors: bool
-) -> None:
-    """InputError if scores, or queries and entities of `Factors`, are not what is ranked."""
-    columns = questions.n_labels if factors else questions.n_columns
-    if factors and shape != (n_rows, columns):
-        raise InputError(
-            f"Factors hold {shape[0]} queries, {shape[1]} candidates; "
-            f"expected {n_rows} (one per row of rows={rows!r}) and {columns}"
-        )
+def check_shape(questions: Questions, rows: str, n_rows: int, shape: tuple[int, int]) -> None:
+    """InputError if a matrix of scores is not what is ranked."""
     if shape[0] != n_rows:
         raise InputError(_wrong_rows(questions, rows, shape[0], n_rows))
-    if shape[1] != columns:
+    if shape[1] != questions.n_columns:
         raise InputError(_wrong_columns(questions, np.broadcast_to(np.float32(0), shape)))
 
 
@@ -253,7 +243,7 @@ def _wrong_rows(questions: Questions, rows: str, n_rows: int, expected: int, mor
             f"(--rows {choice})"
         )
     if n_rows == questions.n_labels and not more:
-        what = "relations" if questions.kind == "relation" else "entities"
+        what = PLURAL[questions.kind]
         return f"{text}; {n_rows} is the number of {what}: pass scores.T if they are transposed"
     if questions.split is None:
         return f"{text}; rows go by questions.ids, in their order"
@@ -276,6 +266,6 @@ def _wrong_columns(questions: Questions, block: Array) -> str:
         return f"a chunk of scores has shape {tuple(block.shape)}; each must be {shape}"
     if len(block) == questions.n_labels:
         return f"{text}; they look transposed: pass scores.T"
-    where = "graph.relations" if questions.kind == "relation" else "graph.entities"
-    where = where if questions.split is not None else "questions.candidate_labels"
+    of_graph = f"graph.{PLURAL[questions.kind]}"
+    where = of_graph if questions.split is not None else "questions.candidate_labels"
     return f"{text}; columns go by {questions.kind} id ({where})"

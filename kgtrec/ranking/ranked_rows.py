@@ -6,14 +6,13 @@ between processes or saved, and `Ranker.merge` puts it into its place.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from kgtrec.errors import FileError, UsageError
+from kgtrec._internal.csr import Bools, Int64, spans
+from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import (
     PartialRanks,
@@ -29,7 +28,6 @@ from kgtrec.ranking.settings import Settings
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
 
-Int64 = npt.NDArray[np.int64]
 
 _HINT = "save it again with Ranker.save"
 
@@ -61,7 +59,7 @@ class RankedRows:
         part = replace(part, settings=_no_deeper(part.settings, questions.n_labels))
         return cls(part, row_ids, state.nan_count[row_ids])
 
-    def write_to(self, state: NativeRanking, chosen: npt.NDArray[np.bool_]) -> None:
+    def write_to(self, state: NativeRanking, chosen: Bools) -> None:
         """Write those of the rows that are ``chosen`` to their places in a native ranking."""
         part, plan = self.part, state.plan
         own, targets = plan.selected(self.row_ids)
@@ -73,7 +71,7 @@ class RankedRows:
         listed = chosen[own.slot >= 0]
         slots, lengths = own.slot[own.slot >= 0][listed], part.lengths[listed]
         mask = np.repeat(listed, part.lengths)
-        place = np.repeat(slots, lengths), _counted(lengths)
+        place = np.repeat(slots, lengths), spans(0, lengths)[1]
         state.best_ids[place] = part.documents[mask]
         state.best_scores[place] = part.scores[mask]
         state.best_length[slots] = lengths
@@ -112,13 +110,13 @@ class RankedRows:
         ):
             raise UsageError("these rows do not fit the ranking that they name; rank them again")
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathName) -> None:
         """Write to a file, beside and renamed; FileError if that cannot be."""
         arrays = {"row_ids": self.row_ids, "nan_counts": self.nan_counts}
         write_parts(path, {"ranked_rows": True}, [self.part], arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> RankedRows:
+    def load(cls, path: PathName) -> RankedRows:
         """Read what `save` has written; FileError if it is something else, or damaged."""
         about = read_about(path)
         if not about.get("ranked_rows"):
@@ -133,9 +131,3 @@ class RankedRows:
 def _no_deeper(settings: Settings, most: int) -> Settings:
     """With a run depth of no more than the candidates that there can be."""
     return replace(settings, run_depth=min(settings.run_depth, most))
-
-
-def _counted(lengths: npt.NDArray[np.int32]) -> Int64:
-    """0, 1, ... anew for every length."""
-    ends = np.cumsum(lengths, dtype=np.int64)
-    return np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - lengths, lengths)

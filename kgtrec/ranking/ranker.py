@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.csr import Bools, Int64
 from kgtrec._internal.runtime import progress_bar
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.graph_terms import places_of
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
-
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,14 +269,24 @@ class Ranker:
 
     def rank_rows(self, ids: Int64, block: ScoreBlock) -> None:
         """`update`, of checked ids and scores."""
+
+        def rank_new(claim: object, new: Bools) -> None:
+            if new.all():
+                self._rank(ids, block, self._open(block.dtype, claim))
+            elif new.any():
+                some = block.selected(np.flatnonzero(new))
+                self._rank(ids[new], some, self._open(block.dtype, claim))
+
+        self._claimed(ids, rank_new)
+
+    def _claimed(self, ids: Int64, work: Callable[[object, Bools], None]) -> None:
+        """Do work on rows that no other call ranks meanwhile, told which are new; these have their
+        scores afterwards."""
         claim = object()
         try:
             new = self._claims.take(claim, ids)
-            if not new.all():
-                ids, block = ids[new], block.selected(np.flatnonzero(new))
-            if len(ids):
-                self._rank(ids, block, self._open(block.dtype, claim))
-                self._claims.scored[as_index(ids)] = True
+            work(claim, new)
+            self._claims.scored[as_index(ids) if new.all() else ids[new]] = True
         finally:
             if claim in self._claims.at_work:  # no call here: nothing can interrupt it
                 del self._claims.at_work[claim]
@@ -332,38 +339,20 @@ class Ranker:
 
     def rank_factors(self, factors: Factors, progress: bool | None = None) -> None:
         """Rank every row by a factorised model, without its score matrix."""
-        if not self.settings.higher_is_better:
-            raise UsageError(
-                "Factors score higher-is-better (metric='l2' is minus the squared distance); "
-                "leave higher_is_better as it is (no --lower-is-better)"
-            )
-        expected = (self.n_rows, self.questions.n_labels)
-        if factors.shape != expected:
-            raise InputError(
-                f"Factors hold {len(factors.queries)} queries, {len(factors.entities)} candidates; "
-                f"expected {expected[0]} (one per row of rows={self.settings.rows!r}) and "
-                f"{expected[1]}"
-            )
+        check_factors(factors.shape, (self.n_rows, self.questions.n_labels), self.settings)
         if self._column_of is not None:
             factors = factors.reordered(self._column_of)
-        claim = object()
-        try:
-            rows = np.arange(self.n_rows)
-            if not self._claims.take(claim, rows).all():
+
+        def rank_new(claim: object, new: Bools) -> None:
+            if not new.all():
                 raise UsageError("some rows have their scores already; rank Factors by themselves")
+            refuse = partial(nan_error, self.questions)
             with progress_bar(self.n_rows, "rows", progress) as bar:
                 self._state = rank_all(
-                    self._lists,
-                    self._plan,
-                    factors,
-                    self.settings,
-                    partial(nan_error, self.questions),
-                    advance=bar.update,
+                    self._lists, self._plan, factors, self.settings, refuse, advance=bar.update
                 )
-            self._claims.scored[:] = True
-        finally:
-            if claim in self._claims.at_work:  # no call here: nothing can interrupt it
-                del self._claims.at_work[claim]
+
+        self._claimed(np.arange(self.n_rows), rank_new)
 
     def partial(self) -> RankedRows:
         """The rows that have their scores by now, to be sent to another process and merged there.
@@ -420,15 +409,12 @@ class Ranker:
         ranked.check(self.questions, self.settings, self._plan, self._lists)
         if self._state is not None and self._claims.scored.any():
             self._check_dtype(self._state, ranked.part.dtype)
-        claim = object()
-        try:
-            new = self._claims.take(claim, ranked.row_ids)
+
+        def take_over(claim: object, new: Bools) -> None:
             ranked.write_to(self._open(ranked.part.dtype, claim), new)
             self._paths.update(ranked.part.path.split(", "))
-            self._claims.scored[ranked.row_ids[new]] = True
-        finally:
-            if claim in self._claims.at_work:  # no call here: nothing can interrupt it
-                del self._claims.at_work[claim]
+
+        self._claimed(ranked.row_ids, take_over)
 
     def finish(self) -> tuple[Ranks, Run]:
         """Ranks and run of all rows; the same again, as objects of their own, if called again.
@@ -452,6 +438,20 @@ class Ranker:
         part = partial_of(state, everything, questions.fingerprint, copied=copied)
         part = replace(part, path=join_paths([part.path, *self._paths]))
         return assemble([part], self._plan, questions)
+
+
+def check_factors(shape: tuple[int, ...], expected: tuple[int, int], settings: Settings) -> None:
+    """UsageError or InputError unless a factorised model of this shape can be ranked."""
+    if not settings.higher_is_better:
+        raise UsageError(
+            "Factors score higher-is-better (metric='l2' is minus the squared distance); "
+            "leave higher_is_better as it is (no --lower-is-better)"
+        )
+    if shape != expected:
+        raise InputError(
+            f"Factors hold {shape[0]} queries, {shape[1]} candidates; expected {expected[0]} "
+            f"(one per row of rows={settings.rows!r}) and {expected[1]}"
+        )
 
 
 def _check_questions(questions: Any) -> None:

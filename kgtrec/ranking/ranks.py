@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Bools, Float64, Int64
 from kgtrec._internal.table import lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.questions import NAMES, TERM
-from kgtrec.ranking.instances import COUNTS, instance_columns, ranks_manifest
+from kgtrec.ranking.instances import COUNTS, instance_columns, ranks_manifest, tie_report
 from kgtrec.ranking.provenance import SCORING, Provenance, differences
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
 
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "ordinal")
 
@@ -120,15 +118,15 @@ class Ranks:
     macro_candidates: Int64
     answer_popularity: Int64
     relation_popularity: Int64
-    answer_nan: npt.NDArray[np.bool_]
-    macro_answer_nan: npt.NDArray[np.bool_]
+    answer_nan: Bools
+    macro_answer_nan: Bools
     given_relation: Int64 | None
     given_tail: Int64 | None
     context: Int64 | None
     full_candidates: Int64 | None
     grade: Int64 | None
-    unlisted: npt.NDArray[np.bool_] | None
-    macro_unlisted: npt.NDArray[np.bool_] | None
+    unlisted: Bools | None
+    macro_unlisted: Bools | None
 
     def __init__(
         self,
@@ -252,7 +250,7 @@ class Ranks:
                 columns[prefix + name] = np.where(beyond, 0, columns[prefix + name])
         return Ranks(columns, self.manifest, self.relation_labels, self.entity_labels)
 
-    def subset(self, rows: npt.NDArray[Any] | slice) -> Ranks:
+    def subset(self, rows: Array | slice) -> Ranks:
         """The instances of a boolean mask, an index array or a slice."""
         columns = {name: getattr(self, name)[rows] for name in self._names}
         # What was checked of all questions says nothing of some.
@@ -370,50 +368,7 @@ class Ranks:
         return joined
 
 
-_BLOCK = 1 << 19  # values that are added at a time: from 128 on, where numpy no longer halves
-_DEPTHS = (1, 3, 10)
-
-
-def tree_sum(values: Callable[[int, int], float], start: int, stop: int) -> float:
-    """A sum in the order in which numpy adds contiguous float64, from sums of its blocks.
-
-    numpy halves an array, at multiples of eight, until 128 are left, and adds the halves.
-    """
-    n = stop - start
-    if n <= _BLOCK:
-        return values(start, stop)
-    half = n // 2
-    half -= half % 8
-    return tree_sum(values, start, start + half) + tree_sum(values, start + half, stop)
-
-
-def tie_report(
-    places: Callable[[int, int], tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]], n: int
-) -> dict[str, Any]:
-    """As `kgtrec.Ranks.tie_report`, of ``n`` instances."""
-    if not n:
-        return {"tied_share": 0.0, "mean_equal": 0.0, "max_equal": 0, "width": {}}
-    tied = total = most = 0
-    cut = dict.fromkeys(_DEPTHS, 0)
-
-    def width_of_mrr(start: int, stop: int) -> float:
-        nonlocal tied, total, most
-        greater, equal = places(start, stop)
-        tied += int(np.count_nonzero(equal))
-        total += int(equal.sum())
-        most = max(most, int(equal.max()))
-        best = greater + 1.0
-        worst = best + equal
-        for k in cut:
-            cut[k] += int(np.count_nonzero((best <= k) & (worst > k)))
-        return float(np.add.reduce(1 / best - 1 / worst))
-
-    mrr = tree_sum(width_of_mrr, 0, n) / n
-    width = {"mr": total / n, "mrr": mrr, **{f"hits@{k}": count / n for k, count in cut.items()}}
-    return {"tied_share": tied / n, "mean_equal": total / n, "max_equal": most, "width": width}
-
-
-def typed_columns(columns: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
+def typed_columns(columns: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
     """The columns of `Ranks` in their order and types; optional ones where they are there."""
     types = dict.fromkeys(_INTEGERS, np.int64) | dict.fromkeys(_FLAGS, bool) | _OPTIONAL
     types |= dict.fromkeys([name for name in columns if name.startswith(TERM)], np.int64)
@@ -424,7 +379,7 @@ def typed_columns(columns: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray
     }
 
 
-def _typed(name: str, values: npt.ArrayLike, dtype: type) -> npt.NDArray[Any]:
+def _typed(name: str, values: npt.ArrayLike, dtype: type) -> Array:
     """One column; InputError of anything that a cast would change, such as a rank of 2.5."""
     array = np.asarray(values)
     whole = array.dtype.kind in "iub" or (
@@ -452,7 +407,7 @@ def _rank(kind: str, greater: Int64, equal: Int64, tied_ahead: Int64) -> Float64
 
 
 def unlisted_places(
-    beyond: npt.NDArray[np.bool_], greater: Int64, candidates: Int64, question: Int64 | None
+    beyond: Bools, greater: Int64, candidates: Int64, question: Int64 | None
 ) -> tuple[Int64, Int64]:
     """``greater`` of answers beyond a list at the first, and at the last places behind it.
 
@@ -574,9 +529,9 @@ def _joined_manifest(parts: Sequence[Ranks]) -> dict[str, Any]:
 def assemble_ranks(
     questions: Questions,
     counts: Int64,
-    unscored: npt.NDArray[np.bool_],
+    unscored: Bools,
     scores: dict[str, Any],
-    further: Mapping[str, npt.NDArray[Any]] | None = None,
+    further: Mapping[str, Array] | None = None,
 ) -> Ranks:
     """Ranks of all instances of questions from the kernel's counts; see `instance_columns`.
 

@@ -8,17 +8,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from kgtrec._internal.csr import Csr, take
+from kgtrec._internal.csr import Array, Bools, Csr, Int32, Int64, offsets_of, spans, take
 from kgtrec.errors import InputError, UsageError
 from kgtrec.scores.arrays import as_array, to_host
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.questions.candidates import CandidateLists
-
-Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +36,8 @@ class QuestionLists:
     known: Csr
     removed: Csr
     candidate_lists: CandidateLists | None = None
-    trec_order: npt.NDArray[np.int32] | None = None
-    by_name: npt.NDArray[np.int32] | None = None
+    trec_order: Int32 | None = None
+    by_name: Int32 | None = None
     column_of: Int64 | None = None
 
     def __post_init__(self) -> None:
@@ -86,7 +83,7 @@ class QuestionLists:
             return most
         return min(most, int(restricted.lists.lengths.max(initial=0)))
 
-    def by_entity(self, question: int, scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def by_entity(self, question: int, scores: Array) -> Array:
         """A row's scores in id order, whatever its columns stand for."""
         if self.column_of is not None:
             return scores[self.column_of]
@@ -113,7 +110,7 @@ class Rows:
 
     question: Int64
     target_offsets: Int64
-    targets: npt.NDArray[np.int32]
+    targets: Int32
     slot: Int64
 
     @property
@@ -124,13 +121,10 @@ class Rows:
     def selected(self, rows: Int64) -> tuple[Rows, Int64]:
         """Some rows in an order of their own, and which targets of all rows are theirs."""
         starts = self.target_offsets[rows]
-        lengths = self.target_offsets[rows + 1] - starts
-        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        own = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        offsets, own = spans(starts, self.target_offsets[rows + 1] - starts)
         return Rows(self.question[rows], offsets, self.targets[own], self.slot[rows]), own
 
-    def row_candidates(self, lists: QuestionLists, row: int) -> npt.NDArray[np.bool_]:
+    def row_candidates(self, lists: QuestionLists, row: int) -> Bools:
         """Which ids are candidates in a row, of any of its answers: bool (n_labels,)."""
         question = self.question[row]
         outside = lists.removed if self.slot[row] >= 0 else lists.known
@@ -156,9 +150,7 @@ class RowPlan(Rows):
     micro: Int64
     macro: Int64
 
-    def collect(
-        self, counts: Int64, target_nan: npt.NDArray[np.bool_]
-    ) -> tuple[Int64, npt.NDArray[np.bool_]]:
+    def collect(self, counts: Int64, target_nan: Bools) -> tuple[Int64, Bools]:
         """Counts per instance, (6, n_instances), and whether its answer has no score, (2, ...).
 
         Micro values come from an instance's own row, macro values from its question's first. Where
@@ -193,7 +185,7 @@ def _without_outside(plan: RowPlan, questions: Questions) -> RowPlan:
     outside[plan.macro[questions.outside]] = True
     inside = ~outside
     new = np.where(inside, np.cumsum(inside) - 1, -1)
-    offsets = np.append(0, np.cumsum(inside))[plan.target_offsets]
+    offsets = offsets_of(inside)[plan.target_offsets]
     return RowPlan(
         plan.question, offsets, plan.targets[inside], plan.slot, new[plan.micro], new[plan.macro]
     )
@@ -206,12 +198,10 @@ def _plan_instances(questions: Questions) -> RowPlan:
     n_rows, lengths = len(instance), questions.answers.lengths
     first = np.zeros(n_rows, dtype=bool)
     first[np.unique(question, return_index=True)[1]] = True
-    offsets = np.zeros(n_rows + 1, dtype=np.int64)
-    np.cumsum(np.where(first, lengths[question], 1), out=offsets[1:])
-    row = np.repeat(np.arange(n_rows), np.diff(offsets))
-    within = np.arange(offsets[-1]) - offsets[row]
     starts = np.where(first, questions.answers.offsets[question], instance)
-    counted = starts[row] + within  # the instance that a target counts
+    counts = np.where(first, lengths[question], 1)
+    offsets, counted = spans(starts, counts)  # the instance that a target counts
+    row = np.repeat(np.arange(n_rows), counts)
     macro = np.empty(n_rows, dtype=np.int64)
     whole = np.flatnonzero(first[row])
     macro[counted[whole]] = whole
@@ -240,7 +230,7 @@ class RowClaims:
         self._ignore, self._describe = duplicates == "ignore", describe
         self._finished, self._lock = False, Lock()
 
-    def take(self, claim: object, rows: Int64) -> npt.NDArray[np.bool_]:
+    def take(self, claim: object, rows: Int64) -> Bools:
         """Claim rows that no other call may rank until the claim is taken out of `at_work`.
 
         Shape: bool (len(rows).
@@ -270,7 +260,7 @@ class RowClaims:
             self.at_work[claim] = rows if new.all() else rows[new]
             return new
 
-    def _first(self, rows: Int64) -> npt.NDArray[np.bool_]:
+    def _first(self, rows: Int64) -> Bools:
         """Where each of several rows stands first."""
         first = np.zeros(len(rows), dtype=bool)
         first[np.unique(rows, return_index=True)[1]] = True

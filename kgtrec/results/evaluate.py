@@ -62,7 +62,7 @@ def evaluate(
     scores : score source, or Ranks
         Anything that `kgtrec.rank` takes: an array (questions, entities), a .npy file or folder
         of shards, chunks, a callable, `Factors`. Or ranks computed before; then trec_eval
-        measures come natively from the answers' ordinal ranks.
+        measures come natively from the answers' ordinal ranks, as of runs of unlimited depth.
     questions : Questions, or mapping of str to Questions
         From ``graph.questions()``; not needed with `Ranks`. Of ``graph.questions_by_filter()``:
         several filters side by side, from one pass.

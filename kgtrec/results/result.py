@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.table import Table, dump_json, lines_as_html
 from kgtrec.errors import InputError, UsageError
-from kgtrec.measures import RANK_TYPES, Measure, parse_all, required_depth
+from kgtrec.measures import RANK_TYPES, Measure, parse_all
 from kgtrec.measures.calculator import ListedCalculator, calculator_of
 from kgtrec.results import tables
-from kgtrec.trec.measures.values import natively
+from kgtrec.trec.measures.values import MeasuresOfRanks
 
 if TYPE_CHECKING:
     import pandas
@@ -79,7 +79,7 @@ class Result(Mapping[str, float]):
         self.measures = None if measures is None else parse_all(measures)
         self._questions = questions
         self._trec = dict(trec_values or {})
-        self._natively = natively(ranks)
+        self._natively = MeasuresOfRanks(ranks)
         self._calculator = calculator_of(ranks, self.per_question)
         self._values: dict[Measure, float] = {}
         for measure in self.measures or ():
@@ -306,10 +306,9 @@ class Result(Mapping[str, float]):
         return values
 
     def _from_run(self, name: str) -> Mapping[str, Floats]:
-        """From the run; natively from the ranks where there is none, or none deep enough."""
+        """Of a graph from the run; natively from the ranks where there is none or no graph."""
         reason, run, asked = "only ranks are at hand, no run", self.run, self._questions
-        cut = not self.ranks.of_graph and required_depth(name) is None
-        if run is not None and asked is not None and (not cut or run.depth >= asked.n_labels):
+        if run is not None and asked is not None and self.ranks.of_graph:
             from kgtrec.trec.measures.agreement import trec_values
 
             try:

@@ -13,14 +13,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Int64
 from kgtrec.errors import InputError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Array = npt.NDArray[Any]
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
@@ -116,7 +115,7 @@ class ScoreBlock:
         """The same as other rows of a ranking."""
         return replace(self, start=start)
 
-    def selected(self, rows: npt.NDArray[np.int64]) -> Self:
+    def selected(self, rows: Int64) -> Self:
         """Some of the rows."""
         return replace(self, array=self.array[rows.tolist()])
 

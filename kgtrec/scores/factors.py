@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from kgtrec import _core
+from kgtrec._internal.csr import Array, Int64
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.scores.arrays import as_array, to_host
 from kgtrec.scores.formulas import Parts, QueryIds, build
@@ -15,8 +15,6 @@ from kgtrec.scores.formulas import Parts, QueryIds, build
 if TYPE_CHECKING:
     from kgtrec.questions.questions import QuestionData
 
-
-Array = npt.NDArray[Any]
 
 METRICS = ("dot", "l2", "l1")
 """How a factorised model scores; the native core knows them by these names."""
@@ -179,7 +177,7 @@ class Factors:
             f"dim {self.queries.shape[1]}{bias}, {self.metric}, {self.dtype})"
         )
 
-    def reordered(self, rows: npt.NDArray[np.int64]) -> Factors:
+    def reordered(self, rows: Int64) -> Factors:
         """The same model with these rows of entities (and biases), in their order."""
         bias = None if self.bias is None else self.bias[rows]
         return Factors(self.queries, self.entities[rows], bias, self.metric)
@@ -228,7 +226,7 @@ def _query_ids(questions: QuestionData, rows: str, inverse: str, parts: Parts) -
             f"relations; the graph has {questions.n_entities} and {n_relations}, for which "
             f"inverse={inverse!r} needs {due} relations{hint}"
         )
-    number: npt.NDArray[Any] = np.arange(len(questions))
+    number: Array = np.arange(len(questions))
     if rows == "instances":
         number = questions.instance_question[questions.triple_rows]
     relation = questions.relation[number].astype(np.int64)
@@ -240,7 +238,7 @@ def _query_ids(questions: QuestionData, rows: str, inverse: str, parts: Parts) -
     return QueryIds(questions.entity[number].astype(np.int64), relation, is_tail)
 
 
-def _inverse_of(columns: Any, n: int) -> npt.NDArray[np.int64]:
+def _inverse_of(columns: Any, n: int) -> Int64:
     """Where each entity's row stands; InputError unless `columns` holds every id once."""
     ids = np.asarray(columns)
     if ids.dtype.kind in "US" or (ids.dtype == object and ids.ndim == 1):

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.files import map_array
 from kgtrec._internal.locations import RangedFile, fetched, is_location, names_in
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.questions.questions import NAMES, SIDES
 from kgtrec.scores import sources
 from kgtrec.scores.arrays import as_array, on_device
@@ -43,7 +43,7 @@ _FACTORS = ("queries", "entities", "bias", "metric")
 _SAVE_AGAIN = "save the scores again with numpy.save, as an array of floats"
 
 
-def load_scores(path: str | PathLike[str]) -> Source | Factors:
+def load_scores(path: PathName) -> Source | Factors:
     """A ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with a factorised model.
 
     Shards are joined in the order of their names, numbers in them counted as numbers: ``2.npy``
@@ -63,7 +63,7 @@ def load_scores(path: str | PathLike[str]) -> Source | Factors:
         raise _unreadable(path, error) from None
 
 
-def load_matrix(path: str | PathLike[str]) -> npt.NDArray[Any]:
+def load_matrix(path: PathName) -> Array:
     """The matrix of one ``.npy`` file, memory-mapped; FileError if it is something else.
 
     Of one at a URL a copy is mapped, which takes its place on the disk until the matrix is dropped.
@@ -149,7 +149,7 @@ def _kind(path: Path) -> str:
     return f"a file {name} is not a score matrix"
 
 
-def check_factor_names(path: str | PathLike[str], names: Iterable[str]) -> None:
+def check_factor_names(path: PathName, names: Iterable[str]) -> None:
     """FileError if an archive lacks an array of a factorised model, or holds another one."""
     arrays = set(names)
     if not {"queries", "entities"} <= arrays:
@@ -183,7 +183,7 @@ def _load_factors(path: Path) -> Factors:
         ) from None
 
 
-def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+def read_arrays(path: Path) -> dict[str, Array]:
     """The arrays of an ``.npz``, or that of a ``.npy`` by the name of the file."""
     try:
         with open(path, "rb") as file:
@@ -245,7 +245,7 @@ class RangedArray:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, key: Any) -> npt.NDArray[Any]:
+    def __getitem__(self, key: Any) -> Array:
         """Rows, by a slice or their numbers; some columns of them, a slice; or single elements, by
         a number of a row and one of a column each."""
         rows, columns = key if isinstance(key, tuple) else (key, slice(None))
@@ -264,7 +264,7 @@ class RangedArray:
         starts = np.asarray(rows, np.int64) * self._width + first
         return self._gathered(starts, length).reshape(len(starts), *([length] * (self.ndim - 1)))
 
-    def _gathered(self, starts: npt.NDArray[np.int64], length: int) -> npt.NDArray[Any]:
+    def _gathered(self, starts: Int64, length: int) -> Array:
         """So many values from each start on, shape (starts, length)."""
         ordered, places = np.unique(starts, return_inverse=True)
         values = np.empty((len(ordered), length), self.dtype)
@@ -283,7 +283,7 @@ class RangedArray:
                 first = stop
         return values[places.reshape(-1)]
 
-    def _read(self, first: int, count: int) -> npt.NDArray[Any]:
+    def _read(self, first: int, count: int) -> Array:
         """So many values, from the one of this number on."""
         n_bytes = count * self.itemsize
         data = self._file.read(self.offset + first * self.itemsize, n_bytes) if n_bytes else b""

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Bools, Int64
 from kgtrec.errors import InputError, UsageError, choose
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +26,7 @@ class QueryIds:
 
     entity: Int64
     relation: Int64
-    is_tail: npt.NDArray[np.bool_]
+    is_tail: Bools
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,12 @@ import numpy.typing as npt
 
 from kgtrec import _core
 from kgtrec._internal.locations import is_location, stamps
-from kgtrec.errors import FileError, InputError
+from kgtrec.errors import FileError, InputError, PathName
 
 _AGAIN = "try again when it stays as it is"
 
 
-def stamp(path: str | PathLike[str]) -> tuple[int, ...]:
+def stamp(path: PathName) -> tuple[int, ...]:
     """A value that changes when a file is written or replaced, even if its time is set back."""
     if is_location(path):
         return stamps([os.fspath(path)])[0]
@@ -42,7 +41,7 @@ class Watch:
     - paths: iterable of paths
     """
 
-    def __init__(self, paths: Iterable[str | PathLike[str]]) -> None:
+    def __init__(self, paths: Iterable[PathName]) -> None:
         self._before = {os.fspath(path): stamp(path) for path in paths}
 
     @classmethod
@@ -67,7 +66,7 @@ class Watch:
 
 
 @contextmanager
-def guarded_maps(place: str | PathLike[str], watch: Watch | None = None) -> Iterator[None]:
+def guarded_maps(place: PathName, watch: Watch | None = None) -> Iterator[None]:
     """Let mapped files be read even if they are cut short meanwhile, which is then an error.
 
     The system ends a process that touches a page of a mapped file which is gone. In this context
@@ -91,7 +90,7 @@ def guarded_maps(place: str | PathLike[str], watch: Watch | None = None) -> Iter
     _refuse_zeros(place, before)
 
 
-def _refuse_zeros(place: str | PathLike[str], before: int) -> None:
+def _refuse_zeros(place: PathName, before: int) -> None:
     if _core.map_faults() != before:
         problem = "a part of it could not be read: it was cut short, or the disk failed"
         raise FileError(place, found=problem, hint=_AGAIN)

@@ -11,15 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Int64, offsets_of
 from kgtrec.errors import InputError
 from kgtrec.scores.arrays import as_block, on_device
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 
 BLOCK_BYTES = 64 << 20
 """Approximate size of a block: large enough to share out, small enough to show progress."""
@@ -115,6 +112,16 @@ def alike(one: Any, other: Any) -> bool:
     return bool(one.shape[1] == other.shape[1] and next(kinds) == next(kinds))
 
 
+def by_part(lengths: list[int], rows: Int64) -> Iterator[tuple[int, Int64, Int64]]:
+    """Number of each of several joined matrices that holds some rows, which these are, and where
+    they are in it."""
+    starts = offsets_of(lengths)
+    owner = np.searchsorted(starts, rows, side="right") - 1
+    for number in np.unique(owner).tolist():
+        mine = np.flatnonzero(owner == number)
+        yield number, mine, rows[mine] - starts[number]
+
+
 class SelectedSource(JoinedSource):
     """Some rows of matrices, in an order of their own."""
 
@@ -136,15 +143,13 @@ class SelectedSource(JoinedSource):
                     f"scores have {part.matrix.shape[1]} columns of {part.matrix.dtype} here, and "
                     f"{first.shape[1]} of {first.dtype} before; write all shards alike"
                 )
-        starts = np.cumsum([0] + [len(part.matrix) for part in self.parts])
+        lengths = [len(part.matrix) for part in self.parts]
         for selected in _slices(len(self.rows), first):
             rows = self.rows[selected]
             self.check()
             block = np.empty((len(rows), first.shape[1]), dtype=first.dtype)
-            owner = np.searchsorted(starts, rows, side="right") - 1
-            for number in np.unique(owner).tolist():
-                mine = owner == number
-                block[mine] = self.parts[number].matrix[rows[mine] - starts[number]]
+            for number, mine, own in by_part(lengths, rows):
+                block[mine] = self.parts[number].matrix[own]
             yield block
         self.check()
 

@@ -7,12 +7,12 @@ import csv
 import errno
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -60,13 +60,38 @@ sides = "tail"
 """
 
 
-@pytest.fixture
-def batch(tmp_path: Path) -> JobBatch:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two graphs and their scores in files, and the job file."""
+    folder = tmp_path_factory.mktemp("template")
     for seed, name in enumerate(("one", "two")):
-        make_graph(tmp_path, name, np.random.default_rng(seed))
-    (tmp_path / "jobs.toml").write_text(JOBS)
+        make_graph(folder, name, np.random.default_rng(seed))
+    (folder / "jobs.toml").write_text(JOBS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished_results(
+    template: Path, cluster_client: Client, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """What the batch leaves when it is done."""
+    folder = tmp_path_factory.mktemp("finished") / "it"
+    shutil.copytree(template, folder)
+    run_batch(read_jobs(folder / "jobs.toml"), cluster_client)
+    return folder / "results"
+
+
+@pytest.fixture
+def batch(template: Path, tmp_path: Path) -> JobBatch:
+    """A copy of the template, of which nothing is done."""
+    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
     return read_jobs(tmp_path / "jobs.toml")
+
+
+@pytest.fixture
+def finished(batch: JobBatch, finished_results: Path) -> None:
+    """The batch is done."""
+    shutil.copytree(finished_results, batch.output)
 
 
 def make_graph(folder: Path, name: str, rng: np.random.Generator) -> None:
@@ -137,9 +162,14 @@ def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(
     check_summary(batch)
 
 
-@pytest.mark.parametrize(("size", "most"), [(1, 9), (9 * 10**8, 1)])
+@pytest.mark.parametrize(("size", "most", "n_jobs"), [(1, 9, 9), (9 * 10**8, 1, 3)])
 def test_jobs_with_few_tasks_are_under_way_together(
-    size: int, most: int, batch: JobBatch, client: Client, monkeypatch: pytest.MonkeyPatch
+    size: int,
+    most: int,
+    n_jobs: int,
+    batch: JobBatch,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """More than two, whose tasks would not fill two workers; one where the client has no memory."""
     counts: list[int] = []
@@ -151,8 +181,9 @@ def test_jobs_with_few_tasks_are_under_way_together(
 
     monkeypatch.setattr(Load, "begin", count)
     monkeypatch.setattr("kgtrec.cluster.batch.batch.result_bytes", lambda *_: size)
+    batch = replace(batch, jobs=batch.jobs[:n_jobs])
     assert {one.state for one in run_batch(batch, client)} == {"finished"}
-    assert len(counts) == 9
+    assert len(counts) == n_jobs
     assert (max(counts) == 1) if most == 1 else (2 < max(counts) <= most)
 
 
@@ -282,10 +313,8 @@ def test_a_failed_job_is_reported_and_the_others_go_on(batch: JobBatch, client: 
 
 
 def test_only_what_is_missing_damaged_or_changed_is_done(
-    batch: JobBatch, client: Client, monkeypatch: pytest.MonkeyPatch
+    batch: JobBatch, finished: None, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert states(batch) == ["waiting"] * 9
-    run_batch(batch, client)
     expected = results(batch.output)
 
     def again() -> list[str]:
@@ -311,8 +340,9 @@ def test_only_what_is_missing_damaged_or_changed_is_done(
     assert not list(batch.output.rglob("*.tmp"))
 
 
-def test_a_record_that_is_none_is_written_again(batch: JobBatch, client: Client) -> None:
-    run_batch(batch, client)
+def test_a_record_that_is_none_is_written_again(
+    batch: JobBatch, finished: None, client: Client
+) -> None:
     path = batch.output / "records/one/test/a.json"
     whole = path.read_bytes()
     record = json.loads(whole)
@@ -345,8 +375,9 @@ def test_a_batch_is_done_wherever_it_is_started(
     assert states(read_jobs(tmp_path / "jobs.toml")).count("changed") == 4
 
 
-def test_changed_inputs_are_seen_whatever_the_clock_says(batch: JobBatch, client: Client) -> None:
-    run_batch(batch, client)
+def test_changed_inputs_are_seen_whatever_the_clock_says(
+    batch: JobBatch, finished: None, client: Client
+) -> None:
     before = results(batch.output)
     scores = batch.path.parent / "one-a-test.npy"
     stat = os.stat(scores)
@@ -370,9 +401,8 @@ def test_changed_inputs_are_seen_whatever_the_clock_says(batch: JobBatch, client
 
 @pytest.mark.slow
 def test_killed_and_started_again_the_bytes_are_the_same(
-    batch: JobBatch, client: Client, tmp_path: Path
+    batch: JobBatch, finished: None, tmp_path: Path
 ) -> None:
-    run_batch(batch, client)
     expected = results(batch.output)
     other = tmp_path / "again.toml"
     other.write_text(JOBS.replace('"results"', '"again"'))
@@ -418,8 +448,9 @@ def family(pid: int) -> list[int]:
 
 
 @pytest.mark.slow
-def test_a_full_disk_fails_jobs_and_room_finishes_them(batch: JobBatch, client: Client) -> None:
-    run_batch(batch, client)
+def test_a_full_disk_fails_jobs_and_room_finishes_them(
+    batch: JobBatch, finished: None, client: Client
+) -> None:
     expected = results(batch.output)
     with small_disk(batch.path.parent / "small", "400k") as disk:
         batch.path.write_text(JOBS.replace('"results"', '"small/out"'))
@@ -434,26 +465,6 @@ def test_a_full_disk_fails_jobs_and_room_finishes_them(batch: JobBatch, client: 
         subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
         assert {one.state for one in run_batch(small, client)} == {"finished"}
         assert results(small.output) == expected
-
-
-def test_a_corrupted_page_of_ranks_is_one_sentence(batch: JobBatch, client: Client) -> None:
-    """Where a flipped bit is not noticed, it is in nothing that is read."""
-    run_batch(batch, client)
-    path = batch.output / "ranks/graph=one/protocol=test/model=a/ranks.parquet"
-    sound, expected = path.read_bytes(), kgtrec.Ranks.load(path).rank().tolist()
-    rng = np.random.default_rng(4)
-    said = []
-    for place in rng.integers(4, len(sound) - 8, 150).tolist():
-        path.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
-        try:
-            assert kgtrec.Ranks.load(path).rank().tolist() == expected
-        except FileError as error:
-            said.append(str(error))
-    assert len(said) > 100
-    assert all(text.startswith(f"{path}: ") and "\n" not in text for text in said)
-    assert states(batch).count("damaged") == 1
-    path.write_bytes(sound)
-    assert states(batch) == ["finished"] * 9
 
 
 @pytest.mark.slow
@@ -520,10 +531,9 @@ def test_the_command_on_a_scheduler(batch: JobBatch, client: Client) -> None:
 
 
 def test_ranks_of_a_model_that_was_removed_from_the_file_are_named(
-    batch: JobBatch, client: Client
+    batch: JobBatch, finished: None, client: Client
 ) -> None:
     """They stay in the dataset, whose queries and tables would show them."""
-    run_batch(batch, client)
     assert batch_notes(batch) == []
     text = JOBS.replace('b = { scores = "{graph}-b-{split}.npz" }\n', "")
     batch.path.write_text(text)
@@ -628,130 +638,6 @@ def test_a_lost_scheduler_is_no_fault_of_the_jobs(
     assert states(batch) == ["waiting"] * 9
 
 
-# -- Job files ---------------------------------------------------------------------------------
-
-
-def test_a_job_file_lists_its_jobs(batch: JobBatch, tmp_path: Path) -> None:
-    assert [job.name for job in batch.jobs[:3]] == [
-        "a on one, test", "b on one, test", "c on one, test"
-    ]  # fmt: skip
-    assert batch.jobs[0].scores == str(tmp_path / "one-a-test.npy")
-    assert [job.higher_is_better for job in batch.jobs[:3]] == [True, True, False]
-
-
-def test_models_by_pattern(batch: JobBatch) -> None:
-    def jobs(pattern: str) -> list[tuple[str, str, str]]:
-        batch.path.write_text(
-            f'output = "o"\nmodels = "{pattern}"\n[graphs]\ntwo = "two"\none = "one"\n'
-        )
-        folder = f"{batch.path.parent}{os.sep}"
-        return [
-            (job.model, job.graph, job.scores.removeprefix(folder))
-            for job in read_jobs(batch.path).jobs
-        ]
-
-    names = [f"one-{model}-test.npy" for model in "ac"]
-    assert jobs("one-*-test.npy") == [
-        (name[:-4], graph, name) for graph in ("two", "one") for name in names
-    ]
-    assert jobs(str(batch.path.parent / "one-b-t*.npz"))[0] == (
-        "one-b-test", "two", "one-b-test.npz"
-    )  # fmt: skip
-    for graph, models in (("one", "ba"), ("two", "a")):
-        for model in models:
-            (batch.path.parent / "runs" / graph / model).mkdir(parents=True)
-    assert jobs("runs/{graph}/?") == [
-        ("a", "two", "runs/two/a"), ("a", "one", "runs/one/a"), ("b", "one", "runs/one/b")
-    ]  # fmt: skip
-    for pattern, problem in (
-        ("none/*.npy", "no file matches 'none/*.npy'"),
-        ("{graph}-b-*.npy", "no file matches 'two-b-*.npy'"),
-        ("runs/*/a", "'runs/one/a' and 'runs/two/a' would both be the model 'a'"),
-        ("hdfs://bucket/*.npy", "'hdfs://bucket/*.npy' is a URL"),
-        ("{split}/*.npy", "no file matches"),
-        ("", "models: empty"),
-    ):
-        with pytest.raises(FileError, match=re.escape(problem)):
-            jobs(pattern)
-    (batch.path.parent / "1.npy").touch()
-    with pytest.raises(FileError, match=re.escape("models.1: a name is a letter")):
-        jobs("?.npy")
-
-
-def toml(value: object) -> str:
-    """A value as TOML has it: of JSON's syntax, but for tables."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(k)} = {toml(v)}" for k, v in value.items()) + "}"
-    return json.dumps(value)
-
-
-GOOD = {"output": "o", "graphs": {"g": "g"}, "models": {"m": "s.npy"}}
-
-
-@pytest.mark.parametrize(
-    ("change", "faults"),
-    [
-        ({"outputs": "x"}, ["outputs: no such key; there are output, work, graphs"]),
-        ({"output": 3}, ["output: 3 is not a string"]),
-        ({"memory": "much"}, ["memory: memory 'much' is not a size"]),
-        ({"measures": ["mrrr"]}, ["measures: ", "mrrr"]),
-        ({"graphs": {"1": "g"}}, ["graphs.1: a name is a letter"]),
-        ({"graphs": {"g": {"pth": "g"}}}, ["graphs.g.pth: no such key", "graphs.g: give one of"]),
-        ({"models": {"m": 3}}, ["models.m: 3 is not a table"]),
-        ({"models": {"m": {"scores": "s", "lower_is_better": "no"}}},
-         ["models.m.lower_is_better: 'no' is not true or false"]),
-        ({"models": {"m": "{grph}.npy"}}, ["models.m.scores: {grph} in '{grph}.npy' is unknown"]),
-        ({"models": {"m": {"scores": {"h": "s"}}}}, ["models.m.scores.h: there is no such graph"]),
-        ({"models": {"m": {"scores": "s", "graphs": ["h"]}}},
-         ["models.m.graphs: there is no graph 'h'"]),
-        ({"protocols": {"p": {"sides": "left"}}}, ["protocols.p.sides: 'left' is unknown; choose"]),
-        ({"protocols": {"p": {"filter": [1]}}}, ["protocols.p.filter: [1] is not a list of str"]),
-        ({"protocols": {"p": {"known": "k"}, "q": {"filter": ""}}},
-         ["2 faults", "protocols.p.known: 'k' is not a list", "protocols.q.filter: empty"]),
-        ({"protocols": {"p": {"atol": "1e-5", "rtol": True}}},
-         ["protocols.p.atol: '1e-5' is not a number", "protocols.p.rtol: True is not a number"]),
-        ({"protocols": {"p": {"atol": -1e-5, "rtol": -2}}},
-         ["protocols.p.atol: -1e-05 is not a number from 0", "protocols.p.rtol: -2 is not a numb"]),
-        ({"graphs": {"g": "g\0"}, "models": {"m": "s\0.npy"}, "output": "o\0", "work": "w\0"},
-         ["4 faults", "output: 'o\\x00' is not a path", "graphs.g: 'g\\x00' is not a path"]),
-        ({"output": 1, "models": 2}, ["output: 1 is not a string", "models: 2 is not a string or"]),
-        ({"protocols": {}}, ["there is nothing to do"]),
-    ],
-)  # fmt: skip
-def test_every_fault_names_file_and_key(change: dict, faults: list[str], tmp_path: Path) -> None:
-    path = tmp_path / "jobs.toml"
-    path.write_text("\n".join(f"{key} = {toml(value)}" for key, value in GOOD.items()))
-    assert len(read_jobs(path).jobs) == 1
-    path.write_text("\n".join(f"{key} = {toml(v)}" for key, v in (GOOD | change).items()))
-    with pytest.raises(FileError) as refusal:
-        read_jobs(path)
-    assert refusal.value.path == str(path)
-    for fault in faults:
-        assert fault in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("jobs.toml", "a = 1\n = 2\n", "line 2"),
-        ("jobs.toml", "a = 1\na = 2\n", "not TOML"),
-        ("jobs.toml", "\xff", "not UTF-8"),
-        ("jobs.toml", "a = " + "[" * 5000, "lists in lists"),
-        ("jobs.json", "{}", "a job file named .json"),
-        ("jobs.yaml", "a: 1", "a job file named .yaml"),
-        ("jobs.ini", "a = 1", "a job file named .ini"),
-    ],
-)
-def test_malformed_files_are_one_sentence(
-    name: str, text: str, message: str, tmp_path: Path
-) -> None:
-    (tmp_path / name).write_bytes(text.encode("latin-1"))
-    with pytest.raises(FileError) as refusal:
-        read_jobs(tmp_path / name)
-    assert message in str(refusal.value)
-    assert "\n" not in str(refusal.value)
-
-
 # -- What is missing for the moment, and what is somebody else's ---------------------------------
 
 
@@ -759,9 +645,8 @@ def test_malformed_files_are_one_sentence(
     "lost", slow_after(1, ["one-a-test.npy", "one/train.txt", "one", "one-a-valid.npy"])
 )
 def test_results_stay_while_an_input_is_missing(
-    batch: JobBatch, client: Client, tmp_path: Path, lost: str
+    batch: JobBatch, finished: None, client: Client, tmp_path: Path, lost: str
 ) -> None:
-    run_batch(batch, client)
     before = results(batch.output)
     os.rename(tmp_path / lost, tmp_path / "aside")
     for _ in range(2):
@@ -804,8 +689,9 @@ def test_results_stay_while_a_folder_of_scores_is_not_mounted(
     assert results(batch.output) == before
 
 
-def test_results_of_other_inputs_go(batch: JobBatch, client: Client, tmp_path: Path) -> None:
-    run_batch(batch, client)
+def test_results_of_other_inputs_go(
+    batch: JobBatch, finished: None, client: Client, tmp_path: Path
+) -> None:
     np.save(tmp_path / "one-a-test.npy", np.zeros((1, 1), np.float32))  # read, and refused
     outcome = next(one for one in run_batch(batch, client) if one.job.name == "a on one, test")
     assert outcome.state == "failed"
@@ -835,21 +721,6 @@ def test_a_batch_whose_output_is_the_folder_itself(
     assert all(path.read_bytes() == b"x" for path in others)
     assert not any(path.exists() for path in own)
     assert not (tmp_path / ".kgtrec-work").exists()
-
-
-def test_urls_are_faults_of_the_job_file(batch: JobBatch, tmp_path: Path) -> None:
-    text = JOBS.replace('"results"', '"hdfs://bucket/results"').replace(
-        '"one"\n', '"https://b/one"\n', 1
-    )
-    (tmp_path / "jobs.toml").write_text(text)
-    with pytest.raises(FileError) as raised:
-        read_jobs(tmp_path / "jobs.toml")
-    assert "output: 'hdfs://bucket/results' is a URL; copy or mount" in str(raised.value)
-    assert "graphs.one: 'https://b/one' is a URL; copy or mount" in str(raised.value)
-    (tmp_path / "jobs.toml").write_text(JOBS.replace('"results"', '"s3://bucket/results"'))
-    with pytest.raises(FileError, match=r"bucket/results' is a URL, and .* add work ="):
-        read_jobs(tmp_path / "jobs.toml")
-    assert not [path for path in tmp_path.iterdir() if ":" in path.name]
 
 
 def test_columns_of_short_keys_have_the_decimals_of_their_metric() -> None:

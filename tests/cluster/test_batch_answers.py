@@ -12,7 +12,6 @@ from click.testing import CliRunner
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.cluster.batch.job_file import read_jobs
-from kgtrec.errors import FileError
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 
@@ -94,7 +93,10 @@ def test_jobs_of_questions_are_those_of_rank_and_stay_done(folder: Path, client:
     assert {one.state for one in outcomes} == {"finished"}, outcomes
     for one in outcomes:
         job = one.job
-        if job.graph not in ASKED:
+        if (job.protocol, job.model) not in {
+            ("close", "m"),
+            ("plain", "v"),
+        } or job.graph == "kinds":
             continue
         options = ["--atol", "0.5"] if job.protocol == "close" else []
         words = ["rank", *ASKED[job.graph], "--scores", job.scores, *options, "-o", "r.parquet"]
@@ -124,29 +126,6 @@ def test_without_protocols_questions_have_one_named_test(folder: Path) -> None:
     Path("jobs.toml").write_text(text)
     (job,) = read_jobs("jobs.toml").jobs
     assert (job.protocol, list(job.settings), job.sides) == ("test", ["questions"], "all")
-
-
-@pytest.mark.parametrize(
-    ("table", "fault"),
-    [
-        ("level = 2", "graphs.g: give one of path, questions, qrels; got none"),
-        (
-            'path = "g"\nquestions = "q"',
-            "graphs.g: give one of path, questions, qrels; got path an",
-        ),
-        ('questions = "q"\nqueries = "t"', "graphs.g.queries: does not go with questions; leave"),
-        ('path = "g"\ndocuments = "t"', "graphs.g.documents: does not go with path; leave it out"),
-        ('qrels = "q"', "graphs.g.documents: missing: the file with the documents' names"),
-        ('qrels = "q"\ndocuments = "d"\nlevel = true', "graphs.g.level: True is not a whole num"),
-        ('questions = "q"\n[protocols.p]\nsplit = "test"', "graphs.g: no model and protocol bel"),
-    ],
-)
-def test_faults_name_file_and_key(table: str, fault: str, tmp_path: Path) -> None:
-    path = tmp_path / "jobs.toml"
-    path.write_text(f'output = "o"\nmodels = {{ m = "s.npy" }}\n[graphs.g]\n{table}\n')
-    with pytest.raises(FileError) as caught:
-        read_jobs(path)
-    assert str(caught.value).startswith(f"{path}: {fault}")
 
 
 def test_a_job_that_fails_names_file_and_key(folder: Path, client: Client) -> None:

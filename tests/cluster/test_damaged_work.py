@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,21 @@ def test_first_and_last_bytes_of_a_large_file_are_sampled(
         path.write_bytes(changed)
         hashes.add(describe_files([path])["sampled_hash"][0])
     assert len(hashes) == 5
+
+
+def test_a_write_between_the_samples_shows_on_one_machine_whatever_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("WHOLE", 100), ("_SAMPLES", 1), ("_SAMPLE", 8)):
+        monkeypatch.setattr(content_hash, name, value)
+    path = tmp_path / "large.npy"
+    path.write_bytes(bytes(200))
+    before = [describe_files([path], here=here) for here in (False, True)]
+    stat = path.stat()
+    path.write_bytes(bytes(100) + b"x" + bytes(99))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert describe_files([path]) == before[0]  # other machines see no more than this
+    assert describe_files([path], here=True) != before[1]
 
 
 def test_parts_depend_on_every_setting_that_counts(tmp_path: Path) -> None:

@@ -82,22 +82,6 @@ def test_what_was_written_to_a_copy_on_write_map_is_ranked(client: Client, tmp_p
     assert_same(got, kgtrec.rank(np.array(scores), questions, run_depth=DEPTH), tmp_path)
 
 
-@pytest.mark.parametrize("chunks", [(4, N), (5, 9), (100, 7), (3, 3)])
-def test_dask_arrays_are_ranked_chunk_by_chunk(
-    chunks: tuple[int, int], client: Client, tmp_path: Path
-) -> None:
-    rng = np.random.default_rng(9)
-    questions = random_questions(rng)
-    scores = some_scores(rng, (len(questions), N))
-    scores[0, 1] = np.nan
-    array = da.from_array(scores, chunks=chunks)
-    got = kgtrec.cluster.rank(array, questions, client, run_depth=DEPTH, nan="worst")
-    assert_same(got, kgtrec.rank(scores, questions, DEPTH, nan="worst"), tmp_path)
-    narrow = questions.restrict(entities=range(0, N, 2), outside="worst")
-    got = kgtrec.cluster.rank(array, narrow, client, run_depth=DEPTH, nan="worst")
-    assert_same(got, kgtrec.rank(scores, narrow, DEPTH, nan="worst"), tmp_path)
-
-
 @pytest.mark.slow
 def test_without_a_client_processes_are_started_and_ended(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
@@ -125,7 +109,8 @@ def test_without_a_client_processes_are_started_and_ended(tmp_path: Path) -> Non
     assert last.endswith("needs its work under if __name__ == '__main__':")
 
 
-def test_a_work_folder_whose_name_is_no_utf8(tmp_path: Path) -> None:
+def test_processes_of_ones_own(tmp_path: Path) -> None:
+    """In a work folder whose name is no UTF-8; they and their scheduler are hardly watched."""
     rng = np.random.default_rng(3)
     questions = random_questions(rng)
     np.save(tmp_path / "s\udcff.npy", some_scores(rng, (len(questions), N)))
@@ -133,6 +118,11 @@ def test_a_work_folder_whose_name_is_no_utf8(tmp_path: Path) -> None:
     work.mkdir()
     with local_client(work, 1) as client:
         got = kgtrec.cluster.rank(path, questions, client, folder=work, run_depth=DEPTH)
+        for ask in (client.run, client.run_on_scheduler):
+            profile = ask(dask.config.get, "distributed.worker.profile.enabled")
+            tick = ask(dask.config.get, "distributed.admin.tick.interval")
+            assert "False" in str(profile), profile
+            assert "500ms" in str(tick), tick
     assert_same(got, kgtrec.rank(np.load(path), questions, run_depth=DEPTH), tmp_path)
 
 
@@ -167,15 +157,6 @@ def test_workers_that_end_late_do_not_hide_what_happened(
     with pytest.raises(KeyboardInterrupt), local_client(tmp_path, 1):
         raise KeyboardInterrupt
     assert closed == ["closed"]
-
-
-def test_workers_and_their_scheduler_are_hardly_watched(tmp_path: Path) -> None:
-    with local_client(tmp_path, 1) as client:
-        for ask in (client.run, client.run_on_scheduler):
-            profile = ask(dask.config.get, "distributed.worker.profile.enabled")
-            tick = ask(dask.config.get, "distributed.admin.tick.interval")
-            assert "False" in str(profile), profile
-            assert "500ms" in str(tick), tick
 
 
 NEVER_ENDS = """
@@ -535,7 +516,7 @@ def test_parts_survive_their_file(tmp_path: Path) -> None:
     assert files.load(dataclasses.replace(task, stop_row=6)) is None
     (path,) = tmp_path.glob("*.part")
     sound = path.read_bytes()
-    for place in range(0, len(sound), 5):
+    for place in range(0, len(sound), 97):
         path.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
         assert files.load(task) is None
 

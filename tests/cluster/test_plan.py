@@ -38,25 +38,17 @@ def spans(draw: st.DrawFn, size: int) -> Spans:
     return list(pairwise([0, *cuts, size]))
 
 
-def outputs(result: tuple[kgtrec.Ranks, kgtrec.Run], folder: Path) -> list[bytes]:
-    """Ranks and run as files."""
-    ranks, run = result
-    paths = [folder / "ranks", folder / "run"]
-    ranks.save(paths[0])
-    if run.depth:
-        run.write(paths[1])
-    return [path.read_bytes() for path in paths if path.exists()]
-
-
 def same_as_local(
     inputs: Inputs, blocks: Spans, ranges: Spans, local: tuple[kgtrec.Ranks, kgtrec.Run]
 ) -> None:
-    """Blocks in reverse, each by `rank_block`, and the bytes of what comes of them."""
-    result = join_parts([rank_block(rows, ranges, inputs) for rows in blocks[::-1]], inputs)
-    assert result[0].manifest == local[0].manifest
-    assert run_lists(result[1]) == run_lists(local[1])
-    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        assert outputs(result, Path(one)) == outputs(local, Path(other))
+    """Blocks in reverse, each by `rank_block`, and all that their files would hold."""
+    ranks, run = join_parts([rank_block(rows, ranges, inputs) for rows in blocks[::-1]], inputs)
+    assert ranks.manifest == local[0].manifest
+    for name in ranks._names:
+        np.testing.assert_array_equal(getattr(ranks, name), getattr(local[0], name), name)
+    assert run_lists(run) == run_lists(local[1])
+    assert run.scores.tobytes() == local[1].scores.tobytes()
+    assert (run.depth, list(run.query_ids)) == (local[1].depth, list(local[1].query_ids))
 
 
 # -- Identity ----------------------------------------------------------------------------------
@@ -123,9 +115,11 @@ def test_every_partition_of_factors_gives_the_bytes_of_one_pass(
     seed=st.integers(0, 10**6),
     data=st.data(),
     kind=st.sampled_from(["entities", "relations", "candidates", "columns"]),
-    nan=st.booleans(),
+    scored=st.sampled_from(["matrix", "nan", "factors"]),
 )
-def test_restricted_candidates_in_blocks_of_rows(seed, data, kind, nan, tmp_path_factory) -> None:
+def test_restricted_candidates_in_blocks_of_rows(
+    seed, data, kind, scored, tmp_path_factory
+) -> None:
     rng = np.random.default_rng(seed)
     questions, width = random_questions(rng), N
     if kind == "entities":
@@ -138,20 +132,17 @@ def test_restricted_candidates_in_blocks_of_rows(seed, data, kind, nan, tmp_path
         columns = "candidates" if kind == "columns" else "entities"
         questions = questions.restrict(candidates=lists, columns=columns, outside="worst")
         width = 9 if kind == "columns" else N
-    scores = some_scores(rng, (len(questions), width))
-    if nan:
-        scores[rng.random(scores.shape) < 0.1] = np.nan
+    source = some_scores(rng, (len(questions), width))
+    if scored == "nan":
+        source[rng.random(source.shape) < 0.1] = np.nan
+    if scored == "factors" and kind != "columns":
+        queries, entities = rng.normal(size=(len(questions), 4)), rng.normal(size=(N, 4)).round(1)
+        source = kgtrec.Factors(queries, entities)
     options = {"run_depth": 6, "nan": "worst"}
     blocks = data.draw(spans(len(questions)))
     folder = tmp_path_factory.mktemp("restricted")
-    inputs = make_inputs(scores, questions, folder, Settings(threads=1, **options))
-    same_as_local(inputs, blocks, [(0, N)], kgtrec.rank(scores, questions, **options))
-    if kind != "columns":
-        factors = kgtrec.Factors(
-            rng.normal(size=(len(questions), 4)), rng.normal(size=(N, 4)).round(1)
-        )
-        inputs = make_inputs(factors, questions, folder, Settings(threads=1, **options))
-        same_as_local(inputs, blocks, [(0, N)], kgtrec.rank(factors, questions, **options))
+    inputs = make_inputs(source, questions, folder, Settings(threads=1, **options))
+    same_as_local(inputs, blocks, [(0, N)], kgtrec.rank(source, questions, **options))
     with pytest.raises(UsageError, match="restricted candidates"):
         partial(Task(0, 1, 0, 5), inputs, np.zeros(9))
 

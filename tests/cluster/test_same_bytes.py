@@ -1,4 +1,7 @@
-"""Every way to rank on a cluster gives the bytes of `kgtrec.rank`, whatever is ranked."""
+"""Every way to rank on a cluster gives the bytes of `kgtrec.rank`, whatever is ranked.
+
+Blocks of files are a few instances here, which begin inside of questions.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from question_cases import N, graded_answers, random_questions, some_scores
+from hypothesis import given
+from hypothesis import strategies as st
+from question_cases import N, R, graded_answers, some_scores
+from refusals import assert_refused
 from slow import slow_but
 
 import kgtrec
+from kgtrec.errors import FileError, InputError, UsageError
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 
@@ -19,17 +26,23 @@ import dask.array as da
 from distributed import Client
 
 import kgtrec.cluster
+from kgtrec.cluster import stored_ranks
 from kgtrec.cluster.dask import rank as dask_rank
+from kgtrec.cluster.dask.workers import TaskOptions
 from kgtrec.cluster.inputs import make_inputs
 from kgtrec.cluster.plan import Plan
 from kgtrec.cluster.ranges import join_parts, rank_block
 from kgtrec.cluster.shards import merge_shards, open_shard, rank_shard
+from kgtrec.cluster.stored_ranks import StoredRanks, stored_result
+from kgtrec.ranking import instances, parquet
 from kgtrec.ranking.settings import Settings
 
+pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
+
 WAYS = ("ranges", "shards by questions", "shards by entities", "dask", "dask array", "file")
-CASES = ("plain", "lower", "half", "restricted", "instances", "nan", "close", "dot", "l2", "l1",
-         "answers")  # fmt: skip
-WHOLE_ROWS = {"restricted"}  # candidates are ranked with all entities
+CASES = ("plain", "lower", "half", "restricted", "lists", "instances", "nan", "close", "dot", "l2",
+         "l1", "answers", "train known", "relations", "timed", "values")  # fmt: skip
+WHOLE_ROWS = {"restricted", "lists"}  # candidates are ranked with all entities
 FACTORS = {"dot", "l2", "l1"}
 MATRIX = [
     (way, case)
@@ -37,14 +50,60 @@ MATRIX = [
     if not (way == "shards by entities" and case in WHOLE_ROWS)
     and not (way == "dask array" and case in FACTORS | {"instances"})
 ]
+# Every case in files, and every other way with a third of the cases.
+SOME = [(way, case) for way, case in MATRIX
+        if way == "file" or (WAYS.index(way) + CASES.index(case)) % 3 == 0]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row groups of 40 instances, runs of 20 questions, sums of 128 instances."""
+    for module in (parquet, stored_ranks):
+        monkeypatch.setattr(module, "ROW_GROUP", 40)
+    monkeypatch.setattr(instances, "_BLOCK", 128)
+    monkeypatch.setattr(stored_ranks, "_CANDIDATES", 100)
+
+
+def questions_of(case: str, rng: np.random.Generator) -> kgtrec.Questions:
+    """Questions with several answers, of labels that are in another order than ids."""
+    if case == "answers":
+        return graded_answers(rng, 60)
+    facts = {
+        split: np.stack([rng.integers(0, size, rows) for size in (N, R, N)], axis=1)
+        for split, rows in (("train", 60), ("valid", 10), ("test", 70))
+    }
+    options: dict[str, Any] = {"filter": ("train",)} if case == "train known" else {}
+    further: dict[str, Any] = {}
+    if case == "timed":
+        facts = {
+            split: np.column_stack([rows, rng.integers(0, 3, len(rows))])
+            for split, rows in facts.items()
+        }
+        options["context"] = "time"
+    if case == "values":
+        further["qualifiers"] = {
+            split: (2 * np.arange(len(rows) + 1), rng.integers(0, R, (2 * len(rows), 2)))
+            for split, rows in facts.items()
+        }
+        options |= {"sides": "qualifier", "context": "qualifiers"}
+    if case == "relations":
+        options["sides"] = "relation"
+    labels = [f"\u00e9{number}" for number in range(N)]
+    graph = kgtrec.Graph.from_arrays(
+        **facts, n_entities=N, n_relations=R, entities=labels, **further
+    )
+    questions = graph.questions(**options)
+    if case == "restricted":
+        return questions.restrict(entities=range(0, N, 2), outside="worst")
+    if case == "lists":
+        return questions.restrict(heads={0: range(N // 2)}, outside="worst")
+    return questions
 
 
 def case_of(name: str, rng: np.random.Generator) -> tuple[Any, kgtrec.Questions, dict[str, Any]]:
     """Scores, questions and settings."""
-    questions, settings = random_questions(rng), {"run_depth": 5}
-    if name == "answers":
-        questions = graded_answers(rng)
-    scores: Any = some_scores(rng, (len(questions), N))
+    questions, settings = questions_of(name, rng), {"run_depth": 5}
+    scores: Any = some_scores(rng, (len(questions), questions.n_labels))
     if name in FACTORS:
         entities = rng.normal(size=(N, 9)).astype(np.float32)
         entities[rng.integers(0, N, 6)] = entities[3]  # equal vectors tie exactly
@@ -55,12 +114,10 @@ def case_of(name: str, rng: np.random.Generator) -> tuple[Any, kgtrec.Questions,
         settings |= {"higher_is_better": False}
     if name == "half":
         scores = scores.astype(np.float16)
-    if name == "restricted":
-        questions = questions.restrict(entities=range(0, N, 2), outside="worst")
     if name == "instances":
         n = len(questions.triples)
         scores = {side: some_scores(rng, (n, N)) for side in ("head", "tail")}
-    if name == "nan":
+    if name in ("nan", "lists", "timed", "values"):
         scores[rng.random(scores.shape) < 0.05] = np.nan
         settings |= {"nan": "worst"}
     if name == "close":
@@ -69,16 +126,16 @@ def case_of(name: str, rng: np.random.Generator) -> tuple[Any, kgtrec.Questions,
     return scores, questions, settings
 
 
-def pieces(rng: np.random.Generator, stop: int, most: int = 4) -> tuple[tuple[int, int], ...]:
-    cuts = rng.choice(np.arange(1, stop), most, replace=False)
+def pieces(rng: np.random.Generator, stop: int, most: int = 2) -> tuple[tuple[int, int], ...]:
+    cuts = rng.choice(np.arange(1, stop), min(most, stop - 1), replace=False)
     return tuple(itertools.pairwise([0, *sorted(cuts.tolist()), stop]))
 
 
 def by_ranges(source, questions, settings, rng, folder: Path):
     inputs = make_inputs(source, questions, folder, Settings(threads=1, **settings))
     store = inputs.store()
-    ranges = ((0, N),) if store.restricted else pieces(rng, N)
-    blocks = pieces(rng, store.n_rows)[::-1]
+    ranges = ((0, N),) if store.restricted else pieces(rng, store.n_labels, 4)
+    blocks = pieces(rng, store.n_rows, 4)[::-1]
     return join_parts([rank_block(rows, ranges, inputs) for rows in blocks], inputs)
 
 
@@ -93,45 +150,112 @@ def by_shards(source, questions, settings, way: str, folder: Path):
     return ranks, run
 
 
-# Every way and every case by default, a third of their pairs.
-SOME = [(way, case) for way, case in MATRIX if (WAYS.index(way) + CASES.index(case)) % 3 == 0]
-
-
 @pytest.mark.parametrize(("way", "case"), slow_but(SOME, MATRIX))
 def test_every_way_gives_the_bytes_of_one_process(
     way: str, case: str, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rng = np.random.default_rng(CASES.index(case))
+    number = CASES.index(case)
+    rng = np.random.default_rng(number)
     source, questions, settings = case_of(case, rng)
     ranks, run = kgtrec.rank(source, questions, **settings)
+    assert len(ranks) > 40
     if case == "nan":
         assert ranks.manifest["scores"]["nan_count"]
     if case == "close":
         assert (ranks.equal > kgtrec.rank(source, questions)[0].equal).any()
     ranks.save(tmp_path / "one.parquet")
-    run.write(tmp_path / "one.run", tag="one")
+    run.write(tmp_path / "one.run")
 
     def plan(inputs, *_: object, sent: int = 0, **__: object) -> Plan:
         store = inputs.store()
-        ranges = ((0, N),) if store.restricted else pieces(rng, N)
+        ranges = ((0, N),) if store.restricted else pieces(rng, store.n_labels)
         return Plan(pieces(rng, store.n_rows), ranges, 0, 0, sent=sent)
 
     monkeypatch.setattr(dask_rank, "make_plan", plan)
-    got = tmp_path / "got.parquet", tmp_path / "got.run"
-    work = tmp_path / "work"
+    got, work = (tmp_path / "got.parquet", tmp_path / "got.run"), tmp_path / "work"
     if way == "file":
-        kgtrec.cluster.rank_to_file(source, questions, got[0], client, run=got[1], **settings)
-        run.write(tmp_path / "one.run")
+        asked: Any = questions
+        if number % 2 and case != "instances":
+            asked = kgtrec.cluster.store_questions(questions, tmp_path / "store")
+        options = {"run": got[1], "folder": work, **settings}
+        kgtrec.cluster.rank_to_file(source, asked, got[0], client, **options)
+        assert not list(work.glob(".kgtrec-*"))
     else:
         if way == "ranges":
             ranked = by_ranges(source, questions, settings, rng, work)
         elif way.startswith("shards"):
             ranked = by_shards(source, questions, settings, way.split()[-1], work)
         else:
-            scores = da.from_array(source, chunks=(5, 9)) if way == "dask array" else source
+            chunks = [(50, N), (40, 9), (500, 7)][number % 3]
+            scores = da.from_array(source, chunks=chunks) if way == "dask array" else source
             ranked = kgtrec.cluster.rank(scores, questions, client, folder=work, **settings)
         ranked[0].save(got[0])
-        ranked[1].write(got[1], tag="one")
+        ranked[1].write(got[1])
         assert ranked[1].depth == run.depth
     assert got[0].read_bytes() == (tmp_path / "one.parquet").read_bytes()
     assert got[1].read_bytes() == (tmp_path / "one.run").read_bytes()
+
+
+@pytest.mark.parametrize(("case", "rows"), [("plain", "questions"), ("train known", "instances")])
+def test_a_result_of_files_is_that_of_one_process(
+    tmp_path: Path, client: Client, case: str, rows: str
+) -> None:
+    rng = np.random.default_rng(6)
+    questions = questions_of(case, rng)
+    n_rows = len(questions) if rows == "questions" else questions.n_instances
+    scores = some_scores(rng, (n_rows, N))
+    scores[::7, ::3] = np.nan
+    names = ["mrr", "map_cut_20", "head.ndcg_cut_5", "gm_map", "tail.P_3", "macro_relation.mrr",
+             "question.amri", "triple.hits@3"]  # fmt: skip
+    due = kgtrec.evaluate(scores, questions, names, rows=rows, nan="worst")
+    settings = Settings(20, rows=rows, nan="worst", threads=1)
+    inputs = make_inputs(scores, questions, tmp_path / "work", settings)
+    stored = StoredRanks(tmp_path, inputs)
+    dask_rank.rank_parts(inputs, client, stored.add, TaskOptions(progress=False))
+    result = stored_result(stored, tmp_path, kgtrec.measures.parse_all(names))
+    assert result.to_dict() == due.to_dict()
+    assert result.agreement == due.agreement
+    for name, ranks in (("due", due.ranks), ("blocks", result.ranks)):
+        ranks.save(tmp_path / name, "realistic")
+    assert (tmp_path / "blocks").read_bytes() == (tmp_path / "due").read_bytes()
+
+
+def test_a_file_goes_on_with_parts_that_are_there(tmp_path: Path, client: Client) -> None:
+    rng = np.random.default_rng(6)
+    questions, work = questions_of("plain", rng), tmp_path / "work"
+    scores = some_scores(rng, (len(questions), N))
+    ranks, _ = kgtrec.cluster.rank(scores, questions, client, folder=work)
+    ranks.save(tmp_path / "one")
+    before = {path: path.stat().st_mtime_ns for path in work.glob("parts-*/*.part")}
+    assert before
+    kgtrec.cluster.rank_to_file(scores, questions, tmp_path / "blocks", client, folder=work)
+    assert (tmp_path / "blocks").read_bytes() == (tmp_path / "one").read_bytes()
+    assert before == {path: path.stat().st_mtime_ns for path in work.glob("parts-*/*.part")}
+
+
+def test_what_is_refused(tmp_path: Path, client: Client) -> None:
+    rng = np.random.default_rng(6)
+    questions = questions_of("plain", rng)
+    scores = some_scores(rng, (len(questions), N))
+    scores[::7, ::3] = np.nan
+    stored = kgtrec.cluster.store_questions(questions, tmp_path)
+    sides = {"head": scores, "tail": scores}
+    for source, asked, path, options, error, words in (
+        (scores, questions, "x", {"memory": "50MB"}, UsageError, "grant more"),
+        (scores, questions, "x", {}, InputError, "NaN"),
+        (scores, tmp_path / "none", "x", {}, FileError, "No such file"),
+        (sides, stored, "x", {}, UsageError, "store the questions with rows='instances'"),
+        (scores, questions, "no/x", {}, FileError, "folder"),
+    ):
+        rank = kgtrec.cluster.rank_to_file
+        assert_refused(rank, error, (words,), source, asked, tmp_path / path, client, **options)
+    rows = (questions, tmp_path, "row")
+    assert_refused(kgtrec.cluster.store_questions, UsageError, ("rows='row' is unknown",), *rows)
+    assert not (tmp_path / "x").exists()
+
+
+@given(st.integers(0, 3000), st.integers(0, 99))
+def test_sums_of_blocks_have_the_bits_of_the_whole(n: int, seed: int) -> None:
+    values = np.random.default_rng(seed).standard_normal(n)
+    total = instances.tree_sum(lambda a, b: float(np.add.reduce(values[a:b])), 0, n)
+    assert total == float(np.add.reduce(values))

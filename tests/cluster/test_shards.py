@@ -12,12 +12,13 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import click
 import numpy as np
 import pytest
-from slow import slow_after
+from slow import slow_after, slow_but
 
 import kgtrec
 from kgtrec.cli import cli
@@ -115,9 +116,13 @@ def save_scores(folder: Path, seed: int) -> None:
 # -- The bytes of one piece --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scores", ["m.npz", "s.npy"])
-@pytest.mark.parametrize("by", ["auto", "questions", "entities"])
-@pytest.mark.parametrize("count", slow_after(1, [3, 1, 16]))
+@pytest.mark.parametrize(
+    ("scores", "by", "count"),
+    slow_but(
+        [("m.npz", "entities", 3), ("s.npy", "auto", 3)],
+        product(["m.npz", "s.npy"], ["auto", "questions", "entities"], [3, 1, 16]),
+    ),
+)
 def test_merged_shards_are_the_bytes_of_one_piece(home: Home, scores, by, count) -> None:
     home.shards(count, "--shard-by", by, "--run-depth", "30", scores=scores)
     assert home.merged() == home.local(scores=scores)
@@ -223,35 +228,12 @@ def test_a_half_written_shard_is_named_and_ranked_again(home: Home, keep: int) -
     assert home.merged() == expected
 
 
-def test_no_flipped_bit_goes_unnoticed(home: Home) -> None:
-    home.shards(2)
-    path = Path("d/shard-2-of-2.arrow")
-    sound, parts = path.read_bytes(), list(read_parts(path))
-    rng = np.random.default_rng(0)
-    places = {int(place) for place in rng.integers(0, len(sound), 400)}
-    noticed = 0
-    for place in sorted(places):
-        broken = bytearray(sound)
-        broken[place] ^= 1 << int(rng.integers(8))
-        path.write_bytes(broken)
-        try:
-            again, about = list(read_parts(path)), read_about(path)
-        except FileError as error:
-            noticed += "shard-2-of-2.arrow: " in str(error)
-            continue
-        assert about == read_about("d/shard-1-of-2.arrow") | {"number": 2}  # nothing that counts
-        for one, other in zip(parts, again, strict=True):
-            assert all(np.array_equal(a, b) for a, b in zip(
-                vars(one).values(), vars(other).values(), strict=True))  # fmt: skip
-    assert noticed > 300
-
-
 def test_every_changed_byte_is_noticed(home: Home) -> None:
     """Padding too: the digest is of all bytes, and is compared before anything is decoded."""
     home.shards(2)
     path = Path("d/shard-1-of-2.arrow")
     sound = path.read_bytes()
-    for place in [*range(0, len(sound), 7), *range(len(sound) - 40, len(sound))]:
+    for place in [*range(40), *range(40, len(sound), 61), *range(len(sound) - 40, len(sound))]:
         path.write_bytes(sound[:place] + bytes([sound[place] ^ 255]) + sound[place + 1 :])
         with pytest.raises(FileError, match=r"its hash is another|not a shard of a ranking"):
             read_about(path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import kgtrec
@@ -27,6 +29,16 @@ def some_scores(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
 def run_lists(run: kgtrec.Run) -> list[list[int]]:
     bounds = zip(run.offsets[:-1], run.offsets[1:], strict=True)
     return [run.documents[low:high].tolist() for low, high in bounds]
+
+
+def assert_same(got: Any, expected: Any) -> None:
+    """Ranks and run are those expected: all columns, what is said of the scores, all candidates."""
+    for name in kgtrec.Ranks.__annotations__:
+        np.testing.assert_array_equal(getattr(got[0], name), getattr(expected[0], name), name)
+    said, due = (each[0].manifest["scores"] for each in (got, expected))
+    assert {key: said.get(key) for key in due} == due
+    assert run_lists(got[1]) == run_lists(expected[1])
+    np.testing.assert_array_equal(got[1].scores, expected[1].scores)
 
 
 def graded_answers(rng: np.random.Generator, n_questions: int = 23) -> kgtrec.Questions:

@@ -17,10 +17,14 @@ def refusals(*rows: Row) -> pytest.MarkDecorator:
 
 
 def assert_refused(
-    call: Callable[..., Any], error: type[Exception], words: tuple[str, ...], *arguments: Any
+    call: Callable[..., Any],
+    error: type[Exception],
+    words: tuple[str, ...],
+    *arguments: Any,
+    **options: Any,
 ) -> None:
     """The call raises this exception, and its message contains all these words."""
     with pytest.raises(error) as caught:
-        call(*arguments)
+        call(*arguments, **options)
     message = str(caught.value)
     assert [word for word in words if word not in message] == [], message

@@ -59,8 +59,6 @@ SMALL = {
     "ranking/settings.py": "below all other modules of the folder",
     "ranking/provenance.py": "below ranks and their comparison",
     "ranking/ranked_rows.py": "what processes send, above partial rankings",
-    "study/suite/statistics.py": "ranks within graphs, below the suite",
-    "study/suite/page.py": "above the suite",
     "results/triple_labels.py": "labels per triple, for slices alone",
 }
 SHORTEST, LONGEST = 150, 600

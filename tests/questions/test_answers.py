@@ -101,7 +101,9 @@ def test_every_form_asks_the_same(tmp_path: Path) -> None:
     assert len({questions.fingerprint for questions in graded}) == 1
     assert graded[0].ids == ids
     assert graded[0].grades.tolist() == [2, 1, 1]
-    assert graded[0].describe()["qrels"] == {"level": 1, "queries_not_asked": 1}
+    assert graded[0].describe()["qrels"] == {
+        "level": 1, "queries_not_asked": 1, "judged_below": 2,
+    }  # fmt: skip
     high = Questions.from_answers(qrels, labels=LABELS, ids=["x"], level=2)
     assert high.answers.ids.tolist() == [0]
 
@@ -164,7 +166,7 @@ def test_graded_measures_are_those_of_complete_runs(tied: bool) -> None:
     # The run to a depth gives the same, graded, and the two computations are compared.
     kgtrec.evaluate(scores, questions, ["macro.ndcg_cut_20", "macro.map_cut_5"])
     deep = Questions.from_answers(qrels, labels=documents, level=2, ids=["q0"])
-    with pytest.raises(UsageError, match="ndcg: documents below relevance 2 gain"):
+    with pytest.raises(UsageError, match="ndcg: judged documents below relevance 2 play"):
         Result(kgtrec.rank(scores[:1], deep)[0])["macro.ndcg"]
 
 

@@ -192,7 +192,7 @@ def by_scores(questions):
 def test_counts_and_best_are_those_of_scores(questions, by_scores, path, kind, metric, dtype):
     for depth, factors, expected in by_scores(kind, metric, dtype):
         assert_same(ranked(path, factors, questions, depth), expected)
-        if depth == 20:
+        if depth == 20 and kind is near_answers:
             assert_same(ranked(path, factors, questions, depth, threads=2), expected)
 
 
@@ -331,12 +331,12 @@ def test_float64_against_integers(metric):
     factors = kgtrec.Factors(
         queries.astype(float), entities.astype(float), bias.astype(float), metric
     )
-    difference = np.abs(queries[:, None] - entities)
-    scores = {
-        "dot": queries @ entities.T,
-        "l2": -(difference**2).sum(axis=2),
-        "l1": -difference.sum(axis=2),
-    }[metric] + bias
+    score = {
+        "dot": lambda query: entities @ query,
+        "l2": lambda query: -((entities - query) ** 2).sum(axis=1),
+        "l1": lambda query: -np.abs(entities - query).sum(axis=1),
+    }[metric]
+    scores = np.stack([score(query) for query in queries]) + bias
     due = scores[np.arange(ROWS), answers][:, None]
     best = np.sort(scores, axis=1)[:, :-21:-1]
     for path in ("scalar", *sorted({path for path, _ in BOUNDED})):

@@ -8,20 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from question_cases import N, R, run_lists, some_scores
+from question_cases import N, R, assert_same, some_scores
 
 import kgtrec
 from kgtrec.errors import InputError, UsageError
 
 SEED = st.integers(0, 10**6)
-COLUMNS = [name for name in kgtrec.Ranks.__annotations__ if "popularity" not in name]
-
-
-def assert_same(got, expected) -> None:
-    for name in COLUMNS:
-        np.testing.assert_array_equal(getattr(got[0], name), getattr(expected[0], name), name)
-    assert run_lists(got[1]) == run_lists(expected[1])
-    np.testing.assert_array_equal(got[1].scores, expected[1].scores)
 
 
 def a_graph(rng) -> kgtrec.Graph:

@@ -157,7 +157,7 @@ def test_row_lengths_and_alignments(dtype, path, every_offset):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_extreme_values_in_every_lane(dtype, path):
     """Infinities, subnormals, both zeros, all-tied rows: at each place of a vector."""
-    for length in (1, 8, 15, 17, 33, 65, 129, 1025):
+    for length in (1, 15, 17, 65, 1025):
         for scores, depth, expected in extreme_cases(length, dtype):
             check(scores, questions_of(length), depth, offsets=(0, 1), expected=expected)
 
@@ -186,7 +186,7 @@ def test_nan_is_found_in_every_lane(dtype, path):
 def check_nan_at_every_place(length: int, dtype: np.dtype) -> None:
     graph = kgtrec.Graph.from_arrays(test=np.array([(0, 0, 0)]), n_entities=length)
     questions = graph.questions(sides="tail")
-    for place in {*range(0, length, 5), *range(min(length, 9)), length - 1}:
+    for place in {*range(0, length, 13), *range(min(length, 9)), length - 1}:
         scores = np.zeros((1, length), dtype)
         scores[0, place] = np.nan
         with pytest.raises(kgtrec.errors.InputError, match=rf"\b{place}\b"):
@@ -361,7 +361,9 @@ def test_columns_in_memory(dtype, path):
         check_columns(length, dtype)
 
 
-def check_columns(length: int, dtype: np.dtype) -> None:
+@functools.cache
+def columns_of(length: int, dtype: np.dtype) -> tuple[kgtrec.Questions, list[np.ndarray], dict]:
+    """Questions, scores in columns, and what scores in rows give in both directions."""
     triples = np.array([(e % length, e // length, (7 * e) % length) for e in range(131)])
     graph = kgtrec.Graph.from_arrays(
         test=triples, train=triples[:40] * (1, 1, 0), n_entities=length, n_relations=131
@@ -376,11 +378,17 @@ def check_columns(length: int, dtype: np.dtype) -> None:
         sign: kgtrec.rank(rows, questions, 9, nan="worst", higher_is_better=sign)
         for sign in (True, False)
     }
-    for view in (
+    views = [
         np.asfortranarray(rows),
         np.asfortranarray(wider)[3 : 3 + len(rows)],
         np.asfortranarray(rows[:, ::-1])[:, ::-1],
-    ):
+    ]
+    return questions, views, due
+
+
+def check_columns(length: int, dtype: np.dtype) -> None:
+    questions, views, due = columns_of(length, dtype)
+    for view in views:
         for sign, (ranks, run) in due.items():
             again, run_again = kgtrec.rank(view, questions, 9, nan="worst", higher_is_better=sign)
             for name in ("greater", "equal", "tied_ahead", "macro_greater", "macro_tied_ahead"):
@@ -423,11 +431,11 @@ def test_paths_give_the_same_bits(depth, dtype):
 
 @pytest.mark.parametrize("dtype", WIDE, ids=str)
 @pytest.mark.parametrize("metric", ["dot", "l2"])
-@pytest.mark.parametrize("dim", [1, 3, 8, 17, 100])
+@pytest.mark.parametrize("dim", [1, 3, 17, 100])
 def test_factors_on_every_path(dim, metric, dtype):
     """Real numbers: the sums must be made in one order, or paths and copies would differ."""
     rng = np.random.default_rng(dim)
-    for n_entities in (1, 15, 16, 17, 63, 65, 500):
+    for n_entities in (1, 15, 17, 65, 500):
         questions = questions_of(n_entities)
         entities = rng.normal(size=(n_entities, dim)).astype(dtype)
         entities[n_entities // 2 :] = entities[: n_entities - n_entities // 2]  # exact copies

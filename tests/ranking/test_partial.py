@@ -1,43 +1,35 @@
-"""Entity ranges: partial counts and runs merge to those of one pass."""
+"""Ranges of entities, NaN in them, and several filters: the ranks and runs of one pass each."""
 
 from __future__ import annotations
 
 import itertools
+import warnings
+from typing import Any
 
 import numpy as np
 import pytest
-from brute_force import assert_counts
+from brute_force import assert_counts, expected_counts
 from hypothesis import given
 from hypothesis import strategies as st
-from question_cases import N, random_questions, run_lists, some_scores
+from question_cases import N, R, assert_same, random_questions, some_scores
+from refusals import assert_refused
 
 import kgtrec
-from kgtrec.errors import InputError, UsageError
-
-COUNTS = [
-    f"{prefix}{name}"
-    for prefix in ("", "macro_")
-    for name in ("greater", "equal", "tied_ahead", "candidates")
-]
+from kgtrec.errors import FilterWarning, InputError, UsageError
 
 
-def in_ranges(source, questions, cuts, depth=5, higher_is_better=True):
+def in_ranges(source, questions, cuts, depth=5, **options):
     """Rank range by range, the ranges in reverse, and merge."""
-    bounds = [0, *cuts, questions.n_entities]
-    ranges = list(itertools.pairwise(bounds))[::-1]
-    answers = kgtrec.AnswerScores(questions, higher_is_better=higher_is_better)
+    ranges = list(itertools.pairwise([0, *cuts, N]))[::-1]
+    answers = kgtrec.AnswerScores(questions)
     for low, high in ranges:
-        part = kgtrec.AnswerScores(questions, higher_is_better=higher_is_better)
+        part = kgtrec.AnswerScores(questions)
         part.fill(source(low, high), low)
         answers.merge(part)
-    parts = [kgtrec.rank_range(source(low, high), answers, low, depth) for low, high in ranges]
+    parts = [
+        kgtrec.rank_range(source(low, high), answers, low, depth, **options) for low, high in ranges
+    ]
     return kgtrec.merge_ranges(parts, answers)
-
-
-def assert_same(got, expected) -> None:
-    assert_counts(got[0], {name: getattr(expected[0], name) for name in COUNTS})
-    assert run_lists(got[1]) == run_lists(expected[1])
-    np.testing.assert_array_equal(got[1].scores, expected[1].scores)
 
 
 @given(
@@ -151,29 +143,27 @@ def test_what_does_not_fit_is_refused() -> None:
     questions = random_questions(rng)
     scores = some_scores(rng, (len(questions), N))
     answers, (first, second) = partials(questions, scores)
-    with pytest.raises(UsageError, match="9 to 22 are in no range"):
-        kgtrec.merge_ranges([first], answers)
-    with pytest.raises(UsageError, match="0 to 8 are in no range"):
-        kgtrec.merge_ranges([second], answers)
-    with pytest.raises(UsageError, match="overlaps"):
-        kgtrec.merge_ranges([first, first, second], answers)
     deeper = kgtrec.rank_range(scores[:, 9:], answers, 9, 4)
-    with pytest.raises(UsageError, match="rank all ranges alike"):
-        kgtrec.merge_ranges([first, deeper], answers)
-    other = random_questions(np.random.default_rng(2))
-    foreign = kgtrec.AnswerScores(other)
-    with pytest.raises(UsageError, match="other questions"):
-        kgtrec.merge_ranges([first, second], foreign)
-    with pytest.raises(InputError, match="goes beyond"):
-        answers.fill(scores, 1)
-    with pytest.raises(InputError, match="have shape"):
-        answers.fill(scores[1:])
-    with pytest.raises(UsageError, match="no score yet"):
-        kgtrec.rank_range(scores, kgtrec.AnswerScores(questions))
-    with pytest.raises(InputError, match="NaN"):
-        kgtrec.rank_range(np.where(scores == 5, np.nan, scores), answers)
-    with pytest.raises(UsageError, match="restricted"):
-        kgtrec.AnswerScores(questions.restrict(entities=range(N)))
+    lenient = kgtrec.rank_range(scores[:, 9:], answers, 9, 3, nan="worst")
+    foreign = kgtrec.AnswerScores(random_questions(np.random.default_rng(2)))
+    unknown, spoilt = kgtrec.AnswerScores(questions), np.where(scores == 5, np.nan, scores)
+    narrow = questions.restrict(entities=range(N))
+    merge, rank = kgtrec.merge_ranges, kgtrec.rank_range
+    for call, error, words, *arguments in (
+        (merge, UsageError, "9 to 22 are in no range", [first], answers),
+        (merge, UsageError, "0 to 8 are in no range", [second], answers),
+        (merge, UsageError, "overlaps", [first, first, second], answers),
+        (merge, UsageError, "rank all ranges alike", [first, deeper], answers),
+        (merge, UsageError, "rank all ranges alike", [first, lenient], answers),
+        (merge, UsageError, "other questions", [first, second], foreign),
+        (answers.fill, InputError, "goes beyond", scores, 1),
+        (answers.fill, InputError, "have shape", scores[1:]),
+        (rank, UsageError, "no score yet", scores, unknown),
+        (rank, InputError, "NaN", spoilt, answers),
+        (rank, UsageError, "nan='last' is unknown", scores, answers, 0, 0, None, "last"),
+        (kgtrec.AnswerScores, UsageError, "restricted", narrow),
+    ):
+        assert_refused(call, error, (words,), *arguments)
 
 
 @pytest.mark.parametrize("metric", ["dot", "l2", "l1"])
@@ -193,3 +183,217 @@ def test_half_precision_entities_score_as_their_widened_copies(metric: str) -> N
         return kgtrec.Factors(queries, half[low:high], metric=metric)
 
     assert_same(in_ranges(source, questions, [8]), kgtrec.rank(wide, questions, run_depth=5))
+
+
+# -- NaN -------------------------------------------------------------------------------------------
+
+
+def dense_questions(seed: int) -> kgtrec.Questions:
+    """With known entities beside most answers."""
+    rng = np.random.default_rng(seed)
+    splits = {name: rng.integers(0, (N, 2, N), (25, 3)) for name in ("train", "test")}
+    return kgtrec.Graph.from_arrays(**splits, n_entities=N, n_relations=2).questions()
+
+
+def assert_by_definition(ranked, questions, scores, depth=4) -> None:
+    """Among all candidates by sets and sorting; a NaN is below everything, and in no run."""
+    ranks, run = ranked
+    known, removed = questions.known, questions.removed
+    for row, (number, answer) in enumerate(zip(ranks.question, ranks.answer, strict=True)):
+        line = scores[number]
+        for prefix, outside in (("", known), ("macro_", removed)):
+            others = set(range(N)) - set(outside[int(number)].tolist()) - {answer}
+            if prefix:
+                others |= set(questions.answers[int(number)].tolist()) - {answer}
+            assert getattr(ranks, f"{prefix}candidates")[row] == len(others) + 1
+            higher = sum(line[e] > line[answer] for e in others)
+            equal = sum(line[e] == line[answer] for e in others)
+            if np.isnan(line[answer]):
+                higher, equal = len(others), 0
+            assert getattr(ranks, f"{prefix}greater")[row] == higher
+            assert getattr(ranks, f"{prefix}equal")[row] == equal
+    for number in range(len(questions)):
+        listed = run.documents[run.offsets[number] : run.offsets[number + 1]].tolist()
+        able = set(range(N)) - set(removed[number].tolist())
+        able |= set(questions.answers[number].tolist())
+        able = {e for e in able if not np.isnan(scores[number][e])}
+        best = sorted(able, key=lambda e: (scores[number][e], str(e).encode()), reverse=True)
+        assert listed == best[:depth]
+
+
+def test_factors_with_nan_in_ranges_are_those_of_one_pass() -> None:
+    rng = np.random.default_rng(5)
+    questions = random_questions(rng)
+    queries = rng.normal(size=(len(questions), 3)).astype(np.float32)
+    entities = rng.normal(size=(N, 3)).astype(np.float32)
+    entities[[4, 11]] = np.nan
+    queries[2] = np.nan
+
+    def source(low, high):
+        return kgtrec.Factors(queries, entities[low:high])
+
+    whole = kgtrec.rank(source(0, N), questions, 4, nan="worst")
+    merged = in_ranges(source, questions, [5, 12], 4, nan="worst")
+    assert_same(merged, whole)
+    assert_by_definition(merged, questions, source(0, N).scores())
+
+
+def test_nan_in_a_range_is_refused_as_in_one_pass() -> None:
+    questions = dense_questions(1)
+    scores = np.ones((len(questions), N), np.float32)
+    answers = kgtrec.AnswerScores(questions)
+    answers.fill(scores)
+    question = int(np.flatnonzero(questions.removed.lengths)[0])
+    free = sorted(set(range(10, N)) - set(questions.known[question].tolist()))
+    removed = int(questions.removed[question][0])
+    scores[question, removed] = np.nan  # is not a candidate of any answer
+    kgtrec.rank_range(scores, answers)
+    scores[question, free[:2]] = np.nan
+    with pytest.raises(InputError) as ranged:
+        kgtrec.rank_range(scores[:, 7:], answers, 7)
+    with pytest.raises(InputError) as whole:
+        kgtrec.rank(scores, questions)
+    assert str(ranged.value) == str(whole.value)
+    assert f"(id {free[0]}) and 1 more of its candidates" in str(ranged.value)
+
+
+def test_factors_go_by_entity_where_score_columns_go_by_candidate() -> None:
+    """A NaN is looked for among a model's entities, not at the place of a candidate's column."""
+    questions = dense_questions(2)
+    rng = np.random.default_rng(3)
+    lists = []
+    for number in range(len(questions)):
+        answers = questions.answers[number].tolist()
+        others = [e for e in rng.permutation(N).tolist() if e not in answers]
+        lists.append([*answers, *others][:12])
+    entities = rng.normal(size=(N, 3)).astype(np.float32)
+    entities[[0, 3, 14]] = np.nan
+    queries = rng.normal(size=(len(questions), 3)).astype(np.float32)
+    factors = kgtrec.Factors(queries, entities)
+    by_column = questions.restrict(candidates=lists, columns="candidates")
+    by_entity = questions.restrict(candidates=lists)
+    due = kgtrec.rank(factors.scores(), by_entity, 4, nan="worst")
+    assert due[0].manifest["scores"]["nan_count"] > 0
+    assert_same(kgtrec.rank(factors, by_column, 4, nan="worst"), due)
+    assert_same(kgtrec.rank(factors, by_entity, 4, nan="worst"), due)
+
+
+# -- Several filters in one pass -------------------------------------------------------------------
+
+FILTERS = ["raw", "valid", "test", ("train", "test")]
+NAMES = ["raw", "valid", "test", "train+test"]
+SPLITS = {"raw": (), "valid": ("train", "valid"), "test": ("train", "valid", "test"),
+          "train+test": ("train", "test")}  # fmt: skip
+
+
+@pytest.fixture
+def graph() -> kgtrec.Graph:
+    rng = np.random.default_rng(3)
+    splits = {s: rng.integers(0, (N, R, N), (70, 3)) for s in ("train", "valid", "test")}
+    return kgtrec.Graph.from_arrays(**splits, n_entities=N, n_relations=R)
+
+
+class Once:
+    """Chunks of scores, with a count of those that were read."""
+
+    def __init__(self, scores: np.ndarray) -> None:
+        self.scores, self.read = scores, 0
+
+    def __iter__(self):
+        for start in range(0, len(self.scores), 9):
+            self.read += 1
+            yield self.scores[start : start + 9]
+
+
+def known_by_hand(graph: kgtrec.Graph, side: int, entity: int, relation: int, splits) -> set[int]:
+    rows = [row for split in splits for row in graph.splits[split].tolist()]
+    if side == 0:
+        return {h for h, r, t in rows if (r, t) == (relation, entity)}
+    return {t for h, r, t in rows if (h, r) == (entity, relation)}
+
+
+@pytest.mark.parametrize("rows", ["questions", "instances"])
+@pytest.mark.parametrize("options", [{}, {"sides": "tail"}, {"entities": range(N - 4)}])
+def test_each_is_that_of_a_pass_of_its_own(graph, rows: str, options: dict[str, Any]) -> None:
+    several = graph.questions_by_filter(FILTERS, **options)
+    assert list(several) == NAMES
+    n_rows = kgtrec.Ranker(several["raw"], rows=rows).n_rows
+    scores = Once(some_scores(np.random.default_rng(4), (n_rows, N)))
+    ranked = kgtrec.rank(scores, several, 5, rows=rows)
+    assert scores.read == -(-n_rows // 9)
+    assert list(ranked) == NAMES
+    for name, (ranks, run) in ranked.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FilterWarning)
+            own = graph.questions(filter=FILTERS[NAMES.index(name)], **options)
+        due = kgtrec.rank(scores.scores, own, 5, rows=rows)
+        assert_same((ranks, run), due)
+        assert ranks.manifest == due[0].manifest
+        assert ranks.manifest["questions"]["filter_splits"] == list(SPLITS[name])
+    assert len({ranks.manifest["questions"]["questions_hash"] for ranks, _ in ranked.values()}) == 4
+
+
+def test_what_is_known_by_hand(graph) -> None:
+    several = graph.questions_by_filter(FILTERS)
+    scores = some_scores(np.random.default_rng(5), (len(several["raw"]), N))
+    for name, (ranks, _) in kgtrec.rank(scores, several).items():
+        questions = several[name]
+        known = [
+            known_by_hand(graph, *question, SPLITS[name])
+            for question in zip(
+                questions.side.tolist(),
+                questions.entity.tolist(),
+                questions.relation.tolist(),
+                strict=True,
+            )
+        ]
+        assert [set(ids.tolist()) for ids in questions.known] == known
+        assert_counts(ranks, expected_counts(questions, scores))
+
+
+def test_factors_and_results(graph) -> None:
+    several = graph.questions_by_filter(("raw", "test"))
+    rng = np.random.default_rng(6)
+    queries, table = rng.normal(size=(len(several["raw"]), 4)), rng.normal(size=(N, 4))
+    factors = kgtrec.Factors(queries, table)
+    results = kgtrec.evaluate(factors, several)
+    for name, result in results.items():
+        assert result.to_dict() == kgtrec.evaluate(factors, several[name]).to_dict()
+    key = "both.realistic.micro.mrr"
+    assert results["raw"][key] < results["test"][key]
+
+
+def test_restricted_and_renumbered(graph) -> None:
+    order = np.random.default_rng(7).permutation(N)
+    some = np.flatnonzero(order < 17)
+    several = {
+        name: each.restrict(entities=some, outside="worst")
+        for name, each in graph.questions_by_filter(columns=order).items()
+    }
+    scores = some_scores(np.random.default_rng(8), (len(several["raw"]), N))
+    for name, (ranks, _) in kgtrec.rank(scores[:, order], several).items():
+        lists = [set(some.tolist())] * len(scores)
+        assert_counts(ranks, expected_counts(several[name], scores, lists))
+
+
+def test_what_cannot_be_ranked_together(graph) -> None:
+    test, scores = graph.questions(), np.zeros((1, N))
+    other = kgtrec.Graph.from_arrays(test=graph.splits["test"][::-1], n_entities=N, n_relations=R)
+    for odd in (
+        graph.questions("valid", filter="test"),
+        graph.questions(sides="tail"),
+        graph.questions(columns=np.arange(N)[::-1]),
+        other.questions(),
+        test.separate(),
+    ):
+        words = ("'one' and 'two' do not ask the same",)
+        assert_refused(kgtrec.rank, UsageError, words, scores, {"one": test, "two": odd})
+    ranks, _ = kgtrec.rank(np.zeros((len(test), N)), test)
+    for call, words, *arguments in (
+        (kgtrec.rank, "holds no questions", scores, {}),
+        (graph.questions_by_filter, "'raw' stands twice", ["raw", "test", "raw"]),
+        (graph.questions_by_filter, "names no filter", []),
+        (graph.questions_by_filter, "filter='rew' is unknown", "rew"),
+        (kgtrec.evaluate, "Ranks have one filter", ranks, {"test": test}),
+    ):
+        assert_refused(call, UsageError, (words,), *arguments)

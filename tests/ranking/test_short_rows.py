@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -94,10 +95,9 @@ def check(questions: kgtrec.Questions, scores: Any, depth: int, **options: Any) 
 
 @pytest.mark.usefixtures("best_path_afterwards")
 @pytest.mark.parametrize("in_order", [True, False])
-@pytest.mark.parametrize("n", LENGTHS)
-def test_short_rows(n: int, in_order: bool) -> None:
-    rng = np.random.default_rng(n)
-    for most_answers, depth in ((1, 0), (1, 20), (20, n)):
+def test_short_rows(in_order: bool) -> None:
+    for n, case in product(LENGTHS, range(3)):
+        rng, (most_answers, depth) = np.random.default_rng(n), ((1, 0), (1, 20), (20, n))[case]
         questions = questions_of(rng, n, in_order=in_order, most_answers=most_answers)
         scores = rng.integers(-3, 4, (ROWS, n)).astype(np.float32)
         check(questions, scores, depth)

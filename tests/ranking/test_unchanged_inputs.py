@@ -6,11 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
-from slow import slow_after
+from slow import slow_after, slow_but
 
 import kgtrec
 from kgtrec import _core
@@ -114,8 +115,9 @@ def refused(done: subprocess.CompletedProcess, path: str, said: str) -> None:
     assert not list(Path().glob(".kgtrec-*"))
 
 
-@pytest.mark.parametrize("act", slow_after(2, SAID))
-@pytest.mark.parametrize("block", [1, 3])
+@pytest.mark.parametrize(
+    ("act", "block"), slow_but([("cut", 1), ("cut half", 3)], product(SAID, (1, 3)))
+)
 def test_a_file_that_changes_while_it_is_ranked(home: Path, act: str, block: int) -> None:
     refused(ranked("s.npy", act, block, "s.npy"), "s.npy", SAID[act])
 
@@ -144,7 +146,7 @@ def test_other_layouts(home: Path, path: str, scores: str, more: tuple[str, ...]
         Path(path).write_bytes(content)
 
 
-@pytest.mark.parametrize("act", ["cut", "write"])
+@pytest.mark.parametrize("act", slow_after(1, ["write", "cut"]))
 def test_the_last_block(home: Path, act: str) -> None:
     """What changes after the last look between blocks."""
     rows = np.load("s.npy", mmap_mode="r").shape[0]

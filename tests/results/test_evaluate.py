@@ -63,10 +63,8 @@ def test_other_measures_follow_from_the_run_or_the_ranks(
     assert 0 < result["both.macro.map"] < 1
     deep = kgtrec.evaluate(scores, questions, run_depth=40)
     assert result["both.macro.recall_35"] == pytest.approx(deep["both.macro.recall_35"], abs=1e-12)
-    key = "both.macro.relative_P_35"
-    assert result[key] == pytest.approx(deep[key], abs=1e-12)
-    with pytest.raises(UsageError, match="run_depth=35"):
-        result["both.macro.judged_35"]
+    for key in ("both.macro.relative_P_35", "both.macro.judged_35"):
+        assert result[key] == pytest.approx(deep[key], abs=1e-12)
 
 
 def test_ranks_can_be_evaluated_again(questions: kgtrec.Questions, scores: np.ndarray) -> None:

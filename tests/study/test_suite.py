@@ -19,15 +19,15 @@ from kgtrec.errors import FileError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.study import Resampling, read_numbers, suite_of_ranks, suites
 from kgtrec.study.suite.cells import SuiteCells
-from kgtrec.study.suite.page import suite_page
-from kgtrec.study.suite.statistics import (
+from kgtrec.study.suite.suite import (
+    Suite,
     bounds_of_ranks,
     friedman,
     ranks_within,
     standing,
     studentized_range,
+    suite_page,
 )
-from kgtrec.study.suite.suite import Suite
 
 
 def suite_of(values: Any, key: str = "adjusted_mrr", **more: Any) -> Suite:

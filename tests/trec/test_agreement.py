@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kgtrec._internal.csr import Csr
 from kgtrec.errors import InputError, KgtrecError, UsageError
 from kgtrec.graph.labels import Labels
+from kgtrec.ranking.provenance import Provenance
 from kgtrec.trec import evaluate, summarise
 from kgtrec.trec.files.run import Run
 from kgtrec.trec.measures import agreement
@@ -237,6 +238,11 @@ class FakeRanks:
     macro_answer_nan: np.ndarray
     grade: np.ndarray | None = None
     manifest: dict = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=Provenance)
+
+    @property
+    def macro_candidates(self) -> np.ndarray:
+        return np.full(len(self.question), 99)
 
 
 @dataclass(frozen=True)
@@ -383,8 +389,6 @@ def test_runs_that_do_not_fit() -> None:
     with pytest.raises(UsageError, match=r"10 candidates .* for map_cut_20; .*run_depth=20"):
         agreement.trec_values(short, answers, ["map_cut_20", "P_10"])
     agreement.trec_values(short, answers, ["P_10", "map"])
-    with pytest.raises(UsageError, match="bpref cannot be computed from ranks"):
-        agreement.native_values(FakeRanks(*np.zeros((4, 1), int)), ["bpref"])
 
 
 def test_more_documents_than_float32_can_number(monkeypatch: pytest.MonkeyPatch) -> None:

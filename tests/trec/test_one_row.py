@@ -47,7 +47,7 @@ def double_hits(view: View, column: Column) -> np.ndarray:
 ROW = Family(
     "Twice the relevant documents among the first k.",
     kind="rank", defaults=(3,), ours=True, function=double_hits, aliases=("DoubleHits",),
-    at=("dh",), bounds=PLACES, in_pytrec_eval=False, from_ranks=True,
+    at=("dh",), bounds=PLACES, in_pytrec_eval=False,
 )  # fmt: skip
 
 QRELS = {"q": {"a": 1, "b": 0, "c": 1}}

@@ -11,14 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from kgtrec._internal.locations import files_below, is_location, local_path, read_bytes
 from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
 from kgtrec.cluster.plan import memory_bytes
-from kgtrec.errors import FileError, InputError, KgtrecError, UsageError, is_url, url_text
+from kgtrec.errors import FileError, InputError, KgtrecError, PathName, UsageError, is_url, url_text
 from kgtrec.graph.formats import split_format
 from kgtrec.measures import parse_all
 from kgtrec.ranking.settings import Settings
@@ -266,7 +265,7 @@ def with_side(key: str, side: str = "both") -> str:
     return key if key.partition(".")[0] in ("all", *_CHOICES["sides"]) else f"{side}.{key}"
 
 
-def read_jobs(path: str | PathLike[str]) -> JobBatch:
+def read_jobs(path: PathName) -> JobBatch:
     """Read and check a job file.
 
     Paths in it are relative to its folder. ``{model}``, ``{graph}``, ``{protocol}`` and ``{split}``

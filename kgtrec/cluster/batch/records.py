@@ -33,13 +33,12 @@ from kgtrec._internal.locations import (
 from kgtrec._internal.table import Cell, Table
 from kgtrec._version import __version__
 from kgtrec.cluster.batch.job_file import Job, JobBatch, with_side
-from kgtrec.cluster.content_hash import describe_files, hash_file, hash_text, label_files
-from kgtrec.errors import FileError, InputError
+from kgtrec.cluster.content_hash import describe_files, hash_file, hash_text, label_files, stamps_of
+from kgtrec.errors import FileError, InputError, PathName
 from kgtrec.graph.formats import graph_files, split_format
 from kgtrec.measures import Measure
 from kgtrec.ranking.provenance import Provenance
 from kgtrec.results.comparability import tolerance_text
-from kgtrec.scores.mapped_files import stamp
 
 _FORMAT = 2  # 1: ranks without the column `rank`
 _CHECK = "check the job file's paths"
@@ -152,13 +151,7 @@ class Records:
         """What files hold; they are read again only if one has been written to."""
         key = tuple(map(str, paths))
         if key not in self._current:
-            try:
-                stamps = [stamp(path) for path in key]
-            except OSError as error:
-                if isinstance(error, FileError):
-                    raise
-                problem = error.strerror or str(error)
-                raise FileError(error.filename, found=problem, hint=_CHECK) from None
+            stamps = stamps_of(key, _CHECK)
             if self._seen.get(key, (None,))[0] != stamps:
                 self._seen[key] = stamps, describe_files(key, here=True, hint=_CHECK)
             self._current.add(key)
@@ -273,7 +266,7 @@ class FinishedRanks:
     path: Path
 
 
-def finished_ranks(output: str | os.PathLike[str]) -> list[FinishedRanks]:
+def finished_ranks(output: PathName) -> list[FinishedRanks]:
     """The ranks in a batch's output folder, by graph, protocol and model."""
     ranks = _ranks_in(output)
     if not ranks:
@@ -285,7 +278,7 @@ def finished_ranks(output: str | os.PathLike[str]) -> list[FinishedRanks]:
     return ranks
 
 
-def _ranks_in(output: str | os.PathLike[str]) -> list[FinishedRanks]:
+def _ranks_in(output: PathName) -> list[FinishedRanks]:
     pattern = "ranks/graph=*/protocol=*/model=*/ranks.parquet"
     found = []
     for path in _paths(Path(output), pattern):

@@ -26,8 +26,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Array
 from kgtrec.cluster.dask.workers import (
     PiecesGone,
     TaskOptions,
@@ -152,7 +152,7 @@ class Workers:
         return self._sent[work]
 
 
-def run_work(work: Work, where: Inputs | Shipment, block: npt.NDArray[Any] | None = None) -> Any:
+def run_work(work: Work, where: Inputs | Shipment, block: Array | None = None) -> Any:
     """The part of one task, or a `Refusal`; runs on a worker."""
 
     def part() -> Any:

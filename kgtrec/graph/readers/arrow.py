@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Int64
 from kgtrec._internal.files import arrow_file
 from kgtrec.errors import FileError
 from kgtrec.graph.labels import Labels
@@ -107,7 +107,7 @@ def _is_integer(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind))
 
 
-def _numbers(path: Path, table: list[Any]) -> npt.NDArray[np.int64]:
+def _numbers(path: Path, table: list[Any]) -> Int64:
     parts = [column.to_numpy(zero_copy_only=False) for column in table]
     for name, part in zip(COLUMNS, parts, strict=True):
         bad = (part < 0) | (part >= MAX_ID)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from kgtrec.errors import FileError, choose
+from kgtrec._internal.csr import Array, Int32, Int64
+from kgtrec.errors import FileError, PathName, choose
 from kgtrec.graph.id_files import refuse, text_of
 from kgtrec.graph.triples import COLUMNS, SPLITS
 
-Triples = npt.NDArray[np.int32]
+Triples = Int32
 
 MAX_ID = (1 << 31) - 1
 _LINES = 1 << 16  # read at once
@@ -38,13 +36,13 @@ class GraphTables:
     - qualifiers: By split, offsets and (relation, value) pairs, as `Graph.from_arrays` takes them.
     """
 
-    splits: dict[str, npt.NDArray[Any]]
+    splits: dict[str, Array]
     entities: Sequence[str] | None = None
     relations: Sequence[str] | None = None
     n_entities: int | None = None
     n_relations: int | None = None
     times: Sequence[str] | None = None
-    qualifiers: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]] | None = None
+    qualifiers: dict[str, tuple[Array, Array]] | None = None
 
 
 def checked_columns(columns: str | None) -> str | None:
@@ -77,7 +75,7 @@ def split_files(folder: Path, endings: Sequence[str], prefix: str = "") -> dict[
 
 
 def check_likely(
-    files: Mapping[str, Path], splits: Mapping[str, npt.NDArray[Any]], column: int, hint: str
+    files: Mapping[str, Path], splits: Mapping[str, Array], column: int, hint: str
 ) -> None:
     """Refuse a number that is far beyond what triples can name, since each number below it would
     count as one entity (or relation) more, as candidates too.
@@ -125,7 +123,7 @@ def in_byte_order(numbers: Mapping[bytes, int]) -> tuple[Triples, list[str]]:
 
 
 def number_rows(
-    path: str | PathLike[str],
+    path: PathName,
     lines: Iterator[tuple[int, bytes]],
     columns: str,
     n_entities: int,
@@ -149,10 +147,10 @@ def number_rows(
 
 
 def _refuse_first(
-    path: str | PathLike[str],
+    path: PathName,
     batch: list[tuple[int, bytes]],
     columns: str,
-    limits: npt.NDArray[np.int64],
+    limits: Int64,
     form: str,
 ) -> None:
     """Name the first bad line of a batch that has one."""

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Bools, Int32
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, refuse, text_of
 from kgtrec.graph.labels import Labels
@@ -165,8 +165,8 @@ def _read(folder: Path, layouts: tuple[_Layout, ...] | list[_Layout]) -> GraphTa
 
 def _check_entities(
     path: Path,
-    rows: npt.NDArray[np.int32],
-    seen: npt.NDArray[np.bool_],
+    rows: Int32,
+    seen: Bools,
     labels: object,
     inference: Path,
 ) -> None:
@@ -184,7 +184,7 @@ def _check_entities(
     )
 
 
-def _together(relations: object, trained: object) -> tuple[npt.NDArray[np.int32], object]:
+def _together(relations: object, trained: object) -> tuple[Int32, object]:
     """Place of every relation among those of both graphs in byte order, and these."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -266,7 +266,7 @@ _HINT = (
 
 def read_ogb(folder: Path, columns: str | None = None) -> GraphTables:
     """``train.npz``, ``valid.npz`` and ``test.npz`` under OGB's own numbers."""
-    splits: dict[str, npt.NDArray[Any]] = {}
+    splits: dict[str, Array] = {}
     sizes: dict[str, int] = {}
     files = split_files(folder, (".npz",))
     for split, path in files.items():
@@ -290,7 +290,7 @@ def read_ogb(folder: Path, columns: str | None = None) -> GraphTables:
     return GraphTables(splits, None, None, sizes.get("num_nodes"), sizes.get("num_relations"))
 
 
-def _column(path: Path, arrays: dict[str, npt.NDArray[Any]], name: str) -> npt.NDArray[Any]:
+def _column(path: Path, arrays: dict[str, Array], name: str) -> Array:
     column = arrays.get(name)
     if column is None or column.ndim != 1 or column.dtype.kind not in "iu":
         shape = "no" if column is None else f"{column.dtype} of shape {column.shape}:"
@@ -302,7 +302,7 @@ def _column(path: Path, arrays: dict[str, npt.NDArray[Any]], name: str) -> npt.N
     return column.astype(np.int64)
 
 
-def _is_size(array: npt.NDArray[Any] | None) -> bool:
+def _is_size(array: Array | None) -> bool:
     return array is not None and array.size == 1 and array.dtype.kind in "iu"
 
 

@@ -14,15 +14,14 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Int32, offsets_of, spans
 from kgtrec._internal.locations import fetched
-from kgtrec.errors import FileError
+from kgtrec.errors import FileError, PathName
 from kgtrec.graph.id_files import delimited_rows, lines_of, refuse, text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import (
@@ -137,7 +136,7 @@ def read_statements(folder: Path, columns: str | None = None) -> GraphTables:
     return _tables(files, {split: _fields(path) for split, path in files.items()}, _FORM)
 
 
-def read_statement_file(path: str | PathLike[str]) -> GraphTables:
+def read_statement_file(path: PathName) -> GraphTables:
     """One file with lines as in a split; its split is called "known"."""
     return _tables({"known": path}, {"known": _fields(path)}, _FORM)
 
@@ -149,7 +148,7 @@ def read_wikipeople(folder: Path, columns: str | None = None) -> GraphTables:
     return _tables(files, {split: _records(path) for split, path in files.items()}, _JSON_FORM)
 
 
-def _fields(path: str | PathLike[str]) -> Iterator[list[bytes]]:
+def _fields(path: PathName) -> Iterator[list[bytes]]:
     for line, text in lines_of(path):
         fields = text.split(b",")
         if len(fields) < 3 or b"" in fields:
@@ -190,7 +189,7 @@ def _statement(record: Mapping[str, Any]) -> list[bytes] | None:
 
 
 def _tables(
-    files: Mapping[str, str | PathLike[str]],
+    files: Mapping[str, PathName],
     splits: Mapping[str, Iterable[Sequence[bytes]]],
     form: str,
 ) -> GraphTables:
@@ -211,11 +210,10 @@ def _tables(
     places = np.concatenate([entity_place, relation_place])
     triples, qualifiers = {}, {}
     for split, (codes, counts) in coded.items():
-        ends = np.cumsum(counts)
-        column = np.arange(len(codes)) - np.repeat(ends - counts, counts)
-        ids: npt.NDArray[np.int32] = places[codes + (column & 1) * len(entity_place)]
+        column = spans(0, counts)[1]
+        ids: Int32 = places[codes + (column & 1) * len(entity_place)]
         triples[split] = ids[column < 3].reshape(-1, 3)
-        offsets = np.append(0, np.cumsum((counts - 3) // 2))
+        offsets = offsets_of((counts - 3) // 2)
         qualifiers[split] = offsets, ids[column >= 3].reshape(-1, 2)
     return GraphTables(triples, entities, relations, qualifiers=qualifiers)
 
@@ -232,7 +230,7 @@ def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
     return _timed_tables(split_files(folder, (".txt", ".tsv", "")))
 
 
-def read_timed_file(path: str | PathLike[str]) -> GraphTables:
+def read_timed_file(path: PathName) -> GraphTables:
     """One file with lines as in a split; its split is called "known"."""
     with fetched(path) as place:
         return _timed_tables({"known": place})

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.csr import spans
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.popularity import SplitNames, named_splits, triples_of
@@ -173,8 +174,7 @@ def _partners(
     start, stop = np.searchsorted(keys, pairs, "left"), np.searchsorted(keys, pairs, "right")
     counts = stop - start
     row = np.repeat(by_key, counts)
-    place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-    relation = base[order[np.repeat(start, counts) + place], 1]
+    relation = base[order[spans(start, counts)[1]], 1]
     return np.stack([row, relation.astype(np.int64)], axis=1)
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from numpy.typing import NDArray
 
+from kgtrec._internal.csr import Int32
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.triples import count_entities, drop_duplicates
@@ -38,9 +38,7 @@ def named_splits(graph: GraphData, splits: SplitNames = None) -> tuple[str, ...]
     return tuple(name for name in graph.splits if name in names)
 
 
-def triples_of(
-    graph: GraphData, splits: SplitNames = None, distinct: bool = False
-) -> npt.NDArray[np.int32]:
+def triples_of(graph: GraphData, splits: SplitNames = None, distinct: bool = False) -> Int32:
     """Triples of the named splits, one split after the other; int32 array (n, 3).
 
     A triple that stands in several of them comes several times, unless `distinct`.

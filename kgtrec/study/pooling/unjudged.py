@@ -55,8 +55,6 @@ def judged_lists(lists: RankedLists, completion: Completion) -> Lists:
         judged_offsets=qrels.offsets,
         judged=qrels.labels[order],
         tag=lists.name,
-        unanswered=0,
-        unasked=0,
     )
 
 

@@ -1,6 +1,6 @@
 """Many graphs, many models, many seeds: one comparison of all that a suite of graphs says.
 
 In: ranks by graph, model and seed, or other people's numbers. Out: `Suite`, one per measure, with
-tables of means, places, pairs and missing cells. `cells` reads values, `statistics` ranks models
-within graphs and over them, `suite` puts both together, `page` writes them as one page.
+tables of means, places, pairs and missing cells. `cells` reads values, `suite` ranks models within
+graphs and over them, and writes all of it as one page.
 """

@@ -138,18 +138,14 @@ def _cells_of(measure: Measure, rows: Sequence[_Entry], path: str, how: Resampli
         if row.seed in own:
             seed = f", seed {row.seed}" if row.seed else ""
             raise FileError(
-                path,
-                row.line,
-                found=f"{row.metric.title} of {row.model} on {row.graph}{seed} again",
-                hint="give every run its own seed",
-            )
+                path, row.line, found=f"{row.metric.title} of {row.model} on {row.graph}{seed} "
+                "again", hint="give every run its own seed",
+            )  # fmt: skip
         own[row.seed] = row.value
     models = tuple(dict.fromkeys(row.model for row in rows))
     graphs = tuple(dict.fromkeys(row.graph for row in rows))
-    values, seeds = (
-        np.full((len(models), len(graphs)), np.nan),
-        np.zeros((len(models), len(graphs)), np.int64),
-    )
+    shape = len(models), len(graphs)
+    values, seeds = np.full(shape, np.nan), np.zeros(shape, np.int64)
     several = any(len(own) > 1 for own in runs.values())
     draws = np.full((how.resamples, *values.shape), np.nan) if several else None
     rng = np.random.default_rng(how.seed)

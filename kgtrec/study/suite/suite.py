@@ -1,13 +1,16 @@
-"""One measure of many models on many graphs: means, places, pairs, missing cells."""
+"""One measure of many models on many graphs: means, places, pairs, missing cells, and a page."""
 
 from __future__ import annotations
 
+import html
+import io
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +21,10 @@ from kgtrec.errors import UsageError, choose
 from kgtrec.measures import Measure, parse_all
 from kgtrec.study.comparison.significance import corrected, pairs_of, wilcoxon
 from kgtrec.study.suite.cells import DRAWING, SuiteCells, cells_of_ranks
-from kgtrec.study.suite.statistics import (
-    Friedman,
-    Standing,
-    bounds_of_ranks,
-    friedman,
-    places,
-    ranks_within,
-    standing,
-    weighted_means,
-)
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from kgtrec.ranking.ranks import Ranks
 
 Floats = NDArray[np.float64]
@@ -42,22 +37,141 @@ FEWEST = 0.5
 """Models with a smaller share of the graphs are set apart."""
 
 
+# -- Ranks within graphs, and tests over graphs (Demsar 2006) --------------------------------------
+
+
+def ranks_within(values: Floats, sign: float) -> Floats:
+    """Rank of every model among those with a value, 1 the best, ties at their mean.
+
+    Shapes: values float64 (models, graphs) -> float64 (models, graphs); NaN stays NaN.
+    """
+    ranks = np.full(values.shape, np.nan)
+    for graph, column in enumerate((-sign * values).T):
+        known = np.flatnonzero(~np.isnan(column))
+        ordered = np.sort(column[known])
+        below = np.searchsorted(ordered, column[known], "left")
+        up_to = np.searchsorted(ordered, column[known], "right")
+        ranks[known, graph] = (below + 1 + up_to) / 2
+    return ranks
+
+
+class Standing(NamedTuple):
+    """What the ranks within graphs say of every model; float64 (models,) or (B, models) each.
+
+    - mean_rank: Mean rank over graphs, stretched to all models where some are missing.
+    - borda: Opponents beaten, over graphs; a tie is half.
+    - win_rate: The same as a share of the graphs x opponents that there are.
+    """
+
+    mean_rank: Floats
+    borda: Floats
+    win_rate: Floats
+
+
+def standing(ranks: Floats, weights: Floats) -> Standing:
+    """Standings by ranks (models, graphs) where graphs count `weights` (..., graphs) times."""
+    n_models = len(ranks)
+    known = ~np.isnan(ranks)
+    among = known.sum(axis=0)
+    opponents = np.where(known & (among > 1), among - 1, 0)
+    beaten = np.where(opponents > 0, among - np.nan_to_num(ranks), 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        stretched = np.where(opponents > 0, 1 + (ranks - 1) * (n_models - 1) / opponents, 0.0)
+        return Standing(
+            weights @ stretched.T / (weights @ (opponents > 0).T),
+            weights @ beaten.T,
+            weights @ beaten.T / (weights @ opponents.T),
+        )
+
+
+def weighted_means(values: Floats, weights: Floats) -> Floats:
+    """Means over graphs of values (models, graphs), leaving out NaN; float64 (..., models)."""
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(weights @ np.where(known, values, 0.0).T / (weights @ known.T))
+
+
+def places(mean_ranks: Floats) -> Floats:
+    """Place of every model by mean rank (..., models), ties at their mean."""
+    flat = mean_ranks.reshape(-1, mean_ranks.shape[-1])
+    return ranks_within(flat.T, -1.0).T.reshape(mean_ranks.shape)
+
+
+def bounds_of_ranks(values: Floats, sign: float) -> tuple[Floats, Floats]:
+    """Least and largest rank of every model on every graph over all that missing cells could be."""
+    n_models = len(values)
+    ranks = ranks_within(values, sign)
+    missing = np.isnan(values).sum(axis=0)
+    low = np.where(np.isnan(ranks), 1.0, ranks)
+    high = np.where(np.isnan(ranks), float(n_models), ranks + missing)
+    return low, high
+
+
+class Friedman(NamedTuple):
+    """Friedman's test, with the correction for ties.
+
+    - critical_difference: By which mean ranks differ significantly (Nemenyi).
+    - mean_ranks, float64 (models,): Over the graphs of the test, those that all models have.
+    """
+
+    statistic: float
+    p: float
+    models: int
+    graphs: int
+    critical_difference: float
+    mean_ranks: Floats
+
+
+def friedman(ranks: Floats, level: float = 0.05) -> Friedman | None:
+    """The test over complete ranks (models, graphs); None for fewer than three models or graphs."""
+    from scipy.special import chdtrc
+
+    n_models, n_graphs = ranks.shape
+    if n_models < 3 or n_graphs < 2:
+        return None
+    ties = 0.0
+    for column in ranks.T:
+        counts = np.unique(column, return_counts=True)[1].astype(np.float64)
+        ties += float((counts**3 - counts).sum())
+    sums = ranks.sum(axis=1)
+    scale = 1 - ties / (n_graphs * (n_models**3 - n_models))
+    spread = 12 / (n_graphs * n_models * (n_models + 1)) * float((sums**2).sum())
+    statistic = (spread - 3 * n_graphs * (n_models + 1)) / scale if scale > 0 else 0.0
+    gap = studentized_range(1 - level, n_models) / np.sqrt(2)
+    return Friedman(
+        statistic, float(chdtrc(n_models - 1, statistic)), n_models, n_graphs,
+        float(gap * np.sqrt(n_models * (n_models + 1) / (6 * n_graphs))),
+        sums / n_graphs,
+    )  # fmt: skip
+
+
+def studentized_range(share: float, n_groups: int) -> float:
+    """Quantile of the range of so many standard normal variables."""
+    from scipy.optimize import brentq
+    from scipy.special import ndtr
+
+    z = np.linspace(-8, 8, 4_001)
+    density = np.exp(-z * z / 2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
+
+    def above(gap: float) -> float:
+        within = n_groups * float((density * (ndtr(z) - ndtr(z - gap)) ** (n_groups - 1)).sum())
+        return within - share
+
+    return float(brentq(above, 1e-6, 20.0))
+
+
+# -- The suite -----------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, eq=False)
 class Suite(ShownAsTables):
     """Models on a suite of graphs by one measure.
 
-    Attributes
-    ----------
-    cells : SuiteCells
-        Values by model and graph, and their draws.
-    groups : dict of str to tuple of str
-        Graphs of each group; "all" has all of them.
-    test : {"nemenyi", "wilcoxon"}
-        Friedman's test with Nemenyi's critical difference, or Wilcoxon tests of all pairs with
-        Holm's correction; both over graphs.
-    resampling : Resampling
-    level : float
-        Accepted error probability of the test.
+    - cells: Values by model and graph, and their draws.
+    - groups: Graphs of each group; "all" has all of them.
+    - test: "nemenyi" is Friedman's test with Nemenyi's critical difference, "wilcoxon" tests of all
+      pairs with Holm's correction; both over graphs.
+    - level: Accepted error probability of the test.
     """
 
     _shown = ("table", "missing_table")
@@ -208,23 +322,19 @@ class Suite(ShownAsTables):
         names = [*(group for group in self.groups if group != ALL), ALL]
         means = {name: self.means(name) for name in names}
         ends = self.interval(self.mean_draws())
-        rank_ends, place_ends = (
-            self.interval(self._drawn.mean_rank),
-            self.interval(self.place_draws),
-        )
+        rank_ends, place_ends = map(self.interval, (self._drawn.mean_rank, self.place_draws))
         best, beats = self.best_share, self.better().sum(axis=1)
-        rows: list[tuple[Cell, ...]] = []
-        for m in self.order:
-            apart = bool(self.apart[m])
-            rows.append((
-                self.cells.models[m], int(self.cells.present[m].sum()),
-                *(float(means[name][m]) for name in names), float(ends[0, m]), float(ends[1, m]),
-                *(math.nan if apart else float(column[m]) for column in (
-                    self.standing.mean_rank, rank_ends[0], rank_ends[1], self.standing.win_rate,
-                    self.standing.borda, best)),
-                *(("", "") if apart else (f"{value:g}" for value in place_ends[:, m])),
-                int(beats[m]),
-            ))  # fmt: skip
+        mean_rank, borda, win_rate = self.standing
+        statistics = np.array([mean_rank, *rank_ends, win_rate, borda, best])
+        statistics[:, self.apart] = math.nan
+        rows: list[tuple[Cell, ...]] = [
+            (self.cells.models[m], int(self.cells.present[m].sum()),
+             *(float(means[name][m]) for name in names), *ends[:, m].tolist(),
+             *statistics[:, m].tolist(),
+             *(("", "") if self.apart[m] else (f"{value:g}" for value in place_ends[:, m])),
+             int(beats[m]))
+            for m in self.order
+        ]  # fmt: skip
         low, high = self.resampling.column_titles
         titles = ("model", "graphs", *names, low, high, "mean rank", low, high, "win rate", "Borda",
                   "P(best)", "place from", "to", "beats")  # fmt: skip
@@ -398,3 +508,75 @@ def suite_of_ranks(
         replace(one, part=part) for one in cells_of_ranks(by_seed, parse_all(measures), resampling)
     ]
     return suites(cells, groups, test=test, resampling=resampling, level=level)
+
+
+# -- Its page: tables, figures and notes, without scripts ------------------------------------------
+
+_STYLE = """
+:root{color-scheme:light dark}
+body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem}
+.wide{overflow-x:auto;margin:1rem 0}.wide:focus{outline:2px solid}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+th,td{padding:.2rem .6rem;border-bottom:1px solid #8885;white-space:nowrap}
+th{text-align:left}thead th:not(:first-child){text-align:right}
+thead th{position:sticky;top:0;background:Canvas}
+figure{margin:1.5rem 0;background:#fff;padding:.5rem;overflow-x:auto}svg{max-width:100%;height:auto}
+summary{cursor:pointer;font-weight:600;font-size:1.1rem;margin:1rem 0 .3rem}
+@media print{details>*{display:block}}
+"""
+
+
+Drawn = Sequence[tuple[str, "Figure"]]
+"""Captions and figures."""
+
+
+def suite_page(
+    suites: Sequence[Suite], figures: Sequence[Drawn] = (), title: str = "Models over many graphs"
+) -> str:
+    """The whole page, one part per measure with its figures."""
+    parts = []
+    for number, suite in enumerate(suites):
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in suite.notes())
+        parts.append(f"<h2>{html.escape(suite.cells.title)}</h2><ul>{notes}</ul>")
+        parts.append(_section("Models, best mean rank first", suite.table(), is_open=True))
+        for place, (caption, figure) in enumerate(figures[number] if figures else ()):
+            svg = svg_text(figure, f"s{number}{place}-")
+            parts.append(
+                f'<figure role="img" aria-label="{caption}">{svg}'
+                f"<figcaption>{caption}</figcaption></figure>"
+            )
+        if suite.cells.missing:
+            parts.append(_section("Over all that missing cells could be", suite.bounds_table()))
+            parts.append(_section("Missing cells", suite.missing_table()))
+        if len(suite.cells.models) <= 60:
+            parts.append(_section("Pairs, on the graphs that both have", suite.pair_table()))
+        parts.append(_section("Cells", suite.cell_table()))
+    first = suites[0].cells
+    size = f"{len(first.models):,} models on {len(first.graphs):,} graphs."
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+        "style-src 'unsafe-inline'; img-src data:\">"
+        f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body><main>"
+        f"<h1>{html.escape(title)}</h1><p>{size}</p>{''.join(parts)}</main></body></html>\n"
+    )
+
+
+def _section(heading: str, table: Table, is_open: bool = False) -> str:
+    state = " open" if is_open else ""
+    label = html.escape(heading, quote=True)
+    around = f'<div class="wide" role="region" aria-label="{label}" tabindex="0">'
+    return (
+        f"<details{state}><summary>{label} ({len(table):,})</summary>"
+        f"{around}{table.to_html()}</div></details>"
+    )
+
+
+def svg_text(figure: Figure, prefix: str) -> str:
+    """A figure as an SVG element whose ids are not those of others of the page."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    text = buffer.getvalue()
+    text = re.sub(r'\bid="', f'id="{prefix}', text[text.index("<svg") :])
+    return re.sub(r"(url\(#|href=\"#)", rf"\g<1>{prefix}", text)

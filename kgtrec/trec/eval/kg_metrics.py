@@ -21,7 +21,7 @@ from kgtrec._internal.csr import contains, to_keys
 from kgtrec.errors import InputError, UsageError
 from kgtrec.predictions.lists import ids_of
 from kgtrec.trec.eval.kg_names import MicroColumn, row_of
-from kgtrec.trec.files.columns import RunColumns
+from kgtrec.trec.files.columns import RunColumns, owners
 from kgtrec.trec.files.convert import name_buffers
 from kgtrec.trec.measures.family import EvalOptions, is_whole
 from kgtrec.trec.measures.relevant import Floats, Ints, Lists, View, narrowed, parts
@@ -64,7 +64,7 @@ def filtered_by_graph(run: RunColumns, questions: QuestionData, name: str) -> Gr
     encoded = run.documents.dictionary_encode()
     entity = ids_of(questions.candidate_labels.docnos, encoded.dictionary)
     entity = entity[encoded.indices.to_numpy()]
-    owner = np.repeat(np.arange(len(run)), np.diff(run.offsets))
+    owner = owners(run.offsets)
     keys = question[owner] * questions.n_labels + np.maximum(entity, 0)
     known = contains(to_keys(questions.removed, questions.n_labels), keys) & (entity >= 0)
     rows = np.flatnonzero(~known)

@@ -14,10 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
+from kgtrec._internal.csr import spans
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.files.text import decoded
 
 Ints = NDArray[np.int64]
+
+
+def owners(offsets: Ints) -> Ints:
+    """The list of each item."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +75,13 @@ class _Columns:
         import pandas as pd
         import pyarrow as pa
 
-        counts = np.diff(self.offsets)
         try:
-            owner = pa.array(np.repeat(np.arange(len(self)), counts))
+            owner = pa.array(owners(self.offsets))
             # The type that this release of pandas gives to texts, whichever that is.
             query = pa.array(self.queries, pa.large_string()).take(owner).to_pandas()
             document = self.documents.cast(pa.large_string()).to_pandas()
         except (UnicodeEncodeError, pa.ArrowInvalid):  # names that are no UTF-8
-            each = zip(self.queries, counts.tolist(), strict=True)
-            query = pd.Series([q for q, n in each for _ in range(n)], dtype=object)
+            query = pd.Series([self.queries[i] for i in owners(self.offsets)], dtype=object)
             document = pd.Series(self._names(), dtype=object)
         return pd.DataFrame({"query_id": query, "doc_id": document, name: values})
 
@@ -234,9 +238,7 @@ def _pack_columns(
     order = sorted(range(len(names)), key=names.__getitem__)
     if not in_order or all(a < b for a, b in pairwise(order)):
         return packed
-    counts = np.diff(packed.offsets)[order]
-    offsets = np.concatenate(([0], np.cumsum(counts)))
-    rows = np.arange(offsets[-1]) + np.repeat(packed.offsets[order] - offsets[:-1], counts)
+    offsets, rows = spans(packed.offsets[order], np.diff(packed.offsets)[order])
     names = [names[i] for i in order]
     return Packed(names, offsets, packed.text, begin[rows], size[rows], values[rows])
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
+from kgtrec._internal.csr import spans
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import UsageError, choose
@@ -116,9 +117,7 @@ class Run(ShownInLines):
         if depth >= self.depth:
             return self
         lengths = np.minimum(np.diff(self.offsets), depth)
-        offsets = np.zeros_like(self.offsets)
-        np.cumsum(lengths, out=offsets[1:])
-        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1] - offsets[:-1], lengths)
+        offsets, rows = spans(self.offsets[:-1], lengths)
         return replace(
             self,
             offsets=offsets,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.files import atomic_write
 from kgtrec.errors import InputError
-from kgtrec.trec.files.columns import Packed, pack_qrels, pack_run
+from kgtrec.trec.files.columns import Packed, owners, pack_qrels, pack_run
 from kgtrec.trec.files.convert import qrels_data, run_data
 from kgtrec.trec.files.parse import write_run_lines
 from kgtrec.trec.files.text import (
@@ -204,7 +204,7 @@ def _unwritable(what: str) -> InputError:
 
 def _trec_order(packed: Packed, documents: Any) -> Ints:
     """Rows by query, score descending, then document descending in byte order."""
-    owner = np.repeat(np.arange(len(packed.names)), np.diff(packed.offsets))
+    owner = owners(packed.offsets)
     order = np.lexsort((-packed.values, owner))
     scores, queries = packed.values[order], owner[order]
     same = (scores[1:] == scores[:-1]) & (queries[1:] == queries[:-1])

@@ -3,8 +3,8 @@
 In: runs and qrels as columns, or a ranking's own run and answers. Out: a value per query and
 measure. Open `rows` first (the measures; `family` says what a row holds), then `names` (spellings
 to columns), `judge` (files to judged lists) and `values`, which picks who computes: `pytrec_eval`,
-the only module that calls it, or `binary` and `graded`, over the `relevant` documents by query and
-rank. `judgement_groups` and `preferences` are for judgements in groups. `ties`: values over all
+the only module that calls it, or `own` and the native core, over the `relevant` documents by query
+and rank. `judgement_groups` and `preferences` are for judgements in groups. `ties`: values over all
 orders of tied documents; `bounds`: over all labels of unjudged ones; `agreement` compares values
 of runs with those of ordinal ranks.
 """

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.csr import contains
 from kgtrec.errors import KgtrecError, UsageError
+from kgtrec.trec.files.columns import owners
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists
@@ -57,7 +58,9 @@ def trec_values(
         or a run whose depth cuts off what a measure such as P_20 looks at. Measures without a
         cutoff take the run as it is.
     """
-    columns = _per_query(measures)
+    columns = resolve(measures)
+    if any(column.family == "runid" for column in columns):
+        raise UsageError("measure 'runid' has no value for a query; ask for it on the command line")
     answers = _answers(run, questions)
     grades = getattr(questions, "grades", None) if grades is None else grades
     _check_depth(run, columns)
@@ -121,13 +124,6 @@ def compare_values(
     return differences
 
 
-def _per_query(measures: Sequence[str]) -> list[Column]:
-    columns = resolve(measures)
-    if any(column.family == "runid" for column in columns):
-        raise UsageError("measure 'runid' has no value for a query; ask for it on the command line")
-    return columns
-
-
 def _answers(run: Run, questions: Questions | Csr) -> Csr:
     """Answers of the run's questions, after checking that they are the run's."""
     ids = getattr(questions, "ids", None)
@@ -162,11 +158,10 @@ def _check_depth(run: Run, columns: Sequence[Column]) -> None:
 
 def _judged(run: Run, answers: Csr, grades: Ints | None) -> Lists:
     """The run with the relevance of the answers of each question, by default 1."""
-    counts, n_answers = np.diff(run.offsets), np.diff(answers.offsets)
     documents, relevant = run.documents.astype(np.int64), answers.ids.astype(np.int64)
-    owner = np.repeat(np.arange(len(counts)), counts)
+    owner = owners(run.offsets)
     width = max(documents.max(initial=0), relevant.max(initial=0)) + 1
-    asked = np.repeat(np.arange(len(counts)), n_answers)
+    asked = owners(answers.offsets)
     answer_keys, keys = asked * width + relevant, owner * width + documents
     hit = contains(answer_keys, keys)
     grades = np.ones(len(relevant), np.int64) if grades is None else grades
@@ -177,10 +172,7 @@ def _judged(run: Run, answers: Csr, grades: Ints | None) -> Lists:
         offsets=run.offsets.astype(np.int64),
         relevance=relevance,
         scores=run.scores,
-        retrieved=counts.astype(np.int64),
+        retrieved=np.diff(run.offsets).astype(np.int64),
         judged_offsets=answers.offsets.astype(np.int64),
         judged=grades[np.lexsort((-grades, asked))],
-        tag="",
-        unanswered=0,
-        unasked=0,
     )

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
+from kgtrec.trec.files.columns import owners
 from kgtrec.trec.measures.family import EITHER, FALLING, PLACES, EvalOptions
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import Lists
@@ -89,8 +90,7 @@ class _Worlds:
     @cached_property
     def owner(self) -> Ints:
         """Query of every open document."""
-        every = np.repeat(np.arange(len(self.lists)), np.diff(self.lists.offsets))
-        return every[self.is_open]
+        return owners(self.lists.offsets)[self.is_open]
 
     @cached_property
     def inside(self) -> Ints:
@@ -107,11 +107,12 @@ class _Worlds:
     def _judged(self) -> tuple[Ints, Ints, Ints]:
         """Offsets, query and label of what every labelling judges; 0 for what is open."""
         lists = self.lists
-        owner = np.repeat(np.arange(len(lists)), np.diff(lists.judged_offsets))
         decided = lists.judged >= 0
         n_open = self.inside + self.outside
         labels = np.concatenate([lists.judged[decided], np.zeros(n_open.sum(), np.int64)])
-        owner = np.concatenate([owner[decided], np.repeat(np.arange(len(lists)), n_open)])
+        owner = np.concatenate(
+            [owners(lists.judged_offsets)[decided], np.repeat(np.arange(len(lists)), n_open)]
+        )
         order = np.lexsort((-labels, owner))
         counts = np.bincount(owner, minlength=len(lists))
         return np.concatenate(([0], np.cumsum(counts))), owner[order], labels[order]
@@ -163,10 +164,7 @@ class _Worlds:
         lists = self.lists
         if depth is None or (np.diff(lists.offsets) <= depth).all():
             return self
-        place = np.arange(len(lists.relevance)) - np.repeat(
-            lists.offsets[:-1], np.diff(lists.offsets)
-        )
-        return self._selected(place < depth)
+        return self._selected(lists.ranks < depth)
 
     @cached_property
     def condensed(self) -> _Worlds:
@@ -176,12 +174,7 @@ class _Worlds:
         return _Worlds(replace(worlds.lists, retrieved=length), worlds.is_open, worlds.outside)
 
     def _selected(self, keep: Bools) -> _Worlds:
-        lists = self.lists
-        offsets = np.concatenate(([0], np.cumsum(keep)))[lists.offsets]
-        fewer = replace(
-            lists, offsets=offsets, relevance=lists.relevance[keep], scores=lists.scores[keep]
-        )
-        left = _Worlds(fewer, self.is_open[keep], self.outside)
+        left = _Worlds(self.lists.some(keep), self.is_open[keep], self.outside)
         return replace(left, outside=self.outside + self.inside - left.inside)
 
 

@@ -201,6 +201,8 @@ FIXED, OF_SETS = "the same in every order", "the same in every order of the same
 # never raises it, or it acts either way. See `kgtrec.trec.measures.bounds`.
 PLACES, FALLING, EITHER = "R plays no part", "R never raises it", "R acts either way"
 
+ALL_JUDGED = -(2**63)  # as `judged_from`: whatever the judgement
+
 _COUNT = "a count or a text, not a measure of quality"
 
 
@@ -227,7 +229,9 @@ class Family(NamedTuple):
     - bounds: `PLACES`, `FALLING` or `EITHER`; else why open judgements do not bound it.
     - in_pytrec_eval: Whether pytrec_eval computes it, for queries and with the documents at hand.
     - graded: Relevance counts by its size, not only from a level on.
-    - from_ranks: Follows from the ranks of the relevant documents alone.
+    - counts_all: The number of all retrieved documents plays a part.
+    - judged_from: Least relevance of the judged documents that play a part; None: the relevant ones
+      alone do, or with `graded` those that gain.
     - direction: Whether higher is better; None where neither end is.
     - sees: "all" documents of a query, those down to the "cutoff", or "nothing".
     """
@@ -248,7 +252,8 @@ class Family(NamedTuple):
     bounds: str = _COUNT
     in_pytrec_eval: bool = True
     graded: bool = False
-    from_ranks: bool = False
+    counts_all: bool = False
+    judged_from: int | None = None
     direction: bool | None = True
     sees: str = "all"
 

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
+from kgtrec._internal.csr import spans
 from kgtrec.errors import InputError, UsageError
+from kgtrec.trec.files.columns import owners
 from kgtrec.trec.files.parse import (
     Fault,
     find_groups,
@@ -144,8 +146,7 @@ def _byte_order(names: list[bytes]) -> Ints:
 
 def ranked(offsets: Ints, relevance: Ints) -> Ints:
     """Relevances of every query, highest first."""
-    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    return relevance[np.lexsort((-relevance, owner))]
+    return relevance[np.lexsort((-relevance, owners(offsets)))]
 
 
 def read_lists(
@@ -282,9 +283,7 @@ def _some_judged(qrels: JudgedQueries, queries: Ints) -> tuple[Ints, Ints]:
     """Judgements of some queries as offsets and relevances."""
     if len(queries) == len(qrels) and (queries[1:] > queries[:-1]).all():
         return qrels.offsets, qrels.judged
-    counts = qrels.offsets[queries + 1] - qrels.offsets[queries]
-    offsets = np.concatenate(([0], np.cumsum(counts)))
-    places = np.arange(offsets[-1]) + np.repeat(qrels.offsets[queries] - offsets[:-1], counts)
+    offsets, places = spans(qrels.offsets[queries], np.diff(qrels.offsets)[queries])
     return offsets, qrels.judged[places]
 
 
@@ -314,7 +313,7 @@ class NumberedDocuments:
         if documents is None:
             turn = {name: int(name) for name in names if _is_decimal(name)}
         numbers = np.array([turn.get(name, -1 - i) for i, name in enumerate(names)], np.int64)
-        order = np.lexsort((numbers, np.repeat(np.arange(len(ends) - 1), np.diff(ends))))
+        order = np.lexsort((numbers, owners(ends)))
         graded = np.frombuffer(relevance, np.int64)[order]
         self.native = _core.TrecNumbers(ends, numbers[order], graded, judged.judged)
 

@@ -22,7 +22,7 @@ from kgtrec.trec.measures.family import EvalOptions, function_of
 from kgtrec.trec.measures.judge import JudgedQueries, judgements
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.own import core_values
-from kgtrec.trec.measures.relevant import Floats, Ints, Lists, PlacedView, narrowed
+from kgtrec.trec.measures.relevant import Floats, Ints, Lists, View, narrowed, placed_lists
 from kgtrec.trec.measures.ties import differ, sorted_ties, tie_groups, with_ties
 
 
@@ -108,6 +108,21 @@ class GroupView:
     def n_groups(self) -> Ints:
         """Groups of each query."""
         return np.bincount(self.query_of, minlength=self.n_queries)
+
+    @cached_property
+    def lists(self) -> View:
+        """The relevant documents of each group, in the places of its own list."""
+        relevant = self.level >= max(self.options.level, 0)
+        count = np.bincount(self.group[relevant], minlength=len(self.query_of))
+        order = np.lexsort((self.place, self.group))
+        order = order[self.place[order] >= 0]
+        place = self.place[order]
+        if self.options.judged_only:  # each group drops what it has not judged itself
+            order = order[self.level[order] >= 0]
+            place = _ordinal(self.group[order])
+        hits = relevant[order]
+        lists = placed_lists(self.group[order][hits], place[hits], count, count)
+        return View(lists, EvalOptions())
 
     @property
     def length(self) -> Ints:
@@ -215,33 +230,13 @@ def _ties_reversed(lists: Lists, options: EvalOptions) -> Lists:
     return replace(lists, relevance=relevance)
 
 
-def _lists(view: GroupView) -> PlacedView:
-    if "lists" not in view.memo:
-        view.memo["lists"] = _make_lists(view)
-    lists: PlacedView = view.memo["lists"]
-    return lists
-
-
-def _make_lists(view: GroupView) -> PlacedView:
-    relevant = view.level >= max(view.options.level, 0)
-    count = np.bincount(view.group[relevant], minlength=len(view.query_of))
-    order = np.lexsort((view.place, view.group))
-    order = order[view.place[order] >= 0]
-    place = view.place[order]
-    if view.options.judged_only:  # each group drops what it has not judged itself
-        order = order[view.level[order] >= 0]
-        place = _ordinal(view.group[order])
-    hits = relevant[order]
-    return PlacedView(view.group[order][hits], place[hits], count)
-
-
 def _ordinal(group: Ints) -> Ints:
     """0 for the first of its group, 1 for the second, ...; groups ascend."""
     return np.arange(len(group)) - np.searchsorted(group, group)
 
 
 def _averaged(family: str, view: GroupView, column: Column) -> Floats:
-    (values,) = core_values(_lists(view), [column._replace(family=family)])
+    (values,) = core_values(view.lists, [column._replace(family=family)])
     total = np.bincount(view.query_of, weights=values, minlength=view.n_queries)
     return total / np.maximum(view.n_groups, 1)
 

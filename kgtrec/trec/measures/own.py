@@ -142,12 +142,9 @@ class _Gained:
 def _gained(view: View, column: Column) -> _Gained:
     key = ("gains", column.gains)
     if key not in view.memo:  # measures with the same gains come one after the other
-        view.memo[key] = _find_gained(view, dict(column.gains))
+        gains = dict(column.gains)
+        view.memo[key] = _Gained(*view.gaining(gains), *view.ideal(gains))
     return view.memo[key]
-
-
-def _find_gained(view: View, gains: dict[int, float]) -> _Gained:
-    return _Gained(*view.gaining(gains), *view.ideal(gains))
 
 
 def _ratio(part: Floats, whole: Floats | Ints) -> Floats:
@@ -253,5 +250,5 @@ def rank_biased(view: View, column: Column) -> Floats:
     scaled = ((least < 0) | (most > 1))[known.query]
     span = (most - least)[known.query]
     gain = np.where(scaled, _ratio(gain - least[known.query], span), gain)
-    weight = powers(column.persistence, int(view.length.max(initial=0)) + 1)
+    weight = powers(column.persistence, int(known.place.max(initial=0)) + 1)
     return (1.0 - column.persistence) * known.total(gain * weight[known.place])

@@ -15,8 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec.trec.files.columns import owners
 from kgtrec.trec.measures.family import EvalOptions
 
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 UNJUDGED = 1 - 2**63
@@ -41,25 +44,55 @@ class Lists:
     - tag: Name of the run: the last column of its last line.
     - unanswered: Queries of the qrels that the run does not hold.
     - unasked: Queries of the run that the qrels do not hold.
+    - place, int64 (n_documents,) or None: Rank from 0 of each listed document, ascending within a
+      query, where documents that nobody judged are left out of lists of `retrieved` documents.
     """
 
-    queries: Sequence[str]
+    queries: Sequence[Any]
     offsets: Ints
     relevance: Ints
     scores: NDArray[np.float64]
     retrieved: Ints
     judged_offsets: Ints
     judged: Ints
-    tag: str
-    unanswered: int
-    unasked: int
+    tag: str = ""
+    unanswered: int = 0
+    unasked: int = 0
+    place: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.queries)
 
+    @property
+    def ranks(self) -> Ints:
+        """Rank from 0 of each listed document, where all are listed."""
+        return np.arange(len(self.relevance)) - self.offsets[owners(self.offsets)]
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
+    def some(self, keep: Bools) -> Lists:
+        """The lists of some documents; `retrieved` stays as it is."""
+        offsets = np.concatenate(([0], np.cumsum(keep)))[self.offsets]
+        relevance, scores = self.relevance[keep], self.scores[keep]
+        return replace(self, offsets=offsets, relevance=relevance, scores=scores)
+
+
+def placed_lists(
+    query: Ints, place: Ints, n_judged: Ints, retrieved: Ints,
+    grade: Ints | None = None, best: Ints | None = None,
+) -> Lists:  # fmt: skip
+    """Lists of judged documents alone, by query and then place; `best` is `Lists.judged`.
+
+    By default every document has relevance 1.
+    """
+    return Lists(
+        queries=range(len(n_judged)),
+        offsets=np.append(0, np.cumsum(np.bincount(query, minlength=len(n_judged)))),
+        relevance=np.ones(len(query), np.int64) if grade is None else grade,
+        scores=np.zeros(0),
+        retrieved=retrieved,
+        judged_offsets=np.append(0, np.cumsum(n_judged)),
+        judged=np.ones(int(n_judged.sum()), np.int64) if best is None else best,
+        place=place,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +128,13 @@ class Places:
         return index - self.start[query]
 
 
-def places(mask: Bools, offsets: Ints) -> Places:
+def places(mask: Bools, offsets: Ints, place: Ints | None = None) -> Places:
     """The documents where `mask` holds; query i has ``mask[offsets[i]:offsets[i + 1]]``."""
     position = np.flatnonzero(mask)
     query = np.searchsorted(offsets, position, side="right") - 1
     count = np.bincount(query, minlength=len(offsets) - 1)
-    return Places(position, query, position - offsets[query], count, np.cumsum(count) - count)
+    rank = position - offsets[query] if place is None else place[position]
+    return Places(position, query, rank, count, np.cumsum(count) - count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,10 +142,12 @@ class View:
     """Judged lists under the options of an evaluation.
 
     - lists: After `narrowed`.
+    - least: Relevance from which a document is relevant, where it is not the options' level.
     """
 
     lists: Lists
     options: EvalOptions
+    least: int | None = None
 
     @cached_property
     def memo(self) -> dict[Any, Any]:
@@ -121,7 +157,13 @@ class View:
     @cached_property
     def length(self) -> Ints:
         """Documents of every query at hand: those retrieved, or fewer if they were cut."""
-        return np.diff(self.lists.offsets)
+        lists = self.lists
+        return np.diff(lists.offsets) if lists.place is None else lists.retrieved
+
+    @property
+    def level(self) -> int:
+        """Relevance from which a document is relevant."""
+        return self.options.level if self.least is None else self.least
 
     @property
     def num_ret(self) -> Ints:
@@ -131,7 +173,7 @@ class View:
     @cached_property
     def num_rel(self) -> Ints:
         """Relevant documents of every query, retrieved or not."""
-        return self._judged_from(self.options.level).count
+        return places(self.lists.judged >= self.level, self.lists.judged_offsets).count
 
     @property
     def num_rel_ret(self) -> Ints:
@@ -142,21 +184,21 @@ class View:
     def documents(self) -> tuple[Any, ...]:
         """Documents, places (None: as listed), judgements and level, for the native core."""
         lists = self.lists
-        judged = lists.judged_offsets, lists.judged, UNJUDGED, self.options.level
-        return lists.offsets, None, lists.relevance, self.num_ret, *judged
+        judged = lists.judged_offsets, lists.judged, UNJUDGED, self.level
+        return lists.offsets, lists.place, lists.relevance, self.num_ret, *judged
 
     @cached_property
     def hits(self) -> Places:
         """Relevant documents in the lists."""
-        return places(self.lists.relevance >= self.options.level, self.lists.offsets)
+        return self._listed(self.lists.relevance >= self.level)
 
     @cached_property
     def judged(self) -> Places:
         """Documents in the lists with a judgement from 0 up."""
-        return places(self.lists.relevance >= 0, self.lists.offsets)
+        return self._listed(self.lists.relevance >= 0)
 
-    def _judged_from(self, level: int) -> Places:
-        return places(self.lists.judged >= level, self.lists.judged_offsets)
+    def _listed(self, mask: Bools) -> Places:
+        return places(mask, self.lists.offsets, self.lists.place)
 
     @cached_property
     def highest(self) -> Ints:
@@ -170,7 +212,7 @@ class View:
     def gaining(self, gains: Mapping[int, float], least: int = 1) -> tuple[Places, Floats]:
         """Documents in the lists that may gain: of relevance `least` or named in `gains`."""
         relevance = self.lists.relevance
-        documents = places(_may_gain(relevance, gains, least), self.lists.offsets)
+        documents = self._listed(_may_gain(relevance, gains, least))
         return documents, gain_of(relevance[documents.position], gains)
 
     def ideal(self, gains: Mapping[int, float]) -> tuple[Places, Floats]:
@@ -179,68 +221,9 @@ class View:
         top = gain_of(lists.judged, {level: g for level, g in gains.items() if level >= 0})
         if gains:
             # The judgements come by relevance, which may no longer be the order of gains.
-            owner = np.repeat(np.arange(len(lists)), np.diff(lists.judged_offsets))
-            top = top[np.lexsort((-top, owner))]
+            top = top[np.lexsort((-top, owners(lists.judged_offsets)))]
         best = places(top > 0, lists.judged_offsets)
         return best, top[best.position]
-
-
-class PlacedView(View):
-    """Relevant documents by their places alone, in lists of any length.
-
-    - query, place, int64 (n,): Of each relevant document that is in a list: number of the query,
-      ascending, and rank from 0, ascending within it.
-    - num_rel, int64 (n_queries,): Relevant documents of every query, in its list or not.
-    - grade, int64 (n,): Relevance of each of the n; None: binary judgements.
-    - best, int64 (num_rel.sum(),): That of all of them, query by query, highest first.
-    """
-
-    _grade: Ints
-    _best: Ints
-
-    def __init__(
-        self, query: Ints, place: Ints, num_rel: Ints,
-        grade: Ints | None = None, best: Ints | None = None,
-    ) -> None:  # fmt: skip
-        count = np.bincount(query, minlength=len(num_rel))
-        start = np.cumsum(count) - count
-        hits = Places(np.arange(len(query)), query, place, count, start)
-        length = np.zeros(len(num_rel), np.int64)  # nothing relevant stands further down
-        length[query] = place + 1
-        object.__setattr__(self, "options", EvalOptions())
-        self.__dict__.update(hits=hits, num_rel=num_rel, length=length)
-        grade = np.ones(len(query), np.int64) if grade is None else grade
-        best = np.ones(int(num_rel.sum()), np.int64) if best is None else best
-        self.__dict__.update(_grade=grade, _best=best)
-
-    @property
-    def num_ret(self) -> Ints:
-        """As many documents as reach the last relevant one."""
-        return self.length
-
-    @property
-    def documents(self) -> tuple[Any, ...]:
-        """The relevant documents, of whatever grade."""
-        ends = np.append(0, np.cumsum(self.hits.count)), np.append(0, np.cumsum(self.num_rel))
-        listed = ends[0], self.hits.place, self._grade, self.length
-        return *listed, ends[1], self._best, UNJUDGED, UNJUDGED + 1
-
-    @property
-    def highest(self) -> Ints:
-        """The highest relevance of each query that has a relevant document."""
-        highest = np.full(len(self.num_rel), -1)
-        some = self.num_rel > 0
-        highest[some] = self._best[(np.cumsum(self.num_rel) - self.num_rel)[some]]
-        return highest
-
-    def gaining(self, gains: Mapping[int, float], least: int = 1) -> tuple[Places, Floats]:
-        """The relevant documents gain their relevance, none below 0."""
-        return self.hits, gain_of(self._grade, gains)
-
-    def ideal(self, gains: Mapping[int, float]) -> tuple[Places, Floats]:
-        """All relevant documents."""
-        best = places(self._best > 0, np.append(0, np.cumsum(self.num_rel)))
-        return best, self._best[best.position].astype(np.float64)
 
 
 class TieEffect(NamedTuple):
@@ -286,28 +269,17 @@ def _may_gain(relevance: Ints, gains: Mapping[int, float], least: int) -> Bools:
 
 def narrowed(lists: Lists, options: EvalOptions) -> Lists:
     """The lists after -M and -J: cut at `most` documents, then without unjudged ones."""
-    keep = None
     if options.most is not None and (lists.retrieved > options.most).any():
-        place = np.arange(len(lists.relevance)) - np.repeat(
-            lists.offsets[:-1], np.diff(lists.offsets)
-        )
-        lists = _selected(lists, place < options.most)
+        lists = lists.some(lists.ranks < options.most)
         lists = replace(lists, retrieved=np.minimum(lists.retrieved, options.most))
     if options.judged_only:
         keep = lists.relevance >= 0
         if not keep.all():
             before = np.diff(lists.offsets)
-            lists = _selected(lists, keep)
+            lists = lists.some(keep)
             lost = before - np.diff(lists.offsets)
             lists = replace(lists, retrieved=lists.retrieved - lost)
     return lists
-
-
-def _selected(lists: Lists, keep: Bools) -> Lists:
-    offsets = np.concatenate(([0], np.cumsum(keep)))[lists.offsets]
-    return replace(
-        lists, offsets=offsets, relevance=lists.relevance[keep], scores=lists.scores[keep]
-    )
 
 
 def parts(lists: Lists, documents: int) -> Iterator[tuple[int, int, Lists]]:

@@ -7,7 +7,7 @@ of qrels come first, then those of judgements in groups: preferences, and severa
 
 from __future__ import annotations
 
-from kgtrec.trec.measures.family import EITHER, FALLING, FIXED, OF_SETS, PLACES, Family
+from kgtrec.trec.measures.family import ALL_JUDGED, EITHER, FALLING, FIXED, OF_SETS, PLACES, Family
 
 _DEEP = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 _RECALL_POINTS = tuple(i / 10 for i in range(11))
@@ -36,12 +36,13 @@ QRELS_ROWS: dict[str, Family] = {
         "Documents retrieved; the summary is their sum. -M and -J lower it.",
         output="count", function="core", aliases=("NumRet",), ir_measures="NumRet",
         expected=OF_SETS, sees="nothing", in_pytrec_eval=False,
+        counts_all=True,
     ),
     "num_rel": Family(
         "Relevant documents in the qrels, retrieved or not; the summary is their sum (with -c "
         "over all queries, counting relevance from 1 whatever -l says).",
         output="count", function="core", aliases=("NumRel",), ir_measures="NumRel",
-        expected=FIXED, sees="nothing", in_pytrec_eval=False, from_ranks=True,
+        expected=FIXED, sees="nothing", in_pytrec_eval=False,
     ),
     "num_rel_ret": Family(
         "Relevant documents retrieved; the summary is their sum.",
@@ -52,47 +53,48 @@ QRELS_ROWS: dict[str, Family] = {
         "Average precision: precision at the rank of every relevant document retrieved, summed, "
         "over the number of relevant documents.",
         function="core", aliases=("AP", "MAP"), ir_measures="AP",
-        expected="ties.average_precision", bounds=FALLING, from_ranks=True,
+        expected="ties.average_precision", bounds=FALLING,
     ),
     "gm_map": Family(
         "Geometric mean of average precision over the queries, values below 0.00001 counting as "
         "that.",
-        shown="summary", function="core", bounds=FALLING, from_ranks=True,
+        shown="summary", function="core", bounds=FALLING,
     ),
     "Rprec": Family(
         "Precision after as many documents as are relevant.",
         function="core", aliases=("RPrec",), ir_measures="Rprec",
-        expected="ties.r_precision", bounds=EITHER, from_ranks=True,
+        expected="ties.r_precision", bounds=EITHER,
     ),
     "bpref": Family(
         "Share of the judged non-relevant documents that stand behind a relevant one, of the "
         "first R of them (R relevant documents), averaged over the relevant documents. Documents "
         "without a judgement play no part.",
         function="core", aliases=("Bpref",), ir_measures="Bpref", bounds=EITHER,
+        judged_from=0,
     ),
     "recip_rank": Family(
         "1 over the rank of the first relevant document; 0 without one.",
         function="core", aliases=("RR", "MRR"), ir_measures="RR",
-        expected="ties.reciprocal_rank", bounds=PLACES, from_ranks=True,
+        expected="ties.reciprocal_rank", bounds=PLACES,
     ),
     "recip_rank_cut": Family(
         "1 over the rank of the first relevant document if that is within the first k, else 0. "
         "Written RR@10 or recip_rank_cut.10; trec_eval has no such measure.",
         kind="rank", defaults=(10,), ours=True, function="core",
         at=("rr", "mrr"), ir_measures="RR(cutoff)", expected="ties.reciprocal_rank", bounds=PLACES,
-        in_pytrec_eval=False, from_ranks=True,
+        in_pytrec_eval=False,
     ),
     "iprec_at_recall": Family(
         "Interpolated precision: the best precision at any rank where recall is at least so much. "
         "The recall point times the number of relevant documents is rounded (trec_eval 9: .9 "
         "added and cut off).",
         kind="point", defaults=_RECALL_POINTS, function="core",
-        at=("iprec",), ir_measures="IPrec(recall)", bounds=FALLING, from_ranks=True,
+        at=("iprec",), ir_measures="IPrec(recall)", bounds=FALLING,
     ),
     "P": Family(
         "Precision: relevant documents among the first k, over k, even if fewer were retrieved.",
         kind="rank", defaults=_DEEP, function="core", at=("p", "precision"),
-        ir_measures="P(cutoff)", expected="ties.precision", bounds=PLACES, from_ranks=True,
+        ir_measures="P(cutoff)", expected="ties.precision", bounds=PLACES,
     ),
     "judged": Family(
         "Documents among the first k that the qrels hold, with whatever relevance, over k or the "
@@ -101,6 +103,7 @@ QRELS_ROWS: dict[str, Family] = {
         kind="rank", defaults=(10,), ours=True, function="core", at=("judged",),
         ir_measures="Judged(cutoff)", bounds="says how much is judged, not how good a list is",
         in_pytrec_eval=False, direction=None,
+        counts_all=True, judged_from=ALL_JUDGED,
     ),
     "relstring": Family(
         "Relevances of the first documents as a string, a character each: 0 to 9, > for more, - "
@@ -111,7 +114,7 @@ QRELS_ROWS: dict[str, Family] = {
     "recall": Family(
         "Relevant documents among the first k, over all relevant ones.",
         kind="rank", defaults=_DEEP, function="core", at=("r", "recall"),
-        ir_measures="R(cutoff)", expected="ties.recall", bounds=FALLING, from_ranks=True,
+        ir_measures="R(cutoff)", expected="ties.recall", bounds=FALLING,
     ),
     "infAP": Family(
         "Inferred average precision, for pools of which a sample was judged: precision before a "
@@ -120,15 +123,16 @@ QRELS_ROWS: dict[str, Family] = {
         "CIKM 2006)",
         function="core", aliases=("InfAP",), ir_measures="infAP",
         bounds="an estimate from a sample of judgements, not a value that more of them would bound",
+        judged_from=ALL_JUDGED,
     ),
     "gm_bpref": Family(
         "Geometric mean of bpref over the queries, values below 0.00001 counting as that.",
         shown="summary", function="core", bounds=EITHER,
+        judged_from=0,
     ),
     "Rprec_mult": Family(
         "Precision after so many times as many documents as are relevant (.9 added and cut off).",
         kind="point", defaults=_MULTIPLES, function="core", bounds=EITHER,
-        from_ranks=True,
     ),
     "utility": Family(
         "a times the relevant documents retrieved, plus b times the others retrieved, plus c "
@@ -136,29 +140,28 @@ QRELS_ROWS: dict[str, Family] = {
         "collection size). Parameters: a,b,c,d.",
         kind="numbers", defaults=(1, -1, 0, 0), function="own.utility", expected=OF_SETS,
         bounds="its parameters may reward what is not relevant",
+        counts_all=True,
     ),
     "11pt_avg": Family(
         "Mean of iprec_at_recall over the recall points 0, .1, ... 1, or over those given.",
         kind="numbers", defaults=_RECALL_POINTS, function="own.eleven_points", bounds=FALLING,
-        from_ranks=True,
     ),
     "binG": Family(
         "Mean over the relevant documents of 1 / log2(2 + non-relevant documents before it); 0 "
         "for those not retrieved.",
-        function="core", bounds=FALLING, from_ranks=True,
+        function="core", bounds=FALLING,
     ),
     "G": Family(
         "Gain of each document over log2(2 + what the ideal list has gained down to its rank, at "
         "least 1 a rank, minus what the list itself has), summed, over the gain of all documents."
         + _gains("G"),
         kind="gains", function="own.gain_over_cost", bounds=FALLING, graded=True,
-        from_ranks=True,
     ),
     "dcg": Family(
         "Discounted cumulative gain: gain / log2(rank + 1), summed."
         + _gains("dcg"),
         kind="gains", new=True, function="own.dcg", expected="ties.dcg", bounds=PLACES,
-        graded=True, in_pytrec_eval=False, from_ranks=True,
+        graded=True, in_pytrec_eval=False,
     ),
     "ideal_dcg": Family(
         "Discounted cumulative gain of the best possible order of all judged documents."
@@ -166,62 +169,61 @@ QRELS_ROWS: dict[str, Family] = {
         kind="gains", new=True, function="own.ideal_dcg", expected=FIXED,
         bounds="says nothing of the list", graded=True, sees="nothing", in_pytrec_eval=False,
         direction=None,
-        from_ranks=True,
     ),
     "ndcg": Family(
         "dcg over ideal_dcg. (Jarvelin and Kekalainen, TOIS 2002)"
         + _gains("ndcg"),
         kind="gains", function="own.ndcg", aliases=("nDCG", "NDCG"), ir_measures="nDCG",
-        expected="ties.ndcg", bounds=FALLING, graded=True, from_ranks=True,
+        expected="ties.ndcg", bounds=FALLING, graded=True,
     ),
     "ndcg_rel": Family(
         "nDCG at the rank of each document with a gain, averaged over them; those not retrieved "
         "count with the nDCG of the whole list."
         + _gains("ndcg_rel"),
         kind="gains", function="own.ndcg_at_relevant", bounds=EITHER, graded=True,
-        from_ranks=True,
     ),
     "Rndcg": Family(
         "nDCG averaged over the ranks where the ideal list passes to a lower gain, and the end of "
         "the list."
         + _gains("Rndcg", ", except that a query without a document of that level has 0"),
         kind="gains", function="own.ndcg_at_levels", bounds=EITHER, graded=True,
+        counts_all=True,
     ),
     "ndcg_cut": Family(
         "nDCG of the first k documents, against the best possible first k. The gain of a document "
         "is its relevance.",
         kind="rank", defaults=_DEEP, function="core", at=("ndcg",),
         ir_measures="nDCG(cutoff)", expected="ties.ndcg", bounds=FALLING, graded=True,
-        from_ranks=True,
     ),
     "map_cut": Family(
         "Average precision where documents behind rank k count as not retrieved; also written "
         "AP@k.",
         kind="rank", defaults=_DEEP, function="core", at=("ap", "map"),
         ir_measures="AP(cutoff)", expected="ties.average_precision", bounds=FALLING,
-        from_ranks=True,
     ),
     "relative_P": Family(
         "Relevant documents among the first k, over the most that is possible: k or the number of "
         "relevant documents.",
         kind="rank", defaults=_DEEP, function="core",
-        expected="ties.relative_precision", bounds=FALLING, from_ranks=True,
+        expected="ties.relative_precision", bounds=FALLING,
     ),
     "success": Family(
         "1 if a relevant document is among the first k, else 0; also written Success@k or Hits@k.",
         kind="rank", defaults=(1, 5, 10), function="core", at=("success", "hits", "hit"),
-        ir_measures="Success(cutoff)", expected="ties.success", bounds=PLACES, from_ranks=True,
+        ir_measures="Success(cutoff)", expected="ties.success", bounds=PLACES,
     ),
     "set_P": Family(
         "Relevant documents retrieved, over all documents retrieved.",
         function="core", aliases=("SetP",), ir_measures="SetP", expected=OF_SETS,
         bounds=PLACES,
+        counts_all=True,
     ),
     "set_relative_P": Family(
         "Relevant documents retrieved, over the most that is possible: the number retrieved or "
         "the number of relevant documents.",
         function="core", aliases=("SetRelP",), ir_measures="SetP(relative)",
         expected=OF_SETS, bounds=FALLING,
+        counts_all=True,
     ),
     "set_recall": Family(
         "Relevant documents retrieved, over all relevant documents.",
@@ -232,28 +234,31 @@ QRELS_ROWS: dict[str, Family] = {
         "set_P times set_recall.",
         function="core", aliases=("SetAP",), ir_measures="SetAP", expected=OF_SETS,
         bounds=FALLING,
+        counts_all=True,
     ),
     "set_F": Family(
         "(x + 1) P R / (x P + R) of set_P and set_recall; x is the parameter, larger ones favour "
         "recall.",
         kind="number", defaults=(1,), function="core", aliases=("SetF",),
         ir_measures="SetF(beta)", expected=OF_SETS, bounds=FALLING,
+        counts_all=True,
     ),
     "num_nonrel_judged_ret": Family(
         "Documents retrieved that were judged and are not relevant; the summary is their sum.",
         output="count", function="core", expected=OF_SETS,
+        judged_from=0,
     ),
     "yaap": Family(
         "log((1 + s) / (1 + R - s)), s being average precision before the division by the number "
         "R of relevant documents. (Robertson, ECIR 2012)",
-        function="core", bounds=FALLING, from_ranks=True, in_pytrec_eval=False,
+        function="core", bounds=FALLING, in_pytrec_eval=False,
     ),
     "rbp": Family(
         "Rank-biased precision: (1 - p) times the sum of gain p^(rank - 1). Gains beyond 0 to 1 "
         "are scaled to that range, query by query. Parameters: p=0.8, level=gain pairs; p is .9. "
         "(Moffat and Zobel, TOIS 2008) The level of -l plays no part.",
         kind="p,gains", new=True, function="own.rank_biased", aliases=("RBP:p=0.8",),
-        ir_measures="RBP(p)", bounds=PLACES, graded=True, in_pytrec_eval=False, from_ranks=True,
+        ir_measures="RBP(p)", bounds=PLACES, graded=True, in_pytrec_eval=False,
     ),
     "rbp_resid": Family(
         "By how much rank-biased precision could rise if all retrieved documents without a "
@@ -261,12 +266,14 @@ QRELS_ROWS: dict[str, Family] = {
         "judged. Parameter: p=0.8; p is .9.",
         kind="p", new=True, function="own.residual",
         bounds="is the width of rbp's own interval", in_pytrec_eval=False, direction=False,
+        counts_all=True, judged_from=0,
     ),
     "unj": Family(
         "Documents without a judgement from 0 up among the first k, over k.",
         kind="rank", defaults=(5, 10, 20), new=True, function="core", at=("unj",),
         bounds="says how much is judged, not how good a list is", in_pytrec_eval=False,
         direction=None,
+        counts_all=True, judged_from=0,
     ),
 }  # fmt: skip
 

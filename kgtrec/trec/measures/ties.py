@@ -33,6 +33,7 @@ from kgtrec.trec.measures.relevant import (
     Lists,
     TieEffect,
     View,
+    discount,
     gain_of,
     log2,
     parts,
@@ -358,9 +359,7 @@ class _Tied:
 
     @cached_property
     def num_rel(self) -> Ints:
-        owner = np.repeat(np.arange(len(self.lists)), np.diff(self.lists.judged_offsets))
-        relevant = owner[self.lists.judged >= self.options.level]
-        return np.bincount(relevant, minlength=len(self.lists))
+        return View(self.lists, self.options).num_rel
 
     @cached_property
     def hits(self) -> _Hits:
@@ -383,14 +382,9 @@ class _Tied:
 
     def ideal(self, depth: int | None) -> Floats:
         """DCG of the best order of all judged documents."""
-        lists = self.lists
-        owner = np.repeat(np.arange(len(lists)), np.diff(lists.judged_offsets))
-        place = np.arange(len(owner)) - lists.judged_offsets[owner]
-        some = np.flatnonzero(
-            (lists.judged > 0) & (place < (len(place) if depth is None else depth))
-        )
-        terms = lists.judged[some] / log2(place[some] + 2.0)
-        return self.total(owner[some], terms)
+        best, top = View(self.lists, self.options).ideal({})
+        some = best.place < (np.inf if depth is None else depth)
+        return self.total(best.query[some], top[some] / discount(best.place[some]))
 
     def total(self, query: Ints, terms: Floats) -> Floats:
         """Sum of a term each over every query, in order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +12,9 @@ from numpy.typing import NDArray
 
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.measures.family import EvalOptions
-from kgtrec.trec.measures.names import TABLE, Column, resolve
+from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.own import FLOOR, own_values
-from kgtrec.trec.measures.relevant import Lists, PlacedView, View, narrowed, parts
+from kgtrec.trec.measures.relevant import UNJUDGED, Lists, View, narrowed, parts, placed_lists
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -116,23 +117,35 @@ Floats = NDArray[np.float64]
 
 
 def follows_from_ranks(column: Column) -> bool:
-    """Whether the ranks of the answers are all that the measure looks at."""
-    return column.row.from_ranks and not column.gains
+    """Whether the places of the answers, their grades and counts are all that it looks at."""
+    row = column.row
+    known = row.format in ("qrels", "any") and row.output != "string"
+    return known and all(level >= 0 for level, _ in column.gains)
 
 
-def native_values(ranks: Ranks, measures: Sequence[str]) -> dict[str, Floats]:
+def native_values(
+    ranks: Ranks, measures: Sequence[str], level: int | None = None
+) -> dict[str, Floats]:
     """Measures of every question from the ordinal ranks of its answers.
 
     The rank of an answer is ``macro_greater + 1 + macro_tied_ahead``: its place in a run of
-    unlimited depth. The functions are those that compute from runs; `check_agreement` holds them
-    against pytrec_eval.
+    unlimited depth, which retrieves all candidates. The functions are those that compute from runs;
+    `check_agreement` holds them against pytrec_eval. Candidates that are no answers count as not
+    judged, as in qrels that list the answers alone: bpref is then the share of the answers that
+    have a score.
 
     Parameters
     ----------
     ranks : Ranks
         All answers of every question that it holds; rows may come in any order.
     measures : sequence of str
-        As in `kgtrec.trec.measures.names.resolve`, of those that `follows_from_ranks`.
+        As in `kgtrec.trec.measures.names.resolve`: all of qrels but runid, relstring, and gains of
+        documents without a judgement (level -1 or -2).
+    level : int, optional
+        Grade from which an answer is relevant, as -l of trec_eval; answers below it are judged and
+        not relevant. By default all answers are relevant. Questions from qrels at level 0 (or
+        below) have the judged non-relevant documents among their answers; ``level=1`` then gives
+        bpref, infAP and nDCG of the whole qrels.
 
     Returns
     -------
@@ -143,48 +156,72 @@ def native_values(ranks: Ranks, measures: Sequence[str]) -> dict[str, Floats]:
     Raises
     ------
     UsageError
-        If a measure is unknown or does not follow from the ranks.
+        If a measure is unknown or does not follow from the ranks: judged documents that play a part
+        are not among the answers, or scores of other candidates were NaN.
     """
-    return _of_view(ranks, _view(ranks), measures)
+    return _of_view(ranks, _view(ranks, level), measures)
 
 
-def natively(ranks: Ranks) -> Callable[[str], Floats]:
-    """A function that gives `native_values` of one measure after the other."""
-    return _Natively(ranks)
-
-
-class _Natively:
-    """See `natively`; no closure, so that results can be sent between processes."""
+class MeasuresOfRanks:
+    """`native_values` of one measure after the other; no closure, so that processes can send it."""
 
     def __init__(self, ranks: Ranks) -> None:
         self._ranks = ranks
-        self._view: PlacedView | None = None
         self._values: dict[str, Floats] = {}
+
+    @cached_property
+    def _view(self) -> View:
+        return _view(self._ranks)
 
     def __call__(self, name: str) -> Floats:
         if name not in self._values:
-            if self._view is None:
-                self._view = _view(self._ranks)
             self._values.update(_of_view(self._ranks, self._view, [name]))
         return self._values[name]
 
 
-def _of_view(ranks: Ranks, view: PlacedView, measures: Sequence[str]) -> dict[str, Floats]:
+def _of_view(ranks: Ranks, view: View, measures: Sequence[str]) -> dict[str, Floats]:
     columns = resolve(measures)
-    level = ranks.manifest.get("questions", {}).get("qrels", {}).get("level", 1)
-    if level > 1 and (graded := [column.name for column in columns if column.row.graded]):
-        raise UsageError(
-            f"{', '.join(graded)}: documents below relevance {level} gain, too, and are not among "
-            "the answers of these ranks; rank at level 1"
-        )
-    foreign = [column.name for column in columns if not follows_from_ranks(column)]
-    if foreign:
-        able = ", ".join(name for name, row in TABLE.items() if row.from_ranks)
-        raise UsageError(f"{', '.join(foreign)} cannot be computed from ranks; possible are {able}")
+    _check_known(ranks, view, columns)
     return own_values(view, columns)
 
 
-def _view(ranks: Ranks) -> PlacedView:
+def _check_known(ranks: Ranks, view: View, columns: Sequence[Column]) -> None:
+    """Refuse measures that look at what the ranks do not hold."""
+
+    def refuse(those: Callable[[Column], bool], found: str) -> None:
+        if names := ", ".join(column.name for column in columns if those(column)):
+            raise UsageError(f"{names}: {found}")
+
+    refuse(lambda c: not follows_from_ranks(c), "no ranks of answers give it; evaluate a run")
+    facts = ranks.provenance  # of answers outside their candidates, none of which has a score, too
+    n_nan = facts.nan_count - (0 if facts.outside else np.count_nonzero(ranks.macro_answer_nan))
+    if n_nan > 0:
+        found = f"{n_nan:,} scores of candidates were NaN; the ranks do not say of which questions"
+        refuse(lambda c: c.row.counts_all, f"{found}, so evaluate a run")
+    asked = ranks.manifest.get("questions", {}).get("qrels")
+    if asked is None or asked.get("judged_below") == 0:
+        return
+    own = asked["level"]
+    if view.least is None and view.options.level < own:
+        raise UsageError(
+            f"level={view.options.level} asks for documents below relevance {own}, which are not "
+            f"among the answers of these ranks; rank at level {view.options.level}"
+        )
+    refuse(
+        lambda c: _judged_from(c) < own,
+        f"judged documents below relevance {own} play a part, and are not among the answers of "
+        "these ranks; rank at a lower level and call native_values with level=, or evaluate a run",
+    )
+
+
+def _judged_from(column: Column) -> float:
+    """Least relevance of the judged documents that the measure looks at beside relevant ones."""
+    if column.row.graded:
+        return 0 if column.gains else 1
+    return np.inf if column.row.judged_from is None else column.row.judged_from
+
+
+def _view(ranks: Ranks, level: int | None = None) -> View:
     """The answers as they stand in a run of unlimited depth."""
     from kgtrec._internal.csr import numbered  # not needed to evaluate files
 
@@ -192,12 +229,22 @@ def _view(ranks: Ranks) -> PlacedView:
     query = numbered(ranks.question)[1]
     answers = np.bincount(query)
     scored = ~np.asarray(ranks.macro_answer_nan, bool)
+    retrieved = np.zeros(len(answers), np.int64)
+    if ranks.provenance.outside:  # each of these answers counts among its own candidates alone
+        retrieved[query] = ranks.macro_candidates - ~scored
+    else:
+        retrieved[query] = ranks.macro_candidates
+        retrieved -= np.bincount(query[~scored], minlength=len(answers))
     # By query, then place. Both are below 2^31, and sorting one number is faster than ordering two.
     both = query[scored] << 32 | place[scored]
+    grade = best = None
     if ranks.grade is None:
         both.sort()
-        return PlacedView(both >> 32, both & 0xFFFFFFFF, answers)
-    order = np.argsort(both)
-    best = ranks.grade[np.lexsort((-ranks.grade, query))]
-    both, grade = both[order], ranks.grade[scored][order]
-    return PlacedView(both >> 32, both & 0xFFFFFFFF, answers, grade, best)
+    else:
+        order = np.argsort(both)
+        best = ranks.grade[np.lexsort((-ranks.grade, query))]
+        both, grade = both[order], ranks.grade[scored][order]
+    lists = placed_lists(both >> 32, both & 0xFFFFFFFF, answers, retrieved, grade, best)
+    if level is None:
+        return View(lists, EvalOptions(), UNJUDGED + 1)
+    return View(lists, EvalOptions(level=level))

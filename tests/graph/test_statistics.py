@@ -1,4 +1,4 @@
-"""Popularity of entities and relations against counting by hand, and the paper's Table 1."""
+"""Statistics of a graph by hand, against sets and as published: popularity, categories, leakage."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from statistics_oracle import percentile
-from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed, wn18
+from statistics_oracle import category, percentile
+from study_cases import N_ENTITIES, N_RELATIONS, Triples, graphs, listed, wn18
 
 import kgtrec
 from kgtrec.cli.stats import command
 from kgtrec.errors import FileError, UsageError
+from kgtrec.graph.statistics.leakage import find_leaks
 from kgtrec.graph.statistics.popularity import (
     entity_frequencies,
     entity_popularity,
@@ -25,6 +26,7 @@ from kgtrec.graph.statistics.popularity import (
     relation_popularity,
     triple_mix,
 )
+from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
 from kgtrec.graph.statistics.summary import overview
 
 SPLITS = [None, "all", "train", "train,test", ["valid", "test"]]
@@ -157,7 +159,7 @@ def test_correlations_are_close_to_zero_as_the_paper_says(shared_data: Path) -> 
         (lambda g: relation_frequencies(g).table([200]), r"in \(0, 100\]"),
     ],
 )
-def test_wrong_arguments(call, hint: str) -> None:
+def test_wrong_arguments_of_popularity(call, hint: str) -> None:
     graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]])
     with pytest.raises(UsageError, match=hint):
         call(graph)
@@ -226,3 +228,178 @@ def test_stats_of_fb15k_237(shared_data: Path) -> None:
     assert values["splits"]["test"]["unseen_entities"] == 29
     assert values["divergence"]["all"]["test"] == pytest.approx(0.2789, abs=1e-4)
     assert np.isclose(sum(row["percent"] for row in values["mix"].values()), 100)
+
+
+PUBLISHED = {
+    "one_to_one": "1-1",
+    "one_to_many": "1-N",
+    "many_to_one": "N-1",
+    "many_to_many": "N-N",
+}
+
+
+@given(graphs(), st.sampled_from(["train", "all", "train,valid"]), st.sampled_from([1.5, 1.2, 3]))
+def test_by_hand(graph: kgtrec.Graph, splits: str, threshold: float) -> None:
+    categories = relation_categories(graph, splits, threshold)
+    # A triple of several splits is one fact.
+    triples = set(listed(graph, *(() if splits == "all" else splits.split(","))))
+    due = [
+        category([(h, t) for h, q, t in triples if q == r], threshold) for r in range(N_RELATIONS)
+    ]
+    assert [categories[r] for r in range(N_RELATIONS)] == due
+    for name in (*CATEGORIES, UNSEEN):
+        assert categories.members(name).tolist() == [r for r, own in enumerate(due) if own == name]
+    table = categories.table(graph).to_dict()
+    for name, row in table.items():
+        assert row["relations"] == due.count(name)
+        for split in graph.splits:
+            assert row[split] == sum(due[r] == name for _, r, _ in listed(graph, split))
+
+
+def test_exactly_one_and_a_half_is_many() -> None:
+    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 2], [0, 0, 3], [1, 0, 4]])
+    categories = relation_categories(graph)
+    assert (categories.tails_per_head[0], categories.heads_per_tail[0]) == (1.5, 1.0)
+    assert categories[0] == "1-N"
+    assert categories.listing(graph).rows == [("0", "1-N", 1.5, 1.0)]
+
+
+def test_unseen_relations() -> None:
+    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[0, 1, 1]])
+    categories = relation_categories(graph)
+    assert categories[1] == UNSEEN
+    assert math.isnan(categories.tails_per_head[1])
+    assert UNSEEN in categories.table(graph).to_dict()
+    assert UNSEEN not in relation_categories(graph, "all").table(graph).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        ({"splits": "valid"}, "no split 'valid'"),
+        ({"threshold": 1}, "not above 1"),
+        ({"threshold": math.nan}, "not above 1"),
+    ],
+)
+def test_wrong_arguments_of_categories(arguments: dict, hint: str) -> None:
+    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]])
+    with pytest.raises(UsageError, match=hint):
+        relation_categories(graph, **arguments)
+    with pytest.raises(UsageError, match="did you mean '1-N'"):
+        relation_categories(graph).members("1-n")
+
+
+@pytest.mark.data
+def test_the_published_lists(shared_data: Path) -> None:
+    graph = kgtrec.read_graph(shared_data / "fb15k-237")
+    categories = relation_categories(graph)
+    lists = shared_data / "kgc-sparsity" / "data" / "FB-Test-O" / "type_information"
+    seen = 0
+    for name, kind in PUBLISHED.items():
+        labels = {line.strip() for line in (lists / f"{name}.txt").read_text().splitlines()}
+        assert {graph.relations[r] for r in categories.members(kind).tolist()} == labels
+        seen += len(labels)
+    assert seen == 237
+
+
+@pytest.mark.data
+def test_openke_agrees_but_for_five_relations(shared_data: Path) -> None:
+    """OpenKE calls five N-1 relations n-n."""
+    folder = shared_data / "openke-fb15k237"
+    categories = relation_categories(kgtrec.read_graph(shared_data / "fb15k-237"))
+    graph = kgtrec.read_graph(shared_data / "fb15k-237")
+    labels = dict(
+        line.split("\t")[::-1]
+        for line in (folder / "relation2id.txt").read_text().split("\n")[1:-1]
+    )
+    differing = []
+    for name in ("1-1", "1-n", "n-1", "n-n"):
+        rows = np.loadtxt(folder / f"{name}.txt", dtype=int, skiprows=1)
+        for relation in np.unique(rows[:, 2]).tolist():
+            own = categories[graph.relations.index(labels[str(relation)])]
+            if own != name.upper():
+                differing.append((own, name))
+    assert differing == [("N-1", "n-n")] * 5
+
+
+def mirrors_of(known: Triples, enough: float, fewest: int) -> dict[tuple[int, int, bool], float]:
+    """(relation, other, turned) -> share, without triples from an entity to itself."""
+    pairs = {r: {(h, t) for h, q, t in known if q == r and h != t} for r in range(N_RELATIONS)}
+    shares = {}
+    for relation, own in pairs.items():
+        for other, theirs in pairs.items():
+            for turned in (False, True):
+                if len(own) < fewest or (relation == other and not turned):
+                    continue
+                expected = {(t, h) for h, t in own} if turned else own
+                share = len(expected & theirs) / len(own)
+                if share >= enough:
+                    shares[relation, other, turned] = share
+    return shares
+
+
+@given(graphs(), st.sampled_from([0.2, 0.5, 1.0]), st.integers(1, 4))
+def test_by_sets(graph: kgtrec.Graph, enough: float, fewest: int) -> None:
+    known, evaluated = listed(graph, "train", "valid"), listed(graph, "test")
+    leaks = find_leaks(graph, "test", "train,valid", enough, fewest)
+    # A triple may stand in both known splits: it is one fact.
+    facts = set(known)
+    linked = {(h, t): {r for a, r, b in facts if (a, b) == (h, t)} for h, _, t in facts}
+    assert leaks.triples == len(evaluated)
+    assert leaks.repeated == sum(triple in facts for triple in evaluated)
+    assert leaks.same_pair == sum(bool(linked.get((h, t), set()) - {r}) for h, r, t in evaluated)
+    assert leaks.turned_pair == sum((t, h) in linked for h, _, t in evaluated)
+    due = mirrors_of(list(facts), enough, fewest)
+    assert {(m.relation, m.other, m.turned): m.share for m in leaks.mirrors} == pytest.approx(due)
+    rules = set(due) | {(other, relation, turned) for relation, other, turned in due}
+    follows = [
+        any((r, q, False) in rules for q in linked.get((h, t), ()))
+        or any((r, q, True) in rules for q in linked.get((t, h), ()))
+        for h, r, t in evaluated
+    ]
+    assert leaks.mirrored == sum(follows)
+
+
+def test_kinds_and_tables() -> None:
+    pairs = [(i, i + 10) for i in range(10)]
+    train = [(h, 0, t) for h, t in pairs] + [(t, 1, h) for h, t in pairs]
+    train += [(h, 2, t) for h, t in pairs[:5]] + [(t, 2, h) for h, t in pairs[:5]]
+    graph = kgtrec.Graph.from_arrays(
+        train=train, test=[[0, 3, 1]], relations=["parent", "child", "near", "none"]
+    )
+    leaks = find_leaks(graph, fewest=10)
+    kinds = {(m.relation, m.other): m.kind for m in leaks.mirrors}
+    assert kinds == {(0, 1): "inverse", (1, 0): "inverse", (2, 2): "symmetric"}
+    table = leaks.mirror_table(graph).to_dict()
+    assert table["parent"]["child"]["inverse"] == {"triples": 10, "percent": 100.0}
+    assert find_leaks(graph, fewest=11).mirrors == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        ({"split": "valid"}, "no split 'valid'"),
+        ({"known": "all"}, "'test' is among the known"),
+        ({"enough": 0}, "is not a share"),
+        ({"enough": math.nan}, "is not a share"),
+    ],
+)
+def test_wrong_arguments_of_leakage(arguments: dict, hint: str) -> None:
+    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[1, 0, 0]])
+    with pytest.raises(UsageError, match=hint):
+        find_leaks(graph, **arguments)
+
+
+@pytest.mark.data
+def test_the_benchmarks(shared_data: Path) -> None:
+    """WN18 can be answered by turning triples around (Dettmers et al. 2018: 94 %); FB15k-237 was
+    cleaned of all pairs that train links."""
+    leaky = find_leaks(wn18(shared_data))
+    assert round(leaky.turned_pair / leaky.triples, 2) == 0.94
+    assert leaky.mirrored / leaky.triples > 0.93
+    clean = find_leaks(kgtrec.read_graph(shared_data / "fb15k-237"))
+    assert (clean.repeated, clean.same_pair, clean.turned_pair, clean.mirrored) == (0, 0, 0, 0)
+    # What is left in WN18RR are its symmetric relations.
+    half = find_leaks(kgtrec.read_graph(shared_data / "wn18rr"))
+    assert {m.kind for m in half.mirrors} == {"symmetric"}
+    assert half.mirrored / half.triples == pytest.approx(0.336, abs=0.001)

@@ -1,0 +1,178 @@
+"""Job files of `kgtrec batch`: which jobs they list, and every fault by file and key."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from refusals import assert_refused
+
+from kgtrec.cluster.batch.job_file import read_jobs
+from kgtrec.errors import FileError
+
+JOBS = """
+output = "results"
+[graphs]
+one = "one"
+two = { path = "two" }
+[models]
+a = "{graph}-{model}-{split}.npy"
+b = { scores = "{graph}-b-{split}.npz" }
+c = { scores = { one = "one-c-{split}.npy" }, lower_is_better = true, protocols = ["test"] }
+[protocols.test]
+split = "test"
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A job file, and files that patterns match."""
+    for name in ("one-a-test.npy", "one-c-test.npy", "one-b-test.npz", "one-b-valid.npz"):
+        (tmp_path / name).touch()
+    (tmp_path / "jobs.toml").write_text(JOBS)
+    return tmp_path / "jobs.toml"
+
+
+def test_a_job_file_lists_its_jobs(path: Path, tmp_path: Path) -> None:
+    batch = read_jobs(path)
+    assert [job.name for job in batch.jobs[:3]] == [
+        "a on one, test", "b on one, test", "c on one, test"
+    ]  # fmt: skip
+    assert batch.jobs[0].scores == str(tmp_path / "one-a-test.npy")
+    assert [job.higher_is_better for job in batch.jobs[:3]] == [True, True, False]
+
+
+def test_models_by_pattern(path: Path) -> None:
+    def jobs(pattern: str) -> list[tuple[str, str, str]]:
+        path.write_text(f'output = "o"\nmodels = "{pattern}"\n[graphs]\ntwo = "two"\none = "one"\n')
+        folder = f"{path.parent}{os.sep}"
+        return [
+            (job.model, job.graph, job.scores.removeprefix(folder)) for job in read_jobs(path).jobs
+        ]
+
+    names = [f"one-{model}-test.npy" for model in "ac"]
+    assert jobs("one-*-test.npy") == [
+        (name[:-4], graph, name) for graph in ("two", "one") for name in names
+    ]
+    assert jobs(str(path.parent / "one-b-t*.npz"))[0] == (
+        "one-b-test", "two", "one-b-test.npz"
+    )  # fmt: skip
+    for graph, models in (("one", "ba"), ("two", "a")):
+        for model in models:
+            (path.parent / "runs" / graph / model).mkdir(parents=True)
+    assert jobs("runs/{graph}/?") == [
+        ("a", "two", "runs/two/a"), ("a", "one", "runs/one/a"), ("b", "one", "runs/one/b")
+    ]  # fmt: skip
+    for pattern, problem in (
+        ("none/*.npy", "no file matches 'none/*.npy'"),
+        ("{graph}-b-*.npy", "no file matches 'two-b-*.npy'"),
+        ("runs/*/a", "'runs/one/a' and 'runs/two/a' would both be the model 'a'"),
+        ("hdfs://bucket/*.npy", "'hdfs://bucket/*.npy' is a URL"),
+        ("{split}/*.npy", "no file matches"),
+        ("", "models: empty"),
+    ):
+        assert_refused(jobs, FileError, (problem,), pattern)
+    (path.parent / "1.npy").touch()
+    assert_refused(jobs, FileError, ("models.1: a name is a letter",), "?.npy")
+
+
+def toml(value: object) -> str:
+    """A value as TOML has it: of JSON's syntax, but for tables."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)} = {toml(v)}" for k, v in value.items()) + "}"
+    return json.dumps(value)
+
+
+GOOD = {"output": "o", "graphs": {"g": "g"}, "models": {"m": "s.npy"}}
+
+
+CHANGES = [
+    ({"outputs": "x"}, ["outputs: no such key; there are output, work, graphs"]),
+    ({"output": 3}, ["output: 3 is not a string"]),
+    ({"memory": "much"}, ["memory: memory 'much' is not a size"]),
+    ({"measures": ["mrrr"]}, ["measures: ", "mrrr"]),
+    ({"graphs": {"1": "g"}}, ["graphs.1: a name is a letter"]),
+    ({"graphs": {"g": {"pth": "g"}}}, ["graphs.g.pth: no such key", "graphs.g: give one of"]),
+    ({"models": {"m": 3}}, ["models.m: 3 is not a table"]),
+    ({"models": {"m": {"scores": "s", "lower_is_better": "no"}}},
+     ["models.m.lower_is_better: 'no' is not true or false"]),
+    ({"models": {"m": "{grph}.npy"}}, ["models.m.scores: {grph} in '{grph}.npy' is unknown"]),
+    ({"models": {"m": {"scores": {"h": "s"}}}}, ["models.m.scores.h: there is no such graph"]),
+    ({"models": {"m": {"scores": "s", "graphs": ["h"]}}},
+     ["models.m.graphs: there is no graph 'h'"]),
+    ({"protocols": {"p": {"sides": "left"}}}, ["protocols.p.sides: 'left' is unknown; choose"]),
+    ({"protocols": {"p": {"filter": [1]}}}, ["protocols.p.filter: [1] is not a list of str"]),
+    ({"protocols": {"p": {"known": "k"}, "q": {"filter": ""}}},
+     ["2 faults", "protocols.p.known: 'k' is not a list", "protocols.q.filter: empty"]),
+    ({"protocols": {"p": {"atol": "1e-5", "rtol": True}}},
+     ["protocols.p.atol: '1e-5' is not a number", "protocols.p.rtol: True is not a number"]),
+    ({"protocols": {"p": {"atol": -1e-5, "rtol": -2}}},
+     ["protocols.p.atol: -1e-05 is not a number from 0", "protocols.p.rtol: -2 is not a numb"]),
+    ({"graphs": {"g": "g\0"}, "models": {"m": "s\0.npy"}, "output": "o\0", "work": "w\0"},
+     ["4 faults", "output: 'o\\x00' is not a path", "graphs.g: 'g\\x00' is not a path"]),
+    ({"output": 1, "models": 2}, ["output: 1 is not a string", "models: 2 is not a string or"]),
+    ({"protocols": {}}, ["there is nothing to do"]),
+]  # fmt: skip
+
+
+def test_every_fault_names_file_and_key(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.toml"
+    for change, faults in [({}, []), *CHANGES]:
+        lines = (f"{key} = {toml(value)}" for key, value in (GOOD | change).items())
+        path.write_text("\n".join(lines))
+        if not change:
+            assert len(read_jobs(path).jobs) == 1
+            continue
+        assert_refused(read_jobs, FileError, (f"{path}: ", *faults), path)
+
+
+MALFORMED = [
+    ("jobs.toml", "a = 1\n = 2\n", "line 2"),
+    ("jobs.toml", "a = 1\na = 2\n", "not TOML"),
+    ("jobs.toml", "\xff", "not UTF-8"),
+    ("jobs.toml", "a = " + "[" * 5000, "lists in lists"),
+    ("jobs.json", "{}", "a job file named .json"),
+    ("jobs.yaml", "a: 1", "a job file named .yaml"),
+    ("jobs.ini", "a = 1", "a job file named .ini"),
+]
+
+
+def test_malformed_files_are_one_sentence(tmp_path: Path) -> None:
+    for name, text, message in MALFORMED:
+        (tmp_path / name).write_bytes(text.encode("latin-1"))
+        assert_refused(read_jobs, FileError, (message,), tmp_path / name)
+
+
+def test_urls_are_faults_of_the_job_file(path: Path, tmp_path: Path) -> None:
+    text = JOBS.replace('"results"', '"hdfs://bucket/results"').replace(
+        '"one"\n', '"https://b/one"\n', 1
+    )
+    path.write_text(text)
+    words = (
+        "output: 'hdfs://bucket/results' is a URL; copy or mount",
+        "graphs.one: 'https://b/one' is a URL; copy or mount",
+    )
+    assert_refused(read_jobs, FileError, words, path)
+    path.write_text(JOBS.replace('"results"', '"s3://bucket/results"'))
+    assert_refused(read_jobs, FileError, ("bucket/results' is a URL, and", "add work ="), path)
+    assert not [path for path in tmp_path.iterdir() if ":" in path.name]
+
+
+FAULTS = (
+    ("level = 2", "graphs.g: give one of path, questions, qrels; got none"),
+    ('path = "g"\nquestions = "q"', "graphs.g: give one of path, questions, qrels; got path an"),
+    ('questions = "q"\nqueries = "t"', "graphs.g.queries: does not go with questions; leave"),
+    ('path = "g"\ndocuments = "t"', "graphs.g.documents: does not go with path; leave it out"),
+    ('qrels = "q"', "graphs.g.documents: missing: the file with the documents' names"),
+    ('qrels = "q"\ndocuments = "d"\nlevel = true', "graphs.g.level: True is not a whole num"),
+    ('questions = "q"\n[protocols.p]\nsplit = "test"', "graphs.g: no model and protocol bel"),
+)
+
+
+def test_faults_name_file_and_key(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.toml"
+    for table, fault in FAULTS:
+        path.write_text(f'output = "o"\nmodels = {{ m = "s.npy" }}\n[graphs.g]\n{table}\n')
+        assert_refused(read_jobs, FileError, (f"{path}: {fault}",), path)
