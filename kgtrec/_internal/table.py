@@ -53,6 +53,7 @@ _LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"':
 _LATEX |= {"[": "{[}", "*": "{*}"}  # behind the \\\\ of a line before, they would belong to it
 _LATEX |= {"\N{EN DASH}": "--", "…": r"\ldots{}"}
 _CONTROL = re.compile(r"[\x01-\x1f\x7f\u2028\u2029]")
+_COLUMN = re.compile(r"([^=:]*)(?:=(\w*))?(?::(\d))?")
 _LIGATURES = re.compile(r"(?<=[-`',?!])(?=[-`',])|(?<=[?!])(?=`)")
 
 
@@ -108,6 +109,14 @@ class Table:
     def __post_init__(self) -> None:
         widths = {len(self.titles), len(self.keys), len(self.digits), *map(len, self.rows)}
         assert len(widths) == 1, f"columns of different counts: {sorted(widths)}"
+
+    @classmethod
+    def of(cls, columns: str, rows: Sequence[tuple[Cell, ...]], names: int = 1) -> Table:
+        """A table of the columns ``title=key:digits, ...``; key and digits may be left out."""
+        parts = [_COLUMN.findall(one.strip())[0] for one in columns.split(",")]
+        keys = [key or title.replace("%", "percent").replace(" ", "_") for title, key, _ in parts]
+        titles, digits = [part[0] for part in parts], [int(part[2] or 0) for part in parts]
+        return cls(titles, keys, digits, rows, names)
 
     def __len__(self) -> int:
         return len(self.rows)

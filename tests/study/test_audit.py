@@ -209,13 +209,13 @@ def test_one_side_alone(graph: kgtrec.Graph) -> None:
 def test_printed_decimals_are_intervals(
     cell: str, rounding: Rounding, low: float, high: float
 ) -> None:
-    (claim,) = read_claims({"m": {"mrr": cell}}, rounding).claims
+    (claim,) = read_claims({"m": {"mrr": cell}}, rounding)[0]["m"]
     assert (claim.low, claim.high) == pytest.approx((low, high), abs=1e-7)
     assert claim.is_mean == ("±" in cell)
 
 
 def test_thousands_and_empty_cells() -> None:
-    claims = read_claims({"m": {"mr": "1,234.5", "mrr": "-", "hits@10": ""}}, Rounding()).claims
+    claims = read_claims({"m": {"mr": "1,234.5", "mrr": "-", "hits@10": ""}}, Rounding())[0]["m"]
     assert [(claim.low, claim.high) for claim in claims] == [pytest.approx((1234.45, 1234.55))]
 
 
@@ -231,7 +231,7 @@ def test_markdown_and_latex_are_read_as_csv(tmp_path: Path) -> None:
     for ending, body in bodies.items():
         (tmp_path / f"t.{ending}").write_text(body)
         claims, ignored = read_claims(tmp_path / f"t.{ending}", Rounding())
-        read[ending] = [(one.model, one.measure.key, one.text) for one in claims]
+        read[ending] = [(m, one.measure.key, one.text) for m, own in claims.items() for one in own]
         assert [one.endswith(": notes") for one in ignored] == [True]
     assert read["csv"] == read["md"] == read["tex"]
     assert len(read["csv"]) == 4

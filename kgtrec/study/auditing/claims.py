@@ -1,22 +1,33 @@
-"""Published numbers as intervals: what a table claims, to the decimals that it prints."""
+"""Published numbers as intervals: what a table claims, to the decimals that it prints.
+
+Then as limits on means over ranks: what is printed, turned back into what was averaged.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from kgtrec.errors import FileError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.measures.averaging import SIDES
+from kgtrec.measures.metric import Metric, inverse, inverse_exp, same
+from kgtrec.measures.random_baseline import Chance, Tally
+from kgtrec.measures.rank_metrics import RANK_ROWS
 from kgtrec.study.comparison.parts import ValueTable, read_value_table
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Numbers = Mapping[str, Mapping[str, str | float]]
 
+Interval = tuple[float, float]
+BASES = {row.name: row for row in RANK_ROWS}
 SIDE = "side"
 SLACK = 1e-9
 """Sums of floats differ in their last digits: intervals are wider by this share."""
@@ -79,35 +90,26 @@ class Claim(NamedTuple):
         return self.low <= value <= self.high
 
 
-class ReadClaims(NamedTuple):
-    """The claims of some tables, and the columns that are no measures."""
+def read_claims(
+    tables: Paths | Numbers, rounding: Rounding, side: str = "both"
+) -> tuple[dict[str, list[Claim]], list[str]]:
+    """The numbers of tables by model, and the columns that are no measures.
 
-    claims: list[Claim]
-    ignored: list[str]
-
-    def by_model(self) -> dict[str, list[Claim]]:
-        models: dict[str, list[Claim]] = {}
-        for claim in self.claims:
-            models.setdefault(claim.model, []).append(claim)
-        return models
-
-
-def read_claims(tables: Paths | Numbers, rounding: Rounding, side: str = "both") -> ReadClaims:
-    """The numbers of tables; rows of one model in several tables are claims about one ranking.
-
-    UsageError or FileError: no measure among the columns, a cell that is no number, a number that
-    its measure cannot have, or a model that has two rows in one table.
+    Rows of one model in several tables are claims about one ranking. UsageError or FileError: no
+    measure among the columns, a cell that is no number, a number that its measure cannot have, or a
+    model that has two rows in one table.
     """
     claims: list[Claim] = []
     ignored: list[str] = []
+    paths: Paths = ()
     if isinstance(tables, Mapping):
         for model, numbers in tables.items():
             for key, value in numbers.items():
                 measure = _on_side(Measure.parse(key), side)
                 claims += _claimed(str(model), measure, str(value), rounding, "", None)
-        return ReadClaims(claims, ignored)
-    paths = [tables] if isinstance(tables, (str, os.PathLike)) else list(tables)
-    for path in paths:
+    else:
+        paths = tables
+    for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
         table = read_value_table(path)
         measures, others = _columns_of(table)
         if not measures:
@@ -119,7 +121,10 @@ def read_claims(tables: Paths | Numbers, rounding: Rounding, side: str = "both")
             )
         ignored += [f"{table.path}: {one}" for one in others]
         claims += _claims_of(table, measures, rounding, side)
-    return ReadClaims(claims, ignored)
+    by_model: dict[str, list[Claim]] = {}
+    for claim in claims:
+        by_model.setdefault(claim.model, []).append(claim)
+    return by_model, ignored
 
 
 def _columns_of(table: ValueTable) -> tuple[dict[str, Measure], list[str]]:
@@ -199,7 +204,7 @@ def _is_percent(measure: Measure, rounding: Rounding) -> bool:
     return rounding.percent and (measure.is_trec or measure.row[0].range.endswith("1]"))
 
 
-def _interval(text: str, measure: Measure, rounding: Rounding) -> tuple[float, float]:
+def _interval(text: str, measure: Measure, rounding: Rounding) -> Interval:
     """The values that are printed as this text, which InvalidOperation says is none."""
     bare = text.removesuffix("%").strip()
     number = Decimal(bare.replace(",", "") if _THOUSANDS.fullmatch(bare) else bare)
@@ -216,9 +221,7 @@ def _interval(text: str, measure: Measure, rounding: Rounding) -> tuple[float, f
     return float(low) - slack, float(high) + slack
 
 
-def _out_of_range(
-    interval: tuple[float, float], measure: Measure, rounding: Rounding
-) -> tuple[str, str]:
+def _out_of_range(interval: Interval, measure: Measure, rounding: Rounding) -> tuple[str, str]:
     """What is wrong with a number whatever the others are, and a hint; both empty if nothing."""
     low, high = interval
     if measure.is_trec or measure.row[0].range.endswith("1]"):
@@ -232,3 +235,140 @@ def _out_of_range(
     elif measure.row[0].range.startswith("[1,") and high < 1:
         return f"{measure.title} is below 1", "ranks begin at 1"
     return "", ""
+
+
+# --- limits ---
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The test set of a table.
+
+    - instances: Ranks behind a number, by side; absent: unknown.
+    - questions: The same of macro averages.
+    - entities: Number of candidates at most; the largest rank.
+    - candidates: Of every instance, by side, where the graph is known.
+    """
+
+    instances: dict[str, int]
+    entities: int
+    questions: dict[str, int] = field(default_factory=dict)
+    candidates: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of_counts(cls, instances: int | None, entities: int, side: str = "both") -> Sizes:
+        """So many ranks behind the numbers of a side; both sides have as many ranks each."""
+        if entities < 1 or (instances is not None and instances < 1):
+            raise UsageError("instances and entities must be 1 or more")
+        counts = {} if instances is None else {side: instances}
+        if instances is not None and side == "both" and instances % 2 == 0:
+            counts |= {"head": instances // 2, "tail": instances // 2}
+        return cls(counts, entities)
+
+    @classmethod
+    def of_questions(cls, questions: Any) -> Sizes:
+        """The sizes that questions have, of both sides and of each."""
+        side = np.asarray(questions.side)[questions.instance_question]
+        all_of = {"head": side == 0, "tail": side == 1}
+        if not all(part.any() for part in all_of.values()):
+            all_of = {}
+        chosen = {questions.sides: np.ones(len(side), bool)} | all_of
+        candidates = np.asarray(questions.candidates)
+        distinct = {
+            name: len(np.unique(questions.instance_question[part])) for name, part in chosen.items()
+        }
+        return cls(
+            {name: int(part.sum()) for name, part in chosen.items()}, questions.n_labels, distinct,
+            {name: Tally.of(candidates[part]) for name, part in chosen.items()},
+        )  # fmt: skip
+
+
+class Limit(NamedTuple):
+    """A claim as an interval for the mean of a function of the rank.
+
+    - row, parameter: The metric whose value per rank is averaged; of a median, Hits at its rank.
+    - low, high: Of that mean.
+    - back: From the mean to the measure that was printed.
+    """
+
+    claim: Claim
+    row: Metric
+    parameter: float
+    low: float
+    high: float
+    back: Callable[[float], float]
+
+
+def limits_of_claims(claims: Sequence[Claim], sizes: Sizes) -> tuple[list[Limit], list[str]]:
+    """The limits that claims are, and why others are none."""
+    limits: list[Limit] = []
+    reasons = []
+    for claim in claims:
+        found = () if claim.measure.is_trec else tuple(_limits_of(claim, sizes))
+        limits += found
+        if not found:
+            reasons.append(f"{claim.measure.title} was not checked: no mean of single ranks, or "
+                           "its chance level is unknown")  # fmt: skip
+    return limits, reasons
+
+
+def _limits_of(claim: Claim, sizes: Sizes) -> Iterator[Limit]:
+    row, parameter = claim.measure.row
+    low, high = claim.low, claim.high
+    if row.name == "median_rank":
+        # Half of the ranks are up to the upper end, and at most half are below the lower one.
+        hits = BASES["hits@k"]
+        yield Limit(claim, hits, math.floor(2 * high) / 2, 0.5, 1.0, lambda mean: math.nan)
+        yield Limit(claim, hits, math.ceil(2 * low) / 2 - 0.5, 0.0, 0.5, lambda mean: math.nan)
+        return
+    base = BASES[row.base] if row.is_adjusted else row
+    back: Callable[[float], float] = float
+    if row.is_adjusted:
+        unadjusted = _unadjusted(row, base, parameter, claim, sizes)
+        if unadjusted is None:
+            return
+        (low, high), back = unadjusted
+    of_mean = base.of_mean
+    if of_mean is not None:
+        low, high = sorted(_MEAN_OF[of_mean](end) for end in (low, high))
+        yield Limit(
+            claim, base, parameter, low, high, lambda mean: back(float(of_mean(np.asarray(mean))))
+        )
+
+
+_MEAN_OF: dict[Any, Callable[[float], float]] = {
+    same: float,
+    inverse: lambda value: 1.0 / value if value > 0 else math.inf,
+    inverse_exp: lambda value: -math.log(value) if value > 0 else math.inf,
+    np.exp: lambda value: math.log(value) if value > 0 else 0.0,
+}
+"""From a metric back to the mean that it is made of, by `Metric.of_mean`."""
+
+
+def _unadjusted(
+    row: Metric, base: Metric, parameter: float, claim: Claim, sizes: Sizes
+) -> tuple[Interval, Callable[[float], float]] | None:
+    """The base's interval under an adjusted metric's, and the way back; None: chance is unknown."""
+    if row.chance is None or row.from_moments is None or claim.measure.averaging != "micro":
+        return None
+    tally = sizes.candidates.get(claim.measure.side)
+    if tally is not None:
+        chances = [row.chance(tally, parameter)]
+    elif row.name.startswith("z_"):
+        return None
+    else:  # filtering leaves between one and all of the entities
+        extremes = (Tally.of([2]), Tally.of([max(sizes.entities, 2)]))
+        chances = [row.chance(one, parameter) for one in extremes]
+    mean_of = _MEAN_OF[base.of_mean]
+    ends: list[float] = []
+    back: Callable[[float], float] = float
+    for chance in chances:
+
+        def adjusted(value: float, chance: Chance = chance) -> float:
+            return float(row.with_chance(np.asarray(mean_of(value)), chance))
+
+        at_one, at_two = adjusted(1.0), adjusted(2.0)  # it is linear in the base's value
+        slope = at_two - at_one
+        ends += [1.0 + (end - at_one) / slope for end in (claim.low, claim.high)]
+        back = adjusted if tally is not None else lambda value: math.nan
+    return (min(ends), max(ends)), back

@@ -23,14 +23,25 @@ from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.measures.metric import Metric
 from kgtrec.measures.ties import Ties
-from kgtrec.study.auditing.claims import Claim, Numbers, Paths, Rounding, read_claims
-from kgtrec.study.auditing.limits import BASES, Interval, Limit, Sizes, limits_of_claims
+from kgtrec.study.auditing.claims import (
+    BASES,
+    Claim,
+    Interval,
+    Limit,
+    Numbers,
+    Paths,
+    Rounding,
+    Sizes,
+    limits_of_claims,
+    read_claims,
+)
 
 Floats = NDArray[np.float64]
 
 DENSE = 32
 RATIO = 1.03
 """Ranks up to the one have a variable each; above, a variable per so large a step."""
+INFEASIBLE, UNKNOWN = 2, 4  # what scipy's solver may say of a program
 EXACT_ANSWERS, EXACT_CANDIDATES, EXACT_SECONDS = 30, 1_000, 1.0
 """Up to these sizes, whole numbers of answers are searched, too."""
 
@@ -118,9 +129,8 @@ class Audit(ShownAsTables):
                 for one in own
                 for claim, interval in zip(one.claims, one.allowed, strict=True)
             ]
-        titles = ("model", "numbers", "verdict", "conflict", "printed", "at least", "at most")
-        keys = ("model", "numbers", "verdict", "conflict", "printed", "low", "high")
-        return Table(titles, keys, (0, 0, 0, 0, 0, 5, 5), rows)
+        columns = "model, numbers, verdict, conflict, printed, at least=low:5, at most=high:5"
+        return Table.of(columns, rows)
 
     def text(self) -> str:
         """For people: a sentence per problem, and what it rests on."""
@@ -193,11 +203,11 @@ def audit(
     else:
         sizes = Sizes.of_counts(instances, entities, side)
     rounding = Rounding(percent, truncated)
-    read = read_claims(tables, rounding, side)
+    by_model, ignored = read_claims(tables, rounding, side)
     problems: list[Problem] = []
-    unchecked = [f"{column} is not a measure" for column in read.ignored]
+    unchecked = [f"{column} is not a measure" for column in ignored]
     checked = {}
-    for model, claims in read.by_model().items():
+    for model, claims in by_model.items():
         limits, reasons = limits_of_claims(claims, sizes)
         unchecked += reasons
         checked[model] = len(limits)
@@ -215,16 +225,15 @@ def audit(
 
 
 @lru_cache(maxsize=16)
-def _grid(entities: int, steps: tuple[float, ...]) -> Floats:
-    """Ranks that have a variable: all up to DENSE, both sides of every step, then ever fewer."""
-    top = float(entities)
-    dense = np.arange(2, 2 * min(DENSE, entities) + 1) / 2
-    sparse = np.geomspace(DENSE, top, max(2, math.ceil(math.log(top / DENSE, RATIO)))) if (
-        top > DENSE
-    ) else np.empty(0)  # fmt: skip
+def _grid(entities: int, steps: tuple[float, ...], dense: int) -> Floats:
+    """Ranks that have a variable: all up to `dense`, both sides of every step, then ever fewer."""
+    ranks = [np.arange(2, 2 * min(dense, entities) + 1) / 2]
+    if entities > dense:
+        number = max(2, math.ceil(math.log(entities / dense, RATIO)))
+        ranks.append(np.round(2 * np.geomspace(dense, entities, number)) / 2)
     edges = np.array([edge for step in steps for edge in (step, step + 0.5)])
-    ranks = np.concatenate([dense, np.round(2 * sparse) / 2, edges, [top]])
-    return np.unique(ranks[(ranks >= 1) & (ranks <= top)])
+    every = np.concatenate([*ranks, edges, [entities]])
+    return np.unique(every[(every >= 1) & (every <= entities)])
 
 
 def _values(row: Metric, parameter: float, ranks: Floats) -> Floats:
@@ -238,115 +247,111 @@ def _values(row: Metric, parameter: float, ranks: Floats) -> Floats:
 
 
 @lru_cache(maxsize=64)
-def _column(
-    name: str, parameter: float, entities: int, steps: tuple[float, ...]
-) -> tuple[Floats, Floats, Floats]:
-    """A metric at the ranks of the grid, and by how much a mean between them may be less or more.
+def _ends(
+    name: str, parameter: float, entities: int, steps: tuple[float, ...], dense: int
+) -> tuple[Floats, Floats]:
+    """The least and the most that the mass at each rank of the grid adds to a mean of a metric.
 
     A rank between two of the grid is a mixture of both with the same mean rank.
     """
-    grid, row = _grid(entities, steps), BASES[name]
+    grid, row = _grid(entities, steps, dense), BASES[name]
     at_grid = _values(row, parameter, grid)
     every = np.arange(2, 2 * entities + 1) / 2
-    exact = _values(row, parameter, every)
-    gap = exact - np.interp(every, grid, at_grid)
+    gap = _values(row, parameter, every) - np.interp(every, grid, at_grid)
     segment = np.clip(np.searchsorted(grid, every, "right") - 1, 0, len(grid) - 1)
     low, high = np.zeros(len(grid)), np.zeros(len(grid))
     np.minimum.at(low, segment, gap)
     np.maximum.at(high, segment, gap)
     # The mass at a rank comes from the segment below it, or from the one above.
     below_low, below_high = np.append(0, low[:-1]), np.append(0, high[:-1])
-    return at_grid, np.minimum(low, below_low), np.maximum(high, below_high)
+    return at_grid + np.minimum(low, below_low), at_grid + np.maximum(high, below_high)
 
 
 class Program:
-    """The linear program of one group of numbers: shares at ranks, of one side or of two."""
+    """The linear program of one group of numbers: masses at ranks, of one side or of two.
 
-    def __init__(self, limits: Sequence[Limit], sizes: Sizes, runs: int) -> None:
-        sides = {limit.claim.measure.side for limit in limits}
-        self.blocks = ("head", "tail") if sides & {"head", "tail"} else tuple(sides)
-        self.limits, self.sizes, self.runs = limits, sizes, runs
-        self.steps = tuple(sorted({
-            float(limit.parameter) for limit in limits if limit.row.name == "hits@k"
-        }))  # fmt: skip
-        self.grid = _grid(sizes.entities, self.steps)
-        kinds = dict.fromkeys((one.row.name, one.parameter) for one in limits)
-        self.smooth = [kind for kind in kinds if kind[0] not in ("hits@k", "mr", "imr")]
-        rows = [self._row(limit) for limit in limits]
-        self.matrix = np.array(rows)
-        self.scale = np.maximum(1.0, np.abs([limit.high for limit in limits]))
-        self.slack = self._slack_rows()
-        own = np.arange(len(self.grid) + len(self.smooth)) < len(self.grid)
-        self.is_share = np.tile(own, len(self.blocks))
-        self.totals = np.kron(np.eye(len(self.blocks)), own.astype(np.float64))
+    With `answers` per side, the masses are whole numbers of answers; otherwise they are shares.
+    """
 
-    @property
-    def n_columns(self) -> int:
-        return len(self.blocks) * (len(self.grid) + len(self.smooth))
+    def __init__(
+        self, limits: Sequence[Limit], sizes: Sizes, answers: Sequence[int] | None = None
+    ) -> None:
+        self.limits, self.whole = limits, answers is not None
+        blocks = blocks_of(limits)
+        self.masses = np.array(answers or [1] * len(blocks), np.float64)
+        steps = {float(limit.parameter) for limit in limits if limit.row.name == "hits@k"}
+        grid = sizes.entities, tuple(sorted(steps)), sizes.entities if self.whole else DENSE
+        scale = np.maximum(1.0, np.abs([limit.high for limit in limits]))
+        rows = [
+            np.outer([1, 1], _weights(limit, blocks, sizes) / self.masses)[:, :, None]
+            * np.array(_ends(limit.row.name, limit.parameter, *grid))[:, None]
+            for limit in limits
+        ]
+        ends = np.array(rows).reshape(len(limits), 2, -1) / scale[:, None, None]
+        self.least, self.most = ends[:, 0], ends[:, 1]
+        self.low = np.array([limit.low for limit in limits]) / scale
+        self.high = np.array([limit.high for limit in limits]) / scale
+        self.scale = scale
+        self.totals = np.kron(np.eye(len(blocks)), np.ones(len(_grid(*grid))))
+        self.met: list[NDArray[np.bool_]] = []
 
-    def weights(self, side: str) -> list[float]:
-        """How much each block counts in a side's mean."""
-        if len(self.blocks) == 1:
-            return [1.0]
-        counts = [self.sizes.instances.get(block, 1) for block in self.blocks]
-        if side == "both":
-            return [count / sum(counts) for count in counts]
-        return [float(block == side) for block in self.blocks]
-
-    def _row(self, limit: Limit) -> Floats:
-        size, n_grid = len(self.grid) + len(self.smooth), len(self.grid)
-        kind = (limit.row.name, limit.parameter)
-        values, _, _ = _column(*kind, self.sizes.entities, self.steps)
-        row = np.zeros(self.n_columns)
-        for block, weight in enumerate(self.weights(limit.claim.measure.side)):
-            row[block * size : block * size + n_grid] = weight * values
-            if kind in self.smooth:
-                row[block * size + n_grid + self.smooth.index(kind)] = weight
-        return row
-
-    def _slack_rows(self) -> Floats:
-        """What is at most 0: a mean's deviation from the grid's, and bounds by the masses."""
-        size, n_grid = len(self.grid) + len(self.smooth), len(self.grid)
-        rows = []
-        for block in range(len(self.blocks)):
-            for place, kind in enumerate(self.smooth):
-                _, low, high = _column(*kind, self.sizes.entities, self.steps)
-                for sign, gap in ((1.0, high), (-1.0, -low)):
-                    row = np.zeros(self.n_columns)
-                    row[block * size : block * size + n_grid] = -gap
-                    row[block * size + n_grid + place] = sign
-                    rows.append(row)
-        return np.array(rows).reshape(-1, self.n_columns)
-
-    def solve(self, chosen: Sequence[int], objective: Floats | None = None) -> float | None:
-        """The least value of an objective under the chosen limits; None if there is none."""
+    def _solved(self, rows: list[int], objective: Floats) -> Any:
+        """The least value of an objective under the limits in these rows."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
-        rows, n_slack, n_blocks = list(chosen), len(self.slack), len(self.blocks)
-        scale = self.scale[rows]
-        low = np.array([self.limits[i].low for i in rows]) / scale
-        high = np.array([self.limits[i].high for i in rows]) / scale
+        nothing = np.full(len(rows), np.inf)
         constraints = LinearConstraint(
-            np.vstack([self.matrix[rows] / scale[:, None], self.slack, self.totals]),
-            np.concatenate([low, np.full(n_slack, -np.inf), np.ones(n_blocks)]),
-            np.concatenate([high, np.zeros(n_slack), np.ones(n_blocks)]),
+            np.vstack([self.most[rows], self.least[rows], self.totals]),
+            np.concatenate([self.low[rows], -nothing, self.masses]),
+            np.concatenate([nothing, self.high[rows], self.masses]),
         )
-        done = milp(
-            np.zeros(self.n_columns) if objective is None else objective,
-            bounds=Bounds(np.where(self.is_share, 0.0, -np.inf), np.inf),
-            constraints=constraints,
-            options={"presolve": False},  # these programs are small: it takes longer than it saves
-        )
-        return None if done.status == 2 else float(done.fun if done.fun is not None else 0.0)
+        # Programs of shares are small: to presolve them takes longer than it saves.
+        for presolve in [True] if self.whole else [False, True]:
+            options = {"presolve": presolve} | ({"time_limit": EXACT_SECONDS} if self.whole else {})
+            done = milp(objective, integrality=int(self.whole), bounds=Bounds(0.0, np.inf),
+                        constraints=constraints, options=options)  # fmt: skip
+            if done.status != UNKNOWN:
+                break
+        return done
 
-    def range_of(self, index: int, others: Sequence[int]) -> Interval:
+    def allows(self, rows: list[int]) -> bool:
+        """Whether some masses keep these limits; what was found for others may keep them, too."""
+        if any(met[rows].all() for met in self.met):
+            return True
+        done = self._solved(rows, np.zeros(self.totals.shape[1]))
+        if done.status == INFEASIBLE:
+            return False
+        if done.x is not None:
+            met = (self.most @ done.x >= self.low) & (self.least @ done.x <= self.high)
+            met[rows] = True
+            self.met.append(met)
+        return True
+
+    def range_of(self, index: int, others: list[int]) -> Interval:
         """What the other limits allow for a number."""
-        row, limit = self.matrix[index], self.limits[index]
-        low, high = self.solve(others, row), self.solve(others, -row)
-        if low is None or high is None:
+        low, high = (self._solved(others, row) for row in (self.least[index], -self.most[index]))
+        if INFEASIBLE in (low.status, high.status):
             return math.nan, math.nan
-        ends = limit.back(low), limit.back(-high)
+        back = self.limits[index].back
+        ends = back(low.fun * self.scale[index]), back(-high.fun * self.scale[index])
         return min(ends), max(ends)
+
+
+def blocks_of(limits: Sequence[Limit]) -> tuple[str, ...]:
+    """The sides whose ranks are unknowns of their own."""
+    sides = {limit.claim.measure.side for limit in limits}
+    return ("head", "tail") if sides & {"head", "tail"} else tuple(sides)
+
+
+def _weights(limit: Limit, blocks: Sequence[str], sizes: Sizes) -> Floats:
+    """How much each block counts in the mean of a limit's side."""
+    side = limit.claim.measure.side
+    if len(blocks) == 1:
+        return np.ones(1)
+    if side != "both":
+        return np.array([float(block == side) for block in blocks])
+    counts = np.array([sizes.instances.get(block, 1) for block in blocks])
+    return counts / counts.sum()
 
 
 # -- Problems --------------------------------------------------------------------------------------
@@ -356,13 +361,16 @@ def _problems(model: str, limits: Sequence[Limit], sizes: Sizes, runs: int) -> I
     """What is wrong with a model's numbers: those without a count, then those that conflict."""
     groups: dict[tuple[object, ...], list[Limit]] = {}
     for limit in limits:
-        counts = None if limit.claim.is_mean and runs == 1 else _answers(limit, sizes)
-        if counts is not None:
-            nearest = _nearest_counts(limit, counts * runs)
-            if nearest is not None:
-                yield Problem(model, "count", (limit.claim,), (nearest,), counts)
+        answers = None if limit.claim.is_mean and runs == 1 else _answers(limit, sizes)
+        if answers is not None:
+            total = answers * runs
+            low, high = math.ceil(limit.low * total), math.floor(limit.high * total)
+            if low > high:
+                nearest = max(high, 0) / total, min(low, total) / total
+                yield Problem(model, "count", (limit.claim,), (nearest,), answers)
                 continue
-            limit = _at_counts(limit, counts * runs)
+            slack = 1e-12
+            limit = limit._replace(low=low / total - slack, high=high / total + slack)
         groups.setdefault(limit.claim.group, []).append(limit)
     for group in groups.values():
         yield from _conflict(model, group, sizes, runs)
@@ -379,32 +387,19 @@ def _answers(limit: Limit, sizes: Sizes) -> int | None:
     return of_average.get(measure.averaging, {}).get(measure.side)
 
 
-def _nearest_counts(limit: Limit, answers: int) -> Interval | None:
-    """The shares around a number that is none; None if it is one."""
-    below, above = math.floor(limit.high * answers), math.ceil(limit.low * answers)
-    if below >= above:
-        return None
-    return max(below, 0) / answers, min(above, answers) / answers
-
-
-def _at_counts(limit: Limit, answers: int) -> Limit:
-    """The same limit between the counts that it allows."""
-    low, high = math.ceil(limit.low * answers), math.floor(limit.high * answers)
-    slack = 1e-12
-    return limit._replace(low=low / answers - slack, high=high / answers + slack)
-
-
 def _conflict(model: str, limits: Sequence[Limit], sizes: Sizes, runs: int) -> Iterator[Problem]:
     """The smallest set of numbers that exclude each other, if any."""
-    program = Program(limits, sizes, runs)
-    claims = list(dict.fromkeys(limit.claim for limit in limits))
-    rows = {claim: [i for i, one in enumerate(limits) if one.claim == claim] for claim in claims}
+    program = Program(limits, sizes)
+    rows: dict[Claim, list[int]] = {}
+    for i, limit in enumerate(limits):
+        rows.setdefault(limit.claim, []).append(i)
+    claims = list(rows)
 
     def fails(chosen: Sequence[Claim]) -> bool:
-        return program.solve([i for claim in chosen for i in rows[claim]]) is None
+        return not program.allows([i for claim in chosen for i in rows[claim]])
 
     if not fails(claims):
-        if not _has_whole_counts(program):
+        if not _has_whole_counts(limits, sizes, runs):
             nothing = (math.nan, math.nan)
             yield Problem(model, "whole answers", tuple(claims), (nothing,) * len(claims), None)
         return
@@ -432,37 +427,14 @@ def _smallest(claims: list[Claim], fails: Callable[[Sequence[Claim]], bool]) -> 
     return needed
 
 
-def _has_whole_counts(program: Program) -> bool:
+def _has_whole_counts(limits: Sequence[Limit], sizes: Sizes, runs: int) -> bool:
     """Whether whole numbers of answers have these means; True where there are too many to try."""
-    answers = program.sizes.instances
-    sizes = [answers.get(block, 0) * program.runs for block in program.blocks]
-    averages = {limit.claim.measure.averaging for limit in program.limits}
-    types = {limit.claim.measure.rank_type for limit in program.limits}
+    answers = [sizes.instances.get(block, 0) * runs for block in blocks_of(limits)]
+    averages = {limit.claim.measure.averaging for limit in limits}
+    types = {limit.claim.measure.rank_type for limit in limits}
     if (
-        averages != {"micro"} or "expected" in types or not all(sizes)
-        or max(sizes) > EXACT_ANSWERS or program.sizes.entities > EXACT_CANDIDATES
+        averages != {"micro"} or "expected" in types or not all(answers)
+        or max(answers) > EXACT_ANSWERS or sizes.entities > EXACT_CANDIDATES
     ):  # fmt: skip
         return True
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    ranks = np.arange(2, 2 * program.sizes.entities + 1) / 2
-    rows = []
-    for limit in program.limits:
-        values = _values(limit.row, limit.parameter, ranks)
-        weights = program.weights(limit.claim.measure.side)
-        rows.append(np.concatenate([
-            weight / size * values for weight, size in zip(weights, sizes, strict=True)
-        ]))  # fmt: skip
-    ends = [(limit.low, limit.high) for limit in program.limits]
-    total = np.kron(np.eye(len(sizes)), np.ones(len(ranks)))
-    low, high = np.array(ends).T
-    done = milp(
-        np.zeros(total.shape[1]), integrality=1, bounds=Bounds(0, max(sizes)),
-        constraints=[
-            LinearConstraint(np.array(rows) / program.scale[:, None], low / program.scale,
-                             high / program.scale),
-            LinearConstraint(total, sizes, sizes),
-        ],
-        options={"time_limit": EXACT_SECONDS},
-    )  # fmt: skip
-    return bool(done.status != 2)
+    return Program(limits, sizes, answers).allows([*range(len(limits))])

@@ -88,8 +88,7 @@ class ProtocolSearch(ShownAsTables):
             for model, matches in self.matches.items()
             for one in matches
         ]
-        keys = ("model", "verdict", "protocol", "difference_percent")
-        return Table(("model", "verdict", "protocol", "difference %"), keys, (0, 0, 0, 2), rows)
+        return Table.of("model, verdict, protocol, difference %:2", rows)
 
     def text(self) -> str:
         """For people: the protocols in words."""
@@ -140,7 +139,7 @@ def protocols_of(
     UsageError
         No model of the table has ranks, or no number of it can be computed from them.
     """
-    claims = read_claims(tables, Rounding(percent, truncated)).by_model()
+    claims, _ = read_claims(tables, Rounding(percent, truncated))
     if len(claims) == len(ranks) == 1:
         ranks = {next(iter(claims)): next(iter(ranks.values()))}
     both = [model for model in claims if model in ranks]
