@@ -19,17 +19,16 @@ from kgtrec.study.pooling.completion import (
     read_relation_types,
     trivial_rules,
 )
-from kgtrec.study.pooling.edited_files import EditedFile
+from kgtrec.study.pooling.edited_files import EditedFile, Judgements, read_judgements, read_triples
 from kgtrec.study.pooling.pool import Pool
 from kgtrec.study.pooling.seeds import (
     SeedQuestions,
-    question_key,
+    questions_of,
     read_question_ids,
     replaced_split,
     sample_seeds,
     seed_questions,
 )
-from kgtrec.study.pooling.triple_files import Judgements, read_judgements, read_triples
 
 __all__ = ["Labels", "label_rows", "read_labels"]
 
@@ -73,11 +72,9 @@ def _published_pool(files: Files, graph: kgtrec.Graph, seeds: SeedQuestions) -> 
     file.refuse_faults()
     depth = np.array([int(cells[3]) for _, cells in lines])
     keys = set(seeds.keys)
-    sides = np.array([[question_key(t, side) in keys for side in (0, 1)] for t in triples.tolist()])
-    names = [
-        ",".join(seeds.names[question_key(t, side)] for side in (0, 1) if own[side])
-        for t, own in zip(triples.tolist(), sides.tolist(), strict=True)
-    ]
+    asked = questions_of(triples)
+    sides = np.array([[key in keys for key, _ in each] for each in asked])
+    names = [",".join(seeds.names[key] for key, _ in each if key in keys) for each in asked]
     return Pool(graph, ("published",), int(depth.max()), triples, depth[:, None], sides, names)
 
 

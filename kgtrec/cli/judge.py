@@ -63,8 +63,8 @@ def templates(pool: str, output: str) -> Report:
     \b
     kgtrec judge templates pool.tsv -o templates.tsv
     """
-    from kgtrec.study.judging.assignment import read_pooled
     from kgtrec.study.judging.questions import generated_templates, write_templates
+    from kgtrec.study.judging.sheets import read_pooled
 
     made = generated_templates(sorted({one.relation for one in read_pooled(pool)}))
     write_templates(output, made)
@@ -99,15 +99,13 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
     kgtrec judge sheets pool.tsv --annotators anna,ben,carla --overlap 0.2 --batch 500 -o sheets
     kgtrec judge sheets pool.tsv --annotators anna --depth 5 --names mid2name.txt -o pilot
     """
-    from kgtrec.study.judging.assignment import make_batches, read_pooled, to_judge
     from kgtrec.study.judging.journal import judged_sheet
     from kgtrec.study.judging.questions import (
-        Names,
         generated_templates,
         read_names,
         read_templates,
     )
-    from kgtrec.study.judging.sheets import write_new_sheets
+    from kgtrec.study.judging.sheets import make_batches, read_pooled, to_judge, write_new_sheets
 
     pooled = read_pooled(pool)
     known = {item.triple for file in done for item in judged_sheet(file).items if item.label}
@@ -115,7 +113,7 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
     if not triples:
         raise UsageError(f"{pool}: none of {len(pooled):,} triples is left to judge")
     name_file, template_file = options["name_file"], options["template_file"]
-    names = read_names(name_file) if name_file else Names()
+    names = read_names(name_file) if name_file else {}
     relations = sorted({one.relation for one in triples})
     questions = read_templates(template_file) if template_file else generated_templates(relations)
     people = [name.strip() for name in options["annotators"].split(",")]
@@ -130,7 +128,8 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
         f"{len(triples):,} triples to judge, {left:,} left out (rule, sample, depth, judged "
         f"before); {len(made):,} sheets with {sum(len(one.items) for one in made):,} questions"
     ]
-    nameless = names.missing(one for triple in triples for one in (triple.head, triple.tail))
+    entities = dict.fromkeys(one for triple in triples for one in (triple.head, triple.tail))
+    nameless = [one for one in entities if one not in names]
     if name_file and nameless:
         missing = f"{len(nameless):,} entities have no name, the first is {nameless[0]!r}"
         notes.append(warning(missing))
@@ -196,7 +195,7 @@ def _how_to_end() -> str:
 
 def _context(link: str | None, graph: str | None, facts: int, name_file: str | None) -> Context:
     from kgtrec.questions.api import read_graph
-    from kgtrec.study.judging.questions import Context, EntityFacts, Names, check_link, read_names
+    from kgtrec.study.judging.questions import Context, check_link, read_names
 
     if graph is None and (name_file or shared.on_command_line("facts")):
         raise UsageError("--facts and --names are for facts of a graph; add --graph DIR")
@@ -204,8 +203,8 @@ def _context(link: str | None, graph: str | None, facts: int, name_file: str | N
         check_link(link)
     if graph is None:
         return Context(link)
-    names = read_names(name_file) if name_file else Names()
-    return Context(link, EntityFacts(read_graph(graph), names, facts))
+    names = read_names(name_file) if name_file else {}
+    return Context(link, read_graph(graph), names, facts)
 
 
 def _progress(journal: Any) -> str:

@@ -173,8 +173,8 @@ def _lists(
 
 def _read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> SeedQuestions:
     """Seed questions from files."""
+    from kgtrec.study.pooling.edited_files import read_triples
     from kgtrec.study.pooling.seeds import read_question_ids, seed_questions
-    from kgtrec.study.pooling.triple_files import read_triples
 
     names = None if questions is None else read_question_ids(questions, graph)
     return seed_questions(graph, read_triples(path, graph), split, names=names)
@@ -260,9 +260,9 @@ def complete(
     """
     from kgtrec.questions.api import read_graph
     from kgtrec.study.pooling import completion
+    from kgtrec.study.pooling.edited_files import read_judgements
     from kgtrec.study.pooling.lists import doubts, run_lists, system_names
     from kgtrec.study.pooling.pool import read_pool
-    from kgtrec.study.pooling.triple_files import read_judgements
     from kgtrec.study.pooling.unjudged import MEASURES, mean_columns
 
     _check_runs(runs, options)
@@ -347,7 +347,7 @@ def _written(
     done: Completion, lists: list[RankedLists], targets: dict[str, str], reverse: bool
 ) -> list[str]:
     """Write the files; return notes."""
-    from kgtrec.study.pooling.triple_files import write_triples
+    from kgtrec.study.pooling.edited_files import write_triples
 
     notes = []
     if "--write-qrels" in targets:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kgtrec.study.comparison.report import SystemComparison
     from kgtrec.study.comparison.significance import Discrimination
     from kgtrec.study.comparison.stability import DepthCurves, Sensitivity
-    from kgtrec.study.pooling.reusability import Reuse
+    from kgtrec.study.pooling.depths import Reuse
 
 SHADES = ("#ffffff", "#a9cbe6", "#4292c6", "#08306b")
 STARS = ("", "*", "**", "***")

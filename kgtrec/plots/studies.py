@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from kgtrec.graph.statistics.popularity import Frequencies
-    from kgtrec.study.classification.calibration import ReliabilityCurve
+    from kgtrec.study.classification.classify import ReliabilityCurve
     from kgtrec.study.openworld.results import Comparison, Panel
     from kgtrec.study.stratified import BetaGrid
 

@@ -68,15 +68,15 @@ if TYPE_CHECKING:
     from kgtrec.study.pooling.completion import trivial_rules as trivial_rules
     from kgtrec.study.pooling.depths import curves_of_ranks as curves_of_ranks
     from kgtrec.study.pooling.depths import curves_of_runs as curves_of_runs
+    from kgtrec.study.pooling.depths import leave_one_out as leave_one_out
+    from kgtrec.study.pooling.edited_files import read_judgements as read_judgements
     from kgtrec.study.pooling.lists import run_lists as run_lists
     from kgtrec.study.pooling.lists import score_lists as score_lists
     from kgtrec.study.pooling.pool import make_pool as make_pool
     from kgtrec.study.pooling.pool import read_pool as read_pool
     from kgtrec.study.pooling.pool import write_pool as write_pool
-    from kgtrec.study.pooling.reusability import leave_one_out as leave_one_out
     from kgtrec.study.pooling.seeds import sample_seeds as sample_seeds
     from kgtrec.study.pooling.seeds import seed_questions as seed_questions
-    from kgtrec.study.pooling.triple_files import read_judgements as read_judgements
     from kgtrec.study.pooling.unjudged import intervals as intervals
     from kgtrec.study.pooling.unjudged import open_candidates as open_candidates
     from kgtrec.study.relations import read_relation_counts as read_relation_counts
@@ -142,7 +142,7 @@ _HOMES = homes(
         "kgtrec.study.pooling.lists": "run_lists score_lists",
         "kgtrec.study.pooling.pool": "make_pool read_pool write_pool",
         "kgtrec.study.pooling.completion": "trivial_rules complete",
-        "kgtrec.study.pooling.triple_files": "read_judgements",
+        "kgtrec.study.pooling.edited_files": "read_judgements",
         "kgtrec.study.pooling.unjudged": "open_candidates intervals",
         # which system is better
         "kgtrec._internal.bootstrap": "Resampling",
@@ -160,8 +160,7 @@ _HOMES = homes(
         ),
         "kgtrec.study.comparison.parts": "read_value_table values_of_table",
         "kgtrec.study.comparison.stability": "data_sensitivity depth_curves",
-        "kgtrec.study.pooling.depths": "curves_of_runs curves_of_ranks",
-        "kgtrec.study.pooling.reusability": "leave_one_out",
+        "kgtrec.study.pooling.depths": "curves_of_runs curves_of_ranks leave_one_out",
         # many graphs
         "kgtrec.study.suite.cells": "read_numbers",
         "kgtrec.study.suite.suite": "suite_of_ranks suites",

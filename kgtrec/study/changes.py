@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.table import Cell, ShownAsTables, Table
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.questions.questions import NAMES
 from kgtrec.ranking.instances import answer_label, question_text
 from kgtrec.study.comparison.samples import align_ranks
@@ -125,8 +125,7 @@ class AnswerChanges(ShownAsTables):
         """The instances that change most, by the difference of their reciprocal ranks."""
         change = 1 / self.after.rank() - 1 / self.before.rank()
         order_by = {"changed": np.abs(change), "gained": change, "lost": -change}
-        if kind not in order_by:
-            raise UsageError(f"kind={kind!r}; choose one of {', '.join(order_by)}")
+        choose("kind", kind, order_by)
         order = np.argsort(-order_by[kind], kind="stable")
         rows: list[tuple[Cell, ...]] = [
             (

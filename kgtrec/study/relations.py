@@ -143,8 +143,7 @@ def reweighted_table(
         (result.label + measure.key, result[measure], reweighted(result, measure, counts))
         for measure in specs
     ]
-    heads = ("measure", "own ratios", "given ratios")
-    return Table(heads, ("measure", "own", "given"), (0, 4, 4), rows)
+    return Table.of("measure, own ratios=own:4, given ratios=given:4", rows)
 
 
 def coverage_note(result: Result, counts: Mapping[str, float]) -> str | None:

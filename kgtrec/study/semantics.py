@@ -25,7 +25,7 @@ from kgtrec.graph.openke import read_type_constraints
 from kgtrec.graph.statistics.popularity import SplitNames, triples_of
 from kgtrec.study.pooling.completion import read_relation_types
 from kgtrec.study.pooling.lists import run_entries
-from kgtrec.study.pooling.seeds import Key
+from kgtrec.study.pooling.seeds import Key, keys_of
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
@@ -190,22 +190,18 @@ class SemanticShares(ShownAsTables):
                         (name, side, f"Sem@{k}", over, n, *row)
                         for k, row in zip(self.cutoffs, means, strict=True)
                     ]
-        titles = ("system", "side", "measure", "over", "n", "value", "low", "high", "chance")
-        return Table(titles, titles, (0, 0, 0, 0, 0, 4, 4, 4, 4), rows, names=4)
+        columns = "system, side, measure, over, n, value:4, low:4, high:4, chance:4"
+        return Table.of(columns, rows, names=4)
 
     def _means(
         self, system: int, chosen: npt.NDArray[np.bool_], weights: Int64 | None
     ) -> list[tuple[float, float, float, float]]:
         """Weighted mean, its interval, and chance, for each k; whole questions are drawn."""
-        values, chance = self.values[system][:, chosen], self.chance[chosen]
-        if weights is None:
-            own, below = list(values), None
-            means = [_mean(row) for row in values]
-        else:
-            own, below = list(values * weights), weights.astype(np.float64)
-            means = [_weighted(row, below) for row in values]
+        values = self.values[system][:, chosen]
+        below = None if weights is None else weights.astype(np.float64)
+        own = list(values if weights is None else values * weights)
         ends = ratio_intervals(own, [below] * len(own), self.resampling).tolist()
-        expected = _mean(chance) if below is None else _weighted(chance, below)
+        *means, expected = (_mean(row, below) for row in (*values, self.chance[chosen]))
         return [(m, low, high, expected) for m, (low, high) in zip(means, ends, strict=True)]
 
     def notes(self) -> list[str]:
@@ -225,12 +221,10 @@ class SemanticShares(ShownAsTables):
         return notes
 
 
-def _mean(values: Float64) -> float:
-    return float(values.mean()) if len(values) else float("nan")
-
-
-def _weighted(values: Float64, weights: Float64) -> float:
-    return float(values @ weights / weights.sum()) if len(values) else float("nan")
+def _mean(values: Float64, weights: Float64 | None) -> float:
+    if not len(values):
+        return float("nan")
+    return float(values.mean() if weights is None else values @ weights / weights.sum())
 
 
 def semantic_shares(
@@ -308,9 +302,7 @@ def _question_ids(questions: Questions, names: Mapping[Key, str] | None) -> dict
     """Number of each question that has a name in runs."""
     if names is None:
         return {name: number for number, name in enumerate(questions.ids)}
-    columns = (questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist())
-    keys = enumerate(zip(*columns, strict=True))
-    return {names[key]: number for number, key in keys if key in names}
+    return {names[key]: i for i, key in enumerate(keys_of(questions)) if key in names}
 
 
 def _group(questions: Questions) -> Int64:

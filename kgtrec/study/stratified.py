@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kgtrec._internal.table import Cell, ShownAsTables, Table
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.statistics.popularity import (
     SplitNames,
     entity_popularity,
@@ -134,16 +134,9 @@ def beta_grid(
     else:
         names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
         values = stratified_grid(ranks, e, r, names, rank_type, side)
-    return BetaGrid(
-        names,
-        np.asarray(e, np.float64),
-        np.asarray(r, np.float64),
-        values,
-        side,
-        rank_type,
-        Strata.of(ranks, side).counted_on,
-        ranks.sampled,
-    )
+    e, r = (np.asarray(beta, np.float64) for beta in (e, r))
+    counted_on = Strata.of(ranks, side).counted_on
+    return BetaGrid(names, e, r, values, side, rank_type, counted_on, ranks.sampled)
 
 
 def beta_curve(
@@ -175,8 +168,7 @@ def beta_curve(
     UsageError, InputError
         As `beta_grid`; UsageError also if `vary` is neither exponent.
     """
-    if vary not in ("beta_e", "beta_r"):
-        raise UsageError(f"vary={vary!r}; a curve varies 'beta_e' or 'beta_r'")
+    choose("vary", vary, ("beta_e", "beta_r"))
     axis = betas() if points is None else points
     e, r = (axis, [at]) if vary == "beta_e" else ([at], axis)
     return beta_grid(ranks, e, r, metrics, rank_type=rank_type, side=side)
@@ -191,11 +183,8 @@ def _of_functions(
     side: str,
 ) -> Floats:
     """As `stratified_grid`, of functions of the rank."""
-    if side not in SIDES or rank_type not in RANK_TYPES:
-        raise UsageError(
-            f"side={side!r}, rank_type={rank_type!r}; a side is one of {', '.join(SIDES)}, a rank "
-            f"type one of {', '.join(RANK_TYPES)}"
-        )
+    choose("side", side, SIDES)
+    choose("rank_type", rank_type, RANK_TYPES)
     require_graph(f"a grid of {' and '.join(functions)}", ranks)
     require_side(f"a grid of {' and '.join(functions)}", side, sides_present(ranks))
     stratified_grid(

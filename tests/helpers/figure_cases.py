@@ -24,7 +24,7 @@ from kgtrec.measures import Measure
 from kgtrec.plots.style import styled
 from kgtrec.results.result import Result
 from kgtrec.study.alignment import SizeExperiment
-from kgtrec.study.classification.calibration import ReliabilityCurve
+from kgtrec.study.classification.classify import ReliabilityCurve
 from kgtrec.study.comparison.parts import values_by_part
 from kgtrec.study.comparison.rankings import rankings_of_values
 from kgtrec.study.comparison.report import compare
@@ -34,8 +34,7 @@ from kgtrec.study.comparison.stability import Sensitivity
 from kgtrec.study.openworld.compare import compare_values
 from kgtrec.study.openworld.experiment import MODELS, family_study
 from kgtrec.study.openworld.simulate import simulate
-from kgtrec.study.pooling.depths import with_intervals
-from kgtrec.study.pooling.reusability import Reuse
+from kgtrec.study.pooling.depths import Reuse, with_intervals
 from kgtrec.study.stratified import beta_curve, beta_grid
 from kgtrec.study.suite.cells import SuiteCells
 from kgtrec.study.suite.suite import Suite, suites

@@ -1,4 +1,4 @@
-"""A judging server in a process of its own, and a client that speaks plain HTTP to it."""
+"""Judging servers, in a thread and in a process, and a client that speaks plain HTTP to them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from unittest.mock import patch
+
+from kgtrec.study.judging.journal import Journal, judged_path
+from kgtrec.study.judging.questions import Context
+from kgtrec.study.judging.server import JudgeServer
 
 PATIENCE = 60  # seconds in which a process that does nothing wrong ends on any machine
 
@@ -23,50 +29,30 @@ def write_rows(path: Path, rows: int = 6) -> Path:
     return path
 
 
-class Running:
-    """``kgtrec judge serve`` on a sheet."""
+TRAIN = [("a", "r", "b"), ("a", "r", "c"), ("c", "s", "a"), ("a", "s", "b"), ("b", "r", "c")]
 
-    def __init__(self, sheet: Path, *more: str, port: int = 0) -> None:
-        command = [sys.executable, "-m", "kgtrec", "judge", "serve", str(sheet), "--no-browser"]
-        self.process = subprocess.Popen(
-            [*command, "--port", str(port), *more],
-            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-            env={**os.environ, "XDG_STATE_HOME": str(sheet.parent / "state")},
-        )  # fmt: skip
-        assert self.process.stderr is not None
-        said, match = "", None
-        while not match and (line := self.process.stderr.readline()):  # warnings may come first
-            said += line
-            match = re.search(r"http://127\.0\.0\.1:(\d+)/#([\w=-]{24})(?!\S)", line)
-        if not match:
-            self.__exit__()
-            raise AssertionError(said)
-        self.url, self.port = match[0], int(match[1])
-        self.token = match[2]
 
-    def __enter__(self) -> Running:
+def write_graph(folder: Path) -> Path:
+    """A small graph with facts about a, b and c."""
+    (folder / "graph").mkdir()
+    lines = "".join(f"{h}\t{r}\t{t}\n" for h, r, t in TRAIN)
+    (folder / "graph/train.txt").write_text(lines)
+    (folder / "graph/test.txt").write_text("b\ts\tc\n")
+    return folder / "graph"
+
+
+T = TypeVar("T", bound="Client")
+
+
+class Client:
+    """Requests to a server, by its port and token."""
+
+    port: int
+    token: str
+    url: str
+
+    def __enter__(self: T) -> T:
         return self
-
-    def __exit__(self, *_error: object) -> None:
-        if self.process.poll() is None:
-            self.kill()
-        assert self.process.stderr is not None
-        self.process.stderr.close()
-
-    def kill(self) -> None:
-        """SIGKILL: nothing can be tidied up."""
-        self.process.kill()
-        self.process.wait()
-
-    def interrupt(self) -> tuple[int, str]:
-        """Ctrl-C; exit code, and what it said last."""
-        self.process.send_signal(signal.SIGINT)
-        try:
-            _, said = self.process.communicate(timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise AssertionError(f"the server still runs {PATIENCE} s after Ctrl-C") from None
-        return self.process.returncode, said
 
     def ask(
         self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
@@ -94,3 +80,70 @@ class Running:
     def answer(self, row: int, label: str, evidence: str = "", note: str = "") -> tuple[int, Any]:
         body = {"row": row, "label": label, "evidence": evidence, "note": note}
         return self.post("/api/answer", body)
+
+
+class Serving(Client):
+    """A server of a sheet in a thread of this process."""
+
+    def __init__(self, sheet: Path, context: Context | None = None) -> None:
+        self.journal = Journal(sheet)
+        with patch.dict(os.environ, XDG_STATE_HOME=str(sheet.parent / "state")):
+            self.server = JudgeServer(self.journal, str(judged_path(sheet)), 0, context)
+        self.port, self.token, self.url = (
+            self.server.server_port,
+            self.server.token,
+            self.server.url,
+        )
+        serve = self.server.serve_forever
+        self.thread = threading.Thread(target=serve, args=(0.01,), daemon=True)
+        self.thread.start()
+
+    def __exit__(self, *_error: object) -> None:
+        self.server.shutdown()
+        self.thread.join(PATIENCE)
+        self.server.server_close()
+        self.journal.close()
+
+
+class Running(Client):
+    """``kgtrec judge serve`` on a sheet; in the background, it inherits an ignored SIGINT."""
+
+    def __init__(self, sheet: Path, *more: str, port: int = 0, background: bool = False) -> None:
+        trap = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"] if background else []
+        command = [sys.executable, "-m", "kgtrec", "judge", "serve", str(sheet), "--no-browser"]
+        self.process = subprocess.Popen(
+            [*trap, *command, "--port", str(port), *more],
+            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+            env={**os.environ, "XDG_STATE_HOME": str(sheet.parent / "state")},
+        )  # fmt: skip
+        assert self.process.stderr is not None
+        said, match = "", None
+        while not match and (line := self.process.stderr.readline()):  # warnings may come first
+            said += line
+            match = re.search(r"http://127\.0\.0\.1:(\d+)/#([\w=-]{24})(?!\S)", line)
+        if not match:
+            self.__exit__()
+            raise AssertionError(said)
+        self.url, self.port = match[0], int(match[1])
+        self.token = match[2]
+
+    def __exit__(self, *_error: object) -> None:
+        if self.process.poll() is None:
+            self.kill()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+    def kill(self) -> None:
+        """SIGKILL: nothing can be tidied up."""
+        self.process.kill()
+        self.process.wait()
+
+    def interrupt(self) -> tuple[int, str]:
+        """Ctrl-C; exit code, and what it said last."""
+        self.process.send_signal(signal.SIGINT)
+        try:
+            _, said = self.process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"the server still runs {PATIENCE} s after Ctrl-C") from None
+        return self.process.returncode, said

@@ -36,7 +36,7 @@ from kgtrec.study.judging.agreement import Merged, agreements
 from kgtrec.study.judging.sheets import Item
 from kgtrec.study.openworld.compare import compare_values
 from kgtrec.study.openworld.experiment import MODELS
-from kgtrec.study.pooling.triple_files import Judgements
+from kgtrec.study.pooling.edited_files import Judgements
 from kgtrec.study.suite.cells import SuiteCells
 
 EVIL = "<script>alert(1)</script> & \udce9"

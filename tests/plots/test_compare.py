@@ -22,8 +22,7 @@ from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import Samples
 from kgtrec.study.comparison.significance import discrimination_of
 from kgtrec.study.comparison.stability import Sensitivity, depth_curves
-from kgtrec.study.pooling.depths import with_intervals
-from kgtrec.study.pooling.reusability import Reuse
+from kgtrec.study.pooling.depths import Reuse, with_intervals
 
 NAMES = ("a", "b", "c", "d")
 MINUS = "\N{MINUS SIGN}"

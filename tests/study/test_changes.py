@@ -123,7 +123,7 @@ def test_what_is_refused(models):
         answer_changes(by_name(ranks), runs[:1])
     with pytest.raises(UsageError, match="cutoffs"):
         answer_changes(by_name(ranks), cutoffs=(0,))
-    with pytest.raises(UsageError, match="kind='worse'; choose one of changed, gained, lost"):
+    with pytest.raises(UsageError, match="kind='worse' is unknown; it must be 'changed',"):
         answer_changes(by_name(ranks)).largest(kind="worse")
     other = questions.graph.questions(sides="tail")
     tails, run = kgtrec.rank(np.zeros((len(other), N)), other, run_depth=1, progress=False)

@@ -417,7 +417,7 @@ def reuse(
     \b
     kgtrec compare reuse --qrels complete.qrels *.run --pool pool.tsv --graph FB15k-237
     """
-    from kgtrec.study.pooling.reusability import contributors_of, leave_one_out
+    from kgtrec.study.pooling.depths import contributors_of, leave_one_out
     from kgtrec.trec import read_qrels, read_run
 
     of_answers = [key for key in keys if key.startswith("kg_")]

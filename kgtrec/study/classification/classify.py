@@ -5,25 +5,35 @@ computed for many weightings of the triples at once: weights are how often a dra
 takes each triple. Triples that share head and relation answer one question and are drawn together.
 A value without a denominator is 0, as in scikit-learn, except that areas under curves are NaN
 unless there are true and false triples.
+
+Probabilities are made of scores by Platt's logistic curve (Platt 1999, with his smoothed targets)
+or the best non-decreasing step function (isotonic regression). The Brier score, the expected
+calibration error over bins of equal size (ECE), and the reliability curve that it sums up say how
+far they can be trusted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.bootstrap import Resampling, drawn_clusters, percentile_interval
+from kgtrec._internal.bootstrap import (
+    Resampling,
+    cluster_sums,
+    drawn_clusters,
+    percentile_interval,
+)
 from kgtrec._internal.table import Cell, ShownAsTables, Table, dump_json
-from kgtrec.errors import UsageError
-from kgtrec.study.classification.calibration import ReliabilityCurve, calibrators, reliability
+from kgtrec.errors import UsageError, choose
 from kgtrec.study.classification.labelled_triples import LabelledTriples
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Int64 = npt.NDArray[np.int64]
 
 METRICS = ("accuracy", "precision", "recall", "f1", "mcc", "auc_roc", "auc_pr")
 
@@ -97,7 +107,7 @@ class Thresholds:
     of_relation: dict[int, float]
     criterion: str
 
-    def of(self, relations: npt.NDArray[np.int64]) -> Floats:
+    def of(self, relations: Int64) -> Floats:
         """The threshold of each triple by its relation, float64 of the same shape."""
         distinct, place = np.unique(relations, return_inverse=True)
         values = [self.of_relation.get(number, self.overall) for number in distinct.tolist()]
@@ -108,8 +118,7 @@ def choose_thresholds(
     valid: LabelledTriples, criterion: str = "accuracy", *, per_relation: bool = True
 ) -> Thresholds:
     """Thresholds that do best on valid."""
-    if criterion not in CRITERIA:
-        raise UsageError(f"criterion={criterion!r}; choose {' or '.join(map(repr, CRITERIA))}")
+    choose("criterion", criterion, CRITERIA)
     if valid.labels.all() or not valid.labels.any():
         kind = "true" if valid.labels.all() else "false"
         raise UsageError(
@@ -127,7 +136,7 @@ def choose_thresholds(
     return Thresholds(overall, chosen, criterion)
 
 
-def best_threshold(labels: npt.NDArray[np.bool_], scores: Floats, criterion: str) -> float:
+def best_threshold(labels: Bools, scores: Floats, criterion: str) -> float:
     """The threshold midway between two scores, or beyond all, that does best; the highest such.
 
     Of the same accuracy or F1, the one that predicts the fewest triples true is taken.
@@ -153,6 +162,152 @@ def _between(values: Floats, cut: int) -> float:
     above, below = float(values[cut - 1]), float(values[cut])
     middle = below / 2 + above / 2
     return middle if below < middle <= above else above
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrator:
+    """Makes probabilities of scores.
+
+    - name: As tables print it.
+    - probabilities: Scores, float64 (n,), to probabilities that a triple is true, float64 (n,).
+    """
+
+    name: str
+    probabilities: Callable[[Floats], Floats]
+
+
+def calibrators(valid: LabelledTriples) -> list[Calibrator]:
+    """What the scores say as they are, and after either fit on valid."""
+    return [
+        uncalibrated(valid.scores),
+        platt(valid.labels, valid.scores),
+        isotonic(valid.labels, valid.scores),
+    ]
+
+
+def uncalibrated(scores: Floats) -> Calibrator:
+    """Scores themselves where all of valid are between 0 and 1, otherwise their sigmoid."""
+    from scipy.special import expit
+
+    if scores.min() >= 0 and scores.max() <= 1:
+        return Calibrator("scores", lambda values: np.clip(values, 0.0, 1.0))
+    return Calibrator("sigmoid of scores", expit)
+
+
+def platt(labels: Bools, scores: Floats) -> Calibrator:
+    """sigmoid(slope · score + intercept) of the largest likelihood, with Platt's targets.
+
+    Shapes: labels bool (n,), scores float64 (n,).
+    """
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    n_true, n_false = int(labels.sum()), int((~labels).sum())
+    target = np.where(labels, (n_true + 1) / (n_true + 2), 1 / (n_false + 2))
+    centre, spread = float(scores.mean()), float(scores.std()) or 1.0
+    standard = (scores - centre) / spread
+
+    def loss(curve: Floats) -> tuple[float, Floats]:
+        margin = curve[0] * standard + curve[1]
+        error = expit(margin) - target
+        value = (np.logaddexp(0.0, margin) - target * margin).mean()
+        return float(value), np.array([(error * standard).mean(), error.mean()])
+
+    start = np.array([0.0, np.log((n_true + 1) / (n_false + 1))])
+    slope, intercept = minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-10}).x
+    return Calibrator("Platt", lambda values: expit(slope * (values - centre) / spread + intercept))
+
+
+def isotonic(labels: Bools, scores: Floats) -> Calibrator:
+    """The non-decreasing function of least squares, linear between scores of valid.
+
+    Shapes: labels bool (n,), scores float64 (n,).
+    """
+    from scipy.optimize import isotonic_regression
+
+    values, group = np.unique(scores, return_inverse=True)
+    sizes = np.bincount(group).astype(np.float64)
+    shares = np.bincount(group, labels) / sizes
+    fitted = isotonic_regression(shares, weights=sizes).x
+    return Calibrator("isotonic", lambda others: np.interp(others, values, fitted))
+
+
+def equal_mass_bins(probabilities: Floats, n_bins: int) -> Int64:
+    """Bin of each probability: as equal in size as ties allow, which stay in one bin.
+
+    Shape: int64 (n,).
+    """
+    _, group, sizes = np.unique(probabilities, return_inverse=True, return_counts=True)
+    middle = np.cumsum(sizes) - (sizes + 1) / 2
+    return np.asarray(n_bins * middle / len(probabilities), np.int64)[group.reshape(-1)]
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve:
+    """Predicted probability against the share that is true, bin by bin; empty bins are left out.
+
+    - name: Of the calibrator.
+    - predicted, observed, float64 (b,): Mean probability and share of true triples of each bin.
+    - sizes: int64 (b,)
+    - brier, ece, float64 (3,): Value, and the ends of its interval: the mean squared error of the
+      probabilities, and the mean distance between predicted and observed, each triple counting
+      once.
+    """
+
+    name: str
+    predicted: Floats
+    observed: Floats
+    sizes: Int64
+    brier: Floats
+    ece: Floats
+
+
+def reliability(
+    calibrator: Calibrator,
+    labels: Bools,
+    scores: Floats,
+    group: Int64,
+    n_bins: int,
+    how: Resampling,
+) -> ReliabilityCurve:
+    """How far a calibrator's probabilities agree with what is true.
+
+    Shapes: labels, scores (n,), group int64 (n,).
+    """
+    probabilities = calibrator.probabilities(scores)
+    bins = np.unique(equal_mass_bins(probabilities, n_bins), return_inverse=True)[1].reshape(-1)
+    sizes = np.bincount(bins)
+    columns = np.zeros((len(bins), 2 + len(sizes)))  # triples, squared errors, errors by bin
+    columns[:, 0], columns[:, 1] = 1, (probabilities - labels) ** 2
+    columns[np.arange(len(bins)), 2 + bins] = probabilities - labels
+    sums = cluster_sums(columns, group)
+    sample = _shares(sums.sum(axis=0, keepdims=True))[0]
+    times = drawn_clusters(len(sums), how, columns.shape[1])
+    draws = np.concatenate([_shares(weights @ sums) for weights in times])
+    predicted, observed = (np.bincount(bins, part) / sizes for part in (probabilities, labels))
+    return ReliabilityCurve(
+        calibrator.name, predicted, observed, sizes,
+        np.append(sample[0], percentile_interval(draws[:, :1], how)),
+        _with_ece_interval(sample[1:], draws[:, 1:], how),
+    )  # fmt: skip
+
+
+def _shares(totals: Floats) -> Floats:
+    """Rows of totals (triples, squared errors, errors by bin), each divided by the triples."""
+    return totals[:, 1:] / totals[:, :1]
+
+
+def _with_ece_interval(errors: Floats, draws: Floats, how: Resampling) -> Floats:
+    """ECE and its interval, from the errors of bins (b,) and of the same on draws (B, b).
+
+    Chance adds to every bin's distance, and the bootstrap adds it once more: percentiles would lie
+    too high. The lower end takes off all that chance may have added, which is at most what draws
+    differ from the sample by; the upper end, a percentile, is too high rather than too low.
+    """
+    value = np.abs(errors).sum()
+    added = percentile_interval(np.abs(draws - errors).sum(axis=1, keepdims=True), how)[0, 1]
+    high = percentile_interval(np.abs(draws).sum(axis=1, keepdims=True), how)[0, 1]
+    return np.array([value, max(0.0, value - added), high])
 
 
 def classify(
@@ -234,16 +389,16 @@ def _names(relations: Sequence[str] | None, largest: int) -> Sequence[str]:
     return relations
 
 
-def _groups(triples: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _groups(triples: Int64) -> Int64:
     """Which triples share head and relation: int64 (n,), numbered without a gap."""
-    groups: npt.NDArray[np.int64] = np.unique(triples[:, :2], axis=0, return_inverse=True)[1]
+    groups: Int64 = np.unique(triples[:, :2], axis=0, return_inverse=True)[1]
     return groups.reshape(-1)
 
 
 def _metrics(
     test: LabelledTriples,
-    predicted: npt.NDArray[np.bool_],
-    rows: npt.NDArray[np.int64],
+    predicted: Bools,
+    rows: Int64,
     how: Resampling,
 ) -> RelationMetrics:
     """Metrics of some of the triples, with intervals."""
@@ -356,9 +511,12 @@ class Classification(ShownAsTables):
             first: tuple[Cell, ...] = (self.names[number], own, each.n_true, each.n_false)
             rows.append((*first, threshold, *map(float, each.values[:, 0])))
         rows.sort(key=lambda row: (-int(row[2]) - int(row[3]), row[0]))
-        titles = ("relation", "threshold", "true", "false", "from", *TITLES.values())
-        keys = ("relation", "threshold_of", "n_true", "n_false", "threshold", *METRICS)
-        return Table(titles, keys, (0, 0, 0, 0, 3, *(3,) * len(METRICS)), rows)
+        metrics = ", ".join(f"{title}={name}:3" for name, title in TITLES.items())
+        return Table.of(
+            "relation, threshold=threshold_of, true=n_true, false=n_false, from=threshold:3, "
+            + metrics,
+            rows,
+        )
 
     def interval_table(self) -> Table:
         """Every metric of every relation with its interval, one to a row."""
@@ -367,17 +525,18 @@ class Classification(ShownAsTables):
             for number, each in self.of_relation.items()
             for k, name in enumerate(METRICS)
         ]
-        heads = ("relation", "metric", "value", "low", "high")
-        return Table(heads, heads, (0, 0, 4, 4, 4), rows, names=2)
+        return Table.of("relation, metric, value:4, low:4, high:4", rows, names=2)
 
     def calibration_table(self) -> Table:
         """Brier score and ECE of the probabilities before and after calibration on valid."""
         rows: list[tuple[Cell, ...]] = [
             (curve.name, *map(float, curve.brier), *map(float, curve.ece)) for curve in self.curves
         ]
-        titles = ("probabilities", "Brier", "low", "high", "ECE", "low", "high")
-        keys = ("probabilities", "brier", "brier_low", "brier_high", "ece", "ece_low", "ece_high")
-        return Table(titles, keys, (0, *(4,) * 6), rows)
+        return Table.of(
+            "probabilities, Brier=brier:4, low=brier_low:4, high=brier_high:4, ECE=ece:4, "
+            "low=ece_low:4, high=ece_high:4",
+            rows,
+        )
 
     def curve_table(self) -> Table:
         """The reliability curves: a row per bin."""
@@ -388,9 +547,8 @@ class Classification(ShownAsTables):
                 zip(curve.sizes, curve.predicted, curve.observed, strict=True), start=1
             )
         ]
-        titles = ("probabilities", "bin", "triples", "predicted", "true")
-        keys = ("probabilities", "bin", "n", "predicted", "observed")
-        return Table(titles, keys, (0, 0, 0, 4, 4), rows, names=2)
+        columns = "probabilities, bin, triples=n, predicted:4, true=observed:4"
+        return Table.of(columns, rows, names=2)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that tables show, under plain names.

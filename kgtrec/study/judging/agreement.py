@@ -26,11 +26,9 @@ import numpy.typing as npt
 
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
-from kgtrec.study.judging.assignment import annotator_of
 from kgtrec.study.judging.journal import judged_sheet
-from kgtrec.study.judging.sheets import Item, Sheet, Triple
-from kgtrec.study.pooling.edited_files import Fault, Faults
-from kgtrec.study.pooling.triple_files import LABELS
+from kgtrec.study.judging.sheets import Item, Sheet, Triple, annotator_of
+from kgtrec.study.pooling.edited_files import LABELS, Fault, Faults
 
 ALL = "all relations"
 _PLACE = {label: place for place, label in enumerate(LABELS)}
@@ -155,9 +153,11 @@ def agreement_table(agreements: Sequence[Agreement]) -> Table:
         ]
         pair = f"{one.first}, {one.second}"
         rows.append((pair, one.relation, one.n, one.share, one.kappa, one.error, *says))
-    keys = ("annotators", "relation", "triples", "agreed", "kappa", "error", "first", "second")
-    titles = (*keys[:5], "s.e.", "Y/N/?", "Y/N/?")
-    return Table(titles, keys, (0, 0, 0, 3, 3, 3, 0, 0), rows, 2)
+    return Table.of(
+        "annotators, relation, triples, agreed:3, kappa:3, s.e.=error:3, Y/N/?=first, Y/N/?=second",
+        rows,
+        names=2,
+    )
 
 
 def audit_sample(items: Iterable[Item], size: int, seed: int = 0) -> list[Item]:
@@ -212,7 +212,7 @@ class Merged(ShownAsTables):
         rows: list[tuple[Cell, ...]] = [(text, self.counts[key]) for key, text in KINDS.items()]
         for label in "YN?":
             rows.append((f"label {label}", sum(item.label == label for item in self.final)))
-        return Table(("triples", "number"), ("triples", "number"), (0, 0), rows)
+        return Table.of("triples, number", rows)
 
 
 def by_annotator(paths: Sequence[str], blank: str = "") -> dict[str, list[Item]]:
@@ -307,19 +307,20 @@ def _settled(labelled: Sequence[Item], decision: Item | None) -> Item:
     backing = [item for item in labelled if item.label == label]
     if decision is not None:
         backing = [decision, *backing]
-    question = next((item.question for item in labelled if item.question), "")
     evidence = " ".join(_distinct(item.evidence for item in backing))
     note = " | ".join(_distinct(item.note for item in backing))
-    return replace(
-        labelled[0], question=question, label=label, evidence=evidence, note=note, line=0
-    )
+    return _one_item(labelled, label, evidence, note)
 
 
 def _blinded(labelled: Sequence[Item]) -> Item:
     links = sorted(_distinct(item.evidence for item in labelled))
-    question = next((item.question for item in labelled if item.question), "")
-    note = f"links given: {' '.join(links)}" if links else ""
-    return replace(labelled[0], question=question, label="", evidence="", note=note, line=0)
+    return _one_item(labelled, note=f"links given: {' '.join(links)}" if links else "")
+
+
+def _one_item(items: Sequence[Item], label: str = "", evidence: str = "", note: str = "") -> Item:
+    """The triple of these items, with the first question that one of them has."""
+    question = next((item.question for item in items if item.question), "")
+    return Item(*items[0].triple, question, label, evidence, note)
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:

@@ -16,6 +16,7 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from kgtrec._internal.files import sync_folder
 from kgtrec._internal.locations import exists, is_location, read_bytes
 from kgtrec.errors import FileError, KgtrecError, UsageError, refuse_url
 from kgtrec.study.judging.sheets import Item, Sheet, read_sheet, scan_sheet, sheet_counts
-from kgtrec.study.pooling.triple_files import LABELS
+from kgtrec.study.pooling.edited_files import LABELS
 
 FORMAT = 1
 LONGEST = 2000
@@ -32,8 +33,12 @@ LONGEST = 2000
 _HINT = "move the journal away if the sheet is a new one; otherwise put the old sheet back"
 
 
-class JournalError(KgtrecError):
-    """An answer could not be saved, and does not count."""
+class JudgingError(KgtrecError):
+    """A request of the page that is refused, or an answer that could not be saved."""
+
+    def __init__(self, message: str, status: HTTPStatus = HTTPStatus.INSUFFICIENT_STORAGE) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass
@@ -112,21 +117,23 @@ def judged_sheet(path: str | os.PathLike[str], blank: str = "") -> Sheet:
     return sheet.with_items(replace(item, label=item.label or blank) for item in answers.items)
 
 
-def check_earlier_state(output: str | os.PathLike[str], sheet: str | os.PathLike[str]) -> None:
+def check_earlier_state(
+    output: str | os.PathLike[str], sheet: str | os.PathLike[str] | Journal
+) -> None:
     """Refuse to write a judged sheet over anything but an earlier state of the same."""
-    _check_earlier_state(output, *_answers_of(sheet))
-
-
-def _check_earlier_state(output: str | os.PathLike[str], sheet: Sheet, answers: _Answers) -> None:
+    if isinstance(sheet, Journal):
+        own, answers = sheet.sheet, sheet.answers
+    else:
+        own, answers = _answers_of(sheet)
     if not exists(output):
         return
     try:
         other = scan_sheet(output)[0].items
     except FileError:
         other = ()
-    if [item.triple for item in other] != [item.triple for item in sheet.items]:
+    if [item.triple for item in other] != [item.triple for item in own.items]:
         raise UsageError(
-            f"{output} is another file than {sheet.path} with its labels; move it away, or say "
+            f"{output} is another file than {own.path} with its labels; move it away, or say "
             "where to write: --output FILE"
         )
     foreign = sum(
@@ -223,7 +230,7 @@ class Journal:
                 "end it first"
             ) from None
         data = self.path.read_bytes()
-        self._answers, self._size = _replayed(self.path, data, self.sheet)
+        self.answers, self._size = _replayed(self.path, data, self.sheet)
         try:
             os.ftruncate(self._file, self._size)  # an incomplete line was never acknowledged
             if not self._size:
@@ -246,22 +253,18 @@ class Journal:
         self.close()
 
     def __len__(self) -> int:
-        return len(self._answers.items)
+        return len(self.answers.items)
 
     @property
     def items(self) -> list[Item]:
         """All items with their current labels."""
         with self._lock:
-            return list(self._answers.items)
+            return list(self.answers.items)
 
     @property
     def can_undo(self) -> bool:
         """Whether there is a label to undo."""
-        return bool(self._answers.past)
-
-    def check_earlier_state(self, output: str | os.PathLike[str]) -> None:
-        """Refuse to write over anything but an earlier state, as `check_earlier_state` does."""
-        _check_earlier_state(output, self.sheet, self._answers)
+        return bool(self.answers.past)
 
     def counts(self) -> dict[str, int]:
         """Items by label: Y, N, ? and ""."""
@@ -271,21 +274,21 @@ class Journal:
         """Set label, link and note of a row; they are on the disk when this returns.
 
         The same answer again changes nothing. UsageError: no such row or label, or a text that a
-        cell cannot hold. JournalError: it could not be written, and does not count.
+        cell cannot hold. JudgingError: it could not be written, and does not count.
         """
         entry = {"row": row, "label": label, "evidence": evidence, "note": note}
         with self._lock:
-            fault = self._answers.fault(entry)
+            fault = self.answers.fault(entry)
             if fault is not None:
                 raise UsageError(f"{fault}; nothing was changed")
-            now = self._answers.items[row]
+            now = self.answers.items[row]
             if (now.label, now.evidence, now.note) != (label, evidence, note):
                 self._save(entry)
 
     def undo(self) -> int | None:
         """Undo the last label; return its row, or None if there is none."""
         with self._lock:
-            return self._save({"undo": True}) if self._answers.past else None
+            return self._save({"undo": True}) if self.answers.past else None
 
     def open_row(self, after: int = -1) -> int | None:
         """The first row without a label after a row, else the first of all, or None."""
@@ -298,10 +301,9 @@ class Journal:
         try:
             self._append({**entry, "time": stamp})
         except OSError as error:
-            raise JournalError(
-                f"{self.path}: {error.strerror or error}; nothing was saved"
-            ) from None
-        return self._answers.apply(entry)
+            problem = f"{self.path}: {error.strerror or error}"
+            raise JudgingError(f"{problem}; nothing was saved") from None
+        return self.answers.apply(entry)
 
     def _append(self, entry: dict[str, Any]) -> None:
         """Write a line and wait for the disk; if that fails, restore the file."""

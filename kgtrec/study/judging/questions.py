@@ -222,29 +222,14 @@ _HINT = f"write both {HEAD} and {TAIL} into it, and no other braces"
 
 
 @dataclass(frozen=True)
-class Names:
-    """What people call an entity: its label to its name."""
-
-    names: Mapping[str, str] = field(default_factory=dict)
-
-    def of(self, entity: str) -> str:
-        """The name, or the label where there is none."""
-        return self.names.get(entity, entity)
-
-    def missing(self, entities: Iterable[str]) -> list[str]:
-        """Entities without a name, each once, in order of appearance."""
-        return [one for one in dict.fromkeys(entities) if one not in self.names]
-
-
-@dataclass(frozen=True)
 class Templates:
     """A question for every relation, each with ``{head}`` and ``{tail}``."""
 
     by_relation: Mapping[str, str]
 
-    def question(self, head: str, relation: str, tail: str, names: Names) -> str:
-        """The question about a triple; braces in names mean nothing."""
-        value = {HEAD: names.of(head), TAIL: names.of(tail)}
+    def question(self, head: str, relation: str, tail: str, names: Mapping[str, str]) -> str:
+        """The question about a triple, with the names of entities; braces in them mean nothing."""
+        value = {HEAD: names.get(head, head), TAIL: names.get(tail, tail)}
         template = self.by_relation[relation]
         return re.sub(r"\{head\}|\{tail\}", lambda match: value[match[0]], template)
 
@@ -296,7 +281,7 @@ def _check_template(file: EditedFile, number: int, relation: str, template: str)
         file.fault(number, f"template {template!r} has braces of another kind", _HINT)
 
 
-def read_names(path: str | PathLike[str]) -> Names:
+def read_names(path: str | PathLike[str]) -> dict[str, str]:
     """Read names of entities; the first line may be a header ``id<TAB>name``."""
     file = EditedFile(path, "each line must be id<TAB>name")
     headed = [cell.lower() for cell in file.first] == ["id", "name"]
@@ -309,7 +294,7 @@ def read_names(path: str | PathLike[str]) -> Names:
             problem = f"{entity!r} is called {name!r}, and {names[entity]!r} in a line before"
             file.fault(number, problem, "keep one name")
     file.refuse_faults()
-    return Names(names)
+    return names
 
 
 LABEL = "{label}"
@@ -328,48 +313,19 @@ def check_link(template: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class EntityFacts:
-    """Triples of a graph's train split, as sentences about one of their entities.
+class Context:
+    """What the page shows beside a triple: links and facts of its entities.
 
-    - names: What entities are called.
+    - link: Template of an address, see `check_link`.
+    - graph: Facts are triples of its train split.
+    - names: What entities are called in facts.
     - most: Facts an entity; of different relations first.
     """
 
-    graph: Graph
-    names: Names
-    most: int = 5
-
-    def of(self, entity: str, question: tuple[str, str, str]) -> list[list[str]]:
-        """Facts about an entity: head, relation, tail, by names; not the triple that is asked."""
-        ids = self.graph.entities
-        try:
-            number = ids.index(entity)
-        except ValueError:
-            return []
-        train = self.graph.splits.get("train", np.empty((0, 3), np.int32))
-        rows = train[(train[:, 0] == number) | (train[:, 2] == number)]
-        kinds = [(int(r), bool(h == number)) for h, r, _ in rows]
-        first = {kind: place for place, kind in reversed(list(enumerate(kinds)))}
-        order = sorted(range(len(rows)), key=lambda i: (first[kinds[i]] != i, i))
-        facts = []
-        for head, relation, tail in rows[order].tolist():
-            triple = (str(ids[head]), str(self.graph.relations[relation]), str(ids[tail]))
-            if triple != question:
-                facts.append([self.names.of(triple[0]), triple[1], self.names.of(triple[2])])
-            if len(facts) == self.most:
-                break
-        return facts
-
-
-@dataclass(frozen=True, eq=False)
-class Context:
-    """What the page shows beside a triple.
-
-    - link: Template of an address, see `check_link`.
-    """
-
     link: str | None = None
-    facts: EntityFacts | None = None
+    graph: Graph | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    most: int = 5
 
     def of(self, head: str, relation: str, tail: str) -> dict[str, object]:
         """Links and facts of both entities, by "head" and "tail"; empty without any."""
@@ -377,16 +333,34 @@ class Context:
         for place, entity in (("head", head), ("tail", tail)):
             details: dict[str, object] = {}
             if self.link is not None:
-                details["link"] = self._address(entity)
-            if self.facts is not None:
-                details["facts"] = self.facts.of(entity, (head, relation, tail))
+                details["link"] = _address(self.link, entity)
+            if self.graph is not None:
+                details["facts"] = self.facts(self.graph, entity, (head, relation, tail))
             if details:
                 shown[place] = details
         return shown
 
-    def _address(self, entity: str) -> str:
-        """The template with the label in it: nothing of it but its slashes means anything there."""
-        assert self.link is not None
-        before, _, behind = self.link.partition(LABEL)
-        label = quote(entity.encode("utf-8", "surrogateescape"), safe="/")
-        return before + (label.removeprefix("/") if before.endswith("/") else label) + behind
+    def facts(self, graph: Graph, entity: str, question: tuple[str, str, str]) -> list[list[str]]:
+        """Facts about an entity: head, relation, tail, by names; not the triple that is asked."""
+        ids = graph.entities
+        try:
+            number = ids.index(entity)
+        except ValueError:
+            return []
+        train = graph.splits.get("train", np.empty((0, 3), np.int32))
+        rows = train[(train[:, 0] == number) | (train[:, 2] == number)]
+        kinds = [(int(r), bool(h == number)) for h, r, _ in rows]
+        first = {kind: place for place, kind in reversed(list(enumerate(kinds)))}
+        order = sorted(range(len(rows)), key=lambda i: (first[kinds[i]] != i, i))
+        triples = [
+            (str(ids[h]), str(graph.relations[r]), str(ids[t])) for h, r, t in rows[order].tolist()
+        ]
+        facts = [(h, r, t) for h, r, t in triples if (h, r, t) != question]
+        return [[self.names.get(h, h), r, self.names.get(t, t)] for h, r, t in facts[: self.most]]
+
+
+def _address(link: str, entity: str) -> str:
+    """The template with the label in it: nothing of it but its slashes means anything there."""
+    before, _, behind = link.partition(LABEL)
+    label = quote(entity.encode("utf-8", "surrogateescape"), safe="/")
+    return before + (label.removeprefix("/") if before.endswith("/") else label) + behind

@@ -26,7 +26,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from kgtrec._internal.files import check_writable
 from kgtrec.errors import FileError, UsageError
-from kgtrec.study.judging.journal import Journal, JournalError
+from kgtrec.study.judging.journal import Journal, JudgingError, check_earlier_state
 from kgtrec.study.judging.questions import Context
 from kgtrec.study.judging.sheets import Sheet, write_sheet
 
@@ -93,14 +93,6 @@ _HEADERS = {
 }
 
 
-class _Refusal(Exception):
-    """A refused request."""
-
-    def __init__(self, status: HTTPStatus, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
 class JudgeServer(ThreadingHTTPServer):
     """Serves a journal until somebody stops it.
 
@@ -127,7 +119,7 @@ class JudgeServer(ThreadingHTTPServer):
         if os.path.exists(output) and os.path.samefile(output, journal.sheet.path):
             sheet = journal.sheet.path
             raise UsageError(f"{output} is {sheet} itself; say where to write: --output FILE")
-        journal.check_earlier_state(output)
+        check_earlier_state(output, journal)
         self.token = sheet_token(journal.sheet)
         folder = files("kgtrec.study.judging") / "page"
         self.page = {path: (folder / name).read_bytes() for path, (name, _) in _PAGE.items()}
@@ -177,7 +169,7 @@ class JudgeServer(ThreadingHTTPServer):
         items = journal.items
         shown = max(0, after or 0) if row is None else row
         if shown >= len(items):
-            raise _Refusal(HTTPStatus.NOT_FOUND, f"there is no row {shown}")
+            raise JudgingError(f"there is no row {shown}", HTTPStatus.NOT_FOUND)
         counts = journal.counts()
         item = asdict(items[shown])
         del item["line"]
@@ -197,21 +189,21 @@ class JudgeServer(ThreadingHTTPServer):
         """Save an answer; return the state of the next open item, or of the same with `stay`."""
         row = body.get("row")
         if isinstance(row, bool) or not isinstance(row, int):
-            raise _Refusal(HTTPStatus.BAD_REQUEST, f"row {row!r} is not a whole number")
+            raise JudgingError(f"row {row!r} is not a whole number", HTTPStatus.BAD_REQUEST)
         texts = [body.get(name) for name in ("label", "evidence", "note")]
         if not all(isinstance(text, str) for text in texts):
-            raise _Refusal(HTTPStatus.BAD_REQUEST, "label, evidence and note must be texts")
+            raise JudgingError("label, evidence and note must be texts", HTTPStatus.BAD_REQUEST)
         try:
             self.journal.answer(row, *map(str, texts))
         except UsageError as error:
-            raise _Refusal(HTTPStatus.BAD_REQUEST, str(error)) from None
+            raise JudgingError(str(error), HTTPStatus.BAD_REQUEST) from None
         return self._saved(self.state(row) if body.get("stay") else self.state(None, row))
 
     def undone(self, _body: dict[str, Any]) -> dict[str, Any]:
         """Undo the last label; return the state of its item."""
         row = self.journal.undo()
         if row is None:
-            raise _Refusal(HTTPStatus.CONFLICT, "there is nothing to undo")
+            raise JudgingError("there is nothing to undo", HTTPStatus.CONFLICT)
         return self._saved(self.state(row))
 
     def _saved(self, state: dict[str, Any]) -> dict[str, Any]:
@@ -257,18 +249,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._check_origin()
             body, kind = act()
             status = HTTPStatus.OK
-        except _Refusal as refusal:
+        except (JudgingError, ValueError, RecursionError) as error:
             # The rest of the request is not read, so nothing can follow on this connection.
             self.close_connection = True
-            status = refusal.status
-            body, kind = _json({"error": str(refusal)})
-        except JournalError as error:
-            status = HTTPStatus.INSUFFICIENT_STORAGE
-            body, kind = _json({"error": str(error)})
-        except (ValueError, RecursionError) as error:  # a malformed address, number or text
-            self.close_connection = True
-            status = HTTPStatus.BAD_REQUEST
-            body, kind = _json({"error": f"a malformed request ({type(error).__name__})"})
+            status, problem = (
+                HTTPStatus.BAD_REQUEST,
+                f"a malformed request ({type(error).__name__})",
+            )
+            if isinstance(error, JudgingError):
+                status, problem = error.status, str(error)
+            body, kind = _json({"error": problem})
         self.send_response(status)
         for name, value in _HEADERS.items():
             self.send_header(name, value)
@@ -282,30 +272,28 @@ class _Handler(BaseHTTPRequestHandler):
     def _check_origin(self) -> None:
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):
-            raise _Refusal(HTTPStatus.FORBIDDEN, "this page is for this machine only")
+            raise JudgingError("this page is for this machine only", HTTPStatus.FORBIDDEN)
         origin = self.headers.get("Origin", f"http://{hosts[0]}")
         site = self.headers.get("Sec-Fetch-Site", "same-origin")
         foreign = origin.lower() != f"http://{hosts[0]}".lower()
         # Only following a link from elsewhere to the page is harmless.
         visit = self.command == "GET" and urlsplit(self.path).path == "/"
         if foreign or (site not in ("same-origin", "none") and not visit):
-            raise _Refusal(HTTPStatus.FORBIDDEN, "requests of other sites are refused")
+            raise JudgingError("requests of other sites are refused", HTTPStatus.FORBIDDEN)
 
     def _check_token(self) -> None:
         token = self.headers.get("X-Judge-Token", "").encode("utf-8", "replace")
         if not secrets.compare_digest(token, self.server.token.encode()):
-            raise _Refusal(
-                HTTPStatus.FORBIDDEN,
-                "the token is not that of this server: open the address that `kgtrec judge serve` "
-                "prints",
-            )
+            problem = "the token is not that of this server"
+            hint = "open the address that `kgtrec judge serve` prints"
+            raise JudgingError(f"{problem}: {hint}", HTTPStatus.FORBIDDEN)
 
     def _get(self) -> tuple[bytes, str]:
         place = urlsplit(self.path)
         if place.path in _PAGE:
             return self.server.page[place.path], _PAGE[place.path][1]
         if place.path != "/api/state":
-            raise _Refusal(HTTPStatus.NOT_FOUND, "there is no such page")
+            raise JudgingError("there is no such page", HTTPStatus.NOT_FOUND)
         self._check_token()
         numbers = {name: _number(name, values) for name, values in parse_qs(place.query).items()}
         return _json(self.server.state(numbers.get("row"), numbers.get("after")))
@@ -314,35 +302,35 @@ class _Handler(BaseHTTPRequestHandler):
         acts = {"/api/answer": self.server.answered, "/api/undo": self.server.undone}
         act = acts.get(self.path)
         if act is None:
-            raise _Refusal(HTTPStatus.NOT_FOUND, "there is no such page")
+            raise JudgingError("there is no such page", HTTPStatus.NOT_FOUND)
         self._check_token()
         return _json(act(self._body()))
 
     def _body(self) -> dict[str, Any]:
         if self.headers.get_content_type() != "application/json":
-            raise _Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "answers are sent as JSON")
+            raise JudgingError("answers are sent as JSON", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
-            raise _Refusal(HTTPStatus.LENGTH_REQUIRED, "a Content-Length is needed")
+            raise JudgingError("a Content-Length is needed", HTTPStatus.LENGTH_REQUIRED)
         if len(length) > 9 or int(length) > _LARGEST:
-            raise _Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too much text")
+            raise JudgingError("too much text", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         try:
             raw = self.rfile.read(int(length))
         except TimeoutError:
-            raise _Refusal(HTTPStatus.REQUEST_TIMEOUT, "the text did not come") from None
+            raise JudgingError("the text did not come", HTTPStatus.REQUEST_TIMEOUT) from None
         try:
             body = json.loads(raw)
         except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict):
-            raise _Refusal(HTTPStatus.BAD_REQUEST, "this is not a JSON object")
+            raise JudgingError("this is not a JSON object", HTTPStatus.BAD_REQUEST)
         return body
 
 
 def _number(name: str, values: list[str]) -> int:
     text = values[-1]
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise _Refusal(HTTPStatus.BAD_REQUEST, f"{name} {text[:40]!r} is not a row")
+        raise JudgingError(f"{name} {text[:40]!r} is not a row", HTTPStatus.BAD_REQUEST)
     return int(text)
 
 

@@ -2,7 +2,7 @@
 
 In the order of the work: `seeds` draws seed triples and makes their questions. `lists` reads the
 candidates of each system, from runs or scores. `pool` pools them and writes the pool to a file.
-`completion` applies rules, and turns judgements (`triple_files`) into qrels. `unjudged` says what
-is still unknown; `depths` and `reusability` say how far you can trust the pool. `edited_files`
-reads all files that people edit. Open `pool` first.
+`completion` applies rules, and turns judgements into qrels. `unjudged` says what is still unknown;
+`depths` says how far you can trust the pool. `edited_files` reads all files that people edit. Open
+`pool` first.
 """

@@ -22,10 +22,9 @@ from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.popularity import SplitNames, triples_of
 from kgtrec.graph.statistics.relations import Categories
 from kgtrec.questions.api import Graph
-from kgtrec.study.pooling.edited_files import EditedFile
+from kgtrec.study.pooling.edited_files import EditedFile, Judgements, lines_of_triples
 from kgtrec.study.pooling.pool import Pool
-from kgtrec.study.pooling.seeds import Key, SeedQuestions, count_table, question_key
-from kgtrec.study.pooling.triple_files import Judgements, lines_of_triples
+from kgtrec.study.pooling.seeds import Key, SeedQuestions, questions_of
 
 RelationTypes = Mapping[int, tuple[str, str]]
 """Relation to the types of its heads and of its tails."""
@@ -132,9 +131,7 @@ def rule_table(pool: Pool, rules: Sequence[str], judgements: Judgements | None =
         if said is not None:
             row += (int((said[mine] == 0).sum()), int((said[mine] == 1).sum()))
         rows.append(row)
-    return count_table(
-        ("rule", "triples", *(() if said is None else ("judged N", "judged Y"))), rows
-    )
+    return Table.of(f"rule, triples{'' if said is None else ', judged N, judged Y'}", rows)
 
 
 Ints = npt.NDArray[np.int64]
@@ -263,8 +260,9 @@ class Completion(ShownAsTables):
         A pooled (h', r, t) that is true answers the seed's (?, r, t), and asks (h', r, ?) anew.
         """
         seeded = set(self.seeds.keys)
-        new = [question_key(row, side) for side in (0, 1) for row in self.split.tolist()]
-        return [key for key in dict.fromkeys(new) if key not in seeded]
+        asked = questions_of(self.split)
+        new = dict.fromkeys(each[side][0] for side in (0, 1) for each in asked)
+        return [key for key in new if key not in seeded]
 
     def qrels(self, reverse: bool = False) -> Qrels:
         """The labels by question, as runs name them."""
@@ -280,10 +278,10 @@ class Completion(ShownAsTables):
         named = [key for key in keys if key in self.seeds.names]
         number = {key: i for i, key in enumerate(named)}
         rows = sorted(
-            (number[key], row[2] if side else row[0], label)
-            for row, label in zip(self.triples.tolist(), self.labels.tolist(), strict=True)
-            for side in (0, 1)
-            if (key := question_key(row, side)) in number
+            (number[key], entity, label)
+            for asked, label in zip(questions_of(self.triples), self.labels.tolist(), strict=True)
+            for key, entity in asked
+            if key in number
         )
         table = np.array(rows, np.int64).reshape(-1, 3)
         offsets = np.searchsorted(table[:, 0], np.arange(len(named) + 1)).astype(np.int64)
@@ -350,8 +348,7 @@ def complete(
         A depth that the pool does not have, or more or fewer rules than triples.
     """
     depth = pool.depth if depth is None else depth
-    if isinstance(depth, bool) or not 0 <= depth <= pool.depth:
-        raise UsageError(f"depth {depth} is out of range: this pool has 0 to {pool.depth}")
+    pool.check_depth(depth, 0)
     if rules is not None and len(rules) != len(pool):
         raise UsageError(f"{len(rules)} rules for {len(pool)} pooled triples; give one for each")
     in_depth = pool.smallest <= depth
@@ -383,7 +380,7 @@ def complete(
 def depth_table(completions: Sequence[Completion]) -> Table:
     """One row per completion: the labels at its depth."""
     rows: list[tuple[Cell, ...]] = [(str(c.depth), *c.counts().values()) for c in completions]
-    return count_table(("depth", *completions[0].counts()), rows)
+    return Table.of(", ".join(["depth", *completions[0].counts()]), rows)
 
 
 def remarks(completion: Completion, judgements: Judgements) -> list[str]:

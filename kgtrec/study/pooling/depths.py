@@ -1,26 +1,35 @@
-"""How systems rank with the labels of each depth of a pool (Zhou et al. 2022, section 4.2).
+"""How far a pool can be trusted: with fewer judgements, and for a system that did not contribute.
 
-With fewer judgements, other systems may lead. Triples that are pooled deeper than a depth are not
-judged at that depth; all other judgements, such as the test set's own answers, stay. Runs are
-evaluated with fewer judgements. Ranks need no scores: at depth k the true triples that are pooled
-deeper are still unknown, so they are candidates instead of being filtered. The question-level
-counts say how many of them score higher than an answer, or tie with it.
+With fewer judgements, other systems may lead (Zhou et al. 2022, section 4.2). Triples that are
+pooled deeper than a depth are not judged at that depth; all other judgements, such as the test
+set's own answers, stay. Runs are evaluated with fewer judgements. Ranks need no scores: at depth k
+the true triples that are pooled deeper are still unknown, so they are candidates instead of being
+filtered. The question-level counts say how many of them score higher than an answer, or tie with
+it.
+
+Leaving one system out removes the judgements that only it brought into the pool, as if it had come
+later, and evaluates all systems again. If it falls, the pool punishes newcomers (Zobel 1998;
+Buckley et al. 2007).
 """
 
 from __future__ import annotations
 
-import os
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import compress
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.bootstrap import COMPARING, Resampling
+from kgtrec._internal.csr import inverse
+from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.ranks import Ranks
-from kgtrec.study.comparison.correlation import over_questions
+from kgtrec.study.comparison.correlation import over_questions, tau_b
 from kgtrec.study.comparison.samples import (
     Samples,
     align_ranks,
@@ -29,26 +38,29 @@ from kgtrec.study.comparison.samples import (
     samples_of_runs,
 )
 from kgtrec.study.comparison.stability import DepthCurves, depth_curves
-from kgtrec.study.pooling.seeds import Key, question_key, read_question_ids, split_names
+from kgtrec.study.pooling.seeds import Key, questions_of, read_question_ids, split_names
 
 if TYPE_CHECKING:
     from kgtrec.study.pooling.pool import Pool
+    from kgtrec.trec.measures.names import Column
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Run = Mapping[str, Mapping[str, float]]
+Contributors = Mapping[str, Mapping[str, frozenset[str]]]
 Qrels = Mapping[str, Mapping[str, int]]
-Path = str | os.PathLike[str]
+Path = str | PathLike[str]
 
 
 def depths_of(pool: Pool, names: Mapping[Key, str] | None = None) -> dict[str, dict[str, int]]:
     """Question, then candidate, to the smallest depth at which the pool contains it."""
     smallest: list[int] = pool.smallest.tolist()
     depths = pool.by_candidate(smallest)
-    for triple, depth in zip(pool.triples.tolist(), smallest, strict=True):
-        for side in (0, 1):
-            own = (names or {}).get(question_key(triple, side))
-            if own is not None:
-                candidate = pool.graph.entities[triple[2 if side else 0]]
-                depths.setdefault(own, {})[candidate] = depth
+    names = names or {}
+    for asked, depth in zip(questions_of(pool.triples), smallest, strict=True):
+        for key, entity in asked:
+            if key in names:
+                depths.setdefault(names[key], {})[pool.graph.entities[entity]] = depth
     return depths
 
 
@@ -71,8 +83,8 @@ def names_of_pool(pool: Pool, path: Path | None = None) -> dict[Key, str]:
 
 def _names_fit(pool: Pool, names: Mapping[Key, str]) -> bool:
     return all(
-        set(joined.split(",")) <= {names.get(question_key(triple, side)) for side in (0, 1)}
-        for triple, joined in zip(pool.triples.tolist(), pool.questions, strict=True)
+        set(joined.split(",")) <= {names.get(key) for key, _ in asked}
+        for asked, joined in zip(questions_of(pool.triples), pool.questions, strict=True)
     )
 
 
@@ -134,10 +146,9 @@ def curves_of_runs(
     deepest = max(depth for row in depth_of.values() for depth in row.values())
     samples_at = {}
     for depth in range(deepest + 1):
-        reduced = _reduced(judged, depth_of, depth)
-        if any(reduced.values()):
-            every = _undecided_where_empty(reduced, judged)
-            samples_at[depth], _ = samples_of_runs(every, loaded, measures, entities=entities)
+        reduced = _judged_at(judged, depth_of, depth)
+        if reduced:
+            samples_at[depth], _ = samples_of_runs(reduced, loaded, measures, entities=entities)
     return with_intervals(list(samples_at.values()), list(samples_at), reference, resampling)
 
 
@@ -166,26 +177,19 @@ def with_intervals(
     return replace(curves, systems=samples[0][0].systems, agreements=agreements)
 
 
-def _reduced(
-    judged: Qrels, depth_of: Mapping[str, Mapping[str, int]], depth: int
-) -> dict[str, dict[str, int]]:
-    """The judgements without those of documents pooled deeper."""
+def _judged_at(judged: Qrels, depth_of: Mapping[str, Mapping[str, int]], depth: int) -> Qrels:
+    """The judgements without those of documents pooled deeper; empty if none is left.
+
+    In queries without others the deeper documents get -1, so that all depths have all queries. Such
+    a query has no answer, but it counts: its AP is 0, and the minimum of gm_map.
+    """
     rest = {}
     for query, row in judged.items():
         own = depth_of.get(query, {})
         rest[query] = {document: r for document, r in row.items() if own.get(document, 0) <= depth}
-    return rest
-
-
-def _undecided_where_empty(reduced: Qrels, judged: Qrels) -> dict[str, Mapping[str, int]]:
-    """Give -1 to later judgements in queries without others, so that all depths have all queries.
-
-    Such a query has no answer, but it counts: its AP is 0, and the minimum of gm_map.
-    """
-    return {query: row or dict.fromkeys(judged[query], -1) for query, row in reduced.items()}
-
-
-Ints = NDArray[np.int64]
+    if not any(rest.values()):
+        return {}
+    return {query: row or dict.fromkeys(judged[query], -1) for query, row in rest.items()}
 
 
 def instance_depths(ranks: Ranks, pool: Pool) -> Ints:
@@ -226,11 +230,9 @@ def ranks_at_depth(ranks: Ranks, depths: Ints, depth: int) -> Ranks:
     """
     _check(ranks)
     deep = depths > depth
-    above, tied, ahead, all_deep = _deeper_answers(ranks, deep)
     columns: dict[str, Any] = {name: getattr(ranks, name) for name in ranks._names}
-    for name, more in (
-        ("greater", above), ("equal", tied), ("tied_ahead", ahead), ("candidates", all_deep)
-    ):  # fmt: skip
+    changed = ("greater", "equal", "tied_ahead", "candidates")
+    for name, more in zip(changed, _deeper_answers(ranks, deep), strict=True):
         columns[name] = columns[name] + more
     columns |= _popularity(ranks, deep)
     facts = {**ranks.manifest.get("questions", {}), "pool_depth": depth}
@@ -260,7 +262,7 @@ def _check(ranks: Ranks) -> None:
             )
 
 
-def _deeper_answers(ranks: Ranks, deep: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints, Ints]:
+def _deeper_answers(ranks: Ranks, deep: NDArray[np.bool_]) -> list[Ints]:
     """Deep answers of each instance's question: above it, tied, tied and ahead, and all."""
     keys = (ranks.macro_tied_ahead, ranks.macro_greater, ranks.question)
     order = np.lexsort(keys)
@@ -275,12 +277,8 @@ def _deeper_answers(ranks: Ranks, deep: NDArray[np.bool_]) -> tuple[Ints, Ints, 
         before[:-1] - before[first],
         before[bottom] - before[top],
     )
-    counts = []
-    for values in sorted_counts:
-        column = np.empty(len(order), np.int64)
-        column[order] = values
-        counts.append(column)
-    return counts[0], counts[1], counts[2], counts[3]
+    place = inverse(order)
+    return [values[place] for values in sorted_counts]
 
 
 def _rank_ends(new: NDArray[np.bool_]) -> tuple[Ints, Ints]:
@@ -338,3 +336,183 @@ def curves_of_ranks(
         at = {name: ranks_at_depth(one, depths, depth) for name, one in aligned.items()}
         samples.append(samples_of_ranks(at, measures))
     return with_intervals(samples, held, None, resampling)
+
+
+# --- newcomers ---
+
+
+@dataclass(frozen=True, eq=False)
+class Reuse(ShownAsTables):
+    """What each system loses without judgements of its own contributions to the pool.
+
+    - contributors: The systems that contributed to the pool; the others lose nothing.
+    - full, left_out, float64 (s,): Value with all judgements, and without those that only this
+      system brought.
+    - place, place_left_out, int64 (s,): Place among all systems (1: the best) with all judgements,
+      and without those.
+    - judged, relevant, int64 (s,): Judgements that only this system brought, and how many of them
+      are relevant.
+    - tau, float64 (s,): tau-b of the rankings of all systems with and without these judgements.
+    """
+
+    measure: str
+    systems: tuple[str, ...]
+    contributors: tuple[str, ...]
+    full: Floats
+    left_out: Floats
+    place: Ints
+    place_left_out: Ints
+    judged: Ints
+    relevant: Ints
+    tau: Floats
+
+    def table(self) -> Table:
+        """One row per system, the best first."""
+        columns = (self.full, self.left_out, self.left_out - self.full, self.place,
+                   self.place_left_out, self.judged, self.relevant, self.tau)  # fmt: skip
+        every = [*zip(self.systems, *(column.tolist() for column in columns), strict=True)]
+        return Table.of(
+            "system, all judged=full:4, left out:4, change:4, place, then=place_left_out, "
+            "own=judged, relevant, tau-b=tau_b:4",
+            [every[i] for i in np.argsort(-self.full, kind="stable")],
+        )
+
+    def sentence(self) -> str:
+        """The result in a sentence."""
+        took_part = [i for i, name in enumerate(self.systems) if name in self.contributors]
+        fallen = [i for i in took_part if self.place_left_out[i] > self.place[i]]
+        change = np.abs((self.left_out - self.full)[took_part])
+        largest = took_part[int(change.argmax())]
+        head = (
+            f"{self.measure}: left out of the pool, {len(fallen)} of {len(took_part)} systems "
+            "would rank lower"
+        )
+        if fallen:
+            moved = max(int(self.place_left_out[i] - self.place[i]) for i in fallen)
+            head += f" (by up to {moved} place{'s' * (moved > 1)})"
+        return (
+            f"{head}; the largest change is {self.left_out[largest] - self.full[largest]:+.4f} "
+            f"({self.systems[largest]})."
+        )
+
+
+def contributors_of(pool: Pool) -> dict[str, dict[str, frozenset[str]]]:
+    """Question, then candidate, to the systems that brought it into the pool, by names."""
+    places = (pool.places > 0).tolist()
+    return pool.by_candidate([frozenset(compress(pool.systems, row)) for row in places])
+
+
+def leave_one_out(
+    qrels: Qrels, runs: Mapping[str, Run], contributors: Contributors, measure: str
+) -> Reuse:
+    """Evaluate every system with and without the judgements that only it brought into the pool.
+
+    Parameters
+    ----------
+    qrels : mapping of query to mapping of document to relevance
+        All judgements. Those of documents that no system brought (the test set's own answers)
+        always stay.
+    runs : mapping of system to its run, query to document to score
+    contributors : mapping of query to mapping of document to systems
+        Systems of the pooled documents; see `contributors_of`.
+    measure : str
+        One of trec_eval's of which more is better.
+
+    Returns
+    -------
+    Reuse
+
+    Raises
+    ------
+    UsageError
+        Fewer than two runs, not one measure, or one of which more is not better.
+    InputError
+        No contributor has a run.
+    """
+    if len(runs) < 2:
+        raise UsageError(f"{len(runs)} run; leaving one out needs two or more")
+    column = _column_of(measure)
+    alone = _brought_alone(qrels, contributors)
+    took_part = _took_part(runs, contributors)
+    queries = sorted(qrels)
+    full = {system: _valued(qrels, run, queries, column) for system, run in runs.items()}
+    rows = []
+    for number, system in enumerate(runs):
+        dropped = alone.get(system, {})
+        without = {other: dict(values) for other, values in full.items()}
+        reduced = {
+            query: {d: r for d, r in qrels[query].items() if d not in documents}
+            for query, documents in dropped.items()
+        }
+        for other, run in runs.items():
+            without[other].update(_valued(reduced, run, list(reduced), column))
+        before, after = ([_mean(v, column) for v in each.values()] for each in (full, without))
+        brought = [qrels[query][d] for query, documents in dropped.items() for d in documents]
+        rows.append(
+            (before[number], after[number], _place(before, number), _place(after, number),
+             len(brought), sum(r > 0 for r in brought), float(tau_b(before, after)))
+        )  # fmt: skip
+    whole, left, place, then, judged, relevant, tau = map(np.array, zip(*rows, strict=True))
+    return Reuse(
+        column.name, tuple(runs), took_part, whole, left, place, then, judged, relevant, tau
+    )
+
+
+def _took_part(runs: Mapping[str, Run], contributors: Contributors) -> tuple[str, ...]:
+    """The runs that are systems of the pool, one at least."""
+    pooled_by = {one for row in contributors.values() for some in row.values() for one in some}
+    took_part = tuple(system for system in runs if system in pooled_by)
+    if not took_part:
+        raise InputError(
+            f"none of the runs {', '.join(runs)} is in the pool, whose systems are "
+            f"{', '.join(sorted(pooled_by))}; name the runs as the pool does"
+        )
+    return took_part
+
+
+def _place(values: list[float], number: int) -> int:
+    return 1 + sum(value > values[number] for value in values)
+
+
+def _brought_alone(qrels: Qrels, contributors: Contributors) -> dict[str, dict[str, set[str]]]:
+    """System, then query, to the judged documents that no other system brought."""
+    documents_of: dict[str, dict[str, set[str]]] = {}
+    for query, documents in contributors.items():
+        judged = qrels.get(query, {})
+        for document, systems in documents.items():
+            if len(systems) == 1 and judged.get(document, -1) >= 0:
+                (system,) = systems
+                documents_of.setdefault(system, {}).setdefault(query, set()).add(document)
+    return documents_of
+
+
+def _column_of(measure: str) -> Column:
+    """The measure of that name; higher must be better."""
+    from kgtrec.trec.measures.names import resolve
+
+    columns = resolve([measure])
+    if len(columns) != 1 or columns[0].is_count or columns[0].is_text:
+        raise UsageError(f"{measure!r} must be one measure with a mean, such as map_cut_20")
+    if not columns[0].row.higher_is_better:
+        raise UsageError(f"more of {measure!r} is not better; choose another, such as map_cut_20")
+    return columns[0]
+
+
+def _valued(qrels: Qrels, run: Run, queries: list[str], column: Column) -> dict[str, float]:
+    """Value of each query, for gm_* its logarithm; the minimum without a judgement or a run."""
+    from kgtrec.trec import evaluate
+    from kgtrec.trec.measures.own import FLOOR
+
+    absent = math.log(FLOOR) if column.is_geometric else 0.0
+    values_of = dict.fromkeys(queries, absent)
+    judged = {query: qrels[query] for query in queries if qrels[query] and query in run}
+    if judged:
+        listed = {query: run[query] for query in judged}
+        values = evaluate(judged, listed, [column.name], ties="name")
+        values_of.update({query: row[column.name] for query, row in values.items()})
+    return values_of
+
+
+def _mean(values: Mapping[str, float], column: Column) -> float:
+    mean = float(np.mean(list(values.values())))
+    return math.exp(mean) if column.is_geometric else mean

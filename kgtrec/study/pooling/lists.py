@@ -5,7 +5,6 @@ They come from a run, or from the scores of a model, of which only the seeds' qu
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
@@ -24,12 +23,13 @@ from kgtrec.graph.labels import Labels
 from kgtrec.ranking.rank import rank
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.sources import selected
-from kgtrec.study.pooling.seeds import Key, SeedQuestions, keys_of, question_key
+from kgtrec.study.pooling.seeds import SeedQuestions, keys_of, questions_of
 from kgtrec.trec.files.run import Run
 
 Int64 = npt.NDArray[np.int64]
 
 PLACES = ("filtered", "raw")
+ROWS = ("questions", "instances")
 _SUFFIXES = (".gz", ".zst", ".run", ".txt", ".trec", ".tsv", ".npy", ".npz")
 
 
@@ -52,6 +52,12 @@ def system_names(paths: Iterable[str | PathLike[str]]) -> list[str]:
     if bad is not None:
         raise UsageError(f"the name of run {bad!r} has a comma or tab in it; rename the file")
     return names
+
+
+def check_depth(depth: int) -> None:
+    """UsageError unless a pool can have this depth."""
+    if isinstance(depth, bool) or depth < 1:
+        raise UsageError(f"depth {depth} is below 1; 10 is the published one")
 
 
 def is_scores(path: str | PathLike[str]) -> bool:
@@ -267,12 +273,8 @@ def doubts(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> li
     return notes
 
 
-Ints = npt.NDArray[np.int64]
-ROWS = ("questions", "instances")
-
-
 def score_lists(
-    scores: str | os.PathLike[str],
+    scores: str | PathLike[str],
     seeds: SeedQuestions,
     name: str,
     depth: int,
@@ -316,8 +318,7 @@ def score_lists(
 
     choose("places", places, PLACES)
     choose("rows", rows, ROWS)
-    if isinstance(depth, bool) or depth < 1:
-        raise UsageError(f"depth {depth} is below 1; 10 is the published one")
+    check_depth(depth)
     source = load_scores(scores)
     n_rows = len(source.queries) if isinstance(source, Factors) else source.n_rows
     chosen = _rows(seeds, rows, n_rows, scores)
@@ -338,45 +339,34 @@ def score_lists(
     except InputError as error:
         if isinstance(error, FileError):
             raise
-        raise InputError(f"{getattr(source, 'place', '') or os.fspath(scores)}: {error}") from None
+        raise InputError(f"{getattr(source, 'place', '') or fspath(scores)}: {error}") from None
     lists = run_lists(replace(run, query_ids=seeds.ids), seeds, name, places=places)
     return replace(lists, from_scores=True)
 
 
 def _rows(
-    seeds: SeedQuestions, rows: str, n_rows: int | None, path: str | os.PathLike[str]
-) -> Ints | None:
+    seeds: SeedQuestions, rows: str, n_rows: int | None, path: str | PathLike[str]
+) -> Int64 | None:
     """Rows of the seeds' questions among those of the split; None if there are no others."""
     whole = seeds.graph.questions(seeds.split)
-    total = len(whole) if rows == "questions" else whole.n_instances
-    if n_rows == total:
-        return _first_instances(seeds) if rows == "instances" else _numbers(seeds, whole)
+    counts = {"questions": len(whole), "instances": whole.n_instances}
+    if n_rows == counts[rows]:
+        keys = keys_of(whole)
+        if rows == "instances":  # all head sides come before all tail sides
+            asked = questions_of(seeds.graph.split(seeds.split))
+            keys = [each[side][0] for side in (0, 1) for each in asked]
+        first = {key: row for row, key in reversed([*enumerate(keys)])}
+        return np.array([first[key] for key in seeds.keys], np.int64)
     if rows == "questions" and n_rows == len(seeds):
         return None
     other = "instances" if rows == "questions" else "questions"
-    counts = {"questions": len(whole), "instances": whole.n_instances}
     hint = (
         f"; {n_rows:,} is the number of {other}: --rows {other}" if n_rows == counts[other] else ""
     )
     raise FileError(
         path,
-        found=f"{n_rows:,} rows of scores, but the split {seeds.split!r} has {total:,} {rows}, "
-        f"and the seeds {len(seeds):,} questions{hint}",
+        found=f"{n_rows:,} rows of scores, but the split {seeds.split!r} has {counts[rows]:,} "
+        f"{rows}, and the seeds {len(seeds):,} questions{hint}",
         hint="give the scores of all questions of the split (kgtrec convert --write-questions "
         "lists them), or only of the seeds' questions",
     )
-
-
-def _numbers(seeds: SeedQuestions, whole: Any) -> Ints:
-    number = {key: i for i, key in enumerate(keys_of(whole))}
-    return np.array([number[key] for key in seeds.keys], np.int64)
-
-
-def _first_instances(seeds: SeedQuestions) -> Ints:
-    """Row of the first triple of each question; all head sides come before all tail sides."""
-    triples = seeds.graph.split(seeds.split).tolist()
-    first: dict[Key, int] = {}
-    for number, triple in enumerate(triples):
-        for side in (0, 1):
-            first.setdefault(question_key(triple, side), number + side * len(triples))
-    return np.array([first[key] for key in seeds.keys], np.int64)

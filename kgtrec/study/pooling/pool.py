@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import TypeVar
@@ -35,10 +35,9 @@ from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.triples import pack_triples
 from kgtrec.questions.api import Graph
-from kgtrec.study.pooling.edited_files import EditedFile, Path, write_lines
-from kgtrec.study.pooling.lists import RankedLists
-from kgtrec.study.pooling.seeds import SeedQuestions, count_table, question_key
-from kgtrec.study.pooling.triple_files import lines_of_triples
+from kgtrec.study.pooling.edited_files import EditedFile, Path, lines_of_triples, write_lines
+from kgtrec.study.pooling.lists import RankedLists, check_depth
+from kgtrec.study.pooling.seeds import SeedQuestions, questions_of
 
 _BITS = 64
 _WRITTEN = re.compile(r"sample=([0-9.e+-]+),seed=([0-9]+)")
@@ -135,20 +134,15 @@ class Pool(ShownAsTables):
         """Which entity of each triple was put forward: "head", "tail" or "both"."""
         return ["both" if h and t else "head" if h else "tail" for h, t in self.asked.tolist()]
 
-    def by_question(self) -> Iterator[tuple[int, str, int]]:
-        """Row of a triple, name of a seed question that it answers, and the entity that answers."""
-        rows = zip(self.triples.tolist(), self.asked.tolist(), self.questions, strict=True)
-        for row, (triple, ends, joined) in enumerate(rows):
-            names = joined.split(",")
-            sides = (0, 1) if len(names) == 2 else (ends.index(True),)
-            for side, name in zip(sides, names, strict=True):
-                yield row, name, triple[2 if side else 0]
-
     def by_candidate(self, values: Sequence[T]) -> dict[str, dict[str, T]]:
         """Seed question, then the label of a candidate, to the value of its triple."""
         rows: dict[str, dict[str, T]] = {}
-        for row, question, entity in self.by_question():
-            rows.setdefault(question, {})[self.graph.entities[entity]] = values[row]
+        columns = (self.triples.tolist(), self.asked.tolist(), self.questions, values)
+        for (head, _, tail), ends, joined, value in zip(*columns, strict=True):
+            names = joined.split(",")
+            answers = (head, tail) if len(names) == 2 else (head if ends[0] else tail,)
+            for question, entity in zip(names, answers, strict=True):
+                rows.setdefault(question, {})[self.graph.entities[entity]] = value
         return rows
 
     @property
@@ -164,9 +158,9 @@ class Pool(ShownAsTables):
 
     def at(self, depth: int) -> Pool:
         """The pool of a smaller depth."""
-        self._check(depth)
+        self.check_depth(depth)
         places = np.where(self.places <= depth, self.places, 0)
-        return self._chosen(replace(self, depth=depth, places=places))
+        return replace(self, depth=depth, places=places)._with_places()
 
     def without(self, system: str) -> Pool:
         """The pool of the other systems."""
@@ -177,23 +171,21 @@ class Pool(ShownAsTables):
         at = self.systems.index(system)
         places = np.delete(self.places, at, axis=1)
         systems = tuple(name for name in self.systems if name != system)
-        return self._chosen(replace(self, systems=systems, places=places))
+        return replace(self, systems=systems, places=places)._with_places()
 
-    def _chosen(self, pool: Pool) -> Pool:
-        """The triples with a place in another pool, and these places."""
-        present = (pool.places > 0).any(axis=1)
-        names = [self.questions[row] for row in np.flatnonzero(present).tolist()]
-        return replace(
-            pool,
-            triples=pool.triples[present],
-            places=pool.places[present],
-            asked=pool.asked[present],
-            questions=names,
-        )
+    def _with_places(self) -> Pool:
+        """Only the triples that have a place in a system."""
+        rows = np.flatnonzero((self.places > 0).any(axis=1))
+        names = [self.questions[row] for row in rows.tolist()]
+        triples, places, asked = self.triples[rows], self.places[rows], self.asked[rows]
+        return replace(self, triples=triples, places=places, asked=asked, questions=names)
 
-    def _check(self, depth: int) -> None:
-        if isinstance(depth, bool) or not 1 <= depth <= self.depth:
-            raise UsageError(f"depth {depth} is out of range: this pool has 1 to {self.depth}")
+    def check_depth(self, depth: int, least: int = 1) -> None:
+        """UsageError unless the pool has this depth."""
+        if isinstance(depth, bool) or not least <= depth <= self.depth:
+            raise UsageError(
+                f"depth {depth} is out of range: this pool has {least} to {self.depth}"
+            )
 
     def contributed(self, depth: int | None = None) -> Ints:
         """How many triples of each system are in the pool of a depth, shape (n_systems,)."""
@@ -211,7 +203,7 @@ class Pool(ShownAsTables):
 
     def _members(self, depth: int | None) -> npt.NDArray[np.bool_]:
         depth = self.depth if depth is None else depth
-        self._check(depth)
+        self.check_depth(depth)
         return (self.places > 0) & (self.places <= depth)
 
     def depth_table(self, rules: Sequence[str] | None = None) -> Table:
@@ -226,11 +218,11 @@ class Pool(ShownAsTables):
         if len(columns) > 1:
             columns["to judge"] = self.drawn & ~fired
         counts = np.array([self._by_depth(mask) for mask in columns.values()])
-        rows: list[tuple[Cell, ...]] = [
+        rows = [
             (str(depth), total[0], total[0] - before[0], *total[1:])
             for depth, (before, total) in enumerate(pairwise(counts.T.tolist()), start=1)
         ]
-        return count_table(("depth", "pooled", "new", *list(columns)[1:]), rows)
+        return Table.of(", ".join(["depth, pooled, new", *list(columns)[1:]]), rows)
 
     def _by_depth(self, mask: npt.NDArray[np.bool_]) -> Ints:
         """How many of the masked triples are in the pool of depth 0, 1, ..."""
@@ -239,19 +231,18 @@ class Pool(ShownAsTables):
     def system_table(self, lists: Sequence[RankedLists] = ()) -> Table:
         """One row per system: its triples, those that only it has, and properties of its lists."""
         own, alone = self.contributed().tolist(), self.unique().tolist()
-        rows: list[tuple[Cell, ...]] = []
-        for i, name in enumerate(self.systems):
-            share = 100 * alone[i] / own[i] if own[i] else 0.0
-            row: tuple[Cell, ...] = (name, own[i], alone[i], share)
-            if lists:
-                one = lists[i]
-                row += (one.found, one.known, one.missing, one.shorter_than(self.depth))
-            rows.append(row)
-        heads: tuple[str, ...] = ("system", "pooled", "alone", "alone %")
+        columns = "system, pooled, alone, alone %:1"
+        rows: list[tuple[Cell, ...]] = [
+            (name, all_of, only, 100 * only / all_of if all_of else 0.0)
+            for name, all_of, only in zip(self.systems, own, alone, strict=True)
+        ]
         if lists:
-            heads += ("seeds found", "known out", "missing", "short")
-        keys = tuple(head.replace("%", "percent").replace(" ", "_") for head in heads)
-        return Table(heads, keys, (0, 0, 0, 1, 0, 0, 0, 0)[: len(heads)], rows)
+            columns += ", seeds found, known out, missing, short"
+            rows = [
+                (*row, one.found, one.known, one.missing, one.shorter_than(self.depth))
+                for row, one in zip(rows, lists, strict=True)
+            ]
+        return Table.of(columns, rows)
 
     def overlap_table(self) -> Table:
         """Number of triples that two systems share; on the diagonal, those of one."""
@@ -321,8 +312,7 @@ def _seed_questions_of(triples: Ints, seeds: SeedQuestions) -> list[str]:
     """Names of the seed questions that each triple answers, whichever of them brought it."""
     names = dict(zip(seeds.keys, seeds.ids, strict=True))
     return [
-        ",".join(names[key] for side in (0, 1) if (key := question_key(triple, side)) in names)
-        for triple in triples.tolist()
+        ",".join(names[key] for key, _ in asked if key in names) for asked in questions_of(triples)
     ]
 
 
@@ -333,8 +323,7 @@ def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int)
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"two systems are named {twice!r}; give each a name of its own")
-    if isinstance(depth, bool) or depth < 1:
-        raise UsageError(f"depth {depth} is below 1; 10 is the published one")
+    check_depth(depth)
     comma = next((name for name in seeds.ids if "," in name), None)
     if comma is not None:
         raise UsageError(f"question {comma!r} has a comma in its name, and commas separate names")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -19,13 +19,12 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 
 from kgtrec._internal.csr import Csr
-from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
+from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.statistics.relations import kl_divergence
 from kgtrec.graph.triples import drop_duplicates, pack_triples
 from kgtrec.questions.api import Graph
-from kgtrec.study.pooling.edited_files import EditedFile
-from kgtrec.study.pooling.triple_files import triple_array, triple_text, write_triples
+from kgtrec.study.pooling.edited_files import EditedFile, triple_array, triple_text, write_triples
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
@@ -69,7 +68,7 @@ class SeedSample(ShownAsTables):
             (name, len(triples), *_sizes(triples))
             for name, triples in ((self.split, whole), ("sample", drawn))
         ]
-        return count_table(("set", "triples", "relations", "entities", "questions"), rows)
+        return Table.of("set, triples, relations, entities, questions", rows)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write lines ``head<TAB>relation<TAB>tail``, as in a split."""
@@ -173,11 +172,6 @@ def _sizes(triples: NDArray[Any]) -> tuple[int, int, int]:
 
 Key = tuple[int, int, int]
 """Side (0: the head is asked, 1: the tail), given entity and relation of a question."""
-
-
-def count_table(heads: Sequence[str], rows: Sequence[tuple[Cell, ...]]) -> Table:
-    """A table of counts; its keys are the headings with underscores."""
-    return Table(heads, [head.replace(" ", "_") for head in heads], (0,) * len(heads), rows)
 
 
 def keys_of(questions: Questions) -> list[Key]:
@@ -291,10 +285,9 @@ def split_names(graph: Graph, split: str) -> dict[Key, str]:
     return dict(zip(keys_of(questions), questions.ids, strict=True))
 
 
-def question_key(triple: Sequence[int], side: int) -> Key:
-    """The question of a triple that asks for its head (0) or tail (1)."""
-    head, relation, tail = (int(number) for number in triple)
-    return side, head if side else tail, relation
+def questions_of(triples: NDArray[np.integer]) -> list[tuple[tuple[Key, int], tuple[Key, int]]]:
+    """The two questions of each triple, for its head and for its tail, with their answers."""
+    return [(((0, t, r), h), ((1, h, r), t)) for h, r, t in triples.tolist()]
 
 
 def question_text(graph: Graph, key: Key) -> str:

@@ -136,10 +136,12 @@ def share_table(
             total = sum(counts.values())
             parts = [100 * counts[kind] / total if total else 0.0 for kind in KINDS]
             rows.append((lists.name, str(cutoff), total, *parts, 100 - parts[-1] if total else 0.0))
-    titles = ("system", "top", "candidates", "seeds %", "added %", "false %", "unjudged %",
-              "judged %")  # fmt: skip
-    keys = ("system", "top", "candidates", *(f"{kind}_percent" for kind in (*KINDS, "judged")))
-    return Table(titles, keys, (0, 0, 0, 1, 1, 1, 1, 1), rows, names=2)
+    return Table.of(
+        "system, top, candidates, seeds %=seed_percent:1, added %:1, false %:1, unjudged %:1, "
+        "judged %:1",
+        rows,
+        names=2,
+    )
 
 
 MEASURES = (
@@ -292,9 +294,8 @@ def interval_table(by_system: BySystem) -> Table:
             note = "no bounds" if one.reason else ""
             ends = one.low, one.high, one.high - one.low
             rows.append((name, system, one.value, one.condensed, *ends, note))
-    titles = ("measure", "system", "value", "condensed", "lowest", "highest", "width", "")
-    keys = ("measure", "system", "value", "condensed", "low", "high", "width", "note")
-    return Table(titles, keys, (0, 0, 4, 4, 4, 4, 4, 0), rows, names=2)
+    columns = "measure, system, value:4, condensed:4, lowest=low:4, highest=high:4, width:4, =note"
+    return Table.of(columns, rows, names=2)
 
 
 def decided_pairs(by_system: BySystem, measure: str) -> tuple[int, int]:

@@ -21,8 +21,8 @@ from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
 from kgtrec.study.comparison.significance import discriminate, discrimination_of
 from kgtrec.study.comparison.stability import Sensitivity, data_sensitivity
 from kgtrec.study.comparison.subsets import subset_values
+from kgtrec.study.pooling.depths import contributors_of, leave_one_out
 from kgtrec.study.pooling.pool import Pool
-from kgtrec.study.pooling.reusability import contributors_of, leave_one_out
 
 KEYS = (
     *(f"both.{kind}.micro.mrr" for kind in ("optimistic", "pessimistic", "expected", "ordinal")),

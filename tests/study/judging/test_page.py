@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from browser import Browser
-from judge_helpers import Running, write_rows
+from judge_helpers import Client, Running, Serving, write_graph, write_rows
 
 from kgtrec.study.judging.journal import judged_sheet
 
@@ -46,7 +46,7 @@ def a_browser() -> str:
     )
 
 
-def open_page(browser: Browser, server: Running) -> None:
+def open_page(browser: Browser, server: Client) -> None:
     # Chromium asks before it leaves a page with something unsaved; a crash would not.
     browser.eval("window.onbeforeunload = null")
     browser.open(server.url)
@@ -63,7 +63,7 @@ def labels(sheet: Path) -> list[str]:
 
 
 def test_a_sheet_is_judged_by_keyboard(browser: Browser, sheet: Path):
-    with Running(sheet) as server:
+    with Serving(sheet) as server:
         open_page(browser, server)
         assert browser.eval(QUESTION) == "Is e0 a friend of f0?"
         for number, key in enumerate(["y", "n", "?", "Y"], start=1):
@@ -77,6 +77,9 @@ def test_a_sheet_is_judged_by_keyboard(browser: Browser, sheet: Path):
         browser.press("u")
         done(browser, 2)
         assert labels(sheet) == ["Y", "N", "", "", "", ""]
+        open_page(browser, server)  # as another browser would, after a crash
+        done(browser, 2)
+        assert browser.eval(PLACE) == "Triple 3 of 6"
         browser.press("ArrowLeft")
         browser.wait(f"{PLACE} === 'Triple 2 of 6'")
         assert browser.eval("document.querySelector('[aria-pressed=true]').dataset.label") == "N"
@@ -97,7 +100,7 @@ def test_a_sheet_is_judged_by_keyboard(browser: Browser, sheet: Path):
 
 
 def test_links_and_notes_are_kept_as_they_are_typed(browser: Browser, sheet: Path):
-    with Running(sheet) as server:
+    with Serving(sheet) as server:
         open_page(browser, server)
         browser.press("e")
         assert browser.eval(FOCUS) == "evidence"
@@ -121,9 +124,10 @@ def test_links_and_notes_are_kept_as_they_are_typed(browser: Browser, sheet: Pat
         browser.wait("document.getElementById('note').value === 'seen <b>twice</b>'")
 
 
+@pytest.mark.slow
 def test_a_killed_browser_loses_nothing(sheet: Path, tmp_path: Path):
     program = a_browser()
-    with Running(sheet) as server:
+    with Serving(sheet) as server:
         with Browser(program, tmp_path / "one") as first:
             open_page(first, server)
             first.press("n")
@@ -156,7 +160,7 @@ def test_a_killed_server_is_waited_for(browser: Browser, sheet: Path):
 
 
 def test_keys_that_are_held_or_meant_for_the_browser_do_nothing(browser: Browser, sheet: Path):
-    with Running(sheet) as server:
+    with Serving(sheet) as server:
         open_page(browser, server)
         browser.press("y", repeat=True)
         browser.press("n", modifiers=2)  # Ctrl
@@ -171,7 +175,7 @@ def test_keys_that_are_held_or_meant_for_the_browser_do_nothing(browser: Browser
 
 
 def test_it_works_by_tab_and_enter_alone(browser: Browser, sheet: Path):
-    with Running(sheet) as server:
+    with Serving(sheet) as server:
         open_page(browser, server)
         browser.eval("document.getElementById('keys').click()")
         browser.eval("document.getElementById('question').focus()")
@@ -218,7 +222,7 @@ CONTRAST = """
 
 
 def test_it_can_be_read(browser: Browser, sheet: Path):
-    with Running(sheet) as server:
+    with Serving(sheet) as server:
         open_page(browser, server)
         unnamed = """[...document.querySelectorAll("button, input, progress")].filter((node) =>
             !(node.textContent.trim() || node.labels?.length || node.ariaLabel
@@ -245,35 +249,20 @@ def test_nothing_of_a_sheet_is_taken_for_a_page(browser: Browser, tmp_path: Path
     sheet = write_rows(tmp_path / "s.tsv", 1)
     evil = "<img src=x onerror=document.title=1>"
     sheet.write_text(sheet.read_text().replace("Is e0", evil).replace("\te0", f"\t{evil}"))
-    with Running(sheet) as server:
+    with Serving(sheet) as server:
         open_page(browser, server)
         assert evil in browser.eval(QUESTION)
         assert browser.eval("document.getElementById('head').textContent") == evil
         assert browser.eval("document.images.length") == 0
 
 
-TRAIN = [("a", "r", "b"), ("a", "r", "c"), ("c", "s", "a"), ("a", "s", "b"), ("b", "r", "c")]
-
-
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "graph").mkdir()
-    lines = "".join(f"{h}\t{r}\t{t}\n" for h, r, t in TRAIN)
-    (tmp_path / "graph/train.txt").write_text(lines)
-    (tmp_path / "graph/test.txt").write_text("b\ts\tc\n")
-    return tmp_path / "graph"
-
-
-def test_they_are_on_the_page(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    program = a_browser()
+def test_links_and_facts_are_on_the_page(browser: Browser, tmp_path: Path) -> None:
     sheet = tmp_path / "s.tsv"
-    text = "question\thead\trelation\ttail\tlabel\tevidence\tnote\n"
-    sheet.write_text(text + "".join(f"Is it so ({i})?\ta\tr\tb\t\t\t\n"[:] for i in range(1)))
-    more = ("--link", "https://x.org/{label}", "--graph", str(folder(tmp_path)))
-    with (
-        Browser(program, tmp_path_factory.mktemp("profile")) as browser,
-        Running(sheet, *more) as server,
-    ):
-        browser.open(server.url)
+    header = "question\thead\trelation\ttail\tlabel\tevidence\tnote\n"
+    sheet.write_text(f"{header}Is it so?\ta\tr\tb\t\t\t\n")
+    more = ("--link", "https://x.org/{label}", "--graph", str(write_graph(tmp_path)))
+    with Running(sheet, *more) as server:
+        open_page(browser, server)
         browser.wait("document.querySelectorAll('.triple a').length === 2")
         link = browser.eval(
             "(a => [a.href, a.target, a.rel, a.ariaLabel])(document.querySelector('.triple a'))"
@@ -296,4 +285,4 @@ def test_they_are_on_the_page(tmp_path: Path, tmp_path_factory: pytest.TempPathF
             for place in (0, 60, 120):
                 browser.eval(f"scrollTo(0, {place})")
                 assert browser.eval(beyond) == 0
-        assert browser.log == []
+        browser.size(1000, 900)

@@ -7,20 +7,19 @@ import json
 import os
 import queue
 import random
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from http.client import HTTPException
 from pathlib import Path
 
 import pytest
-from judge_helpers import PATIENCE, Running, write_rows
+from click.testing import CliRunner
+from judge_helpers import PATIENCE, Client, Running, Serving, write_rows
 
+from kgtrec.cli import cli
 from kgtrec.errors import FileError, UsageError
-from kgtrec.study.judging.journal import Journal, JournalError, journal_path, judged_sheet
+from kgtrec.study.judging.journal import Journal, JudgingError, journal_path, judged_sheet
 from kgtrec.study.judging.server import JudgeServer, sheet_token
 from kgtrec.study.judging.sheets import Sheet, read_sheet
 
@@ -81,22 +80,6 @@ def test_the_next_open_row_is_looked_for_from_the_start_again(tmp_path: Path):
         assert journal.open_row(2) is None
 
 
-def test_a_server_that_ignores_interrupts_says_how_to_end_it(tmp_path: Path):
-    """As in the background of a shell script, whose processes inherit an ignored SIGINT."""
-    path = write_rows(tmp_path / "s.tsv", 2)
-    command = f"{sys.executable} -m kgtrec judge serve {path} --no-browser --port 0"
-    process = subprocess.Popen(
-        ["sh", "-c", f"trap '' INT; exec {command}"], stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
-    )  # fmt: skip
-    assert process.stderr is not None
-    said = process.stderr.readline() + process.stderr.readline()
-    assert f"end it with kill {process.pid}" in said
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=PATIENCE)
-    assert process.returncode == 143
-
-
 def test_labels_of_the_sheet_are_where_judging_begins(tmp_path: Path):
     path = write_rows(tmp_path / "s.tsv", 2)
     path.write_text(path.read_text().replace("\tf0\t\t", "\tf0\tN\t"))
@@ -111,7 +94,7 @@ def test_labels_of_the_sheet_are_where_judging_begins(tmp_path: Path):
 def test_a_journal_cut_anywhere_gives_the_answers_before_the_cut(tmp_path: Path):
     path, generator = write_rows(tmp_path / "s.tsv"), random.Random(4)
     with Journal(path) as journal:
-        for _ in range(25):
+        for _ in range(12):
             if generator.random() < 0.25:
                 journal.undo()
             else:
@@ -152,7 +135,7 @@ def test_an_answer_is_on_the_disk_before_it_counts(tmp_path: Path, monkeypatch):
         synced.append((journal_path(path).read_bytes(), [item.label for item in before()]))
 
     with Journal(path) as journal:
-        before = lambda: journal._answers.items  # noqa: E731
+        before = lambda: journal.answers.items  # noqa: E731
         monkeypatch.setattr(os, "fsync", fsync)
         journal.answer(2, "Y")
     (written, known), *_ = synced
@@ -174,9 +157,9 @@ def test_a_full_disk_takes_nothing_and_spoils_nothing(tmp_path: Path, monkeypatc
         journal.answer(0, "N")
         size = journal_path(path).stat().st_size
         monkeypatch.setattr(os, "pwrite", pwrite)
-        with pytest.raises(JournalError, match="No space left on device; nothing was saved"):
+        with pytest.raises(JudgingError, match="No space left on device; nothing was saved"):
             journal.answer(0, "Y")
-        with pytest.raises(JournalError):
+        with pytest.raises(JudgingError):
             journal.undo()
         assert journal.items[0].label == "N"
         assert journal_path(path).stat().st_size == size
@@ -238,7 +221,7 @@ def test_one_sheet_is_open_once_even_by_another_name(tmp_path: Path):
     with Journal(tmp_path / "link.tsv") as journal:
         journal.answer(0, "Y")
     assert labels(judged_sheet(path))[0] == "Y"
-    with pytest.raises(JournalError, match="closed"):
+    with pytest.raises(JudgingError, match="closed"):
         journal.answer(1, "Y")
 
 
@@ -310,31 +293,31 @@ def test_kill_9_in_the_middle_loses_nothing(tmp_path: Path):
 
 
 def test_many_at_once(tmp_path: Path):
-    path = write_rows(tmp_path / "s.tsv", 120)
-    with Running(path) as server:
+    path = write_rows(tmp_path / "s.tsv", 40)
+    with Serving(path) as server:
         said: list[int] = []
 
         def judge(start: int) -> None:
-            said.extend(server.answer(row, "Y", str(row))[0] for row in range(start, 120, 8))
+            said.extend(server.answer(row, "Y", str(row))[0] for row in range(start, 40, 8))
 
         threads = [threading.Thread(target=judge, args=(start,)) for start in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert said == [200] * 120
+        assert said == [200] * 40
         assert server.get("/api/state")[1]["open"] == 0
-    assert [item.evidence for item in judged_sheet(path).items] == [str(row) for row in range(120)]
-    assert len(journal_path(path).read_text().splitlines()) == 121
+    assert [item.evidence for item in judged_sheet(path).items] == [str(row) for row in range(40)]
+    assert len(journal_path(path).read_text().splitlines()) == 41
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory):
-    with Running(write_rows(tmp_path_factory.mktemp("judge") / "s.tsv")) as running:
-        yield running
+    with Serving(write_rows(tmp_path_factory.mktemp("judge") / "s.tsv")) as serving:
+        yield serving
 
 
-def test_it_listens_to_this_machine_only(server: Running):
+def test_it_listens_to_this_machine_only(server: Client):
     with open("/proc/net/tcp") as file:
         rows = [line.split() for line in file][1:]
     listening = [
@@ -347,13 +330,13 @@ def test_it_listens_to_this_machine_only(server: Running):
     "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "0.0.0.0",
              "127.0.0.1:80:80", "127.0.0.1 evil"],
 )  # fmt: skip
-def test_other_hosts_are_refused(server: Running, host: str):
+def test_other_hosts_are_refused(server: Client, host: str):
     for method, path in (("GET", "/"), ("GET", "/api/state"), ("POST", "/api/answer")):
         status, said = server.ask(method, path, {}, {"Host": host, "X-Judge-Token": server.token})
         assert (status, said["error"]) == (403, "this page is for this machine only")
 
 
-def test_names_of_this_machine_are_welcome_also_through_a_tunnel(server: Running):
+def test_names_of_this_machine_are_welcome_also_through_a_tunnel(server: Client):
     for host in ("localhost", f"localhost:{server.port}", "127.0.0.1:9000", "[::1]:1"):
         assert server.get("/api/state", Host=host)[0] == 200
     body = {"row": 0, "label": "", "evidence": "", "note": ""}
@@ -361,7 +344,7 @@ def test_names_of_this_machine_are_welcome_also_through_a_tunnel(server: Running
     assert server.post("/api/answer", body, **tunnel)[0] == 200
 
 
-def test_other_sites_are_refused(server: Running):
+def test_other_sites_are_refused(server: Client):
     body = {"row": 0, "label": "Y", "evidence": "", "note": ""}
     for headers in (
         {"Origin": "http://evil.example"},
@@ -395,14 +378,14 @@ def test_other_sites_are_refused(server: Running):
         ({"row": 1, "label": "Y", "evidence": "x" * 70000, "note": ""}, 413, "too much"),
     ],
 )  # fmt: skip
-def test_bad_answers_are_refused_in_words(server: Running, body: object, status: int, words: str):
+def test_bad_answers_are_refused_in_words(server: Client, body: object, status: int, words: str):
     got, said = server.post("/api/answer", body)
     assert got == status
     assert words in said["error"]
     assert server.get("/api/state")[1]["open"] == 6
 
 
-def test_requests_that_are_none(server: Running):
+def test_requests_that_are_none(server: Client):
     for path in ("/nothing", "/../judge.js", "/page/judge.js", "/api/answer"):
         assert server.get(path)[0] == 404
     for query in ("row=x", "row=-1", "row=99999999999", "row=²"):
@@ -417,7 +400,7 @@ def test_requests_that_are_none(server: Running):
     assert server.get("/api/state")[0] == 200
 
 
-def test_the_page_may_load_nothing_from_elsewhere(server: Running):
+def test_the_page_may_load_nothing_from_elsewhere(server: Client):
     for path in ("/", "/judge.css", "/judge.js"):
         status, body = server.get(path)
         assert status == 200
@@ -432,28 +415,22 @@ def test_the_page_may_load_nothing_from_elsewhere(server: Running):
             assert scheme not in outside
 
 
-def test_two_servers_on_one_sheet_are_refused(tmp_path: Path):
+def test_two_servers_on_one_sheet_or_port_are_refused(tmp_path: Path):
     path = write_rows(tmp_path / "s.tsv")
-    command = [sys.executable, "-m", "kgtrec", "judge", "serve", str(path), "--no-browser"]
-    with Running(path) as server:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE,
-                              check=False)  # fmt: skip
-        assert done.returncode == 1
-        assert "s.tsv is open in another `kgtrec judge serve`" in done.stderr
-        assert "Traceback" not in done.stderr
-        taken = [*command[:-2], str(write_rows(tmp_path / "t.tsv")), "--no-browser"]
-        done = subprocess.run([*taken, "--port", str(server.port)], capture_output=True, text=True,
-                              timeout=PATIENCE, check=False)  # fmt: skip
-        assert done.returncode == 1
-        assert f"port {server.port} cannot be used" in done.stderr
-        server.kill()
-    with Running(path) as server:  # the lock has died with its process
-        assert server.answer(0, "Y")[0] == 200
+    with Serving(path) as server:
+        words = ["judge", "serve", str(path), "--no-browser"]
+        with pytest.raises(UsageError, match=r"s\.tsv is open in another `kgtrec judge serve`"):
+            CliRunner().invoke(cli, words, catch_exceptions=False)
+        words = ["judge", "serve", str(write_rows(tmp_path / "t.tsv")), "--no-browser", "--port"]
+        with pytest.raises(UsageError, match=f"port {server.port} cannot be used"):
+            CliRunner().invoke(cli, [*words, str(server.port)], catch_exceptions=False)
 
 
-def test_sigterm_writes_the_sheet_too(tmp_path: Path):
+def test_sigterm_ends_it_in_the_background_and_writes_the_sheet_too(tmp_path: Path):
     path = write_rows(tmp_path / "s.tsv")
-    with Running(path) as server:
+    with Running(path, background=True) as server:
+        assert server.process.stderr is not None
+        assert f"end it with kill {server.process.pid}" in server.process.stderr.readline()
         server.answer(4, "N")
         server.process.terminate()
         assert server.process.wait(PATIENCE) == 128 + 15
@@ -482,7 +459,7 @@ def test_another_file_in_the_place_of_the_output_is_not_written_over(tmp_path: P
 # -- Who may judge, and malformed requests ---------------------------------------------------------
 
 
-def test_nothing_is_told_without_the_token_of_the_printed_address(server: Running) -> None:
+def test_nothing_is_told_without_the_token_of_the_printed_address(server: Client) -> None:
     body = {"row": 0, "label": "Y", "evidence": "", "note": ""}
     for token in ("", "x" * 24, server.token[:-1], server.token + "a"):
         for method, path in (("GET", "/api/state"), ("POST", "/api/answer"), ("POST", "/api/undo")):
@@ -494,7 +471,7 @@ def test_nothing_is_told_without_the_token_of_the_printed_address(server: Runnin
     assert server.get("/api/state")[1]["open"] == 6
 
 
-def test_no_answer_holds_the_token(server: Running) -> None:
+def test_no_answer_holds_the_token(server: Client) -> None:
     """Whatever another user can ask for, that is, and what the page is told."""
     for path in ("/", "/judge.js", "/judge.css", "/api/state", "/api/nothing"):
         status, said = server.ask("GET", path)
@@ -506,12 +483,10 @@ def test_no_answer_holds_the_token(server: Running) -> None:
 
 def test_a_page_is_known_to_the_server_that_is_started_again(tmp_path: Path) -> None:
     first, other = write_rows(tmp_path / "a.tsv"), write_rows(tmp_path / "b.tsv", 4)
-    with Running(first) as one:
+    with Serving(first) as one:
         token = one.token
-        one.kill()
-    with Running(first) as again:
+    with Serving(first) as again, Serving(other) as another:
         assert again.token == token
-    with Running(other) as another:
         assert another.token != token
     key = tmp_path / "state" / "kgtrec" / "judge.key"
     assert key.stat().st_mode & 0o777 == 0o600
@@ -568,7 +543,7 @@ HOST = b"Host: localhost\r\n"
     ],
     ids=range(12),
 )
-def test_malformed_requests_get_an_answer(server: Running, raw: bytes) -> None:
+def test_malformed_requests_get_an_answer(server: Client, raw: bytes) -> None:
     answer = _sent(server, raw)
     status = int(answer.split(b" ", 2)[1])
     assert 400 <= status < 600
@@ -590,7 +565,7 @@ def test_malformed_requests_get_an_answer(server: Running, raw: bytes) -> None:
     ids=range(7),
 )
 def test_malformed_answers_get_an_answer(
-    server: Running, length: bytes, body: bytes, status: int
+    server: Client, length: bytes, body: bytes, status: int
 ) -> None:
     head = b"POST /api/answer HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
     head += b"X-Judge-Token: " + server.token.encode() + b"\r\n"
@@ -599,7 +574,7 @@ def test_malformed_answers_get_an_answer(
     assert server.get("/api/state")[1]["open"] == 6
 
 
-def test_values_that_no_judgement_has(server: Running) -> None:
+def test_values_that_no_judgement_has(server: Client) -> None:
     deep = "[" * 400 + "]" * 400
     for row in ("1e999", "NaN", "1" * 4000, '"\\ud800"', deep, "{}", "true", "null"):
         body = f'{{"row": {row}, "label": "Y", "evidence": "", "note": ""}}'.encode()
@@ -610,7 +585,7 @@ def test_values_that_no_judgement_has(server: Running) -> None:
     assert server.get("/api/state")[1]["open"] == 6
 
 
-def _sent(server: Running, raw: bytes) -> bytes:
+def _sent(server: Client, raw: bytes) -> bytes:
     with socket.create_connection(("127.0.0.1", server.port), 10) as connection:
         connection.sendall(raw)
         connection.shutdown(socket.SHUT_WR)

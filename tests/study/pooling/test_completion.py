@@ -27,6 +27,7 @@ from pool_cases import (
     triple_of,
     write_case,
 )
+from profiles import examples
 from refusals import assert_refused, refusals
 from study_cases import N_ENTITIES, listed
 
@@ -36,16 +37,15 @@ from kgtrec.cli.judge import command as judge_command
 from kgtrec.cli.pool import complete as complete_command
 from kgtrec.cli.pool import pool as pool_command
 from kgtrec.errors import FileError, KgtrecError, UsageError
-from kgtrec.study.judging.assignment import read_pooled
-from kgtrec.study.judging.sheets import read_sheet, write_sheet
+from kgtrec.study.judging.sheets import read_pooled, read_sheet, write_sheet
 from kgtrec.study.pooling.completion import Completion, complete, depth_table, remarks
-from kgtrec.study.pooling.pool import Draw, make_pool, read_draw, read_pool, write_pool
-from kgtrec.study.pooling.triple_files import (
+from kgtrec.study.pooling.edited_files import (
     Judgements,
     read_judgements,
     read_triples,
     write_triples,
 )
+from kgtrec.study.pooling.pool import Draw, make_pool, read_draw, read_pool, write_pool
 from kgtrec.study.pooling.unjudged import (
     MEASURES,
     JudgedInterval,
@@ -79,6 +79,11 @@ def done(case: Case, labels: dict[Triple, int], depth: int = DEPTH, **more: obje
     return complete(seeds, pool, Judgements(labels, len(labels)), depth=depth, **more)  # type: ignore[arg-type]
 
 
+def labelled(completion: Completion) -> dict[Triple, int]:
+    triples = map(tuple, completion.triples.tolist())
+    return dict(zip(triples, completion.labels.tolist(), strict=True))  # type: ignore[arg-type]
+
+
 def slow_labels(case: Case, labels: dict[Triple, int], depth: int) -> dict[Triple, int]:
     """Label of every seed and pooled triple: 1, 0, or -1 where nobody decided."""
     pool = {
@@ -93,18 +98,12 @@ def test_labels_and_complete_split(judged_case: tuple[Case, dict[Triple, int]], 
     case, labels = judged_case
     completion, expected = done(case, labels, depth), slow_labels(case, labels, depth)
 
-    assert (
-        dict(zip(map(tuple, completion.triples.tolist()), completion.labels.tolist(), strict=True))
-        == expected
-    )
+    assert labelled(completion) == expected
     true = {t for t, label in expected.items() if label == 1}
     assert {tuple(t) for t in completion.split.tolist()} == true
     assert [tuple(t) for t in completion.split.tolist()][: len(case.seeds)] == case.seeds
     reverse = set(asked_by(sorted(true))) - set(asked_by(case.seeds))
-    sides = ("head", "tail")
-    assert {
-        (sides[side], entity, relation) for side, entity, relation in completion.reverse
-    } == reverse
+    assert {(("head", "tail")[side], *rest) for side, *rest in completion.reverse} == reverse
     assert completion.unused == len(set(labels) - set(expected))
     assert completion.doubted == sum(labels.get(t) == 0 for t in case.seeds)
     counts = completion.counts()
@@ -123,7 +122,7 @@ def test_qrels(judged_case: tuple[Case, dict[Triple, int]], reverse: bool) -> No
     number = {q: names[i] for i, q in enumerate(asked_by(listed(case.graph, "test")))}
     true = sorted(t for t, label in expected.items() if label == 1)
     questions = set(asked_by(case.seeds)) | (set(asked_by(true)) if reverse else set())
-    labelled = {
+    by_question = {
         (number[q], e): expected[triple_of(q, e)]
         for q in questions if q in number
         for e in range(N_ENTITIES) if triple_of(q, e) in expected
@@ -133,7 +132,7 @@ def test_qrels(judged_case: tuple[Case, dict[Triple, int]], reverse: bool) -> No
 
     owner = np.repeat(np.arange(len(qrels)), np.diff(qrels.offsets)).tolist()
     rows = zip(owner, qrels.entities.tolist(), qrels.labels.tolist(), strict=True)
-    assert {(qrels.ids[q], e): label for q, e, label in rows} == labelled
+    assert {(qrels.ids[q], e): label for q, e, label in rows} == by_question
     assert qrels.nameless == sum(q not in number for q in questions)
 
 
@@ -166,10 +165,7 @@ def test_rules_speak_where_no_judge_has(
     fired = {t for t, rule in zip(pooled, rules, strict=True) if rule}
     expected = slow_labels(case, labels, DEPTH)
     expected |= {t: 0 for t in fired if labels.get(t, -1) == -1}
-    assert (
-        dict(zip(map(tuple, completion.triples.tolist()), completion.labels.tolist(), strict=True))
-        == expected
-    )
+    assert labelled(completion) == expected
     assert completion.counts()["false by rule"] == sum(labels.get(t, -1) == -1 for t in fired)
     assert completion.overruled == sum(labels.get(t) == 1 for t in fired)
 
@@ -194,22 +190,15 @@ def relevance(case: Case, labels: dict[Triple, int]) -> dict[str, list[list[int 
 def test_shares(judged_case: tuple[Case, dict[Triple, int]], cutoff: int) -> None:
     case, labels = judged_case
     completion = done(case, labels)
+    slow, label_of = slow_lists(case, "filtered"), slow_labels(case, labels, DEPTH)
+    kinds = {1: "added", 0: "false", -1: "unjudged"}
     for lists in case.lists():
-        counts = shares(lists, completion, cutoff)
-        rows = slow_lists(case, "filtered")[lists.name]
-        label_of = slow_labels(case, labels, DEPTH)
         expected = dict.fromkeys(("seed", "added", "false", "unjudged"), 0)
-        for question, ranked in rows.items():
-            for entity, _ in ranked[:cutoff]:
-                triple = triple_of(question, entity)
-                label = label_of.get(triple, -1)
-                kind = (
-                    "seed"
-                    if triple in case.seeds
-                    else {1: "added", 0: "false"}.get(label, "unjudged")
-                )
-                expected[kind] += 1
-        assert counts == expected
+        for question, ranked in slow[lists.name].items():
+            for triple in (triple_of(question, entity) for entity, _ in ranked[:cutoff]):
+                kind = kinds[label_of.get(triple, -1)]
+                expected["seed" if triple in case.seeds else kind] += 1
+        assert shares(lists, completion, cutoff) == expected
         row = next(r for r in share_table([lists], completion, [cutoff]).rows)
         assert math.isclose(row[-1] + row[-2], 100)
 
@@ -238,6 +227,7 @@ def value(name: str, own: list[int | None], others: list[int]) -> float:
     }[name]()  # fmt: skip
 
 
+@examples(0.5)
 @given(judged_cases(), st.integers(1, 4), st.integers(0, 4))
 def test_intervals_are_the_extremes_of_all_labellings(
     judged_case: tuple[Case, dict[Triple, int]], depth: int, within: int
@@ -284,21 +274,20 @@ def test_intervals_are_the_extremes_of_all_labellings(
         assert "an estimate" in results["infAP"].reason
 
 
+@examples(0.5)
 @given(judged_cases())
 def test_values_condensed_values_and_the_residual(
     judged_case: tuple[Case, dict[Triple, int]],
 ) -> None:
     case, labels = judged_case
     completion, label_of = done(case, labels), slow_labels(case, labels, DEPTH)
+    slow, label_rows = slow_lists(case, "filtered"), relevance(case, labels)
     for lists in case.lists():
         results = intervals(lists, completion)
-        rows = relevance(case, labels)[lists.name]
-        questions = asked_by(case.seeds)
         for name in MEASURES[:-1]:
             now, condensed, residual = [], [], []
-            for question, own in zip(questions, rows, strict=True):
-                here = {triple_of(question, e) for e, _ in slow_lists(case, "filtered")[lists.name][
-                    question]}  # fmt: skip
+            for question, own in zip(asked_by(case.seeds), label_rows[lists.name], strict=True):
+                here = {triple_of(question, e) for e, _ in slow[lists.name][question]}
                 own_triples = {triple_of(question, e) for e in range(N_ENTITIES)}
                 others = [r for t, r in label_of.items() if t in own_triples - here and r >= 0]
                 now.append(value(name, own, others))
@@ -608,29 +597,14 @@ def test_labels_of_the_sample_alone(case: Case, share: float, seed: int) -> None
     pool = make_pool(case.lists(), case.questions, 4).sampled(share, seed)
     labels = {(h, r, t): (h + t) % 2 for h, r, t in pool.triples.tolist()}
     completion = complete(case.questions, pool, Judgements(labels, len(labels)))
-    whole = {
-        tuple(map(int, t)): int(x)
-        for t, x in zip(completion.triples, completion.labels, strict=True)
-    }
+    whole = labelled(completion)
     assert whole == labels | dict.fromkeys(case.seeds, 1)
-    names = case.graph.entities, case.graph.relations, case.graph.entities
-    for triple, label in zip(
-        completion.sample.triples.tolist(), completion.sample.labels, strict=True
-    ):
-        shown = tuple(own[number] for own, number in zip(names, triple, strict=True))
-        drawn = slow_draw(share, seed, shown)
-        assert label == (whole[tuple(triple)] if drawn else -1)
-    answered = completion.sample.qrels().of_answered()
-    assert set(answered.ids) == {
-        name
-        for name, start, stop in zip(
-            completion.qrels().ids,
-            completion.qrels().offsets,
-            completion.qrels().offsets[1:],
-            strict=False,
-        )
-        if (completion.sample.qrels().labels[start:stop] == 1).any()
-    }
+    drawn = {t: slow_draw(share, seed, own) for t, own in
+             zip(whole, shown_triples(case, completion.triples), strict=True)}  # fmt: skip
+    assert labelled(completion.sample) == {t: x if drawn[t] else -1 for t, x in whole.items()}
+    qrels = completion.sample.qrels()
+    answered = qrels.of_answered()
+    assert set(answered.ids) == {qrels.ids[q] for q in qrels.owner[qrels.labels == 1]}
     assert answered.offsets[-1] == len(answered.entities) == len(answered.labels)
     assert pool.at(2).draw == pool.draw
     drawn_rows = [int(slow_draw(share, seed, t)) for t in shown_triples(case, pool.triples)]

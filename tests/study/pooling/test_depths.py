@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from pool_cases import N_ENTITIES, Case, cases
+from profiles import examples
 
 import kgtrec
 from kgtrec._internal.bootstrap import Resampling
@@ -21,17 +22,18 @@ from kgtrec.cli import cli
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
 from kgtrec.study.pooling.completion import complete
 from kgtrec.study.pooling.depths import (
+    contributors_of,
     curves_of_ranks,
     curves_of_runs,
     depths_of,
     instance_depths,
+    leave_one_out,
     ranks_at_depth,
 )
+from kgtrec.study.pooling.edited_files import Judgements
 from kgtrec.study.pooling.lists import RankedLists, run_lists
 from kgtrec.study.pooling.pool import Pool, make_pool, read_pool, write_pool
-from kgtrec.study.pooling.reusability import contributors_of, leave_one_out
 from kgtrec.study.pooling.seeds import SeedQuestions, replaced_split, seed_questions
-from kgtrec.study.pooling.triple_files import Judgements
 
 # -- Ranks at every depth --------------------------------------------------------------------------
 
@@ -80,6 +82,7 @@ def pool_of_depths(graph: kgtrec.Graph, depths: np.ndarray) -> Pool:
     return Pool(graph, ("one",), DEEPEST, triples, depths[deep][:, None], asked, ["q"] * len(deep))
 
 
+@examples(0.5)
 @given(deep_cases())
 def test_ranks_are_those_of_ranking_anew(case: tuple[kgtrec.Graph, np.ndarray, np.ndarray]) -> None:
     graph, depths, scores = case
@@ -259,6 +262,7 @@ def seeds_of(seeds: SeedQuestions) -> dict[str, list[str]]:
     return by_name
 
 
+@examples(0.5)
 @given(case=cases(3), depth=st.integers(1, N_ENTITIES), share=st.sampled_from([0.3, 0.6, 1.0]),
        seed=st.integers(0, 999))  # fmt: skip
 def test_depths_and_reuse_are_those_of_new_pools(

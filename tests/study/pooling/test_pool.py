@@ -41,10 +41,10 @@ from kgtrec.study.pooling.completion import (
     rule_table,
     trivial_rules,
 )
+from kgtrec.study.pooling.edited_files import read_judgements
 from kgtrec.study.pooling.lists import doubts, is_scores, run_lists, score_lists, system_names
 from kgtrec.study.pooling.pool import make_pool, read_pool, write_pool
 from kgtrec.study.pooling.seeds import read_question_ids, sample_seeds, seed_questions
-from kgtrec.study.pooling.triple_files import read_judgements
 
 # -- Seeds -----------------------------------------------------------------------------------------
 
