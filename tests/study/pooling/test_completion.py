@@ -533,12 +533,7 @@ def test_depth_rules_and_reverse_questions(folder: Path) -> None:
 
 def test_the_command_refuses_bad_input(folder: Path) -> None:
     out = folder / "q.txt"
-    (folder / "broken.tsv").write_text("ent 0\trel 0\tent 1\tmaybe\n")
-    (folder / "nobody.tsv").write_text("ent 0\trel 0\tnobody\tY\n")
     for arguments, files, said in (
-        (("--write-qrels", out), {"judgements": "broken.tsv"}, "broken.tsv:1: label 'maybe'"),
-        (("--write-qrels", out), {"judgements": "nobody.tsv"}, "nobody.tsv:1: tail 'nobody'"),
-        (("--write-qrels", out), {"judgements": "none.tsv"}, "no such file"),
         (("--write-qrels", out), {"pool": "judged.tsv"}, "judged.tsv:1: header"),
         (("--write-qrels", out), {"seed_triples": "judged.tsv"}, "judged.tsv:1: 4 columns"),
         (("--write-qrels", out, "--depth", 9), {}, "depth 9 is out of range"),
@@ -546,7 +541,6 @@ def test_the_command_refuses_bad_input(folder: Path) -> None:
         (("--write-qrels", out, "--write-split", out), {}, "would overwrite --write-qrels"),
         (("--write-runs", folder / "runs"), {}, "there are none"),
         (("--top", 5), {}, "--top and --within are about RUNs"),
-        (("--write-qrels", out, folder / "a.run", folder / "a.run"), {}, "named twice"),
     ):
         with pytest.raises(KgtrecError, match=said):
             run(folder, *arguments, **files)
@@ -744,7 +738,6 @@ def test_bad_samples_are_refused(sampled: Path) -> None:
     out = sampled / "out.tsv"
     for more, said in (
         (("--sample", 0), "sample 0.0: give the share"),
-        (("--sample", 1.5), "sample 1.5: give the share"),
         (("--seed", 1), "--seed needs --sample"),
     ):
         with pytest.raises(KgtrecError, match=said):
@@ -759,8 +752,6 @@ def test_bad_samples_are_refused(sampled: Path) -> None:
         (("--within", 5), "there are none"),
         (("-m", "map"), "there are none"),
         (("-m", "mapp", sampled / "a.run"), "unknown measure 'mapp'"),
-        (("-m", "num_rel", sampled / "a.run"), "has no mean"),
-        (("--within", -1, sampled / "a.run"), "within -1 is below 0"),
     ):
         with pytest.raises(KgtrecError, match=said):
             call(complete_command, *place, *rest, *more)
