@@ -185,14 +185,8 @@ def _by_label(result: Result, counts: ArrayLike | Mapping[str, float]) -> Mappin
 COUNTS = {"count", "questions", "instances", "from", "to"}
 """Columns of sliced tables that are no measures."""
 
-STATISTICS = {
-    "min": "low",
-    "q1": "q1",
-    "median": "median",
-    "q3": "q3",
-    "max": "high",
-    "mean": "mean",
-}
+STATISTICS = {"min": "low", "q1": "q1", "median": "median", "q3": "q3", "max": "high",
+              "mean": "mean"}  # fmt: skip
 """Names in tables, and the attributes of `Spread`."""
 
 
@@ -225,17 +219,9 @@ def spread(names: Sequence[str], values: ArrayLike) -> Spread:
     if not held.any():
         raise InputError("no group has a value, so there is no distribution over groups")
     finite = numbers[held]
-    low, q1, median, q3, high = np.percentile(finite, (0, 25, 50, 75, 100)).tolist()
-    return Spread(
-        tuple(str(name) for name, keep in zip(names, held, strict=True) if keep),
-        tuple(finite.tolist()),
-        low,
-        q1,
-        median,
-        q3,
-        high,
-        float(finite.mean()),
-    )
+    quartiles = np.percentile(finite, (0, 25, 50, 75, 100)).tolist()
+    kept = tuple(str(name) for name, keep in zip(names, held, strict=True) if keep)
+    return Spread(kept, tuple(finite.tolist()), *quartiles, float(finite.mean()))
 
 
 def spreads(table: Table) -> Table:

@@ -298,25 +298,24 @@ def interval_table(by_system: BySystem) -> Table:
     return Table.of(columns, rows, names=2)
 
 
-def decided_pairs(by_system: BySystem, measure: str) -> tuple[int, int]:
-    """Number of pairs of systems with disjoint intervals of a measure, and of all pairs."""
-    ends = [own[measure] for own in by_system.values()]
-    reason = next((one.reason for one in ends if one.reason), "")
-    if reason:
-        raise UsageError(f"{measure!r} has no bounds ({reason}); choose another")
-    pairs = list(combinations(ends, 2))
-    apart = sum(one.high < other.low or other.high < one.low for one, other in pairs)
-    return apart, len(pairs)
-
-
 def verdicts(by_system: BySystem) -> list[str]:
     """A sentence on how many pairs of systems each measure decides already."""
     bounded = [name for name, one in next(iter(by_system.values()), {}).items() if not one.reason]
-    if len(by_system) < 2 or not bounded:
+    pairs = [*combinations(by_system.values(), 2)]
+    if not pairs or not bounded:
         return []
-    pairs = len(by_system) * (len(by_system) - 1) // 2
-    decided = ", ".join(f"{name} {decided_pairs(by_system, name)[0]:,}" for name in bounded)
-    return [f"pairs of runs, of {pairs:,}, whose order no open candidate can change: {decided}"]
+    decided = [
+        f"{name} {sum(_are_apart(one[name], other[name]) for one, other in pairs):,}"
+        for name in bounded
+    ]
+    return [
+        f"pairs of runs, of {len(pairs):,}, whose order no open candidate can change: "
+        + ", ".join(decided)
+    ]
+
+
+def _are_apart(one: JudgedInterval, other: JudgedInterval) -> bool:
+    return one.high < other.low or other.high < one.low
 
 
 def open_remarks(by_system: BySystem, candidates: Ints, within: int | None) -> list[str]:
