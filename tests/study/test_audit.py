@@ -159,6 +159,21 @@ def test_two_numbers_of_one_ranking(tmp_path: Path) -> None:
     assert audit(paths[:1], entities=10_000).possible
 
 
+def test_the_smallest_conflict_is_named() -> None:
+    table = {"hits@3": "0.40", "hits@1": "0.50", "mr": "20", "hits@10": "0.90"}
+    for numbers in (table, dict(reversed(table.items()))):
+        (problem,) = audit({"m": numbers}, entities=1000).problems
+        assert {claim.measure.metric for claim in problem.claims} == {"hits@1", "hits@3"}
+        assert np.sort(problem.allowed, axis=0) == pytest.approx(np.array([[0, 0.405], [0.495, 1]]))
+
+
+@pytest.mark.parametrize("rank", [45, 333, 1234, 8001])
+def test_ranks_between_those_of_the_grid_are_possible(rank: int) -> None:
+    """All answers at one rank: its neighbours on the grid have another mean of 1/rank."""
+    table = {"mr": f"{rank}.000", "mrr": f"{1 / rank:.9f}"}
+    assert audit({"m": table}, entities=10_000).possible
+
+
 def test_the_filter_behind_a_number(graph: kgtrec.Graph) -> None:
     """PyKEEN, thread 397: valid was left out of the filter, and the MRR is lower."""
     asked = graph.questions_by_filter(["all", "raw", ("train", "test")])

@@ -15,6 +15,7 @@ from hypothesis.extra.numpy import arrays
 import kgtrec
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec.errors import InputError, UsageError
+from kgtrec.study import LabelledTriples
 from kgtrec.study.classification.classify import (
     METRICS,
     best_threshold,
@@ -113,6 +114,14 @@ def test_a_relation_of_one_kind_has_the_overall_threshold():
     assert chosen.of_relation == {0: 3.0}
     assert chosen.of(np.array([0, 1, 7])).tolist() == [3.0, chosen.overall, chosen.overall]
     assert choose_thresholds(valid, per_relation=False).of_relation == {}
+
+
+def test_a_score_at_its_threshold_is_predicted_true():
+    triples = np.array([[0, 0, 1], [0, 0, 2]])
+    valid = LabelledTriples(triples, [1, 0], [2.0, 0.0])
+    test = LabelledTriples(triples, [1, 0], [1.0, 0.5])
+    result = kgtrec.classify(test, valid, resampling=Resampling(95, 100, 0))
+    assert (result.thresholds.overall, result["accuracy"]) == (1.0, 1.0)
 
 
 def test_the_result_the_long_way_round():

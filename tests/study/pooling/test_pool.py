@@ -28,6 +28,7 @@ from pool_cases import (
     triple_of,
     write_case,
 )
+from refusals import assert_refused, refusals
 from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed
 
 import kgtrec
@@ -42,8 +43,15 @@ from kgtrec.study.pooling.completion import (
     trivial_rules,
 )
 from kgtrec.study.pooling.edited_files import read_judgements
-from kgtrec.study.pooling.lists import doubts, is_scores, run_lists, score_lists, system_names
-from kgtrec.study.pooling.pool import make_pool, read_pool, write_pool
+from kgtrec.study.pooling.lists import (
+    RankedLists,
+    doubts,
+    is_scores,
+    run_lists,
+    score_lists,
+    system_names,
+)
+from kgtrec.study.pooling.pool import Pool, make_pool, read_pool, write_pool
 from kgtrec.study.pooling.seeds import read_question_ids, sample_seeds, seed_questions
 
 # -- Seeds -----------------------------------------------------------------------------------------
@@ -134,25 +142,6 @@ def test_shares_round_down_but_not_by_floating_point() -> None:
     assert len(sample_seeds(graph, 0.299)) == 29
     assert len(sample_seeds(graph)) == 5
     assert len(sample_seeds(graph, 1)) == 100
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"share": 0}, "share 0 is not above 0"),
-        ({"share": 1.5}, "share 1.5 is not"),
-        ({"share": float("nan")}, "share nan"),
-        ({"share": 0.05}, "less than one triple"),
-        ({"size": 0}, "give 1 to 10"),
-        ({"size": 11}, "give 1 to 10"),
-        ({"share": 0.5, "size": 3}, "give one of them"),
-        ({"size": 1, "seed": "x"}, "seed 'x' is not a whole number"),
-        ({"size": 1, "split": "dev"}, "no split 'dev'"),
-    ],
-)
-def test_wrong_sizes_of_samples_are_refused(arguments: dict[str, object], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        sample_seeds(graph_of([0] * 10), **arguments)  # type: ignore[arg-type]
 
 
 # -- The command ---------------------------------------------------------------------------------
@@ -328,43 +317,57 @@ def test_lists_tell_what_is_missing_and_short() -> None:
 # -- Bad calls -------------------------------------------------------------------------------------
 
 
-def test_bad_calls_are_refused() -> None:
+def small_lists(kind: str = "filtered", *, raw: bool = False) -> list[RankedLists]:
+    """Lists of the small case; with `raw`, raw places of runs that are filtered already."""
     case = small()
-    lists, seeds = case.lists(), case.questions
-    with pytest.raises(UsageError, match="nothing to pool"):
-        make_pool([], seeds, 3)
-    with pytest.raises(UsageError, match="two systems are named 'a'"):
-        make_pool([lists[0], lists[0]], seeds, 3)
-    for depth in (0, -1, True):
-        with pytest.raises(UsageError, match="is below 1"):
-            make_pool(lists, seeds, depth)
-    with pytest.raises(UsageError, match="take one kind"):
-        make_pool([lists[0], case.lists("raw")[1]], seeds, 3)
-    filtered = [
-        run_lists(run, seeds, name, places="raw") for name, run in case.runs("filtered").items()
-    ]
-    with pytest.raises(InputError, match=r"a holds none .*--filter raw"):
-        make_pool(filtered, seeds, 3)
-    with pytest.raises(UsageError, match="places='odd'"):
-        run_lists(case.runs()["a"], seeds, "a", places="odd")
-    pool = make_pool(lists, seeds, 3)
-    for depth in (0, 4):
-        with pytest.raises(UsageError, match="this pool has 1 to 3"):
-            pool.at(depth)
-    with pytest.raises(UsageError, match="cannot be left out"):
-        pool.without("c")
-    with pytest.raises(UsageError, match="rules for"):
-        write_pool("x", pool, ["", ""] * len(pool))
+    if raw:
+        runs = case.runs("filtered").items()
+        return [run_lists(run, case.questions, name, places="raw") for name, run in runs]
+    return case.lists(kind)
 
 
-def test_seeds_must_be_of_the_split() -> None:
-    graph = small().graph
-    with pytest.raises(InputError, match=r"1 of 2 seed triples .* '0 0 3'"):
-        seed_questions(graph, [(0, 0, 3), (2, 0, 3)])
-    with pytest.raises(InputError, match="no seed triple"):
-        seed_questions(graph, np.empty((0, 3), np.int64))
-    with pytest.raises(InputError, match="entity id 99"):
-        seed_questions(graph, [(99, 0, 1)])
+def pooled(lists: list[RankedLists] | None = None, depth: int = 3) -> Pool:
+    return make_pool(small_lists() if lists is None else lists, small().questions, depth)
+
+
+@refusals(
+    *(
+        (str(how), lambda how=how: sample_seeds(graph_of([0] * 10), **how), UsageError, (said,))
+        for how, said in (
+            ({"share": 0}, "share 0 is not above 0"), ({"share": 1.5}, "share 1.5 is not"),
+            ({"share": math.nan}, "share nan"), ({"share": 0.05}, "less than one triple"),
+            ({"size": 0}, "give 1 to 10"), ({"size": 11}, "give 1 to 10"),
+            ({"share": 0.5, "size": 3}, "give one of them"),
+            ({"size": 1, "seed": "x"}, "seed 'x' is not a whole number"),
+            ({"size": 1, "split": "dev"}, "no split 'dev'"),
+        )
+    ),
+    *(
+        (name, lambda rows=rows: seed_questions(small().graph, rows), InputError, words)
+        for name, rows, *words in (
+            ("other split", [(0, 0, 3), (2, 0, 3)], "1 of 2 seed triples", "'0 0 3'"),
+            ("no seed", np.empty((0, 3), np.int64), "no seed triple"),
+            ("id", [(99, 0, 1)], "entity id 99"),
+        )
+    ),
+    ("no list", lambda: pooled([]), UsageError, ("nothing to pool",)),
+    ("twice", lambda: pooled(small_lists()[:1] * 2), UsageError, ("two systems are named 'a'",)),
+    *((f"depth {depth}", lambda depth=depth: pooled(depth=depth), UsageError, ("is below 1",))
+      for depth in (0, -1, True)),
+    ("kinds", lambda: pooled([small_lists()[0], small_lists("raw")[1]]), UsageError,
+     ("take one kind",)),
+    ("filtered", lambda: pooled(small_lists(raw=True)), InputError,
+     ("a holds none", "--filter raw")),
+    ("places", lambda: small_lists("odd"), UsageError, ("places='odd'",)),
+    *((f"at {depth}", lambda depth=depth: pooled().at(depth), UsageError, ("has 1 to 3",))
+      for depth in (0, 4)),
+    ("without", lambda: pooled().without("c"), UsageError, ("cannot be left out",)),
+    ("rules", lambda: write_pool("x", pooled(), [""] * 99), UsageError, ("rules for",)),
+    ("run twice", lambda: system_names(["a.run", "a.run"]), UsageError, ("named twice",)),
+    ("comma", lambda: system_names(["a,b.run"]), UsageError, ("comma",)),
+)  # fmt: skip
+def test_wrong_calls_are_refused(call, error: type[Exception], words: tuple[str, ...]) -> None:
+    assert_refused(call, error, words)
 
 
 def test_a_run_of_other_questions_or_entities_is_refused() -> None:
@@ -384,10 +387,6 @@ def test_a_run_of_other_questions_or_entities_is_refused() -> None:
 def test_names_of_systems() -> None:
     assert system_names(["x/a.run", "b.run.gz", "c.txt"]) == ["a", "b", "c"]
     assert system_names(["x/a.run", "y/a.run", "b"]) == ["x/a.run", "y/a.run", "b"]
-    with pytest.raises(UsageError, match="named twice"):
-        system_names(["a.run", "a.run"])
-    with pytest.raises(UsageError, match="comma"):
-        system_names(["a,b.run"])
 
 
 HEADER = "head\trelation\ttail\tside\tquestion\tdepth\tsystems\trule\n"
