@@ -219,9 +219,10 @@ def spread(names: Sequence[str], values: ArrayLike) -> Spread:
     if not held.any():
         raise InputError("no group has a value, so there is no distribution over groups")
     finite = numbers[held]
-    quartiles = np.percentile(finite, (0, 25, 50, 75, 100)).tolist()
+    low, q1, median, q3, high = np.percentile(finite, (0, 25, 50, 75, 100)).tolist()
     kept = tuple(str(name) for name, keep in zip(names, held, strict=True) if keep)
-    return Spread(kept, tuple(finite.tolist()), *quartiles, float(finite.mean()))
+    mean = float(finite.mean())
+    return Spread(kept, tuple(finite.tolist()), low, q1, median, q3, high, mean)
 
 
 def spreads(table: Table) -> Table:
