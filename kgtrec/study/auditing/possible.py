@@ -281,17 +281,16 @@ class Program:
         self.masses = np.array(answers or [1] * len(blocks), np.float64)
         steps = {float(limit.parameter) for limit in limits if limit.row.name == "hits@k"}
         grid = sizes.entities, tuple(sorted(steps)), sizes.entities if self.whole else DENSE
-        scale = np.maximum(1.0, np.abs([limit.high for limit in limits]))
-        rows = [
-            np.outer([1, 1], _weights(limit, blocks, sizes) / self.masses)[:, :, None]
-            * np.array(_ends(limit.row.name, limit.parameter, *grid))[:, None]
+        ends = [
+            np.kron(
+                _weights(limit, blocks, sizes) / self.masses,
+                _ends(limit.row.name, limit.parameter, *grid),
+            )
             for limit in limits
         ]
-        ends = np.array(rows).reshape(len(limits), 2, -1) / scale[:, None, None]
-        self.least, self.most = ends[:, 0], ends[:, 1]
-        self.low = np.array([limit.low for limit in limits]) / scale
-        self.high = np.array([limit.high for limit in limits]) / scale
-        self.scale = scale
+        self.scale = np.maximum(1.0, np.abs([limit.high for limit in limits]))
+        self.least, self.most = np.swapaxes(ends, 0, 1) / self.scale[:, None]
+        self.low, self.high = np.array([(limit.low, limit.high) for limit in limits]).T / self.scale
         self.totals = np.kron(np.eye(len(blocks)), np.ones(len(_grid(*grid))))
         self.met: list[NDArray[np.bool_]] = []
 
@@ -330,7 +329,7 @@ class Program:
     def range_of(self, index: int, others: list[int]) -> Interval:
         """What the other limits allow for a number."""
         low, high = (self._solved(others, row) for row in (self.least[index], -self.most[index]))
-        if INFEASIBLE in (low.status, high.status):
+        if low.fun is None or high.fun is None:
             return math.nan, math.nan
         back = self.limits[index].back
         ends = back(low.fun * self.scale[index]), back(-high.fun * self.scale[index])
