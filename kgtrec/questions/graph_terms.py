@@ -19,7 +19,7 @@ import numpy.typing as npt
 from kgtrec._internal.csr import Array, Int32, Int64, Integers, inverse, searched
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.triples import as_triples, checked_ids
-from kgtrec.questions.questions import NAMES, SIDES
+from kgtrec.questions.questions import NAMES, SIDES, taken
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
@@ -103,12 +103,8 @@ class GraphTerms:
 
     def taken(self, questions: Any) -> GraphTerms:
         """The terms of some questions: a slice, or numbers in an order of their own."""
-        return replace(
-            self,
-            side=np.array(self.side[questions]),
-            given=(np.array(self.given[0][questions]), np.array(self.given[1][questions])),
-            context=None if self.context is None else np.array(self.context[questions]),
-        )
+        names = ("side", "given", "context")
+        return replace(self, **{name: taken(getattr(self, name), questions) for name in names})
 
     @property
     def kind(self) -> str:

@@ -121,6 +121,15 @@ def is_usual_filter(
     return at_validation or (context == "time" and set(splits) == {evaluated})
 
 
+def taken(array: Any, rows: Any) -> Any:
+    """Some rows of an array, copied, or of each of several; None of None."""
+    if array is None:
+        return None
+    if isinstance(array, tuple):
+        return tuple(taken(one, rows) for one in array)
+    return np.array(array[rows])
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class QuestionData:
     """Aggregated questions as data, with what they give in `asked`.
@@ -184,20 +193,15 @@ class QuestionData:
 
         Both are slices, or numbers in an order of their own.
         """
-        outside, full, lists = self.outside, self.full_candidates, self.candidate_lists
+        of_instances = ("instance_triple", "outside", "full_candidates", "grades")
         fields: dict[str, Any] = {
-            "asked": self.asked.taken(questions),
-            "instance_triple": np.array(self.instance_triple[instances]),
-            "candidate_lists": None
-            if lists is None
-            else replace(lists, of=np.array(lists.of[questions])),
-            "outside": None if outside is None else np.array(outside[instances]),
-            "full_candidates": None if full is None else np.array(full[instances]),
-            "grades": None if self.grades is None else np.array(self.grades[instances]),
-            "answer_terms": {
-                name: term.taken(instances) for name, term in self.answer_terms.items()
-            },
+            name: taken(getattr(self, name), instances) for name in of_instances
         }
+        fields["asked"] = self.asked.taken(questions)
+        if (lists := self.candidate_lists) is not None:
+            fields["candidate_lists"] = replace(lists, of=taken(lists.of, questions))
+        terms = self.answer_terms.items()
+        fields["answer_terms"] = {name: term.taken(instances) for name, term in terms}
         return replace(self, **fields | changes)
 
     @cached_property

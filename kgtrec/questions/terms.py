@@ -121,12 +121,9 @@ class NamedTerms:
 
     def taken(self, questions: Any) -> NamedTerms:
         """The terms of some questions: a slice, or numbers in an order of their own."""
-        ids = self.ids
-        chosen = (
-            ids[questions] if isinstance(questions, slice) else [ids[n] for n in questions.tolist()]
-        )
+        numbers = np.arange(len(self))[questions]
         terms = {name: term.taken(questions) for name, term in self.terms.items()}
-        return replace(self, ids=chosen, terms=terms)
+        return replace(self, ids=[self.ids[n] for n in numbers.tolist()], terms=terms)
 
     @property
     def side(self) -> Int64:

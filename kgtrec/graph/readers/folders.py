@@ -76,7 +76,10 @@ def read_dgl_ke(folder: Path, columns: str | None = None) -> GraphTables:
 
 def _dictionary(folder: Path, name: str) -> list[str]:
     paths = [folder / f"{name}.dict", folder / f"{name}.tsv"]
-    path = next((path for path in paths if path.is_file()), paths[0])
+    return _mapped(next((path for path in paths if path.is_file()), paths[0]))
+
+
+def _mapped(path: Path) -> list[str]:
     rows = ((line, text.split(b"\t", 1)) for line, text in lines_of(path))
     return labels_by_id(path, rows, _MAP)
 
@@ -201,8 +204,9 @@ _TRIPLES = "lines are head, relation and tail, as numbers from 0"
 def read_libkge(folder: Path, columns: str | None = None) -> GraphTables:
     """The splits that ``dataset.yaml`` names, under LibKGE's own numbers."""
     settings = _settings(folder / "dataset.yaml")
-    labels = {kind: _labels(folder, settings, f"{kind}_ids") for kind in ("entity", "relation")}
-    sizes = len(labels["entity"]), len(labels["relation"])
+    names = [(f"files.{kind}_ids.filename", f"{kind}_ids.del") for kind in ("entity", "relation")]
+    entities, relations = (_mapped(folder / str(settings.get(*name))) for name in names)
+    sizes = len(entities), len(relations)
     splits = {}
     for split in ("train", "valid", "test"):
         name = settings.get(f"files.{split}.filename", f"{split}.del")
@@ -212,13 +216,7 @@ def read_libkge(folder: Path, columns: str | None = None) -> GraphTables:
     if not splits:
         raise FileError(folder, found="no train.del, valid.del or test.del",
                         hint="run LibKGE's preprocessing of this dataset")  # fmt: skip
-    return GraphTables(splits, labels["entity"], labels["relation"])
-
-
-def _labels(folder: Path, settings: dict[str, Any], name: str) -> list[str]:
-    path = folder / str(settings.get(f"files.{name}.filename", f"{name}.del"))
-    rows = ((line, text.split(b"\t", 1)) for line, text in lines_of(path))
-    return labels_by_id(path, rows, _MAP)
+    return GraphTables(splits, entities, relations)
 
 
 def _settings(path: Path) -> dict[str, Any]:
@@ -323,9 +321,9 @@ def read_pykeen(folder: Path, columns: str | None = None) -> GraphTables:
         hint = "name the folder that dataset.to_directory_binary has written"
         raise FileError(folder, found="no training, validation or testing folder", hint=hint)
     first = next(iter(homes.values()))
-    labels = _pykeen_labels(first)
+    labels = [_labels_of(first, kind) for kind in ("entity", "relation")]
     for home in homes.values():
-        if labels != _pykeen_labels(home):
+        if labels != [_labels_of(home, kind) for kind in ("entity", "relation")]:
             raise FileError(
                 home, found=f"other labels than those of {first}",
                 hint="make the factories of the splits with entity_to_id= and relation_to_id=",
@@ -339,11 +337,7 @@ def read_pykeen(folder: Path, columns: str | None = None) -> GraphTables:
             (line, "\t".join(fields).encode("utf-8", "surrogateescape")) for line, fields in rows
         )
         splits[split] = number_rows(path, numbers, "hrt", *sizes, _PYKEEN_TRIPLES)
-    return GraphTables(splits, *labels)
-
-
-def _pykeen_labels(home: Path) -> tuple[list[str], list[str]]:
-    return _labels_of(home, "entity"), _labels_of(home, "relation")
+    return GraphTables(splits, labels[0], labels[1])
 
 
 def _labels_of(home: Path, kind: str) -> list[str]:
