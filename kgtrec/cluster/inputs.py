@@ -32,12 +32,12 @@ from kgtrec.errors import InputError, PathName, UsageError
 from kgtrec.graph.formats import split_format
 from kgtrec.graph.id_files import read_labels, read_names
 from kgtrec.questions.api import Graph, Questions, read_graph
-from kgtrec.questions.questions import NAMES, SIDES
 from kgtrec.ranking.rank import check_shape, rows_to_rank
 from kgtrec.ranking.ranker import Ranker, check_factors
 from kgtrec.ranking.settings import Settings
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
+from kgtrec.scores.files import checked_sides
 
 
 @dataclass(frozen=True)
@@ -307,12 +307,7 @@ def _files(source: Any, sides: str, folder: Path) -> Files:
     if isinstance(source, (str, PathLike)):
         return describe_scores(source, folder)
     if isinstance(source, Mapping):
-        names = tuple(NAMES[code] for code in SIDES[sides])
-        if set(source) != set(names):
-            raise InputError(
-                f"a mapping of scores has the keys {list(source)}; "
-                f"these questions need {list(names)}"
-            )
+        names = checked_sides(source, sides)
         parts = [_saved(as_array(source[side]), folder) for side in names]
         matrices = [part for part in parts if isinstance(part, ScoreFiles)]
         first = matrices[0]

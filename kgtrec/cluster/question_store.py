@@ -258,6 +258,11 @@ class Store:
 
     - folder, path: What `save_questions` returned.
     - verify, bool: Read all files once and compare their hashes.
+
+    - rows: What a row of scores stands for.
+    - n_labels, n_columns: Entities (or relations, if these are asked), and columns of a score row.
+    - restricted: Whether candidates are restricted.
+    - ordered: Whether ids of candidates ascend in the byte order of their names.
     """
 
     def __init__(self, folder: PathName, verify: bool = False) -> None:
@@ -276,6 +281,11 @@ class Store:
         if (self.body["format"], self.body["kgtrec"]) != (FORMAT, __version__):
             problem = f"questions written by kgtrec {self.body['kgtrec']}, this is {__version__}"
             raise FileError(path, found=problem, hint=_HINT)
+        lists = self.body["candidate_lists"]
+        self.rows: str = self.body["rows"]
+        self.n_labels: int = self.body["n_labels"]
+        self.n_columns: int = self.n_labels if lists is None else lists["width"]
+        self.restricted, self.ordered = lists is not None, not self.has("position")
         if verify:
             self._verify()
 
@@ -298,33 +308,6 @@ class Store:
     def whole(self) -> bool:
         """Whether all files are here, and not only those that tasks read."""
         return (self.folder / "answers_ids.npy").exists()
-
-    @property
-    def rows(self) -> str:
-        """What a row of scores stands for."""
-        rows: str = self.body["rows"]
-        return rows
-
-    @property
-    def n_labels(self) -> int:
-        """Columns of a full score row: entities, or relations if these are asked."""
-        return int(self.body["n_labels"])
-
-    @property
-    def n_columns(self) -> int:
-        """Columns of a score row."""
-        candidate_lists = self.body["candidate_lists"]
-        return self.n_labels if candidate_lists is None else int(candidate_lists["width"])
-
-    @property
-    def restricted(self) -> bool:
-        """Whether candidates are restricted."""
-        return self.body["candidate_lists"] is not None
-
-    @property
-    def ordered(self) -> bool:
-        """Whether ids of candidates ascend in the byte order of their names."""
-        return not self.has("position")
 
     @cached_property
     def n_rows(self) -> int:

@@ -34,6 +34,7 @@ from kgtrec.scores.files import (
     RangedArray,
     check_factor_names,
     load_scores,
+    npy_header,
     one_line,
 )
 from kgtrec.scores.sources import JoinedSource, MatrixSource, alike, by_part
@@ -474,21 +475,16 @@ def _npy_at(path: PathName, start: int, size: int) -> ArrayFile:
     """The array whose ``.npy`` header begins at a byte of a file, and that has so many bytes."""
     with _stream(path) as file:
         file.seek(start)
-        version = np.lib.format.read_magic(file)
-        read = np.lib.format.read_array_header_1_0
-        if version != (1, 0):
-            read = np.lib.format.read_array_header_2_0
-        with PARSING:
-            shape, fortran, dtype = read(file)
+        begin, shape, by_column, dtype = npy_header(file)
         if dtype.hasobject:
             raise ValueError("Python objects")
         if not all(type(length) is int and length >= 0 for length in shape):
             raise ValueError(f"an array of shape {shape}")
-        needed, there = math.prod(shape) * dtype.itemsize, start + size - file.tell()
+        needed, there = math.prod(shape) * dtype.itemsize, start + size - begin
         if needed > there:
             raise ValueError(f"an array of {needed:,} bytes, of which {there:,} are there")
         if is_location(path):
-            if fortran and len(shape) > 1:
+            if by_column:
                 raise FileError(path, found=BY_COLUMN, hint=SAVE_ROWS)
-            return ArrayFile(os.fspath(path), file.tell(), shape, dtype.str)
-        return ArrayFile(os.path.realpath(path), file.tell(), shape, dtype.str, fortran)
+            return ArrayFile(os.fspath(path), begin, shape, dtype.str)
+        return ArrayFile(os.path.realpath(path), begin, shape, dtype.str, by_column)

@@ -27,7 +27,6 @@ from kgtrec.errors import PathName
 from kgtrec.measures import Measure
 from kgtrec.measures.rank_metrics import SPREAD_ROWS
 from kgtrec.questions.api import Questions
-from kgtrec.questions.questions import NAMES
 from kgtrec.ranking.instances import instance_columns, ranks_manifest, tie_report
 from kgtrec.ranking.parquet import ROW_GROUP, has_labels, ids_in, write_blocks
 from kgtrec.ranking.partial import PartialRanks, describe_parts
@@ -156,8 +155,8 @@ class StoredRanks:
         """Run, answers and rows of instances of some questions, then of the next, to the last."""
         docnos = self.store.questions().candidate_labels.docnos
         for first, stop in self._question_spans():
-            names, lists = self._names(first, stop), self._candidates(first, stop)
-            run = Run(names, *lists, docnos, self._depth)
+            names = self.store.questions().names(slice(first, stop))
+            run = Run(names, *self._candidates(first, stop), docnos, self._depth)
             bounds = np.array(self.store.array("answers_offsets")[first : stop + 1])
             ids = np.array(self.store.array("answers_ids")[bounds[0] : bounds[-1]])
             yield run, Csr(bounds - bounds[0], ids), slice(int(bounds[0]), int(bounds[-1]))
@@ -178,15 +177,6 @@ class StoredRanks:
         if not len(at):
             return np.zeros(0, dtype)
         return read_rows(np.memmap(self._folder / name, dtype, "r"), at)
-
-    @cached_property
-    def _first_of_side(self) -> list[int]:
-        counted = np.bincount(self.store.questions().side, minlength=len(NAMES))
-        return (np.cumsum(counted) - counted).tolist()
-
-    def _names(self, first: int, stop: int) -> list[str]:
-        """Those of `Questions.ids`."""
-        return self.store.questions().names(slice(first, stop), self._first_of_side)
 
     def _blocks(self) -> Iterator[Columns]:
         for start in range(0, max(1, self.n), ROW_GROUP):
@@ -256,16 +246,19 @@ def _some_questions(questions: Questions, start: int, stop: int) -> tuple[Questi
     return some, first, slice(start - low, stop - low)
 
 
-# Bytes, measured and rounded up: of a block of instances, of an instance (for means of micro and
-# macro ranks, for other measures), of an entity.
-_BLOCK, _SUMMED, _INSTANCE, _ENTITY = 300, 80, 100, 64
+# Bytes, measured with 2 and 20 million questions and rounded up: of a block of instances; of an
+# instance in files, for means of micro and macro ranks, for other measures; of an entity: its
+# popularity, whether it is in use, and its label in two columns.
+_BLOCK, _WRITTEN, _SUMMED, _INSTANCE, _ENTITY = 300, 12, 80, 100, 64
 
 
-def result_bytes(store: Store, measures: list[Measure]) -> int:
-    """What this process needs for the result of stored ranks, besides what it always needs."""
-    n = store.n_instances
-    summed = all(map(_is_summed, measures)) and "terms" not in store.body["asked"]
-    each = _SUMMED if summed else _INSTANCE
+def result_bytes(store: Store, measures: list[Measure] | None) -> int:
+    """What this process needs for the result of stored ranks, besides what it always needs; None:
+    for their files alone."""
+    n, each = store.n_instances, _WRITTEN
+    if measures is not None:
+        summed = all(map(_is_summed, measures)) and "terms" not in store.body["asked"]
+        each = _SUMMED if summed else _INSTANCE
     return _BLOCK * min(n, ROW_GROUP) + each * n + _ENTITY * store.n_labels
 
 

@@ -236,11 +236,11 @@ class GraphTerms:
     def ids(self) -> list[str]:
         """Names of the questions in TREC files: head0, head1, ..., tail0, tail1, ...; at a time
         head0@2014-07-01, ..."""
-        firsts = np.searchsorted(self.side, np.arange(len(NAMES)))
-        return self.names(slice(0, len(self)), firsts.tolist())
+        return self.names(slice(0, len(self)))
 
-    def names(self, rows: slice, firsts: list[int]) -> list[str]:
-        """Names of some questions, where ``firsts`` are the first questions of each side."""
+    def names(self, rows: slice) -> list[str]:
+        """Names of some questions."""
+        firsts = np.searchsorted(self.side, np.arange(len(NAMES))).tolist()
         sides = enumerate(self.side[rows].tolist(), start=rows.start)
         names = [f"{NAMES[side]}{number - firsts[side]}" for number, side in sides]
         if self.context is None or self.graph.contexts is None:

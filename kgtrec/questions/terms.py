@@ -155,7 +155,7 @@ class NamedTerms:
         """Labels of candidates, as ranks have them; there are no relations."""
         return None, self.candidate_labels
 
-    def names(self, rows: slice, firsts: list[int]) -> list[str]:
+    def names(self, rows: slice) -> list[str]:
         """Names of some questions."""
         return list(self.ids[rows])
 

@@ -165,24 +165,11 @@ def rank_all(
     ``first_entity`` and ``answers`` are those of `NativeRanking`; ``advance`` is told how many rows
     are done of a factorised model.
     """
-    if isinstance(scores, Factors):
-        return _rank_factors(lists, rows, scores, settings, refuse, first_entity, answers, advance)
-    state = NativeRanking(lists, rows, settings, scores.dtype, first_entity, answers)
-    rank_block(state, scores, refuse)
-    return state
-
-
-def _rank_factors(
-    lists: QuestionLists,
-    rows: Rows,
-    factors: Factors,
-    settings: Settings,
-    refuse: Refuse,
-    first_entity: int,
-    answers: Float64 | None,
-    advance: Callable[[int], Any],
-) -> NativeRanking:
-    ordered, own = rows, None
+    if isinstance(scores, ScoreBlock):
+        state = NativeRanking(lists, rows, settings, scores.dtype, first_entity, answers)
+        rank_block(state, scores, refuse)
+        return state
+    factors, ordered, own = scores, rows, None
     if lists.candidate_lists is not None:
         # Rows with the same candidates follow one another, so that these are packed once.
         order = np.argsort(lists.candidate_lists.of[rows.question], kind="stable")

@@ -40,7 +40,7 @@ def term_names(ranks: Ranks) -> list[str]:
 
 def answer_label(ranks: Ranks, answer: int) -> str:
     """Label of an entity, or of a relation where that is asked; its id if there are no labels."""
-    return _text(_answer_labels(ranks), answer)
+    return _text(ranks.entity_labels if ranks.kind == "entity" else ranks.relation_labels, answer)
 
 
 def question_text(ranks: Ranks, row: int) -> str:
@@ -78,10 +78,6 @@ def triple_ids(ranks: Ranks) -> list[Int64]:
         ):
             columns[column][rows] = ids[rows]
     return columns
-
-
-def _answer_labels(ranks: Ranks) -> Any:
-    return ranks.entity_labels if ranks.kind == "entity" else ranks.relation_labels
 
 
 def _text(labels: Sequence[str] | None, number: int) -> str:

@@ -112,7 +112,10 @@ def rank_as(
     rankers = [Ranker.of(each, settings) for each in named_questions.values()]
     first = rankers[0]
     scores = as_source(source, first.questions, first.batches, first.n_rows)
-    scores = _scores_to_rank(scores, first)
+    by_entity = isinstance(scores, Factors)
+    n_scored = len(scores.queries) if isinstance(scores, Factors) else scores.n_rows
+    chosen = rows_to_rank(first.questions, settings.rows, first.n_rows, n_scored, by_entity)
+    scores = scores if chosen is None else selected(scores, chosen)
     named = source if isinstance(source, (str, PathLike)) else "scores"
     try:
         with guarded_maps(named):
@@ -155,15 +158,6 @@ def _asked(questions: Questions) -> dict[str, Any]:
     text, before, after = questions.asked.hashed()
     own = {"text": text, "width": questions.n_columns, "rows": questions.triple_rows}
     return {**before, **after, **own, "columns": np.array(questions.column_of)}
-
-
-def _scores_to_rank(scores: Source | Factors, ranker: Ranker) -> Source | Factors:
-    """Of scores for the whole split, the rows of questions that are a part of it or separate."""
-    n_scored = len(scores.queries) if isinstance(scores, Factors) else scores.n_rows
-    by_entity = isinstance(scores, Factors)
-    layout = ranker.settings.rows
-    rows = rows_to_rank(ranker.questions, layout, ranker.n_rows, n_scored, by_entity)
-    return scores if rows is None else selected(scores, rows)
 
 
 def rows_to_rank(

@@ -13,12 +13,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from kgtrec._internal.csr import Array, Int64
-from kgtrec._internal.files import map_array
+from kgtrec._internal.files import PARSING, map_array
 from kgtrec._internal.locations import RangedFile, fetched, is_location, names_in
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.questions.questions import NAMES, SIDES
@@ -133,11 +133,16 @@ def _load_matrix(path: Path) -> MatrixSource:
             found=f"not a readable .npy array ({one_line(error)})",
             hint=f"the file may be cut short or hold Python objects: {_SAVE_AGAIN}",
         ) from None
+    return _matrix_of(matrix, str(path), watch)
+
+
+def _matrix_of(matrix: Any, place: str, watch: Any) -> MatrixSource:
+    """The matrix of a file; FileError if it is not two-dimensional."""
     try:
-        return MatrixSource(matrix, str(path), watch)
+        return MatrixSource(matrix, place, watch)
     except InputError as error:
         problem, hint = str(error).split("; ", 1)
-        raise FileError(path, found=problem, hint=hint) from None
+        raise FileError(place, found=problem, hint=hint) from None
 
 
 def _kind(path: Path) -> str:
@@ -297,7 +302,7 @@ def ranged_matrix(url: str) -> MatrixSource:
     """The matrix of a ``.npy`` file at a URL."""
     file = RangedFile(url)
     try:
-        start, shape, by_column, dtype = _header(io.BytesIO(bytes(file.read(0, _HEADER))))
+        start, shape, by_column, dtype = npy_header(io.BytesIO(bytes(file.read(0, _HEADER))))
     except FileError:
         raise
     except Exception as error:  # the header is parsed as Python, which has errors of its own
@@ -312,16 +317,10 @@ def ranged_matrix(url: str) -> MatrixSource:
     if file.size < n_bytes:
         problem = f"it was cut short: {file.size:,} of {n_bytes:,} bytes are there"
         raise FileError(file.url, found=problem, hint=_SAVE_AGAIN)
-    rows: Any = RangedArray(file, start, shape, dtype)
-    watch: Any = file
-    try:
-        return MatrixSource(rows, file.url, watch)
-    except InputError as error:
-        problem, hint = str(error).split("; ", 1)
-        raise FileError(file.url, found=problem, hint=hint) from None
+    return _matrix_of(RangedArray(file, start, shape, dtype), file.url, file)
 
 
-def _header(head: io.BytesIO) -> tuple[int, tuple[int, ...], bool, np.dtype[Any]]:
+def npy_header(head: BinaryIO) -> tuple[int, tuple[int, ...], bool, np.dtype[Any]]:
     """Where the values begin, the shape, whether it is Fortran's order, and the dtype."""
     version = np.lib.format.read_magic(head)
     readers: dict[Any, Any] = {
@@ -330,7 +329,8 @@ def _header(head: io.BytesIO) -> tuple[int, tuple[int, ...], bool, np.dtype[Any]
     }
     if version not in readers:
         raise ValueError(f"format {version} of .npy")
-    shape, by_column, dtype = readers[version](head)
+    with PARSING:
+        shape, by_column, dtype = readers[version](head)
     return head.tell(), shape, by_column and len(shape) > 1, dtype
 
 
@@ -344,12 +344,9 @@ def as_source(
         return load_scores(scores)
     if isinstance(scores, Mapping):
         return _join_sides(scores, questions)
-    if on_device(scores):
-        return DeviceSource(scores.detach())
-    if hasattr(scores, "__dlpack__") or hasattr(scores, "__array__"):
-        return MatrixSource(as_array(scores))
-    if isinstance(scores, memoryview):  # which numpy reads, and which is iterable too
-        return MatrixSource(as_array(scores))
+    is_array = hasattr(scores, "__dlpack__") or hasattr(scores, "__array__")
+    if is_array or on_device(scores) or isinstance(scores, memoryview):  # which is iterable, too
+        return _matrix(scores)
     if hasattr(scores, "toarray"):
         raise InputError(
             f"scores are a sparse matrix ({type(scores).__name__}), which says nothing of how what "
@@ -372,13 +369,19 @@ def _matrix(scores: Any) -> MatrixSource | DeviceSource:
     return DeviceSource(scores.detach()) if on_device(scores) else MatrixSource(as_array(scores))
 
 
+def checked_sides(scores: Mapping[Any, Any], sides: str) -> list[str]:
+    """The sides that are asked, in their order; InputError unless a mapping has scores of each."""
+    names = [NAMES[code] for code in SIDES[sides]]
+    if set(scores) != set(names):
+        raise InputError(
+            f"a mapping of scores has the keys {list(scores)}; these questions need {names}"
+        )
+    return names
+
+
 def _join_sides(scores: Mapping[Any, Any], questions: Questions) -> Source:
     """Matrices of one row per triple for each side that is asked."""
-    sides = tuple(NAMES[code] for code in SIDES[questions.sides])
-    if set(scores) != set(sides):
-        raise InputError(
-            f"a mapping of scores has the keys {list(scores)}; these questions need {list(sides)}"
-        )
+    sides = checked_sides(scores, questions.sides)
     parts = {side: _matrix(scores[side]) for side in sides}
     n_triples = len(questions.triples)
     if all(part.n_rows == len(questions.graph.split(questions.split)) for part in parts.values()):

@@ -29,9 +29,8 @@ from kgtrec.cluster.plan import PartFiles, format_bytes, make_plan, memory_bytes
 from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.ranges import Inputs, merge, naming
 from kgtrec.cluster.score_files import file_stamps, identify_scores
-from kgtrec.cluster.stored_ranks import StoredRanks
+from kgtrec.cluster.stored_ranks import StoredRanks, result_bytes
 from kgtrec.errors import InputError, UsageError
-from kgtrec.ranking.parquet import ROW_GROUP
 from kgtrec.ranking.partial import PartialRanks
 from kgtrec.ranking.settings import ScoreOptions, Settings, whole_number
 
@@ -302,10 +301,8 @@ class _Joiner:
             self._take(merge(ordered, self._inputs))
 
 
-# Bytes of this process, measured with 2 and 20 million questions and rounded up; of an entity: its
-# popularity, whether it is in use, and its label in two columns.
 CLIENT = 220 << 20
-_OF_BLOCK, _INSTANCE, _ENTITY = 300, 12, 64
+"""Bytes that this process always needs, measured and rounded up."""
 
 
 def rank_to_file(
@@ -375,14 +372,8 @@ def rank_to_file(
             stored.save_run(run)
 
 
-def client_bytes(store: Store) -> int:
-    """What this process needs for a ranking that goes to files, besides what it always needs."""
-    n = store.n_instances
-    return _OF_BLOCK * min(n, ROW_GROUP) + _INSTANCE * n + _ENTITY * store.n_labels
-
-
 def _check_memory(store: Store, granted: int) -> None:
-    least = CLIENT + client_bytes(store)
+    least = CLIENT + result_bytes(store, None)
     if least > granted:
         n = store.n_instances
         raise UsageError(
