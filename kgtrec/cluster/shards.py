@@ -34,7 +34,7 @@ from kgtrec.measures import required_depth
 from kgtrec.ranking.blocks import thresholds
 from kgtrec.ranking.partial import PartialRanks, Task, read_about, read_parts, write_parts
 from kgtrec.ranking.settings import Settings
-from kgtrec.results.evaluate import COMPARED
+from kgtrec.trec.measures.agreement import COMPARED
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions

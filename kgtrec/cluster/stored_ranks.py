@@ -31,9 +31,9 @@ from kgtrec.ranking.instances import instance_columns, ranks_manifest, tie_repor
 from kgtrec.ranking.parquet import ROW_GROUP, has_labels, ids_in, write_blocks
 from kgtrec.ranking.partial import PartialRanks, describe_parts
 from kgtrec.ranking.ranks import Ranks, typed_columns
-from kgtrec.results.evaluate import checked_values
 from kgtrec.results.result import Result
 from kgtrec.trec.files.run import Run
+from kgtrec.trec.measures.agreement import checked_values
 
 Columns = dict[str, Array]
 
@@ -271,14 +271,15 @@ def _is_summed(measure: Measure) -> bool:
 
 
 def stored_result(stored: StoredRanks, folder: Path, measures: list[Measure]) -> Result:
-    """The `Result` of `kgtrec.results.evaluate.checked_result`, without questions and run."""
+    """The `Result` of `kgtrec.evaluate`, without questions and run."""
     ranks = stored.mapped(folder)
     if not ranks.of_graph:
         return Result(ranks, measures=measures)
     values: dict[str, list[Array]] = {}
     agreement: dict[str, float] = {}
+    names = [measure.metric for measure in measures if measure.is_trec]
     for run, answers, rows in stored.runs():
-        some, differences = checked_values(ranks.subset(rows), run, answers, measures)
+        some, differences = checked_values(ranks.subset(rows), run, answers, names)
         for name, array in some.items():
             values.setdefault(name, []).append(array)
         for name, difference in differences.items():

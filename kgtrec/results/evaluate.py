@@ -13,20 +13,14 @@ from typing import TYPE_CHECKING, Any, overload
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all, required_depth
 from kgtrec.results.result import Result
+from kgtrec.trec.measures.agreement import COMPARED
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from kgtrec._internal.csr import Csr
     from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.ranking.settings import EvaluateOptions
-    from kgtrec.results.result import Floats
-    from kgtrec.trec.files.run import Run
-
-
-COMPARED = ("map_cut_20", "ndcg_cut_20")
-"""Measures that every run is checked with: pytrec_eval against the answers' ordinal ranks."""
 
 
 @overload
@@ -90,7 +84,8 @@ def evaluate(
     InputError
         Scores of the wrong shape or dtype, or NaN under ``nan="error"``.
     KgtrecError
-        pytrec_eval and the native values differ by more than 1e-12.
+        pytrec_eval and the native values differ by more than 1e-12; raised when the first
+        trec_eval measure, or ``result.ranks``, is asked for.
     """
     from kgtrec.ranking.ranks import Ranks
 
@@ -110,46 +105,10 @@ def evaluate(
     several = questions if isinstance(questions, Mapping) else {"": questions}
     ranked = rank_as(scores, several, settings, progress)
     results = {
-        name: checked_result(ranks, run, several[name], parsed)
+        name: Result(ranks, run=run, questions=several[name], measures=parsed, check=True)
         for name, (ranks, run) in ranked.items()
     }
     return results if isinstance(questions, Mapping) else results[""]
-
-
-def checked_result(
-    ranks: Ranks, run: Run, questions: Questions, measures: list[Measure] | None = None
-) -> Result:
-    """Take the trec_eval measures from the run, and hold two of them against the ranks.
-
-    The run must hold at least 20 candidates per question.
-    """
-    if not ranks.of_graph:  # whose measures come from places
-        return Result(ranks, run=run, questions=questions, measures=measures)
-    values, agreement = checked_values(ranks, run, questions, measures)
-    ranks.manifest["trec_agreement"] = dict(agreement)  # so that saved ranks can report it
-    return Result(
-        ranks,
-        run=run,
-        questions=questions,
-        trec_values=values,
-        agreement=agreement,
-        measures=measures,
-    )
-
-
-def checked_values(
-    ranks: Ranks, run: Run, questions: Questions | Csr, measures: Sequence[Measure] | None = None
-) -> tuple[dict[str, Floats], dict[str, float]]:
-    """trec_eval measures of a run's questions, and how far `COMPARED` differ from the ranks'.
-
-    See `kgtrec.trec.measures.agreement.trec_values` for the questions, or their answers.
-    """
-    from kgtrec.trec.measures.agreement import compare_values, native_values, trec_values
-
-    names = dict.fromkeys([*COMPARED, *(m.metric for m in measures or [] if m.is_trec)])
-    values = trec_values(run, questions, list(names), ranks.grade)
-    theirs = {name: values[name] for name in COMPARED}
-    return values, compare_values(theirs, native_values(ranks, COMPARED), run.query_ids)
 
 
 def _depths(measures: Sequence[Measure]) -> list[int]:

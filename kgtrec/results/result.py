@@ -54,12 +54,14 @@ class Result(Mapping[str, float]):
         come from `run`, or without one natively from the ranks.
     agreement : dict of str to float, optional
         Largest difference per measure between pytrec_eval's and the native values.
+    check : bool
+        Compare both before the first trec_eval measure of the run is given; the ranks' manifest
+        then holds the agreement. By default the values are taken as they are.
     measures : sequence of keys or Measure, optional
         What to list and print instead of the default selection.
 
     Attributes
     ----------
-    ranks : Ranks
     run : Run or None
     """
 
@@ -72,10 +74,12 @@ class Result(Mapping[str, float]):
         trec_values: Mapping[str, Floats] | None = None,
         agreement: Mapping[str, float] | None = None,
         measures: Sequence[str | Measure] | None = None,
+        check: bool = False,
     ) -> None:
-        self.ranks = ranks
+        self._ranks = ranks
         self.run = run
-        self.agreement: Mapping[str, float] = agreement or ranks.provenance.trec_agreement
+        self._agreement: Mapping[str, float] = agreement or ranks.provenance.trec_agreement
+        self._unchecked = check and ranks.of_graph  # others have their measures from places
         self.measures = None if measures is None else parse_all(measures)
         self._questions = questions
         self._trec = dict(trec_values or {})
@@ -85,6 +89,30 @@ class Result(Mapping[str, float]):
         for measure in self.measures or ():
             self[measure]  # an impossible measure is an error now, not when it is printed
 
+    @property
+    def ranks(self) -> Ranks:
+        """One row per instance; compared with the run, if that is due."""
+        self._check()
+        return self._ranks
+
+    @property
+    def agreement(self) -> Mapping[str, float]:
+        """Largest difference per measure between pytrec_eval's and the native values."""
+        self._check()
+        return self._agreement
+
+    def _check(self) -> None:
+        """Take measures from the run, and hold two of them against the ranks, once."""
+        if not self._unchecked or self.run is None or self._questions is None:
+            return
+        from kgtrec.trec.measures.agreement import checked_values
+
+        names = [measure.metric for measure in self.measures or () if measure.is_trec]
+        values, self._agreement = checked_values(self._ranks, self.run, self._questions, names)
+        self._trec |= values
+        self._ranks.manifest["trec_agreement"] = dict(self._agreement)  # saved ranks report it
+        self._unchecked = False
+
     def __getitem__(self, key: str | Measure) -> float:
         """The value of a measure; NaN where it is undefined (AMRI with one candidate only).
 
@@ -93,7 +121,7 @@ class Result(Mapping[str, float]):
         """
         if isinstance(key, str) and key.startswith(tables.SAMPLED):
             key = key.removeprefix(tables.SAMPLED)
-            if not self.ranks.sampled:
+            if not self._ranks.sampled:
                 raise UsageError(f"no candidates were sampled here; ask for {key!r}")
         measure = Measure.parse(key)
         if measure not in self._values:
@@ -125,7 +153,7 @@ class Result(Mapping[str, float]):
         questions, instances = self._calculator.count(side)
         shown = [Measure.parse(f"{side}.{name}") for name in ("mrr", "hits@1", "hits@10", "mr")]
         values = [f"{m.title} {self[m]:.{m.digits}f}" for m in shown]
-        graph = self.ranks.provenance.graph_name
+        graph = self._ranks.provenance.graph_name
         name = f" of {graph}" if graph else ""
         return (
             f"Result{name}\n  {questions:,} questions, {instances:,} instances\n"
@@ -149,7 +177,7 @@ class Result(Mapping[str, float]):
     @property
     def label(self) -> str:
         """What keys begin with: "sampled." if candidates were sampled, else nothing."""
-        return tables.SAMPLED if self.ranks.sampled else ""
+        return tables.SAMPLED if self._ranks.sampled else ""
 
     def count(self, side: str) -> tuple[int, int]:
         """Number of questions and of instances on a side."""
@@ -266,7 +294,7 @@ class Result(Mapping[str, float]):
         """
         if by == "side":
             return tables.by_side(self, None if measures is None else parse_all(measures))
-        if by == "relation" and self.ranks.of_graph:
+        if by == "relation" and self._ranks.of_graph:
             keys = measures or [f"{self.sides[-1]}.{tail}" for tail in tables.BY_RELATION]
             return tables.by_relation(self, self._calculator, parse_all(keys))
         from kgtrec.results.slices import sliced
@@ -278,7 +306,7 @@ class Result(Mapping[str, float]):
         if self.measures is not None:
             return self.measures
         tails = [f"{kind}.micro.{metric}" for kind in RANK_TYPES for metric in MICRO]
-        tails += [*MACRO, *tables.over_groups(self.ranks)]
+        tails += [*MACRO, *tables.over_groups(self._ranks)]
         return [Measure.parse(f"{side}.{tail}") for side in self.sides for tail in tails]
 
     def per_question(self, name: str) -> Floats:
@@ -294,6 +322,7 @@ class Result(Mapping[str, float]):
         UsageError
             No trec_eval measure, or out of reach.
         """
+        self._check()
         if name not in self._trec:
             self._trec.update(self._from_run(name))
         values = np.asarray(self._trec[name], np.float64)
@@ -308,7 +337,7 @@ class Result(Mapping[str, float]):
     def _from_run(self, name: str) -> Mapping[str, Floats]:
         """Of a graph from the run; natively from the ranks where there is none or no graph."""
         reason, run, asked = "only ranks are at hand, no run", self.run, self._questions
-        if run is not None and asked is not None and self.ranks.of_graph:
+        if run is not None and asked is not None and self._ranks.of_graph:
             from kgtrec.trec.measures.agreement import trec_values
 
             try:

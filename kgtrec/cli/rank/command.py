@@ -326,7 +326,7 @@ def merge(folder: str, **options: Any) -> Report:
     from kgtrec._internal.locations import fetched
     from kgtrec.cli._report import keep_inputs
     from kgtrec.cluster.shards import merge_shards, shard_files, stored_depth
-    from kgtrec.results.evaluate import checked_result
+    from kgtrec.results.result import Result
     from kgtrec.trec.files.run import check_tag
 
     check_tag(options["tag"])
@@ -343,6 +343,6 @@ def merge(folder: str, **options: Any) -> Report:
                 f"at most {depth}, or rank the shards again with --run-depth {run_depth}"
             )
         ranks, merged, questions = merge_shards(local)
-    result = checked_result(ranks, merged, questions)
+    result = Result(ranks, run=merged, questions=questions, check=True)
     how = {**options, "run_depth": run_depth or depth}
     return _written({"": result}, {"": questions}, how, {"": files})

@@ -33,7 +33,7 @@ from kgtrec.cluster.score_files import describe_scores
 from kgtrec.cluster.stored_ranks import StoredRanks, result_bytes, stored_result
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
 from kgtrec.measures import Measure, parse_all, required_depth
-from kgtrec.results.evaluate import COMPARED
+from kgtrec.trec.measures.agreement import COMPARED
 
 if TYPE_CHECKING:
     from distributed import Client

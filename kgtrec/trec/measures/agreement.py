@@ -27,6 +27,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 AGREEMENT = 1e-12
+COMPARED = ("map_cut_20", "ndcg_cut_20")
+"""Measures that every run is checked with: pytrec_eval against the answers' ordinal ranks."""
 
 
 def trec_values(
@@ -92,6 +94,18 @@ def check_agreement(
         run.query_ids,
         np.unique(ranks.question),
     )
+
+
+def checked_values(
+    ranks: Ranks, run: Run, questions: Questions | Csr, measures: Sequence[str] = ()
+) -> tuple[dict[str, Floats], dict[str, float]]:
+    """trec_eval measures of a run's questions, and how far `COMPARED` differ from the ranks'.
+
+    The run must hold at least 20 candidates per question.
+    """
+    values = trec_values(run, questions, [*COMPARED, *measures], ranks.grade)
+    theirs = {name: values[name] for name in COMPARED}
+    return values, compare_values(theirs, native_values(ranks, COMPARED), run.query_ids)
 
 
 def compare_values(
