@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranker import Ranker as Ranker
     from kgtrec.ranking.ranks import Ranks as Ranks
     from kgtrec.results.comparability import comparable as comparable
-    from kgtrec.results.evaluate import evaluate as evaluate
     from kgtrec.results.result import Result as Result
+    from kgtrec.results.result import evaluate as evaluate
     from kgtrec.scores.factors import Factors as Factors
     from kgtrec.study.alignment import align as align
     from kgtrec.study.classification.classify import classify as classify
@@ -89,8 +89,7 @@ _HOMES = homes(
         "kgtrec.ranking.ranks": "Ranks",
         # ranks to numbers
         "kgtrec.measures": "Measure",
-        "kgtrec.results.result": "Result",
-        "kgtrec.results.evaluate": "evaluate",
+        "kgtrec.results.result": "Result evaluate",
         "kgtrec.results.comparability": "comparable",
         "kgtrec.study.alignment": "align",
         "kgtrec.study.classification.labelled_triples": "LabelledTriples",

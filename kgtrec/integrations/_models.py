@@ -13,8 +13,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Graph, Questions
 from kgtrec.questions.questions import NAMES
 from kgtrec.ranking.ranker import Batch, Ranker
-from kgtrec.results.evaluate import evaluate
-from kgtrec.results.result import Result
+from kgtrec.results.result import Result, evaluate
 
 Int64 = npt.NDArray[np.int64]
 Score = Callable[[torch.Tensor, torch.Tensor, str], torch.Tensor]

@@ -18,8 +18,7 @@ from kgtrec.errors import UsageError
 from kgtrec.integrations.torchmetrics import keys_of
 from kgtrec.measures import parse_all
 from kgtrec.questions.api import Questions
-from kgtrec.results.evaluate import evaluate
-from kgtrec.results.result import Result
+from kgtrec.results.result import Result, evaluate
 
 try:
     from lightning.pytorch.callbacks import Callback

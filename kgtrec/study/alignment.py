@@ -21,8 +21,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.api import Graph
 from kgtrec.ranking.rank import rank
-from kgtrec.results.evaluate import evaluate
-from kgtrec.results.result import Result
+from kgtrec.results.result import Result, evaluate
 from kgtrec.scores.arrays import as_array, score_dtype
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch, guarded_maps

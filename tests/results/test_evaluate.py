@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,11 +100,6 @@ def test_questions_and_keys_are_asked_for_first(
     with pytest.raises(UsageError, match="mmr") as caught:
         kgtrec.evaluate("no-such-file.npy", questions, ["both.micro.mmr", "both.micro.hits"])
     assert "cutoff" in str(caught.value)
-
-
-def test_importing_the_module_does_not_hide_the_function() -> None:
-    importlib.import_module("kgtrec.results.evaluate")
-    assert callable(kgtrec.evaluate)
 
 
 # -- Equal graphs in folders of different names are one graph; different ones of one name are two

@@ -212,7 +212,7 @@ def _shape(scores: Any) -> tuple[int, int]:
 
 
 def _rank_whole(request: QuestionRequest, options: Options, outputs: Outputs) -> Report:
-    from kgtrec.results.evaluate import evaluate
+    from kgtrec.results.result import evaluate
 
     questions = _questions(request, options, outputs)
     source, how = options["scores"], how_ranked(options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -186,7 +186,8 @@ def canonical(name: str) -> str | None:
 
 def key_column(name: str) -> Column | None:
     """The column of `canonical`."""
-    for spelled in _spellings(name):
+    for spell in (str, _recased):  # as it is written, and as the table would write it
+        spelled = spell(name)
         try:
             columns = resolve([spelled])
         except UsageError:
@@ -194,13 +195,6 @@ def key_column(name: str) -> Column | None:
         if len(columns) == 1 and not columns[0].is_text and spelled not in NICKNAMES:
             return columns[0]
     return None
-
-
-def _spellings(name: str) -> Iterator[str]:
-    """A key's name as it is written, and as the table would write it."""
-    yield name
-    if (recased := _recased(name)) != name:
-        yield recased
 
 
 def required_depth(name: str) -> int | None:

@@ -22,7 +22,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.csr import spans
 from kgtrec.errors import UsageError
+from kgtrec.trec.files.columns import owners
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, depth_needed
 from kgtrec.trec.measures.own import own_values
@@ -135,12 +137,13 @@ def _relabelled(
     relevance: Ints, judged: Ints, lists: Lists, handed: Ints, start: int, stop: int
 ) -> Iterator[Judged]:
     """Relevance by place of what is handed over of each query; the rest as never retrieved."""
-    query, place = _numbered(handed[start:stop])
+    ends, place = spans(0, handed[start:stop])
+    query = owners(ends)
     shown = relevance[lists.offsets[start:stop][query] + place]
     known = np.flatnonzero(shown != UNJUDGED)
     query, place = query[known], place[known]
     bounds = lists.judged_offsets[start : stop + 1]
-    owner, _ = _numbered(np.diff(bounds))
+    owner = owners(bounds)
     pool = np.maximum(judged[bounds[0] : bounds[-1]], -1) + 1
     shown = np.maximum(shown[known], -1) + 1
     grades = max(int(pool.max(initial=0)), int(shown.max(initial=0))) + 1
@@ -150,12 +153,6 @@ def _relabelled(
         np.searchsorted(query, queries), list(map(str, place.tolist())), shown - 1,
         np.searchsorted(rest, queries * grades), rest % grades - 1,
     )  # fmt: skip
-
-
-def _numbered(counts: Ints) -> tuple[Ints, Ints]:
-    """Group, and place in it from 0 on, of each member of groups of these sizes."""
-    group = np.repeat(np.arange(len(counts)), counts)
-    return group, np.arange(len(group)) - (np.cumsum(counts) - counts)[group]
 
 
 def _left_over(pool: Ints, taken: Ints) -> Ints:
