@@ -1,4 +1,4 @@
-/* Rows that are computed from the vectors of a factorised model. */
+/* Ranks score rows that are computed from the vectors of a factorised model. */
 #ifndef KGT_FACTORS_H
 #define KGT_FACTORS_H
 
@@ -23,46 +23,46 @@ typedef struct {
     kgt_metric metric;
     int64_t n_rows, n_entities, dim;
     int32_t first_entity;
-    /* The table of entities is stored in float16 (with dtype KGT_F32): widened as it is packed. */
+    /* The entity table is stored in float16 (with dtype KGT_F32). Packing widens it. */
     bool half_entities;
-    /* NULL, or the entities to rank: ascending rows of the table `entities`, whose first row is
-     * entity first_entity; n_entities then counts them. */
+    /* NULL, or the entities to rank: ascending ids. Row 0 of `entities` is entity first_entity.
+     * n_entities then counts the ids. */
     const int32_t *ids;
 } kgt_factors;
 
-/* As kgt_target_scores; targets that the table of entities does not hold are left alone. */
+/* As kgt_target_scores. Targets outside the entity table keep their places of out. */
 kgt_status kgt_factor_target_scores(const kgt_factors *factors, const kgt_task *task,
                                     int64_t first_row, double *out);
 
-/* How many scores there were to compare with; how many of them were computed tile by tile; how many
- * comparisons the bounds of 8 bits left open, and how many of these those of 16 bits, whose scores
- * were computed one by one. Added to. */
+/* Statistics of calls; each call adds to them. pairs: scores to compare with. tiled: scores that
+ * were computed tile by tile. open: comparisons that the 8-bit bounds left open. close: those that
+ * the 16-bit bounds left open too; their scores were computed one by one. */
 typedef struct {
     int64_t pairs, tiled, open, close;
 } kgt_tally;
 
-/* What ranking by bounds makes of the entities of a model, made once for all calls that rank its
- * rows: opened, taken in parts, each of them once, by as many threads, and from then on only read.
- */
+/* The entities of a model as codes, which all calls that rank its rows can share. Open it, then
+ * take each part once; threads may take different parts at the same time. After that it is only
+ * read. */
 typedef struct kgt_codes kgt_codes;
 
-/* For the rows of `factors`, in calls of call_rows at least, with so many best. NULL and KGT_OK
- * where each call does without: bounds are of no use, or this would take more than most_bytes. The
- * entities stay where they are. */
+/* Codes for the rows of `factors`, ranked in calls of at least call_rows, with `depth` best. Sets
+ * NULL and returns KGT_OK if shared codes do not pay or need more than most_bytes. The codes refer
+ * to the entities' memory. */
 kgt_status kgt_codes_open(const kgt_factors *factors, int64_t call_rows, int64_t depth,
                           int64_t most_bytes, kgt_codes **codes);
 void kgt_codes_close(kgt_codes *codes);
 int64_t kgt_codes_parts(const kgt_codes *codes);
 kgt_status kgt_codes_take(kgt_codes *codes, int64_t part);
 
-/* As kgt_rank_rows, from bounds of the scores or from tiles of them: the score matrix never exists.
- * codes: NULL, or those of the same entities (and bias), all parts taken. */
+/* As kgt_rank_rows, from bounds of the scores or from tiles of scores; the score matrix never
+ * exists. codes: NULL, or those of the same entities and bias, with all parts taken. */
 kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task, int64_t first_row,
                             const double *target_scores, const kgt_codes *codes,
                             const kgt_counts *counts, const kgt_best *best, const kgt_nans *nans,
                             kgt_tally *tally);
 
-/* The scores themselves, (n_rows, n_entities) row after row, with the same bits as above. */
+/* Computes the scores, (n_rows, n_entities) in C order, with the same bits as above. */
 kgt_status kgt_factor_scores(const kgt_factors *factors, void *out);
 
 #endif

@@ -1,5 +1,4 @@
-/* A call that is ranked by bounds, and one row of it in one block: internal to the factors family.
- */
+/* A call that ranks by bounds, and one of its rows in one block. Internal to the factors family. */
 #ifndef KGT_FACTORS_SETTLE_H
 #define KGT_FACTORS_SETTLE_H
 
@@ -7,59 +6,59 @@
 #include "factors_queries.h"
 #include "factors_tiles.h"
 
-/* A pair that no bound decides: its score is computed with those of other pairs. */
+/* A pair that no bound decides. Its score is computed together with those of other pairs. */
 typedef struct {
-    int64_t target; /* whose score it is compared with, or -1: it may be among the row's best */
+    int64_t target; /* its score is the threshold; -1: the pair may be among the row's best */
     int32_t row;
     uint16_t place;
     bool in_micro, in_macro;
 } kgt_pair;
 
-/* What the ways to a row's counts cost, in steps of the chain of a score in a tile: by tiles, a
- * score, and comparing it with a threshold; by bounds, a product of bytes, comparing its bounds
- * with a threshold, keeping the best, and what these leave open at the first and at the second
- * level. As measured on a Zen 4 with AVX-512 VNNI; `dearer` of kgt_bytes says how much more bounds
- * cost elsewhere. Only how long the work takes depends on it. */
-#define KGT_FEW_THRESHOLDS 4 /* tiles compare with more in the same time: they are sorted */
+/* Costs of a row's counts, in steps of the chain of a score in a tile. By tiles: a score, and its
+ * comparison with a threshold. By bounds: a product of bytes, the comparison of its bounds with a
+ * threshold, keeping the best, and each pair left open at the first and at the second level.
+ * Measured on a Zen 4 with AVX-512 VNNI; `dearer` of kgt_bytes says how much more bounds cost
+ * elsewhere. Prices affect only the speed. */
+#define KGT_FEW_THRESHOLDS 4 /* with more, tiles sort them and take no longer */
 typedef struct {
     double score, compare, product, judge, best, refine, chain;
 } kgt_prices;
 
-/* By bounds, so far, and what tiles would have cost. */
+/* What bounds have cost so far, and what tiles would have cost. */
 typedef struct {
     double spent, due;
 } kgt_costs;
 
-/* What takes a score to the unit of the bounds of a level: 1 / (m s), and their slack in it. */
+/* Converts a score to the unit of a level's bounds: 1 / (m s), and the slack in that unit. */
 typedef struct {
     double inverse, slack;
 } kgt_level;
 
-/* A row in a block: its query's figures, and what decides there. */
+/* A row in a block: the figures of its query, and its bounds. */
 typedef struct {
     int64_t row, task_row;
-    const int32_t *products; /* with the entities of `words` */
+    const int32_t *products; /* for the entities of `words` */
     uint64_t words;
     kgt_bounds bounds;
     kgt_level coarse, fine;
     double chain; /* Q */
-    double bound; /* of its best, if it has any */
+    double bound; /* of the row's best, if wanted */
     bool best;
     int64_t n_targets, open, close, n_thresholds, n_judged;
 } kgt_row_state;
 
 typedef struct kgt_run kgt_run;
 
-/* What depends on the type of the scores: the ways from tiles of them to rows, and the best of rows
+/* The functions that depend on the type of the scores: from tiles to rows, and the best of rows
  * (factors_rows.c).
  *
- * close         Also without open.
- * rank_waiting  Ranks r->rows from scores of the block.
- * rank_range    Ranks all rows from those of the entities first .. end - 1.
- * bound         Below the last of the best: as high as what is kept allows.
- * keep          An entity with its score, unless that is below the bound.
- * finish        Writes the best of a row; false, and nothing is written, if they were guessed
- * wrong. */
+ * close         May be called without open.
+ * rank_waiting  Ranks r->rows from their scores in the block.
+ * rank_range    Ranks all rows from their scores with the entities first .. end - 1.
+ * bound         The lowest score that can still be among the best, given those kept.
+ * keep          Keeps an entity with its score, unless the score is below the bound.
+ * finish        Writes the best of a row. False, with nothing written, if the guess was too high.
+ */
 typedef struct {
     kgt_status (*open)(kgt_run *r);
     void (*close)(kgt_run *r);
@@ -78,9 +77,9 @@ struct kgt_run {
     const kgt_call *call;
     const kgt_typed *typed;
     kgt_prices prices;
-    kgt_codes own; /* where the call has none */
+    kgt_codes own; /* used if the call has none */
     const kgt_codes *codes;
-    const kgt_block *block; /* the one at hand */
+    const kgt_block *block; /* the current one */
     int64_t guessing_rank;  /* 0: no guesses */
     kgt_queries queries;
     union {
@@ -90,44 +89,44 @@ struct kgt_run {
     union {
         kgt_tiler_f64 f64;
         kgt_tiler_f32 f32;
-    } tiler;           /* of rows that are ranked from scores: opened by the first */
-    kgt_factors tiled; /* these rows' queries */
+    } tiler;           /* of rows ranked from scores; the first such row opens it */
+    kgt_factors tiled; /* the queries of these rows */
     bool tiling;
     int64_t *rows, n_rows; /* to be ranked from scores of this block */
     int64_t *known_at, *removed_at;
-    int64_t *gains; /* what a block adds to the counts of a row: two for each target */
+    int64_t *gains; /* what a block adds to a row's counts: two per target */
     int32_t *products;
     size_t product_stride;
-    kgt_row_state tile[KGT_BYTE_QUERIES];     /* the rows at hand */
-    int32_t *pause, *next_pause, n_few;       /* rows of few thresholds */
-    kgt_costs total;                          /* theirs */
+    kgt_row_state tile[KGT_BYTE_QUERIES];     /* the current rows */
+    int32_t *pause, *next_pause, n_few;       /* rows with few thresholds */
+    kgt_costs total;                          /* of these rows */
     uint64_t *sure, *reach, *known, *removed; /* bits of the block's entities */
     uint16_t *places;
-    char *copies; /* of vectors of pairs */
+    char *copies; /* of the vectors of pairs */
     kgt_pair *pairs;
     int64_t n_pairs;
-    size_t words;  /* of such bits */
+    size_t words;  /* per set of such bits */
     bool *guessed; /* the bound of a row's best may be too high */
 };
 
 kgt_prices kgt_prices_of(const kgt_factors *factors);
-/* Whether comparing alone costs a row of n targets more than tiles do. */
+/* Whether the comparisons alone cost a row of n targets more than tiles do. */
 bool kgt_too_many_targets(const kgt_run *r, int64_t n);
-/* A guess of the bound of a row's best, from its products with the sample. False: there is none. */
+/* Guesses the bound of a row's best from its products with the sample. False: no guess. */
 bool kgt_guess_row(kgt_run *r, int64_t row, const int32_t *products);
-/* A row in the block at hand, without products; the lowest value that it is compared with, as
- * `below` of kgt_bytes. */
+/* Fills the state of a row in the current block, without products. Returns the lowest value that
+ * its products are compared with, as `below` of kgt_bytes. */
 float kgt_open_row(kgt_run *r, int64_t row, kgt_row_state *state);
-/* Fetches what kgt_settle_row will read of a row: since the last block it has left the nearer
+/* Prefetches what kgt_settle_row reads of a row; the block before has displaced it from the nearer
  * caches. */
 void kgt_fetch_row(const kgt_run *r, int64_t row);
-/* Counts a row's targets and puts down its pairs in the block, and adds up the costs; false, and
- * nothing has been counted or put down, if bounds leave too much open. */
+/* Counts for a row's targets, notes its undecided pairs in the block and adds up the costs. False,
+ * with nothing counted or noted, if bounds leave too much open. */
 bool kgt_settle_row(kgt_run *r, kgt_row_state *state, kgt_costs *total);
-/* Settles the pairs that the bounds of a tile of queries have left. */
+/* Computes and settles the undecided pairs of a tile of queries. */
 void kgt_settle_pairs(kgt_run *r);
 
-/* The whole call (factors_run.c): where kgt_bounds_serve. */
+/* The whole call (factors_run.c), if kgt_bounds_serve. */
 kgt_status kgt_rank_bounds(const kgt_factors *factors, const kgt_call *call);
 
 #endif

@@ -1,4 +1,4 @@
-/* Scores of a factorised model, tile by tile: internal to the factors family. */
+/* Scores of a factorised model, tile by tile. Internal to the factors family. */
 #ifndef KGT_FACTORS_TILES_H
 #define KGT_FACTORS_TILES_H
 
@@ -8,7 +8,7 @@
 /* Queries scored against one packed entity tile before the scores are ranked. */
 #define QUERY_TILE 64
 
-/* What a call ranks for, and where its results go. */
+/* The task of a call, and where its results go. */
 typedef struct {
     const kgt_task *task;
     int64_t first_row;
@@ -54,7 +54,7 @@ typedef struct {
 KGT_TILER(f32, float)
 KGT_TILER(f64, double)
 
-/* The whole call, from scores alone. */
+/* The whole call, from scores without bounds. */
 kgt_status kgt_rank_by_tiles(const kgt_factors *factors, const kgt_call *call);
 
 #endif

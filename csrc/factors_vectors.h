@@ -1,5 +1,5 @@
-/* Vectors of a factorised model and single values of it, whatever their type: internal to the
- * factors family. A value of either type is handed over as a double. */
+/* Vectors and single values of a factorised model of either type. Internal to the factors family.
+ * Values of both types are passed as double. */
 #ifndef KGT_FACTORS_VECTORS_H
 #define KGT_FACTORS_VECTORS_H
 
@@ -31,7 +31,7 @@ KGT_INLINE size_t kgt_vector_bytes(const kgt_factors *factors) {
     return (size_t)factors->dim * (kgt_in_double(factors) ? sizeof(double) : sizeof(float));
 }
 
-/* Row of the entity table that holds the ranked entity number `place`. */
+/* Row of the entity table that holds ranked entity number `place`. */
 KGT_INLINE int64_t kgt_table_row(const kgt_factors *factors, int64_t place) {
     return factors->ids ? factors->ids[place] - factors->first_entity : place;
 }
@@ -40,7 +40,7 @@ KGT_INLINE const void *kgt_query(const kgt_factors *factors, int64_t i) {
     return (const char *)factors->queries + (size_t)i * kgt_vector_bytes(factors);
 }
 
-/* Of a row of the entity table; `copy` has room for two vectors. */
+/* The vector of a row of the entity table; `copy` has space for two vectors. */
 KGT_INLINE const void *kgt_table_vector(const kgt_kernel *kernel, const kgt_factors *factors,
                                         int64_t row, void *copy) {
     if (kgt_in_double(factors)) return entity_f64(kernel, factors, row, copy);
@@ -67,7 +67,7 @@ KGT_INLINE double kgt_query_norm(const kgt_factors *factors, const kgt_kernel *k
                                   : (double)query_norm_f32(factors, kernel, i);
 }
 
-/* A score from the sum over dimensions, with the bits of its type. */
+/* A score from the sum over dimensions, computed in the scores' type. */
 KGT_INLINE double kgt_score(const kgt_factors *factors, double sum, double query_norm,
                             double entity_norm, double bias) {
     if (kgt_in_double(factors))
@@ -76,8 +76,8 @@ KGT_INLINE double kgt_score(const kgt_factors *factors, double sum, double query
                              (float)bias);
 }
 
-/* A vector in float: as it is, or rounded to the nearest, into `copy`. What would be lost (all
- * values are so small that they become zero) begins with NaN. */
+/* A vector in float: the vector itself, or rounded to nearest into `copy`. If rounding turns all
+ * values into zero, the copy begins with NaN. */
 KGT_INLINE const float *kgt_in_float(const kgt_factors *factors, const void *vector, float *copy) {
     if (!kgt_in_double(factors)) return vector;
     const double *x = vector;

@@ -1,7 +1,6 @@
-/* Products and distances of 8-bit vectors and what becomes of them: the primitives by which a
- * factorised model's scores are bounded (factors_bounds.h). A table per instruction set that
- * multiplies bytes, or has sums of their absolute differences at least; a path without one computes
- * every score. */
+/* Primitives that bound a factorised model's scores: products and distances of 8-bit codes, and the
+ * steps that follow (factors_bounds.h). There is one table per instruction set that multiplies
+ * bytes or sums their absolute differences. A path without a table computes every score. */
 #ifndef KGT_ISA_BYTES_H
 #define KGT_ISA_BYTES_H
 
@@ -11,104 +10,102 @@
 
 #include "isa_kernel.h"
 
-/* Entities of a panel, panels that n must be a multiple of, and queries of a product. */
+/* Entities per panel, the divisor of n_panels, and queries per product. */
 #define KGT_BYTE_PANEL 16
 #define KGT_BYTE_PANELS 4
 #define KGT_BYTE_QUERIES 32
-/* Thresholds that are compared at once. */
+/* Thresholds compared at once. */
 #define KGT_JUDGED 4
-/* Words of a bit for each entity of a block, at most: as many as a word has bits. */
+/* Most words of a block, with one bit per entity: as many as a word has bits. */
 #define KGT_MOST_WORDS 64
-/* Codes of 16 bits come in rows of whole times as many. The last of an entity's row are the places
- * of its figures, where a query has zeros: what a comparison needs lies together. */
+/* Rows of 16-bit codes have a multiple of KGT_FINE_LANES codes. An entity's row ends with its
+ * figures, where a query has zeros. So a comparison finds all that it needs in one place. */
 #define KGT_FINE_LANES 32
 #define KGT_FINE_FIGURES 8
 
-/* A vector x as scale * codes: of 8 bits, -127 to 127, or of 16 bits, the Euclidean norm of whose
- * codes is below 2^15.5, so that a product of two vectors, and of any of their parts, fits int32.
- * The norms are never too small: norm >= |x|, code_norm >= |scale * codes|, residual >= |x - scale
- * * codes|. */
+/* A vector x as scale * codes. 8-bit codes are -127 to 127. The Euclidean norm of 16-bit codes is
+ * below 2^15.5, so the products of two vectors and of their parts fit int32. The norms are never
+ * too small: norm >= |x|, code_norm >= |scale * codes|, residual >= |x - scale * codes|. */
 typedef struct {
     float scale, norm, code_norm, residual;
     int32_t sum; /* of the codes */
 } kgt_quantised;
 
-/* A vector x as step * codes for distances in L1, where all vectors of a call have the same step:
- * norm >= the sum of |x_k|, residual >= that of |x_k - step * code|. */
+/* A vector x as step * codes for distances in L1. All vectors of a call have the same step. norm >=
+ * the sum of |x_k|, residual >= the sum of |x_k - step * code|. */
 typedef struct {
     float norm, residual;
 } kgt_quantised_l1;
 
-/* Codes for distances, up to so many steps to either side, with KGT_L1_ZERO added to those of 8
- * bits; and the smallest step. */
+/* Largest magnitudes of codes for distances (KGT_L1_ZERO is added to 8-bit codes), and the smallest
+ * step. */
 #define KGT_L1_MOST 127
 #define KGT_L1_MOST_FINE 16383
 #define KGT_L1_ZERO 128
 #define KGT_L1_SMALLEST 0x1p-60f
 
-/* What turns products into bounds. The 64 entities of a word share what they need but for their
- * shift, which may be NULL where that is 0: with v = product + shift * factor and error = base +
- * relative * code_norm, lower = v / inverse - norm * error and upper = v / inverse + norm * error.
- */
+/* Turns products into bounds. With v = product + shift * factor and error = base + relative *
+ * code_norm, lower = v / inverse - norm * error and upper = v / inverse + norm * error. The 64
+ * entities of a word share all but the shift (NULL if 0 for all). */
 typedef struct {
     const float *inverse, *base, *code_norm; /* of each word; inverse > 0 */
     const float *shift;                      /* of each entity */
     float norm, relative, factor;
 } kgt_bounds;
 
-/* At the end of an entity's row of 16-bit codes, where v = product * scale + offset * factor, error
- * = base + relative * code_norm, lower = v - norm * error and upper = v + norm * error; offset is 0
- * where there is none. */
+/* The end of an entity's row of 16-bit codes. With v = product * scale + offset * factor and error
+ * = base + relative * code_norm, lower = v - norm * error and upper = v + norm * error. Without
+ * offsets, offset is 0. */
 typedef struct {
     float scale, base, code_norm, offset;
 } kgt_figures;
 
 /* clang-format off */
-/* Bytes of a vector are padded with zeros to `groups` groups of four, see kgt_byte_groups.
+/* A vector's bytes are padded with zeros to `groups` groups of four (kgt_byte_groups).
  *
- * open, close   Around the products of a thread; close may be called without open.
- * product       out[i * stride + j] = start[j] + sum of query i times entity j, for
- *               KGT_BYTE_QUERIES queries and 16 * n_panels entities, n_panels a multiple of
- *               KGT_BYTE_PANELS. queries: row after row, query_zero added to each byte. panels: (n_panels,
- *               groups, KGT_BYTE_PANEL, 4), entity_zero (0 or 128) added to each byte modulo 256.
- *               start: -query_zero * the sum of an entity's codes. The accumulator is int32, modulo
- *               2^32; sums fit it, as groups <= 2^14. Where there is `range`, codes respect it.
- * reaching      NULL, or product and a first comparison: for query i, words[i] is a bit for each word of 64
- *               entities that has one whose upper may reach below[i] (in the others judge sets no bit for this
- *               threshold or a higher one), and the products of these words stand in out, one word after the
- *               other. It has room for all; the bounds are of the same block.
- * largest       The largest magnitude of dim values, 1 <= dim <= 2^16. NaN if a value is not finite or
- *               the largest is neither 0 nor within 2^-32 .. 2^32.
- * range         NULL, or what the largest code has to stand for at least, so that products are without
- *               error: of an entity or a query, whose largest magnitude this is.
- * quantise      The same values to codes, for a largest magnitude that may be that of other vectors, too,
- *               and is no less than their own, nor than their range.
- * quantise_fine The same vector, of which quantise has made `coarse`, to dim codes of 16 bits, for its own
- *               largest magnitude or range.
- * quantise_l1   dim values to codes of 8 bits, or of 16 if `fine`, for a step of KGT_L1_SMALLEST to
- *               2^40; no magnitude exceeds 2^32.
- * judge         For the products of `words`, a bit for each, and m <= KGT_JUDGED thresholds: if bit j of sure[t]
- *               is set, lower > above[t], if that of reach[t] is not, upper < below[t]. Both take n_words <=
- *               KGT_MOST_WORDS, the block's, for each threshold; those that `words` leaves out stay as they are.
- *               What is compared is v with thresholds of the word that are rounded outwards.
- * highest_lower Of n_words words: the largest lower, as judge has it but for `norm` in place of the bounds',
- *               of the entities that have the same place in their words, to out[place]; those whose bit is
- *               set in `outside` apart. scale: of each word. -INFINITY where there is none.
- * refine        The second level. For n places: lower and upper as judge has them, with an entity's
- *               figures, from products of the query with rows of the table (kgt_fine_stride codes
- *               each). Sets the bit in `sure` of each whose lower > above; of the others those with
- *               upper >= below stay in places (KGT_SLACK to spare); how many these are.
- * pairs         out[i] = the chain of pair for the vectors a[i] and b[i], of kgt_ops_f32 or kgt_ops_f64.
- * count_bits    Of these words: how many bits are in `bits` and not in `known`, to out[0], nor in `removed`,
- *               to out[1].
- * undecided     Of these words: the numbers of the bits in reach that are neither in sure nor in both known
- *               and removed, nor are `except`, ascending, to out (KGT_SLACK places to spare); how many there
- *               are. sure may be NULL. */
+ * open, close   Called before and after the products of a thread; close may be called without open.
+ * product       out[i * stride + j] = start[j] + sum of query i times entity j, for KGT_BYTE_QUERIES queries
+ *               and 16 * n_panels entities, n_panels a multiple of KGT_BYTE_PANELS. queries: row after row,
+ *               query_zero added to each byte. panels: (n_panels, groups, KGT_BYTE_PANEL, 4), entity_zero (0 or
+ *               128) added to each byte modulo 256. start: -query_zero * the sum of an entity's codes. The
+ *               accumulator is int32, modulo 2^32; sums fit it, as groups <= 2^14. Codes respect `range`, if
+ *               any.
+ * reaching      NULL, or product with a first comparison. Query i gets words[i], one bit per word of 64
+ *               entities: set if the upper of one of them may reach below[i]. (In the others, judge sets no
+ *               bit for this threshold or a higher one.) out gets the products of these words only, one word
+ *               after the other; it has space for all. The bounds are those of the same block.
+ * largest       The largest magnitude of dim values, 1 <= dim <= 2^16. NaN if a value is not finite or the
+ *               largest is neither 0 nor within 2^-32 .. 2^32.
+ * range         NULL, or the least value of the largest code that keeps products exact, for an entity or a
+ *               query with this largest magnitude.
+ * quantise      The same values to codes. `largest` is at least their own largest magnitude and range; other
+ *               vectors may share it.
+ * quantise_fine The same vector to dim codes of 16 bits, for its own largest magnitude or range. coarse: the
+ *               result of quantise for it.
+ * quantise_l1   dim values to codes of 8 bits, or of 16 if `fine`, for a step of KGT_L1_SMALLEST to 2^40; no
+ *               magnitude exceeds 2^32.
+ * judge         Compares the products of `words` (one bit per word) with m <= KGT_JUDGED thresholds. If bit
+ *               j of sure[t] is set, lower > above[t]. If bit j of reach[t] is clear, upper < below[t]. Both
+ *               have n_words <= KGT_MOST_WORDS words per threshold, the block's; words that are not in
+ *               `words` stay unchanged. It compares v with thresholds per word that are rounded outwards.
+ * highest_lower out[place] = the largest lower among the entities at this place of n_words words, without
+ *               those whose bit in `outside` is set; -INFINITY if none. lower is as in judge, with `norm`
+ *               instead of the bounds'. scale: one per word.
+ * refine        The second level, for n places: lower and upper as in judge, from an entity's figures and the
+ *               product of the query with its row of the table (kgt_fine_stride codes each). Sets the bit in
+ *               `sure` of each with lower > above. Of the others, those with upper >= below stay in places
+ *               (KGT_SLACK to spare). Returns their number.
+ * pairs         out[i] = the chain of pair (kgt_ops_f32 or kgt_ops_f64) for the vectors a[i] and b[i].
+ * count_bits    In these words: out[0] = the number of bits in `bits` and not in `known`; out[1] = the same
+ *               with `removed`.
+ * undecided     In these words: the ascending numbers of the bits in reach, without those in sure, those in
+ *               both known and removed, and `except`, to out (KGT_SLACK places to spare). Returns how many.
+ *               sure may be NULL. */
 /* clang-format on */
 
-/* The sums over dimensions: for dot products as above; for distances in L1 product has minus the
- * sum of |query i - entity j| of unsigned bytes, in panels of kgt_l1_place, and without start,
- * refine minus that of 16-bit codes, and pairs the chains of pair_l1. */
+/* The sums over dimensions. For dot products they are as above. For L1, product gives minus the sum
+ * of |query i - entity j| of unsigned bytes, from panels in the layout of kgt_l1_place and without
+ * start. refine uses minus the same sum of 16-bit codes, and pairs the chains of pair_l1. */
 typedef void kgt_pairs(const void *const *a, const void *const *b, size_t n, size_t dim,
                        double *out);
 typedef struct {
@@ -128,7 +125,7 @@ typedef struct {
     bool (*available)(void);
     uint8_t query_zero, entity_zero;
     bool in_pieces;
-    double dearer; /* bounds of products, than the prices of factors_settle.c say: 0.3 is 30 % */
+    double dearer; /* extra cost of bounds over the prices: 0.3 is 30 % */
     void (*open)(size_t groups);
     void (*close)(void);
     kgt_sums dot, l1;
@@ -150,8 +147,8 @@ typedef struct {
                         const uint64_t *removed, uint64_t words, size_t except, uint16_t *out);
 } kgt_bytes;
 
-/* Groups of a padded vector, at least one. Where it is multiplied in pieces of at most 16, which is
- * what a tile of AMX takes, each has as many. */
+/* Groups of a padded vector, at least one. With in_pieces it is multiplied in equal pieces of at
+ * most 16 groups, which is what an AMX tile holds. */
 KGT_INLINE size_t kgt_byte_pieces(size_t dim) { return dim > 64 ? (dim + 63) / 64 : 1; }
 KGT_INLINE size_t kgt_byte_groups(const kgt_bytes *bytes, size_t dim) {
     const size_t pieces = bytes->in_pieces ? kgt_byte_pieces(dim) : 1;
@@ -159,8 +156,8 @@ KGT_INLINE size_t kgt_byte_groups(const kgt_bytes *bytes, size_t dim) {
     return (groups + pieces - 1) / pieces * pieces;
 }
 
-/* For distances a panel has eights of bytes, those of its even entities before those of its odd
- * ones: where eight of entity `place` of a panel begin. Groups are of four bytes all the same. */
+/* For distances, a panel holds eight bytes per entity, first those of even entities, then those of
+ * odd ones. Entity `place` has its eight at this offset. Groups still have four bytes. */
 KGT_INLINE size_t kgt_l1_groups(size_t dim) { return (dim + 7) / 8 * 2; }
 KGT_INLINE size_t kgt_l1_place(size_t place) {
     return place % 2 * KGT_BYTE_PANEL * 4 + place / 2 * 8;
@@ -171,7 +168,7 @@ KGT_INLINE size_t kgt_fine_stride(size_t dim) {
     return (dim + KGT_FINE_FIGURES + KGT_FINE_LANES - 1) / KGT_FINE_LANES * KGT_FINE_LANES;
 }
 
-/* What the templates give to the table of a path: behind the products, and besides. */
+/* Table entries that templates define: after the products, and the others. */
 #define KGT_BYTES_DOT FN(refine), FN(pairs_f32), FN(pairs_f64)
 #define KGT_BYTES_SHARED                                                                    \
     .l1 = {FN(product_l1), NULL, FN(refine_l1), FN(pairs_l1_f32), FN(pairs_l1_f64)},        \
@@ -191,8 +188,8 @@ extern const kgt_bytes kgt_bytes_amx;
 extern const kgt_bytes kgt_bytes_neondot, kgt_bytes_neonsad;
 #endif
 
-/* Of the active path; NULL where it computes every score. A path may have distances alone: then its
- * dot.product is NULL. */
+/* The table of the active path; NULL if the path computes every score. If a path has only
+ * distances, dot.product is NULL. */
 const kgt_bytes *kgt_bytes_active(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* One table of primitives per instruction set: filled in its own file, chosen in isa_dispatch.c. */
+/* One table of primitives per instruction set. Its own file fills it; isa_dispatch.c chooses it. */
 #ifndef KGT_ISA_KERNEL_H
 #define KGT_ISA_KERNEL_H
 
@@ -11,13 +11,12 @@
 
 /* Scores are read and compared in blocks that stay in the first-level cache. */
 #define KGT_BLOCK 2048
-/* How far ahead of the comparison memory is fetched, in bytes: of blocks that are compared several
- * times, and of a long row's halves that are compared together (there divided by a score's size).
- */
+/* Prefetch distances ahead of the comparison, in bytes: for blocks that are compared several times,
+ * and for the two halves of a long row (there divided by a score's size). */
 #define KGT_AHEAD 3072
 #define KGT_AHEAD_APART 4096
-/* The same of a long row that is one stream, where a core gets more from memory in one stream than
- * in two; 0 where it does not. Set with the path, by the processor; only speed depends on it. */
+/* The same for a long row read as one stream, on processors whose cores read more in one stream
+ * than in two; 0 on others. Set with the path. It affects only the speed. */
 extern atomic_uint kgt_stream_ahead;
 
 KGT_INLINE size_t kgt_ahead_alone(void) {
@@ -25,12 +24,12 @@ KGT_INLINE size_t kgt_ahead_alone(void) {
 }
 KGT_INLINE bool kgt_reads_one_stream(void) { return kgt_ahead_alone() > 0; }
 
-/* Writers of packed survivors may store a whole vector past the last one. */
+/* Functions that pack values may store a whole vector past the last one. */
 #define KGT_SLACK 64
-/* So many scores of a row are counted before the best of them are picked: their maxima fit the
- * first-level cache, themselves the second-level one, and most benchmarks' rows whole. */
+/* Scores of a row that are counted before the best of them are picked. Their maxima fit the
+ * first-level cache, the scores the second-level one. Most benchmarks' rows are no longer. */
 #define KGT_STRETCH 16384
-/* Scores to a maximum, and places for those of n scores. */
+/* Scores per maximum, and places for the maxima of n scores. */
 #define KGT_GROUP 4
 #define KGT_FOLD 16
 #define KGT_MAXIMA(n) (((n) + KGT_GROUP * KGT_FOLD - 1) / (KGT_GROUP * KGT_FOLD) * KGT_FOLD)
@@ -39,65 +38,62 @@ KGT_INLINE bool kgt_reads_one_stream(void) { return kgt_ahead_alone() > 0; }
 /* Queries per strip of the tile product. */
 #define KGT_STRIP 8
 
-/* Rows of up to so many scores are counted by bits, 64 in a word. */
+/* Rows of at most so many scores are counted by bits, 64 per word. */
 #define KGT_SHORT 256
 #define KGT_SHORT_WORDS (KGT_SHORT / 64)
 
-/* Histograms that neighbours are counted in by turns: adding to a number waits until the addition
- * before is done, and many scores may be equal. */
+/* Neighbouring scores are counted in different histograms, in turn. Otherwise, equal scores would
+ * make each addition wait for the one before. */
 #define KGT_TURNS 4
 
-/* Cells that values lie in: of equal width from `low` on, the first of them KGT_UNDER. What lies
- * below shares the cells before, by turns; what lies above is in the last. */
+/* Cells of equal width from `low` on; the first is cell KGT_UNDER. Lower values share the cells
+ * before it, in turn. Higher values are in the last cell. */
 #define KGT_UNDER 16
 typedef struct {
-    float low, scale; /* finite; cells to one */
+    float low, scale; /* finite; scale: cells per unit */
     float last;
 } kgt_cells;
 
 /* clang-format off */
-/* For element type T (float or double). Arrays hold exactly the elements named: nothing beyond them
- * is read, and only `out` of compress and select is written past what is returned.
+/* For element type T (float or double). Arrays hold exactly the elements named. Nothing beyond them is read;
+ * only `out` of compress and select is written beyond the result.
  *
- * count     For each of m thresholds t: greater += #(x > t), at_least += #(x >= t), over n <= 2^31
- *           elements. True if any x is NaN, for m = 0 too; a NaN is in neither count. maxima, if
- *           not NULL, gets the maxima of groups of at most KGT_GROUP values, NaN passed over,
- *           -INFINITY for a group without a number: KGT_MAXIMA(n) of them. Which values form a
- *           group, and the order of groups, is the ISA's choice.
- * compress  The values x >= t, in order, to out (n + KGT_SLACK places); returns their number. Sets
- *           *nan if any x is NaN, else leaves it. NULL where the ISA has no cheap compress.
- * select    The indices of x >= t, ascending, to out (n + KGT_SLACK places); returns their number.
- *           maxima: what count gives for these x.
- * fold      The maxima of groups of at most `group` >= 1 values, as above but n / (group *
- *           KGT_FOLD), rounded up, times KGT_FOLD of them at most; returns their number.
- * locate    out[i] = the number of levels below x[i] plus that of levels not above it, 0 for NaN.
- *           There are 2^steps levels, 0 <= steps < 31, strictly ascending and then NaN, at least one.
- *           If histogram is not NULL, adds 1 to its place KGT_TURNS * out[i] + i % KGT_TURNS.
- * cells     out[i] = (x - low) * scale + KGT_UNDER in float, each step rounded, but at least
- *           i % KGT_UNDER, for NaN too, and at most `last`; rounded down. So it never falls while x
- *           rises, but below KGT_UNDER. True if any x is NaN.
+ * count     For each of m thresholds t: greater += #(x > t), at_least += #(x >= t), over n <= 2^31 elements.
+ *           Returns true if any x is NaN, for m = 0 too; a NaN is in neither count. maxima: NULL, or
+ *           KGT_MAXIMA(n) maxima of groups of at most KGT_GROUP values, ignoring NaN, -INFINITY for a group
+ *           without a number. The ISA chooses which values form a group, and the order of groups.
+ * compress  The values x >= t, in order, to out (n + KGT_SLACK places); returns their number. Sets *nan if any
+ *           x is NaN, else leaves it. NULL if the ISA has no cheap compress.
+ * select    The indices of x >= t, ascending, to out (n + KGT_SLACK places); returns their number. maxima: from
+ *           count, for these x.
+ * fold      The maxima of groups of at most `group` >= 1 values, as above; returns their number, at most
+ *           KGT_FOLD times n / (group * KGT_FOLD) rounded up.
+ * locate    out[i] = the number of levels below x[i] plus the number of levels not above it; 0 for NaN. There
+ *           are 2^steps levels, 0 <= steps < 31: strictly ascending, followed by at least one NaN. If histogram
+ *           is not NULL, adds 1 to its place KGT_TURNS * out[i] + i % KGT_TURNS.
+ * cells     out[i] = (x - low) * scale + KGT_UNDER in float, each step rounded; limited to i % KGT_UNDER (also
+ *           for NaN) to `last`, then rounded down. So from KGT_UNDER on, it never falls while x rises. True if
+ *           any x is NaN.
  * tied_up_to  How many of n < 2^31 x equal t and have a position of at most `last`.
- * count_short  Of n <= KGT_SHORT x: how many are > t, how many equal t, and how many of the latter
- *           have an index of at least `after`, to out[0], out[1] and out[2]. Those whose bit is set in
- *           `outside` are not counted: bit i % 64 of word i / 64 is that of x[i]. There are two such
- *           sets of words, one after the other; the second one's counts go to out[3] to out[5]. True
- *           if any x is NaN.
- * transpose out[i * out_stride + j] = x[j * stride + i] for i < rows, j < n, where stride may be
- *           negative; other places of out are left alone.
- * tile      out[i * out_stride + j] = sum over k of queries[i * dim + k] * panel[k * KGT_PANEL + j]
- *           for i < KGT_STRIP, j < KGT_PANEL: each a chain of fused multiply-adds in ascending k
- *           from 0. The places between rows of out are left alone.
- * tile_l1   The same places of out, with the chain sum += |query - entity|: rounded after each step.
+ * count_short For n <= KGT_SHORT x: out[0] = #(x > t), out[1] = #(x == t), out[2] = those of the latter with
+ *            an index of at least `after`. Not counted are x whose bit in `outside` is set: x[i] has bit i %
+ *            64 of word i / 64. `outside` is two such sets of words, one after the other; the counts without
+ *            the second go to out[3] to out[5]. True if any x is NaN.
+ * transpose  out[i * out_stride + j] = x[j * stride + i] for i < rows, j < n. stride may be negative. Other
+ *            places of out are not written.
+ * tile      out[i * out_stride + j] = sum over k of queries[i * dim + k] * panel[k * KGT_PANEL + j] for i <
+ *           KGT_STRIP, j < KGT_PANEL: each a chain of fused multiply-adds in ascending k from 0. The places
+ *           between rows of out are not written.
+ * tile_l1   As tile, with the chain sum += |query - entity|, rounded after each step.
  * norms     The chain of tile for every panel column with itself, KGT_PANEL values to out.
  * pair      The chain of tile for one pair of vectors.
  * pair_l1   The chain of tile_l1 for one pair of vectors.
  *
- * Beside them: widen_f16, n values of IEEE binary16 to float, exactly; NaN stays NaN. count_f16 and
- * count_bf16 are count over such scores where they are, widened in registers; transpose_f16 and
- * transpose_bf16 likewise. sort_keys, n distinct keys to out in descending order, in O(n * n) steps; keys has KGT_SLACK readable places to
- * spare. mark, the bits of n ids in n_words <= KGT_SHORT_WORDS words, the others clear: that of `first`
- * is the lowest of the first word; NULL where the ISA has no shift of each lane by its own number.
- */
+ * For other types: widen_f16 converts n values of IEEE binary16 to float, exactly; NaN stays NaN. count_f16,
+ * count_bf16, transpose_f16 and transpose_bf16 widen 16-bit scores in registers. sort_keys writes n distinct
+ * keys to out in descending order, in O(n * n) steps; keys has KGT_SLACK readable places to spare. mark sets
+ * the bits of n ids in n_words <= KGT_SHORT_WORDS words and clears the others; `first` is the lowest bit of the
+ * first word. mark is NULL if the ISA cannot shift each lane by its own number. */
 /* clang-format on */
 typedef struct {
     bool (*count)(const float *x, size_t n, const float *t, size_t m, int64_t *greater,
@@ -107,7 +103,7 @@ typedef struct {
     size_t (*fold)(const float *x, size_t n, size_t group, float *out);
     void (*locate)(const float *x, size_t n, const float *levels, int steps, int32_t *out,
                    uint32_t *histogram);
-    int in_registers; /* steps of locate whose levels are at hand, and which take little time */
+    int in_registers; /* quick steps of locate, with their levels in registers */
     bool (*cells)(const float *x, size_t n, const kgt_cells *grid, int32_t *out);
     int64_t (*tied_up_to)(const float *x, size_t n, float t, const int32_t *position, int32_t last);
     bool (*count_short)(const float *x, size_t n, float t, size_t after, const uint64_t *outside,

@@ -24,9 +24,8 @@
 #define KGT_UNROLL
 #endif
 
-/* Scratch on a cache-line boundary, so that no vector load is split over two lines (Windows has no
- * such memory that free() takes back: loads may be split there); NULL without memory. Freed with
- * free(). */
+/* Scratch on a cache-line boundary, so that no vector load spans two lines. Free it with free().
+ * NULL without memory. (On Windows free() takes no such memory, so loads may span two lines.) */
 KGT_INLINE void *kgt_allocate(size_t count, size_t size) {
 #ifdef _WIN32
     return malloc((count * size / 64 + 1) * 64);
@@ -35,8 +34,8 @@ KGT_INLINE void *kgt_allocate(size_t count, size_t size) {
 #endif
 }
 
-#ifdef _GNU_SOURCE /* who needs it defines that before the first include */
-/* strtod with a decimal point, whatever the locale of the program. */
+#ifdef _GNU_SOURCE /* a file that needs it defines this before its first include */
+/* strtod with a decimal point in every locale. */
 KGT_INLINE double kgt_strtod(const char *text) {
 #ifdef _WIN32
     _locale_t plain = _create_locale(LC_ALL, "C");
@@ -67,15 +66,15 @@ __extension__ typedef unsigned __int128 kgt_u128;
 #define KGT_LITTLE_ENDIAN 0
 #endif
 
-/* x86-64 kernels are compiled into every build and chosen at run time, so no -march flag is needed:
- * each ISA file opens with KGT_TARGET_BEGIN("...") and closes with KGT_TARGET_END. */
+/* Every build holds all x86-64 kernels and chooses one at run time, so no -march flag is needed.
+ * Each ISA file opens with KGT_TARGET_BEGIN("...") and closes with KGT_TARGET_END. */
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define KGT_X86 1
 #else
 #define KGT_X86 0
 #endif
 
-/* Lanes are put together and taken apart in the order of memory, which needs little-endian. */
+/* The NEON code assumes that lanes have the order of memory: little-endian. */
 #if defined(__aarch64__) && defined(__ARM_NEON) && KGT_LITTLE_ENDIAN
 #define KGT_ARM64 1
 #else
@@ -92,7 +91,7 @@ __extension__ typedef unsigned __int128 kgt_u128;
 #define KGT_TARGET_END KGT_PRAGMA(GCC pop_options)
 #endif
 
-/* Compilers that know the tiles of AMX, on a system that can be asked for them. */
+/* Compilers that support AMX tiles, on a system that grants their use. */
 #if KGT_X86 && defined(__linux__) && \
     ((defined(__clang__) && __clang_major__ >= 13) || (!defined(__clang__) && __GNUC__ >= 11))
 #define KGT_HAS_AMX 1
@@ -103,15 +102,15 @@ __extension__ typedef unsigned __int128 kgt_u128;
 #if KGT_X86
 #include <cpuid.h>
 
-/* Not every gcc and clang lets its builtin be asked for f16c. Whether the system saves the vector
- * registers is part of the builtin's answer for avx2, which is always asked for too. */
+/* Not every gcc and clang has f16c in its builtin. Callers also ask the builtin for avx2, and that
+ * answer includes whether the system saves the vector registers. */
 KGT_INLINE bool kgt_cpu_has_f16c(void) {
     unsigned a, b, c = 0, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
 }
 
-/* Nor for these, by numbers of Intel's manual. That the system saves tiles is for who uses them to
- * ask it. */
+/* Nor these; the bit numbers are from Intel's manual. The caller must ask the system whether it
+ * saves tiles. */
 KGT_INLINE bool kgt_cpu_has_amx_tile(void) {
     unsigned a, b, c, d = 0;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 24 & 1) != 0;
@@ -122,7 +121,7 @@ KGT_INLINE bool kgt_cpu_has_amx_int8(void) {
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 25 & 1) != 0;
 }
 
-/* By the maker's name, in three registers. */
+/* Compares the maker's name, in three registers. */
 KGT_INLINE bool kgt_cpu_is_amd(void) {
     unsigned a, b = 0, c = 0, d = 0;
     return __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx && c == signature_AMD_ecx &&

@@ -1,4 +1,4 @@
-/* Clears what an ISA file defines for isa_count_body.h and isa_tile_body.h, before the next. */
+/* Undefines the macros that an ISA file defines for isa_count_body.h and isa_tile_body.h. */
 #undef T
 #undef X
 #undef FN

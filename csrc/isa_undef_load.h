@@ -1,4 +1,4 @@
-/* Clears what differs between scores of 32 bits and of 16 that are widened to them. */
+/* Undefines the macros that differ between 32-bit scores and widened 16-bit scores. */
 #undef X
 #undef FN
 #undef LOAD

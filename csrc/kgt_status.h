@@ -1,4 +1,4 @@
-/* What a call of any family returns. */
+/* The result of a call of any family. */
 #ifndef KGT_STATUS_H
 #define KGT_STATUS_H
 

@@ -1,12 +1,11 @@
 /* kgtrec's native core: tie-aware filtered ranks of score rows, in one pass over each row.
  *
- * The only header for outsiders: a header a family behind it. No Python, no numpy, no threads: a
- * caller splits the rows (or questions) over its own threads, which is legal because calls on
- * disjoint rows write disjoint memory and read shared input only. All memory belongs to the caller;
- * a call allocates scratch and frees it before it returns.
+ * The only header for users of the core; it includes one header per family. The core needs no
+ * Python and no numpy, and starts no threads. A caller may split the rows (or questions) over its
+ * own threads: calls on disjoint rows write disjoint memory and only read shared input. All memory
+ * belongs to the caller. A call frees its scratch before it returns.
  *
- * Bounds: ids are int32, so a graph has at most 2^31 - 1 entities; counts are int64 everywhere.
- */
+ * Bounds: ids are int32, so a graph has at most 2^31 - 1 entities; counts are int64 everywhere. */
 #ifndef KGTREC_H
 #define KGTREC_H
 

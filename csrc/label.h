@@ -1,4 +1,4 @@
-/* Labels of triples: lines of text to fields, fields to numbers, numbers to the labels' order. */
+/* Labels of triples: split lines into fields, number the labels, sort them. */
 #ifndef KGT_LABEL_H
 #define KGT_LABEL_H
 
@@ -13,56 +13,56 @@ typedef struct {
     uint64_t hash;
 } kgt_label;
 
-/* How many tabs a line has: two; three before a time, or four between the ends of an interval,
- * which are one label with a tab in it. */
+/* Most tabs per line. A line has two; three with a time; four with an interval, whose two ends are
+ * one label with a tab in it. */
 enum { KGT_LABEL_TABS = 4 };
 
-/* How far the lines of a file are read: the next byte of the text at hand; tabs of a line; whether
- * blank lines were met, which only further blank ones may follow; whether the next line is not as
- * it must be. */
+/* The state of reading lines. at: the next byte of the text. n_tabs: tabs per line. blank: a blank
+ * line was met, after which only blank lines are valid. faulty: the next line is invalid. */
 typedef struct {
     int64_t at;
     int n_tabs;
     bool blank, faulty;
 } kgt_label_scan;
 
-/* Labels of a line. */
+/* Labels per line. */
 int kgt_labels_of(int n_tabs);
 
-/* Labels of the lines "head TAB relation TAB tail" or "head TAB relation TAB tail TAB time" from
- * scan->at on, until `capacity` lines, the text's end, or a line with another number of tabs, an
- * empty field, NUL, or a carriage return before its end. Returns the number of lines. The text ends
- * with a newline; KGT_LABEL_PAD bytes behind it may be read. */
+/* Splits the lines "head TAB relation TAB tail" or "head TAB relation TAB tail TAB time" from
+ * scan->at on into labels. Stops after `capacity` lines, at the text's end, or at a faulty line:
+ * another number of tabs, an empty field, NUL, or a carriage return before its end. Returns the
+ * number of lines. The text ends with a newline, and KGT_LABEL_PAD bytes after it must be readable.
+ */
 enum { KGT_LABEL_PAD = 64 };
 int64_t kgt_label_lines(const char *text, int64_t size, int64_t capacity, kgt_label_scan *scan,
                         kgt_label *labels);
 
 /* Distinct labels, numbered in order of first appearance.
  *
- * records: a label after the other, each with its number and its size before it. A slot holds where
- * a record begins, plus one, in its lower 40 bits and some bits of the hash above; 0: free. */
+ * records: one label after the other, each preceded by its number and its size. The lower 40 bits
+ * of a slot are the start of a record, plus one; the others are bits of the hash. 0: free. */
 typedef struct {
     uint64_t *slots;
     char *records;
     int64_t n, n_bytes, used, capacity;
-    int bits; /* of the number of slots */
+    int bits; /* log2 of the number of slots */
 } kgt_label_table;
 
-/* False without memory; `close` frees what a table owns, and may be called at any time. */
+/* False without memory. `close` frees the table's memory, and may be called at any time. */
 bool kgt_label_open(kgt_label_table *table);
 void kgt_label_close(kgt_label_table *table);
 
-/* Numbers of n labels of a text, every `stride`-th of both. At most 2^31 - 1 labels are distinct,
- * which the caller sees to. Without memory the table is worth nothing more. */
+/* Numbers n labels of a text, at every `stride`-th place of labels and numbers. The caller ensures
+ * that at most 2^31 - 1 labels are distinct. After KGT_NO_MEMORY the table is unusable. */
 kgt_status kgt_label_numbers(kgt_label_table *table, const char *text, int64_t n, int64_t stride,
                              const kgt_label *labels, int32_t *numbers);
 
-/* The labels in byte order, which frees the slots first: label i has the bytes offsets[i] ..
- * offsets[i + 1] - 1 of `bytes`, (n_bytes); place[number] is where a label stands, (n). No label
- * holds NUL. */
+/* Sorts the labels in byte order, after freeing the slots. Label i has the bytes offsets[i] ..
+ * offsets[i + 1] - 1 of `bytes`, (n_bytes). place[number], (n), is a label's place in the order. No
+ * label holds NUL. */
 kgt_status kgt_label_order(kgt_label_table *table, int64_t *offsets, char *bytes, int32_t *place);
 
-/* Puts places for numbers, in n triples that begin `width` numbers apart. */
+/* Replaces numbers by places in n triples that begin `width` numbers apart. */
 void kgt_label_renumber(int32_t *triples, int64_t n, int64_t width, const int32_t *entities,
                         const int32_t *relations);
 

@@ -1,4 +1,4 @@
-/* One score row, or one range of its entities: internal to the rank and factors families. */
+/* One score row, or one range of its entities. Internal to the rank and factors families. */
 #ifndef KGT_RANK_ROW_H
 #define KGT_RANK_ROW_H
 
@@ -11,31 +11,31 @@ typedef struct {
     const int32_t *gather; /* NULL: in order */
     const int32_t *ids;    /* entity of place i, ascending; NULL: first + i */
     int64_t n, stride;
-    const char *next; /* the next row, fetched a little while the best are picked */
+    const char *next; /* the next row, prefetched bit by bit while the best are picked */
     int32_t first;
     kgt_dtype dtype;
     bool negate;
     bool plain; /* contiguous, in order, aligned, not negated: can be read in place */
 } kgt_row;
 
-/* Given rows in flight: so many are passed over before their counts are settled. Settling reads
- * here and there, which costs memory's stream of rows more than its own time; so it is done for
- * several rows together, few enough to be in the second-level cache still. */
+/* Rows in flight: so many given rows are counted before they are settled. Settling reads scattered
+ * memory, which delays the stream of rows for longer than settling takes. So several rows are
+ * settled together, few enough to be in the second-level cache still. */
 #define KGT_FLIGHT 8
 
-/* So many lines of the next row are fetched at a time while the best of a row are picked. */
+/* Cache lines of the next row that are prefetched at a time while the best of a row are picked. */
 #define KGT_PORTION 16
 
-/* Up to so many answers of a row are compared with each score one by one. */
+/* Up to so many answers of a row are compared with every score. */
 #define KGT_FEW_TARGETS 16
 /* And up to so many different scores of more answers. */
 #define KGT_FEW_LEVELS 8
-/* Cells of a grid over more of them, at most: their counts fit the second-level cache. */
+/* Most cells of a grid over more levels. Their counts fit the second-level cache. */
 #define KGT_MOST_CELLS 16384
-/* Levels in a cell, at most: with more there is no grid. */
+/* Most levels in a cell. If a cell has more, the grid is not used. */
 #define KGT_MOST_IN_CELL 15
 
-/* Jobs and filters of a row as spans of the task's arrays. */
+/* Targets and filters of a row, as spans of the task's arrays. */
 typedef struct {
     const int32_t *ids;
     int64_t n;
@@ -46,7 +46,7 @@ KGT_INLINE kgt_span kgt_span_of(kgt_csr csr, int64_t row) {
     return (kgt_span){csr.ids + start, csr.offsets[row + 1] - start};
 }
 
-/* Where the best entities of a task row go, -1 for nowhere. */
+/* The slot of a task row's best entities, or -1 for none. */
 KGT_INLINE int64_t kgt_slot_of(const kgt_best *best, int64_t task_row) {
     return best->depth > 0 ? best->slot[task_row] : -1;
 }
@@ -55,13 +55,13 @@ KGT_INLINE int64_t kgt_row_id(const kgt_row *row, int64_t place) {
     return row->ids ? row->ids[place] : row->first + place;
 }
 
-/* First index whose id is not below `id`. Its steps depend on the length alone: a branch that
- * depends on the ids is foreseen half the time, and costs more than the whole search. */
+/* First index whose id is not below `id`. Its steps depend only on the length. A branch that
+ * depends on the ids is mispredicted half the time, which costs more than the whole search. */
 KGT_INLINE int64_t kgt_lower_bound(kgt_span span, int64_t id) {
     const int32_t *from = span.ids;
     for (int64_t n = span.n, half; n > 0; n -= half) {
         half = n - n / 2;
-        from += half & -(int64_t)(from[half - 1] < id); /* compilers make branches of ?: */
+        from += half & -(int64_t)(from[half - 1] < id); /* compilers turn ?: into a branch */
     }
     return from - span.ids;
 }
@@ -71,8 +71,7 @@ KGT_INLINE bool kgt_holds(kgt_span span, int32_t id) {
     return at < span.n && span.ids[at] == id;
 }
 
-/* Whether `known` is `removed`, and at most `id` besides: so it is, as a rule, where a row has a
- * single answer. */
+/* Whether `known` is `removed`, apart from `id`. This is usual for rows with a single answer. */
 KGT_INLINE bool kgt_same_but(kgt_span known, kgt_span removed, int32_t id) {
     if (known.n != removed.n && known.n != removed.n + 1) return false;
     const int64_t at = kgt_lower_bound(known, id);
@@ -93,7 +92,7 @@ KGT_INLINE int64_t kgt_row_place(const kgt_row *row, int64_t id) {
     return place < row->n && row->ids[place] == id ? place : -1;
 }
 
-/* The first place whose entity stands behind `id` in order; the number of places if none does. */
+/* The first place with an id higher than `id`; the number of places if none. */
 KGT_INLINE int64_t kgt_row_after(const kgt_row *row, int64_t id) {
     if (row->ids != NULL) return kgt_lower_bound((kgt_span){row->ids, row->n}, id + 1);
     const int64_t after = id - row->first + 1;
@@ -109,27 +108,27 @@ KGT_INLINE kgt_span kgt_span_within(kgt_span span, const kgt_row *row) {
     return (kgt_span){span.ids + low, high - low};
 }
 
-/* The sorted scores of a row's many answers: rank_levels_body.h. Arrays are NULL where no row of
+/* The sorted scores of a row with many answers (rank_levels_body.h). Arrays are NULL if no row of
  * the call has many. */
-#define KGT_LEVELS(suffix, T)                                                                      \
-    typedef struct {                                                                               \
-        T *scores; /* distinct ones, ascending; NaN up to 2^steps, and after the last of a cell */ \
-        int64_t n; /* how many are distinct */                                                     \
-        int steps;                                                                                 \
-        kgt_key_##suffix *keys; /* two buffers of `capacity` for sorting */                        \
-        int64_t capacity;                                                                          \
-        uint32_t *histogram, *filter; /* of the row's scores and of gathered ones, by bin */       \
-        int32_t *bins;                /* of the scores at hand */                                  \
-        /* Per target: its bin; of a filter, ties ahead of it, and whether it is there itself. */  \
-        int32_t *of_target, *ahead, *holds;                                                        \
-        kgt_cells grid; /* rank_cells_body.h; n_cells 0: none */                                   \
-        int64_t n_cells;                                                                           \
-        uint32_t *counts;                                                                          \
-        int32_t *cell_of; /* per level */                                                          \
-        int32_t window;   /* a power of two: of as many levels and more, one less, is a cell's */  \
-        bool sifting;     /* few scores share their cell with a level */                           \
-        int64_t n_tied;   /* keys of answers in `keys`, where many have ties: rank_ties_body.h */  \
-        int64_t greater[KGT_FEW_LEVELS + 1], at_least[KGT_FEW_LEVELS + 1]; /* of few levels */     \
+#define KGT_LEVELS(suffix, T)                                                                  \
+    typedef struct {                                                                           \
+        T *scores; /* distinct, ascending; NaN up to 2^steps, and after the last of a cell */  \
+        int64_t n; /* how many are distinct */                                                 \
+        int steps;                                                                             \
+        kgt_key_##suffix *keys; /* two buffers of `capacity` for sorting */                    \
+        int64_t capacity;                                                                      \
+        uint32_t *histogram, *filter; /* of the row's scores and of gathered ones, by bin */   \
+        int32_t *bins;                /* of the current scores */                              \
+        /* Per target: its bin; ties ahead of it in a filter; whether the filter holds it. */  \
+        int32_t *of_target, *ahead, *holds;                                                    \
+        kgt_cells grid; /* rank_cells_body.h; n_cells 0: none */                               \
+        int64_t n_cells;                                                                       \
+        uint32_t *counts;                                                                      \
+        int32_t *cell_of; /* per level */                                                      \
+        int32_t window;   /* a power of two; cells have at most 2 * window - 1 levels */       \
+        bool sifting;     /* few scores share their cell with a level */                       \
+        int64_t n_tied;   /* keys of answers in `keys`, if many have ties: rank_ties_body.h */ \
+        int64_t greater[KGT_FEW_LEVELS + 1], at_least[KGT_FEW_LEVELS + 1]; /* of few levels */ \
     } kgt_levels_##suffix;
 
 KGT_LEVELS(f32, float)
@@ -143,7 +142,7 @@ KGT_LEVELS(f64, double)
         const int64_t *slot; /* as in kgt_best */                                                  \
         T *stretch, *survivors, *maxima, *coarse, *gathered;                                       \
         int32_t *selected, *held;                                                                  \
-        /* Per target of the rows in flight: scores, and what the pass has counted. */             \
+        /* Per target of the rows in flight: scores, and the counts of the pass. */                \
         T *thresholds;                                                                             \
         int64_t *greater, *at_least, *behind;                                                      \
         int64_t *filter_greater, *filter_at_least; /* per target of one row */                     \
@@ -151,7 +150,7 @@ KGT_LEVELS(f64, double)
         T lowest;                                                                                  \
         bool sparse; /* few scores reach the lowest threshold: compress before counting */         \
         kgt_levels_##suffix levels;                                                                \
-        bool by_levels; /* the row has many answers, which are counted by levels */                \
+        bool by_levels; /* the row has many answers: count by levels */                            \
         kgt_top_##suffix *tops;                                                                    \
         kgt_key_##suffix *keys;                                                                    \
     } kgt_worker_##suffix;                                                                         \
@@ -160,7 +159,7 @@ KGT_LEVELS(f64, double)
                                         int64_t first_row, int64_t n_rows, const kgt_best *best,   \
                                         int64_t n_tops);                                           \
     void kgt_worker_close_##suffix(kgt_worker_##suffix *worker);                                   \
-    /* The scores of those of its targets that a row holds, to their places in out. */             \
+    /* Writes the scores of the targets that a row holds to their places in out. */                \
     void kgt_row_target_scores_##suffix(const kgt_worker_##suffix *worker, const kgt_row *row,     \
                                         int64_t task_row, double *out);                            \
     /* The pass over one row (or range of it): counts every entity, finds NaN and the best. Its    \
@@ -169,7 +168,7 @@ KGT_LEVELS(f64, double)
     void kgt_row_pass_##suffix(kgt_worker_##suffix *worker, const kgt_row *row, int64_t task_row,  \
                                int64_t offset, const double *target_scores, kgt_top_##suffix *top, \
                                const kgt_nans *nans);                                              \
-    /* Then: adds its counts, less those of the known entities. */                                 \
+    /* After the pass: adds its counts, less those of the known entities. */                       \
     void kgt_row_settle_##suffix(kgt_worker_##suffix *worker, const kgt_row *row,                  \
                                  int64_t task_row, int64_t offset, const kgt_counts *counts);      \
     /* All of it at once, for a row of few entities; false, and nothing done, where the row is not \

@@ -1,6 +1,6 @@
-/* The depth best of a stream of scored entities, in trec order. Keys order as (score, position)
- * does: the score's bits made monotone, then the place of the document name in byte order. No two
- * are equal. */
+/* The depth best of a stream of scored entities, in trec order. Keys have the order of (score,
+ * position): the score's bits made monotone, then the place of the document name in byte order. No
+ * two are equal. */
 #ifndef KGT_RANK_TOPK_H
 #define KGT_RANK_TOPK_H
 
@@ -13,8 +13,8 @@
 typedef uint64_t kgt_key_f32;
 __extension__ typedef unsigned __int128 kgt_key_f64;
 
-/* Of a negative number all bits are turned over, of others the sign alone. No branches: half of all
- * signs are not foreseen. */
+/* Inverts all bits of a negative number, and only the sign of others. There are no branches,
+ * because half of all signs would be mispredicted. */
 KGT_INLINE kgt_key_f32 kgt_make_key_f32(float score, uint32_t position) {
     const float canonical = score + 0.0f; /* -0 ties with 0 */
     uint32_t bits;
@@ -47,12 +47,12 @@ KGT_INLINE double kgt_key_score_f64(kgt_key_f64 key) {
     return score;
 }
 
-/* Spare places of a buffer beyond depth: the more, the rarer a selection. */
+/* Places of a buffer. With more spare places beyond depth, selections are rarer. */
 KGT_INLINE int64_t kgt_top_capacity(int64_t depth) { return 2 * depth + 64; }
 
-/* bound: the lowest score that can still enter; nothing is kept of what scores below it. worst: the
- * depth-th best key when some had to leave, 0 before; keys below it need not be kept. spare: as
- * many places as keys has. */
+/* bound: the lowest score that can still enter; lower scores are not kept. worst: 0, or, after keys
+ * were dropped, the depth-th best key; keys below it need not be kept. spare: as many places as
+ * keys has. */
 #define KGT_TOP(suffix, T)                              \
     typedef struct {                                    \
         kgt_key_##suffix *keys, *spare, worst;          \
