@@ -1,21 +1,21 @@
-/* Entities to vectors of 8 and of 16 bits, and what bounds their products and distances. */
+/* Converts entities to 8-bit and 16-bit codes, with figures that bound products and distances. */
 #include "factors_block.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-/* The metric's. */
+/* The sums of the metric. */
 static const kgt_sums *sums_of(const kgt_factors *factors) {
     const kgt_bytes *bytes = kgt_bytes_active();
     return factors->metric == KGT_L1 ? &bytes->l1 : &bytes->dot;
 }
 
-/* Biases beyond this leave no room for bounds in float. */
+/* Above this, biases are too large for bounds in float. */
 #define LARGEST_BIAS 0x1p40
 
-/* Vectors of this many bytes stay in the second-level cache with the block's codes; where products
- * of all the block are put down, these do with those of so many words. */
+/* So many bytes of vectors stay in the second-level cache with the block's codes. If the products
+ * of the whole block are stored, so many words of products stay there too. */
 #define BLOCK_BYTES (2 << 20)
 #define MOST_WORDS_OF_ALL 32
 
@@ -27,8 +27,8 @@ int64_t kgt_block_width(const kgt_factors *factors) {
     if (most > most_words) most = most_words;
     if (most < 1) most = 1;
     if (words <= most || all) return (words < most ? words : most) * 64;
-    /* Wide blocks have much the same width: a first one with nearly all entities leaves too much
-     * open, as it has no best to compare with but the guess. */
+    /* Wide blocks have similar widths. A first block with nearly all entities would leave too much
+     * open, because only the guess bounds its best. */
     const int64_t n_blocks = (words + most - 1) / most;
     return (words + n_blocks - 1) / n_blocks * 64;
 }
@@ -37,7 +37,7 @@ static bool has_offsets(const kgt_factors *factors) {
     return factors->metric == KGT_L2 || factors->bias != NULL;
 }
 
-/* Floats of a block: four a word, and two an entity with an offset. */
+/* Floats of a block: four per word, and two per entity with an offset. */
 static size_t n_floats(const kgt_factors *factors, size_t n) {
     return n / 64 * 4 + (has_offsets(factors) ? 2 * n : 0);
 }
@@ -98,13 +98,13 @@ void kgt_block_close(kgt_block *block) {
     *block = (kgt_block){0};
 }
 
-/* What taking a block needs for its time. */
+/* Scratch for encoding a block. */
 typedef struct {
     float *largest;      /* magnitude, by place */
     uint16_t *half_done; /* order, by one digit */
-    int8_t *codes;       /* of the vector at hand, padded with zeros */
+    int8_t *codes;       /* of the current vector, padded with zeros */
     float *in_float;     /* that vector */
-    char *copies;        /* of those of its word, where the table has them otherwise */
+    char *copies;        /* converted vectors of its word */
 } scratch;
 
 static void scratch_close(scratch *s) {
@@ -130,7 +130,7 @@ static kgt_status scratch_open(scratch *s, const kgt_block *block) {
     return KGT_OK;
 }
 
-/* A key that rises with a magnitude: one of so many for each 128th of a power of two. */
+/* A key that rises with the magnitude: 128 per power of two. */
 static uint16_t magnitude_key(float largest) {
     uint32_t bits;
     memcpy(&bits, &largest, sizeof bits);
@@ -167,8 +167,8 @@ static bool take_order(kgt_block *block, const scratch *s) {
     return true;
 }
 
-/* Quantises the vector of a slot, puts its codes into its panel and raises what bounds the errors
- * of its word. */
+/* Quantises the vector of a slot, writes its codes into its panel and raises the error bounds of
+ * its word. */
 static void take_codes(kgt_block *block, int64_t slot, const float *vector, float largest,
                        const scratch *s) {
     const size_t dim = (size_t)block->factors->dim, i = (size_t)slot, word = i / 64;
@@ -195,7 +195,7 @@ static void take_codes(kgt_block *block, int64_t slot, const float *vector, floa
     memcpy(kgt_figures_of(block, slot), &figures, sizeof figures);
 }
 
-/* Takes the offsets of the entities of a word. False if a bias leaves no room for bounds. */
+/* Takes the offsets of the entities of a word. False if a bias is too large for bounds. */
 static bool take_offsets(kgt_block *block, const void *const *vectors, int64_t first, int64_t end) {
     const kgt_factors *factors = block->factors;
     if (block->entity_norm != NULL)
@@ -244,7 +244,8 @@ static bool take_word(kgt_block *block, int64_t word, const scratch *s) {
         largest = own > largest ? own : largest;
     }
     block->scale[word] = l1 ? 1 : largest / 127.0f;
-    block->inverse[word] = block->scale[word] > 0 ? 1 / block->scale[word] : 1; /* of zeros: any */
+    block->inverse[word] =
+        block->scale[word] > 0 ? 1 / block->scale[word] : 1; /* any, if all are zero */
     block->base[word] = block->code_norm[word] = 0;
     for (int64_t i = first; i < end; i++) {
         const void *vector = kgt_vector_at(block, i, s->copies, (size_t)(i - first));
@@ -267,7 +268,7 @@ kgt_status kgt_block_take(kgt_block *block, int64_t first, int64_t n) {
     block->bounded = take_order(block, &s);
     for (int64_t word = 0; block->bounded && word < (n + 63) / 64; word++)
         block->bounded = take_word(block, word, &s);
-    /* What pads the last block: numbers only, whose comparisons nobody looks at. */
+    /* Pads the last block with numbers whose comparisons nobody reads. */
     for (int64_t i = n; i < (int64_t)kgt_block_padded(block); i++) {
         block->start[i] = 0;
         if (block->offset != NULL) block->offset[i] = block->shift[i] = 0;

@@ -1,4 +1,4 @@
-/* Ranks of a factorised model: from bounds of its scores where these pay, else from tiles of
+/* Ranks of a factorised model: from bounds of its scores if these pay, otherwise from tiles of
  * scores. */
 #include "factors_settle.h"
 

@@ -1,22 +1,22 @@
-/* The blocks of a model's entities, shared by several calls or taken by one, and the sample from
- * which these guess where the best of a row begin; and whether bounds pay at all. */
+/* The blocks of a model's entities, shared by several calls or encoded by one. Also the sample that
+ * gives a guess for the best of a row, and the decision whether bounds pay. */
 #include "factors_codes.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Fewer rows than this do not pay for quantising the entities, fewer entities not for the queries;
- * and scores of short vectors are computed as fast as their bounds. */
+/* With fewer rows, quantising the entities does not pay; with fewer entities, quantising the
+ * queries does not. The scores of shorter vectors take no longer than their bounds. */
 #define FEWEST_ROWS 48
 #define FEWEST_ENTITIES 512
 #define SHORTEST 32
 #define DEEPEST 256
-/* Bounds are guessed from a sample of one entity in so many or fewer, if the guess is among so many
- * of the sample's best. */
+/* The sample has at most one entity in SAMPLED. It is used if the guess is among its MOST_GUESSING
+ * best. */
 #define SAMPLED 8
 #define MOST_GUESSING 16
 
-/* The places of entities spread over all, one of each stretch, and their ids. */
+/* Chooses one entity of each stretch, spread over all, and writes their ids. */
 static void sample(const kgt_factors *factors, int64_t n, int32_t *ids) {
     uint64_t bits = 1;
     for (int64_t i = 0; i < n; i++) {
@@ -28,8 +28,8 @@ static void sample(const kgt_factors *factors, int64_t n, int32_t *ids) {
     }
 }
 
-/* Of so many sampled entities, which one scores below `depth` of all, but for one row in a hundred.
- */
+/* The rank in the sample whose score is below the best `depth` of all entities, except in one row
+ * of a hundred. */
 static int64_t guessing_rank(int64_t depth, int64_t n_sampled, int64_t n_entities) {
     const double mean = (double)depth * (double)n_sampled / (double)n_entities;
     return (int64_t)ceil(mean + 2 * sqrt(mean) + 1);
@@ -76,7 +76,7 @@ void kgt_codes_end(kgt_codes *codes) {
     free(codes->sampled_ids);
 }
 
-/* Takes entities of a model into a block, which is opened with room for so many, once. */
+/* Encodes entities of a model into a block that is opened for so many and taken once. */
 static kgt_status take(kgt_block *block, const kgt_factors *factors, kgt_steps steps, int64_t first,
                        int64_t n) {
     if (block->panels == NULL &&

@@ -1,4 +1,4 @@
-/* Queries to vectors of 8 and of 16 bits, and what bounds their products and distances. */
+/* Converts queries to 8-bit and 16-bit codes, with figures that bound products and distances. */
 #include "factors_queries.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
-/* Rows of a call that is ranked by bounds, as far as they depend on the type of the scores. */
+/* The parts of a call by bounds that depend on the type of the scores. */
 #include "factors_settle.h"
 
-/* So many beyond the depth. */
+/* So many beyond the depth are kept before sorting. */
 #define WAITING 6
 
 #define T float

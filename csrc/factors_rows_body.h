@@ -1,4 +1,4 @@
-/* Rows of a run from tiles of scores, and their best, for one element type. */
+/* Ranks rows of a run from tiles of scores, and keeps their best, for one element type. */
 
 static void FN(close)(kgt_run *r) {
     FN(kgt_worker_close)(&r->worker.OPS);
@@ -41,7 +41,7 @@ static kgt_status FN(rank_range)(kgt_run *r, int64_t first, int64_t end) {
     return FN(kgt_rank_tiles)(r->factors, &r->worker.OPS, first, end, r->call);
 }
 
-/* The best of a row are sorted once so many wait. */
+/* Sorts a row's best once WAITING more than the depth are kept. */
 static double FN(bound)(kgt_run *r, int64_t row) {
     FN(kgt_top) *top = r->worker.OPS.tops + row;
     if (top->used >= top->depth + WAITING) {

@@ -1,28 +1,28 @@
-/* Ranks of a factorised model from bounds of its scores: a rank only asks on which side of the
- * answer's score each candidate lies, which a product of bytes settles for nearly all (see
- * factors_bounds.h). What it leaves open is asked of codes of 16 bits, whose bounds are narrower,
- * and what these leave open is computed: by the chain, whose bits count.
+/* Ranks of a factorised model from bounds of its scores. A rank depends only on whether each
+ * candidate scores above, at or below the answer. A product of bytes decides this for nearly all
+ * (factors_bounds.h). 16-bit codes with narrower bounds decide most of the rest. For pairs still
+ * open, the score is computed by its chain, with the same bits.
  *
- * Blocks of entities outside, tiles of queries inside. Rows for which a block leaves too much open
- * are ranked from a tile of scores, as without bounds; so are all rows in a block that holds a
- * vector without bounds. Nothing that comes out depends on which way was taken. */
+ * The outer loop is over blocks of entities, the inner one over tiles of queries. If a block leaves
+ * too much of a row open, or holds a vector without bounds, the row is ranked from a tile of
+ * scores. Both ways give the same results. */
 #include "factors_settle.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Tiles of queries that were ranked from scores leave so many blocks out before the next attempt,
- * doubled each time, up to the other. */
+/* A tile of queries that was ranked from scores skips FIRST_PAUSE blocks before the next try. Each
+ * failure doubles the pause, up to LONGEST_PAUSE. */
 #define FIRST_PAUSE 8
 #define LONGEST_PAUSE 64
-/* Of a tile, so many rows are tried before it may be given up, if they have cost so much more than
- * by tiles. While so many or more rows of few thresholds, which bounds suit best, have cost more,
+/* A tile is given up after FIRST_TRIES rows if they have cost FIRST_EXCESS times as much as by
+ * tiles. Bounds suit rows with few thresholds best. While at least so many of these have cost more,
  * only one tile in EVERY is tried. */
 #define FIRST_TRIES 4
 #define FIRST_EXCESS 1.25
 #define HOPELESS 8
 #define EVERY 16
-/* Of the rows of a tile, the one so many further on is fetched. */
+/* The row so many places further on in the tile is prefetched. */
 #define AHEAD 2
 
 static void run_close(kgt_run *r) {
@@ -41,7 +41,7 @@ static void run_close(kgt_run *r) {
     free(r->guessed);
 }
 
-/* The codes that the call has, if they are of this path, or those of its own, and their sample. */
+/* Uses the codes of the call if they belong to this path, or makes its own; and their sample. */
 static kgt_status codes_of(kgt_run *r) {
     kgt_status status = KGT_OK;
     r->codes = r->call->codes;
@@ -73,7 +73,7 @@ static kgt_status run_open(kgt_run *r, const kgt_factors *factors, const kgt_cal
     const size_t width = (size_t)r->codes->width, words = width / 64;
     r->rows = kgt_allocate(3 * (size_t)n_rows, sizeof(int64_t));
     r->gains = kgt_allocate(2 * (size_t)targets, sizeof(int64_t));
-    /* Rows a line apart from a power of two, which would share too few places in the cache. */
+    /* Rows whose stride is a power of two would share too few cache sets, so it is a line more. */
     r->product_stride = width + KGT_BYTE_PANEL;
     r->products = kgt_allocate(KGT_BYTE_QUERIES * r->product_stride, sizeof(int32_t));
     r->pause = calloc(2 * (size_t)n_tiles, sizeof(int32_t));
@@ -104,15 +104,15 @@ static kgt_status run_open(kgt_run *r, const kgt_factors *factors, const kgt_cal
     return KGT_OK;
 }
 
-/* Products of a tile's queries with a block, and what bounds their errors. */
+/* Multiplies a tile's queries with a block. */
 static void multiply(kgt_run *r, const kgt_block *block, int64_t tile) {
     const size_t first = (size_t)tile * KGT_BYTE_QUERIES, n = kgt_block_padded(block);
     block->sums->product(r->queries.codes + first * block->groups * 4, block->panels, block->groups,
                          n / KGT_BYTE_PANEL, block->start, r->products, r->product_stride);
 }
 
-/* Those of the tile at hand with the block, of the words that reach the rows' lowest thresholds, if
- * the path finds these. */
+/* Multiplies the current tile with the block; if the path supports it, only for words that reach
+ * the rows' lowest thresholds. */
 static void multiply_tile(kgt_run *r, int64_t tile, const float *below) {
     const kgt_block *block = r->block;
     uint64_t words[KGT_BYTE_QUERIES];
@@ -135,8 +135,8 @@ static void multiply_tile(kgt_run *r, int64_t tile, const float *below) {
 
 /* ---- guesses ---- */
 
-/* A bound for the best of each row of a tile, from the sample. It is a guess: where fewer than
- * depth reach it in the end, the row's best are ranked again without. */
+/* Guesses a bound for the best of each row of a tile from the sample. If fewer than depth
+ * candidates reach it in the end, the row's best are ranked again without it. */
 static void guess_tile(kgt_run *r, int64_t tile) {
     const int64_t first = tile * KGT_BYTE_QUERIES, left = r->queries.n - first;
     multiply(r, &r->codes->sampled, tile);
@@ -158,8 +158,8 @@ static kgt_status rank_waiting(kgt_run *r) {
     return status;
 }
 
-/* Whether a row is ranked from scores: no bounds, too many targets, or the first block if that
- * shall give a bound to more of the best than first_bound can. */
+/* Whether a row is ranked from scores: it has no bounds or too many targets, or this is the first
+ * block and must bound more of the best than first_bound can. */
 static bool needs_scores(const kgt_run *r, int64_t row) {
     const kgt_csr targets = r->call->task->targets;
     if (!r->queries.bounded[row] ||
@@ -173,7 +173,7 @@ static bool hopeless(const kgt_run *r) {
     return r->n_few >= HOPELESS && r->total.spent > r->total.due;
 }
 
-/* Whether bounds are worth a try; a tile that rests comes nearer to its next one. */
+/* Whether to try bounds; otherwise shortens the tile's pause by one block. */
 static bool worth_a_try(kgt_run *r, int64_t tile) {
     if (!r->block->bounded) return false;
     if (r->pause[tile] > 0) {
@@ -183,7 +183,7 @@ static bool worth_a_try(kgt_run *r, int64_t tile) {
     return tile % EVERY == 0 || !hopeless(r);
 }
 
-/* What the rows of a tile have cost says how long to rest. */
+/* Sets the tile's pause from what its rows have cost. */
 static void learn(kgt_run *r, int64_t tile, kgt_costs total) {
     if (total.due == 0) return;
     if (total.spent <= total.due) {
@@ -194,7 +194,8 @@ static void learn(kgt_run *r, int64_t tile, kgt_costs total) {
     if (r->next_pause[tile] < LONGEST_PAUSE) r->next_pause[tile] *= 2;
 }
 
-/* Opens the rows of a tile and multiplies them with the block; which are tried, a bit for each. */
+/* Opens the rows of a tile and multiplies them with the block. Returns one bit per row: set if it
+ * is tried. */
 static uint32_t open_tile(kgt_run *r, int64_t tile, int64_t n) {
     const int64_t first = tile * KGT_BYTE_QUERIES;
     const kgt_block *block = r->block;
@@ -202,7 +203,7 @@ static uint32_t open_tile(kgt_run *r, int64_t tile, int64_t n) {
     float below[KGT_BYTE_QUERIES];
     uint32_t tried = 0;
     for (int64_t i = 0; i < KGT_BYTE_QUERIES; i++) {
-        below[i] = INFINITY; /* which nothing reaches */
+        below[i] = INFINITY; /* nothing reaches it */
         r->tile[i].bounds = none;
         if (i >= n || needs_scores(r, first + i)) continue;
         below[i] = kgt_open_row(r, first + i, r->tile + i);
@@ -234,8 +235,8 @@ static void settle_tile(kgt_run *r, int64_t tile) {
     learn(r, tile, total);
 }
 
-/* Where bounds have failed to the end of a block, the next blocks are ranked from scores without a
- * try, more of them each time. */
+/* If bounds fail until the end of a block, the next blocks are ranked from scores without a try;
+ * each time, more blocks. */
 static kgt_status rank_blocks(kgt_run *r) {
     const int64_t n_entities = r->factors->n_entities, width = r->codes->width;
     const int64_t n_tiles = (r->queries.n + KGT_BYTE_QUERIES - 1) / KGT_BYTE_QUERIES;
@@ -245,7 +246,7 @@ static kgt_status rank_blocks(kgt_run *r) {
         if (!r->codes->shared && (status = kgt_codes_take(&r->own, first / width)) != KGT_OK) break;
         r->block = kgt_codes_block(r->codes, first / width);
         r->words = kgt_block_padded(r->block) / 64;
-        r->total = (kgt_costs){r->total.spent / 2, r->total.due / 2}; /* of long ago: less */
+        r->total = (kgt_costs){r->total.spent / 2, r->total.due / 2}; /* older costs count less */
         for (int64_t tile = 0; tile < n_tiles; tile++) settle_tile(r, tile);
         status = rank_waiting(r);
         first += width;
@@ -263,7 +264,7 @@ static kgt_status rank_blocks(kgt_run *r) {
     return status;
 }
 
-/* The best of rows that were guessed wrong, by tiles: a call of its own, without targets. */
+/* Ranks the best of rows with wrong guesses again, by tiles, in a call without targets. */
 static kgt_status rank_best_again(kgt_run *r) {
     const kgt_call *call = r->call;
     const size_t n = (size_t)r->n_rows, bytes = kgt_vector_bytes(r->factors);

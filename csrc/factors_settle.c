@@ -1,4 +1,4 @@
-/* One row in one block: what bounds decide of it, and scores for what they leave open. */
+/* Settles one row in one block: by bounds, and by scores for pairs that they leave open. */
 #include "factors_settle.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 kgt_prices kgt_prices_of(const kgt_factors *factors) {
     const double d = (double)factors->dim, added = factors->metric == KGT_DOT ? 7 : 20;
     const double refine = 150 + 2.2 * d, chain = 500 + 20 * d;
-    const double lanes = kgt_in_double(factors) ? 2 : 1; /* a vector of doubles has half of them */
+    const double lanes = kgt_in_double(factors) ? 2 : 1; /* a register holds half as many doubles */
     if (factors->metric == KGT_L1)
         return (kgt_prices){
             lanes * (1.9 * d + added), lanes * 5, d / 3.6 + 20, 6, 20, refine, chain};
@@ -28,11 +28,11 @@ static int32_t id_in(const kgt_block *block, int64_t slot) {
 
 static bool bit(const uint64_t *bits, int64_t place) { return bits[place / 64] >> place % 64 & 1; }
 
-/* Restricted entities that are passed over at once, on the way to one of a filter. */
+/* Restricted entities skipped at once while searching one of a filter. */
 #define STRIDE 32
 
-/* The bits of those entities of a filter that the block holds, and of what pads it. `at` moves on
- * to the first that is behind the block. */
+/* Sets the bits of the filter's entities that the block holds, and of its padding. Moves `at` to
+ * the first entity after the block. */
 static void mark(const kgt_block *block, kgt_csr filter, int64_t question, int64_t *at,
                  uint64_t *bits) {
     const int64_t end = filter.offsets[question + 1], n = block->n;
@@ -56,7 +56,7 @@ static void mark(const kgt_block *block, kgt_csr filter, int64_t question, int64
     *at = next;
 }
 
-/* In that unit, above what an offset that is rounded to float can lose where it underflows. */
+/* More than an offset can lose by underflow when it is rounded to float, in that unit. */
 #define LEAST_SLACK 0x1p-80
 
 static kgt_row_state row_of(const kgt_run *r, const kgt_block *block, int64_t row,
@@ -76,8 +76,8 @@ static kgt_row_state row_of(const kgt_run *r, const kgt_block *block, int64_t ro
     };
 }
 
-/* What a row has cost by bounds beside the product, or, if `expected`, will have cost if the
- * thresholds to come leave as much open as those before. */
+/* What a row has cost by bounds, apart from the product. If `expected`: what it will have cost, if
+ * the next thresholds leave as much open as those before. */
 static double row_cost(const kgt_run *r, const kgt_row_state *state, bool expected) {
     const double left =
         (double)state->open * r->prices.refine + (double)state->close * r->prices.chain;
@@ -100,8 +100,7 @@ static bool too_much(const kgt_run *r, const kgt_row_state *state) {
     return row_cost(r, state, true) > tiled_cost(r, state);
 }
 
-/* A threshold for the upper and one for the lower bound, rounded outwards. Nothing passes either of
- * a threshold that is NaN. */
+/* Sets the thresholds for the upper and the lower bound, rounded outwards. A NaN passes neither. */
 static void thresholds(const kgt_row_state *state, const kgt_level *at, double score, float *above,
                        float *below) {
     const double value = (score + state->chain) * at->inverse, most = 3e38;
@@ -111,13 +110,13 @@ static void thresholds(const kgt_row_state *state, const kgt_level *at, double s
         *above = (float)(value + margin);
         *below = (float)(value - margin);
     } else if (value < 0) {
-        *above = *below = -INFINITY; /* no score with bounds is as low */
+        *above = *below = -INFINITY; /* all scores with bounds are higher */
     }
 }
 
-/* The second level for n places that the first leaves open: sets the bits in `sure` of those that
- * score higher; those that may score the same stay in places. How many these are. Without `sure`,
- * all that may score as much stay. */
+/* The second level for n places that the first leaves open. Sets the bits in `sure` of those that
+ * score higher; those that may score the same stay in places. Returns their number. Without `sure`,
+ * all that may score at least as much stay. */
 static int64_t refine(kgt_run *r, const kgt_row_state *state, double score, int64_t n,
                       uint64_t *sure) {
     const kgt_block *block = r->block;
@@ -135,7 +134,7 @@ static int64_t refine(kgt_run *r, const kgt_row_state *state, double score, int6
                                         above, below, r->places, (size_t)n, sure);
 }
 
-/* The very scores of n <= KGT_AT_HAND pairs: chains of several run side by side. */
+/* The exact scores of n <= KGT_AT_HAND pairs; several chains run side by side. */
 static void exact_scores(kgt_run *r, const kgt_pair *pairs, int64_t n, double *out) {
     const kgt_block *block = r->block;
     const kgt_factors *factors = r->factors;
@@ -154,7 +153,7 @@ static void exact_scores(kgt_run *r, const kgt_pair *pairs, int64_t n, double *o
     }
 }
 
-/* A pair's score beside that of its target. */
+/* Compares a pair's score with that of its target and counts it. */
 static void count_pair(const kgt_run *r, const kgt_pair *pair, int32_t id, double score) {
     const kgt_counts *counts = r->call->counts;
     const int32_t *position = r->call->task->position;
@@ -190,7 +189,7 @@ void kgt_settle_pairs(kgt_run *r) {
     r->n_pairs = 0;
 }
 
-/* Puts n places down as pairs. */
+/* Notes n places as pairs. */
 static void put_down(kgt_run *r, const kgt_row_state *state, int64_t n, int64_t target) {
     for (int64_t i = 0; i < n; i++) {
         const uint16_t place = r->places[i];
@@ -211,10 +210,10 @@ static int64_t slot_in(const kgt_run *r, int32_t id) {
     return place < 0 ? -1 : r->block->slot_of[place];
 }
 
-/* One target from its bits. False if too much is open. */
+/* Settles one target from its bits. False if too much is open. */
 static bool settle_target(kgt_run *r, kgt_row_state *state, int64_t target, uint64_t *sure,
                           const uint64_t *reach, int64_t *greater) {
-    const int64_t own = slot_in(r, r->call->task->targets.ids[target]); /* no candidate of itself */
+    const int64_t own = slot_in(r, r->call->task->targets.ids[target]); /* not its own candidate */
     const int64_t n =
         (int64_t)r->block->bytes->undecided(sure, reach, r->known, r->removed, state->words,
                                             own < 0 ? SIZE_MAX : (size_t)own, r->places);
@@ -230,7 +229,7 @@ static bool settle_target(kgt_run *r, kgt_row_state *state, int64_t target, uint
     return true;
 }
 
-/* Puts down those of the entities `reach` that can be among the best. False if there are too many.
+/* Notes the entities of `reach` that can be among the best as pairs. False if there are too many.
  */
 static bool settle_best(kgt_run *r, kgt_row_state *state, const uint64_t *reach) {
     const int64_t n = (int64_t)r->block->bytes->undecided(NULL, reach, r->removed, r->removed,
@@ -239,7 +238,7 @@ static bool settle_best(kgt_run *r, kgt_row_state *state, const uint64_t *reach)
     if (too_much(r, state)) return false;
     if (n > 0) {
         const int64_t n_close = refine(r, state, state->bound, n, NULL);
-        /* The first block raises the bound: what reaches it says nothing of other blocks. */
+        /* The first block raises the bound, so its pairs do not predict other blocks. */
         if (r->block->first > 0) state->close += n_close;
         if (too_much(r, state)) return false;
         put_down(r, state, n_close, -1);
@@ -247,8 +246,8 @@ static bool settle_best(kgt_run *r, kgt_row_state *state, const uint64_t *reach)
     return true;
 }
 
-/* The value that `depth` of the block's entities reach by their lower bounds, or a lower one; those
- * of r->removed apart. -INFINITY if there are too few. `norm` takes the place of the query's. */
+/* A value that the lower bounds of `depth` of the block's entities reach, not counting r->removed.
+ * -INFINITY if there are too few. `norm` replaces the query's. */
 static double reached_by(const kgt_run *r, const kgt_block *block, const kgt_row_state *state,
                          float norm, int64_t depth) {
     float highest[KGT_FIRST_GROUPS];
@@ -265,14 +264,14 @@ static double lower_score(const kgt_row_state *state, double value) {
     return (double)nextafterf((float)(score - fabs(score) * 0x1p-40), -INFINITY);
 }
 
-/* A score that `depth` candidates of the block surely reach. */
+/* A score that at least `depth` candidates of the block reach. */
 static double first_bound(const kgt_run *r, const kgt_row_state *state, int64_t depth) {
     const double reached = reached_by(r, r->block, state, state->bounds.norm, depth);
     if (reached == (double)-INFINITY) return reached;
     return lower_score(state, reached - fabs(reached) * 0x1p-20 - state->coarse.slack);
 }
 
-/* Thresholds of a row's target number `target`, or, after the last, of its best. */
+/* The thresholds of a row's target number `target`; after the last target, those of its best. */
 static void row_thresholds(const kgt_run *r, const kgt_row_state *state, kgt_span targets,
                            int64_t target, float *above, float *below) {
     const int64_t first = r->call->task->targets.offsets[state->task_row];
@@ -280,8 +279,8 @@ static void row_thresholds(const kgt_run *r, const kgt_row_state *state, kgt_spa
     thresholds(state, &state->coarse, score, above, below);
 }
 
-/* From bounds: what the block adds to the row's counts, to gains, and the pairs that they leave.
- * False if that is too much. */
+/* Writes what the block adds to the row's counts to gains, and notes the pairs that bounds leave
+ * open. False if these are too many. */
 static bool bound_row(kgt_run *r, kgt_row_state *state) {
     const int64_t first = r->call->task->targets.offsets[state->task_row];
     const kgt_span targets = kgt_span_of(r->call->task->targets, state->task_row);
@@ -381,7 +380,7 @@ bool kgt_guess_row(kgt_run *r, int64_t row, const int32_t *products) {
     int64_t at = task->removed.offsets[question];
     mark(sampled, task->removed, question, &at, r->removed);
     const kgt_row_state state = row_of(r, sampled, row, products);
-    /* A guess need not be sure: errors are well below their bounds. */
+    /* A guess may be wrong, and errors are usually well below their bounds. */
     const double value = reached_by(r, sampled, &state, state.bounds.norm / 4, r->guessing_rank);
     if (value == (double)-INFINITY) return false;
     r->typed->set_bound(r, row, lower_score(&state, value - state.coarse.slack / 4));

@@ -1,24 +1,23 @@
-/* Chooses the step of codes whose distances in L1 bound those of the vectors: one for all vectors
- * of a call (see factors_bounds.h). */
+/* Chooses the step of codes for L1, one for all vectors of a call. Distances of codes bound those
+ * of the vectors (factors_bounds.h). */
 #include "factors_steps.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Vectors that are looked at for a step, each padded to whole lines. */
+/* Vectors sampled to choose a step, each padded to whole cache lines. */
 #define ENTITIES 32
 #define QUERIES 16
 #define LANES 16
-/* Steps that are tried: a third of a power of two apart, the first without cutting anything off. */
+/* Number and ratio of the steps tried: a third of a power of two apart. The first clips nothing. */
 #define STEPS 14
 #define STEPS_RATIO 0.7937f
-/* Codes that leave more than this of the sum of magnitudes are poor. */
+/* Codes are poor if they lose more than this part of the sum of magnitudes. */
 #define MOST_LEFT (1.0 / 16)
-/* Beyond those of the sample by so much are values that codes of 16 bits have room for. */
+/* 16-bit codes can represent values so many times larger than those of the sample. */
 #define SPARE 2
 
-/* Magnitudes of a vector's values, behind those of the sample so far; nothing if some have no
- * bounds. */
+/* Appends the magnitudes of a vector's values to the sample, unless some have no bounds. */
 static void sample(const float *x, size_t dim, size_t stride, float *out, size_t *n) {
     bool bounded = true;
     float *magnitudes = out + *n * stride;
@@ -30,8 +29,8 @@ static void sample(const float *x, size_t dim, size_t stride, float *out, size_t
     *n += bounded;
 }
 
-/* What codes of 8 bits and this step are expected to leave of a vector: a quarter of a step a
- * value, and what is cut off. */
+/* The expected loss of a vector's 8-bit codes with this step: a quarter of a step per value, and
+ * the clipped parts. */
 static double left_of(const float *magnitudes, size_t stride, size_t dim, float step) {
     const float most = KGT_L1_MOST * step;
     float sums[LANES] = {0}, sum = 0;
@@ -44,8 +43,8 @@ static double left_of(const float *magnitudes, size_t stride, size_t dim, float 
     return (double)sum + (double)dim * (double)step / 4;
 }
 
-/* The step of the least squares of what is left. Squares: what is left of one vector in many leaves
- * more open the further it reaches into the scores. */
+/* The step with the least sum of squared losses. Squares, because one large loss leaves more pairs
+ * open than many small ones. */
 static float best_step(const float *magnitudes, size_t n, size_t stride, size_t dim,
                        float largest) {
     float step = largest / KGT_L1_MOST, best = step;

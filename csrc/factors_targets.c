@@ -1,4 +1,4 @@
-/* The scores of the answers of a factorised model's questions, before anything is ranked. */
+/* Computes the scores of the answers of a factorised model's questions, before ranking. */
 #include <stdlib.h>
 
 #include "factors_vectors.h"
@@ -12,7 +12,7 @@ typedef struct {
     const void *queries[TOGETHER], *entities[TOGETHER];
     int64_t table_row[TOGETHER], place[TOGETHER]; /* of the entity; among the scores */
     size_t n;
-    char *copies; /* of entities that the table has in another form: two vectors each */
+    char *copies; /* converted entities, two vectors each */
 } answers;
 
 static void chains(const kgt_factors *factors, bool l1, const void *const *a, const void *const *b,

@@ -1,9 +1,9 @@
-/* Ranking of factorised models: query tiles times entity tiles, ranked while they are in cache. */
+/* Ranks factorised models: scores of query tiles times entity tiles, ranked while in cache. */
 #include "factors_tiles.h"
 
 #include <stdlib.h>
 
-/* Entities per tile: the packed tile and its scores stay in a second-level cache of 1 to 2 MB. */
+/* Entities per tile: the packed tile and its scores fit a second-level cache of 1 to 2 MB. */
 static int64_t entities_per_tile(int64_t dim, size_t size) {
     int64_t panels = (int64_t)(640u << 10) / (KGT_PANEL * (int64_t)size * (dim > 0 ? dim : 1));
     if (panels > 32) panels = 32;

@@ -1,9 +1,8 @@
 /* Tiles of a factorised model's scores, for one element type.
  *
- * A score's bits depend on the two vectors (and the entity's bias) alone: the tile kernel never
- * splits the sum over dimensions, and what is added to it is computed per entity or per query,
- * always the same way. So tiles, ranges, threads and single pairs agree, and equal embeddings tie
- * exactly. */
+ * A score's bits depend only on the two vectors and the entity's bias. The tile kernel never splits
+ * the sum over dimensions. Norms and biases are always computed in the same way, per entity or per
+ * query. So tiles, ranges, threads and single pairs agree, and equal embeddings tie exactly. */
 
 void FN(kgt_tiler_close)(FN(kgt_tiler) * tiler) {
     free(tiler->panels);
@@ -30,8 +29,8 @@ kgt_status FN(kgt_tiler_open)(FN(kgt_tiler) * tiler, const kgt_factors *factors,
     return KGT_NO_MEMORY;
 }
 
-/* The vectors of n <= KGT_PANEL entities, one after the other, and as many zeros as make a panel:
- * where they are, if they are so in the table. */
+/* The vectors of n <= KGT_PANEL entities, one after the other, padded to a panel with zeros. If the
+ * table already has this layout, no copy is made. */
 static const T *FN(panel_vectors)(const FN(kgt_tiler) * tiler, int64_t first, int64_t n) {
     const kgt_factors *factors = tiler->factors;
     const size_t dim = (size_t)factors->dim;
@@ -129,7 +128,7 @@ void FN(kgt_tiler_rank)(FN(kgt_tiler) * tiler, FN(kgt_worker) * worker, const in
     }
 }
 
-/* Entity tiles outside, query tiles inside: a tile is packed once for all queries of the call. */
+/* The outer loop is over entity tiles, so each is packed once for all queries of the call. */
 kgt_status FN(kgt_rank_tiles)(const kgt_factors *factors, FN(kgt_worker) * worker, int64_t first,
                               int64_t end, const kgt_call *call) {
     FN(kgt_tiler) tiler;

@@ -1,12 +1,12 @@
-/* Vectors of a factorised model and how a score is put together, for one element type: part of
+/* Vectors of a factorised model and the formula of a score, for one element type. Part of
  * factors_vectors.h. */
 
 KGT_INLINE const T *FN(vectors)(const void *table, int64_t row, int64_t dim) {
     return (const T *)table + row * dim;
 }
 
-/* The vector of a row of the entity table. What is stored in half precision, or begins at an odd
- * byte (an array mapped where it stands in an archive), is brought into `copy`, of 2 * dim. */
+/* The vector of a row of the entity table. Vectors in half precision, or that begin at an odd byte
+ * (in an array mapped inside an archive), are copied into `copy`, of 2 * dim. */
 KGT_INLINE const T *FN(entity)(const kgt_kernel *kernel, const kgt_factors *factors, int64_t row,
                                T *copy) {
     const size_t dim = (size_t)factors->dim;
@@ -19,7 +19,7 @@ KGT_INLINE const T *FN(entity)(const kgt_kernel *kernel, const kgt_factors *fact
     return copy;
 }
 
-/* Whether the table holds the vectors of neighbours as they are, one after the other. */
+/* Whether the table holds neighbours' vectors one after the other, ready to use. */
 KGT_INLINE bool FN(neighbours_in_place)(const kgt_factors *factors) {
     const bool half = factors->half_entities && sizeof(T) == sizeof(float);
     return factors->ids == NULL && !half && (uintptr_t)factors->entities % sizeof(T) == 0;
@@ -32,7 +32,7 @@ KGT_INLINE T FN(bias)(const kgt_factors *factors, int64_t row) {
     return bias;
 }
 
-/* The one place where a score is put together from the sum over dimensions. */
+/* The only place that computes a score from the sum over dimensions. */
 KGT_INLINE T FN(score)(kgt_metric metric, T sum, T query_norm, T entity_norm, T bias) {
     if (metric == KGT_L1) return bias - sum;
     return metric == KGT_L2 ? ((sum + sum - entity_norm) - query_norm) + bias : sum + bias;

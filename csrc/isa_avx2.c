@@ -1,4 +1,4 @@
-/* AVX2 kernels (with FMA and F16C): 8 float or 4 double lanes, counts kept by subtracting masks. */
+/* AVX2 kernels (with FMA and F16C): 8 float or 4 double lanes. Counters subtract masks. */
 #include "isa_kernel.h"
 
 #if KGT_X86
@@ -10,7 +10,7 @@
 
 KGT_TARGET_BEGIN("avx2,fma,f16c,bmi,bmi2,popcnt")
 
-/* Lanes below n all ones, for masked loads: they read nothing beyond the last element. */
+/* All ones in lanes below n, for masked loads that read nothing beyond the last element. */
 KGT_INLINE __m256i lanes_f32(size_t n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0));
 }
@@ -27,7 +27,7 @@ KGT_INLINE __m256 load_tail_f32(const float *p, size_t n, float fill) {
     return padded(_mm256_maskload_ps(p, lanes_f32(n)), n, fill);
 }
 
-/* There is no masked load of 16 bits. */
+/* AVX2 has no masked load of 16-bit lanes. */
 KGT_INLINE __m128i load_halves(const uint16_t *p, size_t n) {
     uint16_t halves[8] = {0};
     for (size_t i = 0; i < n; i++) halves[i] = p[i];
@@ -40,8 +40,8 @@ KGT_INLINE __m256d load_tail_f64(const double *p, size_t n, double fill) {
                             _mm256_castsi256_pd(lanes));
 }
 
-/* A counter less a mask. The empty instruction keeps gcc from adding up masks before it takes them
- * from the counter: it runs out of registers and moves most of them through memory. */
+/* A counter minus a mask. The empty instruction stops gcc from adding up masks first, which would
+ * run out of registers and spill most of them. */
 KGT_INLINE __m256i minus_epi32(__m256i counter, __m256i mask) {
     counter = _mm256_sub_epi32(counter, mask);
     __asm__("" : "+x"(counter));
@@ -82,14 +82,14 @@ KGT_INLINE __m256d compress_pd(unsigned keep, __m256d values) {
     return _mm256_castps_pd(_mm256_permutevar8x32_ps(halves, lanes_of(kgt_halves_kept + keep)));
 }
 
-/* The indices first + lane of the lanes kept; their number. */
-KGT_INLINE size_t put_f32_avx2(unsigned keep, size_t first, int32_t *out) {
+/* Writes the indices first + lane of the kept lanes; returns their number. */
+KGT_INLINE size_t put_indices_f32_avx2(unsigned keep, size_t first, int32_t *out) {
     const __m256i index = lanes_of(kgt_lanes_kept + keep);
     _mm256_storeu_si256((void *)out, _mm256_add_epi32(index, _mm256_set1_epi32((int32_t)first)));
     return (size_t)_mm_popcnt_u32(keep);
 }
 
-KGT_INLINE size_t put_f64_avx2(unsigned keep, size_t first, int32_t *out) {
+KGT_INLINE size_t put_indices_f64_avx2(unsigned keep, size_t first, int32_t *out) {
     const __m128i index = _mm256_castsi256_si128(lanes_of(kgt_lanes_kept + keep));
     _mm_storeu_si128((void *)out, _mm_add_epi32(index, _mm_set1_epi32((int32_t)first)));
     return (size_t)_mm_popcnt_u32(keep);
@@ -237,7 +237,7 @@ KGT_INLINE void transpose_4_by_4(__m256d v[4]) {
 
 /* ---- keys ---- */
 
-/* There is only a signed comparison: it is right for keys whose leading bit is turned over. */
+/* AVX2 compares only signed numbers, which is correct for keys with the leading bit inverted. */
 #define TURNED(keys) _mm256_xor_si256(keys, _mm256_set1_epi64x(INT64_MIN))
 #define FN(op) op##_avx2
 #define KEYS __m256i

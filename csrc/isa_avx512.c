@@ -1,4 +1,4 @@
-/* AVX-512 kernels (F, BW, DQ, VL): 16 float or 8 double lanes, counts kept under masks. */
+/* AVX-512 kernels (F, BW, DQ, VL): 16 float or 8 double lanes. Counters add under masks. */
 #include "isa_kernel.h"
 
 #if KGT_X86
@@ -132,8 +132,8 @@ KGT_INLINE void transpose_8_by_8(__m512d v[8]) {
 #include "isa_short_body.h"
 #include "isa_tile_body.h"
 
-/* The indices first + lane of the lanes kept; their number. */
-KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
+/* Writes the indices first + lane of the kept lanes; returns their number. */
+KGT_INLINE size_t put_indices_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
     const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     const __m512i index = _mm512_add_epi32(lane, _mm512_set1_epi32((int32_t)first));
     _mm512_storeu_si512(out, _mm512_maskz_compress_epi32(keep, index));
@@ -220,7 +220,7 @@ KGT_INLINE size_t put_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
 #include "isa_short_body.h"
 #include "isa_tile_body.h"
 
-KGT_INLINE size_t put_f64_avx512(__mmask8 keep, size_t first, int32_t *out) {
+KGT_INLINE size_t put_indices_f64_avx512(__mmask8 keep, size_t first, int32_t *out) {
     const __m256i lane = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
     const __m256i index = _mm256_add_epi32(lane, _mm256_set1_epi32((int32_t)first));
     _mm256_storeu_si256((__m256i *)out, _mm256_maskz_compress_epi32(keep, index));
@@ -246,7 +246,7 @@ KGT_INLINE size_t put_f64_avx512(__mmask8 keep, size_t first, int32_t *out) {
 static void mark_avx512(const int32_t *ids, size_t n, int32_t first, size_t n_words,
                         uint64_t *words) {
     const __m512i one = _mm512_set1_epi64(1), low_bits = _mm512_set1_epi64(63);
-    __m512i marks[KGT_SHORT_WORDS]; /* lane by lane, so that no id waits for the one before */
+    __m512i marks[KGT_SHORT_WORDS]; /* per lane, so that no id waits for the one before */
     KGT_UNROLL
     for (int word = 0; word < KGT_SHORT_WORDS; word++) marks[word] = _mm512_setzero_si512();
     for (size_t i = 0; i < n; i += 8) {

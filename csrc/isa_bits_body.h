@@ -1,5 +1,5 @@
-/* Bits of a block's entities, for every ISA: plain C that becomes popcnt and tzcnt where they are.
- * The including file defines FN(op). */
+/* Bits of a block's entities, for every ISA: plain C that compiles to popcnt and tzcnt if
+ * available. The including file defines FN(op). */
 
 static void FN(count_bits)(const uint64_t *bits, const uint64_t *known, const uint64_t *removed,
                            uint64_t words, int64_t *out) {
@@ -19,8 +19,8 @@ static size_t FN(undecided)(const uint64_t *sure, const uint64_t *reach, const u
                             const uint64_t *removed, uint64_t words, size_t except, uint16_t *out) {
     uint64_t open[KGT_MOST_WORDS], holding = 0;
     size_t n = 0;
-    /* Which words hold any, and how many, is not foreseen: hence first a bit for each of these
-     * words, and then four places a word, which is nearly always enough. */
+    /* Branches cannot predict which words have bits, nor how many. So a first pass marks these
+     * words, and the second writes four places per word, which is nearly always enough. */
     for (; words != 0; words &= words - 1) {
         const size_t i = (size_t)__builtin_ctzll(words);
         open[i] = reach[i] & ~((sure ? sure[i] : 0) | (known[i] & removed[i]));

@@ -1,5 +1,5 @@
-/* Products and distances of 8-bit vectors by AVX2: two paths, which differ in the product. What
- * they share is compiled once. */
+/* Products and distances of 8-bit vectors with AVX2. There are two paths with different products;
+ * the shared code is compiled once. */
 #include "isa_bytes.h"
 
 #if KGT_X86
@@ -17,16 +17,16 @@ static void nothing(void) {}
 
 /* ---- for processors that have no instruction for sums of four ----
  *
- * vpmaddubsw takes bytes of 8 bits without and with a sign, to sums of two that 16 bits hold if the
- * second ones have but 7: those are a query's, and 128 is added to an entity's. Sums of a chunk of
- * the vectors are then added modulo 2^16, from minus what these 128 amount to. So what comes out is
- * a product of codes, each of two values in four of the chunk, and right if it fits 16 bits: by
- * Cauchy and Schwarz it does where the norms of those of the query are below 128, those of the
- * entity's below 256. `range` has codes stand for as much as this takes. */
+ * vpmaddubsw multiplies unsigned by signed bytes and adds two products. The sum fits 16 bits if the
+ * unsigned bytes (an entity's codes plus 128) meet signed codes of a query with 7 bits. The sums of
+ * a chunk of the vectors are added modulo 2^16. They start at minus the effect of the added 128. So
+ * each result is a product of codes, of two values in four of the chunk. It is correct if it fits
+ * 16 bits. By Cauchy and Schwarz it does if the norm of the query's codes is below 128 and that of
+ * the entity's below 256. `range` makes codes coarse enough for this. */
 
-/* Groups of a chunk, at most: with fewer, more time goes into adding up; with more, values that are
- * much alike are left fewer codes. And the norm of an entity's codes before they are rounded, which
- * adds up to half the root of their number, twice MOST_GROUPS. */
+/* Most groups per chunk. With fewer, adding up takes more time; with more, vectors of similar
+ * values get fewer code levels. Also the norm of an entity's codes before rounding, which adds up
+ * to half the root of their number, twice MOST_GROUPS. */
 #define MOST_GROUPS 9
 #define MOST_NORM 252.0f
 
@@ -53,11 +53,11 @@ static float range_madd(const float *x, size_t dim, float largest, bool query) {
     return (needed > largest ? needed : largest) * (query ? 2 : 1);
 }
 
-/* Queries of a step, and chunks of which their first sums are held at a time. */
+/* Queries per step, and chunks whose first sums are kept at a time. */
 #define QUERIES 4
 #define CHUNKS 16
 
-/* Minus the sums of 128 times the codes: pairs of 16 bits. */
+/* Minus the sums of 128 times the codes, as pairs of 16 bits. */
 static int32_t first_sums(const uint8_t *query, size_t n_groups) {
     __m128i sum = _mm_setzero_si128();
     for (size_t k = 0; k < n_groups; k++) {
@@ -69,7 +69,7 @@ static int32_t first_sums(const uint8_t *query, size_t n_groups) {
     return _mm_cvtsi128_si32(sum);
 }
 
-/* A panel, from one chunk of it and the queries; added to what the chunks before came to. */
+/* Products of a panel with the queries, from one chunk; added to those of earlier chunks. */
 KGT_INLINE void product_registers(const uint8_t *queries, const int8_t *panel, size_t stride,
                                   size_t n_groups, const int32_t *first, bool adding, int32_t *out,
                                   size_t out_stride) {
@@ -146,8 +146,8 @@ const kgt_bytes kgt_bytes_avx2madd = {
 
 KGT_TARGET_BEGIN("avx2,fma,bmi,bmi2,popcnt,avxvnni")
 
-/* The instruction takes the first factor unsigned: queries come with 128 added to each byte. Eight
- * entities, half a panel, and VNNI_QUERIES queries at once. */
+/* The first factor of the instruction is unsigned, so queries have 128 added to each byte. One step
+ * multiplies eight entities, half a panel, with VNNI_QUERIES queries. */
 #define VNNI_QUERIES 8
 
 KGT_INLINE void vnni_registers(const uint8_t *queries, const int8_t *entities, size_t groups,

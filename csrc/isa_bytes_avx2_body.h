@@ -1,4 +1,4 @@
-/* What the paths of AVX2 share: all but the product. The including file defines FN(op). */
+/* Shared by the AVX2 paths: everything except the product. The including file defines FN(op). */
 #define FMA1(a, b, c) fmaf(a, b, c)
 #include "isa_bits_body.h"
 #include "isa_quantise_body.h"
@@ -49,7 +49,7 @@ KGT_INLINE void FN(four_sums)(const __m256i v[4], int32_t *out) {
 #include "isa_four_body.h"
 #include "isa_refine_body.h"
 
-/* Distances: as in isa_bytes_avx512_body.h, of half a panel. */
+/* Distances as in isa_bytes_avx512_body.h, for half a panel. */
 #define L1_QUERIES 4
 
 KGT_INLINE void FN(l1_registers)(const uint8_t *queries, const int8_t *entities, size_t groups,

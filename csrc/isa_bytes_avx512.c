@@ -1,5 +1,5 @@
-/* Products and distances of 8-bit vectors by AVX-512: three paths, which differ in the product.
- * What they share is compiled once. */
+/* Products and distances of 8-bit vectors with AVX-512. There are three paths with different
+ * products; the shared code is compiled once. */
 #define _GNU_SOURCE
 #include "isa_bytes.h"
 
@@ -22,7 +22,7 @@ static void nothing(void) {}
 
 KGT_TARGET_END
 
-/* ---- no product, on processors that do not multiply bytes: distances alone ---- */
+/* ---- processors that cannot multiply bytes: only distances ---- */
 
 static bool available(void) {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -38,16 +38,16 @@ const kgt_bytes kgt_bytes_avx512sad = {
     KGT_BYTES_SHARED,
 };
 
-/* ---- VNNI: four bytes of 16 entities a step ---- */
+/* ---- VNNI: four bytes of 16 entities per step ---- */
 
 KGT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2,popcnt,avx512vnni")
 
-/* The instruction takes the first factor unsigned: queries come with 128 added to each byte. */
+/* The first factor of the instruction is unsigned, so queries have 128 added to each byte. */
 #define QUERIES 4
 #define PANELS KGT_BYTE_PANELS
 
-/* An empty instruction that changes the sum in its register: gcc copies sums to others, and back,
- * at every step otherwise. */
+/* The empty instruction changes the sum in its register. Otherwise gcc copies sums to other
+ * registers and back at every step. */
 KGT_INLINE __m512i plus_products(__m512i sum, __m512i query, __m512i entity) {
     sum = _mm512_dpbusd_epi32(sum, query, entity);
     __asm__("" : "+v"(sum));
@@ -96,8 +96,8 @@ static void product_vnni(const uint8_t *queries, const int8_t *panels, size_t gr
         }
 }
 
-/* Whether v of some entity is `low` or more. The largest product has the largest v, where entities
- * have no shift. */
+/* Whether v of some entity is `low` or more. If entities have no shift, the largest product has the
+ * largest v. */
 KGT_INLINE bool reaches(const __m512i products[PANELS], const float *shift, float factor,
                         float low) {
     __m512 largest;
@@ -115,8 +115,8 @@ KGT_INLINE bool reaches(const __m512i products[PANELS], const float *shift, floa
     return _mm512_cmp_ps_mask(largest, _mm512_set1_ps(low), _CMP_GE_OQ) != 0;
 }
 
-/* Every word's products are put down, where the next word's overwrite those that nobody needs:
- * which these are would not be foreseen. */
+/* Stores every word's products; those of the next word overwrite unneeded ones. A branch instead
+ * would be unpredictable. */
 KGT_INLINE void reaching_some(const bool shifted, const uint8_t *queries, const int8_t *panels,
                               size_t groups, size_t n_words, const int32_t *start,
                               const kgt_bounds *bounds, const float *below, int32_t *out,
@@ -162,7 +162,7 @@ const kgt_bytes kgt_bytes_avx512vnni = {
     .name = "avx512vnni",
     .available = available_vnni,
     .query_zero = 128,
-    .dearer = 0.3, /* as on a Zen 5, whose tiles take half a Zen 4's time */
+    .dearer = 0.3, /* for a Zen 5, whose tiles take half a Zen 4's time */
     .open = leave_alone,
     .close = nothing,
     .dot = {product_vnni, reaching_vnni, KGT_BYTES_DOT},
@@ -174,9 +174,8 @@ const kgt_bytes kgt_bytes_avx512vnni = {
 #if KGT_HAS_AMX
 KGT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2,popcnt,amx-tile,amx-int8")
 
-/* Sums are in tiles 0 to 3, or 0 and 1; queries in 4 and 5, or 2 to 5; entities in 6 and 7. Each
- * takes as much of a vector as a piece has, so that nothing but zeros of padding is multiplied in
- * vain. */
+/* Sums are in tiles 0 to 3, or 0 and 1; queries in 4 and 5, or 2 to 5; entities in 6 and 7. A tile
+ * is as deep as a piece of a vector, so only padding is multiplied in vain. */
 static void open_amx(size_t groups) {
     struct {
         uint8_t palette, start, reserved[14];
@@ -190,13 +189,13 @@ static void open_amx(size_t groups) {
         const bool of_queries = tile == 4 || tile == 5 || (is_short && (tile == 2 || tile == 3));
         config.row_bytes[tile] = of_queries ? (uint16_t)(depth * 4) : 64;
     }
-    /* Some compilers' intrinsic lets the stores to all but the first 8 bytes be dropped. */
+    /* With the intrinsic, some compilers drop the stores to all but the first 8 bytes. */
     __asm__ volatile("ldtilecfg %0" : : "m"(config));
 }
 
 static void close_amx(void) { _tile_release(); }
 
-/* Vectors of one or two pieces: the queries stay in tiles, and entities pass by. */
+/* Vectors of one or two pieces: the queries stay in tiles while entities are loaded. */
 KGT_INLINE void product_short(const uint8_t *queries, const int8_t *panels, size_t pieces,
                               size_t depth, size_t n_panels, int32_t *out, size_t stride) {
     const size_t row = pieces * depth * 4;
@@ -225,7 +224,7 @@ KGT_INLINE void product_short(const uint8_t *queries, const int8_t *panels, size
 
 static void product_amx(const uint8_t *queries, const int8_t *panels, size_t groups,
                         size_t n_panels, const int32_t *start, int32_t *out, size_t stride) {
-    (void)start; /* signed by signed: nothing to take back */
+    (void)start; /* both factors are signed: nothing to subtract */
     const size_t pieces = kgt_byte_pieces(groups * 4), depth = groups / pieces;
     const size_t row = groups * 4;
     if (pieces == 1) {
@@ -262,7 +261,7 @@ static void product_amx(const uint8_t *queries, const int8_t *panels, size_t gro
 
 KGT_TARGET_END
 
-/* Linux saves the tiles of a process that has asked for it, once; it may refuse. */
+/* Linux saves the tiles of a process that asks for it once; it may refuse. */
 static bool permitted(void) {
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
     static _Atomic int answer; /* 0: not asked; a race only asks again */

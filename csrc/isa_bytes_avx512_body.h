@@ -1,10 +1,10 @@
-/* What the paths of AVX-512 share: all but the product. The including file defines FN(op). */
+/* Shared by the AVX-512 paths: everything except the product. The including file defines FN(op). */
 #define FMA1(a, b, c) fmaf(a, b, c)
 #include "isa_bits_body.h"
 #include "isa_quantise_body.h"
 #include "isa_quantise_l1_body.h"
 
-/* Halves and then neighbours, until the four sums lie side by side. */
+/* Adds halves and then neighbours, until the four sums are side by side. */
 KGT_INLINE void FN(four_sums)(const __m512i v[4], int32_t *out) {
     __m256i half[4];
     KGT_UNROLL
@@ -58,8 +58,8 @@ KGT_INLINE void FN(four_sums)(const __m512i v[4], int32_t *out) {
 #include "isa_four_body.h"
 #include "isa_refine_body.h"
 
-/* Distances: a sum of eight bytes stands in a lane of 64 bits, which an entity with an even and its
- * neighbour with an odd number share in the end. */
+/* Distances: a 64-bit lane holds a sum of eight bytes. In the end, an even entity and its odd
+ * neighbour share a lane. */
 #define L1_QUERIES 4
 
 KGT_INLINE void FN(l1_registers)(const uint8_t *queries, const int8_t *panel, size_t groups,

@@ -1,4 +1,4 @@
-/* What the paths of NEON share: all but the product. The including file defines FN(op). */
+/* Shared by the NEON paths: everything except the product. The including file defines FN(op). */
 #define FMA1(a, b, c) fmaf(a, b, c)
 #include "isa_bits_body.h"
 #include "isa_quantise_body.h"
@@ -41,8 +41,8 @@ KGT_INLINE int32x4_t FN(step_l1)(int32x4_t sum, const int16_t *p, const int16_t 
 #include "isa_pairs_body.h"
 #include "isa_refine_body.h"
 
-/* Distances: two entities a vector, whose sums of two bytes stand in lanes of 16 bits, for as many
- * steps as these hold, and then as in isa_bytes_avx512_body.h. */
+/* Distances: two entities per vector. 16-bit lanes hold sums of two bytes, for as many steps as
+ * fit; then as in isa_bytes_avx512_body.h. */
 #define L1_QUERIES 4
 #define L1_STEPS 128
 

@@ -46,7 +46,7 @@ KGT_INLINE void product_registers(const uint8_t *queries, const int8_t *panel, s
 static void product_bytes_neondot(const uint8_t *queries, const int8_t *panels, size_t groups,
                                   size_t n_panels, const int32_t *start, int32_t *out,
                                   size_t stride) {
-    (void)start; /* signed by signed: nothing to take back */
+    (void)start; /* both factors are signed: nothing to subtract */
     for (size_t j = 0; j < n_panels; j++)
         for (size_t i = 0; i < KGT_BYTE_QUERIES; i += QUERIES)
             product_registers(queries + i * groups * 4, panels + j * groups * 64, groups,

@@ -1,5 +1,5 @@
-/* 8-bit products and bounds in plain C: what other paths are compared with. Slower than computing
- * the scores, so it is a path that only tests ask for. */
+/* 8-bit products and bounds in plain C, the reference for other paths. It is slower than computing
+ * the scores, so only tests use it. */
 #include "isa_bytes.h"
 
 #include <math.h>

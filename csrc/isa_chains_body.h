@@ -1,10 +1,10 @@
-/* Chains of some pairs of vectors of one element type: part of isa_pairs_body.h, which defines T,
+/* Chains of pairs of vectors, for one element type. Part of isa_pairs_body.h, which defines T,
  * TYPED(op), FUSED(a, b, c) and MAGNITUDE(a). */
 
 #define STEP(l1, a, b, sum) ((l1) ? (sum) + MAGNITUDE((a) - (b)) : FUSED(a, b, sum))
 
-/* The sums of ABREAST pairs. A chain waits for itself at every step; several of them side by side
- * do not. */
+/* The sums of ABREAST pairs. Each step of a chain waits for the step before, so several chains run
+ * side by side. */
 #ifdef PARTS
 #include "isa_lanes_body.h"
 #else
@@ -21,7 +21,7 @@ KGT_INLINE void TYPED(chains)(const bool l1, const T *const *x, const T *const *
 }
 #endif
 
-/* The second vectors of the next pairs, which lie anywhere, are fetched in the meantime. */
+/* Prefetches the second vectors of the next pairs, which are scattered in memory. */
 KGT_INLINE void TYPED(fetch_vector)(const T *vector, size_t dim) {
     for (size_t k = 0; k < dim; k += 64 / sizeof(T)) KGT_PREFETCH(vector + k);
 }

@@ -3,9 +3,8 @@
  * The including file defines: T, X (types of thresholds and of stored scores, which LOAD widens)
  * and FN(op) (function name); VEC, LANES, LOAD(p), LOAD_TAIL(p, n, fill), STORE(p, v), SET1(s);
  * COUNTER, COUNTER_ZERO, COUNT_GT(c, x, t), COUNT_GE(c, x, t), COUNTER_SUM(c); LARGER(x, y), which
- * is y where x is NaN; NANS, NANS_NONE, NANS_MEET(s, x, y), NANS_ANY(s). A lane's counter holds at
- * most n / LANES < 2^31: it can't overflow.
- */
+ * is y where x is NaN; NANS, NANS_NONE, NANS_MEET(s, x, y), NANS_ANY(s). A lane's counter is at
+ * most n / LANES < 2^31, so it cannot overflow. */
 
 /* Thresholds compared per load of x: as many as fit in registers beside their two counters. */
 #define WIDTH 4
@@ -21,7 +20,7 @@ KGT_INLINE bool FN(count_width)(const X *x, size_t n, const T *t, const int widt
         threshold[j] = SET1(t[j]);
         gt[j] = ge[j] = COUNTER_ZERO;
     }
-    /* A long row's two halves at once, where memory delivers two streams faster than one. */
+    /* A long row is read as two streams, its halves, unless one stream is faster. */
     const bool whole_row = n > 2 * KGT_BLOCK, apart = whole_row && !kgt_reads_one_stream();
     const size_t whole = KGT_GROUP * LANES, pairs = n / (2 * whole);
     const size_t step = apart ? whole : 2 * whole, leap = apart ? pairs * whole : whole;
@@ -83,9 +82,9 @@ KGT_INLINE bool FN(count_width)(const X *x, size_t n, const T *t, const int widt
     return NANS_ANY(nans);
 }
 
-/* The first thresholds of a block fetch the next one from memory; the others find it in cache, and
- * but for groups of four they ask for it again, which costs less than code of their own. A prefetch
- * past the last row is harmless: it never faults. */
+/* The first thresholds of a block prefetch the next block. Later ones find it in cache; except in
+ * groups of four they prefetch it again, which costs less than separate code. A prefetch past the
+ * last row never faults. */
 static bool FN(count)(const X *x, size_t n, const T *t, size_t m, int64_t *greater,
                       int64_t *at_least, T *maxima) {
     if (m == 1 && maxima != NULL)

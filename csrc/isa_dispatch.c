@@ -6,8 +6,8 @@
 #include "isa_bytes.h"
 #include "isa_kernel.h"
 
-/* A path has the kernels of an instruction set and, or not, products or distances of bytes, by
- * which it is then known. */
+/* A path: the kernels of an instruction set and, optionally, products or distances of bytes, which
+ * then give it its name. */
 typedef struct {
     const kgt_kernel *kernel;
     const kgt_bytes *bytes;
@@ -37,7 +37,7 @@ enum { N_PATHS = sizeof all_paths / sizeof all_paths[0] };
 
 atomic_uint kgt_stream_ahead;
 
-/* NULL until first use. A race only repeats the same choice. */
+/* NULL until first use. A race only repeats the choice. */
 static _Atomic(const path *) active_path;
 
 static const path *available_path(int index) {
@@ -50,7 +50,7 @@ static const path *available_path(int index) {
 }
 
 #if KGT_X86
-/* A Zen up to the fourth fetches a stream by itself and is told of what comes next only; a Zen 5
+/* A Zen up to the fourth prefetches a stream by itself and needs only near prefetches; a Zen 5
  * leaves much of it to the program. */
 static unsigned stream_ahead(void) {
     if (!kgt_cpu_is_amd()) return 0;

@@ -1,10 +1,10 @@
 /* Maxima of maxima, for element type T; macros as in isa_count_body.h.
  *
- * Lane by lane, so a group is spread over `group` vectors; the last may be short of some. */
+ * A lane of `group` vectors is one group. The last group may be smaller. */
 static size_t FN(fold)(const T *x, size_t n, size_t group, T *out) {
     size_t folded = 0;
     for (size_t i = 0; i < n; i += group * LANES) {
-        /* In two chains: a maximum waits for the one before it. */
+        /* Two chains, because each maximum waits for the one before it. */
         VEC best = SET1(-INFINITY), other = best;
         const size_t end = n - i < group * LANES ? n : i + group * LANES;
         size_t j = i;

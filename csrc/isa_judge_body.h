@@ -4,11 +4,10 @@
  * LOAD(p), STORE(p, v), SET1(s), FMA(a, b, c), LARGER(a, b), ABOVE(x, t) and REACHES(x, t): a bit
  * for each lane where x > t, x >= t, the first lane's lowest.
  *
- * Words are put together in registers: reading what narrower stores have just written would wait
- * for these. */
+ * Words are built in registers, because reading them back after narrower stores would stall. */
 
-/* In the unit of products of a word, where they are compared: a threshold that `lower` is above if
- * they are above this one, and one that `upper` does not reach if they do not reach this one. */
+/* Converts thresholds to the unit of a word's products. If a product is above `high`, its lower is
+ * above `above`. If it does not reach `low`, its upper does not reach `below`. */
 static void FN(word_thresholds)(const kgt_bounds *bounds, size_t n_words, float above, float below,
                                 float *restrict high, float *restrict low) {
     const float *restrict inverse = bounds->inverse, *restrict base = bounds->base,

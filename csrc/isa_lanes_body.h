@@ -1,12 +1,12 @@
-/* Chains of pairs of vectors, a pair a lane: part of isa_chains_body.h where registers have PARTS
- * parts of 128 bits. Every lane takes the steps of a scalar chain in their order, so that the bits
- * are the same; but a load brings several values of a vector, where a scalar chain loads each. */
+/* Chains of pairs of vectors, one pair per lane. Part of isa_chains_body.h for registers with PARTS
+ * parts of 128 bits. Every lane takes the steps of a scalar chain in their order, so the bits are
+ * the same. But a load gets several values of a vector; a scalar chain loads each value. */
 
-#define PER_PART (16 / sizeof(T)) /* values of a vector; pairs of a part of the sums */
+#define PER_PART (16 / sizeof(T)) /* values per vector; pairs per part of the sums */
 #define PER_REGISTER (PARTS * PER_PART)
 #define ABREAST (REGISTERS * PER_REGISTER)
 
-/* Values k to k + PER_PART - 1 of PER_REGISTER vectors: out[i] has value k + i of each. */
+/* Transposes values k .. k + PER_PART - 1 of PER_REGISTER vectors; out[i] gets the values k + i. */
 KGT_INLINE void TYPED(turned)(const T *const *v, size_t k, WORDS out[4]) {
     WORDS part[4], pairs[4];
     KGT_UNROLL

@@ -1,20 +1,19 @@
-/* Places of scores among sorted levels, for element type T, where the ISA looks values up in
- * registers; a search for LANES scores at once.
+/* Places of scores among sorted levels, for element type T, on ISAs that look values up in
+ * registers. One search serves LANES scores.
  *
- * Besides what isa_sift_body.h asks for, the including file defines LOG_LANES; for vectors `at` of
+ * Besides the macros of isa_sift_body.h, the including file defines LOG_LANES; for vectors `at` of
  * LANES indices (INDEX, INDEX_ZERO): TAKE(at, a), the value of a at each, TAKE_2(at, a, b), of a
  * and b together; TAKE_FROM(at, p), from memory; HIGH(at, bit), a mask of the lanes with that bit;
- * DOUBLED(at, keep), twice the index, plus 1 where kept; SPREAD(at, shift), the index
- * ((2 * at + 1) << shift) - 1; BLEND(keep, a, b), b where kept; and STORE_INDEX(p, mask, at).
- */
+ * DOUBLED(at, keep), twice the index, plus 1 where kept; SPREAD(at, shift), the index ((2 * at + 1)
+ * << shift) - 1; BLEND(keep, a, b), b where kept; and STORE_INDEX(p, mask, at). */
 
-/* So many steps, with 1, 2, 4 ... values to choose from, find these in registers. */
+/* Steps of the search that find their 1, 2, 4, and so on values in registers. */
 enum { FN(in_registers) = LOG_LANES + 3 };
 
-/* The histogram follows so many scores behind, when their bins have left the store buffer. */
+/* The histogram lags by so many scores, so that their bins have left the store buffer. */
 #define BEHIND (size_t)(8 * LANES)
 
-/* What step k compares with after the decisions `at`. */
+/* The levels that step k compares with after the decisions `at`. */
 KGT_INLINE VEC FN(probe)(const VEC *tables, const int k, INDEX at) {
     if (k <= LOG_LANES) return TAKE(at, tables[k]);
     const VEC low = TAKE_2(at, tables[LOG_LANES + 1], tables[LOG_LANES + 2]);
@@ -23,7 +22,7 @@ KGT_INLINE VEC FN(probe)(const VEC *tables, const int k, INDEX at) {
     return BLEND(HIGH(at, 2 * LANES), TAKE_2(at, rest[0], rest[1]), TAKE_2(at, rest[2], rest[3]));
 }
 
-/* The values of the first steps, each step's in the order of the decisions that lead to them. */
+/* The levels of the first steps, ordered by the decisions that lead to them. */
 KGT_INLINE void FN(fill_tables)(const T *levels, const int in_registers, int steps, VEC *tables) {
     for (int k = 0, used = 0; k < in_registers; k++) {
         T values[4 * LANES] = {0};
@@ -42,7 +41,7 @@ KGT_INLINE void FN(search)(const T *x, size_t n, const T *levels, const int in_r
     for (size_t i = 0; i < n; i += LANES) {
         const size_t left = n - i < LANES ? n - i : LANES;
         const VEC score = left == LANES ? LOAD(x + i) : LOAD_TAIL(x + i, left, NAN);
-        VEC lowest = SET1(NAN); /* of the levels that are not below */
+        VEC lowest = SET1(NAN); /* level that is not below */
         INDEX at = INDEX_ZERO;
         KGT_UNROLL
         for (int k = 0; k < in_registers; k++) {
@@ -60,7 +59,7 @@ KGT_INLINE void FN(search)(const T *x, size_t n, const T *levels, const int in_r
         const KEEP equal = COMPARE(lowest, score, _CMP_EQ_OQ);
         STORE_INDEX(out + i, MASK(left), DOUBLED(at, equal));
         if (histogram == NULL || i < BEHIND) continue;
-        KGT_UNROLL /* beside the vectors' work, which other parts of the processor do */
+        KGT_UNROLL /* runs in parallel with the vector units */
         for (size_t lane = 0; lane < LANES; lane++)
             histogram[KGT_TURNS * (size_t)out[i - BEHIND + lane] + lane % KGT_TURNS]++;
         added = i - BEHIND + LANES;

@@ -1,5 +1,5 @@
-/* NEON kernels (AArch64): 4 float or 2 double lanes, counts kept by subtracting masks. The
- * instructions are part of every AArch64 target, so none needs to be asked for. */
+/* NEON kernels (AArch64): 4 float or 2 double lanes. Counters subtract masks. Every AArch64 target
+ * has these instructions. */
 #include "isa_kernel.h"
 
 #if KGT_ARM64
@@ -20,8 +20,8 @@ KGT_INLINE float64x2_t load_tail_f64(const double *p, size_t n, double fill) {
     return n == 2 ? vld1q_f64(p) : vcombine_f64(vld1_f64(p), vdup_n_f64(fill));
 }
 
-/* Nor has it a movemask: masks are narrowed until one word of 64 bits holds those of 4 vectors,
- * with one bit left of each lane, lane 0 lowest. */
+/* It has no movemask either. So masks are narrowed until one 64-bit word holds those of 4 vectors,
+ * one bit per lane, lane 0 lowest. */
 KGT_INLINE uint64_t marks_f32(const uint32x4_t keep[4]) {
     const uint16x8_t low = vcombine_u16(vmovn_u32(keep[0]), vmovn_u32(keep[1]));
     const uint16x8_t high = vcombine_u16(vmovn_u32(keep[2]), vmovn_u32(keep[3]));
@@ -37,7 +37,8 @@ KGT_INLINE uint64_t marks_f64(const uint64x2_t keep[4]) {
     return vget_lane_u64(vreinterpret_u64_u8(vmovn_u16(lanes)), 0) & 0x0101010101010101u;
 }
 
-/* The indices first + lane of the marked lanes, whose marks lie `bits` apart; their number. */
+/* Writes the indices first + lane of the marked lanes, whose marks are `bits` apart; returns their
+ * number. */
 KGT_INLINE size_t put_indices(uint64_t marks, int bits, size_t first, int32_t *out) {
     size_t n_out = 0;
     for (; marks != 0; marks &= marks - 1)
@@ -71,7 +72,7 @@ KGT_INLINE void transpose_2_by_2(float64x2_t v[2]) {
 #define LOAD_TAIL(p, n, fill) load_tail_f32(p, n, fill)
 #define STORE(p, v) vst1q_f32(p, v)
 #define SET1(s) vdupq_n_f32(s)
-/* NEON's maximum is NaN where either of the two is: not what LARGER means. */
+/* NEON's maximum is NaN if either value is, which LARGER must not be. */
 #define LARGER(x, y) vbslq_f32(vcgtq_f32(x, y), x, y)
 #define FMA(a, b, c) vfmaq_f32(c, a, b)
 #define FMA1(a, b, c) fmaf(a, b, c)
@@ -84,7 +85,7 @@ KGT_INLINE void transpose_2_by_2(float64x2_t v[2]) {
 #define COUNT_GT(c, x, t) vsubq_u32(c, vcgtq_f32(x, t))
 #define COUNT_GE(c, x, t) vsubq_u32(c, vcgeq_f32(x, t))
 #define COUNTER_SUM(c) (int64_t)vaddlvq_u32(c)
-/* Here it serves: a running maximum becomes NaN at the first one it meets, and stays so. */
+/* This is useful here: a running maximum becomes NaN at the first NaN, and stays so. */
 #define NANS float32x4_t
 #define NANS_NONE vdupq_n_f32(0)
 #define NANS_MEET(seen, x, y) vmaxq_f32(seen, vmaxq_f32(x, y))

@@ -1,9 +1,8 @@
-/* Sorting of few keys by counting for each how many are larger. No step depends on what the keys
- * are: of a sort that branches on them, most of the time goes into branches that were not foreseen.
+/* Sorts few keys: for each, it counts how many are larger. No step depends on the keys. A sort that
+ * branches on them spends most of its time on mispredicted branches.
  *
  * The including file defines FN(op), KEYS, KEY_LANES, KEYS_LOAD(p), KEYS_SET1(key), KEYS_ZERO,
- * KEYS_STORE(p, v) and KEYS_ABOVE(n, x, y), which is n + 1 where x > y; keys are unsigned.
- */
+ * KEYS_STORE(p, v) and KEYS_ABOVE(n, x, y), which is n + 1 where x > y; keys are unsigned. */
 
 /* Vectors of keys that each key is compared with at once. */
 #define OWN 4

@@ -1,7 +1,7 @@
-/* Chains of some pairs of vectors, in float and in double, for every ISA. The including file
- * defines FN(op); where a register has several parts of 128 bits, also PARTS, how many; REGISTERS,
- * how many run side by side; W(op), their operations; WORDS, FLOATS and DOUBLES, their types;
- * AS_FLOATS(v) and AS_DOUBLES(v); and JOINED(v, step, k), a part of v[0] + k, v[step] + k, ... */
+/* Chains of pairs of vectors, in float and in double, for every ISA. The including file defines
+ * FN(op). If a register has several parts of 128 bits, it also defines PARTS, their number;
+ * REGISTERS, how many run side by side; W(op), their operations; WORDS, FLOATS and DOUBLES, their
+ * types; AS_FLOATS(v), AS_DOUBLES(v); JOINED(v, step, k), a part of v[0] + k, v[step] + k, ... */
 
 #define T float
 #define TYPED(op) FN(op##_f32)

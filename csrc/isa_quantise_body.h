@@ -1,15 +1,15 @@
-/* A vector to codes of 8 and of 16 bits, for every ISA: plain loops that compilers turn into
- * vectors. The including file defines FN(op) and FMA1(a, b, c).
+/* Converts a vector to 8-bit and 16-bit codes, for every ISA, in plain loops that compilers
+ * vectorise. The including file defines FN(op) and FMA1(a, b, c).
  *
- * Codes may be rounded in any way: what is promised is the residual, and that is measured. Every
- * sum below has at most dim / LANES + LANES roundings and three more a term, each within 2^-24 of
- * its value; the factor `slack` is above what they can take away from a norm, and the smallest
- * summand that underflows is far below 2^-50 of the scale. */
+ * Codes may be rounded in any way, because the residual is measured. Every sum below has at most
+ * dim / LANES + LANES roundings and three more per term, each within 2^-24 of its value. The factor
+ * `slack` is more than they can take from a norm. A summand that underflows is far below 2^-50 of
+ * the scale. */
 #include <math.h>
 #include <string.h>
 
 #define LANES 16
-/* Norm of 16-bit codes before they are rounded, which adds less than sqrt(2^16) / 2 to it. */
+/* Norm of 16-bit codes before rounding. Rounding adds less than sqrt(2^16) / 2. */
 #define FINE_NORM 45000.0f
 
 /* Sums of a vector's parts, by lane. */
@@ -64,7 +64,7 @@ KGT_INLINE void FN(code_all)(const float *x, size_t dim, float scale, float inve
         code_square += (double)sums.code_squares[k];
         out->sum += sums.sums[k];
     }
-    /* To float by the nearest, which `slack` covers too. */
+    /* Conversion to float rounds to nearest; `slack` covers this too. */
     const double slack = (double)scale * (1 + (double)(dim + 64) * 0x1p-24);
     out->scale = scale;
     out->norm = (float)(slack * (sqrt(square) + 0x1p-50));
@@ -92,7 +92,7 @@ static void FN(quantise)(const float *x, size_t dim, float largest, int8_t *code
                  out);
 }
 
-/* Codes as large as their norm may be, and as int16 is. */
+/* Makes codes as large as the limits of their norm and of int16 allow. */
 static void FN(quantise_fine)(const float *x, size_t dim, float largest,
                               const kgt_quantised *coarse, int16_t *codes, kgt_quantised *out) {
     const float by_norm = coarse->norm / FINE_NORM, by_largest = largest / (127.0f * 256);

@@ -1,10 +1,10 @@
-/* A vector to codes of 8 or of 16 bits for distances in L1, for every ISA: plain loops that
- * compilers turn into vectors. The including file defines FN(op) and FMA1(a, b, c).
+/* Converts a vector to 8-bit or 16-bit codes for distances in L1, for every ISA, in plain loops
+ * that compilers vectorise. The including file defines FN(op) and FMA1(a, b, c).
  *
- * As in isa_quantise_body.h codes may be rounded in any way, and cut off where they end: the
- * residual is measured. What is left of a value has one rounding (step * code is a multiple of
- * 2^-63 then, so that nothing underflows), and a sum has at most dim / LANES + LANES: `slack` is
- * above them, and above the last one, to float. */
+ * As in isa_quantise_body.h, codes may be rounded in any way, and clipped, because the residual is
+ * measured. A value's remainder has one rounding (step * code is a multiple of 2^-63 then, so
+ * nothing underflows), and a sum has at most dim / LANES + LANES. `slack` is more than these and
+ * the last rounding, to float. */
 #include <math.h>
 #include <string.h>
 

@@ -1,18 +1,18 @@
-/* The second level of bounds, of 16-bit codes, for every vector ISA, from products (FN(refine)) and
- * from distances (FN(refine_l1)).
+/* The second level of bounds, with 16-bit codes, for every vector ISA: from products (FN(refine))
+ * and from distances (FN(refine_l1)).
  *
  * The including file defines FN(op), FMA1(a, b, c), FINE, a vector of int32, FINE_LANES, how many
  * codes a step takes, FINE_ZERO, FINE_STEP(sum, p, q), which adds the products of FINE_LANES codes
  * at p and q to lanes of sum, FINE_STEP_L1(sum, p, q, w), which adds |p - q| w there, and
- * FINE_SUM4(out, v), the sums of four vectors. With FOUR_BOUNDS, FN(four_bounds) is there
- * already: isa_four_body.h. */
+ * FINE_SUM4(out, v), the sums of four vectors. With FOUR_BOUNDS, isa_four_body.h has already
+ * defined FN(four_bounds). */
 
-/* Weights of the codes of a row: none for the figures at its end. */
+/* Weights of the codes of a row: 0 for the figures at its end. */
 static const int16_t FN(weights)[2 * KGT_FINE_LANES] = {
     1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
     1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
-/* Four rows at once: their sums are independent, and a vector of the query is loaded once. */
+/* Multiplies four rows at once: their sums are independent, and the query is loaded only once. */
 KGT_INLINE void FN(four_products)(const int16_t *query, const int16_t *const rows[4], size_t stride,
                                   int32_t *out) {
     FINE sum[4];
@@ -41,8 +41,8 @@ KGT_INLINE void FN(four_distances)(const int16_t *query, const int16_t *const ro
 }
 
 #ifndef FOUR_BOUNDS
-/* Of rows with these figures and products, a bit for each whose lower bound is above `above`; to
- * *reaching those whose upper one reaches `below`. */
+/* One bit per row with these figures and products: set if its lower bound is above `above`.
+ * *reaching: the same for an upper bound that reaches `below`. */
 KGT_INLINE unsigned FN(four_bounds)(const int16_t *const figures[4], const int32_t *products,
                                     float norm, float relative, float factor, float above,
                                     float below, unsigned *reaching) {
@@ -60,7 +60,7 @@ KGT_INLINE unsigned FN(four_bounds)(const int16_t *const figures[4], const int32
 }
 #endif
 
-/* Rows of the next places, which lie anywhere, are fetched ahead. */
+/* Rows of the next places are prefetched, because they are scattered in memory. */
 #define AHEAD 8
 KGT_INLINE void FN(fetch_row)(const int16_t *row, size_t stride) {
     for (size_t k = 0; k < stride; k += 32) KGT_PREFETCH(row + k);
@@ -93,7 +93,7 @@ KGT_INLINE size_t FN(refine_some)(const bool l1, const int16_t *query, const int
         const unsigned greater =
             FN(four_bounds)(figures, products, norm, relative, factor, above, below, &reaching);
         const unsigned close = held & reaching & ~greater;
-        for (size_t j = 0; j < 4; j++) { /* no branch: which are is news each time */
+        for (size_t j = 0; j < 4; j++) { /* no branch: it could not be predicted */
             sure[some[j] / 64] |= (uint64_t)(greater >> j & 1) << some[j] % 64;
             places[n_close] = (uint16_t)some[j];
             n_close += close >> j & 1;

@@ -1,4 +1,4 @@
-/* Portable kernels in plain C11: the reference for every other path, and what runs elsewhere. */
+/* Portable kernels in plain C11: the reference for every other path, and the fallback. */
 #include <math.h>
 #include <string.h>
 
@@ -50,7 +50,7 @@ static float bfloat_to_float(uint16_t half) {
     return value;
 }
 
-/* Scores of 16 bits are widened piece by piece; a piece is a multiple of a group of maxima. */
+/* 16-bit scores are widened piece by piece; a piece is a multiple of a group of maxima. */
 #define COUNT_16(name, widened)                                                               \
     static bool name(const uint16_t *x, size_t n, const float *t, size_t m, int64_t *greater, \
                      int64_t *at_least, float *maxima) {                                      \

@@ -1,8 +1,8 @@
 /* Counts of a short row by bits of words, for every ISA and element type T.
  *
- * Where an ISA has masks of lanes, the including file defines ABOVE(x, t) and EQUALS(x, t), a bit
- * for each lane where x > t, x == t, the first lane's lowest, besides what isa_count_body.h asks
- * for. Elsewhere the bits come one by one. */
+ * For an ISA with masks of lanes, the including file defines the macros of isa_count_body.h, and
+ * ABOVE(x, t) and EQUALS(x, t): one bit per lane where x > t, x == t, the first lane's lowest.
+ * Without masks, the bits are computed one by one. */
 
 static bool FN(count_short)(const T *x, size_t n, T t, size_t after, const uint64_t *outside,
                             int64_t *out) {

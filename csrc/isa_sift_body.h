@@ -1,10 +1,9 @@
-/* compress and select where the ISA has masks of lanes and packs what they keep, for element type
- * T.
+/* compress and select for ISAs with masks of lanes that pack the kept values, for element type T.
  *
- * Besides what isa_count_body.h asks for, the including file defines KEEP (a mask of lanes),
- * COMPARE(x, y, predicate), COMPRESS(keep, values) and FN(put): the indices first + lane of the
- * lanes kept, to out; their number. Whole vectors are stored: out has KGT_SLACK places to spare.
- */
+ * Besides the macros of isa_count_body.h, the including file defines KEEP (a mask of lanes),
+ * COMPARE(x, y, predicate), COMPRESS(keep, values) and FN(put_indices), which writes the indices
+ * first + lane of the kept lanes to out and returns their number. It stores whole vectors, so out
+ * has KGT_SLACK places to spare. */
 
 static size_t FN(compress)(const T *x, size_t n, T t, T *out, bool *nan) {
     const VEC threshold = SET1(t);
@@ -39,7 +38,7 @@ static size_t FN(compress)(const T *x, size_t n, T t, T *out, bool *nan) {
     return n_out;
 }
 
-/* Vectors of maxima that select looks at before it looks at what they stand for. */
+/* Maxima that select reads before it reads their groups. */
 #define PIECE 256
 
 static size_t FN(select)(const T *x, size_t n, const T *maxima, T t, int32_t *out) {
@@ -48,8 +47,8 @@ static size_t FN(select)(const T *x, size_t n, const T *maxima, T t, int32_t *ou
     size_t n_out = 0;
     for (size_t start = 0; start < n; start += PIECE * whole) {
         const size_t end = n - start < PIECE * whole ? n : start + PIECE * whole;
-        /* First which groups hold any, then what they hold: neither depends on a branch that is
-         * not foreseen. */
+        /* First lists the groups that hold any, then reads them, so that neither loop has an
+         * unpredictable branch. */
         uint32_t hits[PIECE];
         size_t n_hits = 0;
         for (size_t i = start; i < end; i += whole) {
@@ -61,14 +60,15 @@ static size_t FN(select)(const T *x, size_t n, const T *maxima, T t, int32_t *ou
             if (n - at < whole) { /* the row's last group */
                 for (size_t i = at; i < n; i += LANES) {
                     const VEC values = n - i >= LANES ? LOAD(x + i) : LOAD_TAIL(x + i, n - i, NAN);
-                    n_out += FN(put)(COMPARE(values, threshold, _CMP_GE_OQ), i, out + n_out);
+                    n_out +=
+                        FN(put_indices)(COMPARE(values, threshold, _CMP_GE_OQ), i, out + n_out);
                 }
                 break;
             }
             KGT_UNROLL
             for (size_t i = 0; i < whole; i += LANES)
-                n_out +=
-                    FN(put)(COMPARE(LOAD(x + at + i), threshold, _CMP_GE_OQ), at + i, out + n_out);
+                n_out += FN(put_indices)(COMPARE(LOAD(x + at + i), threshold, _CMP_GE_OQ), at + i,
+                                         out + n_out);
         }
     }
     return n_out;

@@ -1,5 +1,5 @@
-/* Ties by position, places of scores among sorted levels and cells on a grid, for element type T:
- * plain loops, which the compiler turns into what the ISA has. */
+/* Ties by position, places of scores among sorted levels, and cells on a grid, for element type T:
+ * plain loops that the compiler vectorises for the ISA. */
 
 static int64_t FN(tied_up_to)(const T *x, size_t n, T t, const int32_t *position, int32_t last) {
     int32_t ties = 0;
@@ -25,12 +25,12 @@ static bool FN(cells)(const T *x, size_t n, const kgt_cells *grid, int32_t *out)
     return nan != 0;
 }
 
-#ifndef TAKE /* else isa_locate_body.h finds places from registers */
+#ifndef TAKE /* otherwise isa_locate_body.h searches in registers */
 
-/* Scores that are searched for at once: each waits for a level at every step. */
+/* Scores searched for at once, because each step of a search waits for a level. */
 #define ABREAST 16
 
-/* The bins of ABREAST scores; no step is a branch. */
+/* The bins of ABREAST scores, without branches. */
 KGT_INLINE void FN(search)(const T *x, const T *levels, int steps, int32_t *out) {
     int32_t below[ABREAST] = {0};
     for (int32_t step = (int32_t)1 << steps >> 1; step > 0; step >>= 1)

@@ -4,9 +4,8 @@
  * ADD(a, b), SUB(a, b), ABS(a), FMA1(a, b, c) and ABS1(a) for scalars, TILE_ROWS and TILE_VECTORS
  * (register tile; KGT_STRIP and KGT_PANEL / LANES are multiples of them).
  *
- * No reduction is ever split: an output is one chain of fused multiply-adds in ascending k. That is
- * what makes a score independent of the tile it falls in, and equal to FN(pair).
- */
+ * No reduction is ever split: an output is one chain of fused multiply-adds in ascending k. So a
+ * score does not depend on its tile and equals FN(pair). */
 
 #define TILE(step)                                                                                \
     VEC sum[TILE_ROWS][TILE_VECTORS];                                                             \

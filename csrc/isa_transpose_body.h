@@ -1,10 +1,10 @@
-/* Columns to rows, for element type T, of scores that are stored as X; macros as in
- * isa_count_body.h, and TRANSPOSE(v), which transposes LANES vectors in place.
+/* Transposes columns to rows, for element type T and stored type X; macros as in isa_count_body.h,
+ * and TRANSPOSE(v), which transposes LANES vectors in place.
  *
- * out[i * out_stride + j] = x[j * stride + i] for i < rows, j < n. Columns are often pages apart,
- * so that the machine does not foresee the next one: they are fetched here. */
+ * out[i * out_stride + j] = x[j * stride + i] for i < rows, j < n. Columns are often pages apart
+ * and the processor does not predict the next one, so they are prefetched here. */
 
-/* Columns that are fetched ahead of those being transposed. */
+/* Columns prefetched ahead of those being transposed. */
 #define AHEAD 48
 
 static void FN(transpose)(const X *x, ptrdiff_t stride, size_t rows, size_t n, T *out,
@@ -26,7 +26,7 @@ static void FN(transpose)(const X *x, ptrdiff_t stride, size_t rows, size_t n, T
                 if (i + k < rows) STORE(out + (i + k) * out_stride + j, v[k]);
         }
     }
-    for (size_t j = whole; j < n; j++) /* what fills no vector */
+    for (size_t j = whole; j < n; j++) /* the rest, less than a vector */
         for (size_t i = 0; i < rows; i++) {
             T lane[LANES];
             STORE(lane, LOAD_TAIL(x + (ptrdiff_t)j * stride + i, 1, 0));

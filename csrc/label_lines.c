@@ -1,12 +1,13 @@
-/* Lines of triples to labels: 64 bytes at a time are searched for what may end one. */
+/* Splits lines of triples into labels. It searches 64 bytes at a time for bytes that may end a
+ * label. */
 #include "label.h"
 
 #include "trec_fields.h"
 
 enum { STRIDE = 64, HELD = 1024 };
 
-/* Places of bytes up to '\r' (13), as bits: tabs and line ends, what is refused, and a few control
- * characters that are passed over. */
+/* Places of bytes up to '\r' (13), as bits: tabs, line ends, refused bytes, and a few control
+ * characters that are ignored. */
 #if KGT_X86 /* and so SSE2 */
 static uint64_t low_bytes(const char *at) {
     const __m128i most = _mm_set1_epi8('\r');
@@ -26,7 +27,8 @@ static uint64_t low_bytes(const char *at) {
 }
 #endif
 
-/* Places of low bytes between `at` and `stop`, at most HELD; *at: where the search goes on. */
+/* Writes the places of low bytes between `at` and `stop`, at most HELD, and moves *at to where the
+ * search continues. */
 static int find_low(const char *text, int64_t *at, int64_t stop, uint32_t *places) {
     int n = 0;
     for (; *at < stop && n <= HELD - STRIDE; *at += STRIDE) {
@@ -44,7 +46,7 @@ static bool set_label(kgt_label *label, const char *text, uint32_t begin, uint32
     return end > begin;
 }
 
-/* What the bytes up to '\r' of a line say. */
+/* The parts of a line, from its bytes up to '\r'. */
 typedef struct {
     uint32_t tabs[KGT_LABEL_TABS];
     int n_tabs;
@@ -61,7 +63,7 @@ static void take_low(line_parts *parts, const char *text, uint32_t at) {
     }
 }
 
-/* The labels of a line; false if it is not as it must be. */
+/* Sets the labels of a line; false if the line is faulty. */
 static bool set_line(kgt_label *labels, const char *text, uint32_t begin, uint32_t end,
                      const line_parts *parts, int n_tabs) {
     if (!parts->sound || parts->n_tabs != n_tabs) return false;
@@ -74,7 +76,7 @@ static bool set_line(kgt_label *labels, const char *text, uint32_t begin, uint32
     return set_label(labels + 3, text, tabs[2] + 1, end) && ends;
 }
 
-/* Whether the next low bytes are just a line's tabs and its end. */
+/* Whether the next low bytes are exactly a line's tabs and its end. */
 static bool is_plain(const char *text, const uint32_t *places, int n_tabs) {
     for (int i = 0; i < n_tabs; i++)
         if (text[places[i]] != '\t') return false;

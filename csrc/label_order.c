@@ -1,7 +1,7 @@
-/* Byte order of labels: a radix sort in place, eight bytes of each label at hand.
+/* Sorts labels in byte order: a radix sort in place, with eight bytes of each label in its item.
  *
- * Labels are distinct and hold no NUL, so zeros may follow those that end within the eight bytes:
- * labels that agree on eight bytes all go on behind them. */
+ * Labels are distinct and hold no NUL, so labels that end within the eight bytes are padded with
+ * zeros. Labels that agree on eight bytes all continue after them. */
 #include "label.h"
 
 #include "trec_fields.h"
@@ -13,7 +13,7 @@ typedef struct {
     const char *record;
 } item;
 
-/* Those of n items that are alike in the bytes before `depth`. */
+/* Items that agree in the bytes before `depth`. */
 typedef struct {
     item *items;
     int64_t n, depth;
@@ -52,7 +52,7 @@ static void insertion_sort(range some) {
     }
 }
 
-/* Puts every item into the part of its byte; ends[b]: where part b ends. */
+/* Moves every item into the part of its byte; ends[b] is the end of part b. */
 static void part(range some, int shift, const int64_t *counts, int64_t *ends) {
     int64_t next[256], sum = 0;
     for (int b = 0; b < 256; b++) {
@@ -74,7 +74,7 @@ static void part(range some, int shift, const int64_t *counts, int64_t *ends) {
     }
 }
 
-/* The largest part is gone on with, so that calls are at most log2(n) deep, whatever the labels. */
+/* The loop continues with the largest part, so calls are at most log2(n) deep for any labels. */
 static void sort(range some) {
     int64_t counts[256], ends[256];
     while (some.n > FEW) {
@@ -92,7 +92,7 @@ static void sort(range some) {
             for (int b = 0; b < 256; b++) {
                 if (b == largest || counts[b] < 2) continue;
                 range other = {some.items + ends[b] - counts[b], counts[b], some.depth + 1};
-                /* counts and ends are wanted again: calls have their own */
+                /* the call has its own counts and ends */
                 sort(other);
             }
             next.items += ends[largest] - counts[largest];

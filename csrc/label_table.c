@@ -1,7 +1,7 @@
-/* Distinct labels in an open-addressing table of 8 bytes a slot.
+/* Distinct labels in an open-addressing table with 8 bytes per slot.
  *
- * With millions of labels, what costs is waiting for memory: a slot, then the record that it points
- * to. Both are fetched some labels ahead, so that several waits are under way at once. */
+ * With millions of labels, most time is spent waiting for memory: first for a slot, then for its
+ * record. Both are prefetched some labels ahead, so that several waits overlap. */
 #define _GNU_SOURCE /* MADV_HUGEPAGE, under -std=c11 */
 #include "label.h"
 
@@ -27,8 +27,8 @@ void kgt_label_close(kgt_label_table *table) {
     *table = (kgt_label_table){.n = 0};
 }
 
-/* The upper bits of a hash say which slot is the first to look at; of those below, as many as there
- * is space for stand in the slot. */
+/* The upper bits of a hash are the number of the first slot to look at. The slot holds as many of
+ * the next bits as fit. */
 static uint64_t first_slot(const kgt_label_table *table, uint64_t hash) {
     return hash >> (64 - table->bits);
 }
@@ -41,8 +41,7 @@ static const char *record_of(const kgt_label_table *table, uint64_t slot) {
     return table->records + (slot & PLACES) - 1;
 }
 
-/* Fewer misses of the table that turns addresses into pages; where that is not to be had, all the
- * same. */
+/* Large pages cause fewer TLB misses. If there are none, nothing changes. */
 static void use_large_pages(void *memory, size_t size) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     const uintptr_t page = (uintptr_t)1 << 21;
@@ -54,7 +53,7 @@ static void use_large_pages(void *memory, size_t size) {
 #endif
 }
 
-/* Twice as many slots, filled from the records, which are read from first to last. */
+/* Doubles the slots and fills them from the records, which are read in order. */
 static bool grow_slots(kgt_label_table *table) {
     size_t n_slots = (size_t)1 << (table->bits + 1), mask = n_slots - 1;
     free(table->slots);

@@ -1,9 +1,9 @@
-/* A handler of SIGBUS that puts a page of zeros where a mapped file has none any more. */
+/* A handler of SIGBUS that maps a page of zeros where a mapped file has lost its page. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, and sigaction under -std=c11 */
 
 #include "map.h"
 
-#ifdef _WIN32 /* where a mapped file cannot be cut short */
+#ifdef _WIN32 /* a mapped file cannot be cut short there */
 void kgt_map_guard_begin(void) {}
 void kgt_map_guard_end(void) {}
 int64_t kgt_map_faults(void) { return 0; }
@@ -21,7 +21,7 @@ static int depth;
 static struct sigaction before;
 static uintptr_t page_size;
 
-/* Runs in the thread that touched the page; all that it calls is a system call. */
+/* Runs in the thread that touched the page; it makes only system calls. */
 static void on_bus_error(int number, siginfo_t *info, void *context) {
     (void)context;
     const int saved = errno;
@@ -34,7 +34,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context) {
             return; /* the instruction is tried again, and finds zeros */
         }
     }
-    /* Nothing of ours: whoever handled it before gets it, from the same instruction or by raise. */
+    /* Not our file: the earlier handler gets the signal, from the same instruction or by raise. */
     sigaction(number, &before, NULL);
     if (info->si_code <= 0) raise(number);
     errno = saved;

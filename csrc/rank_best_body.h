@@ -1,11 +1,10 @@
 /* The best entities of a row, in trec order, fed stretch by stretch. Computing type T.
  *
- * Only scores that reach the bound, the depth-th best so far, are looked at one by one, so all
- * depends on a good bound early. Counting leaves the maxima of many small groups: a score that
- * depth of these reach is a bound, few other values reach it, and only groups whose maximum does
- * need to be looked at. */
+ * Only scores that reach the bound, the depth-th best so far, are looked at one by one. So an early
+ * good bound matters. Counting gives the maxima of many small groups. A score that depth of these
+ * reach is a bound; few other values reach it. Only groups whose maximum does are looked at. */
 
-/* One row (or range) being offered to its top. */
+/* One row (or range) that is offered to its top. */
 typedef struct {
     FN(kgt_worker) * worker;
     const kgt_row *row;
@@ -13,10 +12,10 @@ typedef struct {
     kgt_span removed; /* never kept */
 } FN(kgt_offer);
 
-/* Memory would rest while the best are picked. So between the steps of that, the beginnings of the
- * next row's two halves are fetched (that of the row, where it is one stream), a portion at a time:
- * asked for all at once, they would hold up the steps' own loads. A place past the last row is
- * harmless: a prefetch never faults. */
+/* Memory would be idle while the best are picked. So the steps of picking also prefetch the
+ * beginnings of the next row's two halves (of the row, if it is one stream). They do this portion
+ * by portion, because one burst would delay their own loads. A prefetch past the last row never
+ * faults. */
 static void FN(fetch_next)(const FN(kgt_offer) * offer, size_t portion) {
     const kgt_row *row = offer->row;
     const size_t half = (size_t)(row->n / 2) * sizeof(T);
@@ -27,8 +26,9 @@ static void FN(fetch_next)(const FN(kgt_offer) * offer, size_t portion) {
     }
 }
 
-/* The removed entities among n values of the row, x, from place `start` on, and their scores; their
- * number. They are among the maxima, so as many more of these must reach the bound. */
+/* Gathers the removed entities among n values of the row, x, from place `start` on, and their
+ * scores. Returns their number. The maxima include them, so as many more maxima must reach the
+ * bound. */
 static size_t FN(gather_removed)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n) {
     const FN(kgt_worker) *worker = offer->worker;
     const kgt_row *row = offer->row;
@@ -55,8 +55,8 @@ static size_t FN(gather_removed)(FN(kgt_offer) * offer, const T *x, int64_t star
     return n_gathered;
 }
 
-/* Of those, the ones that reach the bound: most rows have few, and then a survivor is held against
- * few. Their number. */
+/* Keeps those that reach the bound and returns their number. Most rows have few, so a survivor is
+ * compared with few. */
 static size_t FN(reaching)(const FN(kgt_worker) * worker, size_t n_removed, T bound) {
     size_t n_reaching = 0;
     for (size_t i = 0; i < n_removed; i++) {
@@ -66,7 +66,7 @@ static size_t FN(reaching)(const FN(kgt_worker) * worker, size_t n_removed, T bo
     return n_reaching;
 }
 
-/* The least and the largest of a sample of maxima; those of empty groups are passed over. */
+/* The least and the largest of a sample of maxima, without those of empty groups. */
 static void FN(range)(const T *maxima, size_t n, T *low, T *high) {
     *low = INFINITY;
     *high = -INFINITY;
@@ -77,15 +77,15 @@ static void FN(range)(const T *maxima, size_t n, T *low, T *high) {
     }
 }
 
-/* The highest bound found in a few steps that at least `depth` candidates reach. Any such bound is
- * right; a lower one only costs time. The steps start from a range in which it may be: between the
- * maxima of the maxima, if few are wanted, or else anywhere. The largest is tried too, with which
- * many may tie. */
+/* The highest bound that a few steps find and that at least `depth` candidates reach. Any such
+ * bound is correct; a lower one only costs time. If few are wanted, the steps start between the
+ * maxima of the maxima, otherwise from the whole range. The largest value is tried too, because
+ * many may tie with it. */
 static T FN(find_bound)(FN(kgt_worker) * worker, const T *maxima, size_t n_maxima, size_t n_removed,
                         int64_t depth) {
     const FN(kgt_ops) *ops = &worker->kernel->OPS;
     const bool few = depth <= 2 * KGT_FOLD;
-    const double stride = few ? 0.15 : 1 / 3.0; /* among few, the bound is near the lower end */
+    const double stride = few ? 0.15 : 1 / 3.0; /* for few, the bound is near the lower end */
     T low, high, bound = -INFINITY, top[KGT_FOLD];
     if (!few)
         FN(range)(maxima, n_maxima, &low, &high);
@@ -93,13 +93,13 @@ static T FN(find_bound)(FN(kgt_worker) * worker, const T *maxima, size_t n_maxim
         FN(range)(top, ops->fold(maxima, n_maxima, 1 + n_maxima / KGT_FOLD, top), &low, &high);
     int64_t reached = (int64_t)n_maxima;
     for (int pass = 0; pass < 8 && reached > depth + depth / 8 + 4; pass++) {
-        const bool bounded = bound > -INFINITY; /* that is `low` then */
+        const bool bounded = bound > -INFINITY; /* it equals `low` then */
         T step[4];
         int64_t greater[4] = {0}, at_least[4] = {0}, removed[4] = {0};
         for (int j = 0; j < 4; j++)
             step[j] = low + (high - low) * (T)(bounded ? 0.2 * (j + 1) : stride * j);
         if (!bounded) step[3] = high;
-        /* No number between, or none at all; at first they may all be the same. */
+        /* No number is between, or there is none. At first all may be the same. */
         if (!(step[3] >= low && step[3] < INFINITY) || (bounded && step[3] == low)) break;
         ops->count(maxima, n_maxima, step, 4, greater, at_least, NULL);
         if (n_removed > 0) ops->count(worker->gathered, n_removed, step, 4, greater, removed, NULL);
@@ -112,13 +112,13 @@ static T FN(find_bound)(FN(kgt_worker) * worker, const T *maxima, size_t n_maxim
         } else if (!bounded) {
             T largest;
             FN(range)(maxima, n_maxima, &low, &largest);
-            if (!(low < high)) break; /* even the least is too high */
+            if (!(low < high)) break; /* even the lowest is too high */
         }
     }
     return bound;
 }
 
-/* Keeps a value; the worst leave when there is no more room. */
+/* Keeps a value; if the buffer is full, the worst are dropped. */
 static void FN(keep_value)(FN(kgt_top) * top, const int32_t *position, T value, int64_t id) {
     const uint32_t order = (uint32_t)(position ? position[id] : id);
     const FN(kgt_key) key = FN(kgt_make_key)(value, order);
@@ -128,8 +128,8 @@ static void FN(keep_value)(FN(kgt_top) * top, const int32_t *position, T value, 
     if (used == kgt_top_capacity(top->depth)) FN(kgt_top_prune)(top);
 }
 
-/* A stretch in which very many tie with the bound, ids in the order of names: of the ties only the
- * last can be among the best, the depth of them that stand furthest behind. */
+/* Offers a stretch in which very many tie with the bound, with ids in the order of names. Of these
+ * ties, only the last `depth` can be among the best. */
 static void FN(offer_ties)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n,
                            int64_t n_selected) {
     FN(kgt_top) *top = offer->top;
@@ -137,7 +137,7 @@ static void FN(offer_ties)(FN(kgt_offer) * offer, const T *x, int64_t start, int
     int32_t *selected = offer->worker->selected;
     const kgt_span removed = offer->removed;
     int64_t remaining = top->depth + removed.n, i = n_selected - 1;
-    int64_t before = removed.n; /* so many of the removed have an id of at most that at hand */
+    int64_t before = removed.n; /* number of removed ids up to the current one */
     for (; i >= 0 && remaining > 0; i--) {
         const int64_t place = selected[i], id = kgt_row_id(offer->row, start + place);
         remaining -= x[place] == bound;
@@ -146,7 +146,7 @@ static void FN(offer_ties)(FN(kgt_offer) * offer, const T *x, int64_t start, int
         if (x[place] >= top->bound) FN(keep_value)(top, NULL, x[place], id);
     }
     if (i < 0 || bound == INFINITY) return;
-    /* Before those, only what beats the bound. */
+    /* Before these ties, only scores above the bound count. */
     const int64_t last = selected[i];
     const T above = (T)(sizeof(T) == sizeof(float) ? nextafterf((float)bound, INFINITY)
                                                    : nextafter((double)bound, INFINITY));
@@ -159,13 +159,13 @@ static void FN(offer_ties)(FN(kgt_offer) * offer, const T *x, int64_t start, int
     }
 }
 
-/* The bound that the maxima of a stretch give. */
+/* The bound from the maxima of a stretch. */
 static T FN(stretch_bound)(FN(kgt_offer) * offer, size_t n_removed, int64_t n) {
     FN(kgt_worker) *worker = offer->worker;
     const int64_t depth = offer->top->depth;
     const T *maxima = worker->maxima;
     size_t n_maxima = KGT_MAXIMA((size_t)n);
-    /* As many as are needed, and no more: all of them are counted several times. */
+    /* No more than needed, because all of them are counted several times. */
     const size_t group = n_maxima / (6 * (size_t)depth);
     if (group >= 2) {
         n_maxima =
@@ -175,15 +175,15 @@ static T FN(stretch_bound)(FN(kgt_offer) * offer, size_t n_removed, int64_t n) {
     return FN(find_bound)(worker, maxima, n_maxima, n_removed, depth);
 }
 
-/* Indices of the values of a stretch that reach the bound; their number. */
+/* Selects the indices of the values of a stretch that reach the bound; returns their number. */
 static int64_t FN(reach_bound)(const FN(kgt_offer) * offer, const T *x, int64_t n) {
     const FN(kgt_worker) *worker = offer->worker;
     return (int64_t)worker->kernel->OPS.select(x, (size_t)n, worker->maxima, offer->top->bound,
                                                worker->selected);
 }
 
-/* Offers values start .. start + n - 1 of the row, whose maxima the worker holds. NaN is never
- * selected: it compares false with every bound. */
+/* Offers values start .. start + n - 1 of the row; the worker has their maxima. NaN is never
+ * selected, because it compares false with every bound. */
 static void FN(offer_stretch)(FN(kgt_offer) * offer, const T *x, int64_t start, int64_t n) {
     FN(kgt_top) *top = offer->top;
     const FN(kgt_worker) *worker = offer->worker;
@@ -192,7 +192,7 @@ static void FN(offer_stretch)(FN(kgt_offer) * offer, const T *x, int64_t start, 
     const size_t n_removed = FN(gather_removed)(offer, x, start, n);
     FN(fetch_next)(offer, 1);
     int64_t n_selected = top->bound > -INFINITY ? FN(reach_bound)(offer, x, n) : n;
-    /* No bound yet, or one that most of a rising row passes. */
+    /* There is no bound yet, or most scores of a rising row exceed it. */
     if (n_selected > kgt_top_capacity(top->depth) || top->bound == -INFINITY) {
         const T bound = FN(stretch_bound)(offer, n_removed, n);
         if (bound > top->bound) top->bound = bound;
@@ -205,7 +205,7 @@ static void FN(offer_stretch)(FN(kgt_offer) * offer, const T *x, int64_t start, 
         return;
     }
     const size_t n_held = FN(reaching)(worker, n_removed, top->bound);
-    size_t cursor = 0; /* into those: the first that is not behind us */
+    size_t cursor = 0; /* the first of them that is not passed yet */
     for (int64_t i = 0; i < n_selected; i++) {
         const int64_t place = selected[i], id = kgt_row_id(offer->row, start + place);
         while (cursor < n_held && worker->held[cursor] < id) cursor++;
@@ -214,7 +214,7 @@ static void FN(offer_stretch)(FN(kgt_offer) * offer, const T *x, int64_t start, 
     }
 }
 
-/* The sorted keys of a top to their slot; the top is empty then. */
+/* Writes the sorted keys of a top to their slot and empties the top. */
 static void FN(write_best)(const FN(kgt_worker) * worker, FN(kgt_top) * top, int64_t slot,
                            const kgt_best *best) {
     int32_t *ids = best->ids + slot * best->depth;

@@ -1,21 +1,21 @@
-/* Many answers in one row, a block of scores at a time, where one search for each score would take
- * too long, as of more levels than registers hold. Computing type T; part of rank_row_body.h.
+/* Counts for many answers in one row, block by block, if one search per score would take too long:
+ * with more levels than fit registers. Computing type T; part of rank_row_body.h.
  *
- * Over the levels lies a grid of several times as many cells. A score in a cell without a level is
- * counted by its cell, which is all that there is to know: between the same two levels lie whole
- * runs of cells. What is left, a few of a hundred, is searched for. Of few levels, as of many
- * answers that tie, each is compared with all scores. */
+ * A grid with several times as many cells covers the levels. A score in a cell without a level is
+ * counted by its cell: all such scores of the cell are between the same two levels. Only the rest,
+ * a few of a hundred, is searched for. If there are few levels, for instance because many answers
+ * tie, each level is compared with all scores. */
 
-/* In place of a cell's count: levels lie in it; the other bits are the number of the first. */
+/* Set in a cell that holds levels. Its other bits are the number of the first, not a count. */
 #define HELD (uint32_t)0x80000000
 
-/* Cells to a level, for each row but a short one. */
+/* Cells per level, except for short rows. */
 #define TO_A_LEVEL 64
 
-/* Whether the levels are so few that each is compared with every score. */
+/* Whether each level is compared with every score, because there are few. */
 static bool FN(levels_few)(const FN(kgt_levels) * levels) { return levels->n <= KGT_FEW_LEVELS; }
 
-/* Whether blocks are counted by this file. */
+/* Whether this file counts the blocks. */
 static bool FN(by_cells)(const FN(kgt_worker) * worker) {
     const FN(kgt_levels) *levels = &worker->levels;
     return FN(levels_few)(levels) || levels->steps > worker->kernel->OPS.in_registers;
@@ -37,7 +37,7 @@ static bool FN(enter_levels)(FN(kgt_levels) * levels) {
     return most <= KGT_MOST_IN_CELL;
 }
 
-/* The grid for a row of n scores. Without one, as of infinite levels, or of some that lie very
+/* Builds the grid for a row of n scores. If there is none, because levels are infinite or very
  * close together, all scores are searched for. */
 static void FN(cells_build)(FN(kgt_worker) * worker, int64_t n) {
     FN(kgt_levels) *levels = &worker->levels;
@@ -60,8 +60,8 @@ static void FN(cells_build)(FN(kgt_worker) * worker, int64_t n) {
     if (!levels->sifting) levels->n_cells = 0;
 }
 
-/* Counts a score by its cell, or notes its place as left if the cell holds a level; how many are
- * left. No branch: which are is news each time. */
+/* Counts a score by its cell, or notes its place if the cell holds a level. Returns how many were
+ * noted. There is no branch, because it could not be predicted. */
 KGT_INLINE int64_t FN(sift_one)(uint32_t *cell, int64_t place, int32_t *left) {
     const uint32_t count = *cell, held = count >> 31;
     *cell = count + 1 - held;
@@ -69,7 +69,7 @@ KGT_INLINE int64_t FN(sift_one)(uint32_t *cell, int64_t place, int32_t *left) {
     return held;
 }
 
-/* Counts scores by their cells; the places of those in a cell with a level, and their number. */
+/* Counts scores by cell. Writes the places of those in cells with levels; returns their number. */
 static int64_t FN(sift)(FN(kgt_worker) * worker, int64_t n, int32_t *places) {
     const int32_t *cell = worker->levels.bins;
     uint32_t *counts = worker->levels.counts;
@@ -83,7 +83,7 @@ static int64_t FN(sift)(FN(kgt_worker) * worker, int64_t n, int32_t *places) {
     return n_left;
 }
 
-/* The bins of scores in cells that hold levels, in place of the cells at their places. */
+/* Finds the bins of scores in cells that hold levels; they overwrite the cells. */
 static void FN(search_cells)(FN(kgt_levels) * levels, const T *x, const int32_t *places,
                              int64_t n) {
     for (int64_t i = 0; i < n; i++) {
@@ -95,8 +95,8 @@ static void FN(search_cells)(FN(kgt_levels) * levels, const T *x, const int32_t 
     }
 }
 
-/* The places of what is not counted by cells, to worker->selected, and the bins of these; their
- * number. The next blocks are not sifted if most of this one was left. */
+/* Writes the places of scores that cells do not count to worker->selected, and their bins. Returns
+ * their number. If these are most of the block, the next blocks are not sifted. */
 static int64_t FN(find_bins)(FN(kgt_worker) * worker, const T *x, int64_t n, bool *nan) {
     FN(kgt_levels) *levels = &worker->levels;
     const FN(kgt_ops) *ops = &worker->kernel->OPS;
@@ -114,9 +114,8 @@ static int64_t FN(find_bins)(FN(kgt_worker) * worker, const T *x, int64_t n, boo
     return n;
 }
 
-/* Adds to the histogram those left, from the at-th on, whose place is before `end`; the next's
- * number.
- */
+/* Adds the remaining scores from the at-th on, with places before `end`, to the histogram. Returns
+ * the number of the next. */
 static int64_t FN(add_bins)(FN(kgt_worker) * worker, int64_t at, int64_t n_left, int64_t end) {
     const FN(kgt_levels) *levels = &worker->levels;
     for (; at < n_left && worker->selected[at] < end; at++)
@@ -130,9 +129,9 @@ static bool FN(compare_levels)(FN(kgt_worker) * worker, const T *x, int64_t n) {
                                      levels->greater, levels->at_least, NULL);
 }
 
-/* Counts the block at places start .. start + n - 1 in pieces that end at the answers, so that what
- * ties at or behind each is known; in one, where ids are not in the order of names. True if the
- * block holds a NaN. */
+/* Counts the block at places start .. start + n - 1 in pieces that end at the answers, so that the
+ * ties at or behind each are known. If ids are not in the order of names, it is one piece. True if
+ * the block holds a NaN. */
 static bool FN(cells_block)(FN(kgt_worker) * worker, const kgt_row *row, const T *x, int64_t start,
                             int64_t n, kgt_span targets, int64_t *next, T *maxima) {
     const bool few = FN(levels_few)(&worker->levels);
@@ -159,7 +158,7 @@ static bool FN(cells_block)(FN(kgt_worker) * worker, const kgt_row *row, const T
     return nan;
 }
 
-/* What the cells have counted, to the bins between the levels. */
+/* Adds the counts of the cells to the bins between the levels. */
 static void FN(cells_read)(FN(kgt_levels) * levels) {
     uint32_t *counts = levels->counts, sum = 0, below = 0;
     if (levels->n_cells == 0) return;

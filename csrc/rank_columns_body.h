@@ -1,17 +1,17 @@
-/* Blocks in which a row's neighbours in memory are those of other rows: scores.T of a matrix, an
- * array in Fortran's order. Read row by row, every score would cost a cache line; so a band of rows
- * is transposed, a range of entities at a time, and ranked from there. Computing type T. */
+/* Blocks stored column by column: scores.T of a matrix, or an array in Fortran order. Read row by
+ * row, every score would cost a cache line. So a band of rows is transposed, one range of entities
+ * at a time, and ranked from the copy. Computing type T. */
 
-/* Rows in a band, unless so many cannot keep their best: columns are pages apart, and the more of
- * one is read at once, the seldomer its page is looked up. */
+/* Rows per band, if so many can keep their best. Columns are pages apart; reading more of one at
+ * once means fewer page look-ups. */
 #define BAND_ROWS 256
 #define FEWEST_BAND_ROWS 64
-/* Entities in a range. What a band of so many of them holds fits the third-level cache. */
+/* Entities per range. A band of this width fits the third-level cache. */
 #define BAND_WIDTH (int64_t)(16384 / sizeof(T))
-/* The rows of a band keep their best at the same time; from here on that is too much memory for the
- * fewest of them. */
+/* The rows of a band keep their best at the same time. From this depth on, even FEWEST_BAND_ROWS
+ * would take too much memory. */
 #define BAND_DEPTH 16384
-/* Between the rows of a band, so that their beginnings do not compete for the same cache lines. */
+/* Stride of the rows of a band, chosen so that their beginnings do not share cache lines. */
 #define BAND_STRIDE (size_t)(BAND_WIDTH + 64 / sizeof(T))
 
 static bool FN(by_columns)(const kgt_scores *scores, const kgt_task *task, const kgt_best *best) {
@@ -30,14 +30,14 @@ static int64_t FN(band_rows)(int64_t n_rows, int64_t depth) {
     return rows < n_rows ? rows : n_rows;
 }
 
-/* Entities start .. start + n - 1 of the rows from `first` on, to rows of `band`. */
+/* Copies the entities start .. start + n - 1 of the rows from `first` on to rows of `band`. */
 static void FN(fill_band)(const kgt_kernel *kernel, const kgt_scores *scores, int64_t first,
                           int64_t rows, int64_t start, int64_t n, T *band) {
     const void *data =
         (const char *)scores->data + first * scores->row_stride + start * scores->entity_stride;
     const ptrdiff_t stride = (ptrdiff_t)(scores->entity_stride / scores->row_stride);
     const size_t height = (size_t)rows, width = (size_t)n;
-    float *floats = (float *)(void *)band; /* 16 bits are widened to these */
+    float *floats = (float *)(void *)band; /* 16-bit scores are widened to float */
     if (scores->dtype == KGT_F16)
         kernel->transpose_f16(data, stride, height, width, floats, BAND_STRIDE);
     else if (scores->dtype == KGT_BF16)

@@ -1,10 +1,10 @@
-/* Many answers in one row: their scores are sorted, and every score of the row is told its place
- * among these, in steps that grow with the logarithm of their number. Computing type T; part of
- * rank_row_body.h.
+/* Counts for many answers in one row. Their scores are sorted, and a search finds the place of
+ * every score of the row among them. Its steps grow with the logarithm of their number. Computing
+ * type T; part of rank_row_body.h.
  *
  * The distinct scores of the answers, ascending, are the levels. A score has bin 2 * d + 1 if it
- * equals level d, and else 2 * d, where d levels are below it. So a histogram of the bins holds
- * every answer's counts. */
+ * equals level d; otherwise 2 * d, if d levels are below it. So a histogram of the bins gives every
+ * answer's counts. */
 
 static bool FN(levels_open)(FN(kgt_levels) * levels, int64_t targets, int64_t known) {
     *levels = (FN(kgt_levels)){0};
@@ -36,8 +36,8 @@ static void FN(levels_close)(FN(kgt_levels) * levels) {
     free(levels->counts);
 }
 
-/* NaN up to the next power of two, and for a search that begins at the last: no score is above it.
- */
+/* Fills up with NaN to the next power of two, and after it for a search that begins at the last
+ * level. No score is above NaN. */
 static void FN(levels_fill_up)(FN(kgt_levels) * levels) {
     levels->steps = 0;
     while ((int64_t)1 << levels->steps <= levels->n) levels->steps++;
@@ -45,13 +45,13 @@ static void FN(levels_fill_up)(FN(kgt_levels) * levels) {
     for (int64_t i = levels->n; i < end; i++) levels->scores[i] = NAN;
 }
 
-/* The levels of a row's answers, and the bin of each; NaN has one that stays empty. */
+/* The levels of a row's answers, and the bin of each answer. The bin of NaN stays empty. */
 static void FN(levels_build)(FN(kgt_worker) * worker, int64_t n_targets) {
     FN(kgt_levels) *levels = &worker->levels;
     FN(kgt_top)
     sorted = {.keys = levels->keys,
               .spare = levels->keys + levels->capacity,
-              .depth = n_targets + 1}; /* more than there are: none leaves */
+              .depth = n_targets + 1}; /* more than there are: none is dropped */
     for (int64_t j = 0; j < n_targets; j++) {
         const T threshold = worker->thresholds[j];
         levels->of_target[j] = -1;
@@ -86,15 +86,15 @@ static int64_t FN(levels_in_bin)(const FN(kgt_levels) * levels, int64_t bin) {
     return sum;
 }
 
-/* How many of the scores that were counted equal a target's. */
+/* The number of counted scores that equal a target's. */
 static int64_t FN(levels_equal)(const FN(kgt_levels) * levels, int64_t target) {
     const int64_t bin = levels->of_target[target], d = bin / 2;
     if (levels->n <= KGT_FEW_LEVELS) return levels->at_least[d] - levels->greater[d];
     return FN(levels_in_bin)(levels, bin);
 }
 
-/* The counts of every answer: its level's, where these are few, else from the histogram, which is
- * summed up from above. */
+/* The counts of every answer: those of its level, if levels are few; otherwise sums of the
+ * histogram from above. */
 static void FN(levels_read)(FN(kgt_worker) * worker, int64_t n_targets) {
     const FN(kgt_levels) *levels = &worker->levels;
     for (int64_t j = 0; levels->n <= KGT_FEW_LEVELS && j < n_targets; j++) {
@@ -102,7 +102,7 @@ static void FN(levels_read)(FN(kgt_worker) * worker, int64_t n_targets) {
         worker->greater[j] = levels->greater[levels->of_target[j] / 2];
     }
     if (levels->n <= KGT_FEW_LEVELS) return;
-    uint32_t *sums = levels->filter; /* free until the counts are settled */
+    uint32_t *sums = levels->filter; /* unused until the counts are settled */
     uint32_t above = 0;
     for (int64_t bin = 2 * levels->n + 1; bin >= 0; bin--)
         sums[bin] = above += (uint32_t)FN(levels_in_bin)(levels, bin);
@@ -113,8 +113,8 @@ static void FN(levels_read)(FN(kgt_worker) * worker, int64_t n_targets) {
     }
 }
 
-/* The counts of n gathered scores for every answer, whether it is among them, and how many of those
- * that tie with it have a higher id; both the scores' ids and the answers' ascend. */
+/* Counts n gathered scores for every answer. Also notes whether the answer is among them, and how
+ * many ties have a higher id. The ids of the scores and of the answers both ascend. */
 static void FN(levels_filter)(FN(kgt_worker) * worker, const int32_t *held, int64_t n,
                               kgt_span targets) {
     const FN(kgt_levels) *levels = &worker->levels;

@@ -1,5 +1,5 @@
 /* One row in one pass: counts for every target, NaN detection and the best entities. Computing type
- * T. What asks for little goes over a row in a single pass; what asks for more goes block by block,
+ * T. With few targets, a single pass over the row suffices. Otherwise the work goes block by block,
  * while the block is in the first-level cache. */
 
 #include "rank_levels_body.h"
@@ -87,11 +87,11 @@ static T FN(value)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t i)
     return row->negate ? -value : value;
 }
 
-/* Whether the scores may be read where they are, as elements of T. */
+/* Whether the scores can be read in place, as elements of T. */
 static bool FN(in_place)(const kgt_row *row) { return row->plain && row->dtype == OWN_DTYPE; }
 
-/* Of a step and a sign that the compiler knows, where this is several times as fast; what lies some
- * way ahead is fetched, as the machine alone does not do it in time. */
+/* Copies with a step and a sign that the compiler knows, which is several times as fast. It
+ * prefetches some way ahead, because the processor alone is too late. */
 KGT_INLINE void FN(copy_some)(const T *x, const int64_t step, int64_t n, const bool negate,
                               T *copy) {
     const int64_t line = 64 / (int64_t)sizeof(T);
@@ -105,7 +105,7 @@ KGT_INLINE void FN(copy_some)(const T *x, const int64_t step, int64_t n, const b
     for (; i < n; i++) copy[i] = negate ? -x[i * step] : x[i * step];
 }
 
-/* n scores that lie `step` apart, copied; negated, if lower is better. */
+/* Copies n scores that are `step` apart; negates them if lower is better. */
 static void FN(copy_steps)(const T *x, int64_t step, int64_t n, bool negate, T *copy) {
     if (step == 1 && negate)
         FN(copy_some)(x, 1, n, true, copy);
@@ -121,7 +121,7 @@ static void FN(copy_steps)(const T *x, int64_t step, int64_t n, bool negate, T *
         for (int64_t i = 0; i < n; i++) copy[i] = negate ? -x[i * step] : x[i * step];
 }
 
-/* Scores start .. start + n - 1 where they are, or copied to `copy`. */
+/* Scores start .. start + n - 1, in place or copied to `copy`. */
 static const T *FN(fetch)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t start,
                           int64_t n, T *copy) {
     const char *place = row->data + start * row->stride;
@@ -154,7 +154,7 @@ void FN(kgt_row_target_scores)(const FN(kgt_worker) * worker, const kgt_row *row
 
 /* ---- counting ---- */
 
-/* Counts scores where they are; those of 16 bits are widened in registers. */
+/* Counts scores in place; 16-bit scores are widened in registers. */
 static bool FN(count_plain)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t start,
                             int64_t n, int64_t first_target, int64_t n_targets, int64_t *greater,
                             int64_t *at_least, T *maxima) {
@@ -191,15 +191,15 @@ static bool FN(count_block)(FN(kgt_worker) * worker, const T *x, int64_t n, int6
     return nan;
 }
 
-/* How many of the scores that were counted equal a target's. */
+/* The number of counted scores that equal a target's. */
 static int64_t FN(equal_so_far)(const FN(kgt_worker) * worker, int64_t target) {
     if (worker->by_levels) return FN(levels_equal)(&worker->levels, target);
     return worker->at_least[target] - worker->greater[target];
 }
 
-/* Ties ahead of an answer in trec order are those with a later document name. With ids in the order
- * of names that is "a higher id", so it is enough to know how many ties stand at or behind the
- * answer: `behind` is set when the pass leaves the block that holds it. */
+/* Ties ahead of an answer in trec order are those with a later document name. If ids are in the
+ * order of names, these have a higher id. So the number of ties at or behind the answer suffices:
+ * `behind` is set when the pass leaves the block with the answer. */
 static void FN(note_behind)(FN(kgt_worker) * worker, const T *x, int64_t n, int64_t local,
                             int64_t target) {
     const int64_t equal = FN(equal_so_far)(worker, target);
@@ -218,7 +218,7 @@ static void FN(note_behind)(FN(kgt_worker) * worker, const T *x, int64_t n, int6
 
 /* ---- the row ---- */
 
-/* The first NaN of a candidate among n scores from place `start` on; -1 if there is none. */
+/* The place of the first candidate's NaN among n scores from place `start` on; -1 if none. */
 static int64_t FN(first_nan)(const kgt_row *row, const T *x, int64_t start, int64_t n,
                              kgt_span outside, kgt_span targets) {
     for (int64_t i = 0; i < n; i++) {
@@ -229,7 +229,7 @@ static int64_t FN(first_nan)(const kgt_row *row, const T *x, int64_t start, int6
     return -1;
 }
 
-/* Counts the NaN of a row that holds some: what is not a number, less what is not a candidate. */
+/* Counts the NaN of a row that holds some: all NaN, less those that are no candidates. */
 static void FN(note_nans)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row,
                           const kgt_nans *nans) {
     const kgt_task *task = worker->task;
@@ -257,7 +257,7 @@ static void FN(note_nans)(const FN(kgt_worker) * worker, const kgt_row *row, int
     nans->count[task_row] += count;
 }
 
-/* Few answers, and scores that need not be copied: compared in a single pass. */
+/* Few answers, and scores that need no copy, are compared in a single pass. */
 static bool FN(fits_single_pass)(const kgt_row *row, int64_t n_targets, const FN(kgt_top) * top) {
     if (!row->plain || n_targets > 2) return false;
     return FN(in_place)(row) || (top == NULL && sizeof(T) == sizeof(float));
@@ -290,7 +290,7 @@ static bool FN(single_pass)(FN(kgt_offer) * offer, kgt_span targets) {
     return nan;
 }
 
-/* Counts the block at places start .. start + n - 1, and notes what of its ties stands behind the
+/* Counts the block at places start .. start + n - 1, and notes how many of its ties are behind the
  * answers. `next`: the first target whose id is not below the block. */
 static bool FN(pass_block)(FN(kgt_worker) * worker, const kgt_row *row, const T *x, int64_t start,
                            int64_t n, kgt_span targets, int64_t *next, T *maxima) {
@@ -323,7 +323,7 @@ static bool FN(pass)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span targe
         if (top != NULL && (at + n == KGT_STRETCH || start + n == row->n))
             FN(offer_stretch)(&offer, x - at, start - at, at + n);
     }
-    /* Answers beyond this range: all its ties stand behind them. */
+    /* Answers beyond this range: all of its ties are behind them. */
     for (; worker->task->position == NULL && next < targets.n; next++)
         worker->behind[next] = FN(equal_so_far)(worker, next);
     if (worker->by_levels) {
@@ -333,7 +333,7 @@ static bool FN(pass)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span targe
     return nan;
 }
 
-/* The worker with its arrays of the targets in flight moved on to those of one row. */
+/* A copy of the worker whose arrays for the targets in flight begin at one row's targets. */
 static FN(kgt_worker) FN(seated)(const FN(kgt_worker) * worker, int64_t offset) {
     FN(kgt_worker) seat = *worker;
     seat.thresholds += offset;

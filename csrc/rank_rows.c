@@ -1,11 +1,11 @@
-/* Ranking of blocks of given score rows. */
+/* Ranks blocks of given score rows. */
 #include "rank_row.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Row i of a block, which is a row of the task. Elements that aren't aligned to their own size are
- * read through memcpy. */
+/* Row i of a block, for a row of the task. Elements that are not aligned to their own size are read
+ * through memcpy. */
 static kgt_row row_of(const kgt_scores *scores, const kgt_task *task, int64_t i, int64_t task_row) {
     const size_t size = scores->dtype == KGT_F64 ? 8 : scores->dtype == KGT_F32 ? 4 : 2;
     const char *data = (const char *)scores->data + i * scores->row_stride;
@@ -31,7 +31,7 @@ static kgt_row row_of(const kgt_scores *scores, const kgt_task *task, int64_t i,
     return row;
 }
 
-/* The answers' scores are scattered over a row that is not in cache yet: fetch them while the row
+/* Prefetches the answers' scores, scattered over a row that is not in cache yet, while the row
  * before is ranked. */
 static void prefetch_targets(const kgt_scores *scores, const kgt_task *task, int64_t i,
                              int64_t first_row) {

@@ -15,8 +15,8 @@ static kgt_status FN(target_scores)(const kgt_scores *scores, const kgt_task *ta
     return KGT_OK;
 }
 
-/* With target_scores NULL the rows hold every entity, and answers are read as their row comes up.
- */
+/* If target_scores is NULL, the rows hold every entity, and the answers' scores are read with their
+ * row. */
 static kgt_status FN(rank_rows)(const kgt_scores *scores, const kgt_task *task, int64_t first_row,
                                 const double *target_scores, const kgt_counts *counts,
                                 const kgt_best *best, const kgt_nans *nans) {
@@ -39,7 +39,7 @@ static kgt_status FN(rank_rows)(const kgt_scores *scores, const kgt_task *task, 
             FN(kgt_top) *top = slot < 0 ? NULL : worker.tops;
             FN(kgt_row_pass)(&worker, &row, task_row, target[i] - target[0], own, top, nans);
             if (top != NULL) FN(kgt_row_best)(&worker, top, slot, best);
-            /* A row of many answers is settled before the next has many: it has one's levels. */
+            /* The worker has levels for one row only: settle this row before the next. */
             if (target[i + 1] - target[i] > KGT_FEW_TARGETS) n = i + 1;
         }
         for (int64_t i = 0; i < n; i++) {

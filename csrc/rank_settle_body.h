@@ -1,7 +1,7 @@
-/* Takes out of a row's counts what its filters hold: gathered, counted in the same way and
- * subtracted, which costs O(known), not O(entities). Computing type T; part of rank_row_body.h. */
+/* Subtracts the entities of a row's filters from its counts. They are gathered and counted in the
+ * same way, which costs O(known), not O(entities). Computing type T; part of rank_row_body.h. */
 
-/* The scores of those entities of a filter that the row holds, and the entities themselves. */
+/* Gathers the scores and ids of the entities of a filter that the row holds. */
 static int64_t FN(gather)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span filter,
                           const int32_t **held) {
     T *gathered = worker->gathered;
@@ -30,7 +30,7 @@ static int64_t FN(gather)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span 
     return n;
 }
 
-/* How many of the n gathered scores tie with an answer and stand ahead of it in trec order. */
+/* The number of the n gathered scores that tie with an answer and are ahead of it in trec order. */
 static int64_t FN(tied_ahead)(const FN(kgt_worker) * worker, const int32_t *held, int64_t n,
                               int32_t answer, T threshold) {
     const int32_t *position = worker->task->position;
@@ -42,9 +42,8 @@ static int64_t FN(tied_ahead)(const FN(kgt_worker) * worker, const int32_t *held
     return ahead;
 }
 
-/* Adds the row's counts less the filter's: of its entities that the row holds, what the pass has
- * counted for each target. A target's own entity ties with itself, whether the filter holds it or
- * not. */
+/* Adds the row's counts for each target, less those of the filter's entities that the row holds. A
+ * target's own entity ties with itself, whether or not the filter holds it. */
 static void FN(add_counts)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span filter,
                            kgt_span targets, int64_t *greater, int64_t *equal,
                            int64_t *tied_ahead) {
@@ -80,9 +79,9 @@ static void FN(add_counts)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span
     }
 }
 
-/* One answer, which is all that the filters may differ in: one count serves for both. The answer
- * ties with itself in neither; where the threshold is another than its own score, it may be above
- * it, and then only `known` takes it out. */
+/* Settles a row with one answer whose filters differ at most in this answer, with one count for
+ * both. The answer's tie with itself counts in neither. If the threshold is not its own score, the
+ * answer may be above it; then only `known` removes it. */
 static void FN(settle_once)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span known,
                             kgt_span removed, kgt_span targets, int64_t target,
                             const kgt_counts *counts) {

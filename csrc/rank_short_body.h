@@ -1,14 +1,14 @@
-/* A row of few entities, of which reading the scores is the least: no blocks, no gathering, and
- * what its filters take out is bits of a few words. Computing type T; part of rank_row_body.h. */
+/* A row of few entities, where reading the scores takes the least time. It needs no blocks and no
+ * gathering, and its filters are bits of a few words. Computing type T; part of rank_row_body.h. */
 
-/* Up to so many entities, the best of them come by sorting all. */
+/* Up to so many entities, the best are found by sorting all. */
 #define SORTED 64
 
 static bool FN(marks_at_once)(const FN(kgt_worker) * worker, const kgt_row *row) {
     return row->ids == NULL && worker->kernel->mark != NULL;
 }
 
-/* Sets the bits of those of a filter's entities that the row holds. */
+/* Sets the bits of the filter's entities that the row holds. */
 KGT_INLINE void FN(mark_filter)(const FN(kgt_worker) * worker, const kgt_row *row, kgt_span filter,
                                 uint64_t *words) {
     const int64_t n_words = (row->n + 63) / 64;
@@ -43,14 +43,14 @@ KGT_INLINE void FN(mark_filter)(const FN(kgt_worker) * worker, const kgt_row *ro
     }
 }
 
-/* The words of the second filter to those of the first, which may have one entity more. */
+/* Copies the words of the second filter to the first, and may add one entity to it. */
 static void FN(mark_one_more)(const kgt_row *row, int32_t id, bool more, uint64_t *words) {
     const int64_t n_words = (row->n + 63) / 64, place = more ? kgt_row_place(row, id) : -1;
     for (int64_t i = 0; i < n_words; i++) words[i] = words[n_words + i];
     if (place >= 0) words[place / 64] |= (uint64_t)1 << place % 64;
 }
 
-/* Ties ahead of an answer where names are in another order than ids. */
+/* Ties ahead of an answer if names are in another order than ids. */
 static int64_t FN(short_ties)(const FN(kgt_worker) * worker, const kgt_row *row, const T *x,
                               T threshold, int32_t answer, const uint64_t *outside) {
     const int32_t *position = worker->task->position;
@@ -61,7 +61,7 @@ static int64_t FN(short_ties)(const FN(kgt_worker) * worker, const kgt_row *row,
     return ahead;
 }
 
-/* The counts of one answer, among the micro and then the macro candidates; false at a NaN. */
+/* The counts of one answer among the micro and the macro candidates; false if there is a NaN. */
 static bool FN(short_target)(const FN(kgt_worker) * worker, const kgt_row *row, const T *x,
                              int32_t answer, const double *target_score, const uint64_t *outside,
                              int64_t *count) {
@@ -81,8 +81,8 @@ static bool FN(short_target)(const FN(kgt_worker) * worker, const kgt_row *row, 
     return true;
 }
 
-/* The places of a row that may be among its best, to worker->selected; their number. In a copy the
- * removed are NaN, which no bound lets in: so none of them is counted or looked at. */
+/* Writes the places that may be among a row's best to worker->selected; returns their number. In a
+ * copy, removed entities are NaN and reach no bound, so they are neither counted nor looked at. */
 static int64_t FN(short_select)(FN(kgt_worker) * worker, const kgt_row *row, const T *x,
                                 kgt_span removed, int64_t depth) {
     const FN(kgt_ops) *ops = &worker->kernel->OPS;
@@ -98,7 +98,7 @@ static int64_t FN(short_select)(FN(kgt_worker) * worker, const kgt_row *row, con
     return (int64_t)ops->select(open, n, worker->maxima, bound, worker->selected);
 }
 
-/* Keys of those scores of a row that stand at n places; places NULL: of its first n. */
+/* Keys of the scores of a row at n places (its first n, if places is NULL). */
 static void FN(short_keys)(const FN(kgt_worker) * worker, const kgt_row *row, const T *x,
                            const int32_t *places, int64_t n, FN(kgt_key) * keys) {
     const int32_t *position = worker->task->position;
@@ -113,11 +113,11 @@ static void FN(short_keys)(const FN(kgt_worker) * worker, const kgt_row *row, co
     }
 }
 
-/* The best of the row, sorted: of very few entities all are, the removed behind the others. */
+/* The best of the row, sorted. With very few entities all are sorted, the removed ones last. */
 static void FN(short_best)(FN(kgt_worker) * worker, const kgt_row *row, const T *x,
                            kgt_span removed, const uint64_t *outside, int64_t slot,
                            const kgt_best *best) {
-    FN(kgt_key) *keys = worker->keys + KGT_SHORT; /* no row in flight has any there */
+    FN(kgt_key) *keys = worker->keys + KGT_SHORT; /* no row in flight uses these */
     FN(kgt_top) top = {.keys = keys, .spare = worker->keys, .depth = best->depth, .used = row->n};
     int64_t used = row->n;
     if (row->n > SORTED) {
@@ -133,7 +133,7 @@ static void FN(short_best)(FN(kgt_worker) * worker, const kgt_row *row, const T 
     FN(write_best)(worker, &top, slot, best);
 }
 
-/* Rows to come are fetched while this one is ranked. */
+/* Prefetches later rows while this one is ranked. */
 static void FN(fetch_ahead)(const kgt_row *row) {
     for (int64_t at = 0; at < row->n * row->stride; at += 64)
         KGT_PREFETCH(row->data + KGT_AHEAD + at);

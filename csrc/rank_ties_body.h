@@ -1,15 +1,15 @@
-/* Ties at or behind the answers of a counted row, where names are in another order than ids.
- * Computing type T; part of rank_row_body.h.
+/* Ties at or behind the answers of a counted row, if names are in another order than ids. Computing
+ * type T; part of rank_row_body.h.
  *
- * Few rows have any but the answer with itself. Of a few answers that have, each is compared with
- * the row again. Of more, the places in order of names are sorted, level by level: a tie is counted
- * at the first answer of its level that it is at or behind, which a search finds, and sums of these
- * are the ties of all. */
+ * In most rows an answer ties only with itself. If a few answers have other ties, each is compared
+ * with the row again. If more have, their places in the order of names are sorted, level by level.
+ * A search finds the first answer of its level that a tie is at or behind, and counts it there.
+ * Sums of these counts are the ties of all. */
 
 /* Up to so many answers with ties are compared one by one. */
 #define FEW_TIED 128
 
-/* What answers of many are sorted by: the bin, and in it the place in order of names. */
+/* The sorting key of many answers: the bin, then the place in the order of names. */
 static FN(kgt_key) FN(tie_key)(int32_t bin, int32_t place) {
     return (FN(kgt_key))(uint32_t)bin << 32 | (uint32_t)place;
 }
@@ -20,14 +20,14 @@ static void FN(sort_ties)(FN(kgt_worker) * worker, kgt_span targets) {
     sorted = {.keys = levels->keys,
               .spare = levels->keys + levels->capacity,
               .used = targets.n,
-              .depth = targets.n + 1}; /* more than there are: none leaves */
+              .depth = targets.n + 1}; /* more than there are: none is dropped */
     for (int64_t j = 0; j < targets.n; j++)
         levels->keys[j] = FN(tie_key)(levels->of_target[j], worker->task->position[targets.ids[j]]);
     FN(kgt_top_sort)(&sorted, worker->kernel);
     levels->n_tied = targets.n;
 }
 
-/* The number of the last key, of descending ones, that is not below `key`; -1 if all are. */
+/* The number of the last of the descending keys that is not below `key`; -1 if all are below. */
 static int64_t FN(find_tie)(const FN(kgt_levels) * levels, FN(kgt_key) key) {
     const FN(kgt_key) *from = levels->keys;
     for (int64_t n = levels->n_tied, half; n > 0; n -= half) {
@@ -48,21 +48,21 @@ static void FN(clear_ties)(const FN(kgt_levels) * levels) {
     memset(levels->filter, 0, (size_t)levels->n_tied * sizeof *levels->filter);
 }
 
-/* In place of the count at each key, that of all keys of its bin up to it. */
+/* Replaces the count at each key by the sum over the keys of its bin up to it. */
 static void FN(sum_ties)(const FN(kgt_levels) * levels) {
     for (int64_t i = levels->n_tied - 2; i >= 0; i--)
         if (levels->keys[i] >> 32 == levels->keys[i + 1] >> 32)
             levels->filter[i] += levels->filter[i + 1];
 }
 
-/* How many of those counted tie with an answer and stand at or behind it. */
+/* The number of counted scores that tie with an answer and are at or behind it. */
 static int64_t FN(ties_behind)(const FN(kgt_worker) * worker, kgt_span targets, int64_t target) {
     const FN(kgt_levels) *levels = &worker->levels;
     const int32_t place = worker->task->position[targets.ids[target]];
     return levels->filter[FN(find_tie)(levels, FN(tie_key)(levels->of_target[target], place))];
 }
 
-/* The places in order of names of the n entities from place `start` on. */
+/* The places in the order of names of the n entities from place `start` on. */
 static const int32_t *FN(positions)(FN(kgt_worker) * worker, const kgt_row *row, int64_t start,
                                     int64_t n) {
     const int32_t *position = worker->task->position;
@@ -71,8 +71,7 @@ static const int32_t *FN(positions)(FN(kgt_worker) * worker, const kgt_row *row,
     return worker->selected;
 }
 
-/* Goes through the row again for the answers that have ties: their numbers are in filter_greater.
- */
+/* Goes through the row again for the answers with ties; their numbers are in filter_greater. */
 static void FN(compare_ties)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span targets,
                              int64_t n_tied) {
     const FN(kgt_levels) *levels = &worker->levels;
@@ -103,7 +102,7 @@ static void FN(find_behind)(FN(kgt_worker) * worker, const kgt_row *row, kgt_spa
         const int64_t itself = own == own && kgt_row_place(row, targets.ids[j]) >= 0;
         const int64_t equal = worker->at_least[j] - worker->greater[j];
         worker->behind[j] = equal == itself ? itself : 0;
-        /* What is free until the counts are settled holds the targets that have ties. */
+        /* filter_greater is unused until counts are settled, so it holds the targets with ties. */
         if (equal > itself) worker->filter_greater[n_tied++] = j;
     }
     if (n_tied == 0) return;
@@ -120,7 +119,7 @@ static void FN(find_behind)(FN(kgt_worker) * worker, const kgt_row *row, kgt_spa
     }
 }
 
-/* Of n gathered scores, whose bins are known: how many tie with each answer and stand ahead. */
+/* The number of n gathered scores with known bins that tie with each answer and are ahead of it. */
 static void FN(filter_ties)(FN(kgt_worker) * worker, const int32_t *held, int64_t n,
                             kgt_span targets) {
     const FN(kgt_levels) *levels = &worker->levels;

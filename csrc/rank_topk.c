@@ -11,14 +11,14 @@
 #define FN(op) op##_f64
 #include "rank_topk_body.h"
 
-/* Up to here, sorting all wide keys costs less than finding out which are the best. */
+/* Up to so many, sorting all wide keys takes less time than selecting the best. */
 #define FEW 48
-/* From here on, sorting by digits beats comparing each with each. */
+/* From so many on, sorting by digits is faster than comparing each with each. */
 #define RADIX_FROM 200
 #define DIGITS 2048
 
-/* Keys to descending order: two stable passes over the score's leading 22 bits leave nearly all in
- * place, and insertion does the rest unless there is too much of it. */
+/* Sorts keys in descending order. Two stable passes over the score's leading 22 bits put nearly all
+ * in place. Insertion sorts the rest, unless it is too long. */
 static void radix_sort(uint64_t *keys, uint64_t *spare, int64_t n) {
     uint32_t low[DIGITS] = {0}, high[DIGITS] = {0}, low_next = 0, high_next = 0;
     for (int64_t i = 0; i < n; i++) {

@@ -33,7 +33,7 @@ static int64_t FN(partition)(KEY *keys, int64_t n) {
 static void FN(sort)(KEY *keys, int64_t n) {
     while (n > 24) {
         const int64_t cut = FN(partition)(keys, n);
-        /* The shorter part by recursion keeps the stack logarithmic. */
+        /* Recursion into the shorter part keeps the stack logarithmic. */
         if (cut < n - cut) {
             FN(sort)(keys, cut);
             keys += cut;
@@ -46,8 +46,8 @@ static void FN(sort)(KEY *keys, int64_t n) {
     FN(insertion_sort)(keys, n);
 }
 
-/* Keys of scores that tie come in the order of names, or from its end: true if the keys descend
- * already, or ascended and have been turned round. Others are told from these by a few keys. */
+/* Keys of tied scores arrive in the order of names, or in reverse. True if the keys already
+ * descend, or ascended and have been reversed. A few keys suffice to reject others. */
 static bool FN(in_order)(KEY *keys, int64_t n) {
     int64_t falling = 1, rising = 1;
     while (falling < n && keys[falling] < keys[falling - 1]) falling++;
@@ -77,8 +77,7 @@ static void FN(select_largest)(KEY *keys, int64_t n, int64_t k) {
     FN(insertion_sort)(keys, n);
 }
 
-/* Keeps the depth best, in the order in which they came, and raises the bound to the worst of them.
- */
+/* Keeps the depth best, in order of arrival, and raises the bound to the worst of them. */
 void FN(kgt_top_prune)(FN(kgt_top) * top) {
     if (top->used < top->depth) return;
     KEY *spare = top->spare;

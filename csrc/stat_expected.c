@@ -1,13 +1,12 @@
 /* Expectations under ties, without cancellation.
  *
- * An answer's rank is spread evenly over greater + 1 .. greater + size. The textbook forms
- * H(b) - H(a) and lgamma(b + 1) - lgamma(a + 1) subtract numbers that agree in nearly all digits
- * when the tie is short and the rank is deep. So the first PEELED terms are summed as they stand,
- * and what is left of a longer tie is an asymptotic difference, built on log1p.
+ * An answer's rank is spread evenly over greater + 1 .. greater + size. The textbook forms H(b) -
+ * H(a) and lgamma(b + 1) - lgamma(a + 1) subtract numbers that agree in nearly all digits when the
+ * tie is short and the rank is deep. So the first PEELED terms are summed directly, and the rest of
+ * a longer tie is an asymptotic difference, based on log1p.
  *
  * With several answers in the tie, the place of the first one inside it is negative-hypergeometric:
- * P(X = j) = C(size - j, answers - 1) / C(size, answers).
- */
+ * P(X = j) = C(size - j, answers - 1) / C(size, answers). */
 #include <math.h>
 #include "stat.h"
 
@@ -83,9 +82,9 @@ static double first_by_summation(int64_t greater, int64_t size, int64_t answers)
     return total;
 }
 
-/* Walks from one answer to all: E_m = m ((N - m + 2) E_(m-1) - 1) / ((m - 1)(T - m + 1)), N being
- * greater + size and T size; it follows from C(n, m) = C(n, m - 1) (n - m + 1) / m. `growth` bounds
- * by how much rounding errors have grown; it rises by more than 1 a step, so the walk is short. */
+/* Steps from one answer to all: E_m = m ((N - m + 2) E_(m-1) - 1) / ((m - 1)(T - m + 1)), with N =
+ * greater + size and T = size. This follows from C(n, m) = C(n, m - 1) (n - m + 1) / m. `growth`
+ * bounds the growth of rounding errors. It rises by more than 1 per step, so steps are few. */
 static double first_reciprocal(int64_t greater, int64_t size, int64_t answers) {
     double value = mean_reciprocal(greater, size), growth = 1;
     for (int64_t m = 2; m <= answers; m++) {
@@ -98,11 +97,11 @@ static double first_reciprocal(int64_t greater, int64_t size, int64_t answers) {
     return value;
 }
 
-/* P(X <= inside) = 1 - C(size - inside, answers) / C(size, answers): the chance to have met an
- * answer, place by place (or a place, answer by answer). */
+/* P(X <= inside) = 1 - C(size - inside, answers) / C(size, answers): the probability of an answer
+ * among the first places, place by place (or answer by answer). */
 static double first_inside(int64_t inside, int64_t size, int64_t answers) {
     int64_t steps = smaller(inside, answers), other = inside + answers - steps;
-    /* No branch: whether an answer can be inside at all is a coin toss to the predictor. */
+    /* No branch: whether an answer can be inside at all is unpredictable. */
     double chance = (double)(smaller(steps, 1) * other) / (double)size;
     for (int64_t step = 1; step < steps && chance < 1; step++) {
         double left = (double)(size - step);

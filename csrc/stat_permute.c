@@ -1,15 +1,14 @@
-/* Sums under random signs: the distribution that paired randomisation tests compare with.
+/* Sums under random signs: the reference distribution of paired randomisation tests.
  *
- * Four rows make sixteen sums, one for each choice of their signs; these are tabulated once and
- * then looked up by every permutation. So a permutation costs a quarter of a vector addition a
- * row, and its random bits one word for 64 rows.
- */
+ * Four rows have sixteen sums, one per choice of their signs. These are computed once, and every
+ * permutation looks them up. So a permutation costs a quarter of a vector addition per row, and one
+ * random word per 64 rows. */
 #include <string.h>
 #include "stat.h"
 
-#define LANES 16   /* columns that move together */
+#define LANES 16   /* columns added together */
 #define QUAD 4     /* rows of one table */
-#define QUADS 16   /* tables of one word of random bits; together they fit a 32 KB cache */
+#define QUADS 16   /* tables per word of random bits; together they fit a 32 KB cache */
 #define BLOCK 1024 /* permutations whose sums stay in the second-level cache */
 
 typedef struct {
@@ -18,15 +17,15 @@ typedef struct {
 
 typedef lanes table[1 << QUAD];
 
-/* A sound hash of its argument (the finaliser of SplitMix64). */
+/* A good hash of its argument (the finaliser of SplitMix64). */
 static inline uint64_t mixed(uint64_t x) {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
     return x ^ (x >> 31);
 }
 
-/* Signs of 64 rows in one permutation: they depend on nothing but these three numbers, so that
- * any thread can make any part. */
+/* Signs of 64 rows in one permutation. They depend only on these three numbers, so any thread can
+ * make any part. */
 static inline uint64_t signs_of(uint64_t seed, uint64_t permutation, uint64_t word) {
     const uint64_t golden = UINT64_C(0x9e3779b97f4a7c15);
     return mixed(mixed(seed + golden * (permutation + 1)) + golden * (word + 1));

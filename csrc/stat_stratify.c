@@ -1,16 +1,15 @@
 /* Stratified means over a grid of exponents.
  *
- * The inner part, a mean per relation, depends on beta_e only; beta_r mixes the relations' means.
- * So a grid costs (beta_e x instances) + (beta_e x beta_r x relations), per metric, and powers are
- * taken of the distinct popularities only.
- */
+ * The inner part, a mean per relation, depends only on beta_e; beta_r weights the relations' means.
+ * So a grid costs (beta_e x instances) + (beta_e x beta_r x relations) per metric. Powers are
+ * computed only of the distinct popularities. */
 #include <math.h>
 #include <stdlib.h>
 #include "stat.h"
 
-/* Metrics that move together: one vector of the baseline's width or two. */
+/* Metrics added together: one or two vectors of the baseline's width. */
 #define LANES 4
-/* Triples added up before they join a relation's sum: rounding errors of n terms grow with
+/* Triples summed before they are added to a relation's sum. So rounding errors of n terms grow with
  * RUN + n / RUN instead of n. */
 #define RUN 64
 
@@ -44,7 +43,7 @@ static void raise_all(const double *popularity, int64_t n, double beta, double *
     for (int64_t i = 0; i < n; i++) out[i] = pow(popularity[i], -beta);
 }
 
-/* Adds the weighted mean over one triple's instances, one or two of them, to `sum`. */
+/* Adds the weighted mean over one triple's one or two instances to `sum`. */
 static inline void add_triple(const scratch *at, const lanes *values, int64_t triple, lanes *sum) {
     const kgt_strata *strata = at->strata;
     double norm = 0;
