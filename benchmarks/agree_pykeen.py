@@ -1,11 +1,12 @@
-"""Adjusted and other rank metrics beside PyKEEN's own functions, for the same ranks.
+"""Compare adjusted and other rank metrics with PyKEEN's own functions, for the same ranks.
 
     python benchmarks/agree_pykeen.py [MODEL ...]
 
-Ranks of the four trained models (FB15k-237, made by kgtrec) go through every rank metric that
-PyKEEN lists, with the same numbers of candidates, unweighted and with PyKEEN's weights of questions
-(its MacroRankBasedEvaluator). Prints the metric, PyKEEN's value, ours and their relative difference
-for the first model, the largest difference over all, and where PyKEEN is not right.
+Both sides compute every rank metric that PyKEEN lists from the ranks of the four trained models
+(FB15k-237, made by kgtrec). They use the same numbers of candidates, unweighted and with PyKEEN's
+weights of questions (its MacroRankBasedEvaluator). For the first model it prints the metric,
+PyKEEN's value, ours and their relative difference; then the largest difference over all, and where
+PyKEEN is wrong.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ WRONG = {
 
 
 class Compared(NamedTuple):
-    """One metric of one model, by both."""
+    """One metric of one model, computed by both."""
 
     key: str
     pykeen: float
@@ -65,7 +66,7 @@ class Compared(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """Whether the difference is one of rounding."""
+        """Whether only rounding differs."""
         return self.difference <= (AGREE_Z_GMR if "z_geometric" in self.key else AGREE)
 
 
@@ -89,7 +90,7 @@ def queries_of(name: str, questions: kgtrec.Questions) -> tuple[Array, Array, st
 
 
 def ranks_of(name: str, questions: kgtrec.Questions) -> kgtrec.Ranks:
-    """Filtered ranks of both sides."""
+    """Filtered ranks of head and tail questions."""
     queries, entity, metric = queries_of(name, questions)
     factors = kgtrec.Factors(np.ascontiguousarray(queries), entity, metric=metric)
     return kgtrec.rank(factors, questions, progress=False)[0]
@@ -139,7 +140,7 @@ def precise_z_gmr(ranks: kgtrec.Ranks) -> float:
 
 
 def main(names: list[str]) -> int:
-    """Compare; 1 if anything differs by more than rounding."""
+    """Compare; return 1 if anything differs by more than rounding."""
     questions = kgtrec.read_graph(FOLDER, progress=False).questions("test")
     agree = True
     for number, name in enumerate(names):

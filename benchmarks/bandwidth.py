@@ -1,8 +1,8 @@
-"""How fast this machine reads memory: sums in C, compiled when they are needed.
+"""Measure how fast this machine reads memory, by sums in C that are compiled when needed.
 
-The reference of the kernel bars is the fastest of several plain sums (one accumulator, integer
-words, 16 to 128 independent float lanes) compiled with several sets of flags: what a good compiler
-makes of a loop whose only work is to look at every element once.
+The reference of the kernel bars is the fastest of several plain sums, compiled with several sets of
+flags: one accumulator, integer words, or 16 to 128 independent float lanes. It shows what a good
+compiler makes of a loop that only reads every element once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Read = Callable[[int, int], float]
 
 
 class NoCompiler(Exception):
-    """There is no C compiler, hence no reference."""
+    """There is no C compiler, so there is no reference."""
 
 
 class StreamingRead:
@@ -48,7 +48,7 @@ class StreamingRead:
     Attributes
     ----------
     name : str
-        Which sum it is, and its flags.
+        Name of the sum, and its flags.
     """
 
     def __init__(self, name: str, read: Read) -> None:
@@ -61,14 +61,14 @@ class StreamingRead:
             self._read(start, n_bytes)
             return
         cuts = [n_bytes * i // threads // 64 * 64 for i in range(threads)] + [n_bytes]
-        # ctypes lets go of the interpreter lock for the time of a call.
+        # ctypes releases the interpreter lock during a call.
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(lambda a, b: self._read(start + a, b - a), cuts, cuts[1:]))
 
 
 @cache
 def streaming_read() -> StreamingRead:
-    """Compile every variant, try each on an array beyond the caches' reach, keep the best."""
+    """Compile every variant, try each on an array larger than the caches, and keep the fastest."""
     variants = [variant for flags in FLAGS for variant in _compiled(flags)]
     if not variants:
         raise NoCompiler("no C compiler (looked for $CC, cc, gcc, clang)")
@@ -96,23 +96,23 @@ def _compiler(suffix: str) -> str | None:
 
 
 def compiled_library(source: str, flags: tuple[str, ...]) -> ctypes.CDLL | None:
-    """A file of this folder as a library; None without a compiler, or one that takes the flags."""
+    """A file of this folder as a library; None if no compiler accepts the flags."""
     compiler = _compiler(Path(source).suffix)
     if compiler is None:
         return None
-    # A sanitizer that is preloaded into this process has no business in the compiler.
+    # A sanitizer that is preloaded into this process must not run in the compiler.
     environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "compiled.so"
         place = Path(__file__).with_name(source)
         command = [compiler, *flags, "-shared", "-fPIC", place, "-o", library]
         done = subprocess.run(command, capture_output=True, env=environment, check=False)
-        # A library stays mapped when its file goes.
+        # A library stays mapped after its file is deleted.
         return None if done.returncode else ctypes.CDLL(str(library))
 
 
 def _compiled(flags: tuple[str, ...]) -> list[tuple[str, Read]]:
-    """The sums under one set of flags; none if the compiler does not take them."""
+    """The sums under one set of flags; none if the compiler refuses them."""
     loaded = compiled_library(SOURCE, ("-std=c11", *flags))
     if loaded is None:
         return []

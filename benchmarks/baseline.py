@@ -1,25 +1,24 @@
-"""What users see of a fixed set of evaluations: recorded before a change, and compared after it.
+"""Record what users see of a fixed set of evaluations before a change, and compare it afterwards.
 
     python benchmarks/baseline.py --record before.json   # before a change that must change nothing
     python benchmarks/baseline.py --check before.json    # after it; names what differs
     python benchmarks/baseline.py --check before.json --only 'compare/*' --show 'compare/*'
 
 The commands, calls and mistakes are tables: `baseline_cases.py`, `baseline_errors.py` and
-`baseline_bad_files.py`, over the files of `baseline_inputs.py`. A record has a name and a text:
-what a command printed, a file that it left, the numbers that a figure draws
-(`baseline_describe.py`), a value, or an error. With --real also FB15k-237 with its four models
-(`../shared/data`).
+`baseline_bad_files.py`, over the files of `baseline_inputs.py`. A record has a name and a text: the
+output of a command, a file that it wrote, the numbers in a figure (`baseline_describe.py`), a
+value, or an error. --real adds FB15k-237 with its four models (`../shared/data`).
 
-A change that spells a command anew does so in the tables, too; the names of records stay. --only
-takes whole groups, ``compare/*``: what a group needs of others is always run. Texts are of one
-machine: other processors may round otherwise.
+If a change renames an option, rename it in the tables too, and keep the names of records. --only
+takes whole groups, such as ``compare/*``; lines that a group needs from others always run. Compare
+only texts of one machine, because other processors may round differently.
 """
 
 from __future__ import annotations
 
 import os
 
-# Before numpy is loaded: sums do not depend on how many cores are free, nor lines on the terminal.
+# Set before numpy is loaded: sums must not depend on free cores, nor lines on the terminal.
 os.environ.update(COLUMNS="100", OPENBLAS_NUM_THREADS="1", MPLBACKEND="agg")
 
 import argparse
@@ -63,7 +62,7 @@ Stamps = dict[Path, tuple[int, int]]
 
 
 class Recorder:
-    """Runs what the tables say in one folder, and keeps a text by name.
+    """Runs the lines of the tables in one folder, and keeps one text per name.
 
     Attributes
     ----------
@@ -81,7 +80,7 @@ class Recorder:
         return fnmatch.fnmatchcase(name, self.only)
 
     def keep(self, name: str, text: str) -> None:
-        """Keep a text under a name that no other has."""
+        """Keep a text under a new name."""
         assert name not in self.records, f"two records {name!r}"
         text = text.replace(str(self.home), ".").replace(PACKAGE, "<package>")
         for pattern, instead in cases.UNSTEADY:
@@ -96,7 +95,7 @@ class Recorder:
     # ---- commands ----
 
     def command(self, name: str, line: str) -> None:
-        """A command that must succeed: what it prints, every file and every figure."""
+        """Record a command that must succeed: its output, every file and every figure."""
         before = stamps(self.home)
         self.figures.clear()
         code, out, err = call(shlex.split(line))
@@ -119,7 +118,7 @@ class Recorder:
                 path.unlink()
 
     def commands(self, table: str, *, always: bool = False) -> None:
-        """Lines ``name  command line``; each ``<x|y>`` in a line makes a record of every choice."""
+        """Record lines ``name  command line``; each ``<x|y>`` gives one record per choice."""
         for name, line in rows_of(table):
             for full, chosen in spelt_out(name, line):
                 if always or self.wants(full):
@@ -139,7 +138,7 @@ class Recorder:
             self.keep(name, text)
 
     def mistake(self, name: str, line: str) -> None:
-        """A command line that must be refused; what it leaves behind is removed."""
+        """Record a command line that must be refused; remove the files that it leaves."""
         if not self.wants(name):
             return
         before = stamps(self.home)
@@ -150,12 +149,12 @@ class Recorder:
         said += [f"left behind: {path.relative_to(self.home)}" for path in left]
         for path in left:
             path.unlink()
-            with suppress(OSError):  # folders that are empty now
+            with suppress(OSError):  # only empty folders
                 os.removedirs(path.parent)
         self.keep(name, "\n".join(said))
 
     def wrong_call(self, name: str, expression: str, world: dict[str, Any]) -> None:
-        """An expression that must raise."""
+        """Record an expression that must raise."""
         if not self.wants(name):
             return
         try:
@@ -168,7 +167,7 @@ class Recorder:
 
 
 def rows_of(table: str) -> Iterator[tuple[str, str]]:
-    """Names and lines of a table; a line may go on in the next, which is indented."""
+    """Names and lines of a table; indented lines continue the line before."""
     for row in re.sub(r"\n[ \t]+", " ", table).strip().splitlines():
         name, _, line = row.partition(" ")
         if name and not name.startswith("#"):
@@ -176,14 +175,14 @@ def rows_of(table: str) -> Iterator[tuple[str, str]]:
 
 
 def spelt(line: str) -> str:
-    """A line with `SHORT` for its words that begin with a dollar sign."""
+    """A line whose words ``$word`` are replaced by those of `SHORT`."""
     while "$" in line:
         line = re.sub(r"\$(\w+)", lambda match: cases.SHORT[match[1]], line)
     return line
 
 
 def spelt_out(name: str, line: str) -> Iterator[tuple[str, str]]:
-    """A line without choices, and its name: the first ``<x|y>`` gives the name its ending."""
+    """The lines without choices, and their names, which end with the first choice."""
     match = re.search(r"<([^<>|]+(?:\|[^<>|]+)+)>", line)
     if match is None:
         yield name, line
@@ -203,7 +202,7 @@ def call(words: list[str]) -> tuple[int, str, str]:
                 main()
             except SystemExit as end:
                 code = end.code
-            except Exception:  # which main() should never let through
+            except Exception:  # main() should catch all of these
                 code = TRACEBACK
                 traceback.print_exc()
     finally:
@@ -215,7 +214,7 @@ def call(words: list[str]) -> tuple[int, str, str]:
 
 @contextmanager
 def captured(number: int) -> Iterator[str]:
-    """Send a stream of the process into a file whose path this gives, C code's output too."""
+    """Redirect a stream of the process, with output of C code, into a file; yields its path."""
     stream = {1: sys.stdout, 2: sys.stderr}[number]
     stream.flush()
     path = os.path.join(tempfile.gettempdir(), f"baseline-{os.getpid()}-{number}")
@@ -231,7 +230,7 @@ def captured(number: int) -> Iterator[str]:
 
 
 def stamps(home: Path) -> Stamps:
-    """Every file below a folder, with what changes when it is written."""
+    """Every file below a folder, with values that change when it is written."""
     made = {}
     for folder, _, names in os.walk(home):
         for name in names:
@@ -243,7 +242,7 @@ def stamps(home: Path) -> Stamps:
 
 
 def changed(before: Stamps, now: Stamps) -> Iterator[Path]:
-    """Files that are new or written again."""
+    """New and rewritten files."""
     return (path for path, stamp in sorted(now.items()) if before.get(path) != stamp)
 
 
@@ -251,7 +250,7 @@ def changed(before: Stamps, now: Stamps) -> Iterator[Path]:
 
 
 def record(home: Path, *, real: bool, only: str) -> Records:
-    """Everything whose name matches, in an empty folder."""
+    """Record everything whose name matches, in an empty folder."""
     recorder = Recorder(home, only)
     rcParams["svg.hashsalt"] = "baseline"
     plain = Figure.savefig
@@ -289,7 +288,7 @@ def record(home: Path, *, real: bool, only: str) -> Records:
 
 
 def options_of(recorder: Recorder, name: str, command: Any) -> None:
-    """The names, kinds, choices and defaults of a command's options, and of its subcommands'."""
+    """The names, kinds, choices and defaults of the options of a command and its subcommands."""
     if hasattr(command, "list_commands"):
         context = command.make_context(name, [], resilient_parsing=True)
         for each in command.list_commands(context):
@@ -314,7 +313,7 @@ def choices(kind: Any) -> str:
 
 
 def close(before: str, now: str) -> bool:
-    """Whether two texts have the same words, and numbers that sums in another order may give."""
+    """Whether two texts have the same words, and the same numbers up to the order of sums."""
     pairs = zip(NUMBER.findall(before), NUMBER.findall(now), strict=False)
     return NUMBER.sub("#", before) == NUMBER.sub("#", now) and all(
         isclose(*(float(each.replace(",", "")) for each in pair), rel_tol=1e-12) for pair in pairs
@@ -339,7 +338,7 @@ def show(name: str, before: dict[str, str] | None, now: dict[str, str] | None) -
 
 
 def check(before: Records, now: Records, shown: str | None) -> bool:
-    """Print what is not as it was, and how many records are; whether all are."""
+    """Print the records that differ and the number of equal ones; return whether all are equal."""
     names = sorted(before.keys() | now.keys())
     states = {name: state(before.get(name), now.get(name)) for name in names}
     for name, found in states.items():
@@ -365,7 +364,7 @@ def run() -> None:
     kept = json.loads(options.check.read_text()) if options.check else {}
     target = options.record and options.record.resolve()
     place = Path(tempfile.mkdtemp(prefix="baseline-")).resolve()
-    home = place / "home"  # a name that does not change: some tables name the folder
+    home = place / "home"  # a constant name, because some tables name the folder
     try:
         home.mkdir()
         os.chdir(home)

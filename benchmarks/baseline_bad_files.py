@@ -1,4 +1,4 @@
-"""Files that are wrong, of which `baseline.py` records what the commands say that read them."""
+"""Faulty files. `baseline.py` records the messages of the commands that read them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def negatives(entities: np.ndarray[Any, Any]) -> dict[str, Content]:
     return {"head_neg": entities, "tail_neg": np.zeros_like(entities)}
 
 
-# Group: a folder that is copied to bad/ first (or none), the command, and of each case the file
-# in bad/ and what it holds then.
+# Group: a folder that is first copied to bad/ (or none), the command, and per case the file in bad/
+# and its new content.
 FILES: dict[str, tuple[str | None, str, dict[str, tuple[str, Content]]]] = {
     "graph/tsv": ("small/tsv", "stats bad", {
         "two columns": ("train.txt", "a\tr\tb\na\tr\n"),
@@ -421,7 +421,7 @@ FILES: dict[str, tuple[str | None, str, dict[str, tuple[str, Content]]]] = {
 
 
 def cases(home: Path) -> Iterator[tuple[str, str, str]]:
-    """Name and command line of each case of `FILES`, and its file, which is then in ``bad/``."""
+    """Name and command line of each case of `FILES`, after writing its file into ``bad/``."""
     for group, (base, line, rows) in FILES.items():
         for name, (file, content) in rows.items():
             shutil.rmtree(home / "bad", ignore_errors=True)

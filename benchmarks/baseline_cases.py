@@ -1,7 +1,7 @@
-"""What `baseline.py` runs: commands and values by name, to be spelt anew here where an option is.
+"""Commands and values that `baseline.py` runs, by name. Rename options here too.
 
-A line of a table is ``name  command line``; indented lines go on. ``<x|y>`` makes a record of each
-choice, ``$word`` is one of `SHORT`. Names stay as they are, whatever becomes of the commands.
+A line of a table is ``name  command line``; indented lines continue it. ``<x|y>`` gives one record
+per choice; ``$word`` is one of `SHORT`. Never change names, even if commands change.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import kgtrec
 from kgtrec import cluster, measures, plots, study, trec
 
-# What changes from run to run, and what is kept in its place.
+# Texts that change from run to run, and their replacements.
 UNSTEADY = (
     (r"/tmp/baseline-[\w-]+", "."),
     (r"\b\d+(\.\d+)? (s|ms|min)\b", "<time>"),
@@ -47,7 +47,7 @@ DEMO = """
 demo/run  demo --output demo
 """
 
-# What later lines read.
+# Files that later lines read.
 INPUTS = """
 rank/a  rank $g --scores a.npy -o a.parquet --write-run a.run --write-qrels q.qrels --run-depth 30
     --tag a
@@ -86,7 +86,7 @@ shard/merge  merge shards -o out.parquet --write-run out.run --write-qrels out.q
 judge/sheets  judge sheets pool.tsv --annotators anna,ben --names names.tsv -o sheets
 """
 
-# After the sheets are filled, and after the conflicts are.
+# After the sheets are filled, and after the conflicts are filled.
 MERGED = """
 judge/merge  judge merge judged/anna.tsv judged/ben.tsv --conflicts carla.tsv -o judged.tsv
 """
@@ -103,7 +103,7 @@ rank/whole/b  rank --graph whole/graph --scores whole/b.npy -o whole/b.parquet
 rank/whole/c  rank --graph whole/graph --scores whole/c.npy -o whole/c.parquet
 """
 
-# A line reads what the lines above left, and what others of its group did.
+# A line reads files of the lines above, and of others of its group.
 COMMANDS = """
 demo/other-seed  demo --output demo-7 --seed 7
 
@@ -596,7 +596,7 @@ plots/beta-heat-map  plots.beta_heat_map(study.beta_grid(ranks, metrics=["mrr"])
 
 
 def world(home: Path) -> dict[str, Any]:
-    """What the expressions of `VALUES` and of the wrong calls may name."""
+    """The names for the expressions of `VALUES` and of the wrong calls."""
     graph = kgtrec.read_graph(home / "demo/graph")
     questions = graph.questions()
     scores = np.load(home / "a.npy")
@@ -626,7 +626,7 @@ def world(home: Path) -> dict[str, Any]:
 
 
 def every(result: kgtrec.Result) -> dict[str, Any]:
-    """Every measure of every averaging by every rank type of every side, or why there is none."""
+    """Every measure by averaging, rank type and side, or the reason why there is none."""
     found: dict[str, Any] = {}
     for side, kind, metric in product(result.sides, measures.RANK_TYPES, measures.METRICS):
         name = metric.name.replace("@k", "@10").replace("@p", "@0.5")
@@ -661,7 +661,7 @@ def streamed(scores: Any, questions: kgtrec.Questions, size: int, **options: Any
 
 
 def in_parts(scores: Any, questions: kgtrec.Questions, **options: Any) -> dict[str, Any]:
-    """Half of the batches each in two rankers, which are out."""
+    """Rank half of the batches in each of two rankers."""
     rankers = [kgtrec.Ranker(questions, **options) for _ in range(2)]
     for number, batch in enumerate(rankers[0].batches(50)):
         rankers[number % 2].update(

@@ -1,6 +1,6 @@
-"""Texts that say what a value, a file or a figure holds, for `baseline.py` to compare.
+"""Describe a value, a file or a figure as a text, for `baseline.py` to compare.
 
-Small things are spelt out; of large ones there is a hash with the first values beside it.
+Small contents are written in full; large ones as a hash with the first values.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
 LONGEST = 150_000  # characters of a text that are kept
-LARGEST = 8 << 20  # bytes of a file that is looked into as a text
-SHOWN = 12  # values of a long array that are spelt out
+LARGEST = 8 << 20  # bytes of a file that is read as text
+SHOWN = 12  # values of a long array that are written
 
 
 def digest(content: bytes) -> str:
@@ -96,7 +96,7 @@ def columns(path: Path) -> str:
 
 
 def header(path: Path) -> str:
-    """What a Parquet file says of itself beside its columns."""
+    """The metadata of a Parquet file, apart from its columns."""
     lines = []
     for key, content in sorted((pq.read_schema(path).metadata or {}).items()):
         try:
@@ -111,7 +111,7 @@ def header(path: Path) -> str:
 
 
 def figure(drawn: Figure) -> str:
-    """What a figure draws: the numbers of its artists, and its texts."""
+    """The content of a figure: the numbers of its artists, and its texts."""
     drawn.draw_without_rendering()  # ticks are made then
     lines = [f"size {numbers(drawn.get_size_inches())}"]
     for legend in drawn.legends:
@@ -123,7 +123,7 @@ def figure(drawn: Figure) -> str:
 
 
 def numbers(given: Any) -> str:
-    """Values to twelve digits, which drawing has no more of; many of them as a hash."""
+    """Values to twelve digits, the precision of drawing; many values as a hash."""
     flat = np.asarray(np.ma.filled(given, np.nan), dtype=float).ravel()
     texts = [f"{item:.12g}" for item in flat]
     if flat.size <= 2 * SHOWN:

@@ -1,4 +1,4 @@
-"""Bad calls, of which `baseline.py` records the message and the exit code.
+"""Wrong calls. `baseline.py` records their messages and exit codes.
 
 `LINES` are command lines, with the words of `baseline_cases.SHORT`; `CALLS` are calls of functions,
 over the names of `baseline_cases.world`.

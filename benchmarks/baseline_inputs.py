@@ -1,6 +1,6 @@
-"""The files that the commands of `baseline_cases.py` and `baseline_errors.py` read, from seeds.
+"""Write the files that the commands of `baseline_cases.py` and `baseline_errors.py` read, by seed.
 
-They are written into the working folder, beside the graph that `kgtrec demo` leaves in ``demo/``.
+They are in the working folder, beside the graph that `kgtrec demo` writes to ``demo/``.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Array = npt.NDArray[Any]
 Triple = tuple[str, str, str]
 SEED = 20_261
 
-# How much of a right answer each system sees, and to how many decimals it scores.
+# Per system: the weight of a correct answer, and the decimals of its scores.
 SYSTEMS = {"a": (3.0, 6), "b": (2.0, 0), "c": (1.0, 2)}
 REAL_MODELS = ("distmult", "complex", "transe", "rotate")
 
 
 def write_inputs(home: Path) -> None:
-    """Everything but the demo's own files, which are there already."""
+    """Write everything except the demo's own files, which must already exist."""
     countries(home)
     formats(home / "small")
     contexts(home)
@@ -76,7 +76,7 @@ def countries(home: Path) -> None:
     write(home / "half/graph/test.txt", lines(test[::2]))
     write(home / "half.tsv", lines(test[::2]))
     for folder in (home, home / "half"):
-        # Entities of the demo that half of its triples do not name have no columns there.
+        # Entities that half of the demo's triples do not name have no columns there.
         own = kgtrec.read_graph(home / "demo/graph" if folder == home else folder / "graph")
         for number, (name, (skill, decimals)) in enumerate(SYSTEMS.items()):
             save(folder / f"{name}.npy", scores(own, number, skill, decimals))
@@ -113,7 +113,7 @@ def countries(home: Path) -> None:
 
 
 def scores(graph: kgtrec.Graph, number: int, skill: float, decimals: int) -> Array:
-    """Popularity on the asked side of the relation, noise, and part of the answers."""
+    """Scores: popularity on the asked side of the relation, noise, and part of the answers."""
     rng = np.random.default_rng(SEED + number)
     questions = graph.questions()
     train = graph.splits["train"]
@@ -271,7 +271,7 @@ def contexts(home: Path) -> None:
 
 
 def predictions(home: Path) -> None:
-    """The same lists over the small graph in every format; names that are no entity among them."""
+    """The same lists over the small graph in every format, with some names that are no entities."""
     rng = np.random.default_rng(SEED + 90)
     graph = kgtrec.read_graph(home / "small/tsv")
     questions = graph.questions()
@@ -423,7 +423,7 @@ def jobs(home: Path) -> None:
 
 
 def judgements(home: Path) -> None:
-    """Answers of two annotators to the sheets that `kgtrec judge sheets` made, and of a third."""
+    """Answers of three annotators to the sheets that `kgtrec judge sheets` wrote."""
     rng = np.random.default_rng(SEED + 150)
     for name, labels in (("anna", "YYNNNN?"), ("ben", "YYNNN")):
         head, *rows = (home / f"sheets/{name}.tsv").read_text("utf-8").splitlines()
@@ -439,7 +439,7 @@ def judgements(home: Path) -> None:
 
 
 def adjudication(home: Path) -> None:
-    """What the adjudicator makes of the conflicts."""
+    """The adjudicator's decisions on the conflicts."""
     head, *rows = (home / "carla.tsv").read_text("utf-8").splitlines()
     at = head.split("\t").index("label")
     made = [row.split("\t") for row in rows]
@@ -449,7 +449,7 @@ def adjudication(home: Path) -> None:
 
 
 def complete_split(home: Path) -> None:
-    """A graph whose test split is the one that `kgtrec complete` made, and scores for it."""
+    """A graph with the test split that `kgtrec complete` wrote, and scores for it."""
     for split in ("train", "valid"):
         write(home / f"whole/graph/{split}.txt", (home / f"demo/graph/{split}.txt").read_bytes())
     write(home / "whole/graph/test.txt", (home / "complete.tsv").read_bytes())

@@ -1,9 +1,8 @@
-"""Q1 to Q6, Q8 to Q10: exact ranks of factorised models by bounds, against what they do without.
+"""Q1 to Q6, Q8 to Q10: exact ranks of factorised models with bounds, against ranking without.
 
 Every row is measured on each path that multiplies bytes. The reference is `Q @ E.T` of numpy, tile
-by tile; that of Q5, of Q8's distances in L1 and of Q9 is the path that computes every score, that
-of Q10 a single thread. Q7 is `scale.py`. Run as a program this module is the child process whose
-peak memory Q6 reports.
+by tile. For Q5, Q8's distances in L1 and Q9 it is the path that computes every score; for Q10 a
+single thread. Q7 is `scale.py`. Q6 runs this module as a child process and reports its peak memory.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def _model(name: str) -> tuple[kgtrec.Questions, kgtrec.Factors]:
         queries = point * operator
     elif name == "transe":
         queries = point + operator
-    else:  # complex numbers: their product, or a turn
+    else:  # complex numbers: a product, or a rotation
         phase = 10 * operator[:, :half]
         real, imaginary = (
             (np.cos(phase), np.sin(phase))
@@ -95,15 +94,15 @@ def _ranking(
 def _compete(
     settings: Settings, contestants: dict[str, Contestant], rounds: int = 5, warm_ups: int = 1
 ) -> Timings:
-    """Once each, where it is only to be seen that they run."""
+    """In a quick run, time each once, only to see that they work."""
     if settings.quick:
         rounds, warm_ups = 1, 0
     return compete(contestants, rounds, warm_ups)
 
 
 def _check(path: str, factors: kgtrec.Factors, questions: kgtrec.Questions) -> tuple[float, float]:
-    """Shares of scores that were computed and that 16 bits decided on; ranks and best must be those
-    of the path that computes every score."""
+    """Shares of scores that were computed, and that 16 bits decided. Ranks and best must equal
+    those of the path that computes every score."""
     results = []
     for name in (WITHOUT[path], path):
         _core.force_path(name)
@@ -167,7 +166,7 @@ def _questions(n_questions: int, n_entities: int, known: int = 12) -> kgtrec.Que
 
 
 def _q3(settings: Settings) -> list[Row]:
-    """Answers near the top, as a good model has them."""
+    """Answers near the top, as in a good model."""
     n_entities, n_questions = (100_000, 1_000) if settings.quick else (1_000_000, 10_000)
     rng = np.random.default_rng(SEED)
     questions = _questions(n_questions, n_entities)
@@ -208,7 +207,7 @@ def _q4(settings: Settings) -> list[Row]:
 
 
 def _q10(settings: Settings) -> list[Row]:
-    """Many threads, which share what they make of the entities, in the CPU time of all."""
+    """CPU time of many threads that share the codes of the entities."""
     if not (FOLDER.is_dir() and MODEL.with_name("fb15k-237-transe.npz").is_file()):
         return [not_run("Q10", f"{MANY} threads", "no models beside the checkout")]
     rows = []
@@ -280,7 +279,7 @@ def _q5(settings: Settings) -> list[Row]:
 
 
 def _q8(settings: Settings) -> list[Row]:
-    """Distances in L1: every path that has those of bytes."""
+    """Distances in L1, on every path with distances of bytes."""
     paths = [path for path in WITHOUT if path in _core.available_paths()]
     paths = paths[:1] if settings.quick else paths
     if not (paths and FOLDER.is_dir() and MODEL.with_name("fb15k-237-transe.npz").is_file()):
@@ -297,7 +296,7 @@ def _q8(settings: Settings) -> list[Row]:
 
 
 def _q9(settings: Settings) -> list[Row]:
-    """Models in float64, on the best path with bounds of them; of values that float32 lacks."""
+    """Models in float64 with values that float32 cannot hold, on the best path with bounds."""
     if not (FOLDER.is_dir() and MODEL.with_name("fb15k-237-transe.npz").is_file()):
         return [not_run("Q9", "float64", "no models beside the checkout")]
     paths = [path for path in WITHOUT if path in _core.available_paths()]
@@ -320,7 +319,7 @@ def _q9(settings: Settings) -> list[Row]:
 
 
 def _measure_memory(n_entities: int, n_questions: int, threads: int, path: str) -> dict[str, int]:
-    """Peak memory in this process, of a ranking with bounds."""
+    """Peak memory of a ranking with bounds in this process."""
     rng = np.random.default_rng(SEED)
     entities = rng.standard_normal((n_entities, DIM), dtype=np.float32)
     queries = rng.standard_normal((n_questions, DIM), dtype=np.float32)
@@ -333,8 +332,9 @@ def _measure_memory(n_entities: int, n_questions: int, threads: int, path: str) 
 
 
 def _q6(settings: Settings) -> list[Row]:
-    """One thread keeps no quantised table of this size. Sixteen share one: codes of 8 and 16 bits
-    and their figures. So the bar is such a table and what ranking may need beside it."""
+    """With one thread there is no quantised table of this size. Sixteen threads share one: codes of
+    8 and 16 bits and their figures. So the bar is the size of such a table plus an allowance for
+    ranking."""
     sizes = ("100000", "1000") if settings.quick else ("1000000", "10000")
     table = int(sizes[0]) * (3 * DIM + 72) / MB
     rows = []

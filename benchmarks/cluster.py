@@ -79,15 +79,15 @@ def _c1(settings: Settings) -> list[Row]:
             timings.ratio("reference", "ours"),
             1.7,
             **timings.detail("reference", "ours")
-            # The client's own CPU seconds say nothing of its workers'.
+            # The client's CPU seconds do not include its workers'.
             | {"ratio_cpu": critical},
         )
     ]
 
 
 def _critical_cpu(client: Any, ours: Callable[[], Any], theirs: Callable[[], Any]) -> float:
-    """CPU seconds of the one process over those on the longest path of the other side, which are
-    the client's and the busiest worker's: what two free cores would show."""
+    """CPU seconds of the one process over those of the client and the busiest worker, the longest
+    path of the other side. Two free cores would show this ratio."""
     before, start = client.run(time.process_time), time.process_time()
     ours()
     own, after = time.process_time() - start, client.run(time.process_time)
@@ -102,7 +102,7 @@ def _check(
     ours: Callable[[], tuple[kgtrec.Ranks, kgtrec.Run]],
     theirs: Callable[[], tuple[kgtrec.Ranks, kgtrec.Run]],
 ) -> None:
-    """The same bytes in the ranks file, and the same run."""
+    """Check that the ranks files have the same bytes, and the runs are equal."""
     (ranks, run), (due, due_run) = ours(), theirs()
     for name, one in (("ours", ranks), ("due", due)):
         one.save(folder / f"{name}.parquet")

@@ -1,4 +1,4 @@
-"""Inputs of the benchmarks: seeded, and of the sizes that the bars name."""
+"""Inputs of the benchmarks, by seed, in the sizes that the bars name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DIMENSIONS = 100
 
 
 def cache_bytes() -> int:
-    """Size of the largest cache that a core sees; 32 MB where the system does not say."""
+    """Size of the largest cache of a core; 32 MB if the system does not tell."""
     units = {"K": 1 << 10, "M": 1 << 20}
     sizes = [32 << 20]
     for entry in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
@@ -57,7 +57,7 @@ class Block:
     Attributes
     ----------
     questions : Questions
-        With the same number of answers and of other known entities in every row.
+        Every row has the same numbers of answers and of other known entities.
     scores : float32 (rows, entities)
     """
 
@@ -74,17 +74,17 @@ def make_block(
     labels_in_order: bool = True,
     n_entities: int = N_ENTITIES,
 ) -> Block:
-    """Questions with answers, and scores of a certain kind.
+    """Questions with answers, and scores of one kind.
 
     Parameters
     ----------
     kind : str
-        ``good``: normal scores, the answers' within the top 5 %. ``random``: theirs like any other.
-        ``tied``: all scores equal. ``saturated``: half of them, the answers' too, at the top value.
-        ``rising``: ascending over the entities, the worst for a selection with a threshold.
+        ``good``: normal scores, with answers in the top 5 %. ``random``: answers score like others.
+        ``tied``: all scores are equal. ``saturated``: half of them, with the answers, have the top
+        value. ``rising``: ascending over the entities, the worst case of a selection by threshold.
     labels_in_order : bool
-        Whether entity ids ascend in byte order of their labels, as in every graph that is read from
-        files; ids that are their own decimal labels do not.
+        Whether entity ids ascend in byte order of their labels, as in every graph read from files.
+        Ids that are their own decimal labels do not.
     """
     rng = np.random.default_rng(SEED)
     chosen = _distinct_entities(rng, n_rows, n_answers + n_known, n_entities)
@@ -101,7 +101,7 @@ def make_block(
 
 
 def _distinct_entities(rng: np.random.Generator, n_rows: int, n: int, n_entities: int) -> Array:
-    """n different entities a row, anywhere: one of each of n equal strata, in random order."""
+    """n different entities per row: one of each of n equal strata, in random order."""
     edges = np.linspace(0, n_entities, n + 1).astype(np.int64)
     chosen = rng.integers(edges[:-1], edges[1:], size=(n_rows, n))
     return rng.permuted(chosen, axis=1)
@@ -124,7 +124,7 @@ def _scores(rng: np.random.Generator, shape: tuple[int, int], kind: str) -> Floa
     if kind == "rising":
         return np.tile(np.arange(shape[1], dtype=np.float32), (shape[0], 1))
     scores = rng.standard_normal(shape, dtype=np.float32)
-    if kind == "saturated":  # a sigmoid in float32 is exactly 1.0 from about 17 on
+    if kind == "saturated":  # from about 17 on, a sigmoid in float32 is exactly 1.0
         np.maximum(scores, -16, out=scores)
         scores[scores > 0] = 1.0
     return scores
@@ -140,7 +140,7 @@ class Benchmark:
     Attributes
     ----------
     name : str
-        What it is, for the table.
+        Name for the table.
     graph : Graph
     entity : float32 (entities, d)
     relation : float32 (2 * relations, d)
@@ -163,7 +163,7 @@ class Benchmark:
         return np.ascontiguousarray(self.entity[questions.entity] * self.relation[relation])
 
     def cut(self, n_triples: int) -> kgtrec.Graph:
-        """The graph with a shorter test split; what is left out of it is known in `train`."""
+        """The graph with a shorter test split; the other test triples move to `train`."""
         test = self.graph.splits["test"]
         return kgtrec.Graph.from_arrays(
             np.concatenate([self.graph.splits["train"], test[n_triples:]]),
@@ -175,13 +175,13 @@ class Benchmark:
 
 
 def graph_at_hand() -> str:
-    """Which graph `fb15k_237` will give."""
+    """Name of the graph that `fb15k_237` will return."""
     return REAL if FOLDER.is_dir() and MODEL.is_file() else STAND_IN
 
 
 @cache
 def fb15k_237() -> Benchmark:
-    """FB15k-237 with trained weights where they lie beside the checkout, else a stand-in."""
+    """FB15k-237 with trained weights if they are beside the checkout; otherwise a stand-in."""
     if graph_at_hand() == STAND_IN:
         return _stand_in()
     graph = kgtrec.read_graph(FOLDER, progress=False)

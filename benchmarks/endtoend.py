@@ -18,7 +18,7 @@ __all__ = ["BARS"]
 Array = npt.NDArray[Any]
 Answers = dict[str, float]
 
-# PyKEEN's default on a CPU, and on the machine at hand faster than 256 or 1,024.
+# PyKEEN's default on a CPU, and faster than 256 or 1,024 on the machine used.
 PYKEEN_BATCH = 32
 PYKEEN_NAMES = {
     "mr": "arithmetic_mean_rank",
@@ -34,7 +34,7 @@ PYKEEN_NAMES = {
 
 
 def _ours(bench: Benchmark, graph: kgtrec.Graph, threads: int, dtype: str = "float32") -> Answers:
-    """From weights and triples to every metric: questions and filters are made anew."""
+    """From weights and triples to every metric, including questions and filters."""
     questions = graph.questions("test")
     bench = bench.astype(dtype)
     factors = kgtrec.Factors(bench.queries(questions), bench.entity)
@@ -44,7 +44,7 @@ def _ours(bench: Benchmark, graph: kgtrec.Graph, threads: int, dtype: str = "flo
 
 
 class _PyKEEN:
-    """DistMult with the same weights: inverse relations of its own, filters by all splits."""
+    """DistMult with the same weights, PyKEEN's inverse relations, and filters by all splits."""
 
     def __init__(
         self, bench: Benchmark, graph: kgtrec.Graph, threads: int, dtype: str = "float32"
@@ -77,7 +77,7 @@ class _PyKEEN:
             representations[0]._embeddings.weight.data.copy_(torch.as_tensor(weights))
 
     def evaluate(self) -> tuple[Answers, Array]:
-        """Its metrics, and the realistic ranks behind them, all heads first, in float64."""
+        """PyKEEN's metrics, and their realistic ranks, all heads first, in float64."""
         from pykeen.evaluation import RankBasedEvaluator
 
         ranks: list[Array] = []
@@ -101,7 +101,7 @@ class _PyKEEN:
 
 
 def _check_pykeen(ours: Answers, theirs: Answers, ranks: Array, relative: bool) -> None:
-    """MR from PyKEEN's ranks: it averages them in float32, which is good for 7 digits only."""
+    """Check MR from PyKEEN's ranks, because it averages them in float32, to 7 digits only."""
     for name, value in {**theirs, "mr": float(ranks.mean())}.items():
         tolerance = 1e-6 * (max(1.0, abs(value)) if relative else 1.0)
         say = f"{name}: ours {ours[name]!r}, PyKEEN's {value!r}"
@@ -109,10 +109,10 @@ def _check_pykeen(ours: Answers, theirs: Answers, ranks: Array, relative: bool) 
 
 
 def _check_in_double(bench: Benchmark, n_triples: int) -> None:
-    """Equal to 1e-6 where the scores are float64.
+    """Check equality to 1e-6 with scores in float64.
 
-    In float32 the two libraries' products differ in the last bit, and of 600 million comparisons
-    a few near ties come out otherwise: ranks move by one, and the mean rank by 1e-4 or so.
+    In float32, the two libraries' products differ in the last bit. So a few near ties of 600
+    million comparisons differ: ranks move by one, and the mean rank by about 1e-4.
     """
     graph = bench.cut(n_triples)
     theirs = _PyKEEN(bench, graph, 1, "float64").evaluate()
@@ -120,7 +120,7 @@ def _check_in_double(bench: Benchmark, n_triples: int) -> None:
 
 
 def _e1(settings: Settings) -> list[Row]:
-    """One round in full (PyKEEN takes minutes); the answers of the timed runs are compared too."""
+    """One full round (PyKEEN takes minutes). It also compares the results of the timed runs."""
     bench = fb15k_237()
     what = f"weights to every metric, {settings.threads} thread"
     graph = bench.cut(100) if settings.quick else bench.graph
@@ -168,7 +168,7 @@ def _instances_and_known(graph: kgtrec.Graph) -> tuple[list[Any], dict[Any, list
 
 
 def _argsort_ranks(instances: list[Any], known: dict[Any, list[int]], scores: Array) -> Array:
-    """Filtered ranks as evaluation code of papers has them: per triple, mask and argsort."""
+    """Filtered ranks as in the evaluation code of papers: per triple, mask and argsort."""
     ranks = np.empty(len(instances), dtype=np.int64)
     for row, (question, answer) in enumerate(instances):
         values = scores[row].copy()
@@ -181,14 +181,14 @@ def _argsort_ranks(instances: list[Any], known: dict[Any, list[int]], scores: Ar
 
 
 def _e2(settings: Settings) -> list[Row]:
-    """Rows of (triple, side), DistMult's scores of a part of the test split, given in chunks."""
+    """DistMult's scores of rows (triple, side) of a part of the test split, given in chunks."""
     bench = fb15k_237()
     graph = bench.cut(100 if settings.quick else 3_000)
     questions = graph.questions("test")
     rows = questions.instance_question[questions.triple_rows]
     scores = kgtrec.Factors(bench.queries(questions)[rows], bench.entity).scores()
     chunks = [scores[i : i + 512] for i in range(0, len(scores), 512)]
-    filters = _instances_and_known(graph)  # both contestants get their filters ready-made
+    filters = _instances_and_known(graph)  # both contestants get finished filters
     answers: dict[str, Any] = {}
 
     def ours(_: None) -> None:

@@ -1,6 +1,6 @@
-"""F1 and F2: a factorised model, its score matrix never stored, against the bare product.
+"""F1 and F2: ranking a factorised model without storing scores, against the product alone.
 
-Run as a program this module is the child process whose peak memory F2 reports.
+F2 runs this module as a child process and reports its peak memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MB = 1 << 20
 
 
 def _product(queries: Array, entities: Array, tile: int) -> Contestant:
-    """Q @ E.T, `tile` rows of it at a time, into one buffer."""
+    """Q @ E.T, `tile` rows at a time, into one buffer."""
     buffer = np.empty((tile, len(entities)), dtype=queries.dtype)
     transposed = entities.T
 
@@ -53,7 +53,7 @@ def _best_tile(queries: Array, entities: Array) -> int:
 
 
 def _check(questions: kgtrec.Questions, factors: kgtrec.Factors, threads: int) -> None:
-    """The product is numpy's but for rounding; ranks and runs are those of the scores in numpy."""
+    """Check the product up to rounding, and ranks and runs, against numpy."""
     ranks, run = kgtrec.rank(factors, questions, RUN_DEPTH, threads, progress=False)
     for question in np.linspace(0, len(questions) - 1, 40).astype(int).tolist():
         scores = factors.scores(question, question + 1)[0]

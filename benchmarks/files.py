@@ -1,4 +1,4 @@
-"""P1 to P3, P5 and P6: graphs and files, against the plainest program that does as much."""
+"""P1 to P3, P5 and P6: graphs and files, against the simplest program that does the same."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ assert graph.duplicates["train"] >= repeated
 
 
 def make_run(n_queries: int) -> kgtrec.Run:
-    """A run with labels like Freebase's, and scores like a model's."""
+    """A run with labels like Freebase's and scores like a model's."""
     rng = np.random.default_rng(SEED)
     shape = (n_queries, DEPTH)
     scores = np.empty(shape, np.float32)
-    for row in scores:  # a row at a time: the peak is the run's own size
+    for row in scores:  # row by row, so that the peak is the run's own size
         row[:] = np.sort(rng.normal(0, 10, DEPTH))[::-1]
-    scores[np.abs(scores) < 1e-3] = 0  # fixed notation, which is what the reference writes
+    scores[np.abs(scores) < 1e-3] = 0  # the reference writes fixed notation
     return kgtrec.Run(
         query_ids=[f"tail{i}" for i in range(n_queries)],
         offsets=np.arange(n_queries + 1, dtype=np.int64) * DEPTH,
@@ -208,7 +208,7 @@ def _p3(settings: Settings) -> list[Row]:
 
 
 def _by_cpu(bar_id: str, what: str, timings: Timings, ours: str, theirs: str, bar: float) -> Row:
-    """The least CPU time of each: what else the machine does only adds to it."""
+    """The least CPU time of each, because other load only adds to it."""
     milliseconds = {name: 1e3 * min(timings.cpu[name]) for name in (ours, theirs)}
     return at_most(
         bar_id, what, f"{milliseconds[ours]:.1f} ms", f"{milliseconds[theirs]:.1f} ms",
@@ -225,7 +225,7 @@ def _p2(settings: Settings) -> list[Row]:
     if find_spec("polars") is None:
         return [not_run("P2", what, "install .[bench]")]
     threads = str(len(os.sched_getaffinity(0)))
-    os.environ.setdefault("POLARS_MAX_THREADS", threads)  # before its import, which reads it once
+    os.environ.setdefault("POLARS_MAX_THREADS", threads)  # its import reads this once
     import polars
 
     columns = {f"column_{i}": polars.Categorical for i in (1, 2, 3)}
@@ -246,7 +246,7 @@ def _p2(settings: Settings) -> list[Row]:
 
 
 def _read_lines(settings: Settings) -> Row:
-    """A run's lines, as kgtrec reads them and as polars does: two columns of them categorical."""
+    """A run's lines, read by kgtrec and by polars with two categorical columns."""
     import polars
 
     n_queries = 100 if settings.quick else 10_000
@@ -256,7 +256,7 @@ def _read_lines(settings: Settings) -> Row:
         path = Path(folder, "x.run")
         run = make_run(n_queries)
         firsts = np.random.default_rng(SEED).integers(0, N_ENTITIES, (n_queries, 1))
-        distinct = (firsts + 13 * np.arange(DEPTH)) % N_ENTITIES  # a document once a query
+        distinct = (firsts + 13 * np.arange(DEPTH)) % N_ENTITIES  # each document once per query
         replace(run, documents=distinct.ravel().astype(np.int32)).write(path)
         timings = compete(
             {
@@ -273,7 +273,7 @@ def _read_lines(settings: Settings) -> Row:
 
 
 def _write_triples(path: Path, n: int) -> None:
-    """Labels like Freebase's; popular heads and any tails, or the reverse."""
+    """Labels like Freebase's, with popular heads and any tails, or the reverse."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -352,7 +352,7 @@ def _p5(settings: Settings) -> list[Row]:
         noise = rng.standard_normal(1 << 22, dtype=np.float32)
         for row, start in zip(scores, rng.integers(0, len(noise) - shape[1], n), strict=True):
             row[:] = noise[start : start + shape[1]]
-        # Modules are compiled once, whatever the environment says of that; the warm-up does it.
+        # The warm-up compiles modules once, whatever the environment sets.
         cache = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{folder}/compiled"}
         environment = os.environ | cache
         rank = ["rank", "--graph", str(FOLDER), "--scores", str(path), "--threads", "1", "-q"]

@@ -22,7 +22,7 @@ METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 
 
 def _formula(ranks: kgtrec.Ranks, betas: Floats) -> Floats:
-    """(beta_e, beta_r, metric): every point on its own, as definitions print it, in plain numpy."""
+    """(beta_e, beta_r, metric): every point separately, by definition, in plain numpy."""
     rank = ranks.rank("realistic")
     values = [1 / rank, *(np.where(rank <= k, 1.0, 0.0) for k in (1, 3, 10))]
     pairs = np.argsort(ranks.triple, kind="stable").reshape(-1, 2)  # a triple's two rows
@@ -40,7 +40,7 @@ def _formula(ranks: kgtrec.Ranks, betas: Floats) -> Floats:
 def _point(
     paired: list[Floats], number: Array, count: Array, popularity: Floats, beta_e: Any, beta_r: Any
 ) -> list[float]:
-    """Every metric at one point; the weights are shared, nothing else can be."""
+    """Every metric at one point; only the weights can be shared."""
     weight = popularity**-beta_e
     total = weight.sum(axis=1)
     share = count.astype(np.float64) ** -beta_r
@@ -53,7 +53,7 @@ def _point(
 
 
 def _package(ranks: kgtrec.Ranks, betas: Floats) -> Floats:
-    """What the package offers: the whole grid in one call, grouping of the ranks included."""
+    """The package's way: the whole grid in one call, including grouping the ranks."""
     return np.moveaxis(stratified_grid(ranks, betas, betas, METRICS), 0, -1)
 
 

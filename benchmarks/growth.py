@@ -1,12 +1,12 @@
-"""KG and K9: how `rank` grows with what is asked, with the scores' values, and with their layout.
+"""KG and K9: how the time of `rank` grows with the task, and with the values and layout of scores.
 
-A case of KG is `kgtrec.rank` of a matrix, from the questions to the finished ranks; the ratio is
-its CPU time per score over that of the plain one in the same round: 600 float32 rows of 14,541
-entities with one answer and 30 known entities each. Where another bar covers a case, that is its
+A case of KG is `kgtrec.rank` of a matrix, from the questions to the finished ranks. The ratio is
+its CPU time per score over that of the plain case in the same round: 600 float32 rows of 14,541
+entities, with one answer and 30 known entities each. If another bar covers a case, it uses that
 bar.
 
-K9 is rows of 20 candidates, of which there is little to read: against a loop in C that counts the
-same (short_rows.c).
+K9 ranks rows of 20 candidates, which have little to read, against a loop in C that counts the same
+(short_rows.c).
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ __all__ = ["BARS"]
 Array = npt.NDArray[Any]
 
 ROWS, QUICK_ROWS = 600, 64
-# The bars of other rows where they cover a case: K3's share of the bandwidth for the best 1,000
-# against K1's, K6, K7, K8 and KU. 2 of all others.
+# The bars of other rows that cover a case: K3's share of the bandwidth for the best 1,000 against
+# K1's, K6, K7, K8 and KU. For all others, 2.
 PLAIN, BEST_1000, COLUMNS, NANS, ANSWERS_64, ANSWERS_1000, TIED_BEST = 2, 6, 3, 2.5, 4, 15, 3
 SHORT_ROWS, CANDIDATES, KNOWN = 200_000, 20, 5
 
 
 @dataclass(frozen=True)
 class _Case:
-    """A matrix and how it is ranked: `kgtrec.rank` takes `options` as they are."""
+    """A matrix, and `options`, which are passed to `kgtrec.rank`."""
 
     what: str
     block: Block
@@ -62,7 +62,7 @@ def _plain(n_rows: int) -> _Case:
 
 
 def _answers(n: int) -> Iterator[_Case]:
-    """What is asked of a row: its best, more answers, more known entities."""
+    """Cases of the task of a row: its best, more answers, more known entities."""
     block = make_block(n, "random")
     for depth, bar in ((20, PLAIN), (1000, BEST_1000), (N_ENTITIES, PLAIN)):
         yield _Case(f"best {depth:,}", block, block.scores, depth, bar)
@@ -75,7 +75,7 @@ def _answers(n: int) -> Iterator[_Case]:
 
 
 def _values(n: int) -> Iterator[_Case]:
-    """Scores that tie, that are no numbers, that come in order."""
+    """Cases of values: ties, NaN, scores in order."""
     tied = make_block(n, "tied")
     for depth, bar in ((0, PLAIN), (20, TIED_BEST), (1000, TIED_BEST)):
         what = "all tied" + (f", best {depth:,}" if depth else "")
@@ -98,7 +98,7 @@ def _values(n: int) -> Iterator[_Case]:
 
 
 def _layouts(n: int) -> Iterator[_Case]:
-    """The same numbers elsewhere in memory, in other types, with other directions and threads."""
+    """Cases of layout: the same numbers in other places, types and directions; threads."""
     block = make_block(n, "random")
     scores = block.scores
     columns = np.asfortranarray(scores)
@@ -122,7 +122,7 @@ def _layouts(n: int) -> Iterator[_Case]:
 
 
 def _sizes(n: int) -> Iterator[_Case]:
-    """Short rows, and rows that no cache holds; fewer of them if `n` is less than it should be."""
+    """Cases of size: short rows, and rows larger than any cache; fewer rows if `n` is small."""
     for rows, entities, depths in (
         (20_000, 200, (0, 20)),
         (8, 1_000_000, (0, 20, 1000)),
@@ -176,7 +176,7 @@ def _k9(settings: Settings) -> list[Row]:
 def _short(
     block: Block, depth: int, bar: float, loop: Callable[[], Array], settings: Settings
 ) -> list[Row]:
-    """What the loop does (`Ranker.update`), and the whole way to the finished ranks (`rank`)."""
+    """The loop's work (`Ranker.update`), and the whole way to the finished ranks (`rank`)."""
     check(block.questions, block.scores, depth)
     n = len(block.scores)
     what = f"{n:,} rows x {CANDIDATES} candidates" + (f", best {depth}" if depth else "")
@@ -207,7 +207,7 @@ def _short(
 
 
 def _fastest_loop(block: Block) -> Callable[[], Array]:
-    """short_rows.c over a block, under the flags that make it fastest."""
+    """short_rows.c over a block, with the fastest flags."""
     libraries = {" ".join(flags): compiled_library("short_rows.c", ("-std=c11", *flags))
                  for flags in FLAGS}  # fmt: skip
     loops = {name: _loop(library, block) for name, library in libraries.items() if library}

@@ -1,8 +1,8 @@
 """K1 to K5: ranks of a score matrix in memory, against reading the matrix once.
 
-The ratio is a share of the streaming read's bandwidth. What is timed is `Ranker.update` of one
-block that is the whole matrix, on a ranker made beforehand: the native pass, and per block the
-checks of its arguments and of the questions' ids.
+The ratio is a share of the streaming read's bandwidth. It times `Ranker.update` of one block, the
+whole matrix, on an existing ranker. This includes the native pass, and per block the checks of its
+arguments and of the questions' ids.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ __all__ = ["BARS", "in_numpy"]
 
 Array = npt.NDArray[Any]
 
-# Bar, answers a row, scores, run depth, share of the bandwidth.
+# Bar, answers per row, scores, run depth, share of the bandwidth.
 K1 = ("K1", 1, "good", 0, 0.90)
 K2 = (("K2", 8, "good", 0, 0.55), ("K2", 8, "random", 0, 0.35))
 K3 = (("K3", 1, "good", 20, 0.80), ("K3", 1, "good", 1000, 0.15))
-SLOWEST = 4  # no pathological case may be slower than this many times its bar allows
+SLOWEST = 4  # limit of pathological cases, in multiples of the bar's time
 CHECKED_ROWS = 40
 
 
 def _n_rows(settings: Settings, item_size: int) -> int:
-    """More than any cache holds, so that both contestants read memory; fewer when in a hurry."""
+    """Rows beyond any cache, so that both contestants read memory; fewer in a quick run."""
     n_bytes = 24 << 20 if settings.quick else max(350 << 20, int(1.3 * cache_bytes()))
     return min(n_bytes, 3 << 29) // (N_ENTITIES * item_size)
 
@@ -45,7 +45,7 @@ def _rounds(settings: Settings) -> int:
 
 
 def in_numpy(questions: kgtrec.Questions, question: int, scores: Array, depth: int) -> Any:
-    """Greater and equal of every answer among micro candidates, and the best ids, plainly."""
+    """Greater and equal counts of every answer among micro candidates, and the best ids."""
     micro = np.ones(len(scores), dtype=bool)
     micro[questions.known[question]] = False
     macro = np.ones(len(scores), dtype=bool)
@@ -63,7 +63,7 @@ def in_numpy(questions: kgtrec.Questions, question: int, scores: Array, depth: i
 
 
 def _check(block: Block, scores: Array, depth: int) -> None:
-    """Ranks and runs of some rows, spread over the block, against plain numpy."""
+    """Check ranks and runs of some rows, spread over the block, against plain numpy."""
     questions = block.questions
     ranks, run = kgtrec.rank(scores, questions, run_depth=depth, threads=1, progress=False)
     for question in np.linspace(0, len(questions) - 1, CHECKED_ROWS).astype(int).tolist():
@@ -137,7 +137,7 @@ def _k1(settings: Settings) -> list[Row]:
 
 
 def _call_overhead() -> float:
-    """What a call costs apart from the pass: blocks of one row, in cache."""
+    """The cost of a call apart from the pass: blocks of one row, in cache."""
     block = make_block(200)
     ranker = kgtrec.Ranker(block.questions, threads=1)
     ranker.update(ranker.batch(0, 1), block.scores[:1])
@@ -166,7 +166,7 @@ def _k4(settings: Settings) -> list[Row]:
 
 
 def _k5(settings: Settings) -> list[Row]:
-    """Met by 1.7 times the speed, or by what K1 asks of the bandwidth that two threads read."""
+    """The bar is 1.7 times the speed, or K1's share of the bandwidth of two threads."""
     block, read = make_block(_n_rows(settings, 4)), streaming_read()
     scores = block.scores
     contestants = {
@@ -192,7 +192,7 @@ def _k5(settings: Settings) -> list[Row]:
 
 
 def _pathological(settings: Settings) -> list[Row]:
-    """Rows that no good model gives, held to a quarter of the bars."""
+    """Rows that no good model gives; their bar is a quarter of the others."""
     kinds = ("tied", "rising") if settings.quick else ("random", "tied", "saturated", "rising")
     cases = [(kind, case, True) for kind in kinds for case in (K1, K2[0], *K3)]
     cases += [("good", case, False) for case in (K1, K2[0], K3[0])]

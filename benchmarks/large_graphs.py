@@ -1,8 +1,9 @@
-"""Memory of graphs like Freebase86m, measured and on paper: ``python benchmarks/large_graphs.py``.
+"""Memory of graphs like Freebase86m, measured and estimated: ``python benchmarks/large_graphs.py``.
 
-Graphs of 20, 50 and 100 million triples, of its numbers of entities and relations, are written as
-TSV files, read, and asked in a process of their own. What that takes is held against `Model`, which
-then says what all of Freebase86m takes. Prints Markdown; needs Linux, 6 GB of memory and of disk.
+It writes TSV files of graphs with 20, 50 and 100 million triples and with Freebase86m's numbers of
+entities and relations. A separate process reads each and makes its questions. The memory is
+compared with `Model`, which then gives the memory of all of Freebase86m. Prints Markdown; needs
+Linux, 6 GB of memory and 6 GB of disk.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ LABEL = b"/m/0000000"  # as long as those of Freebase's entities
 DIGITS = np.frombuffer(b"0123456789abcdefghijklmnopqrstuv", np.uint8)
 CHUNK = 1 << 20
 TOLERANCE = 0.10
-HEAP = 48 * MILLION  # gaps that the C library keeps of arrays below 32 MB
+HEAP = 48 * MILLION  # gaps that the C library keeps from arrays below 32 MB
 
 
 @dataclass(frozen=True)
 class Model:
-    """What is in memory at each step, in bytes; the interpreter comes on top.
+    """Memory at each step, in bytes, without the interpreter.
 
     ``questions``: of both sides of one split, with one answer each and hardly any known besides, as
     most questions of a graph of so many entities have.
@@ -50,7 +51,7 @@ class Model:
 
     @property
     def graph(self) -> int:
-        """Three int32 a triple; an entity's label, and where it begins (int64)."""
+        """Three int32 per triple; per entity a label and its start (int64)."""
         return 12 * self.triples + (len(LABEL) + 8) * self.entities
 
     @property
@@ -58,10 +59,10 @@ class Model:
         """The largest of three moments of `kgtrec.read_graph`."""
         rows, records = 12 * self.triples, (len(LABEL) + 8) * self.entities
         slots = 8 << int(np.ceil(np.log2(self.entities / 0.75)))
-        # Labels are sorted by their first eight bytes, which stand with a pointer each; then they
-        # are written in this order, and each gets its place (int32).
+        # Labels are sorted by their first eight bytes, each with a pointer. Then they are written
+        # in this order, and each gets its place (int32).
         in_order = records + 16 * self.entities + (len(LABEL) + 8 + 4) * self.entities
-        # Hashes (int64) of a split tell which triples stand twice.
+        # Hashes (int64) of a split find duplicate triples.
         distinct = records + 8 * self.largest_split
         return rows + max(records + slots, in_order, distinct)
 
@@ -73,13 +74,13 @@ class Model:
 
     @property
     def asking(self) -> int:
-        """The larger of two moments: one side is asked, and it is marked which entities it names;
-        or the sides are joined, list by list."""
+        """The larger of two moments: the questions of one side are made, with marks of the entities
+        that it names; or the sides are joined, list by list."""
         return max(48 * self.questions + self.entities, 56 * self.questions)
 
 
 def write_graph(folder: Path, n: int) -> None:
-    """TSV files; every entity and relation is as likely as any other."""
+    """Write TSV files; all entities and all relations are equally likely."""
     rng = np.random.default_rng(SEED)
     names = np.array([b"/people/person/relation_%05d" % i for i in range(N_RELATIONS)])
     relations = names.view(np.uint8).reshape(N_RELATIONS, -1)
@@ -103,8 +104,8 @@ def _labels(ids: Array) -> Array:
 
 
 def measure(folder: Path) -> dict[str, Any]:
-    """The sizes of a graph, and what reading and asking it takes in this process, in bytes."""
-    import pyarrow  # noqa: F401 - what is imported is not what a graph takes
+    """The sizes of a graph, and the memory to read it and make its questions, in bytes."""
+    import pyarrow  # noqa: F401 - imports are not part of a graph's memory
 
     import kgtrec
 
@@ -121,7 +122,7 @@ def measure(folder: Path) -> dict[str, Any]:
 
 
 def _mark() -> int:
-    """From now on the high-water mark is that of what comes; what is held now."""
+    """Reset the high-water mark; return the current memory."""
     Path("/proc/self/clear_refs").write_text("5")
     return peak_bytes()
 
@@ -148,7 +149,7 @@ def main() -> int:
 
 
 def _compare(millions: float) -> bool:
-    """Print the rows of a graph; whether it takes what the model says."""
+    """Print the rows of a graph; return whether its memory agrees with the model."""
     with tempfile.TemporaryDirectory() as folder:
         write_graph(Path(folder), round(millions * MILLION))
         command = [sys.executable, __file__, "--case", folder]

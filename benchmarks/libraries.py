@@ -1,12 +1,12 @@
-"""PyTorch Geometric, TorchKGE, OGB: their own evaluators, and kgtrec's functions over their models.
+"""Compare the evaluators of PyTorch Geometric, TorchKGE and OGB with kgtrec on their models.
 
     pip install torch torch-geometric torchkge ogb pandas
     python benchmarks/libraries.py [--triples 500] [--rounds 3] [--json FILE]
 
-Each evaluation is a process of its own, theirs and ours in turn: CPU seconds of the evaluation
-alone, how far it raised the process's peak memory, lines of user code, and what both compute. The
-graph has FB15k-237's sizes, the models are untrained: an evaluation costs the same. (PyKEEN: E1 of
-`run.py`.)
+Each evaluation runs in its own process, theirs and ours in turn. It reports CPU seconds of the
+evaluation alone, the rise of the process's peak memory, lines of user code, and the numbers of
+both. The graph has FB15k-237's sizes. The models are untrained, because this does not change the
+cost. (For PyKEEN, see E1 of `run.py`.)
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ import numpy as np
 ENTITIES, RELATIONS, TRAIN, DIM = 14_541, 237, 272_115, 64
 NEGATIVES = 1000
 
-# What a user writes beyond the model and the data that there are: (setup, theirs, ours). Each
-# leaves `numbers`, which are compared.
+# User code beyond the given model and data: (setup, theirs, ours). Each sets `numbers`, which are
+# compared.
 CODE = {
     "PyG, tails, raw": (
         "pyg",
@@ -72,7 +72,7 @@ mean, mrr, hits = 0, result["tail.micro.mrr"], result["tail.micro.hits@10"]
 
 
 def scene(name: str, triples: int) -> dict[str, Any]:
-    """The model and data of a library that are there before anything is evaluated."""
+    """The model and data of a library, before any evaluation."""
     import torch
 
     torch.manual_seed(1)
@@ -110,7 +110,7 @@ def measure(name: str, ours: bool, triples: int) -> dict[str, Any]:
     if ours:
         import kgtrec
 
-        _ = kgtrec.evaluate, kgtrec.rank  # importing is not what is measured
+        _ = kgtrec.evaluate, kgtrec.rank  # imports are not measured
     code = compile(codes[ours], name, "exec")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
@@ -123,12 +123,12 @@ def measure(name: str, ours: bool, triples: int) -> dict[str, Any]:
 
 
 def lines(code: str) -> int:
-    """Of user code, without the one that only names the numbers."""
+    """Lines of user code, without the one that only sets `numbers`."""
     return len(code.strip().splitlines()) - ("result =" in code or "lists =" in code)
 
 
 def compared(name: str, triples: int, rounds: int) -> dict[str, Any]:
-    """Theirs and ours in turn; medians."""
+    """Run theirs and ours in turn; return medians."""
     runs: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
     for _ in range(rounds):
         for ours, done in runs.items():

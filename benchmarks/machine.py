@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""The machine on which the figures were measured."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def describe_machine(quick: bool) -> dict[str, Any]:
 
 
 def _blas_threads() -> int | None:
-    """As the BLAS itself says, where threadpoolctl can ask it; else what it was told."""
+    """Threads that the BLAS reports by threadpoolctl; otherwise the number that was set."""
     try:
         from threadpoolctl import threadpool_info
     except ImportError:
@@ -61,7 +61,7 @@ def _processor() -> str:
 
 
 def _read_speeds(rounds: int) -> dict[str, Any]:
-    """Bandwidth of one and of two threads, beyond the reach of the second-level cache."""
+    """Bandwidth of one and of two threads, on arrays larger than the second-level cache."""
     try:
         read = streaming_read()
     except NoCompiler as error:
@@ -74,7 +74,7 @@ def _read_speeds(rounds: int) -> dict[str, Any]:
 
 
 def _gemm_speed(rounds: int) -> float:
-    """Of the product that scores FB15k-237 questions: (rows, 100) times (100, entities)."""
+    """Speed of the product that scores FB15k-237 questions: (rows, 100) times (100, entities)."""
     rng = np.random.default_rng(0)
     queries = rng.standard_normal((GEMM_ROWS, DIMENSIONS), dtype=np.float32)
     entities = rng.standard_normal((N_ENTITIES, DIMENSIONS), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Peak memory of this process: imported by the child processes that are measured."""
+"""Peak memory of this process, for the child processes that are measured."""
 
 import sys
 from pathlib import Path
@@ -9,8 +9,8 @@ __all__ = ["peak_bytes"]
 def peak_bytes() -> int:
     """Largest resident size of this process so far.
 
-    ru_maxrss would do, but on Linux a child inherits in it the size that its parent had at the
-    fork, and a parent may have held a large matrix; VmHWM starts anew with the program.
+    On Linux, ru_maxrss of a child includes the size of its parent at the fork, and the parent may
+    hold a large matrix. VmHWM starts anew with the program.
     """
     try:
         lines = Path("/proc/self/status").read_text().splitlines()

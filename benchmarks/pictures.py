@@ -1,8 +1,8 @@
-"""The two pictures of README, made from the demo: a figure, and the top of the report page.
+"""Make the two pictures of README from the demo: a figure, and the top of the report page.
 
     pip install '.[plot]' && python benchmarks/pictures.py
 
-Needs a Chromium on PATH; tests/package/test_readme.py holds the size of the files.
+Needs a Chromium on PATH; tests/package/test_readme.py checks the size of the files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def kgtrec_command(*words: str) -> None:
 
 
 def small(picture: Path, name: str) -> None:
-    """Store a picture with few colours, which keeps lines and text sharp."""
+    """Save a picture with few colours, which keeps lines and text sharp."""
     with Image.open(picture) as image:
         few = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
         few.save(IMAGES / name, optimize=True)

@@ -1,8 +1,8 @@
-"""Zhou et al. (2022), reproduced: their labels and tables, then their study on models of our own.
+"""Reproduce Zhou et al. (2022): their labels and tables, then their study on our own models.
 
-Part 1 rebuilds every figure that their published files can give and prints name, published, ours
-and whether they match. Part 2 goes from scores to runs, a pool, judgements looked up in theirs,
-qrels, metrics at every depth and rank correlations, with four trained models.
+Part 1 recomputes every figure that their published files allow. It prints the name, the published
+value, ours and whether they match. Part 2 repeats their study with four trained models: scores,
+runs, a pool, judgements looked up in theirs, qrels, metrics at every depth, and rank correlations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["main", "published_rows"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print both parts; 1 if a published figure does not come out, 2 without the data."""
+    """Print both parts; return 1 if a published figure differs, 2 without the data."""
     options = _parse(arguments)
     files = Files(options.data)
     if not files.graph.is_dir() or not files.labels("annotations.txt").is_file():
@@ -89,7 +89,7 @@ def _verdict(one: Row) -> str:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """How many match, and why the others do not."""
+    """The number of matches, and why the others differ."""
     judged = [one for one in rows if one.match is not None]
     text = f"{sum(bool(r.match) for r in judged)} of {len(judged)} published figures come out"
     missed = [one.key for one in judged if not one.match]

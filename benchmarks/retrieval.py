@@ -1,8 +1,8 @@
-"""E3: every trec_eval measure from vectors and qrels, beside the bare product and FAISS.
+"""E3: every trec_eval measure from vectors and qrels, against the product alone and FAISS.
 
-The reference is the product of all queries with all documents in blocks, by numpy, of the fastest
-of some block sizes, which says nothing of ranks. FAISS's flat index finds the best 1,000 documents
-of each query, and pytrec_eval takes the measures of that list: what lies deeper is lost.
+The reference is the product of all queries with all documents, by numpy, in blocks of the fastest
+of some sizes. It computes no ranks. FAISS's flat index finds the best 1,000 documents per query,
+and pytrec_eval computes the measures of this list, without deeper documents.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROOM = 512 << 20  # bytes beside the vectors
 
 
 def _sizes(quick: bool) -> tuple[int, int, int]:
-    """Documents, queries and dimensions; KGTREC_E3 names others: 200000x500x384."""
+    """Documents, queries and dimensions; KGTREC_E3 sets others, for example 200000x500x384."""
     text = os.environ.get("KGTREC_E3", "")
     if text:
         documents, queries, dimensions = map(int, text.split("x"))
@@ -58,7 +58,7 @@ def _data(n: int, n_queries: int, d: int) -> tuple[Any, Any, dict[str, dict[str,
 
 
 def _product(queries: Any, documents: Any, block: int) -> float:
-    """The whole product, a block of documents at a time; the largest score, so that it is read."""
+    """The whole product by blocks of documents; returns the largest score, so that all are read."""
     best = -np.inf
     for start in range(0, len(documents), block):
         best = max(best, float((queries @ documents[start : start + block].T)[0, 0]))
@@ -76,7 +76,7 @@ def _fastest_block(queries: Any, documents: Any) -> int:
 
 
 def _faiss(queries: Any, documents: Any, qrels: Any, threads: int) -> dict[str, float]:
-    """Measures of the best documents alone."""
+    """Measures of the best documents only."""
     import faiss
     import pytrec_eval
 
@@ -96,7 +96,7 @@ def _faiss(queries: Any, documents: Any, qrels: Any, threads: int) -> dict[str, 
 def _beside_faiss(
     queries: Any, documents: Any, qrels: Any, threads: int, ours: dict[str, float]
 ) -> dict[str, Any]:
-    """FAISS's time and values; an error where a full list gives others."""
+    """FAISS's time and values; raises an error if a full list gives other values."""
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_utime
     values = _faiss(queries, documents, qrels, threads)
     seconds = time.perf_counter() - start
@@ -108,7 +108,7 @@ def _beside_faiss(
 
 
 def _peak_of_command(queries: Any, documents: Any, qrels: Any, names: list[str]) -> int:
-    """Peak memory of `kgtrec rank --qrels` in a process of its own, in bytes beside the vectors."""
+    """Peak memory of `kgtrec rank --qrels` in its own process, in bytes without the vectors."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         np.savez(home / "v.npz", queries=queries, entities=documents)

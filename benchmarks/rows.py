@@ -1,4 +1,4 @@
-"""One line of the table: a bar, what was measured against what, and whether it is met."""
+"""One line of the table: a bar, the two measured figures, and whether the bar is met."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ HEADINGS = ("bar id", "what", "ours", "reference", "ratio", "bar", "met?")
 
 
 class WrongAnswer(Exception):
-    """Two contestants disagree: there is nothing to time."""
+    """Two contestants disagree, so timing them is pointless."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command line asks for."""
+    """The settings from the command line."""
 
     quick: bool = False
     threads: int = 1
@@ -34,13 +34,13 @@ class Row:
     ours, reference : str
         The two figures with their units.
     ratio : float or None
-        What is held against the bar; None where nothing was run.
+        Compared with the bar; None if nothing was run.
     bar : str
-        As the table shows it: ">= 0.90".
+        Text for the table, such as ">= 0.90".
     met : bool or None
-        None: not run, or a figure without a bar.
+        None if not run, or for a figure without a bar.
     detail : dict
-        Everything else worth keeping (repeats, spread, notes), for the JSON.
+        Further results for the JSON: repeats, spread, notes.
     """
 
     bar_id: str
@@ -53,7 +53,7 @@ class Row:
     detail: dict[str, Any] = field(default_factory=dict)
 
     def as_cells(self) -> tuple[str, ...]:
-        """The row as text, a cell per heading."""
+        """The row as text, one cell per heading."""
         ratio = "" if self.ratio is None else f"{self.ratio:.3g}"
         verdict = {True: "yes", False: "NO", None: "-"}[self.met]
         return (self.bar_id, self.what, self.ours, self.reference, ratio, self.bar, verdict)
@@ -74,12 +74,12 @@ def at_most(
 
 
 def not_run(bar_id: str, what: str, reason: str, bar: str = "") -> Row:
-    """A row that says why there is no figure."""
+    """A row with the reason why there is no figure."""
     return Row(bar_id, what, f"not run: {reason}", "", None, bar, None, {"not_run": reason})
 
 
 def require(condition: Any, what: str) -> None:
-    """Stop a comparison whose contestants do not agree."""
+    """Raise `WrongAnswer` if the contestants disagree."""
     if not condition:
         raise WrongAnswer(what)
 
@@ -87,7 +87,7 @@ def require(condition: Any, what: str) -> None:
 def format_table(rows: Sequence[Row]) -> str:
     """Aligned columns; numbers to the right."""
     cells = [HEADINGS, *(row.as_cells() for row in rows)]
-    # A reason for not running may be long; it must not widen its column for everyone.
+    # A reason for not running may be long, and must not widen its column.
     filled = [line for line, row in zip(cells[1:], rows, strict=True) if row.ratio is not None]
     widths = [max(len(line[i]) for line in (HEADINGS, *filled)) for i in range(len(HEADINGS))]
     widths[1] = max(len(line[1]) for line in cells)

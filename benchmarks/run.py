@@ -1,4 +1,4 @@
-"""Every bar of the project in one table: ``python benchmarks/run.py --help``."""
+"""Measure every bar of the project in one table: ``python benchmarks/run.py --help``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from rows import Row, Settings, WrongAnswer, format_table, not_run
 
-# Which module measures a bar; modules are imported when one of theirs is asked for.
+# The module that measures each bar. A module is imported when one of its bars is selected.
 BARS = {
     "K1": "kernels", "K2": "kernels", "K3": "kernels", "K4": "kernels", "K5": "kernels",
     "KP": "kernels", "K6": "shapes", "K7": "shapes", "K8": "shapes", "K9": "growth",
@@ -30,14 +30,14 @@ BARS = {
 }  # fmt: skip
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
                 "VECLIB_MAXIMUM_THREADS")  # fmt: skip
-# References are measured with the BLAS's own choice of kernel, the best for this processor.
+# References use the kernel that the BLAS chooses, the best for this processor.
 BLAS_KERNEL = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and write JSON. 1 if answers differed or a bar could not be run, else 0."""
+    """Measure, print, and write JSON. Return 1 if answers differ or a bar could not run, else 0."""
     options = _parse(arguments)
-    # Before numpy is imported: its BLAS reads these once.
+    # Set before numpy is imported, because its BLAS reads these once.
     os.environ.update(dict.fromkeys(BLAS_THREADS, str(options.threads)))
     for name in BLAS_KERNEL:
         os.environ.pop(name, None)
@@ -77,7 +77,7 @@ def _bar_ids(text: str) -> list[str]:
 
 
 def _measure(bar_id: str, settings: Settings) -> list[Row]:
-    """Rows of one bar; what goes wrong becomes a row, so that the rest is still measured."""
+    """Rows of one bar; an error becomes a row, so that the rest is still measured."""
     started = time.perf_counter()
     no_compiler: type[Exception] = import_module("bandwidth").NoCompiler
     try:
@@ -85,10 +85,10 @@ def _measure(bar_id: str, settings: Settings) -> list[Row]:
 
         measure: Callable[[Settings], list[Row]] = import_module(BARS[bar_id]).BARS[bar_id]
         rows = measure(settings)
-        _core.force_path(None)  # a bar may have forced one; the next begins with the machine's own
+        _core.force_path(None)  # a bar may have forced one; the next starts with the machine's best
     except no_compiler as error:
         rows = [not_run(bar_id, "", str(error))]
-    except Exception as error:  # half an hour of other figures must not be lost with it
+    except Exception as error:  # keep half an hour of other figures
         kind = (
             "WRONG ANSWER" if isinstance(error, WrongAnswer) else f"FAILED, {type(error).__name__}"
         )

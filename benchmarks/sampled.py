@@ -1,11 +1,12 @@
-"""Estimates of full ranking from drawn candidates, on four trained models of FB15k-237.
+"""Check estimates of full ranking from drawn candidates, on four trained models of FB15k-237.
 
     python benchmarks/sampled.py [--size 300] [--full 300] [--draws 25] [--checks 25] [--by NAME]
 
-For each model and measure: the value of full ranking, mean of the sampled values, mean and standard
-deviation of the estimates, mean half width and coverage of the 95 % intervals, on the questions of
-800 test triples (the others are known), over many draws. Then, on the whole test split, one
-estimate each and what MRR within 0.002 takes.
+For each model and measure it prints the value of full ranking, the mean of the sampled values, and
+the mean and standard deviation of the estimates. It also prints the mean half width and the
+coverage of the 95 % intervals. These use the questions of 800 test triples (the others are known)
+and many draws. Then it prints one estimate each on the whole test split, and the cost of MRR within
+0.002.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ TRIPLES = 800
 
 
 def part(graph: kgtrec.Graph) -> kgtrec.Questions:
-    """Questions of some test triples, of which the others are known."""
+    """Questions of some test triples; the other triples are known."""
     test = np.random.default_rng(5).permutation(graph.split("test"))
     splits = {"train": graph.split("train"), "test": test[:TRIPLES]}
     valid = np.concatenate([graph.split("valid"), test[TRIPLES:]])

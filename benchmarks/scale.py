@@ -1,12 +1,12 @@
-"""Millions of entities on two Dask workers: ``python benchmarks/scale.py --help``.
+"""Rank millions of entities on two Dask workers: ``python benchmarks/scale.py --help``.
 
-A synthetic graph of ogbl-wikikg2's entity count, with embeddings by seed, is ranked in full by two
-worker processes; then smaller ones, to see how time grows; then, on paper, what whole benchmarks
-would cost. It prints Markdown, for the note.
+Two worker processes rank a synthetic graph with ogbl-wikikg2's entity count and seeded embeddings
+in full. Smaller graphs then show how time grows. At last it estimates the cost of whole benchmarks.
+It prints Markdown, for the note.
 
-Random queries are the worst case of ranking by bounds: answers score anywhere among the others, and
-so do the best. The whole size is therefore ranked once more with queries near their answers, as
-those of a trained model are. `KGTREC_ISA=avx512` (or `avx2`, `neon`) runs all without bounds.
+Random queries are the worst case of ranking by bounds, because answers and best score anywhere
+among the others. So the whole size is ranked again with queries near their answers, as in a trained
+model. `KGTREC_ISA=avx512` (or `avx2`, `neon`) runs everything without bounds.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ KNOWN = 8  # further answers of a question, filtered
 SEED = 20_260_801
 RUN_DEPTH = 20
 VECTORS = ("random", "near")
-NOISE = 0.9  # of a query near its answer: some others score more, as with trained models
+NOISE = 0.9  # for queries near their answers: some others score more, as in trained models
 
-# entities, questions (test triples x 2), d that papers use; `peers.md` has the sizes.
+# Entities, questions (test triples x 2), d in papers; `peers.md` has the sizes.
 BENCHMARKS = {
     "ogbl-wikikg2": (2_500_604, 2 * 598_543, 50),
     "Wikidata5M": (4_594_485, 2 * 5_133, 50),
@@ -41,11 +41,11 @@ CORES = (1, 16, 256)
 
 @dataclass(frozen=True)
 class Case:
-    """One size, as it was measured.
+    """The figures of one size.
 
-    ``seconds``: of `rank`, workers started and data written before. ``cpu_seconds``: of all
-    workers, which a busy machine stretches less. Bytes are peaks, of the fattest worker, of the
-    client, and of all processes together at one moment (shared pages counted once).
+    ``seconds``: of `rank`, without starting workers and writing data. ``cpu_seconds``: of all
+    workers; a busy machine affects these less. Bytes are peaks: of the largest worker, of the
+    client, and of all processes at one moment (shared pages counted once).
     """
 
     vectors: str
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def case_sizes(divisor: int, whole_only: bool) -> Iterator[tuple[str, int, int, int]]:
-    """The whole with random and with near queries, then 1/4 and 1/2 of each size in turn."""
+    """The whole size with random and with near queries, then 1/4 and 1/2 of each size in turn."""
     whole = (ENTITIES // divisor, QUESTIONS // divisor, DIMENSIONS)
     for vectors in VECTORS:
         yield (vectors, *whole)
@@ -115,7 +115,7 @@ def case_sizes(divisor: int, whole_only: bool) -> Iterator[tuple[str, int, int, 
 
 
 def in_child(vectors: str, sizes: list[int], workers: int, memory: str) -> Case:
-    """Each size in processes of its own, so that peaks are its own."""
+    """Measure each size in its own processes, to get its own peaks."""
     command = [sys.executable, __file__, "--workers", str(workers), "--memory", memory]
     command += ["--case", vectors, *map(str, sizes)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
@@ -125,7 +125,7 @@ def in_child(vectors: str, sizes: list[int], workers: int, memory: str) -> Case:
 def measure(
     vectors: str, entities: int, questions: int, dimensions: int, workers: int, memory: str
 ) -> Case:
-    """One size in this process and its workers."""
+    """Measure one size in this process and its workers."""
     import numpy as np
     from distributed import Client, LocalCluster
 
@@ -179,7 +179,7 @@ def measure(
 
 
 def make_questions(rng, entities: int, questions: int):
-    """Half of them head questions, half tail questions, all different."""
+    """Half head questions and half tail questions, all different."""
     import numpy as np
 
     import kgtrec
@@ -202,7 +202,7 @@ def make_questions(rng, entities: int, questions: int):
 
 
 def check(path: Path, questions, ranks) -> None:
-    """Some ranks, against plain numpy in double precision; near ties may go either way."""
+    """Check some ranks against plain numpy in double precision; near ties may differ."""
     import numpy as np
 
     with np.load(path, allow_pickle=False) as model:
@@ -222,7 +222,7 @@ def peak_bytes() -> int:
 
 
 class Watch:
-    """Peak memory of this process during its life, and of it and its children at one moment."""
+    """Peak memory of this process, and of it and its children at one moment."""
 
     def __init__(self, pid: int) -> None:
         self.pid, self.client, self.together = pid, 0, 0
@@ -255,7 +255,7 @@ def _family(pid: int) -> Iterator[int]:
 
 
 def _share(pid: int) -> int:
-    """Proportional set size: a page of several processes counts once among them."""
+    """Proportional set size: a page shared by several processes counts once in total."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -290,7 +290,7 @@ def report(cases: dict[tuple[str, int, int, int], Case], workers: int, memory: s
 
 
 def growth(cases: dict[tuple[str, int, int, int], Case]) -> str:
-    """Time for 4 times the size, by which size."""
+    """Growth of the time for 4 times the size, per dimension."""
     whole, parts = next(iter(cases)), []
     for place, name in enumerate(("entities", "questions", "d"), 1):
         small = list(whole)
@@ -302,7 +302,7 @@ def growth(cases: dict[tuple[str, int, int, int], Case]) -> str:
 
 
 def paper(rate: float) -> list[str]:
-    """What whole benchmarks cost at a core's rate, if cores add up."""
+    """Estimated cost of whole benchmarks from one core's rate, if speed grows with cores."""
     lines = [
         f"On paper, at {rate:.2e} a core and second, full filtered ranking:",
         "",
@@ -322,7 +322,7 @@ def paper(rate: float) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """Two digits of the unit that suits."""
+    """Two digits of a suitable unit."""
     for unit, size in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
         if seconds >= 2 * size:
             return f"{seconds / size:,.1f} {unit}"
@@ -330,7 +330,7 @@ def duration(seconds: float) -> str:
 
 
 def volume(size: float) -> str:
-    """Bytes as people write them."""
+    """Bytes in readable units."""
     for unit in ("GB", "TB"):
         if size < 1000 * 1e9:
             return f"{size / 1e9:,.0f} {unit}"

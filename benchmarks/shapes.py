@@ -1,7 +1,7 @@
-"""K6 to K8 and KU: shapes of input on which a kernel may stumble, against the plain one.
+"""K6 to K8 and KU: shapes of input that may slow a kernel down, against the plain shape.
 
-The plain one is a float32 matrix in rows with one answer and 30 known entities each; the ratio is
-time per score over its time per score, both in the same round.
+The plain shape is a float32 matrix in rows, with one answer and 30 known entities each. The ratio
+is time per score over its time per score in the same round.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _contestant(
 def check(
     questions: kgtrec.Questions, scores: Array, depth: int, higher_is_better: bool = True
 ) -> None:
-    """Ranks and runs of some rows, spread over the block, against plain numpy; NaN is -inf."""
+    """Check ranks and runs of some rows of the block against plain numpy; NaN is -inf."""
     options: dict[str, Any] = {"nan": "worst", "higher_is_better": higher_is_better}
     ranks, run = kgtrec.rank(scores, questions, depth, 1, progress=False, **options)
     for question in np.linspace(0, len(questions) - 1, CHECKED_ROWS).astype(int).tolist():
@@ -76,7 +76,7 @@ def _row(
     depth: int = 0,
     **options: Any,
 ) -> Row:
-    """One shape against as many plain rows of the same numbers of rows and entities."""
+    """One shape against a plain block with the same numbers of rows and entities."""
     check(questions, scores, depth)
     plain = make_block(len(scores))
     contestants = {

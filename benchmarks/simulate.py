@@ -1,9 +1,9 @@
-"""Clusters that are not at hand: the plan's own tasks on 64 and 1,024 workers, by simulation.
+"""Simulate clusters of 64 and 1,024 workers with the tasks of the plan.
 
-What a score costs a worker, what a task and a byte cost the scheduler and the client, and a job of
-a batch the client, are measured here first, on two worker processes. Times of tasks scatter
-(log-normal); where one worker is lost, it goes in mid-run and its task is done anew. A batch of
-many small jobs is simulated with the rule of `kgtrec.cluster.batch.batch`, and with two at a time.
+It first measures costs on two worker processes: of a score for a worker, of a task and a byte for
+the scheduler and the client, and of a job of a batch for the client. Times of tasks are log-normal.
+A lost worker disappears in mid-run, and its task is repeated. A batch of many small jobs is
+simulated with the rule of `kgtrec.cluster.batch.batch`, and with two jobs at a time.
 
     python benchmarks/simulate.py            # three minutes; prints two Markdown tables
     python benchmarks/simulate.py --quick
@@ -42,8 +42,8 @@ SCATTER = 0.1
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds: of a worker a score; of scheduler and client a task and a byte; of the client a job
-    of a batch, besides."""
+    """Seconds: per score for a worker; per task and per byte for scheduler and client; per job of a
+    batch for the client."""
 
     score: float
     task: float
@@ -53,7 +53,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Seconds; shares of all workers' time until the last task's end, the lost one's included."""
+    """Seconds; shares of all workers' time until the last task ends, including a lost worker."""
 
     seconds: float
     idle: float
@@ -64,7 +64,7 @@ class Outcome:
 def plan_of(
     workers: int, n_questions: int, memory: str, n_entities: int = N_ENTITIES, jobs: int = 1
 ) -> list[tuple[int, int]]:
-    """Answers and scores of each task, as `kgtrec.cluster.rank` cuts them."""
+    """Answers and scores of each task of `kgtrec.cluster.rank`."""
     offsets = np.arange(n_questions + 1)
     arrays = {"plan_question": offsets[:-1], "removed_offsets": np.zeros_like(offsets)}
     store = SimpleNamespace(
@@ -85,7 +85,7 @@ def plan_of(
 
 
 def simulate(tasks: list[tuple[int, int]], workers: int, costs: Costs, lost: bool) -> Outcome:
-    """Tasks in their order to workers as they become free; the client takes results one by one."""
+    """Assign tasks in order to free workers; the client takes results one by one."""
     rng = np.random.default_rng(1)
     noise = np.exp(rng.normal(0, SCATTER, len(tasks)))
     seconds = [scores * costs.score * n for (_, scores), n in zip(tasks, noise, strict=True)]
@@ -101,7 +101,7 @@ def simulate(tasks: list[tuple[int, int]], workers: int, costs: Costs, lost: boo
         server = max(server, start) + costs.task  # the scheduler hands out one task after another
         end = server + seconds[number]
         if worker == 0 and server < gone < end:
-            waiting.append(number)  # it is the next to be handed out, as its turn was before
+            waiting.append(number)  # it is assigned next, because its turn came before
             continue
         busy += seconds[number]
         heapq.heappush(free, (end, worker))
@@ -120,7 +120,7 @@ def simulate(tasks: list[tuple[int, int]], workers: int, costs: Costs, lost: boo
 
 @dataclass(frozen=True)
 class BatchOutcome:
-    """Seconds; most jobs under way; shares of the workers' time, and of the client's."""
+    """Seconds; most jobs at a time; shares of the workers' time and of the client's."""
 
     seconds: float
     at_once: int
@@ -129,7 +129,7 @@ class BatchOutcome:
 
 
 def two_at_a_time(left: Sequence[int | None], threads: int) -> bool:
-    """The rule whatever the cluster's size."""
+    """The rule of two jobs at a time, for every cluster."""
     return len(left) < 2
 
 
@@ -140,9 +140,9 @@ def simulate_batch(
     costs: Costs,
     rule: Callable[[list[int | None], int], bool],
 ) -> BatchOutcome:
-    """Jobs of the same tasks: each is read by the client, ranked, and averaged and written by it.
+    """Jobs of the same tasks: the client reads, workers rank, the client averages and writes.
 
-    What is ready first is handed out first; the client does one thing after another.
+    Ready tasks are assigned in order; the client does one thing after another.
     """
     rng = np.random.default_rng(1)
     waiting, ready = deque(range(n_jobs)), deque[tuple[int, float]]()
@@ -184,7 +184,7 @@ def simulate_batch(
 
 
 def measured(quick: bool) -> Costs:
-    """On this machine: one thread of the kernel, and two worker processes of Dask."""
+    """Costs on this machine: one thread of the kernel, and two worker processes of Dask."""
     rng = np.random.default_rng(0)
     n, e = (500, 20_000) if quick else (4_000, 100_000)
     triples = np.stack([rng.integers(0, size, n) for size in (e, 5, e)], axis=1)

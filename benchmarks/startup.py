@@ -1,4 +1,4 @@
-"""I1 and P4: what a user waits for before anything happens, and for the shortest of reports."""
+"""I1 and P4: how long a user waits before anything happens, and for the shortest reports."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ COMMANDS = {
 def _python(
     arguments: Sequence[str], *options: str, compiled: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """A new interpreter, away from the checkout: the installed package is what counts.
+    """A new interpreter outside the checkout, so that it uses the installed package.
 
-    Modules are compiled once into the folder `compiled`, whatever the environment says of that.
+    Modules are compiled once into the folder `compiled`, whatever the environment sets.
     """
     command = [sys.executable, *options, *arguments]
     environment = dict(os.environ)
@@ -90,7 +90,7 @@ def _row(name: str, timings: Timings) -> Row:
 
 
 def _p4(settings: Settings) -> list[Row]:
-    """Whole processes, in CPU time: what they read of the disk is in its cache."""
+    """CPU time of whole processes; the files that they read are in the disk cache."""
     graph = fb15k_237().graph
     questions = graph.questions("test")
     rng = np.random.default_rng(SEED)

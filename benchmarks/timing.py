@@ -1,8 +1,8 @@
 """Paired timing: the contestants take turns in one process, and ratios are taken turn by turn.
 
-A machine that is shared runs faster and slower by the second. What disturbs one contestant of a
-round disturbs the next one alike, so the median of the rounds' ratios holds still where a ratio of
-two separately measured medians would not.
+The speed of a shared machine changes by the second. A disturbance affects all contestants of a
+round alike. So the median of the rounds' ratios is stable; a ratio of two separately measured
+medians is not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Contestant", "Timings", "compete"]
 
 @dataclass(frozen=True)
 class Contestant:
-    """Work to time: ``run`` is timed, ``prepare`` makes its argument anew before every run."""
+    """Work to time: ``run`` is timed; ``prepare`` makes a new argument before every run."""
 
     run: Callable[[Any], Any]
     prepare: Callable[[], Any] = lambda: None
@@ -28,8 +28,7 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds of every round, by contestant; CPU seconds (of all threads and of processes that were
-    started) beside them."""
+    """Seconds of every round by contestant; CPU seconds include all threads and child processes."""
 
     wall: Mapping[str, list[float]]
     cpu: Mapping[str, list[float]]
@@ -43,10 +42,10 @@ class Timings:
         return median(_divided(self.wall[above], self.wall[below]))
 
     def detail(self, above: str, below: str) -> dict[str, Any]:
-        """How far to trust the ratio: number of rounds, extreme ratios, the same in CPU time.
+        """Reliability of the ratio: number of rounds, extreme ratios, the same in CPU time.
 
-        CPU time does not count the moments in which other processes had the core: where it
-        disagrees with wall time, the machine was busy.
+        CPU time does not include the time of other processes on the core. If it disagrees with wall
+        time, the machine was busy.
         """
         ratios = _divided(self.wall[above], self.wall[below])
         return {
@@ -87,7 +86,7 @@ def _timed(contestant: Contestant) -> tuple[float, float]:
 
 
 def _cpu_seconds() -> float:
-    """Of this process, and of those that it started and that have ended."""
+    """CPU seconds of this process, and of its children that have ended."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)  # os.times counts in hundredths
     return time.process_time() + children.ru_utime + children.ru_stime
 

@@ -37,7 +37,7 @@ try:
 finally:
     print(peak_bytes(), file=sys.stderr)
 """
-# What the documentation of pytrec_eval shows, and nothing else.
+# The example of pytrec_eval's documentation, and nothing else.
 PYTREC_EVAL = """
 import sys, time
 import pytrec_eval
@@ -69,9 +69,9 @@ for name, value in evaluate(qrels, run, ["map@20", "ndcg@20"]).items():
 
 
 def _write(folder: Path, n_queries: int) -> tuple[Path, Path]:
-    """A run with all scores distinct, and qrels with two of each query's documents."""
+    """Write a run with distinct scores, and qrels with two documents per query."""
     rng = np.random.default_rng(SEED)
-    # A window of a random permutation: different documents within a query, cheap for millions.
+    # A window of a random permutation gives distinct documents per query, fast for millions.
     shuffled = np.tile(rng.permutation(N_ENTITIES).astype(np.int32), 2)
     start = rng.integers(0, N_ENTITIES, n_queries)
     documents = shuffled[start[:, None] + np.arange(DEPTH)]
@@ -109,7 +109,7 @@ def _output(command: Sequence[str]) -> str:
 
 
 def _values(output: str) -> dict[str, float]:
-    """The numbers of a summary, by name: the first and the last field of a line."""
+    """The numbers of a summary by name: the first and the last field of each line."""
     lines = [line.split() for line in output.splitlines() if line.strip()]
     return {line[0]: float(line[-1]) for line in lines}
 
@@ -123,7 +123,7 @@ def _theirs(files: tuple[Path, Path]) -> list[str]:
 
 
 def _ir_measures() -> str | None:
-    """Its command, beside this interpreter or on the path; only if the package is there."""
+    """The command of ir_measures beside this interpreter or on PATH, if it is installed."""
     if find_spec("ir_measures") is None:
         return None
     beside = Path(sys.executable).with_name("ir_measures")
@@ -150,7 +150,7 @@ def _t1_rows(files: tuple[Path, Path], n_queries: int, quick: bool) -> list[Row]
     tool = _ir_measures()
     if tool is not None:
         commands["ir_measures"] = [tool, *map(str, files), "AP@20 nDCG@20"]
-    if find_spec("ranx") is not None and not quick:  # it compiles for seconds at every start
+    if find_spec("ranx") is not None and not quick:  # it compiles for some seconds at every start
         commands["ranx"] = [sys.executable, "-c", RANX, *map(str, files)]
     program = shutil.which("trec_eval")
     if program is not None:
@@ -191,7 +191,7 @@ def _t1_rows(files: tuple[Path, Path], n_queries: int, quick: bool) -> list[Row]
 
 
 def _peak_of(files: tuple[Path, Path]) -> int:
-    """Largest resident size of our process, in bytes, by its own account."""
+    """Largest resident size of our process in bytes, as it reports."""
     command = [sys.executable, "-c", WATCHED, *_ours(files)[3:]]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=tempfile.gettempdir()
@@ -228,7 +228,7 @@ def _t2(settings: Settings) -> list[Row]:
 
 
 def _write_groups(folder: Path, n_queries: int) -> dict[str, tuple[Path, Path]]:
-    """Judgements of 100 documents a query in every format, and a run that has half of them."""
+    """Write judgements of 100 documents per query in every format, and a run with half of them."""
     rng = np.random.default_rng(SEED)
     run = folder / "run"
     lines: dict[str, list[str]] = {name: [] for name in GROUPED}
@@ -337,7 +337,7 @@ def _t4_rows(n_queries: int, rounds: int) -> list[Row]:
 
 
 def _t5(settings: Settings) -> list[Row]:
-    """Many runs in one call, against one process of trec_eval for each, where that is installed."""
+    """Many runs in one call, against one process of trec_eval per run, if it is installed."""
     n_runs = 3 if settings.quick else 100
     program = shutil.which("trec_eval")
     with tempfile.TemporaryDirectory() as folder:

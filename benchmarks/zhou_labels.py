@@ -1,4 +1,4 @@
-"""Their label sets, rebuilt: seeds, pool, rules, complete split, questions, distributions."""
+"""Rebuild their label sets: seeds, pool, rules, complete split, questions, distributions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Labels:
     graph : Graph
     seeds : SeedQuestions
     pool : Pool
-        Of one nameless system, at whose places the triples enter.
+        Of one unnamed system; its places say when triples enter.
     judgements : Judgements
     """
 

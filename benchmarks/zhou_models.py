@@ -1,4 +1,4 @@
-"""The same study on four models of our own: runs, pool, judgements looked up, metrics, tau."""
+"""Repeat the study on four models of our own: runs, pool, judgements looked up, metrics, tau."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def factors(files: Files, model: str, questions: kgtrec.Questions) -> kgtrec.Fac
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """How models rank at every depth of a pool.
+    """Rankings of models at every depth of a pool.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Curves:
         return dict(ranked) | self.judged
 
     def taus(self) -> Table:
-        """tau-b to depth 0 of all metrics, a row per depth."""
+        """tau-b to depth 0 of all metrics, one row per depth."""
         tables = self.ranked.table(), self.of_lists.table()
         rows = [
             (*one, *other[1:]) for one, other in zip(*(table.rows for table in tables), strict=True)
@@ -114,7 +114,7 @@ class Curves:
         return Table(table.titles, table.keys, table.digits, rows, table.names)
 
     def verdict(self) -> str:
-        """What the curves show, and what so few models cannot show."""
+        """What the curves show, and what they cannot show with so few models."""
         n = len(self.ranked.systems)
         pairs = n * (n - 1) // 2
         measures = (*self.ranked.measures, *self.of_lists.measures)
@@ -162,7 +162,7 @@ class Study:
     models: tuple[str, ...] = MODELS
 
     def results(self, questions: kgtrec.Questions, depth: int = 20) -> dict[str, Any]:
-        """What `kgtrec.evaluate` gives for every model."""
+        """Results of `kgtrec.evaluate` for every model."""
         return {
             model: kgtrec.evaluate(
                 factors(self.files, model, questions), questions, run_depth=depth, progress=False
@@ -173,7 +173,7 @@ class Study:
     def lists(self, filtered: str) -> list[RankedLists]:
         """Lists of all models for the seeds' questions, from runs over the whole test split.
 
-        "all": of filtered runs, as `kgtrec rank` makes them. "raw": with the places of raw runs.
+        "all": of filtered runs, as from `kgtrec rank`. "raw": with the places of raw runs.
         """
         questions = self.labels.graph.questions("test", filter=filtered)
         places = "raw" if filtered == "raw" else "filtered"
@@ -185,7 +185,7 @@ class Study:
 
     @cached_property
     def filtered(self) -> list[RankedLists]:
-        """Lists with the places that known candidates leave."""
+        """Lists with their places after removing known candidates."""
         return self.lists("all")
 
     def pool(self, filtered: str) -> Pool:
@@ -194,7 +194,7 @@ class Study:
         return make_pool(lists, self.labels.seeds, 10)
 
     def questions_of(self, completion: Completion) -> kgtrec.Questions:
-        """Questions of a complete split; all that the original splits know is filtered."""
+        """Questions of a complete split, filtered by all triples of the original splits."""
         graph = self.labels.graph
         own = replaced_split(graph, completion.split, "test")
         return own.questions("test", extra_known=graph.split("test"))
@@ -303,7 +303,7 @@ def _beside(study: Study, files: Files) -> Table:
 
 
 def _left_out(study: Study, pool: Pool) -> Table:
-    """Micro MRR with labels of all systems, and with those that the others alone would have."""
+    """Micro MRR with labels of all systems, and with labels of the other systems only."""
     labels, key = study.labels, "both.realistic.micro.mrr"
     whole = complete(labels.seeds, pool, labels.judgements)
     every = study.results(study.questions_of(whole))

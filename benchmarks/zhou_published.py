@@ -1,4 +1,4 @@
-"""What Zhou et al. (2022) print, and where their files lie.
+"""Published figures of Zhou et al. (2022), and the places of their files.
 
 "Re-thinking Knowledge Graph Completion Evaluation from an Information Retrieval Perspective",
 SIGIR 2022. Their data and result tables: https://github.com/zhouying20/kgc-sparsity.
@@ -77,9 +77,9 @@ class Row:
     ----------
     key : str
     published, ours : number, bool, text or None
-        None: nothing printed that could be compared.
+        None: nothing comparable is printed.
     match : bool or None
-        None: not to be decided.
+        None: undecided.
     note : str
     """
 
@@ -91,7 +91,7 @@ class Row:
 
 
 def row(key: str, ours: Any, note: str = "", published: Value | None = None) -> Row:
-    """A line, judged against what is published under its key."""
+    """A line, compared with the figure published under its key."""
     value = PUBLISHED.get(key) if published is None else published
     digits = 4 if key.startswith(("000.t3", "000.t4", "000.kld", "000.fig3")) else 0
     match = matches(value, ours, digits)
@@ -101,9 +101,9 @@ def row(key: str, ours: Any, note: str = "", published: Value | None = None) -> 
 
 
 def matches(published: Value, ours: Any, digits: int = 0) -> bool | None:
-    """Whether ours has the printed digits, rounded or cut off; None for texts and blanks.
+    """Whether ours has the printed digits, rounded or truncated; None for texts and blanks.
 
-    `digits` says how many decimals are printed where a last 0 hides it.
+    `digits`: the number of printed decimals, if a final 0 hides it.
     """
     if published is None or isinstance(published, str) or ours is None:
         return None
@@ -125,12 +125,12 @@ def _digits(number: float, least: int) -> int:
 
 @dataclass(frozen=True)
 class Files:
-    """Where things lie.
+    """Paths of the data files.
 
     Attributes
     ----------
     folder : Path
-        Holds ``fb15k-237``, ``kgc-sparsity`` and ``models``.
+        Contains ``fb15k-237``, ``kgc-sparsity`` and ``models``.
     """
 
     folder: Path = SHARED_DATA

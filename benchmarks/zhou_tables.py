@@ -1,4 +1,4 @@
-"""Their figures and tables, computed from their published result tables of 13 systems."""
+"""Compute their figures and tables from their published result tables of 13 systems."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, embedsignature=True
-"""The native core: buffers in, one C call without the GIL, a status turned into an exception.
+"""The native core: takes buffers, makes one C call without the GIL, turns a status into an exception.
 
 Indexing is unchecked in this file: ``&x[0]`` of an empty array is an address that C never reads.
-Everything here trusts its caller about meaning and checks what C can't survive: lengths, ids and
+Functions trust the meaning of their arguments. They check what would crash C: lengths, ids and
 offsets out of range, item sizes.
 """
 
@@ -33,7 +33,7 @@ METRICS = {"dot": c.KGT_DOT, "l2": c.KGT_L2, "l1": c.KGT_L1}
 
 
 cdef int raise_for(c.kgt_status status) except -1:
-    """The one place where a status becomes an exception."""
+    """Turn a status into an exception; no other function does."""
     if status == c.KGT_NO_MEMORY:
         raise MemoryError("no memory for the scratch of the native core")
     if status != c.KGT_OK:
@@ -49,14 +49,14 @@ cdef int require(bint condition, str what) except -1:
 
 cdef int check_csr(const int64_t[::1] offsets, const int32_t[::1] ids, int64_t n_entities,
                    str name) except -1:
-    """Offsets rise from 0 to len(ids); every row's ids rise strictly within the entities."""
+    """Check that offsets rise from 0 to len(ids), and the ids of each row strictly within the entities."""
     cdef int64_t row, i, start, end, n_rows = offsets.shape[0] - 1, descents = 0
     cdef bint sound = n_rows >= 0 and offsets[0] == 0 and offsets[n_rows] == ids.shape[0]
     with nogil:
         for row in range(n_rows):
             sound = sound and offsets[row] <= offsets[row + 1]
         if sound:
-            # All in a single pass, for the compiler to make vector code of; only a row's start may be lower.
+            # One pass that the compiler vectorises. Only a row's first id may be lower than the one before.
             for i in range(1, ids.shape[0]):
                 descents += ids[i - 1] >= ids[i]
             for row in range(n_rows):
@@ -70,26 +70,26 @@ cdef int check_csr(const int64_t[::1] offsets, const int32_t[::1] ids, int64_t n
 
 
 cdef class Task:
-    """What is asked of every score row, and where its results go.
+    """The task of every score row, and the arrays for its results.
 
     Parameters
     ----------
     row_question : int64 (rows,)
-        The question that a row belongs to.
+        Question of each row.
     target_offsets, targets : int64 (rows + 1,), int32
-        Answers whose counts are wanted, row by row, ascending.
+        Answers whose counts are wanted, ascending per row.
     known_offsets, known, removed_offsets, removed : int64 (questions + 1,), int32
-        Entities taken out of the micro and the macro candidates.
+        Entities that are no micro candidates, and no macro candidates.
     position, entity_at : int32 (entities,) or None
-        Place of an entity's document name in byte order and its inverse; None when ids are in order.
+        Place of an entity's document name in byte order, and its inverse; None if ids have this order.
     n_entities : int
     row_list, list_offsets, lists, columns : int64 (rows,), int64, int32, int32 (len(lists),)
-        Restricted candidates: the row of lists that holds a row's candidates, or -1; the score column
-        of each of its ids, None where columns go by entity. row_list None: nothing is restricted.
+        Restricted candidates: the row of lists with a row's candidates, or -1; the score column
+        of each of its ids, None if columns are entities. row_list None: nothing is restricted.
     counts : int64 (6, targets)
         Added to: greater, equal, tied_ahead, then the same three for macro candidates.
     best_slot : int64 (rows,)
-        Where a row's best entities go in the next three; -1 for nowhere.
+        Place of a row's best entities in the next three arrays; -1 for none.
     best_ids, best_scores, best_length : int32 (slots, depth), float32 or float64, int32 (slots,)
         Overwritten with the best entities, in trec order.
     nan_count, nan_entity : int64 (rows,), int32 (rows,)
@@ -164,7 +164,7 @@ cdef class Task:
                        best_length, nan_count, nan_entity)
 
     cdef int set_order(self, position, entity_at) except -1:
-        """Both or neither, and each undoes the other."""
+        """Check that both are given or neither, and that they are inverse."""
         cdef const int32_t[::1] place, entity
         cdef int64_t i
         self.task.position = NULL
@@ -182,7 +182,7 @@ cdef class Task:
         return 0
 
     cdef int set_lists(self, row_list, list_offsets, lists, columns) except -1:
-        """Every target must be among its row's candidates: C reads its score there."""
+        """Check that every target is among its row's candidates, because C reads its score there."""
         cdef const int64_t[::1] rows, offsets
         cdef const int32_t[::1] ids, places
         cdef int64_t i, row, target, at
@@ -221,7 +221,7 @@ cdef class Task:
         return 0
 
     cdef int check_width(self, int64_t first_entity, int64_t width) except -1:
-        """The columns of a block of scores fit the entities, or the restricted candidates."""
+        """Check that the columns of a block of scores fit the entities or the restricted candidates."""
         if self.task.row_list == NULL:
             return require(0 <= first_entity and first_entity + width <= self.n_entities,
                            "scores: beyond the entities")
@@ -240,7 +240,7 @@ cdef const double *target_scores_of(Task task, const double[::1] scores) except?
 
 
 cdef class ScoreBlock:
-    """A two-dimensional strided buffer of scores, held for the time of one call."""
+    """A two-dimensional strided buffer of scores, held during one call."""
 
     cdef Py_buffer view
     cdef bint held
@@ -284,7 +284,7 @@ def rank_rows(Task task not None, scores, dtype, int64_t first_row, *, bint nega
 
 def target_scores(Task task not None, scores, dtype, int64_t first_row, double[::1] out, *,
                bint negate=False, int64_t first_entity=0):
-    """The scores of those targets that a block of rows holds, into out (one per target of the task)."""
+    """Write the scores of the targets that a block of rows holds to out (one per target of the task)."""
     cdef ScoreBlock block = ScoreBlock(scores, dtype, first_entity, negate)
     cdef c.kgt_status status
     task.check_rows(first_row, block.scores.n_rows, dtype)
@@ -298,7 +298,7 @@ def target_scores(Task task not None, scores, dtype, int64_t first_row, double[:
 
 
 cdef class FactorBlock:
-    """Views of a factorised model: some query rows, a range of entities or some of them, a bias."""
+    """Views of a factorised model: some query rows, a range of entities or the entities `ids`, a bias."""
 
     cdef c.kgt_factors factors
     cdef tuple owners
@@ -309,7 +309,7 @@ cdef class FactorBlock:
         cdef const double[:, ::1] q64, e64
         cdef const float[::1] b32
         cdef const double[::1] b64
-        cdef const int32_t[::1] some
+        cdef const int32_t[::1] ranked
         self.owners = (queries, entities, bias, ids)
         self.factors.metric = METRICS[metric]
         self.factors.n_rows = queries.shape[0]
@@ -318,12 +318,12 @@ cdef class FactorBlock:
         self.factors.first_entity = <int32_t> first_entity
         self.factors.ids = NULL
         if ids is not None:
-            some = ids
+            ranked = ids
             require(first_entity == 0, "ids name entities of a whole table")
-            require(some.shape[0] == 0 or 0 <= some[0] <= some[some.shape[0] - 1] < len(entities),
+            require(ranked.shape[0] == 0 or 0 <= ranked[0] <= ranked[ranked.shape[0] - 1] < len(entities),
                     "ids: beyond the entities")
-            self.factors.ids = &some[0]
-            self.factors.n_entities = some.shape[0]
+            self.factors.ids = &ranked[0]
+            self.factors.n_entities = ranked.shape[0]
         require(entities.shape[1] == queries.shape[1], "queries and entities differ in dimension")
         require(bias is None or bias.shape == (entities.shape[0],), "bias: wrong shape")
         if queries.itemsize == 4:
@@ -353,10 +353,10 @@ cdef class FactorBlock:
 
 
 cdef class Codes:
-    """What ranking by bounds makes of the entities of a factorised model, for all calls of `rank_factors`
-    that rank its rows, `call_rows` or more each. `n_parts` is 0 where each call does without.
+    """The entities of a factorised model as codes, shared by the calls of `rank_factors` that rank its rows.
 
-    Every part is to be taken, once, by any thread, before the first of these calls.
+    Each of these calls has at least `call_rows` rows. `n_parts` is 0 if shared codes do not pay.
+    Take every part once, from any thread, before the first of these calls.
     """
 
     cdef c.kgt_codes *codes
@@ -398,8 +398,8 @@ def rank_factors(Task task not None, queries, entities, bias, metric, int64_t fi
                  Codes codes=None):
     """Rank a block of query vectors against the entities, a range of them, or ids.
 
-    Returns how many scores there were; how many of them were computed in tiles; how many comparisons
-    went to the second level of bounds, and how many of these were computed one by one.
+    Returns four numbers: all scores; those computed in tiles; comparisons that reached the second
+    level of bounds; and those of them whose scores were computed one by one.
     """
     cdef c.kgt_tally tally = c.kgt_tally(0, 0, 0, 0)
     cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, first_entity, ids)
@@ -421,7 +421,7 @@ def rank_factors(Task task not None, queries, entities, bias, metric, int64_t fi
 
 def factor_target_scores(Task task not None, queries, entities, bias, metric, int64_t first_row,
                       double[::1] out, *, int64_t first_entity=0):
-    """The scores of those targets that a range of entities holds, into out (one per target of the task)."""
+    """Write the scores of the targets that a range of entities holds to out (one per target of the task)."""
     cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, first_entity)
     cdef c.kgt_status status
     task.check_rows(first_row, block.factors.n_rows, queries.dtype.name)
@@ -436,7 +436,7 @@ def factor_target_scores(Task task not None, queries, entities, bias, metric, in
 
 
 def factor_scores(queries, entities, bias, metric, out):
-    """The scores of a factorised model into out (rows, entities), with the bits that ranking sees."""
+    """Write the scores of a factorised model to out (rows, entities), with the bits that ranking uses."""
     cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, 0)
     cdef float[:, ::1] out32
     cdef double[:, ::1] out64
@@ -468,7 +468,7 @@ cdef c.kgt_ties ties_of(const int64_t[::1] greater, const int64_t[::1] size,
 
 def expected_reciprocal(const int64_t[::1] greater, const int64_t[::1] size,
                         const int64_t[::1] answers, double[::1] out):
-    """Expected 1/rank of the first answer of every tie, into out (n,)."""
+    """Write the expected 1/rank of the first answer of every tie to out (n,)."""
     cdef c.kgt_ties ties = ties_of(greater, size, answers, out)
     with nogil:
         c.kgt_expected_reciprocal(&ties, &out[0])
@@ -476,21 +476,21 @@ def expected_reciprocal(const int64_t[::1] greater, const int64_t[::1] size,
 
 def expected_hits(const int64_t[::1] greater, const int64_t[::1] size,
                   const int64_t[::1] answers, int64_t k, double[::1] out):
-    """Chance that the first answer of every tie ranks within k, into out (n,)."""
+    """Write the probability that the first answer of every tie ranks within k to out (n,)."""
     cdef c.kgt_ties ties = ties_of(greater, size, answers, out)
     with nogil:
         c.kgt_expected_hits(&ties, k, &out[0])
 
 
 def expected_log(const int64_t[::1] greater, const int64_t[::1] size, double[::1] out):
-    """Expected ln(rank) of the one answer of every tie, into out (n,)."""
+    """Write the expected ln(rank) of the one answer of every tie to out (n,)."""
     cdef c.kgt_ties ties = ties_of(greater, size, size, out)
     with nogil:
         c.kgt_expected_log(&ties, &out[0])
 
 
 cdef int check_offsets(const int64_t[::1] offsets, int64_t n, str name) except -1:
-    """Offsets rise strictly from 0 to n: no row is empty."""
+    """Check that offsets rise strictly from 0 to n, so no row is empty."""
     cdef int64_t i, n_rows = offsets.shape[0] - 1
     cdef bint sound = n_rows >= 0 and offsets[0] == 0 and offsets[n_rows] == n
     for i in range(n_rows):
@@ -502,10 +502,10 @@ def stratify(const int64_t[::1] relations, const int64_t[::1] triples, const int
              const int32_t[::1] popularity_of, const double[::1] popularity,
              const double[::1] relation_popularity, const double[:, ::1] values,
              const double[::1] beta_e, const double[::1] beta_r, double[:, :, ::1] out):
-    """Stratified means of values (metrics, rows) into out (metrics, beta_e, beta_r).
+    """Write stratified means of values (metrics, rows) to out (metrics, beta_e, beta_r).
 
-    Instances lie by triple and triples by relation, as the offsets `triples` and `relations` say;
-    `row` and `popularity_of` say which column of `values` and place in `popularity` is theirs.
+    Instances are sorted by triple and triples by relation, with the offsets `triples` and `relations`.
+    `row` and `popularity_of` are an instance's column of `values` and place in `popularity`.
     """
     cdef int64_t i, n = row.shape[0]
     cdef bint sound = popularity_of.shape[0] == n
@@ -533,7 +533,7 @@ def stratify(const int64_t[::1] relations, const int64_t[::1] triples, const int
 
 
 def sign_sums(const double[:, ::1] values, uint64_t seed, int64_t first, double[:, ::1] out):
-    """Sums of the columns of values under the signs of permutations first, first + 1, ... into out.
+    """Write the sums of the columns of values under the signs of permutations first, first + 1, ... to out.
 
     out: (permutations, columns of values).
     """
@@ -552,7 +552,7 @@ FAULTS = {c.KGT_BLANK_LINE: "blank", c.KGT_COLUMNS: "columns", c.KGT_SCORE: "sco
 
 
 cdef object fault_tuple(c.kgt_fault fault):
-    """A fault as (line, kind, where the line begins), which sort by line; None if there is none."""
+    """A fault as (line, kind, begin of the line), which sorts by line; None if there is none."""
     return (fault.line, FAULTS[fault.kind], fault.begin) if fault.line else None
 
 
@@ -587,7 +587,7 @@ cdef class TrecText:
 
     def queries(self, const int64_t[::1] begin, int64_t[::1] query_of, int64_t[::1] name_begin,
                 int64_t[::1] name_size):
-        """Numbers of the groups' queries in order of appearance, and their names; how many."""
+        """Number the groups' queries in order of appearance, and write their names; return how many."""
         cdef int64_t i, n_queries = 0, n = begin.shape[0]
         cdef c.kgt_status status
         require(query_of.shape[0] == n == name_begin.shape[0] == name_size.shape[0],
@@ -624,7 +624,7 @@ cdef class TrecLines:
         self.owners = (text, first, group, begin, line)
 
     cdef int check_capacity(self, int64_t first, int64_t stop, int64_t capacity) except -1:
-        """Room for one document a line, query after query."""
+        """Check that there are places for one document per line, query after query."""
         cdef int64_t query, i, group
         require(0 <= first <= stop <= self.n_queries, "queries: out of range")
         for i in range(self.lines.first[first], self.lines.first[stop]):
@@ -666,7 +666,7 @@ cdef class TrecDocuments:
     cdef c.kgt_documents documents
     cdef readonly int64_t n_queries
     cdef tuple owners
-    cdef void *numbers  # where it owns its memory: see documents_of
+    cdef void *numbers  # owned memory, if any: see documents_of
     cdef char *names
 
     def __cinit__(self):
@@ -706,7 +706,7 @@ cdef class TrecDocuments:
         self.owners = (text, offsets, begin, size, values)
 
     def parts(self):
-        """Copies of what it owns, as bytes: offsets, text, begin, size, and scores or relevance."""
+        """Copies of its arrays as bytes: offsets, text, begin, size, and scores or relevance."""
         cdef int64_t n = self.documents.offsets[self.n_queries]
         cdef int64_t end = self.documents.begin[n - 1] + self.documents.size[n - 1] if n else 0
         cdef const char *values = <const char *> self.documents.scores
@@ -724,17 +724,17 @@ cdef class TrecDocuments:
 
 
 class WrongValue(ValueError):
-    """A document whose value is not a number, or not a whole one: mapping, name, value."""
+    """A value that is not a number, or not a whole one. Arguments: mapping, name, value."""
 
 
 def documents_of(list mappings, bint is_run, name_bytes):
-    """TrecDocuments of mappings from name to score or relevance; it owns copies of all.
+    """TrecDocuments of mappings from name to score or relevance, with copies of all names and values.
 
-    name_bytes(name) gives the bytes of names that are not UTF-8 or not str. WrongValue for a value
-    that is NaN or no number, or no whole number within 64 bits.
+    name_bytes(name) gives the bytes of names that are not ASCII str. Raises WrongValue for a score
+    that is NaN or not a number, and for a relevance that is not a whole number within 64 bits.
     """
     cdef TrecDocuments documents = TrecDocuments.__new__(TrecDocuments)
-    cdef int64_t i, query, n_queries = len(mappings), n = 0, room = 64, used = 0
+    cdef int64_t i, query, n_queries = len(mappings), n = 0, capacity = 64, used = 0
     cdef Py_ssize_t size
     cdef const char *text
     cdef double score
@@ -744,8 +744,8 @@ def documents_of(list mappings, bint is_run, name_bytes):
         n += len(mapping)
     documents.n_queries = n_queries
     documents.numbers = malloc((n_queries + 1) * 8 + n * 20 + 8)
-    room += 16 * n
-    documents.names = <char *> malloc(room)
+    capacity += 16 * n
+    documents.names = <char *> malloc(capacity)
     if documents.numbers == NULL or documents.names == NULL:
         raise MemoryError
     cdef int64_t *offsets = <int64_t *> documents.numbers
@@ -772,9 +772,9 @@ def documents_of(list mappings, bint is_run, name_bytes):
                 raw = name_bytes(name)
                 text, size = raw, len(raw)
             require(size < 1 << 31, "documents: a name of 2^31 bytes")
-            if used + size > room:
-                room = 2 * (used + size)
-                grown = realloc(documents.names, room)
+            if used + size > capacity:
+                capacity = 2 * (used + size)
+                grown = realloc(documents.names, capacity)
                 if grown == NULL:
                     raise MemoryError
                 documents.names = <char *> grown
@@ -814,7 +814,7 @@ cdef int64_t level_of(value, int64_t query, name) except? -1:
 
 
 cdef class TrecListing:
-    """What is listed of a run, which is TrecLines or TrecDocuments; see kgt_listing."""
+    """The lists of a run, which is TrecLines or TrecDocuments; see kgt_listing."""
 
     cdef c.kgt_listing listing
     cdef TrecLines lines
@@ -866,7 +866,7 @@ cdef class TrecListing:
         return fault_tuple(fault)
 
     cdef int64_t most(self, int64_t query):
-        """Most documents that a query's list can have."""
+        """The most documents that a query's list can have."""
         cdef int64_t i, group, size = 0
         if self.listing.lines == NULL:
             size = (self.listing.documents.offsets[query + 1]
@@ -949,9 +949,9 @@ cdef class TrecColumns:
         raise_for(status)
 
     def ties(self, tuple documents, const double[::1] scores not None, bint forms):
-        """What the order of documents of equal scores changes: see `changes_of`.
+        """What the order of documents with equal scores changes; see `changes_of`.
 
-        documents: as for `values`, but in full: place is None.
+        documents: as for `values`, with all documents; place is None.
         """
         cdef const int64_t[::1] offsets, relevance, retrieved, judged_offsets, judged
         cdef int64_t unjudged, level
@@ -970,9 +970,9 @@ cdef class TrecColumns:
 
 def measure_rows(object kind, list queries, list names, bytes values not None, dict like=None,
                  bytes differs=None):
-    """Query to a dict of some kind, from name to value: float64 (names, queries).
+    """A dict per query, of the given kind, from name to value. values: float64 (names, queries).
 
-    Where a query does not differ, its row is that of `like`, copied.
+    If a query does not differ, its dict is a copy of that in `like`.
     """
     cdef int64_t i, k, n = len(queries), n_names = len(names)
     require(len(values) == 8 * n * n_names, "values: wrong size")
@@ -984,7 +984,7 @@ def measure_rows(object kind, list queries, list names, bytes values not None, d
         if like is not None and not news[i]:
             rows[queries[i]] = kind(like[queries[i]])
             continue
-        row = kind(empty)  # a copy, whose table has its size
+        row = kind(empty)  # a copy, which already has its final size
         for k in range(n_names):
             PyDict_SetItem(row, names[k], cells[k * n + i])
         rows[queries[i]] = row
@@ -993,8 +993,8 @@ def measure_rows(object kind, list queries, list names, bytes values not None, d
 
 cdef tuple changes_of(const c.kgt_judged_lists *lists, const c.kgt_tied_places *ties,
                       TrecColumns columns, bint forms):
-    """Whether ties change a query, bytes; each measure by how much at most; and if `forms`, mean,
-    least and greatest values of those that they change, bytes of float64 (columns, queries)."""
+    """Bytes per query: whether ties change it. The most that each measure changes. If `forms`, also the
+    mean, least and greatest values of the changed queries, bytes of float64 (columns, queries)."""
     cdef int64_t i, n = lists.n_queries, size = columns.n * n if forms else 0
     cdef c.kgt_status status
     cdef c.kgt_tie_values out
@@ -1030,10 +1030,10 @@ cdef class TrecQueries:
 
     def of_run(self, TrecDocuments run not None, list queries, TrecColumns columns not None,
                bint single, int64_t level, int64_t unjudged, int ties):
-        """Values of all documents of a run, whose queries have these numbers.
+        """Values over all documents of a run whose queries have these numbers.
 
-        Returns bytes of values, (columns, queries); a fault or None; and, if `ties`, what they change: see `changes_of`, whose forms
-        come if `ties` is 2.
+        Returns bytes of values, (columns, queries); a fault or None; and, if `ties`, the result of
+        `changes_of`, with forms if `ties` is 2.
         """
         cdef int64_t i, n = run.n_queries, size = run.documents.offsets[n]
         cdef int64_t n_judged = self.documents.n_queries
@@ -1098,19 +1098,19 @@ cdef class TrecNumbers:
     def of_scores(self, scores, bint singles, const int64_t[:, ::1] names, bint decimal,
                   const int64_t[::1] queries not None, TrecColumns columns not None, int64_t level,
                   int64_t unjudged, bint ties, bint parts):
-        """Values of rows of scores, which belong to queries of these numbers.
+        """Values of rows of scores for the queries with these numbers.
 
-        names: one row for each row of scores or one for all, or None: the columns' positions.
-        Returns bytes of values, (columns, queries); the first row with a judged document twice, or -1; if `ties`, what they
-        change, see `changes_of`; and if `parts`, bytes of count, retrieved, place and relevance: see
-        kgt_trec_places.
+        names: one row per row of scores, or one for all; None: the columns' positions.
+        Returns bytes of values, (columns, queries); the first row with a judged document twice, or -1;
+        if `ties`, the result of `changes_of`; and if `parts`, bytes of count, retrieved, place and
+        relevance of kgt_trec_places.
         """
         cdef const float[:, ::1] single
         cdef const double[:, ::1] double_
         cdef c.kgt_score_rows rows
         cdef c.kgt_judged_lists lists
         cdef c.kgt_status status = c.KGT_OK
-        cdef int64_t i, room = 0, twice, n = queries.shape[0]
+        cdef int64_t i, n_judged = 0, twice, n = queries.shape[0]
         cdef c.kgt_placed placed
         cdef c.kgt_tied_places tied
         rows.singles = NULL
@@ -1131,10 +1131,10 @@ cdef class TrecNumbers:
             rows.names_stride = rows.n if names.shape[0] == n else 0
         for i in range(n):
             require(0 <= queries[i] < self.offsets.shape[0] - 1, "queries: out of range")
-            room += self.offsets[queries[i] + 1] - self.offsets[queries[i]]
+            n_judged += self.offsets[queries[i] + 1] - self.offsets[queries[i]]
         rows.judged_query, rows.judged_offsets = &queries[0], &self.offsets[0]
         rows.judged, rows.relevance = &self.numbers[0], &self.relevance[0]
-        cdef int64_t *block = <int64_t *> malloc((3 * n + 1 + 4 * room + columns.n * n + 1) * 8)
+        cdef int64_t *block = <int64_t *> malloc((3 * n + 1 + 4 * n_judged + columns.n * n + 1) * 8)
         cdef int64_t *seen = <int64_t *> calloc(self.most + 1, 8)
         cdef int64_t *count
         cdef int64_t *retrieved
@@ -1147,10 +1147,10 @@ cdef class TrecNumbers:
                 raise MemoryError
             count, retrieved, offsets = block, block + n, block + 2 * n
             place = offsets + n + 1
-            relevance = place + room
-            placed = c.kgt_placed(place, relevance, relevance + room, relevance + 2 * room)
+            relevance = place + n_judged
+            placed = c.kgt_placed(place, relevance, relevance + n_judged, relevance + 2 * n_judged)
             tied = c.kgt_tied_places(NULL, placed.first, placed.size)
-            values = <double *> (relevance + 3 * room)
+            values = <double *> (relevance + 3 * n_judged)
             lists = c.kgt_judged_lists(n, offsets, place, relevance, retrieved, &queries[0],
                                        &self.offsets[0], &self.ranked[0], unjudged, level)
             with nogil:
@@ -1173,7 +1173,7 @@ cdef class TrecNumbers:
 
 
 def trec_score(const unsigned char[::1] text not None):
-    """The number that a field, ended by a newline, is; None if it is none."""
+    """The number in a field that ends with a newline; None if it is not a number."""
     cdef double score = 0
     require(text.shape[0] > 0 and text[text.shape[0] - 1] == 10, "text: no newline at its end")
     is_number = c.kgt_trec_score(<const char *> &text[0], text.shape[0], &score)
@@ -1181,7 +1181,7 @@ def trec_score(const unsigned char[::1] text not None):
 
 
 cdef int64_t count_spans(const int64_t[::1] offsets, int64_t most, str name) except -1:
-    """How many spans there are: offsets never fall, from 0 or more to `most` at most."""
+    """The number of spans. Checks that offsets never fall, from 0 or more to `most` at most."""
     cdef int64_t i, n = offsets.shape[0] - 1
     cdef bint sound = n >= 0 and 0 <= offsets[0] and offsets[n] <= most
     for i in range(n):
@@ -1191,7 +1191,7 @@ cdef int64_t count_spans(const int64_t[::1] offsets, int64_t most, str name) exc
 
 
 cdef class RunLines:
-    """Lines of a run to write; names are (text, offsets) each, a query's lines CSR `offsets`."""
+    """Lines of a run to write. Names are (text, offsets); the lines of queries are CSR `offsets`."""
 
     cdef c.kgt_run_lines lines
     cdef int64_t n_documents
@@ -1213,7 +1213,7 @@ cdef class RunLines:
         self.owners = (query_text, query_offsets, document_text, document_offsets, offsets, tag)
 
     def text(self, int64_t first, const int64_t[::1] documents not None, scores not None):
-        """Lines first ... as bytes: the name and the score (float32 or float64) of each document."""
+        """Lines from `first` on as bytes: the name and the score (float32 or float64) of each document."""
         cdef const float[::1] singles
         cdef const double[::1] doubles
         cdef c.kgt_run_block block
@@ -1246,7 +1246,7 @@ cdef class RunLines:
 
 def copy_names(const unsigned char[::1] text not None, const int64_t[::1] begin,
                const int32_t[::1] size, unsigned char[::1] out):
-    """Bytes of the names, one after the other, into out."""
+    """Write the bytes of the names, one after the other, to out."""
     cdef int64_t i, at = 0, n = begin.shape[0]
     require(size.shape[0] == n, "names: lengths differ")
     for i in range(n):
@@ -1262,14 +1262,14 @@ def copy_names(const unsigned char[::1] text not None, const int64_t[::1] begin,
 
 
 cdef class TripleLines:
-    """Labels of some lines ``head<TAB>relation<TAB>tail``, whose text it holds on to.
+    """Labels of some lines ``head<TAB>relation<TAB>tail``; it keeps their text alive.
 
     Parameters
     ----------
     capacity : int
-        Lines that it has space for.
+        Most lines per call of `read`.
     n_tabs : {2, 3, 4}
-        Of a line: 3, if a time follows; 4, if an interval's two ends do, which are one label.
+        Tabs per line: 3 with a time, 4 with an interval, whose two ends are one label.
     """
 
     cdef c.kgt_label *labels
@@ -1290,11 +1290,10 @@ cdef class TripleLines:
         free(self.labels)
 
     def read(self, const unsigned char[::1] text not None, int64_t size, int64_t at, bint blank):
-        """The lines of text[at:size], which ends with a newline, as far as there is space for.
+        """Read at most `capacity` lines of text[at:size], which ends with a newline.
 
-        Bytes behind, `LABEL_PAD` of them, are there but mean nothing. Returns where to go on,
-        whether blank lines were met (hand that to the next call), and whether the line there is
-        not as it must be.
+        `LABEL_PAD` bytes must follow; their values do not matter. Returns where to continue, whether
+        there were blank lines (pass this to the next call), and whether the next line is faulty.
         """
         cdef c.kgt_label_scan scan = c.kgt_label_scan(at, self.n_tabs, blank, False)
         self.n = 0
@@ -1323,16 +1322,16 @@ cdef class LabelTable:
 
     @property
     def n(self):
-        """How many labels there are."""
+        """Number of labels."""
         return self.table.n
 
     @property
     def n_bytes(self):
-        """Their bytes in all."""
+        """Bytes of all labels."""
         return self.table.n_bytes
 
     def number(self, TripleLines lines not None, int column, int32_t[:, ::1] rows not None):
-        """Numbers of the labels in one column of the lines, into that column of rows, (n, 3) or
+        """Write the numbers of the labels in one column of the lines to that column of rows, (n, 3) or
         (n, 4)."""
         cdef c.kgt_status status
         require(rows.shape[0] == lines.n and rows.shape[1] == lines.n_labels
@@ -1350,7 +1349,7 @@ cdef class LabelTable:
 
     def close(self, int64_t[::1] offsets not None, unsigned char[::1] text not None,
               int32_t[::1] place not None):
-        """The labels in byte order, and the place of each number; the table is gone then.
+        """Write the labels in byte order and the place of each number, and free the table.
 
         Shapes (n + 1,), (n_bytes,) and (n,).
         """
@@ -1366,7 +1365,7 @@ cdef class LabelTable:
 
 def renumber_triples(int32_t[:, ::1] rows not None, const int32_t[::1] entities not None,
                      const int32_t[::1] relations not None):
-    """Puts entities[x] and relations[x] for the numbers in rows, (n, 3) or (n, 4)."""
+    """Replace the numbers x in rows, (n, 3) or (n, 4), by entities[x] and relations[x]."""
     cdef int64_t i, n = rows.shape[0]
     cdef int32_t n_entities = <int32_t> entities.shape[0], n_relations = <int32_t> relations.shape[0]
     cdef uint32_t head = 0, relation = 0, tail = 0
@@ -1383,15 +1382,15 @@ def renumber_triples(int32_t[:, ::1] rows not None, const int32_t[::1] entities 
 
 
 def map_guard_begin():
-    """From now on a page of a mapped file that is gone is read as zeros and counted; see map.h.
+    """From now on, lost pages of mapped files are read as zeros and counted; see map.h.
 
-    Pairs of begin and end may be nested and may come from any thread: the GIL keeps them apart.
+    Pairs of begin and end may be nested and may come from any thread; the GIL separates the calls.
     """
     c.kgt_map_guard_begin()
 
 
 def map_guard_end():
-    """The end of what `map_guard_begin` began."""
+    """End what `map_guard_begin` began."""
     c.kgt_map_guard_end()
 
 

@@ -1,4 +1,5 @@
-/* What the parts of the native test share: one path is tested at a time, against the scalar one. */
+/* Shared by the parts of the native test, which tests one path at a time against the scalar path.
+ */
 #ifndef KGT_NATIVE_H
 #define KGT_NATIVE_H
 
@@ -6,14 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Counts a check of the path under test; when it fails, says which and how. */
+/* Counts a check of the path under test. If it fails, prints which check and how. */
 void expect(bool holds, const char *what, const char *format, ...);
 
-/* What is to be spoilt, to show that the checks see it; "" for nothing. */
+/* The name of a deliberate fault, which the checks must find; "" for none. */
 extern const char *spoilt;
 bool spoils(const char *what);
 
-/* Fewer checks of the kinds that take long; few of any kind. Who asks for few asks for fewer. */
+/* Run fewer of the slow checks. */
 extern bool brief;
 
 /* The same sequence in every run. */

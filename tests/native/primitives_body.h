@@ -1,5 +1,5 @@
-/* Every primitive of one element type against the scalar path. T, OPS, FN(op); BITS, the unsigned
- * integer of T's size, with the bits of a signalling NaN in SIGNALLING. */
+/* Checks every primitive of one element type against the scalar path. Macros: T, OPS, FN(op); BITS,
+ * the unsigned integer of T's size; SIGNALLING, the bits of a signalling NaN. */
 
 static T FN(edge)(void) {
     static const T values[] = {NAN, -INFINITY, INFINITY, 0, (T)-0.0, TINY, -TINY, LARGE, 1, 2};
@@ -23,7 +23,7 @@ static void FN(fill)(T *x, size_t n, mix mix) {
     if (mix == ONE_NAN && n > 0) x[random_below(n)] = NAN;
 }
 
-/* n values at the very end of their memory, which start at another alignment for every shift. */
+/* n values at the very end of their memory; each shift gives another alignment. */
 static T *FN(filled)(size_t n, size_t shift, mix mix, T **memory) {
     *memory = exact(n + shift, sizeof(T));
     FN(fill)(*memory + shift, n, mix);
@@ -34,7 +34,7 @@ static T FN(threshold)(const T *x, size_t n) {
     return n > 0 && random_below(4) > 0 ? x[random_below(n)] : FN(edge)();
 }
 
-/* The same bits, or both NaN: which NaN it is may differ between ISAs. */
+/* The same bits, or both NaN; ISAs may give different NaN. */
 static bool FN(same)(T a, T b) { return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b); }
 
 static void FN(expect_same)(const T *got, const T *due, size_t n, const char *what, size_t size) {
@@ -51,7 +51,7 @@ static int FN(descending)(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* Drops NaN, sorts the rest; their number. */
+/* Drops NaN and sorts the rest; returns their number. */
 static size_t FN(sort_numbers)(T *x, size_t n) {
     size_t numbers = 0;
     for (size_t i = 0; i < n; i++)
@@ -60,9 +60,9 @@ static size_t FN(sort_numbers)(T *x, size_t n) {
     return numbers;
 }
 
-/* Groups are the ISA's choice, so this checks what callers rely on: the maxima, which are sorted
- * here, are different values of x, and no group is larger than it may be, so that each `group`
- * values more give a maximum more. */
+/* The ISA chooses the groups, so this checks what callers rely on. The maxima, sorted here, are
+ * different values of x. No group is too large, so every `group` more values give one more maximum.
+ */
 static void FN(check_maxima)(const T *x, size_t n, size_t group, T *maxima, size_t n_maxima,
                              const char *what) {
     T *sorted = exact(n, sizeof(T));
@@ -84,7 +84,7 @@ static void FN(check_maxima)(const T *x, size_t n, size_t group, T *maxima, size
     free(sorted);
 }
 
-/* Counts as they are without maxima and with them, in two streams and in one. */
+/* Checks counts with and without maxima, in two streams and in one. */
 static void FN(check_count)(const kgt_kernel *kernel, const T *x, size_t n, size_t m) {
     T *t = exact(m, sizeof(T)), *maxima = exact(KGT_MAXIMA(n), sizeof(T));
     int64_t *count[4];
@@ -92,7 +92,7 @@ static void FN(check_count)(const kgt_kernel *kernel, const T *x, size_t n, size
     for (int i = 0; i < 4; i++) count[i] = exact(m, sizeof(int64_t));
     for (int with = 0; with < 4; with++) {
         atomic_store(&kgt_stream_ahead, with < 2 ? 256 : 0);
-        for (int i = 0; i < 4; i++) /* counts are added to */
+        for (int i = 0; i < 4; i++) /* count adds to these */
             for (size_t j = 0; j < m; j++) count[i][j] = 100 + (int64_t)j;
         const bool nan =
             kernel->OPS.count(x, n, t, m, count[0], count[1], with % 2 ? maxima : NULL);
@@ -118,7 +118,7 @@ static void FN(check_many_counts)(const kgt_kernel *kernel) {
     free(memory);
 }
 
-/* The scalar path has no compress: its definition stands here. */
+/* The scalar path has no compress, so this applies its definition. */
 static void FN(check_compress)(const kgt_kernel *kernel, const T *x, size_t n, T t) {
     if (kernel->OPS.compress == NULL) return;
     T *out = exact(n + KGT_SLACK, sizeof(T)), *due = exact(n, sizeof(T));
@@ -167,7 +167,7 @@ static void FN(check_fold)(const kgt_kernel *kernel, const T *x, size_t n, size_
     free(out);
 }
 
-/* Strictly ascending levels of x, or next to some of it, and then NaN; their number. */
+/* Strictly ascending levels, equal or next to values of x, and then NaN; returns their number. */
 static size_t FN(some_levels)(const T *x, size_t n, size_t at_most, T *levels) {
     size_t n_levels = 0, used = 0;
     while (n_levels < at_most) {
@@ -185,7 +185,7 @@ static size_t FN(some_levels)(const T *x, size_t n, size_t at_most, T *levels) {
     return used;
 }
 
-/* By comparing each score with each level. */
+/* Compares each score with each level. */
 static void FN(check_locate)(const kgt_kernel *kernel, const T *x, size_t n, size_t at_most) {
     T *levels = exact(4 * at_most + 1, sizeof(T));
     const size_t used = FN(some_levels)(x, n, at_most, levels);
@@ -216,7 +216,7 @@ static void FN(check_locate)(const kgt_kernel *kernel, const T *x, size_t n, siz
     free(histogram);
 }
 
-/* One by one, in steps that are rounded to float each. */
+/* Checks each cell; every step is rounded to float. */
 static void FN(check_cells)(const kgt_kernel *kernel, const T *x, size_t n) {
     int32_t *out = exact(n, sizeof *out);
     const kgt_cells grid = {(float)random_below(9) - 6.0f, (float)random_below(99) / 8.0f + 0.125f,
@@ -251,7 +251,7 @@ static void FN(check_tied_up_to)(const kgt_kernel *kernel, const T *x, size_t n,
     free(position);
 }
 
-/* Bit by bit. */
+/* Counts bit by bit. */
 static void FN(check_count_short)(const kgt_kernel *kernel, const T *x, size_t n, T t) {
     if (n > KGT_SHORT) return;
     const size_t n_words = (n + 63) / 64, after = random_below(n + 2);
@@ -278,7 +278,7 @@ static void FN(check_count_short)(const kgt_kernel *kernel, const T *x, size_t n
     free(out);
 }
 
-/* Columns that lie apart or in reverse, to rows that lie apart. */
+/* Transposes columns with gaps or in reverse order to rows with gaps. */
 static void FN(check_transpose)(const kgt_kernel *kernel, size_t rows, size_t n, bool reversed) {
     const size_t step = rows + 3, out_stride = n + 2, size = (rows - 1) * out_stride + n;
     T *memory, *x = FN(filled)((n - 1) * step + rows, rows % 3, EDGES, &memory);

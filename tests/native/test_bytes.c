@@ -1,5 +1,5 @@
-/* The primitives of 8-bit products and distances against plain ones, and the theorem of the bound:
- * the chain of a pair of vectors always lies between the bounds that its path gives. */
+/* Checks the primitives of 8-bit products and distances against plain ones. Also checks the theorem
+ * of the bound: a pair's chain is always between the bounds of its path. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,20 +15,20 @@
 typedef enum {
     REALS,
     TAILS,     /* Cauchy-like: one value dwarfs the others */
-    CANCEL,    /* neighbours that nearly undo each other */
+    CANCEL,    /* neighbours that nearly cancel */
     CODES,     /* halfway between two codes */
-    SMALL,     /* near the smallest that has bounds */
+    SMALL,     /* near the smallest with bounds */
     LARGE,     /* near the largest */
     DENORMAL,  /* a value of moderate size among denormal ones */
-    ZEROS,     /* all of them, both zeros */
+    ZEROS,     /* only zeros, of both signs */
     EQUAL_ALL, /* one value */
-    HALVES,    /* one value, and others halfway between two of its codes of 16 bits */
+    HALVES,    /* one value, and others halfway between its 16-bit codes */
     N_KINDS,
-    STEPS,         /* a number of steps, of either sign */
-    BETWEEN,       /* the opposite, nearly half a step further away */
-    BETWEEN_FINE,  /* and of 1 / 128 of a step */
-    TO_BE_OPPOSED, /* as CODES, but of queries that entities take the direction from */
-    WHOLE          /* codes without a residual; what a float loses of a double is all there is */
+    STEPS,         /* multiples of the step, of either sign */
+    BETWEEN,       /* the opposite, and nearly half a step more */
+    BETWEEN_FINE,  /* the same with 1 / 128 of a step */
+    TO_BE_OPPOSED, /* as CODES, for queries that give entities their direction */
+    WHOLE          /* codes without residual; only double to float loses */
 } kind;
 
 static float real(void) { return (float)((double)random_bits() * 0x1p-63 - 1.0); }
@@ -55,7 +55,7 @@ static void fill(float *x, size_t dim, kind what) {
     }
 }
 
-/* Doubles that these are when they are rounded, up to half of a float's last bit away. */
+/* Doubles that round to these floats, up to half of a float's last bit away. */
 static void widen(const float *x, size_t n, size_t dim, kind what, double *out) {
     for (size_t k = 0; k < n; k++) {
         const double further = what == WHOLE ? (double)(k % dim != 0) : (double)real() / 2;
@@ -65,9 +65,8 @@ static void widen(const float *x, size_t n, size_t dim, kind what, double *out) 
 
 /* ---- primitives ---- */
 
-/* Codes of n entities or queries, `length` apart. Where a path says how much codes may stand for,
- * vectors are as near to each other as any, and in some parts only, so that products are the
- * largest there are; elsewhere codes are. */
+/* Codes of n entities or queries, `length` apart, with products as large as possible. If the path
+ * has a range, the vectors are nearly equal, and in some parts only; otherwise the codes are. */
 static void fill_codes(const kgt_bytes *bytes, int8_t *codes, size_t n, size_t dim, size_t length,
                        bool query) {
     float *x = exact(dim, sizeof *x);
@@ -92,7 +91,7 @@ static void fill_codes(const kgt_bytes *bytes, int8_t *codes, size_t n, size_t d
     free(x);
 }
 
-/* Queries and entities as product takes them, in memory of exact size where they are read. */
+/* Queries and entities in the layout of product; memory that is read has its exact size. */
 typedef struct {
     size_t groups, length, n;
     int8_t *queries, *entities, *panels;
@@ -173,7 +172,8 @@ static double largest_of(const operands *x, const kgt_bounds *bounds, size_t que
     return largest;
 }
 
-/* Which words reach, by an oracle in double that allows for roundings, and what is put down. */
+/* Checks which words reach, by an oracle in double that allows for roundings, and their products.
+ */
 static void check_reaching(const kgt_bytes *bytes, size_t dim, size_t n_words, bool shifted) {
     const operands x = operands_of(bytes, dim, n_words * 64);
     const size_t stride = x.n + 16;
@@ -343,7 +343,7 @@ static void check_highest_lower(const kgt_bytes *bytes, size_t n_words, bool shi
     free(out);
 }
 
-/* Bits of some of n_words words; those of the others are not read. */
+/* Checks bits of some of n_words words; the others must not be read. */
 static void check_bits(const kgt_bytes *bytes, size_t n_words) {
     const uint64_t words = (random_below(3) ? random_bits() : ~(uint64_t)0) >> (64 - n_words);
     uint64_t *reach = exact(n_words, 8), *sure = exact(n_words, 8);
@@ -414,7 +414,7 @@ static void check_pairs(const kgt_sums *sums, bool l1, bool in_double, size_t di
     free(b);
 }
 
-/* Codes of which one vector's norm may be as large as it gets: so may be the product. */
+/* Codes with norms up to the largest allowed, and so with the largest products. */
 static void fill_fine(int16_t *codes, size_t dim, bool l1) {
     const double most = l1 ? KGT_L1_MOST_FINE : 46340 / sqrt((double)dim);
     const double largest = most < 32767 ? most : 32767;
@@ -452,7 +452,7 @@ static void check_refine(const kgt_sums *sums, bool l1, size_t dim, size_t n) {
         lower[i] = fmaf(-norm, error, value);
         upper[i] = fmaf(norm, error, value);
     }
-    if (n > 0 && random_below(2)) { /* thresholds that some bounds equal */
+    if (n > 0 && random_below(2)) { /* thresholds equal to some bounds */
         above = lower[random_below(n)];
         below = upper[random_below(n)];
     }
@@ -477,7 +477,7 @@ static void check_refine(const kgt_sums *sums, bool l1, size_t dim, size_t n) {
     free(upper);
 }
 
-/* The figures of a vector and its codes: never too small, and not far too large. */
+/* Checks the figures of a vector and its codes: never too small, and not much too large. */
 static void check_figures(const float *x, const void *codes, bool fine, size_t dim,
                           kgt_quantised got, const char *what, kind vectors) {
     double norm = 0, code_norm = 0, residual = 0, code_square = 0;
@@ -527,7 +527,7 @@ static void check_quantise(const kgt_bytes *bytes, size_t dim, kind what) {
     free(fine_codes);
 }
 
-/* Codes of any step, and what they leave. */
+/* Checks codes of any step and their residuals. */
 static void check_quantise_l1(const kgt_bytes *bytes, size_t dim, kind what, bool fine) {
     const float most = fine ? KGT_L1_MOST_FINE : KGT_L1_MOST;
     const char *name = "quantise_l1";
@@ -564,12 +564,12 @@ static void check_quantise_l1(const kgt_bytes *bytes, size_t dim, kind what, boo
 
 /* ---- the theorem ---- */
 
-/* What a level says of a pair: in units of its m s, and of the score plus Q. */
+/* The bounds of a level for a pair: for the score plus Q, in units of its m s. */
 typedef struct {
     const char *name, *own_name;
     float value, error, norm;
     double slack, own, inverse; /* own: the query's part of the slack */
-    float spoilt;               /* so much less, and some pair is not within it any more */
+    float spoilt;               /* factor that makes some pair's bound fail */
 } interval;
 
 static void expect_within(interval at, double due, const char *details, int64_t row,
@@ -584,7 +584,7 @@ static void expect_within(interval at, double due, const char *details, int64_t 
            (long long)place, due, lower, upper);
 }
 
-/* Both levels' bounds hold the score. */
+/* Checks that both levels' bounds contain the score. */
 static void check_interval(const kgt_block *block, const kgt_queries *queries, int64_t row,
                            int32_t product, int64_t place, double score, const char *details) {
     const double absolute = 0x1p-20 * (block->largest_offset + queries->chain[row]);
@@ -623,8 +623,8 @@ static void check_interval(const kgt_block *block, const kgt_queries *queries, i
     expect_within(fine, shifted * fine.inverse, details, row, place);
 }
 
-/* The worst there is: a query of exact codes in the direction of what the codes leave of x. With
- * entities halfway between codes that is the bound but for a per cent. */
+/* The worst case: a query of exact codes in the direction of x's residual. If entities are halfway
+ * between codes, the error reaches 99 % of the bound. */
 static void oppose(float *queries, const float *entities, size_t n, size_t dim) {
     for (size_t i = 0; i < n; i++) {
         float largest = 0;
@@ -637,7 +637,7 @@ static void oppose(float *queries, const float *entities, size_t n, size_t dim) 
     }
 }
 
-/* The same for codes of 16 bits, which leave all but the first value of HALVES. */
+/* The same for 16-bit codes, with residuals in all but the first value of HALVES. */
 static void oppose_fine(float *queries, const float *entities, size_t n, size_t dim) {
     for (size_t i = 0; i < n * dim; i++)
         queries[i] = i % dim == 0 && dim > 1 ? 0 : copysignf(1, entities[i]);
@@ -659,7 +659,7 @@ static void check_bounds_of(bool in_double, size_t dim, kind query_kind, kind en
     if (query_kind == CODES) oppose(queries_at, entities, ROWS, dim);
     if (query_kind == TO_BE_OPPOSED) oppose(entities, queries_at, ROWS, dim);
     if (query_kind == HALVES) oppose_fine(queries_at, entities, ROWS, dim);
-    if (query_kind == WHOLE && metric == KGT_L1) /* as far apart as can be */
+    if (query_kind == WHOLE && metric == KGT_L1) /* as far apart as possible */
         for (size_t k = 0; k < ROWS * dim; k++) queries_at[k] *= -1;
     widen(queries_at, ROWS * dim, dim, query_kind, wide);
     widen(entities, ENTITIES * dim, dim, entity_kind, wide_entities);
@@ -677,7 +677,7 @@ static void check_bounds_of(bool in_double, size_t dim, kind query_kind, kind en
     expect(kgt_factor_scores(&factors, scores) == KGT_OK, "bound", "no scores");
     kgt_block block;
     kgt_queries queries;
-    kgt_steps steps = {1, 1.0f / 128, false}; /* as STEPS and BETWEEN have them */
+    kgt_steps steps = {1, 1.0f / 128, false}; /* as in STEPS and BETWEEN */
     expect(kgt_steps_choose(&factors, entity_kind < N_KINDS ? &steps : &(kgt_steps){0}) == KGT_OK,
            "bound", "no steps");
     if (entity_kind < N_KINDS && random_below(3) == 0) steps.coarse *= 4 * fabsf(real()) + 0.01f;
@@ -718,7 +718,7 @@ static void check_bounds(size_t dim, kind query_kind, kind entity_kind, kgt_metr
     check_bounds_of(true, dim, query_kind, entity_kind, metric);
 }
 
-/* What codes reach: never less than the largest value, nor so much that they have no use. */
+/* Checks the range of codes: at least the largest value, and not uselessly large. */
 static void check_range(const kgt_bytes *bytes, size_t dim, kind what, bool query) {
     float *x = exact(dim, sizeof *x);
     fill(x, dim, what);
@@ -786,7 +786,7 @@ void check_bytes(void) {
     }
     if (bytes->dot.product != NULL) check_product(bytes, 1032, KGT_BYTE_PANELS);
     if (bytes->dot.reaching != NULL) check_reaching(bytes, 9, KGT_MOST_WORDS, false);
-    check_product_l1(bytes, 1032, KGT_BYTE_PANELS); /* more than 16 bits of a sum */
+    check_product_l1(bytes, 1032, KGT_BYTE_PANELS); /* sums need more than 16 bits */
     for (size_t words = 1; words <= 8; words++)
         for (size_t m = 1; m <= KGT_JUDGED; m++) check_judge(bytes, words, m, m % 2 == words % 2);
     for (size_t words = 1; words <= 8; words++)

@@ -1,4 +1,4 @@
-/* Labels of triples from memory of exact size: a byte read beyond what may be read is seen. */
+/* Checks labels of triples in memory of exact size, so that a read beyond the end is found. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #define MOST 24
 #define LONGEST 40
 
-/* A text with the bytes behind it that may be read; 0xff: nothing may come of them. */
+/* A text followed by readable bytes 0xff, which must have no effect. */
 static char *text_of(const char *bytes, size_t size) {
     char *text = exact(size + KGT_LABEL_PAD, 1);
     memcpy(text, bytes, size);
@@ -17,7 +17,7 @@ static char *text_of(const char *bytes, size_t size) {
     return text;
 }
 
-/* How many lines are read before the end, or before the one that is wrong. */
+/* Checks how many lines are read before the end or the first faulty line. */
 static void check_lines(int n_tabs, const char *bytes, int64_t due, bool faulty) {
     int64_t size = (int64_t)strlen(bytes), n = 0;
     char *text = text_of(bytes, (size_t)size);
@@ -30,7 +30,7 @@ static void check_lines(int n_tabs, const char *bytes, int64_t due, bool faulty)
     free(text);
 }
 
-/* Labels of few letters, which have long beginnings in common. */
+/* Labels of few letters, with long common beginnings. */
 static size_t random_label(char *out) {
     size_t size = 1 + random_below(random_below(3) ? 6 : LONGEST);
     for (size_t i = 0; i < size; i++) out[i] = "ab\xff "[i + 9 < size ? 0 : random_below(4)];
@@ -39,7 +39,7 @@ static size_t random_label(char *out) {
 
 static int compare(const void *a, const void *b) { return strcmp(a, b); }
 
-/* Numbers of some labels, asked in one call or in several, and their order. */
+/* Checks the numbers of some labels, in one call or in several, and their order. */
 static void check_numbers(int64_t n, int64_t step) {
     char (*names)[LONGEST + 1] = calloc((size_t)n, sizeof *names);
     char *bytes = exact((size_t)n * (LONGEST + 5), 1);

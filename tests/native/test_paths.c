@@ -1,11 +1,12 @@
-/* Every kernel path of this build against the scalar one, without Python: primitives at all lane
- * edges in memory of exact size, then whole blocks ranked. CONTRIBUTING.md says how to build it.
+/* Checks every kernel path of this build against the scalar path, without Python. First come
+ * primitives at all lane edges, in memory of exact size, then whole ranked blocks. CONTRIBUTING.md
+ * says how to build it.
  *
  *     test_paths [--brief | --wrong WHAT] [PATH ...]
  *
- * Without a PATH all those that this machine can run. --brief leaves out what takes longest, for
- * tools that make a program some thirty times slower. --wrong spoils something on purpose (see
- * WRONGS), to show that it is found, and ends when it is. Exit status 1 if anything differs. */
+ * Without a PATH, it checks all that this machine can run. --brief omits the slowest checks, for
+ * tools that make a program some thirty times slower. --wrong adds a deliberate fault (see WRONGS)
+ * and ends when a check finds it. Exit status 1 if anything differs. */
 #include <float.h>
 #include <math.h>
 #include <stdarg.h>
@@ -29,7 +30,7 @@ static const char *const WRONGS[] = {
     "cells_nan",  "codes",        "reaching",      "mark",
 };
 
-/* Failures that are printed. */
+/* Most failures that are printed. */
 #define MOST_PRINTED 20
 
 const char *spoilt = "";
@@ -120,7 +121,7 @@ static void check_widen(const kgt_kernel *kernel, size_t n, size_t shift, uint16
     free(due);
 }
 
-/* Halves that are not of the smallest size: the subnormals are lost. */
+/* Wrong for the smallest halves: subnormals are lost. */
 static void wrong_widen_f16(const uint16_t *x, size_t n, float *out) {
     for (size_t i = 0; i < n; i++) {
         const uint16_t half = x[i] & 0x7C00u ? x[i] : 0;
@@ -131,7 +132,7 @@ static void wrong_widen_f16(const uint16_t *x, size_t n, float *out) {
 typedef bool (*count_16)(const uint16_t *, size_t, const float *, size_t, int64_t *, int64_t *,
                          float *);
 
-/* Scores of 16 bits counted where they are, against the count of what they are when widened. */
+/* Checks counts of 16-bit scores against those of the widened scores. */
 static void check_count_16(count_16 count, const uint16_t *x, const float *wide, size_t n,
                            const char *what) {
     float t[9], *maxima = exact(KGT_MAXIMA(n), sizeof(float));
@@ -169,7 +170,7 @@ static void check_16(const kgt_kernel *kernel, size_t n, size_t shift) {
 
 typedef void (*transpose_16)(const uint16_t *, ptrdiff_t, size_t, size_t, float *, size_t);
 
-/* Every half there is, widened on the way, as columns of `rows` to rows. */
+/* Transposes and widens every half: columns of `rows` to rows. */
 static void check_transpose_16(transpose_16 transpose, transpose_16 scalar, size_t rows,
                                const char *what) {
     const size_t n = (1u << 16) / rows;
@@ -186,7 +187,7 @@ static void check_transpose_16(transpose_16 transpose, transpose_16 scalar, size
 
 static count_16 honest_count_f16;
 
-/* A NaN is not noticed. */
+/* Wrong: misses a NaN. */
 static bool wrong_count_f16(const uint16_t *x, size_t n, const float *t, size_t m, int64_t *greater,
                             int64_t *at_least, float *maxima) {
     honest_count_f16(x, n, t, m, greater, at_least, maxima);
@@ -198,7 +199,8 @@ static void check_sort_keys(const kgt_kernel *kernel, size_t n, bool ties) {
     uint64_t *keys = exact(n + KGT_SLACK, sizeof *keys);
     uint64_t *out = exact(n, sizeof *out), *due = exact(n, sizeof *due);
     for (size_t i = 0; i < n + KGT_SLACK; i++) {
-        const uint64_t bits = random_bits() & 0xFFFFFFFFFFFF0000u; /* the places tell keys apart */
+        const uint64_t bits =
+            random_bits() & 0xFFFFFFFFFFFF0000u; /* the places make keys distinct */
         keys[i] = (ties ? bits & 0x8000000000000000u : bits) | (i * 40503u & 0xFFFFu);
     }
     kernel->sort_keys(keys, n, out);
@@ -213,7 +215,7 @@ static void check_sort_keys(const kgt_kernel *kernel, size_t n, bool ties) {
     free(due);
 }
 
-/* As a comparison of signed numbers would have it. */
+/* Wrong: compares keys as signed numbers. */
 static void wrong_sort_keys(const uint64_t *keys, size_t n, uint64_t *out) {
     for (size_t i = 0; i < n; i++) {
         size_t place = 0;
@@ -222,7 +224,7 @@ static void wrong_sort_keys(const uint64_t *keys, size_t n, uint64_t *out) {
     }
 }
 
-/* Some ids of a row of n entities, bit by bit. */
+/* Checks some ids of a row of n entities, bit by bit. */
 static void check_mark(const kgt_kernel *kernel, size_t n) {
     if (kernel->mark == NULL || n > KGT_SHORT) return;
     const size_t n_words = (n + 63) / 64, one_in = 1 + random_below(6);
@@ -245,7 +247,7 @@ static void check_mark(const kgt_kernel *kernel, size_t n) {
     free(out);
 }
 
-/* The last bit of a word is lost. */
+/* Wrong: loses the last bit of a word. */
 static void wrong_mark(const int32_t *ids, size_t n, int32_t first, size_t n_words,
                        uint64_t *words) {
     for (size_t i = 0; i < n_words; i++) words[i] = 0;
@@ -286,7 +288,7 @@ static void check_primitives(const kgt_kernel *kernel) {
         check_many_counts_f32(kernel);
         check_many_counts_f64(kernel);
     }
-    check_widen(kernel, 1u << 16, 0, 0); /* every half there is */
+    check_widen(kernel, 1u << 16, 0, 0); /* every half */
 }
 
 static bool check_path(const char *name) {
@@ -327,7 +329,7 @@ static bool is_wrong(const char *what) {
 int main(int argc, char **argv) {
     int first = 1;
     bool good = true;
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* what was found stays, should a path crash */
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* keeps earlier findings if a path crashes */
     if (argc > 1 && strcmp(argv[1], "--brief") == 0) {
         brief = true;
         first = 2;

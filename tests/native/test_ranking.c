@@ -1,5 +1,5 @@
-/* Blocks of rows and of factors through the public functions: every output on the path under test
- * has the same bits as on the scalar one. */
+/* Ranks blocks of rows and of factors by the public functions. Every output of the path under test
+ * must have the same bits as the scalar path's. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ typedef struct {
     int64_t n_rows;
 } lists;
 
-/* Each entity with a chance of one in `rarity`; of those in `named`, if any, all or none. */
+/* Lists that hold each entity with probability 1 / `rarity`; of `named`, if any, all or none. */
 static lists random_lists(int64_t n_rows, int64_t n_entities, size_t rarity, const lists *named,
                           bool all) {
     lists made = {exact((size_t)n_rows + 1, sizeof(int64_t)), NULL, n_rows};
@@ -91,13 +91,13 @@ static lists random_lists(int64_t n_rows, int64_t n_entities, size_t rarity, con
         }
         made.offsets[row + 1] = used;
     }
-    made.ids = exact((size_t)used, sizeof(int32_t)); /* one id too many is seen */
+    made.ids = exact((size_t)used, sizeof(int32_t)); /* so that a read beyond is found */
     if (used > 0) memcpy(made.ids, ids, (size_t)used * sizeof(int32_t));
     free(ids);
     return made;
 }
 
-/* Those of one without those of the other, row by row. */
+/* The ids of one without those of the other, row by row. */
 static lists without(const lists *all, const lists *others) {
     const int64_t n_rows = all->n_rows;
     lists made = {exact((size_t)n_rows + 1, sizeof(int64_t)), NULL, n_rows};
@@ -123,8 +123,8 @@ typedef struct {
     size_t n_targets;
 } assignment;
 
-/* Every row is a question of its own; a third of the rows keep no best, and if candidates are
- * restricted, a quarter have all entities. */
+/* Every row has its own question. A third of the rows keep no best. If candidates are restricted, a
+ * quarter of the rows still have all entities. */
 static assignment random_task(int64_t n_rows, int64_t n_entities, bool shuffled, bool restricted) {
     const size_t n = (size_t)n_entities;
     assignment made = {.row_question = exact((size_t)n_rows, sizeof(int64_t)),
@@ -193,7 +193,7 @@ static kgt_nans nans_of(const outputs *out) {
 
 typedef enum { PACKED, STRIDED, REVERSED, UNALIGNED, COLUMNS, N_LAYOUTS } layout;
 
-/* Few values, so that many tie; now and then both zeros, an infinity, NaN. */
+/* Few values, so that many tie; sometimes a zero of either sign, an infinity or NaN. */
 static void write_score(char *place, kgt_dtype dtype, bool nans) {
     static const double values[] = {0.0, -0.0, 1.0, 2.5, -3.0, 0.5, INFINITY, -INFINITY, 1.0, 2.0};
     static const uint16_t halves[] = {0, 0x8000, 0x3C00, 0x4100, 0xC200, 0x3800, 0x7C00, 0xFC00};
@@ -230,7 +230,7 @@ static kgt_scores random_scores(int64_t n_rows, int64_t n_entities, kgt_dtype dt
                                                     : step};
 }
 
-/* The whole rows, or two ranges of their entities one after the other. */
+/* Ranks whole rows, or two ranges of their entities one after the other. */
 static void rank_rows(const kgt_scores *scores, const assignment *made, int64_t depth, bool ranges,
                       const outputs *out) {
     const kgt_counts counts = counts_of(out);
@@ -294,8 +294,8 @@ void check_rows(const char *path) {
 
 /* ---- factors ---- */
 
-/* Reals, so that every rounding shows, with the second half of the rows a copy of the first, so
- * that some tie. */
+/* Random reals, so that every rounding shows. The second half of the rows copies the first, so that
+ * some tie. */
 static void *random_table(int64_t n_rows, int64_t dim, kgt_dtype dtype) {
     const size_t n = (size_t)(n_rows * dim), size = dtype == KGT_F64 ? 8 : 4;
     char *table = exact(n, size);
@@ -312,8 +312,8 @@ static void *random_table(int64_t n_rows, int64_t dim, kgt_dtype dtype) {
     return table;
 }
 
-/* The codes of a model for two calls of half its rows, taken from the last part to the first; NULL
- * if the path has none. */
+/* The codes of a model for two calls with half its rows each. Parts are taken from last to first.
+ * NULL if the path has none. */
 static kgt_codes *codes_of(const kgt_factors *factors, int64_t depth) {
     kgt_codes *codes;
     kgt_status status = kgt_codes_open(factors, factors->n_rows / 2, depth, 1 << 24, &codes);
@@ -349,7 +349,7 @@ static void rank_factors(const kgt_factors *factors, const assignment *made, int
     expect(status == KGT_OK, "kgt_rank_factors", "status %d", (int)status);
 }
 
-/* An answer's own score is the one that it has in its tile. */
+/* Checks that an answer's own score is its score in the tile. */
 static void expect_targets_in_scores(const kgt_factors *factors, const assignment *made,
                                      const outputs *out, const char *details) {
     const double *target_scores = out->data[JOB_SCORES];

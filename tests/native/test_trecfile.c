@@ -1,4 +1,4 @@
-/* Run and qrels files from memory of exact size: a byte read beyond the text is seen. */
+/* Checks run and qrels files in memory of exact size, so that a read beyond the text is found. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +91,7 @@ static void check_fault(const char *text, kgt_trec_kind kind, kgt_fault_kind due
     file_close(&read);
 }
 
-/* Lines into memory of exactly the room that is asked for. */
+/* Writes lines into memory of exactly the requested size. */
 static void check_write(void) {
     static const int64_t offsets[] = {0, 0, 3, 4}, spans[] = {0, 1, 3, 4}, document[] = {2, 0, 1};
     static const float singles[] = {-1.5e-30f, 0.1f, 1e9f};

@@ -1,11 +1,11 @@
-/* Wrong primitives, each almost right, put into the table under test by --wrong. */
+/* Slightly wrong primitives, which --wrong puts into the table under test. */
 
 static kgt_kernel FN(honest);
 
 static bool FN(wrong_count)(const T *x, size_t n, const T *t, size_t m, int64_t *greater,
                             int64_t *at_least, T *maxima) {
     const size_t length = n - (spoils("count_end") && n > 9 && maxima == NULL);
-    if (spoils("overread")) (void)((const volatile T *)x)[n]; /* only memory checkers see it */
+    if (spoils("overread")) (void)((const volatile T *)x)[n]; /* only memory checkers find it */
     const bool nan = FN(honest).OPS.count(x, length, t, m, greater, at_least, maxima);
     if (spoils("count_ties") && m > 0) at_least[m - 1] = greater[m - 1];
     if (spoils("maxima") && maxima != NULL && n > 0) maxima[0] = -INFINITY;
@@ -35,14 +35,14 @@ static size_t FN(wrong_fold)(const T *x, size_t n, size_t group, T *out) {
     return folded;
 }
 
-/* An equal level is taken for one below. */
+/* Treats an equal level as one below. */
 static void FN(wrong_locate)(const T *x, size_t n, const T *levels, int steps, int32_t *out,
                              uint32_t *histogram) {
     FN(honest).OPS.locate(x, n, levels, steps, out, histogram);
     for (size_t i = 0; i < n; i++) out[i] += out[i] % 2;
 }
 
-/* The last of two by two is forgotten. */
+/* Forgets the last of each pair. */
 static void FN(wrong_histogram)(const T *x, size_t n, const T *levels, int steps, int32_t *out,
                                 uint32_t *histogram) {
     FN(honest).OPS.locate(x, n, levels, steps, out, histogram);
@@ -50,7 +50,7 @@ static void FN(wrong_histogram)(const T *x, size_t n, const T *levels, int steps
         histogram[KGT_TURNS * (size_t)out[n - 1] + (n - 1) % KGT_TURNS]--;
 }
 
-/* The last but one is where its neighbour is; or NaN is not seen. */
+/* Puts the last but one where its neighbour is, or misses NaN. */
 static bool FN(wrong_cells)(const T *x, size_t n, const kgt_cells *grid, int32_t *out) {
     const bool nan = FN(honest).OPS.cells(x, n, grid, out);
     if (spoils("cells") && n > 2) out[n - 2] = out[n - 1];
@@ -61,7 +61,7 @@ static int64_t FN(wrong_tied)(const T *x, size_t n, T t, const int32_t *position
     return FN(honest).OPS.tied_up_to(x, n, t, position, last - 1);
 }
 
-/* A score too few before the ties behind the answer. */
+/* One score too few before the ties behind the answer. */
 static bool FN(wrong_short)(const T *x, size_t n, T t, size_t after, const uint64_t *outside,
                             int64_t *out) {
     return FN(honest).OPS.count_short(x, n, t, after + (after < n), outside, out);
@@ -70,10 +70,10 @@ static bool FN(wrong_short)(const T *x, size_t n, T t, size_t after, const uint6
 static void FN(wrong_transpose)(const T *x, ptrdiff_t stride, size_t rows, size_t n, T *out,
                                 size_t out_stride) {
     FN(honest).OPS.transpose(x, stride, rows, n, out, out_stride);
-    if (rows > 1 && n > 1) out[1] = out[out_stride]; /* two that were not exchanged */
+    if (rows > 1 && n > 1) out[1] = out[out_stride]; /* two values not exchanged */
 }
 
-/* Not fused, so rounded once more. */
+/* Not fused, so there is one more rounding. */
 static void FN(wrong_tile)(const T *queries, const T *panel, size_t dim, T *out, size_t stride) {
     for (size_t i = 0; i < KGT_STRIP; i++)
         for (size_t j = 0; j < KGT_PANEL; j++) {
