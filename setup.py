@@ -1,8 +1,8 @@
-"""Builds the one extension module; everything else about the package is in pyproject.toml.
+"""Builds the extension module; pyproject.toml has all other settings of the package.
 
-KGTREC_BUILD=sanitize builds with AddressSanitizer and UndefinedBehaviorSanitizer (see .ci/run),
-KGTREC_BUILD=debug without optimisation and with symbols. Objects stay in build/objects, each under
-a hash of all that it is made from, so that no build compiles again what has not changed.
+KGTREC_BUILD=sanitize builds with AddressSanitizer and UndefinedBehaviorSanitizer (see .ci/run).
+KGTREC_BUILD=debug builds without optimisation and with symbols. build/objects keeps each object
+under a hash of its inputs, so a build compiles only what has changed.
 """
 
 import hashlib
@@ -18,8 +18,8 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-# Flags to compile and to link. -g0: Python's own flags ask for symbols, which take a quarter of the
-# compiler's time.
+# Flags to compile and to link. -g0, because Python's own flags ask for symbols, which take a
+# quarter of the compiler's time.
 FLAVOURS = {
     "release": (["-O3", "-g0"], []),
     "debug": (["-O0", "-g"], []),
@@ -31,24 +31,24 @@ FLAVOURS = {
         ["-fsanitize=address,undefined"],
     ),
 }
-# Contraction would fuse a multiply with an add where the source does not, and a score's bits would
-# depend on the compiler; fused steps are written out where they are meant.
+# Contraction would fuse multiplications with additions, so a score's bits would depend on the
+# compiler. The source writes out the fused steps that it needs.
 STANDARD = ["-std=c11", "-ffp-contract=off", "-fvisibility=hidden", "-Wall", "-Wextra"]
-# What Cython generates is not ours to lint.
+# Cython's generated code is not ours to lint.
 GENERATED = [
     *("-Wno-unused-parameter", "-Wno-unused-function", "-Wno-missing-field-initializers"),
     "-Wno-incompatible-pointer-types-discards-qualifiers",  # clang's
 ]
-# It loops over nothing long: -O3 doubles the time of the compiler and gains nothing.
+# For Cython's file, which has no long loops: -O3 doubles the compiler's time and gains nothing.
 GLUE_LEVEL = "-O1"
 OBJECTS = Path("build/objects")
 
 
 def object_of(source: str, command: list[str]) -> Path:
-    """Where the object of a source lies: under a hash of all that decides what is in it.
+    """Path of the object of a source, named by a hash of all its inputs.
 
-    `command` is what compiles it, and the compiler's version. Python's version stands for its
-    headers, which only Cython's file includes.
+    `command` is the command that compiles it, with the compiler's version. Python's version
+    represents its headers, which only Cython's file includes.
     """
     python = "" if Path(source).parent == Path("csrc") else sys.version
     digest = hashlib.sha256(repr([source, command, python]).encode())
@@ -58,7 +58,7 @@ def object_of(source: str, command: list[str]) -> Path:
 
 
 def version_of(compiler: list[str]) -> str:
-    """What a compiler says of itself; nothing where there is none: compiling says so."""
+    """The version that a compiler prints; "" without a compiler, because compiling reports that."""
     try:
         done = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False)
     except OSError:
@@ -67,7 +67,7 @@ def version_of(compiler: list[str]) -> str:
 
 
 class CompileOnce(build_ext):
-    """Compiles what no build has compiled before, as many files at a time as there are cores."""
+    """Compiles only what no build has compiled before, one file per core at a time."""
 
     def build_extension(self, ext: Extension) -> None:
         compile_in_turn = self.compiler.compile
@@ -81,7 +81,7 @@ class CompileOnce(build_ext):
             path = object_of(source, command)
             if path.exists():
                 return str(path)
-            # It appears whole: any build may be interrupted, and others may run meanwhile.
+            # Moved into place when complete: builds may be interrupted, or run at the same time.
             with TemporaryDirectory(dir=OBJECTS) as folder:
                 (made,) = compile_in_turn([source], **{**options, "output_dir": folder})
                 if object_of(source, command) != path:
@@ -111,6 +111,6 @@ if __name__ == "__main__":
     setup(
         cmdclass={"build_ext": CompileOnce},
         ext_modules=cythonize([extension], language_level=3, build_dir="build/cython"),
-        # The library in build/ may be of another flavour: it is always linked.
+        # Always link, because the library in build/ may have another flavour.
         options={"build_ext": {"force": True}},
     )
