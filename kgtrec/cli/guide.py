@@ -94,20 +94,20 @@ def _table(lines: list[str], width: int) -> list[str]:
     words = [" ".join(column).split() for column in zip(*rows, strict=True)]
     least = [min(max(map(_length, column), default=0), width // 3) for column in words]
     while sum(widths) + len(_GAP) * (len(widths) - 1) > width:
-        loose = [i for i, room in enumerate(widths) if room > least[i]]
+        loose = [i for i, size in enumerate(widths) if size > least[i]]
         if not loose:
             break
         widths[max(loose, key=widths.__getitem__)] -= 1
     printed = []
     for row in rows:
-        columns = [_wrapped(cell, room) for cell, room in zip(row, widths, strict=True)]
+        columns = [_wrapped(cell, size) for cell, size in zip(row, widths, strict=True)]
         for parts in zip_longest(*columns, fillvalue=""):
             sized = zip(parts, widths, strict=True)
-            line = _GAP.join(part + " " * (room - _length(part)) for part, room in sized)
+            line = _GAP.join(part + " " * (size - _length(part)) for part, size in sized)
             printed.append(line.rstrip())
         if row is rows[0]:
             printed = [click.style(line, bold=True) for line in printed]
-            printed.append(_GAP.join("-" * room for room in widths))
+            printed.append(_GAP.join("-" * size for size in widths))
     return printed
 
 
