@@ -1,16 +1,15 @@
-"""The bootstrap (Efron 1979): how far would means move with other queries or questions?
+"""The bootstrap (Efron 1979): how much would means change with other queries or questions?
 
-Whole clusters (queries, or questions with all of their items) are drawn with replacement, as many
-as there are: the items of one question stand or fall together, and intervals that draw them singly
-are too narrow. Every measure and every system sees the same draws.
+It draws as many whole clusters as there are, with replacement. A cluster is a query, or a question
+with all of its items. The items of one question are dependent, so drawing them singly would give
+too narrow intervals. Every measure and every system uses the same draws.
 
-Intervals of ``kgtrec eval`` are percentiles (`ratio_intervals`), as are those of differences of two
-systems: these are nearly symmetric, and there a correction is but noise, which costs coverage when
-tails are heavy (88 against 93 of 95 % in a simulation of 80 questions). Values of ranks have
-bias-corrected and accelerated intervals (BCa; Efron 1987). Percentile intervals miss on one side
-where values are skewed, as MR is by its few deep ranks, or lie near an end of their range, as
-Hits@1 does; BCa corrects both to the second order, and costs no more here: a jackknife over
-clusters is one subtraction.
+Intervals of ``kgtrec eval`` and of differences of two systems are percentiles (`ratio_intervals`).
+They are nearly symmetric, so a correction would only add noise, and lose coverage with heavy tails
+(88 against 93 of 95 % in a simulation of 80 questions). Values of ranks have bias-corrected and
+accelerated intervals (BCa; Efron 1987). Percentile intervals miss on one side if values are
+skewed, as MR by its few deep ranks, or near an end of their range, as Hits@1. BCa corrects both to
+the second order. It costs no more here, because a jackknife over clusters is one subtraction.
 """
 
 from __future__ import annotations
@@ -27,21 +26,21 @@ from kgtrec.errors import UsageError
 
 _BLOCK = 50  # draws whose weights are in memory together
 _WEIGHTS_AT_A_TIME = 1 << 22
-_EXACT_BITS = 52  # of a float64: sums of whole numbers below 2**53 are exact in any order
+_EXACT_BITS = 52  # of a float64: sums of whole numbers below 2**53 are exact in any order of terms
 
 
 @dataclass(frozen=True)
 class Resampling:
-    """How bootstrap intervals are made.
+    """Settings of bootstrap intervals.
 
     Parameters
     ----------
     percent : float
         Confidence of the intervals, 1 to 99.9.
     resamples : int
-        How often all queries or questions are drawn, 100 to 1,000,000.
+        Number of draws of all queries or questions, 100 to 1,000,000.
     seed : int
-        Of the random numbers, 0 or more; the same seed gives the same bits.
+        Seed of the draws, 0 or more; the same seed gives the same bits.
 
     Raises
     ------
@@ -89,8 +88,8 @@ def _drawn_sums(
 ) -> Float64:
     """Sums over as many rows (n, c) as there are, drawn with replacement; float64 (draws, c).
 
-    `generator` gives the random numbers of the block that begins at a draw. Only where every block
-    has one of its own may threads share them out.
+    `generator` returns the random generator of the block that begins at a draw. Threads may share
+    blocks only if every block has its own generator.
     """
     n = len(columns)
     sums = np.empty((draws, columns.shape[1]))
@@ -133,7 +132,7 @@ def ratio_intervals(
         below = n_queries if denominator is None else totals[:, place[id(denominator)]]
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = above / below
-        if denominator is not None:  # draws without an answer say nothing
+        if denominator is not None:  # ignore draws without an answer
             ratios = ratios[totals[:, place[id(denominator)]] > 0]
         ends[row] = np.quantile(ratios, how.tails) if len(ratios) else np.nan
     return ends
@@ -162,7 +161,7 @@ def _whole_multiples(columns: Float64) -> tuple[Float64, Float64]:
 
 
 def drawn_clusters(n_clusters: int, how: Resampling, items: int = 1) -> Iterator[Float64]:
-    """How often each draw takes each cluster, some draws at a time.
+    """The number of times that each draw takes each cluster, some draws at a time.
 
     Shape: float64 (draws, n_clusters).
     """
@@ -178,7 +177,7 @@ def drawn_clusters(n_clusters: int, how: Resampling, items: int = 1) -> Iterator
 def percentile_interval(draws: Float64, how: Resampling) -> Float64:
     """Low and high end of each column of draws (B, k), float64 (k, 2).
 
-    NaN where fewer than half of the draws have a value.
+    NaN if fewer than half of the draws have a value.
     """
     ends = np.full((draws.shape[1], 2), np.nan)
     for column, values in enumerate(draws.T):
@@ -193,12 +192,11 @@ def percentile_interval(draws: Float64, how: Resampling) -> Float64:
 
 @dataclass(frozen=True, eq=False)
 class Resampled:
-    """Values of the systems, and what they are on other draws of the questions.
+    """Values of the systems, and their values on other draws of the questions.
 
-    - estimate: float64 (s,)
-    - draws, float64 (B, s): On each draw of as many clusters.
-    - jackknife, float64 (clusters, s): Without each cluster in turn.
-    - resampling: How often was drawn, and how wide intervals are.
+    - estimate: float64 (s,) - draws, float64 (B, s): On each draw of as many clusters. -
+    jackknife, float64 (clusters, s): Without each cluster in turn. - resampling: The number of
+    draws, and the confidence of intervals.
     """
 
     estimate: Float64
@@ -219,10 +217,10 @@ class Resampled:
 def resampled_means(
     values: Float64, cluster: Int64, transform: Callable[[Float64], Float64], how: Resampling
 ) -> Resampled:
-    """Values (n, s) of items averaged over drawn clusters, which are numbered without a gap.
+    """Means of the values (n, s) of items over drawn clusters. Clusters are numbered without gaps.
 
-    `transform` makes values of a measure of means. One seed gives the same bits, for any number of
-    threads.
+    `transform` turns means into values of a measure. One seed gives the same bits for any number
+    of threads.
     """
     sums = cluster_sums(np.column_stack([values, np.ones(len(values))]), cluster)
     drawn = _drawn_sums(

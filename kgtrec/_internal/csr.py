@@ -1,7 +1,7 @@
-"""Lists of entity ids per question in CSR form, and the sorted keys that they are cut from.
+"""Lists of entity ids per question in CSR form, and the sorted keys that they are made from.
 
-A sorted, duplicate-free int64 array of keys ``question * n_entities + entity`` is a set of
-(question, entity) pairs, and cuts into CSR form at once.
+A sorted int64 array of distinct keys ``question * n_entities + entity`` is a set of (question,
+entity) pairs, and converts directly to CSR form.
 
 Orders and numbers of integers in passes over them, as ids and counts lie close together: a radix
 sort, or a table of all values, in place of comparisons. And the types of arrays, by short names.
@@ -66,7 +66,7 @@ def contains(ordered: Int64, keys: Int64) -> Bools:
     """Whether each key is in a sorted array."""
     if len(keys) < 4 * len(ordered):
         return searched(ordered, keys) >= 0
-    # Few of them can be: a small table of the last bits drops most others before the search.
+    # Usually few are: a small table of the last bits excludes most others before the search.
     last_bits = (1 << max(_LEAST_BITS, (8 * len(ordered)).bit_length())) - 1
     some = np.zeros(last_bits + 1, dtype=bool)
     some[ordered & last_bits] = True
@@ -77,9 +77,9 @@ def contains(ordered: Int64, keys: Int64) -> Bools:
 
 
 def finder(ordered: Int64, n_keys: int) -> Callable[[Int64], Int64]:
-    """A function from keys to their places in a sorted array of keys from 0, -1 for strangers.
+    """A function from keys to their places in a sorted array of keys from 0; -1 for other keys.
 
-    A table of all keys, where they lie close enough for so many keys to be looked up.
+    It uses a table of all keys, if their range is small enough for the number of look-ups.
     """
     beyond = int(ordered[-1]) + 1 if len(ordered) else 0
     if beyond > min(_LARGEST_TABLE, 16 * n_keys):
@@ -90,7 +90,7 @@ def finder(ordered: Int64, n_keys: int) -> Callable[[Int64], Int64]:
 
 
 def searched(ordered: Int64, keys: Int64) -> Int64:
-    """The place of each key in a sorted array, -1 for strangers."""
+    """The place of each key in a sorted array; -1 for other keys."""
     if not len(ordered):
         return np.full(len(keys), -1)
     at = np.searchsorted(ordered, keys)
@@ -100,7 +100,7 @@ def searched(ordered: Int64, keys: Int64) -> Int64:
 
 
 def position_type(length: int) -> type[np.signedinteger[Any]]:
-    """The type of positions in arrays of a length: int32 where they fit."""
+    """The dtype of positions in an array of this length: int32 if they fit."""
     return np.int32 if length < 1 << 31 else np.int64
 
 
@@ -112,9 +112,9 @@ def inverse(permutation: Int64) -> Int64:
 
 
 def to_csr(keys: Int64, n_questions: int, n_entities: int) -> Csr:
-    """Sorted, duplicate-free keys as lists of entities."""
+    """Convert sorted, distinct keys to lists of entities."""
     offsets, ids = np.empty(n_questions + 1, np.int64), np.empty(len(keys), np.int32)
-    for start in range(0, n_questions + 1, _CHUNK):  # a few at a time, in little memory
+    for start in range(0, n_questions + 1, _CHUNK):  # some at a time, to save memory
         stop = min(start + _CHUNK, n_questions + 1)
         bounds = np.arange(start, stop, dtype=np.int64) * n_entities
         offsets[start:stop] = np.searchsorted(keys, bounds)
@@ -129,7 +129,7 @@ def to_keys(csr: Csr, n_entities: int) -> Int64:
 
 
 def stack(parts: list[Csr]) -> Csr:
-    """The lists of several, one after another."""
+    """The lists of several `Csr`, one after another."""
     offsets = np.zeros(1 + sum(map(len, parts)), dtype=np.int64)
     first = start = 0
     for part in parts:
@@ -151,17 +151,17 @@ def spans(starts: Int64 | int, lengths: Integers) -> tuple[Int64, Int64]:
 
 
 def take(csr: Csr, rows: Int64) -> Csr:
-    """The lists of some questions, in the order asked for, repeats allowed."""
+    """The lists of some questions, in this order; repeats are allowed."""
     offsets, at = spans(csr.offsets[rows], csr.lengths[rows])
     return Csr(offsets, csr.ids[at])
 
 
 _ROWS = 1 << 18
-_DIGIT = 16  # bits of the integers that numpy's stable sort puts in order without comparing
+_DIGIT = 16  # bits of the integers that numpy's stable sort orders by radix
 
 
 def order_by(*columns: Integers) -> Positions:
-    """Rows in ascending order of integer columns, the first above all; equal rows as they stand."""
+    """Rows in ascending order of integer columns, the first most significant; a stable order."""
     order: Positions | None = None
     for column in reversed(columns):
         for digit in _digits(column):
@@ -170,7 +170,7 @@ def order_by(*columns: Integers) -> Positions:
 
 
 def _order_of(digit: npt.NDArray[np.uint16]) -> Positions:
-    """The stable order of one digit, some rows at a time: numpy's takes 16 bytes a row more."""
+    """The stable order of one digit, in blocks of rows: numpy's takes 16 more bytes per row."""
     if len(digit) <= _ROWS:
         return np.argsort(digit, kind="stable")
     counts = np.bincount(digit)
@@ -187,7 +187,7 @@ def _order_of(digit: npt.NDArray[np.uint16]) -> Positions:
 
 
 def _digits(column: Integers) -> Iterator[npt.NDArray[np.uint16]]:
-    """A column's digits, the last one first; none of equal values."""
+    """A column's digits, the last one first; no digit if all values are equal."""
     low, high = int(column.min(initial=0)), int(column.max(initial=0))
     for shift in range(0, (high - low).bit_length(), _DIGIT):
         digit = column - low

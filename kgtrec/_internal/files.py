@@ -1,10 +1,10 @@
 """Files that appear whole or not at all, Arrow files for pyarrow's threads, and ``.npy`` files.
 
-A file is written beside its place, then renamed. It is on the disk when that is reported: a machine
-that loses power afterwards has the file.
+A file is written beside its place, then renamed. When success is reported, it is on the disk, and
+survives a loss of power.
 
-The command line imports this module before it configures the threads that numpy starts: numpy is
-imported inside the functions that need it.
+The command line imports this module before it configures numpy's threads, so functions import
+numpy when they need it.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from kgtrec.errors import FileError, refuse_url
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-# What goes wrong while writing and is the target's fault, not that of the code that writes.
+# Errors of writing whose cause is the target, not the code that writes.
 _TARGET_FAULTS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EPIPE}
 
-# What file systems say that cannot wait for a folder, such as some of a network.
+# Errors of file systems that cannot sync a folder, such as some network file systems.
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES}
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open `path` for writing bytes; it takes its name only when the block ends without error.
+    """Open `path` for writing bytes; the file gets its name only if the block ends without error.
 
-    By then its bytes and its name are on the disk, not just on their way there.
+    Then its bytes and its name are on the disk, not only in caches.
     """
     if is_location(path):
         local = local_path(path)
@@ -45,18 +45,18 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
         return
     direct = _is_special(path)
-    # The name of a pipe under /dev/fd leads to no path that could be opened.
+    # The name of a pipe under /dev/fd resolves to no path that can be opened.
     target = Path(path) if direct else Path(os.path.realpath(path))
     if target.is_dir():
         raise _unwritable(path, target, IsADirectoryError())
     temporary = target if direct else target.with_name(f".kgtrec-{os.urandom(8).hex()}.tmp")
     try:
-        # Exclusive creation with the usual mode: the file gets the permissions that the user's
-        # umask gives, which the 0600 of tempfile would not.
+        # Exclusive creation with the usual mode, so that the file gets the permissions of the
+        # user's umask, not the 0600 of tempfile.
         with open(temporary, "wb" if direct else "xb") as raw:
             yield from _compressed(raw, Path(path).suffix)
         if not direct:
-            _sync(temporary)  # else the name could outlive a crash, and the bytes not
+            _sync(temporary)  # otherwise the name could survive a crash without the bytes
             os.replace(temporary, target)
             sync_folder(target.parent)
     except BaseException as error:
@@ -69,7 +69,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def check_writable(*paths: str | os.PathLike[str] | None) -> None:
-    """Find out before long work that its results could not be written; None is passed over."""
+    """Check before long work that its results can be written; None is ignored."""
     for path in paths:
         if path is not None and is_location(path):
             local = local_path(path)
@@ -87,7 +87,7 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
             probe = target.with_name(f".kgtrec-{os.urandom(8).hex()}.tmp")
             try:
                 open(probe, "xb").close()
-            finally:  # a Ctrl-C may come between the two
+            finally:  # Ctrl-C may interrupt between the two
                 with suppress(OSError):
                     os.unlink(probe)
         except OSError as error:
@@ -95,7 +95,7 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
-    """Wait until the names in a folder are on the disk, on file systems that can tell."""
+    """Wait until the names in a folder are on the disk, if the file system supports it."""
     try:
         _sync(folder)
     except OSError as error:
@@ -112,9 +112,9 @@ def _sync(path: str | os.PathLike[str]) -> None:
 
 
 def make_folder(folder: str | os.PathLike[str]) -> None:
-    """Make a folder and those above it, unless they are there; their names are then on the disk.
+    """Make a folder and missing ones above it; their names are then on the disk.
 
-    Object stores have no folders but those of the names of their objects: nothing is made there.
+    Object stores have only folders in the names of objects, so nothing is made there.
     """
     local = local_path(folder) if is_location(folder) else folder
     if local is None:
@@ -131,7 +131,7 @@ def _compressed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
     if suffix == ".gz":
         import gzip
 
-        # No name and no time in the header; level 4 is twice as fast as 6 and 5 % larger.
+        # No name and no time in the header. Level 4 is twice as fast as 6, and 5 % larger.
         with gzip.GzipFile("", "wb", compresslevel=4, fileobj=raw, mtime=0) as packed:
             yield cast(BinaryIO, packed)
     elif suffix == ".zst":
@@ -152,7 +152,7 @@ def _is_special(path: str | os.PathLike[str]) -> bool:
 
 
 def _is_about(error: OSError, temporary: Path) -> bool:
-    """False for what the caller's own code ran into, such as a missing input file."""
+    """False for errors of the caller's own code, such as a missing input file."""
     return error.filename == str(temporary) or (
         error.filename is None and error.errno in _TARGET_FAULTS
     )
@@ -174,17 +174,17 @@ def _unwritable(path: str | os.PathLike[str], target: Path, error: OSError) -> F
 
 @contextmanager
 def arrow_file(path: str | os.PathLike[str]) -> Iterator[Any]:
-    """A `pyarrow.OSFile` for whatever reads with several threads: Parquet and Arrow files.
+    """A `pyarrow.OSFile` for readers with several threads: of Parquet and Arrow files.
 
-    pyarrow's threads drop what they have read shortly after the reader has returned. Bytes that
-    came from a Python file take the interpreter's lock for that, and where Python is ending by then
-    it ends the thread, which aborts the process: once in sixty runs of one that does nothing else.
+    pyarrow's threads free their buffers shortly after the reader returns. Buffers from a Python
+    file need the interpreter's lock for that. If Python is ending then, it ends the thread, which
+    aborts the process: once in sixty runs of a process that only reads.
     """
     import pyarrow as pa
 
-    with open(path, "rb"):  # an error of pyarrow's own says its reason in the midst of others
+    with open(path, "rb"):  # Python's error states the reason more clearly than pyarrow's
         pass
-    # Text it would encode as UTF-8, which not every name is.
+    # pyarrow would encode a str as UTF-8, but not every name is UTF-8.
     with pa.OSFile(os.fsencode(path)) as file:
         yield file
 
@@ -198,7 +198,7 @@ recursion depth mismatch") where two threads do that at once.
 
 
 def map_array(path: str | PathLike[str]) -> npt.NDArray[Any]:
-    """The array of a ``.npy`` file, mapped to be read; errors are numpy's."""
+    """The array of a ``.npy`` file, mapped for reading; errors are numpy's."""
     import numpy as np
 
     with PARSING:
@@ -209,8 +209,8 @@ def map_array(path: str | PathLike[str]) -> npt.NDArray[Any]:
 def write_array(file: BinaryIO, array: npt.NDArray[Any]) -> None:
     """The bytes that `numpy.save` writes.
 
-    numpy writes to real files past Python: of one that cannot be written, such as on a full disk,
-    it says how many values are there, and nothing else.
+    numpy bypasses Python to write to real files. If that fails, for instance on a full disk, its
+    error gives only the number of values written.
     """
     import numpy as np
 

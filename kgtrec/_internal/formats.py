@@ -1,7 +1,7 @@
-"""A table of file formats, a row each: what it is called, what it looks like, who reads it.
+"""A table of file formats, one row each: its name, its files, its reader.
 
-Other packages add rows by an entry point whose object is a `Format`; nothing of theirs is imported
-until a format is asked for by a name that is not in the table, or the table is listed.
+Other packages add rows by an entry point whose object is a `Format`. They are imported only if a
+format is not in the table, or if the table is listed.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ from kgtrec.errors import UsageError, suggestion
 class Format:
     """One row of the table.
 
-    - name: As users write it.
-    - title: Whose format it is.
-    - files: What the files are called, or hold.
-    - reader: ``module:function``, imported when it is needed.
-    - declared: What the user has to say because no file does; empty if nothing.
-    - columns: The only order of columns, such as "hrt"; empty if users may declare one.
+    - name: As users write it. - title: Whose format it is. - files: Names or content of the files.
+    - reader: ``module:function``, imported when it is needed. - declared: What the user must
+    declare because no file says it; empty if nothing. - columns: The fixed order of columns, such
+    as "hrt"; empty if users may declare one.
     """
 
     name: str
@@ -44,9 +42,8 @@ class Format:
 class Formats:
     """All formats of one kind of file.
 
-    - what: The kind, in the plural: "graphs".
-    - group: Entry-point group of further rows.
-    - rows: The package's own.
+    - what: The kind, in the plural: "graphs". - group: Entry-point group of further rows. - rows:
+    The package's own formats.
     """
 
     what: str
@@ -65,7 +62,7 @@ class Formats:
         return match
 
     def all(self) -> Mapping[str, Format]:
-        """Every row by its name, those of other packages last; a name of ours stays ours."""
+        """Every row by its name, those of other packages last; they cannot replace our names."""
         from importlib.metadata import entry_points
 
         by_name = {row.name: row for row in self.rows}

@@ -12,7 +12,7 @@ from typing import Any
 
 
 def homes(names_of: Mapping[str, str]) -> dict[str, str]:
-    """Name to the module that has it, from module to its names, separated by blanks."""
+    """Map each name to its module, from modules with their names, separated by blanks."""
     return {name: module for module, names in names_of.items() for name in names.split()}
 
 
@@ -21,7 +21,7 @@ def lazy_exports(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """A package's ``__getattr__`` and ``__dir__``; `modules` maps names to modules.
 
-    What was loaded once is put into the namespace, which is the package's ``globals()``.
+    Loaded names are stored in `namespace`, the package's ``globals()``.
     """
 
     def load(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Threads that share rows of work out among them.
+"""Threads that share rows of work.
 
 Progress bars on standard error, for work that takes longer than a moment.
 """
@@ -17,11 +17,11 @@ from typing import Any
 def share_rows(
     do_part: Callable[[int, int], None], parts: list[tuple[int, int]], threads: int
 ) -> None:
-    """Run the parts on threads, this one among them.
+    """Run the parts on threads, including this one.
 
-    It returns or raises only when no part is at work any more: the caller owns what they write to.
-    The first error is raised then; so is a Ctrl-C, which ends the parts at work and leaves the rest
-    out, however often it is pressed.
+    It returns or raises only after all running parts have ended, because the caller owns the
+    memory that they write to. Then it raises the first error, or KeyboardInterrupt. After Ctrl-C,
+    however often it is pressed, running parts end and no others begin.
     """
     crew = _Crew(do_part, parts)
     try:
@@ -34,7 +34,7 @@ def share_rows(
         try:
             crew.wait()
         finally:
-            crew.wait()  # an interrupt may have come just before the first began
+            crew.wait()  # an interrupt may come just before the first begins
     if crew.errors:
         raise crew.errors[0]
 
@@ -42,10 +42,10 @@ def share_rows(
 class _Crew:
     """The parts, and the threads that do them.
 
-    Interrupts reach the main thread only, between any two calls that it makes. `threading.Thread`
-    does not bear that: `join`, once interrupted, takes a running thread for ended (Python 3.10 to
-    3.12), and `start` may raise another error. So every helper holds a lock while it works. It is
-    an RLock, since a wait that was interrupted when it had the lock already is begun anew.
+    Interrupts reach only the main thread, between any two of its calls. `threading.Thread` does
+    not support that: an interrupted `join` treats a running thread as ended (Python 3.10 to 3.12),
+    and `start` may raise another error. So every helper holds a lock while it works. It is an
+    RLock, because a wait that was interrupted with the lock held starts again.
     """
 
     def __init__(self, do_part: Callable[[int, int], None], parts: list[tuple[int, int]]) -> None:
@@ -67,7 +67,7 @@ class _Crew:
             self.errors.append(error)
 
     def help(self) -> None:
-        """`work` on a thread of its own, which `wait` knows of before it begins."""
+        """Start `work` on a new thread, which `wait` knows before it begins."""
         with (working := RLock()):
             with self._lock:
                 if self._closed:
@@ -76,7 +76,7 @@ class _Crew:
             self.work()
 
     def wait(self) -> None:
-        """Hand out nothing more, and wait for all helpers."""
+        """Stop giving out parts, and wait for all helpers."""
         while True:
             try:
                 with self._lock:
@@ -115,7 +115,7 @@ def progress_bar(total: int | None, unit: str, show: bool | None = None) -> Any:
 
 
 class _NoBar:
-    """Where nothing is shown, tqdm is not imported, which takes longer than small work does."""
+    """A bar that is not shown, without importing tqdm, which takes longer than small work."""
 
     disable = True
 

@@ -1,8 +1,8 @@
-"""Cells of tables for spreadsheet programs, which take some texts for formulas.
+"""Cells of tables for spreadsheet programs, which read some texts as formulas.
 
-A small table and the forms it is printed in: text, CSV, Markdown, LaTeX, JSON, a frame.
+A small table and its output formats: text, CSV, Markdown, LaTeX, JSON, a frame.
 
-What notebooks show: HTML without style or script, in which labels are text.
+Output of notebooks: HTML without style or script, with escaped labels.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _FORMULA = re.compile(r"'*[=+\-@]")
 
 
 def cell_of(text: str) -> str:
-    """A text as a cell: with an apostrophe before it if a program could take it for a formula.
+    """A text as a cell, with an apostrophe before it if a program could read it as a formula.
 
-    So ``=SUM(A1)`` becomes ``'=SUM(A1)``, which spreadsheet programs take for text. What has such
-    apostrophes already gets one more, so that `text_of_cell` gives every text back.
+    So ``=SUM(A1)`` becomes ``'=SUM(A1)``, which spreadsheet programs read as text. Texts that
+    already have such apostrophes get one more, so that `text_of_cell` restores every text.
     """
     return f"'{text}" if _FORMULA.match(text) else text
 
@@ -48,7 +48,7 @@ MOST = 100
 """Rows that notebooks show."""
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
-# What the fonts that LaTeX begins with have at the places of these, and pairs that become one sign.
+# Characters that LaTeX's default fonts print differently, and pairs that become one sign.
 _LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': "''"}
 _LATEX |= {"[": "{[}", "*": "{*}"}  # behind the \\\\ of a line before, they would belong to it
 _LATEX |= {"\N{EN DASH}": "--", "…": r"\ldots{}"}
@@ -75,7 +75,7 @@ class Interval(float):
         return interval
 
     def __format__(self, spec: str) -> str:
-        between = "-" if self.low >= 0 else " to "  # a minus sign is not a dash
+        between = "-" if self.low >= 0 else " to "  # a dash would look like a minus sign
         return f"{self.low:{spec}}{between}{self.high:{spec}}"
 
     def __str__(self) -> str:
@@ -92,11 +92,10 @@ class Interval(float):
 class Table:
     """Rows under headings; the first columns name the row.
 
-    - titles: Headings as printed.
-    - keys: Names of the same columns in CSV, JSON and frames.
-    - digits: Decimals of floats in print; CSV, JSON and frames keep every digit.
-    - names: How many columns, the first ones, name a row together.
-    - bold: Row and column of the cells that Markdown, LaTeX and notebooks show in bold.
+    - titles: Headings as printed. - keys: Names of the same columns in CSV, JSON and frames. -
+    digits: Decimals of floats in print; CSV, JSON and frames keep every digit. - names: Number of
+    first columns that together name a row. - bold: Row and column of the cells that Markdown,
+    LaTeX and notebooks show in bold.
     """
 
     titles: Sequence[str]
@@ -140,7 +139,7 @@ class Table:
         ]  # fmt: skip
 
     def to_text(self, width: int = WIDTH) -> str:
-        """Aligned columns; names are cut in their middle where the line would pass `width`."""
+        """Aligned columns; names are cut in their middle if the line would exceed `width`."""
         lines = [list(self.titles), *self.printed()]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.titles))]
         available = width - sum(widths[self.names :]) - GAP * (len(widths) - 1)
@@ -195,13 +194,13 @@ class Table:
         return self.to_html(MOST)
 
     def to_html(self, most: int | None = None) -> str:
-        """As an HTML table of `most` rows; those that are left out are counted below."""
+        """As an HTML table of at most `most` rows; a line below counts the others."""
         rows = self._marked(_escaped, "<strong>{}</strong>")
         shown = rows if most is None else rows[:most]
         return rows_as_html(self.titles, shown, self.names, len(rows) - len(shown), escape=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Row name -> column key -> value; a level for each column that names a row."""
+        """Row name -> column key -> value, with one level per column that names a row."""
         tree: dict[str, Any] = {}
         for row in self.rows:
             level = tree
@@ -254,7 +253,7 @@ def printed_cell(cell: Cell, digits: int) -> str:
 
 
 def _fitted(widths: list[int], available: int) -> list[int]:
-    """The widest are cut to one width, so that together they fit."""
+    """Cut the widest columns to one width, so that together they fit."""
     widest = max(widths)
     while widest > NARROWEST and sum(min(width, widest) for width in widths) > available:
         widest -= 1
@@ -269,15 +268,15 @@ def _shortened(text: str, width: int) -> str:
 
 
 def latex_text(text: str) -> str:
-    """Text as LaTeX prints it: nothing of it is markup, and no signs melt into others."""
+    """Text for LaTeX that prints as it is, without markup or ligatures."""
     parts = _LIGATURES.split(_CONTROL.sub(" ", text))
     return "{}".join("".join(_LATEX.get(sign, sign) for sign in part) for part in parts)
 
 
 def stacked(tables: Mapping[str, Table], named: str = "file") -> Table:
-    """One table out of several of the same columns, a first column naming each row's table.
+    """One table from several with the same columns; a new first column names each row's table.
 
-    A single table is given back as it is.
+    A single table is returned unchanged.
     """
     parts = list(tables.values())
     if len(parts) == 1:
@@ -298,7 +297,7 @@ def _three_lines(shown: ShownInLines) -> str:
 
 
 class ShownInLines(ABC):
-    """Results that consoles show in three lines: what it is, and `_lines`; notebooks too.
+    """Results that consoles and notebooks show in three lines: the class, and `_lines`.
 
     `_shown` names the methods or attributes that are tables, the most important one first.
     """
@@ -307,15 +306,15 @@ class ShownInLines(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "__repr__" not in cls.__dict__:  # before a dataclass would list all its arrays
+        if "__repr__" not in cls.__dict__:  # otherwise a dataclass would list all its arrays
             cls.__repr__ = _three_lines  # type: ignore[assignment]
 
     @abstractmethod
     def _lines(self) -> tuple[str, str]:
-        """How large it is, and what it says."""
+        """The size of the result, and its main values."""
 
     def _of(self) -> str:
-        """What stands behind the class name."""
+        """Text after the class name."""
         return ""
 
     def _tables(self) -> list[Any]:
@@ -333,19 +332,19 @@ class ShownAsTables(ShownInLines):
     _shown: ClassVar[tuple[str, ...]] = ("table",)
 
     def _lines(self) -> tuple[str, str]:
-        """How large the first table is, and what it says."""
+        """The size of the first table, and its main values."""
         table = self._tables()[0]
         return f"{len(table):,} rows", ", ".join(title for title in table.titles if title)
 
 
 def in_notebook() -> bool:
-    """Whether this runs in a Jupyter kernel, which has no terminal but shows what is printed."""
+    """Whether this runs in a Jupyter kernel, which shows printed text without a terminal."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return type(shell).__name__ == "ZMQInteractiveShell"
 
 
 def lines_as_html(text: str) -> str:
-    """Lines of a repr, the first of which is a heading."""
+    """Lines of a repr as HTML; the first is a heading."""
     first, *more = text.splitlines()
     rest = "".join(f"<br>{_escaped(line.strip())}" for line in more)
     return f"<div><strong>{_escaped(first)}</strong>{rest}</div>"
@@ -355,7 +354,8 @@ def rows_as_html(
     titles: Sequence[str], rows: Sequence[Sequence[str]], names: int, left_out: int = 0,
     *, escape: bool = True,
 ) -> str:  # fmt: skip
-    """A table; the first `names` columns name the row. Rows that are left out are counted below."""
+    """A table in HTML; the first `names` columns name the row. A line below counts omitted
+    rows."""
     cell_text = _escaped if escape else str
     head = "".join(f'<th scope="col">{_escaped(title)}</th>' for title in titles)
     lines = []
@@ -369,7 +369,7 @@ def rows_as_html(
 
 
 def _escaped(text: str) -> str:
-    """Also where bytes are no UTF-8."""
+    """Escape a text, also if its bytes are not UTF-8."""
     import html
 
     return html.escape(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))

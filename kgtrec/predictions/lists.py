@@ -1,4 +1,4 @@
-"""Predicted lists in one form, whatever file they come from, and a builder for their readers."""
+"""Predicted lists in one form for all file formats, and a builder for their readers."""
 
 from __future__ import annotations
 
@@ -34,14 +34,12 @@ class PredictedLists:
     - side, int64 (n_lists,): 0: the head is predicted, 1: the tail, 2: the relation.
     - entity, second, int64 (n_lists,): Ids of the question's entity and relation, or of its head
       and tail, if the relation is predicted; below -1: the graph lacks it.
-    - answer, int64 (n_lists,): The answer that the list was made for; `ANY`: every answer of the
-      question.
-    - line, int64 (n_lists,): Where the list stands in its file, from 1.
-    - offsets: int64 (n_lists + 1,)
-    - entities, int64 (n,): Best first (relations, if these are predicted). Below -1: a label that
-      names none, a number for each such label.
-    - scores, float64 (n,) or None: Higher is better, and equal ones tie; None: the order decides.
-    - context, int64 (n_lists,) or None: Places of the questions' times (or sets of qualifiers) in
+    - answer, int64 (n_lists,): The answer that the list is for; `ANY`: every answer of the
+    question. - line, int64 (n_lists,): Line of the list in its file, from 1. - offsets: int64
+    (n_lists + 1,) - entities, int64 (n,): Best first (relations, if these are predicted). Below
+    -1: a label that names none, with one number per such label. - scores, float64 (n,) or None:
+    Higher is better, and equal scores tie; None: the order decides. - context, int64 (n_lists,) or
+    None: Places of the questions' times (or sets of qualifiers) in
       ``graph.contexts``; below -1: the graph lacks it. None: the file says none.
     """
 
@@ -70,7 +68,7 @@ class _Codes(dict[bytes, int]):
 
 
 class ListsBuilder:
-    """Collects lists of labels and turns them into ids at the end, all at once.
+    """Collects lists of labels, and converts all to ids at the end.
 
     - questions, Questions: Whose graph has the labels.
     - name, str: Name of the format.
@@ -101,7 +99,7 @@ class ListsBuilder:
     ) -> None:
         """Add a list, best first; FileError if some lists have scores and others have none.
 
-        All or none have the label of their question's context.
+        Either all lists have the label of their question's context, or none.
         """
         if labels:
             if self._scored is None:
@@ -175,7 +173,7 @@ def ids_of(labels: Labels, names: Iterable[bytes] | Any) -> Int64:
 
 
 def checked_score(path: str | PathLike[str], line: int, text: Any, whose: str) -> float:
-    """A finite or infinite number; FileError for anything else, NaN too."""
+    """A finite or infinite number; FileError for anything else, including NaN."""
     try:
         score = float(text)
     except (TypeError, ValueError):

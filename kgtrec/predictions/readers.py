@@ -4,15 +4,15 @@ The format is that of PyClause's sources (https://github.com/symbolic-kg/PyClaus
 ``src/c_clause/features/Application.cpp``, "the same as the AnyBURL ranking files" by its
 documentation, and read by ``clause/eval/evaluation.py``, which takes either line first.
 
-Lists as JSON lines, as people have language models write them.
+Lists as JSON lines, a common output of language models.
 
 Submissions of OGB-LSC's WikiKG90Mv2: the ten best entities of each triple, as an ``.npz``.
 
 PyKEEN's prediction frames: scored triples by label, written with ``to_csv``.
 
-TREC runs as predicted lists: of a file, or as the ranker made them.
+TREC runs as predicted lists: from a file, or from the ranker.
 
-The formats of predictions: a row each, which `kgtrec formats` prints.
+The table of formats of predictions, which `kgtrec formats` prints.
 """
 
 from __future__ import annotations
@@ -46,11 +46,10 @@ _STARTS = (b"Heads:", b"Tails:")
 def read_anyburl(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
     """Lists of the three-line records that AnyBURL's Apply and PyClause's RankingHandler write.
 
-    Heads stand before tails or behind them, as PyClause's own evaluation reads them. It writes
-    scores with six digits: candidates that it told apart may tie here.
+    Heads come before tails or after them, as in PyClause's own evaluation. PyClause writes scores
+    with six digits, so candidates with different scores may tie here.
 
-    Each list was made for one triple: programs that filter leave the other answers of its question
-    out of it.
+    Each list is for one triple. Programs that filter omit the other answers of its question.
     """
     builder = ListsBuilder(questions, "anyburl", path)
     triple: list[bytes] = []
@@ -62,7 +61,7 @@ def read_anyburl(path: str | PathLike[str], questions: QuestionData) -> Predicte
             triple = _triple(path, line, text)
         else:
             if expected == 1:
-                first = 1 if text.startswith(_STARTS[1]) else 0  # heads, unless tails stand first
+                first = 1 if text.startswith(_STARTS[1]) else 0  # heads, unless tails come first
             side = first if expected == 1 else 1 - first
             labels, scores = _candidates(path, line, text, _STARTS[side])
             head, relation, tail = triple
@@ -111,14 +110,14 @@ _LINE = (
 
 
 def read_jsonl(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
-    """Lists of a file with a JSON object a line; other keys of an object are ignored."""
+    """Lists of a file with one JSON object per line; other keys of an object are ignored."""
     return _collected(_parsed(path), questions, path)
 
 
 def lists_of_records(
     records: Iterable[Mapping[str, Any]], questions: QuestionData
 ) -> PredictedLists:
-    """Lists of the same objects at hand, for loops that ask a model question by question."""
+    """Lists of the same objects in memory, for loops that ask a model question by question."""
     return _collected(enumerate(records, start=1), questions, "predictions")
 
 
@@ -149,7 +148,7 @@ def _collected(
 
 
 def _side(path: Any, line: int, record: Mapping[str, Any], kind: str) -> int:
-    """Code of the side that a record leaves out; the relation only where relations are asked."""
+    """Code of the side that a record omits; the relation only if relations are asked."""
     known = [name for name in COLUMNS if record.get(name) is not None]
     for side, columns in enumerate(GIVEN[: 3 if kind == "relation" else 2]):
         if known == [COLUMNS[column] for column in sorted(columns)]:
@@ -186,7 +185,7 @@ def _encoded(label: str) -> bytes:
 
 
 def _escapable(label: str) -> bool:
-    """JSON may hold lone surrogates that stand for no byte."""
+    """JSON may contain lone surrogates that represent no byte."""
     try:
         label.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -207,7 +206,7 @@ _HINT = (
 
 
 def read_ogb_lsc(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
-    """Lists of entity numbers, those of the graph; -1 stands for none."""
+    """Lists of entity numbers of the graph; -1 means none."""
     arrays = load_arrays(path, _ARRAYS, _HINT)
     triples = questions.triples.astype(np.int64)
     columns: list[list[npt.NDArray[Any]]] = [[] for _ in range(7)]
@@ -261,7 +260,7 @@ _PYKEEN_HINT = (
 
 
 def read_pykeen(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
-    """Lists of scored triples: a triple stands in a list of each side that the questions ask."""
+    """Lists of scored triples; a triple is in one list per side that the questions ask."""
     rows = _rows(path)
     line, header = next(rows, (1, []))
     missing = [name for name in _COLUMNS if name not in header]
@@ -297,7 +296,7 @@ def lists_of_triples(
     )
     ids = (entity, relation, entity)
     triples = np.array(codes, dtype=np.int64).reshape(-1, 3)
-    # side, the given pair, what is predicted, score, line: a row for each entry of a list
+    # side, the given pair, the prediction, score, line: one row per entry of a list
     columns: list[list[npt.NDArray[Any]]] = [[], [], [], [], [], []]
     for side in SIDES[questions.sides]:
         parts = (
@@ -312,7 +311,7 @@ def lists_of_triples(
 
 
 def _cut(path: Any, columns: list[npt.NDArray[Any]]) -> PredictedLists:
-    """Entries as lists, one for each side and given pair, best first."""
+    """Entries as lists, one per side and given pair, best first."""
     side, entity, second, predicted, score, line = columns
     order = np.lexsort((line, -score, second, entity, side))
     side, entity, second, predicted, score, line = (column[order] for column in columns)
@@ -346,7 +345,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def read_trec_run(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
-    """Lists of a run file, whose queries are named as by ``kgtrec convert --write-questions``."""
+    """Lists of a run file with the query names of ``kgtrec convert --write-questions``."""
     from kgtrec.trec.files.run import read_run_columns
 
     columns = read_run_columns(path)
