@@ -67,7 +67,7 @@ class _Crew:
             self.errors.append(error)
 
     def help(self) -> None:
-        """Start `work` on a new thread, which `wait` knows before it begins."""
+        """Run `work` on the current helper thread, after telling `wait` about it."""
         with (working := RLock()):
             with self._lock:
                 if self._closed:

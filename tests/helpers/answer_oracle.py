@@ -1,4 +1,4 @@
-"""Questions with answers, known answers and terms in plain Python, and what a loop makes of them.
+"""Questions with answers, known answers and terms in plain Python, and their measures by loops.
 
 It imports nothing from kgtrec.
 """
@@ -42,7 +42,7 @@ def random_questions(seed: int, n: int = 40, each: int = 4, listed: bool = False
 
 
 def ranks_of(asked: Asked, scores: np.ndarray) -> dict[tuple[str, int], float]:
-    """The realistic rank of each hard answer among what is neither answer nor known."""
+    """The realistic rank of each hard answer among entities that are neither answers nor known."""
     ranks = {}
     for row, name in enumerate(asked.hard):
         away = {*asked.hard[name], *asked.easy[name]}

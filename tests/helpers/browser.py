@@ -1,6 +1,6 @@
-"""A headless Chromium for tests, driven over its debugging pipe; nothing but the standard library.
+"""A headless Chromium for tests, controlled by its debugging pipe, with the standard library only.
 
-`Browser.find()` looks for a program by the names it goes by, or in KGTREC_TEST_BROWSER.
+`Browser.find()` looks for a program by its usual names, or in KGTREC_TEST_BROWSER.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class Browser:
              "--disable-background-networking", "--disable-extensions", "about:blank"],
             preexec_fn=place_pipes, close_fds=False, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            # A suite under sanitizers loads them before all else, which a browser does not survive.
+            # A suite with sanitizers preloads them, which would crash a browser.
             env={name: value for name, value in os.environ.items() if name != "LD_PRELOAD"},
         )  # fmt: skip
         os.close(to_browser)
         os.close(from_browser)
         self._number, self._read, self._session = 0, b"", ""
-        self.log: list[dict[str, Any]] = []  # what pages complain about
+        self.log: list[dict[str, Any]] = []  # warnings and errors of pages
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
@@ -76,7 +76,7 @@ class Browser:
         self.kill()
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """Kill the browser, as in a crash."""
         self.process.kill()
         self.process.wait()
         for number in (self._in, self._out):
@@ -123,7 +123,7 @@ class Browser:
         return answer["result"].get("value")
 
     def wait(self, code: str, seconds: float = 10) -> Any:
-        """Until an expression is true; its value."""
+        """Wait until an expression is true; return its value."""
         end = time.monotonic() + seconds
         while not (value := self.eval(code)):
             assert time.monotonic() < end, f"{code} stays {value!r}"

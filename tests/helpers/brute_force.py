@@ -1,4 +1,4 @@
-"""Counts of every instance by definition, for one matrix of scores: plain loops over sets."""
+"""Counts of every instance by definition, for one matrix of scores, in plain loops over sets."""
 
 from __future__ import annotations
 
@@ -49,6 +49,6 @@ def expected_best(
 
 
 def assert_counts(ranks: Ranks, expected: dict[str, list[int]]) -> None:
-    """Every column of counts is as expected."""
+    """Check every column of counts."""
     for name, values in expected.items():
         np.testing.assert_array_equal(getattr(ranks, name), values, err_msg=name)

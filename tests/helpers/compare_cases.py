@@ -26,7 +26,7 @@ def graph(seed: int = 0) -> kgtrec.Graph:
 
 
 def systems(n: int = 4, seed: int = 0, levels: int = 12) -> dict[str, Ranks]:
-    """Scores of few different values, so that there are ties; later systems see the answer less."""
+    """Scores with few different values, so that some tie; later systems find fewer answers."""
     questions = graph(seed).questions("test")
     ranks = {}
     for number in range(n):

@@ -14,14 +14,12 @@ from kgtrec.cluster.dask.workers import COME_BACK, TimedOut
 
 __all__ = ["worker_processes"]
 
-_CLUSTERS: list[
-    LocalCluster
-] = []  # one that is given up while it closes would warn when it is deleted
+_CLUSTERS: list[LocalCluster] = []  # one deleted while it closes would warn
 
 
 @contextmanager
 def worker_processes(folder: Path, n_workers: int = 2) -> Iterator[LocalCluster]:
-    """Processes that Dask starts again when they are killed, however long that takes."""
+    """Worker processes, which Dask restarts when they are killed, however long that takes."""
     with dask.config.set(COME_BACK):
         cluster = LocalCluster(
             n_workers=n_workers,
@@ -35,7 +33,7 @@ def worker_processes(folder: Path, n_workers: int = 2) -> Iterator[LocalCluster]
         try:
             yield cluster
         finally:
-            # That Dask did not end a worker in time is not what a test is about; nor that it heard
-            # of the end of one that it had forgotten already, which it tells here (KeyError).
+            # Tests ignore that Dask did not end a worker in time, or that a worker ended which
+            # Dask had already forgotten (KeyError).
             with suppress(*TimedOut, KeyError):
                 cluster.close(timeout=30)

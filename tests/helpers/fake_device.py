@@ -1,7 +1,7 @@
-"""A device that is none: torch's names for tensors, streams and events, over numpy.
+"""A fake device: torch's names for tensors, streams and events, over numpy.
 
-A copy that is asked for on a stream happens only when an event behind it is waited for, as late as
-a real device may do it: whoever reads a buffer too early reads poison.
+A copy on a stream happens only when code waits for an event after it, as late as on a real device.
+Code that reads a buffer too early reads NaN.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Stream:
 
     def ask(self, copy, target: np.ndarray) -> None:
         assert self.behind_producer, "a copy may overtake what computes the scores"
-        target.fill(np.nan)  # a device may write at any moment from now on
+        target.fill(np.nan)  # a device may write at any time from now on
         LOG.append(f"begin {len(target)}")
         self.waiting.append(copy)
 
@@ -118,7 +118,7 @@ def empty(shape: tuple[int, int], dtype: object, pin_memory: bool = False) -> Ho
 
 
 def install(monkeypatch) -> None:
-    """Have this module be `faketorch`, with the device `npu`, which has streams, and `tpu`."""
+    """Install this module as `faketorch`, with the devices `npu`, which has streams, and `tpu`."""
     npu = SimpleNamespace(
         Stream=Stream, Event=Event, stream=stream, current_stream=lambda device: None
     )

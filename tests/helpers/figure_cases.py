@@ -1,4 +1,4 @@
-"""Every figure, for long names, and what is wrong with the places of its texts and legends."""
+"""Every figure with long names, and a check of the places of its texts and legends."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 
 
 def texts_of(figure: Figure, renderer: Any) -> Iterator[tuple[str, Any]]:
-    """Every text that is seen, with its box in pixels."""
+    """Every visible text, with its box in pixels."""
     texts = [
         text for legend in figure.legends for text in (*legend.get_texts(), legend.get_title())
     ]

@@ -1,14 +1,15 @@
-"""Damages the files that the command line reads, at random, and runs its commands on them.
+"""Damage the files that the command line reads at random, and run its commands on them.
 
-Whatever stands in a file, a command ends with code 0, 1 or 2 and, unless it is 0, with a message
-that is one of kgtrec's own: no exception of a decoder, no abort, no signal. The suite runs this for
-a few seconds; by hand::
+For any content of a file, a command must end with code 0, 1 or 2. Unless it is 0, it must print a
+message of kgtrec: no exception of a decoder, no abort, no signal. The suite runs this for a few
+seconds; by hand::
 
     python tests/helpers/fuzz_files.py --minutes 30 --seed 1
-    python tests/helpers/fuzz_files.py --minutes 9 --only x/     # files whose names begin so
+    python tests/helpers/fuzz_files.py --minutes 9 --only x/     # files with this beginning
     python tests/helpers/fuzz_files.py --seed 1 --case 137     # one case again, with its message
 
-Cases run in a child, so that a crash is a finding, too; a case depends on seed and number alone.
+Cases run in a child process, so that a crash is a finding too. A case depends only on seed and
+number.
 """
 
 from __future__ import annotations
@@ -216,19 +217,19 @@ def make_home() -> None:
     Path("q.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
     for path in reads():
         said = run_commands(path)
-        assert not said, said  # else damage would find nothing
+        assert not said, said  # otherwise damage would find nothing
 
 
 # -- Damage ------------------------------------------------------------------------------------
 
 
 def damaged_bytes(data: bytes, rng: random.Random) -> bytes:
-    """A few bytes changed, cut out, doubled, or all behind some place gone."""
+    """A few bytes changed, removed or doubled, or the rest of the file removed."""
     content = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 5))):
         if not content:
             break
-        # The ends of a file are where formats keep what they are.
+        # Formats store their structure at the ends of a file.
         span = rng.choice((len(content), min(len(content), 200)))
         at = rng.choice((rng.randrange(span), len(content) - 1 - rng.randrange(span)))
         size = rng.choice((1, 1, 2, 4, 8, 64))
@@ -313,7 +314,7 @@ TYPES = (
 
 
 def odd_npy(rng: random.Random, rows: int = 16) -> bytes:
-    """An array whose header is odd, or says another thing than what follows."""
+    """An array with an odd header, or one that disagrees with the data."""
     shape = rng.choice((*SHAPES, f"({rows}, {N})", f"({rows}, 3)", f"({N}, 3)", f"({N},)"))
     kind = rng.choice(TYPES) if rng.random() < 0.5 else "'<f8'"
     order = rng.choice(("False", "True", "0", "None", "'x'"))
@@ -332,7 +333,7 @@ def odd_npy(rng: random.Random, rows: int = 16) -> bytes:
 
 
 def odd_zip(path: str, rng: random.Random) -> bytes:
-    """The members of an archive, some of them odd, lost, twice, or under another name."""
+    """An archive with odd, missing, duplicate or renamed members."""
     with zipfile.ZipFile(path) as archive:
         members = [(info.filename, archive.read(info)) for info in archive.infolist()]
     at = rng.randrange(len(members))
@@ -365,7 +366,7 @@ def odd_zip(path: str, rng: random.Random) -> bytes:
 
 
 def odd_json(data: bytes, rng: random.Random) -> bytes:
-    """JSON in which one value is another."""
+    """JSON with one changed value."""
     values = (
         None,
         -1,
@@ -399,7 +400,7 @@ def odd_json(data: bytes, rng: random.Random) -> bytes:
 
 
 def odd_shard(path: str, rng: random.Random) -> bytes:
-    """A shard whose hash is right, and whose content is not."""
+    """A shard with a correct hash and wrong content."""
     from dataclasses import replace
 
     from kgtrec.ranking.partial import Task, read_about, read_parts, write_parts
@@ -467,7 +468,7 @@ def odd_shard(path: str, rng: random.Random) -> bytes:
 
 
 def odd_parquet(path: str, rng: random.Random) -> bytes:
-    """Ranks in which a column is lost, null, of another type, or holds what no ranks can."""
+    """Ranks with a column that is missing, null, of another type, or has impossible values."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -516,7 +517,7 @@ def odd_parquet(path: str, rng: random.Random) -> bytes:
 
 
 def damaged(path: str, data: bytes, rng: random.Random) -> bytes:
-    """Other bytes for a file."""
+    """Damaged bytes for a file."""
     kinds: list[Callable[[], bytes]] = [lambda: damaged_bytes(data, rng)]
     if path.endswith(".npy"):
         kinds += [lambda: odd_npy(rng)] * 2
@@ -554,9 +555,9 @@ def damaged(path: str, data: bytes, rng: random.Random) -> bytes:
 
 
 def call(args: list[str]) -> str:
-    """Run a command in this process; what it complains about, "" for nothing.
+    """Run a command in this process; return its complaint, or "".
 
-    Any exception but kgtrec's and click's own comes out.
+    Raises all exceptions other than kgtrec's and click's.
     """
     import click
 
@@ -575,17 +576,17 @@ def call(args: list[str]) -> str:
 
 
 def fault_of(said: str, path: str, args: list[str]) -> str:
-    """What is wrong with a complaint, if anything."""
+    """The fault of a complaint, if any."""
     text = said[2:]
     if not text.strip():
         return "it says nothing"
     if "\n" in text and "faults" not in text:
         return "more than one line"
-    if len(text) > 20_000:  # names are shown whole, however long they are
+    if len(text) > 20_000:  # names are printed in full
         return "a message of more than 20,000 characters"
-    # A file that is sound in itself may be what another one does not fit.
+    # A valid file may not fit another one.
     if "do not come from the same scores and questions" in text:
-        return ""  # a forged value, which the second way to compute a measure has shown
+        return ""  # a forged value, found by the second way to compute a measure
     if path == "a.parquet" and "a and b cannot be compared" in text:
         return ""  # systems by name
     places = [path.rpartition("/")[0] or path, *(arg for arg in args if "." in arg), "2id.txt"]
@@ -595,7 +596,7 @@ def fault_of(said: str, path: str, args: list[str]) -> str:
 
 
 def run_commands(path: str, verbose: bool = False, sound: bool = True) -> str:
-    """All commands that read a file; what went wrong with the first where something did."""
+    """Run all commands that read a file; return the first fault."""
     for args in reads()[path]:
         try:
             said = call(args)
@@ -614,7 +615,7 @@ def run_commands(path: str, verbose: bool = False, sound: bool = True) -> str:
 
 
 def run_case(seed: int, number: int, verbose: bool = False, only: str = "") -> str:
-    """One damaged file, and all commands that read it; what went wrong."""
+    """Run all commands that read one damaged file; return the first fault."""
     rng = random.Random(f"{seed} {number}")
     paths = [path for path in reads() if path.startswith(only)]
     path = paths[number % len(paths)]
@@ -627,8 +628,8 @@ def run_case(seed: int, number: int, verbose: bool = False, only: str = "") -> s
 
 
 def child(seed: int, first: int, stop: int, until: float, only: str = "") -> None:
-    """Cases one after another; each is announced, so that the parent knows which one crashed."""
-    if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # which maps terabytes for itself
+    """Run cases one after another; announce each, so that the parent knows which one crashed."""
+    if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # it maps terabytes
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     warnings.simplefilter("ignore")
     for number in range(first, stop):
@@ -640,7 +641,7 @@ def child(seed: int, first: int, stop: int, until: float, only: str = "") -> Non
 
 
 def fuzz(seed: int, cases: int, seconds: float, only: str = "") -> tuple[int, list[str]]:
-    """How many cases ran, and what was found."""
+    """Run cases; return their number and the findings."""
     until, number, ran, problems = time.time() + seconds, 0, 0, []
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -1,4 +1,4 @@
-"""Small sound graphs and predictions in every format, for `fuzz_files`, and what reads each."""
+"""Small valid graphs and predictions in every format for `fuzz_files`, and their commands."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def reads() -> dict[str, list[list[str]]]:
 
 
 def make(test: Triples) -> None:
-    """All of them, in the working folder; ``test``: what predictions answer."""
+    """Write all of them into the working folder; ``test``: the triples that predictions answer."""
     rng = np.random.default_rng(5)
     splits = {split: _triples(rng, n) for split, n in zip(SPLITS, (30, 5, 8), strict=True)}
     splits["train"] += [(e, e % 2, e) for e in range(N)]
@@ -96,7 +96,7 @@ def _maps(folder: str, *names: str, header: str = "") -> None:
 
 
 def _numbered(splits: dict[str, Triples]) -> None:
-    """Formats with numbers, or with a map of them beside labels."""
+    """Formats with numbers, or with labels and a map of numbers."""
     files = "".join(f"  files.{split}.filename: {split}.del\n" for split in splits)
     _write("x/libkge/dataset.yaml", f"dataset:\n{files}  num_entities: {N}\n")
     _maps("x/libkge", "entity_ids.del", "relation_ids.del")
@@ -148,7 +148,7 @@ def _binary(splits: dict[str, Triples]) -> None:
 
 
 def _labelled(splits: dict[str, Triples]) -> None:
-    """Formats of labels alone; inductive ones have a second graph."""
+    """Formats with labels only; inductive ones have a second graph."""
     for split, rows in splits.items():
         labels = _labels(rows)
         _write(f"x/csv/{split}.csv", "tail,head,relation\n" + _lines(

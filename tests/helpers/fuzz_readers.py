@@ -1,9 +1,9 @@
-"""Random damage to run and qrels files: no crash, and agreement with the oracle on all there is.
+"""Damage run and qrels files at random: no crash, and full agreement with the oracle.
 
     python tests/helpers/fuzz_readers.py --minutes 30 --seed 1
 
-Meant for a build with sanitizers (KGTREC_BUILD=sanitize). A failure writes the bytes to a file of
-its own beside where it runs, and says which.
+Use a build with sanitizers (KGTREC_BUILD=sanitize). A failure writes the bytes to a file in the
+working folder, and prints its name.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TOKENS = [
 
 
 def mutated(rng: random.Random, data: bytes, others: list[bytes]) -> bytes:
-    """A few small damages, most of which leave most lines sound."""
+    """A few small damages; most of them leave most lines valid."""
     for _ in range(rng.choice((0, 1, 1, 2, 3, 6))):
         a, b = sorted(rng.randrange(len(data) + 1) for _ in range(2))
         lines = data.splitlines(keepends=True) or [b""]
@@ -70,7 +70,7 @@ def mutated(rng: random.Random, data: bytes, others: list[bytes]) -> bytes:
 
 
 def due(data: bytes, is_run: bool):
-    """What the oracle reads, or why not."""
+    """The oracle's result, or its refusal."""
     try:
         return oracle.read(data, is_run), None
     except oracle.Refused as refusal:
@@ -92,11 +92,11 @@ def check_error(error: FileError, refusal: oracle.Refused) -> None:
 
 
 def same(a: object, b: object) -> bool:
-    return repr(a) == repr(b)  # also tells 0.0 from -0.0
+    return repr(a) == repr(b)  # also distinguishes 0.0 and -0.0
 
 
 def check_columns(path: Path, data: bytes, is_run: bool, threads: int):
-    """Columns against the oracle; returns what it reads, or None."""
+    """Check columns against the oracle; return its result, or None."""
     read, refusal = due(data, is_run)
     columns, error = None, None
     try:
@@ -126,7 +126,7 @@ def _sums(counts):
 
 
 def check_lists(qrels_path, run_path, qrels, run, options: dict, threads: int) -> None:
-    """Lists against the oracle's, for files that are both sound."""
+    """Check lists against the oracle's, if both files are valid."""
     judged = read_judgements(qrels_path, threads=threads)
     lists = read_lists(judged, run_path, threads=threads, **options)
     keywords = {("single_precision" if k == "single" else k): v for k, v in options.items()}
@@ -152,7 +152,7 @@ def random_options(rng: random.Random) -> dict:
 
 
 def fuzz(folder: Path, seed: int, seconds: float, rounds: int | None = None) -> int:
-    """Rounds done; the first disagreement is raised, and its bytes are left in the folder."""
+    """Run rounds; return their number. Raise the first disagreement, after saving its bytes."""
     rng = random.Random(seed)
     warnings.simplefilter("ignore", RunWarning)  # damage joins lines; pytest restores its filters
     ends, done = time.monotonic() + seconds, 0

@@ -1,7 +1,7 @@
-"""Slow plain Python for every measure of judgements in groups, from pairs of documents one by one.
+"""Every measure of judgements in groups, in slow plain Python, from single pairs of documents.
 
 Judgements are lists of (query, group, subgroup, document, level); a run is a dict of query to
-document to score. Nothing is shared with kgtrec but the definitions.
+document to score. Only the definitions are shared with kgtrec.
 """
 
 from __future__ import annotations

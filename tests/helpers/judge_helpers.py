@@ -18,7 +18,7 @@ from kgtrec.study.judging.journal import Journal, judged_path
 from kgtrec.study.judging.questions import Context
 from kgtrec.study.judging.server import JudgeServer
 
-PATIENCE = 60  # seconds in which a process that does nothing wrong ends on any machine
+PATIENCE = 60  # seconds; a correct process ends in this time on any machine
 
 
 def write_rows(path: Path, rows: int = 6) -> Path:
@@ -57,7 +57,7 @@ class Client:
     def ask(
         self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
     ) -> tuple[int, Any]:
-        """Status and answer; JSON is read."""
+        """Send a request; return status and answer, with JSON decoded."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
@@ -134,12 +134,12 @@ class Running(Client):
         self.process.stderr.close()
 
     def kill(self) -> None:
-        """SIGKILL: nothing can be tidied up."""
+        """Send SIGKILL, so that the server cannot clean up."""
         self.process.kill()
         self.process.wait()
 
     def interrupt(self) -> tuple[int, str]:
-        """Ctrl-C; exit code, and what it said last."""
+        """Send Ctrl-C; return the exit code and the last message."""
         self.process.send_signal(signal.SIGINT)
         try:
             _, said = self.process.communicate(timeout=PATIENCE)

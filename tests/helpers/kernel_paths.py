@@ -1,7 +1,7 @@
-"""Paths of the kernel that tests force: all that this machine runs.
+"""Paths of the kernel that tests force: all that this machine can run.
 
-With ``KGTREC_TEST_PATHS=few`` the best and the portable one: under sanitizers all of them are gone
-through by the native tests, and here it is what calls them that is looked at.
+With ``KGTREC_TEST_PATHS=few``, only the best and the portable one. The native tests check all
+paths under sanitizers; these tests check the calling code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kgtrec import _core
 __all__ = ["BOUNDED", "PATHS"]
 
 PATHS = list(_core.available_paths())
-# Those that multiply bytes, and those that have sums of their differences alone.
+# Paths that multiply bytes, and paths that only sum their differences.
 BYTES = ("amx", "avx512vnni", "avxvnni", "avx2madd", "neondot", "scalar8")
 L1_ALONE = ("avx512sad", "neonsad")
 
@@ -21,7 +21,7 @@ if os.environ.get("KGTREC_TEST_PATHS") == "few":
     few = {PATHS[0], "scalar", "scalar8"} - ({"scalar8"} if PATHS[0] in BYTES else set())
     PATHS = [path for path in PATHS if path in few]
 
-# Each with the metrics of the factorised models that it ranks by bounds.
+# Each path with the metrics of factorised models that it ranks by bounds.
 BOUNDED = [
     (path, metric)
     for path in BYTES + L1_ALONE

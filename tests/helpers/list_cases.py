@@ -1,4 +1,4 @@
-"""Predicted lists at random, and what their ranks are, in plain Python over labels."""
+"""Random predicted lists and their ranks, in plain Python over labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Question = tuple[int, str, str]  # 0: the head is asked; given entity; relation
 
 @dataclass
 class ListCase:
-    """A graph by its labels, and a list of labels or (label, score) for some questions."""
+    """A graph of labels, and for some questions a list of labels or of (label, score)."""
 
     splits: dict[str, list[Triple]]
     lists: dict[Question, list[tuple[str, float | None]]] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class ListCase:
 
 
 def random_case(seed: int, scored: bool) -> ListCase:
-    """Few entities, many ties, repeats, labels that name nothing, missing and empty lists."""
+    """Few entities, many ties, repeats, unknown labels, missing and empty lists."""
     rng = random.Random(seed)
     names = [f"e{number}" for number in range(rng.randint(3, 6))]
     splits: dict[str, list[Triple]] = {}
@@ -46,7 +46,7 @@ def random_case(seed: int, scored: bool) -> ListCase:
 
 
 def questions_of(case: ListCase) -> set[Question]:
-    """What the test split asks."""
+    """The questions of the test split."""
     heads = {(0, tail, relation) for _, relation, tail in case.splits["test"]}
     return heads | {(1, head, relation) for head, relation, _ in case.splits["test"]}
 
@@ -67,7 +67,7 @@ def expected(
     unlinkable: str,
     by_place: bool = False,
 ) -> tuple[float, float, float, bool]:
-    """Best, realistic and worst rank of an answer among what is not filtered; is it beyond?"""
+    """Best, realistic and worst rank of an answer among unfiltered candidates; is it beyond?"""
     candidates = len([e for e in case.entities if e not in filtered or e == answer])
     ordered = list(enumerate(case.lists.get(question, [])))
     if case.scored and not by_place:

@@ -1,9 +1,9 @@
-"""Fenced blocks of Markdown: read, run in order, and their outputs compared with what is shown.
+"""Read fenced blocks of Markdown, run them in order, and compare their outputs with the text.
 
-A block of ``python`` is executed, if it names a library behind the language only where that is
-installed: ```` ```python torch ````. Every line of ``sh`` is a command of kgtrec (a line that
-installs something is passed over), ``text`` is what the blocks above it print, and a block of
-anything else is a file whose name stands behind the language: ```` ```toml jobs.toml ````.
+A block of ``python`` is executed. If it names a library after the language, as in ```` ```python
+torch ````, it needs that library. Every line of ``sh`` is a command of kgtrec (installing lines
+are ignored). ``text`` is the output of the blocks above it. Any other block is a file with the
+name after the language: ```` ```toml jobs.toml ````.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ INSTALLS = ("pip", "python")
 
 
 class Block(NamedTuple):
-    """A fenced block, the line on which its content begins, and the file that it is."""
+    """A fenced block, the first line of its content, and its file name."""
 
     language: str
     line: int
@@ -61,7 +61,7 @@ def commands_of(block: Block) -> list[list[str]]:
 
 
 def lines_missing(shown: str, printed: str) -> list[str]:
-    """Lines of `shown` that `printed` does not have, but for blanks and the last digits."""
+    """Lines of `shown` that `printed` lacks, apart from blanks and the last digits."""
     rows = [line.split() for line in printed.splitlines()]
     return [
         line
@@ -82,12 +82,12 @@ def _same_word(left: str, right: str) -> bool:
 
 
 def run_blocks(blocks: list[Block], source: Path) -> list[str]:
-    """Run the blocks of a file in the working folder; what is shown and was not printed."""
+    """Run the blocks of a file in the working folder; return shown lines that were not printed."""
     names: dict[str, object] = {"__name__": "guide"}
     printed, missing = "", []
     for block in blocks:
         if block.language == "python" and block.name and not find_spec(block.name):
-            continue  # of a library that is not here; `.ci/run integrations` has it
+            continue  # its library is not installed; `.ci/run integrations` has it
         if block.language == "python":
             printed += _printed_by_python(block, source, names)
         elif block.language == "sh":
@@ -102,12 +102,12 @@ def run_blocks(blocks: list[Block], source: Path) -> list[str]:
 
 
 def _printed_by_python(block: Block, source: Path, names: dict[str, object]) -> str:
-    # Blank lines in front make the line numbers of a traceback those of the file.
+    # Leading blank lines give a traceback the line numbers of the file.
     code = compile("\n" * (block.line - 1) + block.text, str(source), "exec")
     with contextlib.redirect_stdout(io.StringIO()) as output, warnings.catch_warnings():
-        warnings.simplefilter("default", FilterWarning)  # what a guide shows may warn of itself
+        warnings.simplefilter("default", FilterWarning)  # examples of a guide may warn
         if block.name:
-            warnings.simplefilter("ignore")  # other libraries do
+            warnings.simplefilter("ignore")  # warnings of other libraries
         exec(code, names)
     return output.getvalue()
 

@@ -1,4 +1,4 @@
-"""Slow definitions that the tests of measures share: weights by counting, values tie by tie."""
+"""Slow definitions for the tests of measures: weights by counting, values tie by tie."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sides_of(case: Case) -> tuple[str, ...]:
 
 
 def weights(rows: list[dict[str, int]], averaging: str) -> list[Fraction]:
-    """What each row weighs, by counting."""
+    """The weight of each row, by counting."""
     if averaging == "micro":
         return [Fraction(1) for _ in rows]
     sizes = Counter(row[averaging] for row in rows)

@@ -1,4 +1,4 @@
-"""An S3 server of this machine and a Google one, and a connection to them that breaks."""
+"""Local servers for S3 and Google storage, and a connection to them that breaks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow
 import pytest
 
-# This server and pyarrow before 20 do not always agree on how an upload in several parts ends.
+# This server and pyarrow before 20 sometimes disagree about the end of a multipart upload.
 AGREES = int(pyarrow.__version__.split(".")[0]) >= 20
 SMALL = {"allow_delayed_open": True} if AGREES else {}
 
@@ -30,9 +30,9 @@ SETTINGS = {
 
 @contextmanager
 def served(*command: str, install: str = "moto[server]") -> Iterator[str]:
-    """The address of a server, which ends with the context; skips the test without one.
+    """The address of a server that ends with the context; skips the test if it is not installed.
 
-    The command's options are its own; `HOST` and `PORT` in them become the address.
+    `HOST` and `PORT` in the command's options become the address.
     """
     name, *options = command or ("moto_server", "-H", "HOST", "-p", "PORT")
     program = shutil.which(name)
@@ -42,7 +42,7 @@ def served(*command: str, install: str = "moto[server]") -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     address = {"HOST": "127.0.0.1", "PORT": str(port)}
-    # It may be of an environment of its own, with which nothing of ours is to meddle.
+    # It may have its own environment, which ours must not change.
     environment = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
     process = subprocess.Popen(
         [program, *(address.get(option, option) for option in options)], env=environment,
@@ -68,7 +68,7 @@ GOOGLE = ("gcp-storage-emulator", "start", "--host", "HOST", "--port", "PORT", "
 
 
 def new_bucket(address: str, name: str, folder: Path) -> Any:
-    """pyarrow's file system of an S3 server, where a bucket has everything of a folder."""
+    """pyarrow's file system of an S3 server, with a bucket that holds all files of a folder."""
     from pyarrow import fs
 
     system = fs.S3FileSystem(
@@ -83,7 +83,7 @@ def new_bucket(address: str, name: str, folder: Path) -> Any:
 
 
 def new_google_bucket(address: str, name: str, folder: Path) -> Any:
-    """The same of a Google server."""
+    """The same for a Google server."""
     from pyarrow import fs
 
     system = fs.GcsFileSystem(
@@ -108,8 +108,7 @@ def breaking(
     received: int = 1 << 40,
     stalled: threading.Event | None = None,
 ) -> Iterator[str]:
-    """The address of a way to a server on which each connection breaks after so many bytes; or
-    comes to rest, which an event tells of."""
+    """A proxy's address. Connections break after so many bytes, or stall and set an event."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:

@@ -1,9 +1,9 @@
-"""What every number must be: the definitions in slow, plain Python.
+"""The definitions of every number, in slow plain Python.
 
-Nothing here is imported from kgtrec, and nothing is fast. Graphs are dictionaries of triple
-lists, candidate sets are sets, orders are ``sorted()``, means are exact fractions. Scores are rows
-of Python floats: float16 and float32 convert to them without loss, so comparing them here is
-comparing in the dtype in which they were given.
+Nothing here is imported from kgtrec, and nothing is fast. Graphs are dictionaries of triple lists,
+candidate sets are sets, orders are ``sorted()``, means are exact fractions. Scores are rows of
+Python floats. float16 and float32 convert to them without loss, so comparisons give the results of
+the original dtype.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ Splits = Mapping[str, Iterable[Sequence[int]]]
 
 
 class NanScore(Exception):
-    """A NaN among the candidates that a row is asked about; args are (question, entity)."""
+    """A NaN among the candidates of a row; args are (question, entity)."""
 
 
 # -- Graph, question, instance ---------------------------------------------------------------
 
 
 def distinct(triples: Iterable[Sequence[int]]) -> list[Triple]:
-    """A split is a set; its order is that of first appearance."""
+    """The distinct triples of a split, in order of first appearance."""
     return list(dict.fromkeys((int(h), int(r), int(t)) for h, r, t in triples))
 
 
 @dataclass(frozen=True)
 class Question:
-    """One (side, given entity, relation), its answers, and what its candidates must not hold."""
+    """One (side, given entity, relation), its answers, and the entities that are no candidates."""
 
     name: str
     side: int
@@ -136,17 +136,17 @@ def micro_candidates(question: Question, answer: int, n_entities: int) -> set[in
 
 
 def macro_candidates(question: Question, n_entities: int) -> set[int]:
-    """D minus what other filter splits know; all answers of the evaluated split stay."""
+    """D minus answers known from other filter splits; all answers of the evaluated split stay."""
     return (set(range(n_entities)) - question.removed) | set(question.answers)
 
 
 def needs_encoding(label: bytes) -> bool:
-    """White space would break a TREC line; ``%XX`` in a label would be taken for an encoding."""
+    """White space would break a TREC line, and ``%XX`` in a label would look like an encoding."""
     return bool(re.search(rb"[ \t\n\v\f\r]", label) or re.search(rb"%[0-9A-Fa-f]{2}", label))
 
 
 def docno(label: str) -> bytes:
-    """The label as TREC files hold it: white space and ``%`` as ``%XX`` where that is needed."""
+    """The label in TREC files: white space and ``%`` become ``%XX`` if needed."""
     raw = label.encode("utf-8", "surrogateescape")
     if not needs_encoding(raw):
         return raw
@@ -157,7 +157,7 @@ def docno(label: str) -> bytes:
 
 @dataclass(frozen=True)
 class Counts:
-    """How an answer stands among its candidates."""
+    """The counts of an answer among its candidates."""
 
     greater: int
     equal: int
@@ -173,7 +173,7 @@ def count(
     docnos: Sequence[bytes],
     higher_is_better: bool = True,
 ) -> Counts:
-    """greater, equal and the ties that trec order puts ahead; a NaN answer is behind everything."""
+    """greater, equal and the ties ahead in trec order; a NaN answer is behind everything."""
     assert answer in candidates
     score = row[answer]
     if math.isnan(score):
@@ -189,7 +189,7 @@ def count(
 
 
 def reject_nan(row: Row, candidates: set[int], question: Question) -> None:
-    """The default rule on NaN: one among the candidates is an error."""
+    """The default rule for NaN: one among the candidates is an error."""
     for entity in sorted(candidates):
         if math.isnan(row[entity]):
             raise NanScore(question.name, entity)
@@ -212,7 +212,7 @@ RANK_KINDS = ("optimistic", "realistic", "pessimistic", "ordinal")
 
 
 def rank_of(kind: str, counts: Counts) -> Fraction:
-    """The rank of each kind; only the realistic one can be a half."""
+    """The rank of each kind; only the realistic one can be a half-integer."""
     g, e = counts.greater, counts.equal
     return {
         "optimistic": Fraction(g + 1),
@@ -224,7 +224,7 @@ def rank_of(kind: str, counts: Counts) -> Fraction:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that scoring a set of questions gives: counts per instance, documents per question."""
+    """The results for a set of questions: counts per instance, documents per question."""
 
     questions: list[Question]
     instances: list[Instance]
@@ -247,7 +247,7 @@ def score(
 ) -> Outcome:
     """Rank every instance; ``rows`` are one per question, or one per (triple, side).
 
-    With a row per (triple, side), micro counts come from an instance's own row; macro counts and
+    If rows are per (triple, side), micro counts come from an instance's own row. Macro counts and
     the run come from the first row of the question.
     """
     n_entities = len(docnos)
@@ -273,7 +273,7 @@ def score(
         best(first[q], macro_candidates(question, n_entities), docnos, depth, higher_is_better)
         for q, question in enumerate(questions)
     ]
-    # A run's scores descend, so those of which lower is better stand in it with their sign turned.
+    # Scores of a run descend, so their sign is reversed if lower is better.
     sign = 1.0 if higher_is_better else -1.0
     run_scores = [[sign * first[q][entity] for entity in ranked] for q, ranked in enumerate(run)]
     return Outcome(list(questions), list(instances), micro, macro, run, run_scores)
@@ -354,16 +354,16 @@ def per_question(rows: Iterable[tuple[Instance, Counts, Counts]]) -> list[list[C
 
 
 def first_places(answers: Sequence[Counts]) -> list[int]:
-    """The first answer's rank in every choice of the places of its tie for the tied answers."""
+    """The first answer's rank for every choice of the tied answers' places in its tie."""
     greater = min(counts.greater for counts in answers)
     tied = [counts for counts in answers if counts.greater == greater]
     places = range(greater + 1, greater + tied[0].equal + 2)
-    # Answers without a score share a last rank without a tie.
+    # Answers without a score share the last rank, without a tie.
     return [chosen[0] for chosen in itertools.combinations(places, min(len(tied), len(places)))]
 
 
 def expected_first(f: Callable[[Fraction], Fraction], answers: Sequence[Counts]) -> Fraction:
-    """The mean of f at the first answer's rank, over all places its tie leaves its answers."""
+    """The mean of f at the first answer's rank, over all places of the answers in its tie."""
     return mean(f(Fraction(place)) for place in first_places(answers))
 
 
@@ -437,9 +437,9 @@ COUNT_COLUMNS = ("greater", "equal", "tied_ahead", "candidates")
 
 
 def rank_differences(ranks: object, outcome: Outcome) -> list[str]:
-    """Every way in which a Ranks-like object departs from what the oracle says; [] when none.
+    """All differences of a Ranks-like object from the oracle; [] if none.
 
-    Rows are matched by (question, answer): their order is nobody's promise.
+    Rows are matched by (question, answer), because their order is not specified.
     """
     wrong = []
     keys = list(zip(as_list(ranks.question), as_list(ranks.answer), strict=True))
@@ -463,7 +463,7 @@ def rank_differences(ranks: object, outcome: Outcome) -> list[str]:
 
 
 def due_row(outcome: Outcome, number: int) -> dict[str, object]:
-    """What the columns of one instance must hold."""
+    """The expected columns of one instance."""
     instance = outcome.instances[number]
     question = outcome.questions[instance.question]
     row: dict[str, object] = {
@@ -482,7 +482,7 @@ def due_row(outcome: Outcome, number: int) -> dict[str, object]:
 
 
 def run_differences(run: object, outcome: Outcome) -> list[str]:
-    """Every way in which a Run-like object departs from the oracle's documents and scores."""
+    """All differences of a Run-like object from the oracle's documents and scores."""
     names = [question.name for question in outcome.questions]
     if list(run.query_ids) != names:
         return [f"query ids {list(run.query_ids)} instead of {names}"]

@@ -1,4 +1,4 @@
-"""Small graphs with seeds and runs of several systems, and pools of them in plain Python."""
+"""Small graphs with seeds and runs of several systems, and their pools in plain Python."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def cases(draw: st.DrawFn, least_systems: int = 1) -> Case:
 
 
 def small() -> Case:
-    """Three test triples, one of them a seed, and the random scores of two systems."""
+    """Three test triples, one of them a seed, and random scores of two systems."""
     rows = np.array([[0, 0, 3], [1, 0, 2], [2, 0, 3], [3, 0, 0]])
     graph = kgtrec.Graph.from_arrays(train=rows[:1], test=rows[1:], n_entities=N_ENTITIES)
     random = np.random.default_rng(1)
@@ -93,13 +93,13 @@ def asked_by(triples: list[Triple]) -> list[Question]:
 
 
 def triple_of(question: Question, entity: int) -> Triple:
-    """The triple that an entity makes of a question."""
+    """The triple of a question and an entity."""
     side, own, relation = question
     return (entity, relation, own) if side == "head" else (own, relation, entity)
 
 
 def slow_lists(case: Case, kind: str) -> dict[str, dict[Question, list[tuple[int, int]]]]:
-    """System, then seed question, to (entity, place), known ones left out and seeds left in."""
+    """System, then seed question, to (entity, place), without known entities and with seeds."""
     known = set(listed(case.graph))
     rows = {question: i for i, question in enumerate(asked_by(listed(case.graph, "test")))}
     lists: dict[str, dict[Question, list[tuple[int, int]]]] = {}
@@ -107,7 +107,7 @@ def slow_lists(case: Case, kind: str) -> dict[str, dict[Question, list[tuple[int
         lists[name] = {}
         for question in asked_by(case.seeds):
             row = scores[rows[question]]
-            # Labels are the ids in decimal, of one digit: ties go by label, descending.
+            # Labels are the ids in decimal, of one digit. Ties are ordered by label, descending.
             order = sorted(range(N_ENTITIES), key=lambda e: (-row[e], -e))
             place, entries = 0, []
             for entity in order:
@@ -121,7 +121,7 @@ def slow_lists(case: Case, kind: str) -> dict[str, dict[Question, list[tuple[int
 
 
 def slow_pool(case: Case, depth: int, kind: str) -> dict[Triple, dict[str, int]]:
-    """Pooled triple to the best place at which each system has it."""
+    """Pooled triple to its best place in each system."""
     pool: dict[Triple, dict[str, int]] = {}
     for name, by_question in slow_lists(case, kind).items():
         for question, entries in by_question.items():
@@ -134,7 +134,7 @@ def slow_pool(case: Case, depth: int, kind: str) -> dict[Triple, dict[str, int]]
 
 
 def write_case(folder: Path, n_seeds: int = 8, systems: str = "ab") -> dict[str, np.ndarray]:
-    """A graph with blanks in its labels, seeds (seed.tsv) and a run a system; the runs' scores."""
+    """Write a graph with blanks in labels, seeds and one run per system; return the scores."""
     random = np.random.default_rng(5)
     rows = np.unique(np.stack([random.integers(0, n, 90) for n in (20, 3, 20)], axis=1), axis=0)
     random.shuffle(rows)
@@ -152,7 +152,7 @@ def write_case(folder: Path, n_seeds: int = 8, systems: str = "ab") -> dict[str,
 
 
 def call(command: Any, *arguments: object) -> tuple[str, str]:
-    """What a command prints, on standard output and error; its errors are raised."""
+    """The output of a command on both streams; raises its errors."""
     words = [str(word) for word in arguments]
     done = CliRunner().invoke(command, words, catch_exceptions=False)
     assert done.exit_code == 0, done.output

@@ -1,4 +1,4 @@
-"""How many examples hypothesis tries per property, and how a test asks for more.
+"""The number of hypothesis examples per property, and a decorator for more.
 
 ``pytest --hypothesis-profile=NAME`` chooses a profile. A test never names a number of examples.
 """
@@ -11,7 +11,7 @@ DEFAULT = "kgtrec"
 EXAMPLES = {
     DEFAULT: 20,
     "ci": 100,  # what `.ci/run slow` tries
-    "quick": 10,  # while a test is being written
+    "quick": 10,  # for writing a test
     "sanitizers": 25,
 }
 
@@ -19,8 +19,8 @@ EXAMPLES = {
 def register() -> None:
     """Register the profiles and load the default one.
 
-    The default profile draws the same examples in every run: whoever runs the suite gets the result
-    of everybody else. The others draw new ones.
+    The default profile draws the same examples in every run, so everybody gets the same result.
+    The others draw new ones.
     """
     for name, count in EXAMPLES.items():
         settings.register_profile(
@@ -28,7 +28,7 @@ def register() -> None:
             max_examples=count,
             derandomize=name == DEFAULT,
             print_blob=True,
-            # A slow machine, or a build with sanitizers, is no reason to fail.
+            # A slow machine, or a build with sanitizers, must not fail a test.
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],
         )
@@ -36,5 +36,5 @@ def register() -> None:
 
 
 def examples(times: float) -> settings:
-    """Try so many times the examples of the profile: for a property whose faults are rare."""
+    """Multiply the profile's number of examples, for a property whose faults are rare."""
     return settings(max_examples=round(times * settings.default.max_examples))

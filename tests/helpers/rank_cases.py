@@ -1,4 +1,4 @@
-"""Small evaluations worked out by listing every candidate, and the Ranks that belong to them."""
+"""Small evaluations by lists of every candidate, and their Ranks."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def questions(case: Case, side: str) -> Iterator[list[dict[str, int]]]:
 
 @st.composite
 def cases(draw: st.DrawFn, sides: tuple[int, ...] | None = None) -> Case:
-    """Small graphs with few scores, so that ties and shared questions abound."""
+    """Small graphs with few scores, so that there are many ties and shared questions."""
     n = draw(st.integers(1, 6))
     entity = st.integers(0, n - 1)
     triple = st.tuples(entity, st.integers(0, 2), entity)
@@ -123,7 +123,7 @@ def cases(draw: st.DrawFn, sides: tuple[int, ...] | None = None) -> Case:
 
 
 def columns(case: Case, shuffle: int | None = None) -> dict[str, np.ndarray]:
-    """Columns of Ranks, rows shuffled when a seed is given: their order carries no meaning."""
+    """Columns of Ranks. With a seed, rows are shuffled, because their order has no meaning."""
     order = np.arange(len(case.rows))
     if shuffle is not None:
         np.random.default_rng(shuffle).shuffle(order)
@@ -135,7 +135,7 @@ def make_ranks(
     manifest: dict | None = None,
     relation_labels: list[str] | None = None,
 ) -> Ranks:
-    """Ranks from columns; what is not given is 0, or not there if it is optional."""
+    """Ranks from columns; missing columns are 0, or absent if optional."""
     n = len(columns["greater"])
     needed = [name for name, kind in Ranks.__annotations__.items() if "None" not in str(kind)]
     full = {name: np.zeros(n, bool if name.endswith("_nan") else np.int64) for name in needed}

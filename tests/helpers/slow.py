@@ -1,4 +1,4 @@
-"""Cases of a test of which only some run by default; the others are marked as slow."""
+"""Mark cases of a test as slow, so that only the others run by default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A disk that is soon full."""
+"""A disk that fills up quickly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """A file system of its own; skips where mounting is not allowed."""
+    """A small file system; skips the test if mounting is not allowed."""
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]
     try:

@@ -1,4 +1,4 @@
-"""Slow definitions of what statistics of a graph and slices of a result share."""
+"""Slow definitions shared by statistics of a graph and slices of a result."""
 
 from __future__ import annotations
 

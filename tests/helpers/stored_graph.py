@@ -1,4 +1,4 @@
-"""A small graph and its scores in files, as tests of object stores send them there."""
+"""A small graph and its scores in files, for tests of object stores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def call(*args: str) -> str:
-    """What a command prints; what it raises is raised."""
+    """The output of a command; raises its errors."""
     result = CliRunner().invoke(cli, list(args), standalone_mode=False)
     if result.exception is not None:
         raise result.exception

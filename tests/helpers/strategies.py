@@ -1,7 +1,6 @@
-"""Random graphs and scores, made to be awkward: duplicates, overlaps, ties, NaN, odd memory.
+"""Random difficult graphs and scores: duplicates, overlaps, ties, NaN, unusual memory layouts.
 
-Everything is small, so that hypothesis meets the same corner in many guises and shrinks it to a
-few triples.
+Everything is small, so that hypothesis finds corner cases often and shrinks them to a few triples.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
 DTYPES = tuple(map(np.dtype, ("float32", "float64", "float16")))
 
 # Letters that sort around each other once encoded: blank and % become %20 and %25, é is two bytes,
-# \udcff is the lone byte 0xff, and digits make %20 a pattern that could be taken for an encoding.
+# \udcff is the lone byte 0xff, and digits make %20 a pattern that looks like an encoding.
 LABEL_ALPHABET = "ab02 %\té\udcff"
 
 
 @dataclass(frozen=True)
 class GraphCase:
-    """A graph, and how its questions are asked; triples may repeat inside and across splits."""
+    """A graph, and the settings of its questions; triples may repeat inside and across splits."""
 
     n_entities: int
     n_relations: int
@@ -39,7 +38,7 @@ class GraphCase:
     extra_known: tuple[tuple[int, int, int], ...]
 
     def entity_labels(self) -> tuple[str, ...]:
-        """The labels; an id is its own label where none are given."""
+        """The labels; without labels, an id is its own label."""
         return self.labels or tuple(map(str, range(self.n_entities)))
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -50,7 +49,7 @@ class GraphCase:
         }
 
     def docnos(self) -> list[bytes]:
-        """The names that TREC files hold, by the oracle."""
+        """The names in TREC files, by the oracle."""
         return [oracle.docno(label) for label in self.entity_labels()]
 
     def oracle_questions(self) -> tuple[list[oracle.Question], list[oracle.Instance]]:
@@ -85,7 +84,7 @@ def triples_of(n_entities: int, n_relations: int) -> st.SearchStrategy[tuple[int
 
 @st.composite
 def graph_cases(draw: st.DrawFn, max_entities: int = 12, max_triples: int = 8) -> GraphCase:
-    """A small graph with duplicates and overlapping splits, and the questions asked of it."""
+    """A small graph with duplicates and overlapping splits, and the settings of its questions."""
     n_entities = draw(st.one_of(st.integers(1, max_entities), st.integers(10, max_entities)))
     n_relations = draw(st.integers(1, 3))
     pool = draw(st.lists(triples_of(n_entities, n_relations), min_size=1, max_size=max_triples))
@@ -114,12 +113,12 @@ def graph_cases(draw: st.DrawFn, max_entities: int = 12, max_triples: int = 8) -
 
 
 def value_pools(dtype: np.dtype) -> list[list[float]]:
-    """Sets of values a score matrix is drawn from: few values make many ties."""
+    """Sets of values for a score matrix; few values give many ties."""
     info = np.finfo(dtype)
     one = dtype.type(1)
     above, below = np.nextafter(one, dtype.type(2)), np.nextafter(one, dtype.type(0))
     subnormal = float(info.smallest_subnormal)
-    # The last whole numbers that this dtype tells apart: a smaller one makes ties of them.
+    # The largest whole numbers that this dtype distinguishes; in a smaller dtype they tie.
     whole = {2: 2**11, 4: 2**24, 8: 2**53}[dtype.itemsize]
     return [
         [0.0],
@@ -137,7 +136,7 @@ def value_pools(dtype: np.dtype) -> list[list[float]]:
 def score_matrices(
     draw: st.DrawFn, shape: tuple[int, int], dtype: np.dtype, nan: bool = False
 ) -> np.ndarray:
-    """A C-contiguous matrix of scores with many ties; with ``nan``, NaN now and then."""
+    """A C-contiguous matrix of scores with many ties; with ``nan``, it has some NaN."""
     pool = draw(st.sampled_from(value_pools(dtype)))
     elements = st.sampled_from([*pool, float("nan")] if nan else pool)
     if draw(st.integers(0, 4)) == 0:
@@ -161,7 +160,7 @@ LAYOUTS = (
 
 
 def laid_out(array: np.ndarray, layout: str) -> np.ndarray:
-    """The same values laid out otherwise; what lies between them is NaN, to be seen if read."""
+    """The same values in another layout, with NaN between them to reveal wrong reads."""
     n, m = array.shape
     if layout == "contiguous":
         return np.ascontiguousarray(array)
@@ -201,7 +200,7 @@ def _inside(array: np.ndarray, shape: tuple[int, int], where: tuple[slice, slice
 
 @dataclass(frozen=True)
 class RankCase:
-    """A graph, scores for its questions (or for its triple rows), and how they are handed over."""
+    """A graph, scores for its questions (or for its triple rows), and the way they are passed."""
 
     graph: GraphCase
     per_instance: bool
@@ -216,7 +215,7 @@ class RankCase:
         return laid_out(self.scores, self.layout)
 
     def outcome(self) -> oracle.Outcome:
-        """What the oracle makes of it; raises oracle.NanScore where NaN is an error."""
+        """The oracle's results; raises oracle.NanScore if NaN is an error."""
         return oracle.score(
             *self.graph.oracle_questions(),
             self.scores.tolist(),
@@ -228,7 +227,7 @@ class RankCase:
         )
 
     def options(self) -> dict[str, object]:
-        """The keyword arguments of kgtrec.rank and kgtrec.Ranker that say the same."""
+        """The same settings as keyword arguments of kgtrec.rank and kgtrec.Ranker."""
         return {
             "run_depth": self.depth,
             "rows": "instances" if self.per_instance else "questions",
@@ -239,7 +238,7 @@ class RankCase:
 
 @st.composite
 def rank_cases(draw: st.DrawFn, dtypes: tuple[np.dtype, ...] = DTYPES) -> RankCase:
-    """Everything that one call of ``kgtrec.rank`` on an array depends on."""
+    """All inputs of one call of ``kgtrec.rank`` on an array."""
     graph = draw(graph_cases())
     per_instance = draw(st.booleans())
     questions, instances = graph.oracle_questions()

@@ -1,4 +1,4 @@
-"""Small random graphs for studies, and the real ones in odd formats."""
+"""Small random graphs for studies, and real graphs in unusual formats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ N_ENTITIES, N_RELATIONS = 7, 4
 
 
 def triples(min_size: int = 0) -> st.SearchStrategy[Triples]:
-    """Distinct triples, entities to themselves included."""
+    """Distinct triples, including some with equal head and tail."""
     entity = st.integers(0, N_ENTITIES - 1)
     triple = st.tuples(entity, st.integers(0, N_RELATIONS - 1), entity)
     return st.lists(triple, min_size=min_size, max_size=25, unique=True)
@@ -23,7 +23,7 @@ def triples(min_size: int = 0) -> st.SearchStrategy[Triples]:
 
 @st.composite
 def graphs(draw: st.DrawFn) -> kgtrec.Graph:
-    """Train, valid and test, of which only test surely has a triple."""
+    """Train, valid and test; only test always has a triple."""
     parts = [draw(triples()), draw(triples()), draw(triples(min_size=1))]
     return kgtrec.Graph.from_arrays(
         *(np.array(part, np.int64).reshape(-1, 3) for part in parts),

@@ -1,6 +1,6 @@
-"""Values under ties by trying every order: exact fractions, plain Python, nothing of the package.
+"""Values under ties by trying every order, with exact fractions, independent of the package.
 
-A list is (score, relevance) pairs, relevance None for a document that the qrels do not hold.
+A list has (score, relevance) pairs; relevance is None for a document that is not in the qrels.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def orders(documents: Documents) -> Iterator[list[int | None]]:
 
 
 def seen(order: Sequence[int | None], most: int | None, judged_only: bool) -> list[int | None]:
-    """What -M and then -J leave."""
+    """The documents that remain after -M and then -J."""
     left = list(order[:most])
     return [r for r in left if r is not None and r >= 0] if judged_only else left
 

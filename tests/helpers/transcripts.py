@@ -1,4 +1,4 @@
-"""Transcripts of the command line: commands, and what each prints on both streams.
+"""Transcripts of the command line: commands, and the output of each on both streams.
 
     python tests/helpers/transcripts.py            write the outputs in tests/golden/cli again
     python tests/helpers/transcripts.py refusals   those of one file; read the difference in git
@@ -30,7 +30,7 @@ START = "$ kgtrec "
 
 
 def commands(text: str) -> Iterator[tuple[str, str]]:
-    """Every command of a transcript, and what stands below it."""
+    """Every command of a transcript, and the lines below it."""
     for block in f"\n{text}".split(f"\n{START}")[1:]:
         command, _, printed = block.partition("\n")
         lines = [line for line in printed.splitlines() if not line.startswith("#")]
@@ -38,7 +38,7 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
 
 
 def play(command: str) -> str:
-    """Run a command in this process and this folder; its part of the transcript."""
+    """Run a command in this process and this folder; return its part of the transcript."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     code = 0
     with (
@@ -59,7 +59,7 @@ def play(command: str) -> str:
 
 
 def rewritten(text: str) -> str:
-    """The transcript with the outputs of today."""
+    """The transcript with current outputs."""
     lines = []
     for line in text.splitlines():
         if line.startswith(START):

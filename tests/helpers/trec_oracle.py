@@ -1,6 +1,6 @@
-"""Slow plain Python for every trec_eval measure of one query, each from its definition.
+"""Every trec_eval measure of one query from its definition, in slow plain Python.
 
-A list is relevances in order, None for a document that the qrels do not hold; `judged` holds the
+A list has relevances in order, None for a document that is not in the qrels. `judged` has the
 relevance of all judged documents. Below 0 means in the pool but not judged.
 """
 
@@ -15,7 +15,7 @@ List = Sequence[int | None]
 def measures(
     shown: List, judged: Sequence[int], level: int = 1, compat: int = 10, collection: int = 0
 ) -> dict[str, float | str]:
-    """Defaults and some parameters of everything but runid."""
+    """Defaults and some parameters of all measures except runid."""
     values = {**_sets(shown, judged, level, collection), **_ranked(shown, judged, level)}
     values |= _recall_points(shown, judged, level, compat)
     for k in (1, 2, 3, 5, 10, 20):
@@ -199,7 +199,7 @@ def _costed(gained: Sequence[float], ideal: Sequence[float]) -> float:
         if gain:
             cost = sum(max(ideal[j], 1.0) if j < len(ideal) else 1.0 for j in range(i + 1))
             left = 2 + cost - sum(gained[: i + 1])
-            if left <= 0:  # as in C: the logarithm of 0 is infinite, below it is none
+            if left <= 0:  # as in C: the logarithm of 0 is infinite, below 0 it is NaN
                 total += 0.0 if left == 0 else math.nan
             else:
                 total += gain / math.log2(left) if left != 1 else math.copysign(math.inf, gain)
@@ -207,7 +207,7 @@ def _costed(gained: Sequence[float], ideal: Sequence[float]) -> float:
 
 
 def rank_biased(shown: List, judged: Sequence[int], gains: Mapping[int, float], p: float) -> float:
-    """Moffat and Zobel's measure over gains, scaled to 0 to 1 if some lie outside."""
+    """Moffat and Zobel's measure over gains, scaled to 0 to 1 if some are outside."""
     levels = {*range(max(judged, default=-1) + 1), *gains}
     all_gains = [gains.get(one, float(one)) for one in levels]
     least, most = min(all_gains, default=0.0), max(all_gains, default=1.0)

@@ -1,4 +1,4 @@
-"""What run and qrels files mean, in slow plain Python: no code is shared with the package."""
+"""The meaning of run and qrels files, in slow plain Python, without code of the package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WHOLE = re.compile(rb"[+-]?\d+")
 
 
 class Refused(Exception):
-    """The line at fault (None: the file holds nothing), and why."""
+    """The faulty line (None: the file is empty), and the reason."""
 
     def __init__(self, line: int | None, why: str) -> None:
         super().__init__(line, why)
@@ -83,7 +83,7 @@ def lists(qrels, run, *, depth=None, keep_ties=False, judged_only=False, single_
           absent=False):  # fmt: skip
     """Query -> (relevances, scores, retrieved, judged), queries in byte order.
 
-    A judged document is never taken for one that is not: the lowest levels are one.
+    Judged and unjudged documents never mix, because the lowest levels are one.
     """
     qrels = {q: {d: max(v, UNJUDGED + 1) for d, v in ds.items()} for q, ds in qrels.items()}
     made = {}

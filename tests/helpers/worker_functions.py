@@ -1,4 +1,4 @@
-"""What Dask's workers are given to do; they import it by this name, which a test module lacks."""
+"""Functions for Dask's workers, which import them by name; they cannot import a test module."""
 
 from __future__ import annotations
 
