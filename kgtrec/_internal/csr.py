@@ -3,8 +3,8 @@
 A sorted int64 array of distinct keys ``question * n_entities + entity`` is a set of (question,
 entity) pairs, and converts directly to CSR form.
 
-Orders and numbers of integers in passes over them, as ids and counts lie close together: a radix
-sort, or a table of all values, in place of comparisons. And the types of arrays, by short names.
+A radix sort or a table of all values orders and numbers integers without comparisons, because ids
+and counts have small ranges. The types of arrays have short names here.
 """
 
 from __future__ import annotations
