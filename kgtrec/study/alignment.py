@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
@@ -29,9 +30,6 @@ from kgtrec.scores.mapped_files import Watch, guarded_maps
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
 
-
-Array = npt.NDArray[Any]
-Float64 = npt.NDArray[np.float64]
 
 SIMILARITIES = ("cosine", "dot", "l2", "l1")
 
@@ -332,7 +330,7 @@ class SizeExperiment(ShownAsTables):
       size; within a repeat the smaller set is part of the larger one.
     """
 
-    sizes: npt.NDArray[np.int64]
+    sizes: Int64
     values: dict[str, Float64]
     sides: str
 
@@ -424,7 +422,7 @@ def _checked_sizes(sizes: Sequence[int] | None, n_pairs: int) -> list[int]:
     return chosen
 
 
-def _checked_pairs(pairs: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def _checked_pairs(pairs: npt.ArrayLike) -> Int64:
     rows = np.asarray(pairs)
     if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
         raise InputError(

@@ -13,10 +13,10 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Bools, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
-from kgtrec.errors import InputError, UsageError, choose
+from kgtrec.errors import InputError, PathName, UsageError, choose
 from kgtrec.questions.questions import NAMES
 from kgtrec.ranking.instances import answer_label, question_text
 from kgtrec.study.comparison.samples import align_ranks
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from kgtrec.trec.files.columns import RunColumns
     from kgtrec.trec.files.run import Run
 
-
-Path = str | PathLike[str]
-Bools = npt.NDArray[np.bool_]
 
 CUTOFFS = (1, 3, 10)
 
@@ -43,7 +40,7 @@ class BestAnswers:
     - right, bool (q, 2): Whether what either puts first is an answer.
     """
 
-    side: npt.NDArray[np.int64]
+    side: Int64
     same: Bools
     right: Bools
 
@@ -143,7 +140,7 @@ class AnswerChanges(ShownAsTables):
 
 def answer_changes(
     ranks: Mapping[str, Ranks],
-    runs: Sequence[Run | RunColumns | Path] | None = None,
+    runs: Sequence[Run | RunColumns | PathName] | None = None,
     *,
     cutoffs: Sequence[int] = CUTOFFS,
 ) -> AnswerChanges:
@@ -175,7 +172,7 @@ def answer_changes(
 
 def changes_of_pairs(
     ranks: Mapping[str, Ranks],
-    runs: Mapping[str, Run | RunColumns | Path] | None = None,
+    runs: Mapping[str, Run | RunColumns | PathName] | None = None,
     *,
     cutoffs: Sequence[int] = CUTOFFS,
 ) -> list[AnswerChanges]:
@@ -222,7 +219,7 @@ def _answers_by_question(ranks: Ranks) -> dict[str, set[str]]:
     return answers
 
 
-def checked_firsts(name: str, ranks: Ranks, run: Run | RunColumns | Path) -> dict[str, str]:
+def checked_firsts(name: str, ranks: Ranks, run: Run | RunColumns | PathName) -> dict[str, str]:
     """The label that a model's run puts first, by question; InputError if the ranks disagree.
 
     Where ranks place an answer first, a run of the same scores holds it first, and the reverse.
@@ -256,7 +253,7 @@ def checked_firsts(name: str, ranks: Ranks, run: Run | RunColumns | Path) -> dic
     return firsts
 
 
-def _first_of(run: Run | RunColumns | Path) -> dict[str, str]:
+def _first_of(run: Run | RunColumns | PathName) -> dict[str, str]:
     """The label that a run puts first, by question, in trec_eval's order."""
     from kgtrec.graph.labels import decode_docno
     from kgtrec.trec.files.columns import RunColumns
@@ -278,7 +275,7 @@ def _first_of(run: Run | RunColumns | Path) -> dict[str, str]:
     }
 
 
-def _by_side(side: npt.NDArray[np.int64]) -> list[tuple[str, Bools]]:
+def _by_side(side: Int64) -> list[tuple[str, Bools]]:
     """Masks of either side that there is, and of both."""
     masks = [(name, side == number) for number, name in enumerate(NAMES) if (side == number).any()]
     return [*masks, ("both", np.ones(len(side), bool))] if len(masks) > 1 else masks

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import Cell, Table
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.graph.statistics.relations import checked_counts
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.metric import same
@@ -25,12 +24,11 @@ from kgtrec.measures.metric import same
 if TYPE_CHECKING:
     from kgtrec.results.result import Result
 
-Floats = NDArray[np.float64]
 
 USUAL = ("mr", "mrr", "hits@1", "hits@3", "hits@10")
 
 
-def read_relation_counts(path: str | PathLike[str]) -> dict[str, int]:
+def read_relation_counts(path: PathName) -> dict[str, int]:
     """Relation label -> distinct triples, from a file of triples (head, relation, tail; TSV).
 
     Raises

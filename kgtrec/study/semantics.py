@@ -14,12 +14,11 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from kgtrec._internal.bootstrap import Resampling, ratio_intervals
-from kgtrec._internal.csr import contains, distinct, to_keys
+from kgtrec._internal.csr import Bools, Float64, Int64, contains, distinct, to_keys
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
-from kgtrec.errors import FileError, UsageError
+from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.openke import read_type_constraints
 from kgtrec.graph.statistics.popularity import SplitNames, triples_of
@@ -32,10 +31,6 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Graph, Questions
     from kgtrec.trec.files.run import Run
 
-
-Path = str | PathLike[str]
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 CUTOFFS = (1, 3, 10)
 
@@ -65,7 +60,7 @@ def fitting_observed(graph: GraphData, splits: SplitNames = "train") -> FittingE
     return FittingEntities(distinct(keys), f"observed in {named}")
 
 
-def fitting_by_constraints(graph: Graph, path: Path) -> FittingEntities:
+def fitting_by_constraints(graph: Graph, path: PathName) -> FittingEntities:
     """Lists of heads and tails from OpenKE's ``type_constrain.txt``; errors as for its reader."""
     sides = read_type_constraints(path, graph.entities, graph.relations)[:2]
     keys = [
@@ -76,7 +71,9 @@ def fitting_by_constraints(graph: Graph, path: Path) -> FittingEntities:
     return FittingEntities(distinct(keys), f"type constraints of {fspath(path)}")
 
 
-def fitting_by_types(graph: Graph, entity_types: Path, relation_types: Path) -> FittingEntities:
+def fitting_by_types(
+    graph: Graph, entity_types: PathName, relation_types: PathName
+) -> FittingEntities:
     """Entities of the type that a relation requires at its head and at its tail.
 
     Parameters
@@ -102,7 +99,7 @@ def fitting_by_types(graph: Graph, entity_types: Path, relation_types: Path) -> 
     return FittingEntities(distinct(keys), f"types of {fspath(entity_types)}")
 
 
-def _members(graph: Graph, path: Path) -> dict[str, Int64]:
+def _members(graph: Graph, path: PathName) -> dict[str, Int64]:
     """Entities of each type."""
     import pyarrow as pa
 
@@ -167,7 +164,7 @@ class SemanticShares(ShownAsTables):
     def __str__(self) -> str:
         return f"entities that fit: {self.source}\n\n{self.table().to_text()}"
 
-    def rows_of(self, side: str) -> npt.NDArray[np.bool_]:
+    def rows_of(self, side: str) -> Bools:
         """Which questions ask for "head", "tail" or "both"; bool (Q,)."""
         if side == "both":
             return np.ones(len(self.side), bool)
@@ -194,7 +191,7 @@ class SemanticShares(ShownAsTables):
         return Table.of(columns, rows, names=4)
 
     def _means(
-        self, system: int, chosen: npt.NDArray[np.bool_], weights: Int64 | None
+        self, system: int, chosen: Bools, weights: Int64 | None
     ) -> list[tuple[float, float, float, float]]:
         """Weighted mean, its interval, and chance, for each k; whole questions are drawn."""
         values = self.values[system][:, chosen]
@@ -228,7 +225,7 @@ def _mean(values: Float64, weights: Float64 | None) -> float:
 
 
 def semantic_shares(
-    runs: Mapping[str, Run | Path],
+    runs: Mapping[str, Run | PathName],
     questions: Questions,
     fitting: FittingEntities | None = None,
     *,
@@ -289,7 +286,7 @@ def semantic_shares(
     )  # fmt: skip
 
 
-def _other_questions(where: str | PathLike[str], queries: Sequence[str]) -> FileError:
+def _other_questions(where: PathName, queries: Sequence[str]) -> FileError:
     """What to raise of a run that answers none of the questions."""
     hint = "give the graph and the split of the run, or its questions' names (--questions FILE)"
     if queries[0].startswith("relation"):
@@ -324,7 +321,7 @@ def _chance(questions: Questions, fitting: FittingEntities) -> Float64:
 
 
 def _shares(
-    run: Run | Path,
+    run: Run | PathName,
     name: str,
     ids: Mapping[str, int],
     questions: Questions,

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kgtrec._internal.csr import Array, Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.statistics.popularity import (
@@ -27,15 +28,13 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-RankFunction = Callable[[Floats], Any]
+RankFunction = Callable[[Float64], Any]
 Metrics = str | Iterable[str] | Mapping[str, RankFunction]
 
 POINTS = 21
 
 
-def betas(points: int = POINTS) -> Floats:
+def betas(points: int = POINTS) -> Float64:
     """Equally spaced exponents from -1 to 1; float64 array (points,), at least 2."""
     if points < 2:
         raise UsageError(
@@ -55,15 +54,15 @@ class BetaGrid(ShownAsTables):
     """
 
     metrics: tuple[str, ...]
-    beta_e: Floats
-    beta_r: Floats
-    values: Floats
+    beta_e: Float64
+    beta_r: Float64
+    values: Float64
     side: str
     rank_type: str
     counted_on: tuple[str, str]
     sampled: bool = False
 
-    def __getitem__(self, metric: str) -> Floats:
+    def __getitem__(self, metric: str) -> Float64:
         """The grid of one metric, float64 (e, r)."""
         if metric not in self.metrics:
             raise UsageError(f"no {metric!r} in this grid, only {', '.join(self.metrics)}")
@@ -176,12 +175,12 @@ def beta_curve(
 
 def _of_functions(
     ranks: Ranks,
-    beta_e: NDArray[Any],
-    beta_r: NDArray[Any],
+    beta_e: Array,
+    beta_r: Array,
     functions: Mapping[str, RankFunction],
     rank_type: str,
     side: str,
-) -> Floats:
+) -> Float64:
     """As `stratified_grid`, of functions of the rank."""
     choose("side", side, SIDES)
     choose("rank_type", rank_type, RANK_TYPES)
@@ -197,7 +196,7 @@ def _of_functions(
     return stratified_means(values, Strata.of(ranks, side), e, r)
 
 
-def _applied(ranks: Ranks, name: str, function: RankFunction, rank_type: str) -> Floats:
+def _applied(ranks: Ranks, name: str, function: RankFunction, rank_type: str) -> Float64:
     """f of every instance's rank; expected: its mean over the ranks that the tie allows."""
     expected = rank_type == "expected"
     last = int((ranks.greater + ranks.equal).max()) + 1
@@ -260,7 +259,7 @@ def recounted(
     return copy
 
 
-def _answer_counts(ranks: Ranks, graph: Graph, splits: SplitNames) -> Ints:
+def _answer_counts(ranks: Ranks, graph: Graph, splits: SplitNames) -> Int64:
     """How often everything that may be an answer stands in some splits, as `Ranks` counts it."""
     if ranks.kind == "relation":
         return relation_popularity(graph, splits)
@@ -270,13 +269,13 @@ def _answer_counts(ranks: Ranks, graph: Graph, splits: SplitNames) -> Ints:
     return counts
 
 
-def _relation_counts(ranks: Ranks, graph: Graph, splits: SplitNames) -> Ints:
+def _relation_counts(ranks: Ranks, graph: Graph, splits: SplitNames) -> Int64:
     """Facts of each relation in some splits: of a qualifier's, where its value is the answer."""
     if ranks.given_relation is None:
         return relation_popularity(graph, splits)
     return _in_qualifiers(graph, splits, 1, graph.n_relations)
 
 
-def _in_qualifiers(graph: Graph, splits: SplitNames, column: int, size: int) -> Ints:
+def _in_qualifiers(graph: Graph, splits: SplitNames, column: int, size: int) -> Int64:
     rows = [graph.qualifier_facts(name)[:, column] for name in named_splits(graph, splits)]
     return np.bincount(np.concatenate(rows), minlength=size).astype(np.int64)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kgtrec.errors import FileError, UsageError
+from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.measures import Measure
 from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.metric import Metric, inverse, inverse_exp, same
@@ -23,7 +23,7 @@ from kgtrec.measures.random_baseline import Chance, Tally
 from kgtrec.measures.rank_metrics import RANK_ROWS
 from kgtrec.study.comparison.parts import ValueTable, read_value_table
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Paths = PathName | Sequence[PathName]
 Numbers = Mapping[str, Mapping[str, str | float]]
 
 Interval = tuple[float, float]

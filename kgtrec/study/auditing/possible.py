@@ -17,8 +17,8 @@ from textwrap import fill
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kgtrec._internal.csr import Bools, Float64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.measures.metric import Metric
@@ -35,8 +35,6 @@ from kgtrec.study.auditing.claims import (
     limits_of_claims,
     read_claims,
 )
-
-Floats = NDArray[np.float64]
 
 DENSE = 32
 RATIO = 1.03
@@ -225,7 +223,7 @@ def audit(
 
 
 @lru_cache(maxsize=16)
-def _grid(entities: int, steps: tuple[float, ...], dense: int) -> Floats:
+def _grid(entities: int, steps: tuple[float, ...], dense: int) -> Float64:
     """Ranks that have a variable: all up to `dense`, both sides of every step, then ever fewer."""
     ranks = [np.arange(2, 2 * min(dense, entities) + 1) / 2]
     if entities > dense:
@@ -236,7 +234,7 @@ def _grid(entities: int, steps: tuple[float, ...], dense: int) -> Floats:
     return np.unique(every[(every >= 1) & (every <= entities)])
 
 
-def _values(row: Metric, parameter: float, ranks: Floats) -> Floats:
+def _values(row: Metric, parameter: float, ranks: Float64) -> Float64:
     """A metric of single ranks, whole or half."""
     if row.name == "hits@k":
         return np.asarray(ranks <= parameter, np.float64)
@@ -249,7 +247,7 @@ def _values(row: Metric, parameter: float, ranks: Floats) -> Floats:
 @lru_cache(maxsize=64)
 def _ends(
     name: str, parameter: float, entities: int, steps: tuple[float, ...], dense: int
-) -> tuple[Floats, Floats]:
+) -> tuple[Float64, Float64]:
     """The least and the most that the mass at each rank of the grid adds to a mean of a metric.
 
     A rank between two of the grid is a mixture of both with the same mean rank.
@@ -292,9 +290,9 @@ class Program:
         self.least, self.most = np.swapaxes(ends, 0, 1) / self.scale[:, None]
         self.low, self.high = np.array([(limit.low, limit.high) for limit in limits]).T / self.scale
         self.totals = np.kron(np.eye(len(blocks)), np.ones(len(_grid(*grid))))
-        self.met: list[NDArray[np.bool_]] = []
+        self.met: list[Bools] = []
 
-    def _solved(self, rows: list[int], objective: Floats) -> Any:
+    def _solved(self, rows: list[int], objective: Float64) -> Any:
         """The least value of an objective under the limits in these rows."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -342,7 +340,7 @@ def blocks_of(limits: Sequence[Limit]) -> tuple[str, ...]:
     return ("head", "tail") if sides & {"head", "tail"} else tuple(sides)
 
 
-def _weights(limit: Limit, blocks: Sequence[str], sizes: Sizes) -> Floats:
+def _weights(limit: Limit, blocks: Sequence[str], sizes: Sizes) -> Float64:
     """How much each block counts in the mean of a limit's side."""
     side = limit.claim.measure.side
     if len(blocks) == 1:

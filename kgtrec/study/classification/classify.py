@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from kgtrec._internal.bootstrap import (
     Resampling,
@@ -27,18 +26,15 @@ from kgtrec._internal.bootstrap import (
     drawn_clusters,
     percentile_interval,
 )
+from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table, dump_json
 from kgtrec.errors import UsageError, choose
 from kgtrec.study.classification.labelled_triples import LabelledTriples
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Int64 = npt.NDArray[np.int64]
-
 METRICS = ("accuracy", "precision", "recall", "f1", "mcc", "auc_roc", "auc_pr")
 
 
-def binary_metrics(labels: Bools, scores: Floats, predicted: Bools, weights: Floats) -> Floats:
+def binary_metrics(labels: Bools, scores: Float64, predicted: Bools, weights: Float64) -> Float64:
     """All of `METRICS`, in their order.
 
     Shapes: labels, predicted bool (n,), scores float64 (n,), weights float64 (draws, n) -> float64
@@ -58,7 +54,7 @@ def binary_metrics(labels: Bools, scores: Floats, predicted: Bools, weights: Flo
     return np.stack([*counted, _area_roc(true, false), _area_pr(true, false)], axis=1)
 
 
-def _of_counts(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> list[Floats]:
+def _of_counts(tp: Float64, fp: Float64, fn: Float64, tn: Float64) -> list[Float64]:
     """Metrics of the four counts: accuracy, precision, recall, F1 and Matthews' correlation."""
     product = np.sqrt(tp + fp) * np.sqrt(tp + fn) * np.sqrt(tn + fp) * np.sqrt(tn + fn)
     return [
@@ -70,7 +66,7 @@ def _of_counts(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> list[Floats]:
     ]
 
 
-def _area_roc(true: Floats, false: Floats) -> Floats:
+def _area_roc(true: Float64, false: Float64) -> Float64:
     """Probability that a true triple scores above a false one, ties counting half."""
     steps = np.diff(false, axis=1, prepend=0.0)
     before = np.concatenate([np.zeros((len(true), 1)), true[:, :-1]], axis=1)
@@ -78,7 +74,7 @@ def _area_roc(true: Floats, false: Floats) -> Floats:
     return _ratio(area, true[:, -1] * false[:, -1], np.nan)
 
 
-def _area_pr(true: Floats, false: Floats) -> Floats:
+def _area_pr(true: Float64, false: Float64) -> Float64:
     """Average precision: precision at each score, weighted by the recall that it adds."""
     steps = np.diff(true, axis=1, prepend=0.0)
     area = (steps * _ratio(true, true + false)).sum(axis=1)
@@ -86,7 +82,7 @@ def _area_pr(true: Floats, false: Floats) -> Floats:
     return np.where(both, _ratio(area, true[:, -1]), np.nan)
 
 
-def _ratio(above: Floats, below: Floats, otherwise: float = 0.0) -> Floats:
+def _ratio(above: Float64, below: Float64, otherwise: float = 0.0) -> Float64:
     return np.divide(above, below, out=np.full(above.shape, otherwise), where=below > 0)
 
 
@@ -107,7 +103,7 @@ class Thresholds:
     of_relation: dict[int, float]
     criterion: str
 
-    def of(self, relations: Int64) -> Floats:
+    def of(self, relations: Int64) -> Float64:
         """The threshold of each triple by its relation, float64 of the same shape."""
         distinct, place = np.unique(relations, return_inverse=True)
         values = [self.of_relation.get(number, self.overall) for number in distinct.tolist()]
@@ -136,7 +132,7 @@ def choose_thresholds(
     return Thresholds(overall, chosen, criterion)
 
 
-def best_threshold(labels: Bools, scores: Floats, criterion: str) -> float:
+def best_threshold(labels: Bools, scores: Float64, criterion: str) -> float:
     """The threshold midway between two scores, or beyond all, that does best; the highest such.
 
     Of the same accuracy or F1, the one that predicts the fewest triples true is taken.
@@ -153,7 +149,7 @@ def best_threshold(labels: Bools, scores: Floats, criterion: str) -> float:
     return _between(-values, cut)
 
 
-def _between(values: Floats, cut: int) -> float:
+def _between(values: Float64, cut: int) -> float:
     """A threshold that `cut` of the descending values reach."""
     if cut == 0:
         return float("inf")
@@ -173,7 +169,7 @@ class Calibrator:
     """
 
     name: str
-    probabilities: Callable[[Floats], Floats]
+    probabilities: Callable[[Float64], Float64]
 
 
 def calibrators(valid: LabelledTriples) -> list[Calibrator]:
@@ -185,7 +181,7 @@ def calibrators(valid: LabelledTriples) -> list[Calibrator]:
     ]
 
 
-def uncalibrated(scores: Floats) -> Calibrator:
+def uncalibrated(scores: Float64) -> Calibrator:
     """Scores themselves where all of valid are between 0 and 1, otherwise their sigmoid."""
     from scipy.special import expit
 
@@ -194,7 +190,7 @@ def uncalibrated(scores: Floats) -> Calibrator:
     return Calibrator("sigmoid of scores", expit)
 
 
-def platt(labels: Bools, scores: Floats) -> Calibrator:
+def platt(labels: Bools, scores: Float64) -> Calibrator:
     """sigmoid(slope · score + intercept) of the largest likelihood, with Platt's targets.
 
     Shapes: labels bool (n,), scores float64 (n,).
@@ -207,7 +203,7 @@ def platt(labels: Bools, scores: Floats) -> Calibrator:
     centre, spread = float(scores.mean()), float(scores.std()) or 1.0
     standard = (scores - centre) / spread
 
-    def loss(curve: Floats) -> tuple[float, Floats]:
+    def loss(curve: Float64) -> tuple[float, Float64]:
         margin = curve[0] * standard + curve[1]
         error = expit(margin) - target
         value = (np.logaddexp(0.0, margin) - target * margin).mean()
@@ -218,7 +214,7 @@ def platt(labels: Bools, scores: Floats) -> Calibrator:
     return Calibrator("Platt", lambda values: expit(slope * (values - centre) / spread + intercept))
 
 
-def isotonic(labels: Bools, scores: Floats) -> Calibrator:
+def isotonic(labels: Bools, scores: Float64) -> Calibrator:
     """The non-decreasing function of least squares, linear between scores of valid.
 
     Shapes: labels bool (n,), scores float64 (n,).
@@ -232,7 +228,7 @@ def isotonic(labels: Bools, scores: Floats) -> Calibrator:
     return Calibrator("isotonic", lambda others: np.interp(others, values, fitted))
 
 
-def equal_mass_bins(probabilities: Floats, n_bins: int) -> Int64:
+def equal_mass_bins(probabilities: Float64, n_bins: int) -> Int64:
     """Bin of each probability: as equal in size as ties allow, which stay in one bin.
 
     Shape: int64 (n,).
@@ -255,17 +251,17 @@ class ReliabilityCurve:
     """
 
     name: str
-    predicted: Floats
-    observed: Floats
+    predicted: Float64
+    observed: Float64
     sizes: Int64
-    brier: Floats
-    ece: Floats
+    brier: Float64
+    ece: Float64
 
 
 def reliability(
     calibrator: Calibrator,
     labels: Bools,
-    scores: Floats,
+    scores: Float64,
     group: Int64,
     n_bins: int,
     how: Resampling,
@@ -292,12 +288,12 @@ def reliability(
     )  # fmt: skip
 
 
-def _shares(totals: Floats) -> Floats:
+def _shares(totals: Float64) -> Float64:
     """Rows of totals (triples, squared errors, errors by bin), each divided by the triples."""
     return totals[:, 1:] / totals[:, :1]
 
 
-def _with_ece_interval(errors: Floats, draws: Floats, how: Resampling) -> Floats:
+def _with_ece_interval(errors: Float64, draws: Float64, how: Resampling) -> Float64:
     """ECE and its interval, from the errors of bins (b,) and of the same on draws (B, b).
 
     Chance adds to every bin's distance, and the bootstrap adds it once more: percentiles would lie
@@ -427,7 +423,7 @@ class RelationMetrics:
 
     n_true: int
     n_false: int
-    values: Floats
+    values: Float64
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,20 +8,17 @@ are in another file, as in CoDEx. False triples are never made up here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Array, Bools, Float64, Int64
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import ShownInLines
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.triples import as_triples
 
-Path = str | PathLike[str]
-Int64 = npt.NDArray[np.int64]
 Cells = tuple[str, str, str]
 
 LABELS = {"1": True, "0": False, "-1": False}
@@ -51,8 +48,8 @@ class LabelledTriples(ShownInLines):
     """
 
     triples: Int64
-    labels: npt.NDArray[np.bool_]
-    scores: npt.NDArray[np.float64]
+    labels: Bools
+    scores: Float64
 
     def __post_init__(self) -> None:
         triples = as_triples("triples", self.triples).astype(np.int64)
@@ -97,7 +94,7 @@ def _word(label: Any) -> str:
     return "true" if label else "false"
 
 
-def _checked_labels(labels: Any, size: int) -> npt.NDArray[np.bool_]:
+def _checked_labels(labels: Any, size: int) -> Bools:
     values = np.asarray(labels)
     if values.shape != (size,):
         raise InputError(f"labels have shape {values.shape} for {size:,} triples; give one each")
@@ -108,7 +105,7 @@ def _checked_labels(labels: Any, size: int) -> npt.NDArray[np.bool_]:
     return values == 1
 
 
-def _checked_scores(scores: Any, size: int) -> npt.NDArray[np.float64]:
+def _checked_scores(scores: Any, size: int) -> Float64:
     values = np.asarray(scores)
     if values.shape != (size,) or values.dtype.kind not in "fiu":
         raise InputError(
@@ -132,14 +129,18 @@ def _checked_scores(scores: Any, size: int) -> npt.NDArray[np.float64]:
 class _Rows:
     """What a file holds, line by line."""
 
-    path: Path
+    path: PathName
     cells: list[Cells]
     labels: list[bool] | None
     scores: list[float] | None
 
 
 def read_labelled(
-    path: Path, ids: dict[str, int], *, negatives: Path | None = None, scores: Path | None = None
+    path: PathName,
+    ids: dict[str, int],
+    *,
+    negatives: PathName | None = None,
+    scores: PathName | None = None,
 ) -> LabelledTriples:
     """Labelled triples of a file, or of one of true and one of false triples.
 
@@ -173,7 +174,7 @@ def read_labelled(
     )
 
 
-def _read_rows(path: Path) -> _Rows:
+def _read_rows(path: PathName) -> _Rows:
     cells: list[Cells] = []
     labels: list[bool] = []
     scores: list[float] = []
@@ -195,7 +196,7 @@ def _read_rows(path: Path) -> _Rows:
     return _Rows(path, cells, labels or None, scores or None)
 
 
-def _label(path: Path, line: int, text: str) -> bool:
+def _label(path: PathName, line: int, text: str) -> bool:
     label = LABELS.get(text.strip())
     if label is None:
         hint = "write 1 for true, 0 or -1 for false; a score comes after it"
@@ -203,7 +204,7 @@ def _label(path: Path, line: int, text: str) -> bool:
     return label
 
 
-def _number(path: Path, line: int, text: str) -> float:
+def _number(path: PathName, line: int, text: str) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -233,7 +234,7 @@ def _labels_of(parts: list[_Rows]) -> list[bool]:
 def _numbered(parts: list[_Rows], labels: list[bool], ids: dict[str, int]) -> Int64:
     """Ids of all triples; FileError at one that is labelled both ways."""
     rows = [(part.path, line, cells) for part in parts for line, cells in enumerate(part.cells, 1)]
-    before: dict[Cells, tuple[bool, Path, int]] = {}
+    before: dict[Cells, tuple[bool, PathName, int]] = {}
     for (path, line, cells), label in zip(rows, labels, strict=True):
         earlier, place, number = before.setdefault(cells, (label, path, line))
         if earlier != label:
@@ -243,7 +244,7 @@ def _numbered(parts: list[_Rows], labels: list[bool], ids: dict[str, int]) -> In
     return np.array(numbers, np.int64).reshape(-1, 3)
 
 
-def _scores_of(parts: list[_Rows], path: Path | None) -> npt.NDArray[np.float64]:
+def _scores_of(parts: list[_Rows], path: PathName | None) -> Float64:
     columns = [part.scores for part in parts]
     has_column = [column is not None for column in columns]
     if path is None:
@@ -267,7 +268,7 @@ def _scores_of(parts: list[_Rows], path: Path | None) -> npt.NDArray[np.float64]
         raise FileError(path, found=str(error), hint="save finite numbers") from None
 
 
-def _array_scores(path: Path) -> npt.NDArray[Any]:
+def _array_scores(path: PathName) -> Array:
     try:
         with fetched(path) as copy:
             return np.load(copy, allow_pickle=False)
@@ -281,5 +282,5 @@ def _array_scores(path: Path) -> npt.NDArray[Any]:
         raise FileError(path, found=f"not a readable .npy array ({reason})", hint=hint) from None
 
 
-def _text_scores(path: Path) -> npt.NDArray[np.float64]:
+def _text_scores(path: PathName) -> Float64:
     return np.array([_number(path, line, text_of(raw)) for line, raw in lines_of(path)])

@@ -24,6 +24,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.csr import Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.judging.journal import judged_sheet
@@ -45,7 +46,7 @@ class Agreement(ShownAsTables):
     first: str
     second: str
     relation: str
-    counts: npt.NDArray[np.int64]
+    counts: Int64
 
     def table(self) -> Table:
         """One row; see `agreement_table`."""
@@ -137,7 +138,7 @@ def agreements(judged: Mapping[str, Sequence[Item]], by_relation: bool = False) 
 
 def _counts(
     first: Mapping[Triple, str], second: Mapping[Triple, str], triples: Sequence[Triple]
-) -> npt.NDArray[np.int64]:
+) -> Int64:
     counts = np.zeros((len(LABELS), len(LABELS)), np.int64)
     for triple in triples:
         counts[_PLACE[first[triple]], _PLACE[second[triple]]] += 1

@@ -22,7 +22,7 @@ from typing import Any
 
 from kgtrec._internal.files import sync_folder
 from kgtrec._internal.locations import exists, is_location, read_bytes
-from kgtrec.errors import FileError, KgtrecError, UsageError, refuse_url
+from kgtrec.errors import FileError, KgtrecError, PathName, UsageError, refuse_url
 from kgtrec.study.judging.sheets import Item, Sheet, read_sheet, scan_sheet, sheet_counts
 from kgtrec.study.pooling.edited_files import LABELS
 
@@ -96,19 +96,19 @@ def _is_cell(text: Any) -> bool:
     return True
 
 
-def journal_path(sheet: str | os.PathLike[str]) -> Path:
+def journal_path(sheet: PathName) -> Path:
     """The journal of a sheet; links are followed, so that a sheet has one journal."""
     real = Path(sheet if is_location(sheet) else os.path.realpath(sheet))
     return real.with_name(f"{real.name}.journal")
 
 
-def judged_path(sheet: str | os.PathLike[str]) -> Path:
+def judged_path(sheet: PathName) -> Path:
     """Where a sheet with its labels is written by default: ``NAME.judged.tsv``."""
     path = Path(sheet)
     return path.with_name(f"{path.name.removesuffix('.tsv')}.judged.tsv")
 
 
-def judged_sheet(path: str | os.PathLike[str], blank: str = "") -> Sheet:
+def judged_sheet(path: PathName, blank: str = "") -> Sheet:
     """A sheet with the answers of its journal, if it has one, and another label for blank ones.
 
     A server may have the sheet open meanwhile.
@@ -117,9 +117,7 @@ def judged_sheet(path: str | os.PathLike[str], blank: str = "") -> Sheet:
     return sheet.with_items(replace(item, label=item.label or blank) for item in answers.items)
 
 
-def check_earlier_state(
-    output: str | os.PathLike[str], sheet: str | os.PathLike[str] | Journal
-) -> None:
+def check_earlier_state(output: PathName, sheet: PathName | Journal) -> None:
     """Refuse to write a judged sheet over anything but an earlier state of the same."""
     if isinstance(sheet, Journal):
         own, answers = sheet.sheet, sheet.answers
@@ -146,7 +144,7 @@ def check_earlier_state(
         )
 
 
-def _answers_of(path: str | os.PathLike[str]) -> tuple[Sheet, _Answers]:
+def _answers_of(path: PathName) -> tuple[Sheet, _Answers]:
     """A sheet, and its items after the answers of its journal."""
     sheet = read_sheet(path)
     place = journal_path(path)
@@ -201,7 +199,7 @@ class Journal:
     or belongs to another sheet. UsageError: the sheet is open already.
     """
 
-    def __init__(self, sheet: str | os.PathLike[str]) -> None:
+    def __init__(self, sheet: PathName) -> None:
         refuse_url(
             sheet,
             "a URL, but a sheet needs a journal beside it, in a folder of this machine",

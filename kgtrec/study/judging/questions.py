@@ -13,14 +13,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from os import PathLike
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import numpy as np
 
 from kgtrec._internal.table import cell_of, text_of_cell
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.study.pooling.edited_files import EditedFile, write_lines
 
 if TYPE_CHECKING:
@@ -249,13 +248,13 @@ def generated_templates(relations: Iterable[str]) -> Templates:
     return Templates({name: template_of(name) for name in dict.fromkeys(relations)})
 
 
-def write_templates(path: str | PathLike[str], templates: Templates) -> None:
+def write_templates(path: PathName, templates: Templates) -> None:
     """Write a file of templates, whole or not at all."""
     rows = [HEADER, *templates.by_relation.items()]
     write_lines(path, ([cell_of(cell) for cell in row] for row in rows))
 
 
-def read_templates(path: str | PathLike[str]) -> Templates:
+def read_templates(path: PathName) -> Templates:
     """Read templates; refuse the file with all its faults."""
     file = EditedFile(path, "each line must be relation<TAB>template")
     if tuple(file.first) != HEADER:
@@ -281,7 +280,7 @@ def _check_template(file: EditedFile, number: int, relation: str, template: str)
         file.fault(number, f"template {template!r} has braces of another kind", _HINT)
 
 
-def read_names(path: str | PathLike[str]) -> dict[str, str]:
+def read_names(path: PathName) -> dict[str, str]:
     """Read names of entities; the first line may be a header ``id<TAB>name``."""
     file = EditedFile(path, "each line must be id<TAB>name")
     headed = [cell.lower() for cell in file.first] == ["id", "name"]

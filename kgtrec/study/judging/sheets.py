@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ import numpy as np
 from kgtrec._internal.files import make_folder
 from kgtrec._internal.locations import exists, is_folder
 from kgtrec._internal.table import cell_of, text_of_cell
-from kgtrec.errors import FileError, UsageError
+from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.study.judging.questions import Templates
 from kgtrec.study.pooling.edited_files import LABELS, EditedFile, Fault, write_lines
 from kgtrec.study.pooling.pool import read_draw
@@ -97,20 +97,20 @@ def sheet_counts(items: Iterable[Item]) -> dict[str, int]:
     return counts
 
 
-def read_sheet(path: str | PathLike[str], blank: str = "") -> Sheet:
+def read_sheet(path: PathName, blank: str = "") -> Sheet:
     """Read a sheet, with another label for blank ones; refuse it with all its faults."""
     sheet, file = _scanned(path, blank)
     file.refuse_faults(" (kgtrec judge check lists all of a sheet)")
     return sheet
 
 
-def scan_sheet(path: str | PathLike[str]) -> tuple[Sheet, list[Fault]]:
+def scan_sheet(path: PathName) -> tuple[Sheet, list[Fault]]:
     """The readable items of a sheet, and everything that is wrong with it, by line."""
     sheet, file = _scanned(path, "")
     return sheet, sorted(file.faults)
 
 
-def _scanned(path: str | PathLike[str], blank: str) -> tuple[Sheet, EditedFile]:
+def _scanned(path: PathName, blank: str) -> tuple[Sheet, EditedFile]:
     file = EditedFile(path, "")
     names = [name.strip().lower() for name in file.first]
     headed = {"head", "relation", "tail"} <= set(names) or "label" in names
@@ -167,14 +167,12 @@ def _add(
                        "keep the right one")  # fmt: skip
 
 
-def write_sheet(path: str | PathLike[str], items: Iterable[Item]) -> None:
+def write_sheet(path: PathName, items: Iterable[Item]) -> None:
     """Write a sheet whole or not at all; InputError if a cell has a tab or a line end in it."""
     write_lines(path, [COLUMNS, *(tuple(map(cell_of, item.cells())) for item in items)])
 
 
-def write_new_sheets(
-    folder: str | PathLike[str], sheets: Mapping[str, Iterable[Item]]
-) -> list[str]:
+def write_new_sheets(folder: PathName, sheets: Mapping[str, Iterable[Item]]) -> list[str]:
     """Write sheets into a folder, which is created if necessary; their paths."""
     try:
         make_folder(folder)
@@ -189,13 +187,13 @@ def write_new_sheets(
     return list(paths)
 
 
-def write_new_sheet(path: str | PathLike[str], items: Iterable[Item]) -> None:
+def write_new_sheet(path: PathName, items: Iterable[Item]) -> None:
     """Write a sheet, but not over one in which somebody may have judged."""
     _refuse_old(path)
     write_sheet(path, items)
 
 
-def _refuse_old(path: str | PathLike[str]) -> None:
+def _refuse_old(path: PathName) -> None:
     for old in (fspath(path), f"{fspath(path)}.journal"):
         if exists(old) and not is_folder(old):
             raise UsageError(
@@ -242,13 +240,13 @@ class SheetBatch:
         return f"{self.annotator}{f'.batch{self.number}' if self.number else ''}.tsv"
 
 
-def annotator_of(path: str | PathLike[str]) -> str:
+def annotator_of(path: PathName) -> str:
     """Whose sheet a file is, by its name: ``anna.tsv``, ``anna.batch2.judged.tsv`` -> ``anna``."""
     stem = re.sub(r"\.(tsv|txt)$", "", Path(path).name)
     return re.sub(r"(\.batch\d+)?(\.judged)?$", "", stem)
 
 
-def read_pooled(path: str | PathLike[str]) -> list[PooledTriple]:
+def read_pooled(path: PathName) -> list[PooledTriple]:
     """Triples from a pool file, or from any TSV of triples, each once, in file order.
 
     The file has a header that names ``head``, ``relation`` and ``tail`` (and ``depth``, ``rule`` or

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from os import PathLike
 
 import numpy as np
-import numpy.typing as npt
 
+from kgtrec._internal.csr import Bools, Int32, Int64
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
-from kgtrec.errors import UsageError
+from kgtrec.errors import PathName, UsageError
 from kgtrec.graph.statistics.popularity import SplitNames, triples_of
 from kgtrec.graph.statistics.relations import Categories
 from kgtrec.questions.api import Graph
@@ -82,9 +81,7 @@ def trivial_rules(
     return [str(name) for name in rules]
 
 
-def _of_wrong_type(
-    pool: Pool, types: RelationTypes, known: SplitNames
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def _of_wrong_type(pool: Pool, types: RelationTypes, known: SplitNames) -> tuple[Bools, Bools]:
     """Whether the head of each pooled triple lacks the required type, and whether the tail does."""
     graph = pool.graph
     names = sorted({name for pair in types.values() for name in pair})
@@ -101,7 +98,7 @@ def _of_wrong_type(
     return ~has[head, required[relation, 0]], ~has[tail, required[relation, 1]]
 
 
-def read_relation_types(path: str | PathLike[str], graph: Graph) -> dict[int, tuple[str, str]]:
+def read_relation_types(path: PathName, graph: Graph) -> dict[int, tuple[str, str]]:
     """Types of heads and tails from lines ``relation<TAB>type of heads<TAB>type of tails``."""
     file = EditedFile(path, "write relation<TAB>type of its heads<TAB>type of its tails")
     rows = []
@@ -134,8 +131,6 @@ def rule_table(pool: Pool, rules: Sequence[str], judgements: Judgements | None =
     return Table.of(f"rule, triples{'' if said is None else ', judged N, judged Y'}", rows)
 
 
-Ints = npt.NDArray[np.int64]
-
 TRUE, FALSE, UNKNOWN = 1, 0, -1
 """Labels: true; false; pooled but undecided (trec_eval's -1)."""
 
@@ -153,9 +148,9 @@ class Qrels(ShownInLines):
 
     graph: Graph
     ids: list[str]
-    offsets: Ints
-    entities: Ints
-    labels: Ints
+    offsets: Int64
+    entities: Int64
+    labels: Int64
     nameless: int = 0
 
     def __len__(self) -> int:
@@ -169,17 +164,17 @@ class Qrels(ShownInLines):
         )
 
     @property
-    def owner(self) -> Ints:
+    def owner(self) -> Int64:
         """Question of every entry, shape (n,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     @property
-    def keys(self) -> Ints:
+    def keys(self) -> Int64:
         """Question and entity of every entry as one number, shape (n,), ascending."""
         return self.owner * self.graph.n_entities + self.entities
 
     @property
-    def answered(self) -> npt.NDArray[np.bool_]:
+    def answered(self) -> Bools:
         """Whether each question has an answer, label 1; shape (n_questions,)."""
         return np.bincount(self.owner[self.labels == TRUE], minlength=len(self)) > 0
 
@@ -196,7 +191,7 @@ class Qrels(ShownInLines):
             labels=self.labels[rows],
         )
 
-    def write(self, path: str | PathLike[str]) -> None:
+    def write(self, path: PathName) -> None:
         """Write lines ``question 0 entity label``."""
         names = self.graph.entities.docnos[self.entities]
         owner, labels = self.owner.tolist(), self.labels.tolist()
@@ -222,13 +217,13 @@ class Completion(ShownAsTables):
 
     seeds: SeedQuestions
     depth: int
-    triples: Ints
-    labels: Ints
-    by_rule: npt.NDArray[np.bool_]
+    triples: Int64
+    labels: Int64
+    by_rule: Bools
     overruled: int
     doubted: int
     unused: int
-    drawn: npt.NDArray[np.bool_] | None = None
+    drawn: Bools | None = None
 
     def __len__(self) -> int:
         return len(self.triples)
@@ -244,12 +239,12 @@ class Completion(ShownAsTables):
             raise UsageError("no sample was drawn from this pool (kgtrec pool --sample)")
         return replace(self, labels=np.where(self.drawn, self.labels, UNKNOWN))
 
-    def of(self, label: int) -> Ints:
+    def of(self, label: int) -> Int64:
         """Triples with a label, shape (m, 3)."""
         return self.triples[self.labels == label]
 
     @property
-    def split(self) -> npt.NDArray[np.int32]:
+    def split(self) -> Int32:
         """The complete test split: seeds, and pooled triples that are true; int32 (m, 3)."""
         return self.of(TRUE).astype(np.int32)
 
@@ -409,7 +404,7 @@ def remarks(completion: Completion, judgements: Judgements) -> list[str]:
     return notes
 
 
-def _sample_remarks(completion: Completion, drawn: npt.NDArray[np.bool_]) -> list[str]:
+def _sample_remarks(completion: Completion, drawn: Bools) -> list[str]:
     notes = [f"{int(drawn.sum()):,} of {len(drawn):,} seeds and pooled triples are in the sample"]
     if open_ := int((drawn & (completion.labels == UNKNOWN)).sum()):
         notes[0] += f", {open_:,} of them without a label, as if they were not in it"

@@ -18,16 +18,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kgtrec._internal.bootstrap import COMPARING, Resampling
-from kgtrec._internal.csr import inverse
+from kgtrec._internal.csr import Bools, Float64, Int64, inverse
 from kgtrec._internal.table import ShownAsTables, Table
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, PathName, UsageError
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.comparison.correlation import over_questions, tau_b
 from kgtrec.study.comparison.samples import (
@@ -44,12 +42,9 @@ if TYPE_CHECKING:
     from kgtrec.study.pooling.pool import Pool
     from kgtrec.trec.measures.names import Column
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Run = Mapping[str, Mapping[str, float]]
 Contributors = Mapping[str, Mapping[str, frozenset[str]]]
 Qrels = Mapping[str, Mapping[str, int]]
-Path = str | PathLike[str]
 
 
 def depths_of(pool: Pool, names: Mapping[Key, str] | None = None) -> dict[str, dict[str, int]]:
@@ -64,7 +59,7 @@ def depths_of(pool: Pool, names: Mapping[Key, str] | None = None) -> dict[str, d
     return depths
 
 
-def names_of_pool(pool: Pool, path: Path | None = None) -> dict[Key, str]:
+def names_of_pool(pool: Pool, path: PathName | None = None) -> dict[Key, str]:
     """How runs name questions, also those without a seed."""
     if path is not None:
         names = read_question_ids(path, pool.graph)
@@ -89,8 +84,8 @@ def _names_fit(pool: Pool, names: Mapping[Key, str]) -> bool:
 
 
 def curves_of_runs(
-    qrels: Path | Qrels,
-    runs: Mapping[str, Path],
+    qrels: PathName | Qrels,
+    runs: Mapping[str, PathName],
     depth_of: Mapping[str, Mapping[str, int]],
     measures: Sequence[str],
     *,
@@ -192,7 +187,7 @@ def _judged_at(judged: Qrels, depth_of: Mapping[str, Mapping[str, int]], depth: 
     return {query: row or dict.fromkeys(judged[query], -1) for query, row in rest.items()}
 
 
-def instance_depths(ranks: Ranks, pool: Pool) -> Ints:
+def instance_depths(ranks: Ranks, pool: Pool) -> Int64:
     """Smallest depth at which each instance's triple is pooled, 0 if never; int64 (n,).
 
     Labels identify triples: the graphs of the pool and of the ranks may differ in their test
@@ -223,7 +218,7 @@ def instance_depths(ranks: Ranks, pool: Pool) -> Ints:
     return depths
 
 
-def ranks_at_depth(ranks: Ranks, depths: Ints, depth: int) -> Ranks:
+def ranks_at_depth(ranks: Ranks, depths: Int64, depth: int) -> Ranks:
     """The ranks with the labels of a depth.
 
     Shapes: depths int64 (n,).
@@ -262,7 +257,7 @@ def _check(ranks: Ranks) -> None:
             )
 
 
-def _deeper_answers(ranks: Ranks, deep: NDArray[np.bool_]) -> list[Ints]:
+def _deeper_answers(ranks: Ranks, deep: Bools) -> list[Int64]:
     """Deep answers of each instance's question: above it, tied, tied and ahead, and all."""
     keys = (ranks.macro_tied_ahead, ranks.macro_greater, ranks.question)
     order = np.lexsort(keys)
@@ -281,14 +276,14 @@ def _deeper_answers(ranks: Ranks, deep: NDArray[np.bool_]) -> list[Ints]:
     return [values[place] for values in sorted_counts]
 
 
-def _rank_ends(new: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+def _rank_ends(new: Bools) -> tuple[Int64, Int64]:
     """First row of each row's group, and the row after its last."""
     starts = np.flatnonzero(new)
     group = np.cumsum(new) - 1
     return starts[group], np.append(starts[1:], len(new))[group]
 
 
-def _popularity(ranks: Ranks, deep: NDArray[np.bool_]) -> dict[str, Ints]:
+def _popularity(ranks: Ranks, deep: Bools) -> dict[str, Int64]:
     """Popularities without the deep triples, each of which counts once."""
     first = np.zeros(len(ranks), bool)
     first[np.unique(ranks.triple, return_index=True)[1]] = True
@@ -358,13 +353,13 @@ class Reuse(ShownAsTables):
     measure: str
     systems: tuple[str, ...]
     contributors: tuple[str, ...]
-    full: Floats
-    left_out: Floats
-    place: Ints
-    place_left_out: Ints
-    judged: Ints
-    relevant: Ints
-    tau: Floats
+    full: Float64
+    left_out: Float64
+    place: Int64
+    place_left_out: Int64
+    judged: Int64
+    relevant: Int64
+    tau: Float64
 
     def table(self) -> Table:
         """One row per system, the best first."""

@@ -19,11 +19,12 @@ from os import PathLike
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kgtrec._internal.csr import Int32, Int64, Integers
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import ShownInLines, text_of_cell
-from kgtrec.errors import FileError, InputError, UsageError, choose
+from kgtrec.errors import FileError, InputError, PathName, UsageError, choose
 from kgtrec.graph.id_files import lines_of, read_known, text_of
 from kgtrec.graph.triples import COLUMNS, as_triples, checked_ids, drop_duplicates
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
     from kgtrec.questions.api import Graph
 
-Ints = NDArray[np.int64]
-Path = str | PathLike[str]
 Rows = Sequence[tuple[int, Sequence[str]]]
 """Numbers of lines and their cells."""
 
@@ -56,7 +55,7 @@ class Fault(NamedTuple):
 class Faults(FileError):
     """A file with faults: the message lists up to 10 of them by line, ``faults`` holds all."""
 
-    def __init__(self, path: Path, faults: Iterable[Fault], advice: str = "") -> None:
+    def __init__(self, path: PathName, faults: Iterable[Fault], advice: str = "") -> None:
         self.faults = sorted(faults)
         first = self.faults[0]
         super().__init__(path, first.line, found=first.found, hint=first.hint)
@@ -76,7 +75,7 @@ class EditedFile:
     A file that is missing, empty or not text is refused at once.
     """
 
-    def __init__(self, path: Path, hint: str) -> None:
+    def __init__(self, path: PathName, hint: str) -> None:
         self.path, self.hint = path, hint
         self.faults: list[Fault] = []
         self._first_lines: dict[Hashable, int] = {}
@@ -127,7 +126,7 @@ class EditedFile:
             self.fault(line, f"{shown} is in line {other} too", hint)
         return other == line
 
-    def ids(self, labels: Labels, what: str, rows: Rows, column: int) -> Ints:
+    def ids(self, labels: Labels, what: str, rows: Rows, column: int) -> Int64:
         """Ids of the labels in a column; labels that the graph lacks are faults, with the id -1."""
         import pyarrow as pa
 
@@ -139,7 +138,7 @@ class EditedFile:
             self.fault(number, problem, "labels must match the graph's byte for byte")
         return ids
 
-    def triple_ids(self, graph: Graph, rows: Rows) -> Ints:
+    def triple_ids(self, graph: Graph, rows: Rows) -> Int64:
         """Ids of the first three cells, head, relation and tail; shape (n, 3)."""
         labels = (graph.entities, graph.relations, graph.entities)
         columns = [self.ids(labels[c], COLUMNS[c], rows, c) for c in range(3)]
@@ -151,7 +150,7 @@ class EditedFile:
             raise Faults(self.path, self.faults, advice)
 
 
-def write_lines(path: Path, rows: Iterable[Sequence[str]]) -> None:
+def write_lines(path: PathName, rows: Iterable[Sequence[str]]) -> None:
     """Write lines of cells whole or not at all; InputError if a cell would break its line."""
     with atomic_write(path) as out:
         for row in rows:
@@ -193,7 +192,7 @@ class Judgements(ShownInLines):
         said = ", ".join(f"{count:,} {name}" for name, count in self.counts().items())
         return f"{len(self):,} triples of {self.rows:,} lines", said
 
-    def of(self, triples: ArrayLike, absent: int = -2) -> NDArray[np.int64]:
+    def of(self, triples: ArrayLike, absent: int = -2) -> Int64:
         """Label of each triple: 1, 0, -1, or `absent` where nobody judged; shape (n,)."""
         rows = as_triples("triples", triples)
         labels = [self.labels.get((h, r, t), absent) for h, r, t in rows.tolist()]
@@ -205,23 +204,23 @@ class Judgements(ShownInLines):
         return {name: values.count(value) for name, value in LABELS.items()}
 
 
-def triple_array(graph: Graph, triples: ArrayLike, name: str = "triples") -> NDArray[np.int32]:
+def triple_array(graph: Graph, triples: ArrayLike, name: str = "triples") -> Int32:
     """Triples by id, checked against the graph; int32 array (n, 3)."""
     return checked_ids(name, as_triples(name, triples), graph.n_entities, graph.n_relations)
 
 
-def read_triples(path: Path, graph: Graph) -> NDArray[np.int32]:
+def read_triples(path: PathName, graph: Graph) -> Int32:
     """Distinct triples of a file in its order, as ids of the graph; int32 array (n, 3)."""
     rows, _ = read_known(path, graph.entities, graph.relations)
     return drop_duplicates(rows)
 
 
-def write_triples(path: Path, graph: Graph, triples: NDArray[np.integer]) -> None:
+def write_triples(path: PathName, graph: Graph, triples: Integers) -> None:
     """Write triples as lines ``head<TAB>relation<TAB>tail``."""
     write_lines(path, lines_of_triples(graph, triples))
 
 
-def lines_of_triples(graph: Graph, triples: NDArray[np.integer]) -> Iterable[tuple[str, str, str]]:
+def lines_of_triples(graph: Graph, triples: Integers) -> Iterable[tuple[str, str, str]]:
     """Labels of triples."""
     columns = [
         labels[triples[:, column].astype(np.int64)]
@@ -236,7 +235,9 @@ def triple_text(graph: Graph, triple: Sequence[int]) -> str:
     return f"{graph.entities[head]} {graph.relations[relation]} {graph.entities[tail]}"
 
 
-def read_judgements(paths: Path | Sequence[Path], graph: Graph, blank: str = "error") -> Judgements:
+def read_judgements(
+    paths: PathName | Sequence[PathName], graph: Graph, blank: str = "error"
+) -> Judgements:
     """Read judgement files; see the top of this module for their form.
 
     Parameters

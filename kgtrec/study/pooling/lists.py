@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from kgtrec._internal.csr import contains, to_keys
+from kgtrec._internal.csr import Array, Int32, Int64, contains, to_keys
 from kgtrec._internal.locations import is_folder
 from kgtrec._internal.table import ShownInLines
-from kgtrec.errors import FileError, InputError, UsageError, choose
+from kgtrec.errors import FileError, InputError, PathName, UsageError, choose
 from kgtrec.graph.id_files import text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.ranking.rank import rank
@@ -26,14 +25,12 @@ from kgtrec.scores.sources import selected
 from kgtrec.study.pooling.seeds import SeedQuestions, keys_of, questions_of
 from kgtrec.trec.files.run import Run
 
-Int64 = npt.NDArray[np.int64]
-
 PLACES = ("filtered", "raw")
 ROWS = ("questions", "instances")
 _SUFFIXES = (".gz", ".zst", ".run", ".txt", ".trec", ".tsv", ".npy", ".npz")
 
 
-def system_names(paths: Iterable[str | PathLike[str]]) -> list[str]:
+def system_names(paths: Iterable[PathName]) -> list[str]:
     """A short name per file: its own without endings, or the whole path if another has it."""
     files = [fspath(path) for path in paths]
     twice = next((file for i, file in enumerate(files) if file in files[:i]), None)
@@ -60,7 +57,7 @@ def check_depth(depth: int) -> None:
         raise UsageError(f"depth {depth} is below 1; 10 is the published one")
 
 
-def is_scores(path: str | PathLike[str]) -> bool:
+def is_scores(path: PathName) -> bool:
     """Whether a path names scores: it ends in ``.npy`` or ``.npz``, or is a folder."""
     return Path(path).suffix in (".npy", ".npz") or is_folder(path)
 
@@ -84,8 +81,8 @@ class RankedLists(ShownInLines):
 
     name: str
     offsets: Int64
-    entities: npt.NDArray[np.int32]
-    scores: npt.NDArray[Any]
+    entities: Int32
+    scores: Array
     places: Int64
     kind: str
     missing: int
@@ -133,7 +130,7 @@ class RankedLists(ShownInLines):
 
 
 def run_lists(
-    run: Run | str | PathLike[str],
+    run: Run | PathName,
     seeds: SeedQuestions,
     name: str,
     *,
@@ -198,12 +195,12 @@ def run_lists(
 
 
 def run_entries(
-    run: Run | str | PathLike[str],
+    run: Run | PathName,
     number: Mapping[str, int],
     labels: Labels,
-    where: str | PathLike[str],
+    where: PathName,
     threads: int | None,
-) -> tuple[Sequence[str], Int64, Int64, npt.NDArray[Any]]:
+) -> tuple[Sequence[str], Int64, Int64, Array]:
     """Names of all queries; question, entity and score of every candidate, in trec_eval's order."""
     if isinstance(run, Run):
         if run.docnos != labels.docnos:
@@ -238,7 +235,7 @@ def run_entries(
     return queries, every[rows][order], entities[order], scores[order]
 
 
-def _entities(documents: Any, rows: Int64, labels: Labels, where: str | PathLike[str]) -> Int64:
+def _entities(documents: Any, rows: Int64, labels: Labels, where: PathName) -> Int64:
     import pyarrow as pa
 
     names = documents.take(pa.array(rows))
@@ -274,7 +271,7 @@ def doubts(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> li
 
 
 def score_lists(
-    scores: str | PathLike[str],
+    scores: PathName,
     seeds: SeedQuestions,
     name: str,
     depth: int,
@@ -344,9 +341,7 @@ def score_lists(
     return replace(lists, from_scores=True)
 
 
-def _rows(
-    seeds: SeedQuestions, rows: str, n_rows: int | None, path: str | PathLike[str]
-) -> Int64 | None:
+def _rows(seeds: SeedQuestions, rows: str, n_rows: int | None, path: PathName) -> Int64 | None:
     """Rows of the seeds' questions among those of the split; None if there are no others."""
     whole = seeds.graph.questions(seeds.split)
     counts = {"questions": len(whole), "instances": whole.n_instances}

@@ -27,15 +27,13 @@ from itertools import chain, pairwise
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
-from numpy.typing import NDArray
 
-from kgtrec._internal.csr import contains, to_keys
+from kgtrec._internal.csr import Bools, Int64, contains, to_keys
 from kgtrec._internal.table import Cell, ShownAsTables, Table
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.graph.triples import pack_triples
 from kgtrec.questions.api import Graph
-from kgtrec.study.pooling.edited_files import EditedFile, Path, lines_of_triples, write_lines
+from kgtrec.study.pooling.edited_files import EditedFile, lines_of_triples, write_lines
 from kgtrec.study.pooling.lists import RankedLists, check_depth
 from kgtrec.study.pooling.seeds import SeedQuestions, questions_of
 
@@ -56,7 +54,7 @@ class Draw:
         if isinstance(self.seed, bool) or self.seed < 0:
             raise UsageError(f"seed {self.seed} of the sample is below 0; give 0 or more")
 
-    def takes(self, triples: Iterable[tuple[str, str, str]]) -> NDArray[np.bool_]:
+    def takes(self, triples: Iterable[tuple[str, str, str]]) -> Bools:
         """Whether each triple, as labels, is drawn; shape (n,)."""
         start = hashlib.blake2b(f"{self.seed}".encode(), digest_size=_BITS // 8)
         limit = self.share * 2**_BITS
@@ -83,7 +81,6 @@ def read_draw(text: str) -> Draw | None:
         return None
 
 
-Ints = npt.NDArray[np.int64]
 T = TypeVar("T")
 SIDES = ("head", "tail")
 
@@ -109,9 +106,9 @@ class Pool(ShownAsTables):
     graph: Graph
     systems: tuple[str, ...]
     depth: int
-    triples: Ints
-    places: Ints
-    asked: npt.NDArray[np.bool_]
+    triples: Int64
+    places: Int64
+    asked: Bools
     questions: Sequence[str]
     draw: Draw | None = None
 
@@ -125,7 +122,7 @@ class Pool(ShownAsTables):
         )
 
     @property
-    def smallest(self) -> Ints:
+    def smallest(self) -> Int64:
         """Smallest depth at which each triple is in the pool, shape (n,)."""
         return np.where(self.places > 0, self.places, self.depth + 1).min(axis=1)
 
@@ -146,7 +143,7 @@ class Pool(ShownAsTables):
         return rows
 
     @property
-    def drawn(self) -> npt.NDArray[np.bool_]:
+    def drawn(self) -> Bools:
         """Whether each triple is in the sample to judge; all are without a draw."""
         if self.draw is None:
             return np.ones(len(self), bool)
@@ -187,21 +184,21 @@ class Pool(ShownAsTables):
                 f"depth {depth} is out of range: this pool has {least} to {self.depth}"
             )
 
-    def contributed(self, depth: int | None = None) -> Ints:
+    def contributed(self, depth: int | None = None) -> Int64:
         """How many triples of each system are in the pool of a depth, shape (n_systems,)."""
         return self._members(depth).sum(axis=0)
 
-    def unique(self, depth: int | None = None) -> Ints:
+    def unique(self, depth: int | None = None) -> Int64:
         """How many triples of the pool of a depth only this system has."""
         members = self._members(depth)
         return members[members.sum(axis=1) == 1].sum(axis=0)
 
-    def overlap(self, depth: int | None = None) -> Ints:
+    def overlap(self, depth: int | None = None) -> Int64:
         """Number of triples that two systems share, shape (n_systems, n_systems)."""
         members = self._members(depth).astype(np.int64)
         return members.T @ members
 
-    def _members(self, depth: int | None) -> npt.NDArray[np.bool_]:
+    def _members(self, depth: int | None) -> Bools:
         depth = self.depth if depth is None else depth
         self.check_depth(depth)
         return (self.places > 0) & (self.places <= depth)
@@ -224,7 +221,7 @@ class Pool(ShownAsTables):
         ]
         return Table.of(", ".join(["depth, pooled, new", *list(columns)[1:]]), rows)
 
-    def _by_depth(self, mask: npt.NDArray[np.bool_]) -> Ints:
+    def _by_depth(self, mask: Bools) -> Int64:
         """How many of the masked triples are in the pool of depth 0, 1, ..."""
         return np.cumsum(np.bincount(self.smallest[mask], minlength=self.depth + 1))
 
@@ -308,7 +305,7 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
     )
 
 
-def _seed_questions_of(triples: Ints, seeds: SeedQuestions) -> list[str]:
+def _seed_questions_of(triples: Int64, seeds: SeedQuestions) -> list[str]:
     """Names of the seed questions that each triple answers, whichever of them brought it."""
     names = dict(zip(seeds.keys, seeds.ids, strict=True))
     return [
@@ -339,7 +336,7 @@ def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int)
         )
 
 
-def _within(one: RankedLists, seeds: SeedQuestions, depth: int) -> tuple[Ints, Ints, Ints]:
+def _within(one: RankedLists, seeds: SeedQuestions, depth: int) -> tuple[Int64, Int64, Int64]:
     """Question, entity and place of the candidates down to a depth, without seeds."""
     width = seeds.questions.n_entities
     seed = contains(to_keys(seeds.questions.answers, width), one.keys(width))
@@ -353,7 +350,7 @@ _HINT = "give a file that `kgtrec pool` wrote, and leave its columns as they are
 _DRAWN = ("out", "in")
 
 
-def write_pool(path: Path, pool: Pool, rules: Sequence[str] | None = None) -> None:
+def write_pool(path: PathName, pool: Pool, rules: Sequence[str] | None = None) -> None:
     """Write a pool, with the rule of every triple if rules were tried.
 
     Raises
@@ -392,7 +389,7 @@ def _cells(pool: Pool, rules: Sequence[str]) -> Iterable[tuple[str, ...]]:
         yield *triple, side, question, str(depth), systems, rule, *more
 
 
-def read_pool(path: Path, graph: Graph) -> tuple[Pool, list[str]]:
+def read_pool(path: PathName, graph: Graph) -> tuple[Pool, list[str]]:
     """A pool from its file, and the rule of every triple ("": none).
 
     Systems are in byte order of their names. The depth of the pool is the largest place in the

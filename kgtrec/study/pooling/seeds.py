@@ -11,16 +11,14 @@ import operator
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from numpy.typing import NDArray
 
-from kgtrec._internal.csr import Csr
+from kgtrec._internal.csr import Array, Csr, Int32, Int64, Integers
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, PathName, UsageError
 from kgtrec.graph.statistics.relations import kl_divergence
 from kgtrec.graph.triples import drop_duplicates, pack_triples
 from kgtrec.questions.api import Graph
@@ -28,8 +26,6 @@ from kgtrec.study.pooling.edited_files import EditedFile, triple_array, triple_t
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +39,7 @@ class SeedSample(ShownAsTables):
 
     graph: Graph
     split: str
-    rows: Ints
+    rows: Int64
     by_relation: bool
     seed: int
 
@@ -51,7 +47,7 @@ class SeedSample(ShownAsTables):
         return len(self.rows)
 
     @property
-    def triples(self) -> NDArray[np.int32]:
+    def triples(self) -> Int32:
         """The seed triples in the order of the split, shape (n, 3)."""
         return self.graph.split(self.split)[self.rows]
 
@@ -70,7 +66,7 @@ class SeedSample(ShownAsTables):
         ]
         return Table.of("set, triples, relations, entities, questions", rows)
 
-    def write(self, path: str | PathLike[str]) -> None:
+    def write(self, path: PathName) -> None:
         """Write lines ``head<TAB>relation<TAB>tail``, as in a split."""
         write_triples(path, self.graph, self.triples)
 
@@ -146,7 +142,7 @@ def _size(share: float | None, size: int | None, total: int, split: str) -> int:
     return count
 
 
-def _drawn_by_relation(source: random.Random, relations: Ints, size: int) -> list[int]:
+def _drawn_by_relation(source: random.Random, relations: Int64, size: int) -> list[int]:
     """Rows with the relations in proportion, relation by relation in the order of their ids."""
     counts = np.bincount(relations).tolist()
     total = len(relations)
@@ -163,7 +159,7 @@ def _drawn_by_relation(source: random.Random, relations: Ints, size: int) -> lis
     return rows
 
 
-def _sizes(triples: NDArray[Any]) -> tuple[int, int, int]:
+def _sizes(triples: Array) -> tuple[int, int, int]:
     """Relations, entities and questions of triples."""
     wide = triples.astype(np.int64)
     questions = sum(len(np.unique(wide[:, [1, end]], axis=0)) for end in (0, 2))
@@ -197,7 +193,7 @@ class SeedQuestions(ShownInLines):
     graph: Graph
     questions: Questions
     elsewhere: Csr
-    seeds: npt.NDArray[np.int32]
+    seeds: Int32
     split: str
     names: Mapping[Key, str]
 
@@ -271,7 +267,7 @@ def seed_questions(
     return SeedQuestions(graph, questions, elsewhere, rows, split, names)
 
 
-def replaced_split(graph: Graph, rows: npt.NDArray[np.int32], split: str) -> Graph:
+def replaced_split(graph: Graph, rows: Int32, split: str) -> Graph:
     """The graph with other triples in one split, and the same ids."""
     splits = {name: rows if name == split else own for name, own in graph.splits.items()}
     other = Graph(splits, dict.fromkeys(splits, 0), graph.entities, graph.relations)
@@ -285,7 +281,7 @@ def split_names(graph: Graph, split: str) -> dict[Key, str]:
     return dict(zip(keys_of(questions), questions.ids, strict=True))
 
 
-def questions_of(triples: NDArray[np.integer]) -> list[tuple[tuple[Key, int], tuple[Key, int]]]:
+def questions_of(triples: Integers) -> list[tuple[tuple[Key, int], tuple[Key, int]]]:
     """The two questions of each triple, for its head and for its tail, with their answers."""
     return [(((0, t, r), h), ((1, h, r), t)) for h, r, t in triples.tolist()]
 
@@ -297,7 +293,7 @@ def question_text(graph: Graph, key: Key) -> str:
     return repr(f"({known}, {label}, ?)" if side else f"(?, {label}, {known})")
 
 
-def read_question_ids(path: str | PathLike[str], graph: Graph) -> dict[Key, str]:
+def read_question_ids(path: PathName, graph: Graph) -> dict[Key, str]:
     """Names of questions from lines ``name<TAB>entity<TAB>relation``, as `kgtrec convert` writes.
 
     Names that begin with "head" ask for the head, those with "tail" for the tail.

@@ -16,9 +16,8 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from kgtrec._internal.csr import contains, to_keys
+from kgtrec._internal.csr import Int64, contains, searched, to_keys
 from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import UsageError
 from kgtrec.study.pooling.completion import FALSE, TRUE, UNKNOWN, Completion
@@ -28,8 +27,6 @@ from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists
 from kgtrec.trec.measures.values import summary, values
-
-Ints = npt.NDArray[np.int64]
 
 KINDS = ("seed", "added", "false", "unjudged")
 
@@ -42,9 +39,8 @@ def judged_lists(lists: RankedLists, completion: Completion) -> Lists:
     qrels = completion.qrels()
     keys = qrels.keys
     listed = lists.keys(qrels.graph.n_entities)
-    at = np.searchsorted(keys, listed)
-    at[at == len(keys)] = 0
-    relevance = np.where(keys[at] == listed, qrels.labels[at], UNJUDGED)
+    at = searched(keys, listed)
+    relevance = np.where(at >= 0, qrels.labels[at], UNJUDGED)
     order = np.lexsort((-qrels.labels, qrels.owner))
     return Lists(
         queries=qrels.ids,
@@ -179,7 +175,7 @@ BySystem = Mapping[str, Mapping[str, JudgedInterval]]
 
 def open_candidates(
     systems: Sequence[RankedLists], completion: Completion, within: int | None = WITHIN
-) -> Ints:
+) -> Int64:
     """Candidates that somebody still has to judge: question * n_entities + entity.
 
     Parameters
@@ -219,7 +215,7 @@ def intervals(
     completion: Completion,
     measures: Sequence[str] = MEASURES,
     *,
-    candidates: Ints | None = None,
+    candidates: Int64 | None = None,
 ) -> dict[str, JudgedInterval]:
     """Means over the seed questions, and how far the open candidates could move them.
 
@@ -265,7 +261,7 @@ def intervals(
 
 
 def _ends(
-    lists: RankedLists, judged: Lists, candidates: Ints, width: int, columns: Sequence[Column]
+    lists: RankedLists, judged: Lists, candidates: Int64, width: int, columns: Sequence[Column]
 ) -> dict[str, tuple[float, float]]:
     """Means of the bounds over questions."""
     is_open = contains(candidates, lists.keys(width))
@@ -318,7 +314,7 @@ def _are_apart(one: JudgedInterval, other: JudgedInterval) -> bool:
     return one.high < other.low or other.high < one.low
 
 
-def open_remarks(by_system: BySystem, candidates: Ints, within: int | None) -> list[str]:
+def open_remarks(by_system: BySystem, candidates: Int64, within: int | None) -> list[str]:
     """Sentences on the meaning of intervals, on measures without, and on values outside."""
     if not by_system:
         return []
