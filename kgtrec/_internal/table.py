@@ -1,8 +1,6 @@
-"""Cells of tables for spreadsheet programs, which read some texts as formulas.
+"""Small tables and their output formats: text, CSV, Markdown, LaTeX, JSON, a frame.
 
-A small table and its output formats: text, CSV, Markdown, LaTeX, JSON, a frame.
-
-Output of notebooks: HTML without style or script, with escaped labels.
+Spreadsheet programs read some texts as formulas; notebooks show HTML with escaped labels.
 """
 
 from __future__ import annotations
@@ -65,8 +63,7 @@ class Interval(float):
 
     @classmethod
     def of(cls, value: float, one: float, other: float) -> float:
-        """The value, or the end that it lies beyond, whichever end is the lower one; a plain float
-        if they agree."""
+        """The value, or the end that it lies beyond; a plain float if the two ends agree."""
         if one == other or one != one or other != other:
             return float(one)
         low, high = min(one, other), max(one, other)
@@ -156,11 +153,7 @@ class Table:
     def transposed(self) -> Table:
         """Columns as rows, as printed; for cells too wide to stand side by side."""
         printed = self.printed()
-        rows = [
-            (title, *(line[i] for line in printed))
-            for i, title in enumerate(self.titles)
-            if i >= self.names
-        ]
+        rows = [*zip(self.titles, *printed, strict=True)][self.names :]
         heads = (self.titles[0], *(" ".join(line[: self.names]) for line in printed))
         return Table(heads, heads, (0,) * len(heads), rows)
 
@@ -245,10 +238,8 @@ def finite(value: object) -> object:
 
 def printed_cell(cell: Cell, digits: int) -> str:
     """A cell as tables print it; an interval's ends have three decimals at most."""
-    if isinstance(cell, Interval):
-        return f"{cell:.{min(digits, 3)}f}"
     if isinstance(cell, float):
-        return f"{cell:.{digits}f}"
+        return f"{cell:.{min(digits, 3) if isinstance(cell, Interval) else digits}f}"
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 
