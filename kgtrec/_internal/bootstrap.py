@@ -116,8 +116,7 @@ def ratio_intervals(
 ) -> Float64:
     """Ends of the intervals of ``sum of numerators / sum of denominators`` over queries.
 
-    Shapes: numerators float64 (n_queries,), denominators float64 (n_queries,) -> float64 (n_ratios,
-    2).
+    Shapes: numerators and denominators, float64 (n_queries,) each -> float64 (n_ratios, 2).
     """
     if not numerators or not len(numerators[0]):
         return np.full((len(numerators), 2), np.nan)

@@ -96,9 +96,7 @@ def available_cores() -> int:
 
 
 def progress_bar(total: int | None, unit: str, show: bool | None = None) -> Any:
-    """A tqdm bar: shown after a second, and only on a terminal or in a notebook, unless ``show``
-    says otherwise.
-    """
+    """A tqdm bar, shown after a second on a terminal or in a notebook; ``show`` overrides this."""
     from kgtrec._internal.table import in_notebook
 
     notebook = in_notebook()
