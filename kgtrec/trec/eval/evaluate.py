@@ -450,6 +450,21 @@ class Evaluator:
         )
 
 
+@overload
+def evaluate(
+    qrels: QrelsLike, run: RunLike, measures: Iterable[object],
+    *, summary: Literal[False] = False, as_: Literal["dict"] = "dict", **options: Any,
+) -> Rows: ...  # fmt: skip
+@overload
+def evaluate(
+    qrels: QrelsLike, run: RunLike, measures: Iterable[object],
+    *, summary: Literal[True], as_: Literal["dict"] = "dict", **options: Any,
+) -> MeasureRow: ...  # fmt: skip
+@overload
+def evaluate(
+    qrels: QrelsLike, run: RunLike, measures: Iterable[object],
+    *, summary: bool = False, as_: Literal["dict", "frame"] = "dict", **options: Any,
+) -> Rows | MeasureRow | pandas.DataFrame: ...  # fmt: skip
 def evaluate(
     qrels: QrelsLike,
     run: RunLike,

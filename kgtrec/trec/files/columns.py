@@ -294,7 +294,7 @@ def native_documents(
     """Documents of some queries for the native core; InputError for what is not a value or name."""
     try:
         mappings = [data[query] for _, query in queries]
-        return _core.documents_of(mappings, is_run, _document_bytes)
+        return _core.documents_of(mappings, is_run, lambda name: name_bytes(name, "document"))
     except _core.WrongValue as wrong:
         number, document, value = wrong.args
     where = f"of document {document!r} under query {queries[number][1]!r} is"
@@ -305,7 +305,3 @@ def native_documents(
     if value != value:
         raise InputError(f"the score {where} NaN; remove it")
     raise InputError(f"the score {where} {value!r}; it must be a number")
-
-
-def _document_bytes(name: str | int) -> bytes:
-    return name_bytes(name, "document")

@@ -6,8 +6,9 @@ are whole numbers stand for their decimal form.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +25,11 @@ from kgtrec.trec.files.columns import (
     pack_qrels,
     pack_run,
 )
-from kgtrec.trec.files.run import read_qrels_columns, read_run_columns
+from kgtrec.trec.files.run import Run, read_qrels_columns, read_run_columns
 from kgtrec.trec.files.text import PathName, decoded, is_path
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
-    from kgtrec.trec.files.run import Run
 
 
 Ints = NDArray[np.int64]
@@ -66,37 +66,85 @@ Grouped = tuple[list[str], Ints, Ints, NDArray[np.uint8], NDArray[Any]]
 
 _QUERY = ("query_id", "qid")
 _DOCUMENT = ("doc_id", "docno")
-_SCORE = ("score",)
-_RELEVANCE = ("relevance", "label")
+
+
+class _Kind(NamedTuple):
+    """What runs and qrels differ in.
+
+    - forms: What is taken, for messages.
+    - columns: Names of the values' column; the first is that of a tuple's field.
+    - kinds, dtype: Kinds of numpy's types that the values may have, and what they become.
+    - what, into, wrong: How messages say so.
+    """
+
+    forms: str
+    columns: tuple[str, ...]
+    kinds: str
+    dtype: type
+    what: str
+    into: str
+    wrong: tuple[str, str]
+    make: Callable[..., Any]
+    read: Callable[[PathName], Any]
+
+
+_RUN = _Kind(
+    "a run is a path, a dict of dicts, a pandas or polars frame, tuples of ir_measures, a Run of "
+    "ranx, RunColumns or a Run",
+    ("score",), "iuf", np.float64, "numbers", "float",
+    ("scores are", "they must be numbers"), partial(RunColumns, tag=""), read_run_columns,
+)  # fmt: skip
+_QRELS = _Kind(
+    "qrels are a path, a dict of dicts, a pandas or polars frame, tuples of ir_measures, Qrels of "
+    "ranx, QrelsColumns or Questions",
+    ("relevance", "label"), "iub", np.int64, "whole numbers", "int",
+    ("relevance is", "it must be whole numbers within 64 bits"), QrelsColumns, read_qrels_columns,
+)  # fmt: skip
 
 
 def run_data(run: Any) -> RunData:
     """A dict or columns as they are; columns of a file, a pandas frame or the ranker's `Run`."""
-    if isinstance(run, (RunColumns, Mapping)):
-        return run
-    if is_path(run):
-        return read_run_columns(run)
-    if is_frame(run):
-        return run_of_frame(run)
-    if _is_of(run, "polars"):
-        return run_of_columns(_polars_columns(run, _SCORE))
-    if _is_of(run, "ranx"):
-        data: RunData = run.to_dict()
-        return data
-    from kgtrec.trec.files.run import Run
-
     if isinstance(run, Run):
         names = _names(run.docnos.to_arrow(), run.documents)
         scores = run.scores.astype(np.float64)
         return RunColumns(list(run.query_ids), run.offsets, *names, scores, "")
-    rows = _rows(run, "score")
-    if rows is not None:
-        return run_of_columns(_tuple_columns(rows, "score"))
-    forms = (
-        "a path, a dict of dicts, a pandas or polars frame, tuples of ir_measures, a Run of ranx, "
-        "RunColumns or a Run"
-    )
-    raise UsageError(f"a run is {forms}, not {_described(run)}")
+    data: RunData = run if isinstance(run, RunColumns) else _data(run, _RUN)
+    return data
+
+
+def qrels_data(qrels: Any) -> QrelsData:
+    """A dict or columns as they are; columns of a file, a pandas frame or `Questions`."""
+    if hasattr(qrels, "candidate_labels"):  # Questions, whose folder imports this one
+        answers, grades = qrels.answers, qrels.grades
+        names = _names(qrels.candidate_labels.docnos.to_arrow(), answers.ids)
+        relevance = np.ones(len(answers.ids), np.int64) if grades is None else grades
+        return QrelsColumns(list(qrels.ids), answers.offsets.astype(np.int64), *names, relevance)
+    data: QrelsData = qrels if isinstance(qrels, QrelsColumns) else _data(qrels, _QRELS)
+    return data
+
+
+def _data(data: Any, kind: _Kind) -> Any:
+    if isinstance(data, Mapping):
+        return data
+    if is_path(data):
+        return kind.read(data)
+    if is_frame(data):
+        columns = _pandas_columns(data, kind)
+    elif _is_of(data, "polars"):
+        columns = _polars_columns(data, kind.columns)
+    elif _is_of(data, "ranx"):
+        return data.to_dict()
+    else:
+        rows = _rows(data, kind.columns[0])
+        if rows is None:
+            raise UsageError(f"{kind.forms}, not {_described(data)}")
+        columns = _tuple_columns(rows, kind.columns[0])
+    query, documents, values = columns
+    beyond = kind.dtype is np.int64 and len(values) and values.max() >= 2**63
+    if values.dtype.kind not in kind.kinds or beyond:
+        subject, hint = kind.wrong
+        raise InputError(f"{subject} of type {values.dtype}; {hint}")
+    return kind.make(*_grouped(query, documents, values.astype(kind.dtype)))
 
 
 def run_columns(run: Any) -> RunColumns:
@@ -121,34 +169,6 @@ def _unpacked(packed: Packed) -> Grouped:
     return queries, packed.offsets, ends, names, packed.values
 
 
-def qrels_data(qrels: Any) -> QrelsData:
-    """A dict or columns as they are; columns of a file, a pandas frame or `Questions`."""
-    if isinstance(qrels, (QrelsColumns, Mapping)):
-        return qrels
-    if is_path(qrels):
-        return read_qrels_columns(qrels)
-    if is_frame(qrels):
-        return qrels_of_frame(qrels)
-    if _is_of(qrels, "polars"):
-        return qrels_of_columns(_polars_columns(qrels, _RELEVANCE))
-    if _is_of(qrels, "ranx"):
-        data: QrelsData = qrels.to_dict()
-        return data
-    if hasattr(qrels, "candidate_labels"):  # Questions, whose folder imports this one
-        answers, grades = qrels.answers, qrels.grades
-        names = _names(qrels.candidate_labels.docnos.to_arrow(), answers.ids)
-        relevance = np.ones(len(answers.ids), np.int64) if grades is None else grades
-        return QrelsColumns(list(qrels.ids), answers.offsets.astype(np.int64), *names, relevance)
-    rows = _rows(qrels, "relevance")
-    if rows is not None:
-        return qrels_of_columns(_tuple_columns(rows, "relevance"))
-    forms = (
-        "a path, a dict of dicts, a pandas or polars frame, tuples of ir_measures, Qrels of ranx, "
-        "QrelsColumns or Questions"
-    )
-    raise UsageError(f"qrels are {forms}, not {_described(qrels)}")
-
-
 def _names(labels: Any, ids: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     import pyarrow as pa
 
@@ -169,26 +189,14 @@ def is_frame(data: object) -> bool:
     return hasattr(data, "itertuples") and hasattr(data, "columns")
 
 
-def run_of_frame(frame: Any) -> RunColumns:
-    """A run of the columns query_id (or qid), doc_id (or docno) and score; others are ignored."""
-    score = _column(frame, _SCORE)
-    _check_numbers(frame, score, "iuf", "numbers", "float")
-    values = score.to_numpy().astype(np.float64)
-    return RunColumns(*_grouped(*_named_columns(frame), values), tag="")
-
-
-def qrels_of_frame(frame: Any) -> QrelsColumns:
-    """Qrels of the columns query_id (or qid), doc_id (or docno) and relevance (or label)."""
-    relevance = _column(frame, _RELEVANCE)
-    _check_numbers(frame, relevance, "iub", "whole numbers", "int")
-    values = relevance.to_numpy()
-    if values.dtype.kind == "u" and values.max(initial=0) >= 2**63:
+def _pandas_columns(frame: Any, kind: _Kind) -> tuple[Any, Any, NDArray[Any]]:
+    column = _column(frame, kind.columns)
+    _check_numbers(frame, column, kind)
+    values = column.to_numpy()
+    if kind.dtype is np.int64 and values.dtype.kind == "u" and values.max(initial=0) >= 2**63:
         raise InputError(f"a relevance is {values.max()}; it must be a number within 64 bits")
-    return QrelsColumns(*_grouped(*_named_columns(frame), values.astype(np.int64)))
-
-
-def _named_columns(frame: Any) -> tuple[Any, Any]:
-    return _texts(_column(frame, _QUERY)), _texts(_column(frame, _DOCUMENT))
+    names = [_texts(_column(frame, each)) for each in (_QUERY, _DOCUMENT)]
+    return names[0], names[1], values.astype(kind.dtype)
 
 
 def _column(frame: Any, names: tuple[str, ...]) -> Any:
@@ -204,7 +212,7 @@ def _column(frame: Any, names: tuple[str, ...]) -> Any:
     raise InputError(f"the frame has no column {either}; it has {held}: rename one")
 
 
-def _check_numbers(frame: Any, column: Any, kinds: str, what: str, into: str) -> None:
+def _check_numbers(frame: Any, column: Any, of: _Kind) -> None:
     """Refuse what is missing, and a type that holds something else."""
     missing = column.isna().to_numpy()
     if missing.any():
@@ -215,8 +223,8 @@ def _check_numbers(frame: Any, column: Any, kinds: str, what: str, into: str) ->
             f"(row {row}); remove the row"
         )
     kind = getattr(column.dtype, "kind", "O")
-    if len(column) and kind not in kinds:
-        hint = f"make them {what}: frame.astype({{{column.name!r}: {into}}})"
+    if len(column) and kind not in of.kinds:
+        hint = f"make them {of.what}: frame.astype({{{column.name!r}: {of.into}}})"
         raise InputError(f"column {column.name!r} is of type {column.dtype}; {hint}")
 
 
@@ -282,24 +290,6 @@ def _no_text(column: Any, name: object) -> InputError:
 def _is_of(data: object, library: str) -> bool:
     """Whether its class is of this library, found out without importing it."""
     return type(data).__module__.partition(".")[0] == library
-
-
-def run_of_columns(columns: tuple[Any, Any, Any]) -> RunColumns:
-    """A run of queries, documents (Arrow arrays of bytes) and scores (a numpy array)."""
-    query, documents, scores = columns
-    if scores.dtype.kind not in "iuf":
-        raise InputError(f"scores are of type {scores.dtype}; they must be numbers")
-    return RunColumns(*_grouped(query, documents, scores.astype(np.float64)), tag="")
-
-
-def qrels_of_columns(columns: tuple[Any, Any, Any]) -> QrelsColumns:
-    """Qrels of queries, documents and relevance, likewise."""
-    query, documents, relevance = columns
-    if relevance.dtype.kind not in "iub" or (len(relevance) and relevance.max() >= 2**63):
-        raise InputError(
-            f"relevance is of type {relevance.dtype}; it must be whole numbers within 64 bits"
-        )
-    return QrelsColumns(*_grouped(query, documents, relevance.astype(np.int64)))
 
 
 def _polars_columns(frame: Any, value: tuple[str, ...]) -> tuple[Any, Any, NDArray[Any]]:

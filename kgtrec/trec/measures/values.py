@@ -131,8 +131,7 @@ def native_values(
     The rank of an answer is ``macro_greater + 1 + macro_tied_ahead``: its place in a run of
     unlimited depth, which retrieves all candidates. The functions are those that compute from runs;
     `check_agreement` holds them against pytrec_eval. Candidates that are no answers count as not
-    judged, as in qrels that list the answers alone: bpref is then the share of the answers that
-    have a score.
+    judged, as in qrels of the answers alone: bpref is then the share of answers with a score.
 
     Parameters
     ----------
