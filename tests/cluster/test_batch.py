@@ -34,6 +34,7 @@ from kgtrec.cluster import content_hash
 from kgtrec.cluster.batch import records
 from kgtrec.cluster.batch.batch import Load, batch_status, run_batch
 from kgtrec.cluster.batch.records import batch_notes
+from kgtrec.cluster.dask.rank import rank_parts
 from kgtrec.cluster.dask.workers import SchedulerLost
 
 MODELS = ("a", "b", "c")
@@ -624,6 +625,23 @@ def test_two_batches_do_not_share_a_folder_of_parts(
     with _locked(read_jobs(one)), pytest.raises(UsageError, match="another folder as work"):
         run_batch(read_jobs(other), client)
     assert {outcome.state for outcome in run_batch(read_jobs(other), client)} == {"finished"}
+
+
+def test_inputs_that_change_while_they_are_ranked(
+    batch: JobBatch, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch, scores = replace(batch, jobs=batch.jobs[:1]), batch.path.parent / "one-a-test.npy"
+
+    def rank_and_change(*args: object, **options: object) -> None:
+        rank_parts(*args, **options)
+        np.save(scores, np.load(scores) + 1)
+
+    monkeypatch.setattr("kgtrec.cluster.batch.batch.rank_parts", rank_and_change)
+    (outcome,) = run_batch(batch, client)
+    assert (outcome.state, outcome.detail.partition(";")[0]) == (
+        "failed", "its inputs changed while they were ranked"
+    )  # fmt: skip
+    assert not list(batch.output.glob("ranks/**/*.parquet"))
 
 
 def test_a_lost_scheduler_is_no_fault_of_the_jobs(
