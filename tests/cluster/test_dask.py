@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from question_cases import N, random_questions, some_scores
+from question_cases import N, assert_same_bytes, random_questions, some_scores
 from slow import slow_after
 from small_disk import small_disk
 from worker_functions import count_opened, failing, failing_once, fatal, fatal_once, sent_files
@@ -27,7 +25,7 @@ pytest.importorskip("distributed", reason="Dask is not installed: pip install 'k
 
 import dask
 import dask.array as da
-from dask_workers import worker_processes
+from dask_workers import Processes, worker_processes
 from distributed import Client, LocalCluster
 from distributed.protocol.pickle import dumps
 
@@ -41,17 +39,6 @@ from kgtrec.ranking.settings import Settings
 
 DEPTH = 5
 META = np.empty((0, 0), "f4")  # else Dask calls the function here to see what it returns
-
-
-def assert_same(got, expected, folder: Path) -> None:
-    """Every byte of the saved ranks, manifest included, and the run."""
-    files = [folder / "got.parquet", folder / "wanted.parquet"]
-    for (ranks, _), path in zip((got, expected), files, strict=True):
-        ranks.save(path)
-    assert files[0].read_bytes() == files[1].read_bytes()
-    for name in ("offsets", "documents", "scores"):
-        np.testing.assert_array_equal(getattr(got[1], name), getattr(expected[1], name))
-    assert got[1].depth == expected[1].depth
 
 
 def cut_at_random(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, most: int = 4) -> None:
@@ -79,7 +66,7 @@ def test_what_was_written_to_a_copy_on_write_map_is_ranked(client: Client, tmp_p
     scores = np.load(tmp_path / "s.npy", mmap_mode="c")
     scores *= -1
     got = kgtrec.cluster.rank(scores, questions, client, run_depth=DEPTH)
-    assert_same(got, kgtrec.rank(np.array(scores), questions, run_depth=DEPTH), tmp_path)
+    assert_same_bytes(got, kgtrec.rank(np.array(scores), questions, run_depth=DEPTH), tmp_path)
 
 
 @pytest.mark.slow
@@ -123,7 +110,7 @@ def test_processes_of_ones_own(tmp_path: Path) -> None:
             tick = ask(dask.config.get, "distributed.admin.tick.interval")
             assert "False" in str(profile), profile
             assert "500ms" in str(tick), tick
-    assert_same(got, kgtrec.rank(np.load(path), questions, run_depth=DEPTH), tmp_path)
+    assert_same_bytes(got, kgtrec.rank(np.load(path), questions, run_depth=DEPTH), tmp_path)
 
 
 @pytest.mark.slow
@@ -139,7 +126,7 @@ def test_a_cluster_that_adapts_itself_starts_from_no_worker(tmp_path: Path) -> N
         cluster.adapt(minimum=0, maximum=1, interval="50ms")
         assert not client.nthreads()
         got = kgtrec.cluster.rank(scores, questions, client)
-    assert_same(got, kgtrec.rank(scores, questions), tmp_path)
+    assert_same_bytes(got, kgtrec.rank(scores, questions), tmp_path)
 
 
 @pytest.mark.slow
@@ -231,7 +218,7 @@ def test_workers_that_share_no_folder_are_sent_the_files(
     cut_at_random(monkeypatch, rng)
     opened = client.run(count_opened, "questions-")
     got = kgtrec.cluster.rank(source[kind], questions, client, run_depth=DEPTH)
-    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+    assert_same_bytes(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
     assert client.run(count_opened, "questions-") == opened  # nobody looked into the work folder
     assert client.list_datasets() == ()  # and what was scattered is taken back
 
@@ -252,7 +239,7 @@ def test_a_host_is_sent_once_what_tasks_read(
     for number in range(2):
         folder = tmp_path / str(number)
         got = kgtrec.cluster.rank(factors, questions, client, run_depth=DEPTH, folder=folder)
-        assert_same(got, kgtrec.rank(factors, questions, DEPTH), tmp_path)
+        assert_same_bytes(got, kgtrec.rank(factors, questions, DEPTH), tmp_path)
     store = {f"plan_{name}.npy" for name in ("question", "slot", "target_offsets", "targets")}
     store |= {f"{name}_{part}.npy" for name in ("known", "removed") for part in ("ids", "offsets")}
     one, other = client.run(sent_files).values()
@@ -319,7 +306,7 @@ def test_a_matrix_is_sent_by_the_rows_that_tasks_need(
     monkeypatch.setattr(client, "scatter", weigh)
     monkeypatch.setattr(shipment.Workers, "submit", watch)
     got = kgtrec.cluster.rank(scores, questions, client, run_depth=DEPTH)
-    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+    assert_same_bytes(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
     assert sorted(shapes) == sorted((stop - start, N) for start, stop in blocks)
     assert scores.tobytes() not in pieces
     assert len(blocks) > 4 > max(alive)  # two workers of one thread
@@ -370,7 +357,7 @@ def test_a_worker_killed_in_mid_task_changes_nothing(fault, client: Client, tmp_
     array = da.from_array(scores, chunks=(6, 9)).map_blocks(fault, flag=str(flag), meta=META)
     got = kgtrec.cluster.rank(array, questions, client, run_depth=DEPTH)
     assert flag.exists()
-    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+    assert_same_bytes(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
 
 
 @pytest.mark.slow
@@ -397,7 +384,7 @@ def test_a_worker_killed_between_parts_changes_nothing(
     scores = some_scores(rng, (len(questions), N))
     got = kgtrec.cluster.rank(scores, questions, client, run_depth=DEPTH, folder=tmp_path)
     assert killed
-    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+    assert_same_bytes(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
 
 
 def test_what_cannot_be_done_is_one_clear_error(client: Client) -> None:
@@ -481,7 +468,7 @@ def test_finished_parts_are_kept_and_damaged_ones_ranked_again(
     def rank(**options) -> int:
         done.clear()
         got = kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "work", **options)
-        assert_same(got, kgtrec.rank(scores, questions, options["run_depth"]), tmp_path)
+        assert_same_bytes(got, kgtrec.rank(scores, questions, options["run_depth"]), tmp_path)
         return len(done)
 
     assert rank(run_depth=DEPTH) == 6
@@ -521,43 +508,6 @@ def test_parts_survive_their_file(tmp_path: Path) -> None:
         assert files.load(task) is None
 
 
-class Scheduler:
-    """A scheduler and a worker as processes of their own."""
-
-    def __init__(self, folder: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
-        self.folder = folder
-        self.processes: list[subprocess.Popen[bytes]] = []
-
-    def start(self) -> None:
-        port = self.address.rpartition(":")[2]
-        tools = [
-            ["scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard"],
-            ["worker", self.address, "--no-nanny", "--no-dashboard", "--nthreads", "1",
-             "--local-directory", str(self.folder)],
-        ]  # fmt: skip
-        for tool in tools:
-            command = [sys.executable, "-m", "dask", *tool]
-            process = subprocess.Popen(
-                command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder
-            )
-            self.processes.append(process)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", int(port))):
-                return
-            time.sleep(0.1)
-        raise AssertionError(f"no scheduler at {self.address} within a minute")
-
-    def stop(self) -> None:
-        for process in self.processes:
-            process.kill()
-            process.wait()
-        self.processes.clear()
-
-
 @pytest.mark.slow
 def test_a_scheduler_that_goes_is_named_and_one_that_comes_back_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -565,7 +515,7 @@ def test_a_scheduler_that_goes_is_named_and_one_that_comes_back_is_used(
     rng = np.random.default_rng(18)
     questions = random_questions(rng)
     scores = some_scores(rng, (len(questions), N))
-    scheduler = Scheduler(tmp_path)
+    scheduler = Processes(tmp_path)
     saved: list[Task] = []
     save = PartFiles.save
 
@@ -587,7 +537,7 @@ def test_a_scheduler_that_goes_is_named_and_one_that_comes_back_is_used(
             stops, restart = {1}, True
             got = kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "a")
             assert not stops
-            assert_same(got, kgtrec.rank(scores, questions), tmp_path)
+            assert_same_bytes(got, kgtrec.rank(scores, questions), tmp_path)
             saved.clear()
             stops, restart = {2}, False
             with pytest.raises(SchedulerLost, match="what was written is kept"):
@@ -595,7 +545,7 @@ def test_a_scheduler_that_goes_is_named_and_one_that_comes_back_is_used(
         scheduler.start()
         with Client(scheduler.address, timeout=60, set_as_default=False) as client:
             got = kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "b")
-        assert_same(got, kgtrec.rank(scores, questions), tmp_path)
+        assert_same_bytes(got, kgtrec.rank(scores, questions), tmp_path)
         assert len(saved) == len(set(saved)) == len(blocks)  # nothing done twice
     finally:
         scheduler.stop()
@@ -611,7 +561,7 @@ def test_a_full_disk_is_said_and_room_lets_it_go_on(client: Client, tmp_path: Pa
         assert not list(disk.rglob("*.tmp"))
         subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)
         got = kgtrec.cluster.rank(scores, questions, client, folder=disk)
-        assert_same(got, kgtrec.rank(scores, questions), tmp_path)
+        assert_same_bytes(got, kgtrec.rank(scores, questions), tmp_path)
 
 
 def test_dask_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ import contextlib
 import itertools
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from question_cases import assert_same_bytes
 
 import kgtrec
 from kgtrec.errors import UsageError
@@ -29,7 +29,7 @@ pytest.importorskip("distributed", reason="Dask is not installed: pip install 'k
 
 import dask
 import dask.array as da
-from dask_workers import worker_processes
+from dask_workers import Processes, worker_processes
 from distributed import Client, Nanny
 
 import kgtrec.cluster
@@ -56,15 +56,6 @@ def small_tasks(monkeypatch: pytest.MonkeyPatch, n_rows: int) -> int:
     blocks = tuple(itertools.pairwise([*range(0, n_rows, 2), n_rows]))
     monkeypatch.setattr(dask_rank, "make_plan", lambda *_, **__: Plan(blocks, ((0, N),), 0, 0))
     return len(blocks)
-
-
-def assert_same(got, expected, folder: Path) -> None:
-    """Every byte of the ranks, manifest included, and of the run."""
-    for (ranks, run), name in ((got, "got"), (expected, "expected")):
-        ranks.save(folder / f"{name}.parquet")
-        run.write(folder / f"{name}.run", tag="same")
-    for kind in ("parquet", "run"):
-        assert (folder / f"got.{kind}").read_bytes() == (folder / f"expected.{kind}").read_bytes()
 
 
 @contextlib.contextmanager
@@ -130,7 +121,7 @@ def test_kills_in_a_row_under_load_change_nothing(
             got = kgtrec.cluster.rank(source, questions, client, run_depth=DEPTH)
             seconds = time.monotonic() - started
             killer.join()
-            assert_same(got, expected, tmp_path)
+            assert_same_bytes(got, expected, tmp_path)
             assert seconds < LATE, f"kill {number} held the work up"
             print(f"kill {number}: {seconds:.1f} s")
 
@@ -151,7 +142,7 @@ def test_all_workers_are_killed_at_once_and_come_back(
         got = kgtrec.cluster.rank(
             scores, questions, client, folder=tmp_path / "work", run_depth=DEPTH
         )
-    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+    assert_same_bytes(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
 
 
 def at_part(monkeypatch: pytest.MonkeyPatch, number: int, what: Callable[[], None]) -> list[object]:
@@ -190,7 +181,7 @@ def test_files_that_were_sent_and_are_on_no_worker_any_more_are_sent_anew(
     monkeypatch.setattr(shipment, "ship", ship_and_lose)
     with two_workers(tmp_path) as client:
         got = kgtrec.cluster.rank(scores, questions, client, run_depth=DEPTH)
-    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+    assert_same_bytes(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
     assert len(sent) > 1
 
 
@@ -272,60 +263,17 @@ def test_worker_processes_that_never_come_back_are_one_error(
     small_tasks(monkeypatch, len(questions))
     again = at_part(monkeypatch, -1, lambda: None)
     got = kgtrec.cluster.rank(scores, questions, folder=tmp_path / "work", run_depth=DEPTH)
-    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+    assert_same_bytes(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
     assert len(tasks) >= 2
     assert len(again) == n_tasks - len(tasks)  # what was kept is not done again
-
-
-class Processes:
-    """A scheduler and workers without nannies, as processes of their own."""
-
-    def __init__(self, folder: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.address, self.folder = f"tcp://127.0.0.1:{self.port}", folder
-        self.scheduler = self._run(
-            "scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard"
-        )
-        self.workers: list[subprocess.Popen[bytes]] = []
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
-                return
-            time.sleep(0.1)
-        raise AssertionError(f"no scheduler at {self.address} within a minute")
-
-    def _run(self, *arguments: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "dask", *arguments]
-        quiet = subprocess.DEVNULL
-        return subprocess.Popen(command, stdout=quiet, stderr=quiet, cwd=self.folder)
-
-    def add_worker(self) -> None:
-        folder = ("--local-directory", str(self.folder))
-        self.workers.append(
-            self._run(
-                "worker", self.address, "--no-nanny", "--no-dashboard", "--nthreads", "1", *folder
-            )
-        )
-
-    def kill_workers(self) -> None:
-        for process in self.workers:
-            process.kill()
-            process.wait()
-
-    def kill_scheduler(self) -> None:
-        self.scheduler.kill()
-        self.scheduler.wait()
 
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
     processes = Processes(tmp_path)
-    processes.add_worker()
+    processes.start()
     yield processes
-    processes.kill_workers()
-    processes.kill_scheduler()
+    processes.stop()
 
 
 def endless(scores: np.ndarray, flag: Path) -> da.Array:
@@ -366,7 +314,7 @@ def test_the_last_worker_killed_in_mid_task_is_an_error_after_the_deadline(
         killer.join()
         processes.add_worker()  # one that comes in time is as good as the first
         got = kgtrec.cluster.rank(scores, questions, client, run_depth=DEPTH)
-    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+    assert_same_bytes(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
 
 
 @pytest.mark.slow
@@ -386,7 +334,7 @@ def test_a_worker_that_comes_before_the_deadline_is_used(
         got = kgtrec.cluster.rank(
             scores, questions, client, folder=tmp_path / "work", run_depth=DEPTH
         )
-    assert_same(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
+    assert_same_bytes(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
 
 
 @pytest.mark.slow

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,8 +15,6 @@ import dask
 from distributed import LocalCluster
 
 from kgtrec.cluster.dask.workers import COME_BACK, TimedOut
-
-__all__ = ["worker_processes"]
 
 _CLUSTERS: list[LocalCluster] = []  # one deleted while it closes would warn
 
@@ -37,3 +39,54 @@ def worker_processes(folder: Path, n_workers: int = 2) -> Iterator[LocalCluster]
             # Dask had already forgotten (KeyError).
             with suppress(*TimedOut, KeyError):
                 cluster.close(timeout=30)
+
+
+class Processes:
+    """A scheduler and workers without nannies, as processes of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.address, self.folder = f"tcp://127.0.0.1:{self.port}", folder
+        self.schedulers: list[subprocess.Popen[bytes]] = []
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        """A scheduler and a worker, once the scheduler listens."""
+        place = ("--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard")
+        self.schedulers.append(self._run("scheduler", *place))
+        self.add_worker()
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"no scheduler at {self.address} within a minute")
+
+    def _run(self, *arguments: str) -> subprocess.Popen[bytes]:
+        command, quiet = [sys.executable, "-m", "dask", *arguments], subprocess.DEVNULL
+        return subprocess.Popen(command, stdout=quiet, stderr=quiet, cwd=self.folder)
+
+    def add_worker(self) -> None:
+        options = ("--no-nanny", "--no-dashboard", "--nthreads", "1")
+        folder = ("--local-directory", str(self.folder))
+        self.workers.append(self._run("worker", self.address, *options, *folder))
+
+    def kill_workers(self) -> None:
+        kill(self.workers)
+
+    def kill_scheduler(self) -> None:
+        kill(self.schedulers)
+
+    def stop(self) -> None:
+        self.kill_scheduler()
+        self.kill_workers()
+
+
+def kill(processes: list[subprocess.Popen[bytes]]) -> None:
+    """End those that there are now."""
+    for process in list(processes):
+        process.kill()
+        process.wait()
+        processes.remove(process)

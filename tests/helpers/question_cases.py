@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,17 @@ def assert_same(got: Any, expected: Any) -> None:
     assert {key: said.get(key) for key in due} == due
     assert run_lists(got[1]) == run_lists(expected[1])
     np.testing.assert_array_equal(got[1].scores, expected[1].scores)
+
+
+def assert_same_bytes(got: Any, expected: Any, folder: Path) -> None:
+    """Two rankings leave the same files: of the ranks, manifest included, and of the run."""
+    for (ranks, run), name in ((got, "got"), (expected, "expected")):
+        ranks.save(folder / f"{name}.parquet")
+        if run.depth:
+            run.write(folder / f"{name}.run", tag="same")
+    assert got[1].depth == expected[1].depth
+    for path in folder.glob("expected.*"):
+        assert path.with_stem("got").read_bytes() == path.read_bytes(), path.suffix
 
 
 def graded_answers(rng: np.random.Generator, n_questions: int = 23) -> kgtrec.Questions:

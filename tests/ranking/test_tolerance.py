@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from question_cases import assert_same
 
 import kgtrec
 from kgtrec.cli import cli
@@ -228,16 +229,6 @@ def awkward(dtype: str, seed: int) -> tuple[Any, np.ndarray]:
     scores[rng.random(scores.shape) < 0.05] = np.inf
     scores[rng.random(scores.shape) < 0.05] = -np.inf
     return questions, scores
-
-
-def assert_same(ranked: tuple[Any, Any], expected: tuple[Any, Any]) -> None:
-    for column in kgtrec.Ranks.__annotations__:
-        due = getattr(expected[0], column)
-        np.testing.assert_array_equal(getattr(ranked[0], column), due, column)
-    np.testing.assert_array_equal(ranked[1].documents, expected[1].documents)
-    manifests = [dict(ranks.manifest["scores"]) for ranks, _ in (ranked, expected)]
-    assert manifests[0].pop("entity_ranges", 1)
-    assert manifests[0] == manifests[1]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
