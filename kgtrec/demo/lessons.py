@@ -60,7 +60,7 @@ def _graph(results: Evaluated) -> str:
     return _said(
         f"The countries of the world as a knowledge graph: {graph.n_entities:,} entities, "
         f"{graph.n_relations} relations, {sum(sizes.values()):,} facts ({splits}). Three systems "
-        "learn from train; each test fact asks them twice, for its tail and for its head: "
+        "learn from train. Each test fact asks two questions, for its tail and for its head: "
         f"{questions.n_instances:,} instances of {len(questions):,} different questions.",
     )
 
@@ -75,8 +75,8 @@ def _example(results: Evaluated) -> str:
     answers = {int(answer) for answer in questions.answers[number]}
     entity = graph.entities[int(questions.entity[number])]
     lines = [
-        f"For example ({entity}, borders, ?), {questions.ids[number]} in the files. The best of "
-        "each run (* = right):"
+        f"For example ({entity}, borders, ?), {questions.ids[number]} in the files. Best answers "
+        "of each system (* = right):"
     ]
     width = max(map(len, results.filtered))
     for name, result in results.filtered.items():
@@ -97,8 +97,8 @@ def _systems(results: Evaluated) -> str:
     return _section(
         "1. Three systems (both sides, filtered, realistic ranks)",
         _compared(results.filtered, MAIN),
-        f"{names[0]} has the best MRR, {values[names[0]]:.3f}: {ratio}. AMRI sets a random scorer "
-        f"to 0 and a perfect one to 1: here random has "
+        f"{names[0]} has the best MRR, {values[names[0]]:.3f}: {ratio}. AMRI is 0 for a random "
+        "scorer and 1 for a perfect one; here random has "
         f"{results.filtered['random'][AMRI]:+.3f}.",
     )
 
@@ -114,11 +114,11 @@ def _ties(results: Evaluated) -> str:
     widest = max(results.filtered, key=lambda name: _width(results.filtered[name]))
     ends = (results.filtered[widest][TIES[kind]] for kind in ("optimistic", "pessimistic"))
     texts = [
-        "constant gives every entity the same score. If ties count as won, its MRR is "
+        "constant gives every entity the same score. If ties count as wins, its MRR is "
         f"{least['optimistic']:.3f}; by realistic ranks it is {least['realistic']:.3f}, with AMRI "
         f"{results.constant[AMRI]:.3f}: it has learned nothing.",
-        "Among the systems, ties move {} most: from {:.3f} if all are won to {:.3f} if all are "
-        "lost.".format(widest, *ends),
+        "Among the systems, ties change {} most: from {:.3f} if all are wins to {:.3f} if all are "
+        "losses.".format(widest, *ends),
         _orders(systems, TIES),
     ]
     return _section("2. Ties: MRR by rank type", table, *texts)
@@ -138,11 +138,11 @@ def _filtering(results: Evaluated) -> str:
     known = np.diff(results.questions.known.offsets)
     most_known = int(known.max(initial=0))
     text = (
-        f"Unfiltered, {most} loses {100 * lost[most]:.0f} % of its MRR: other true answers that it "
-        "puts above the one asked for count as mistakes. The questions have up to "
+        f"Unfiltered, {most} loses {100 * lost[most]:.0f} % of its MRR: other true answers "
+        "above the expected one count as mistakes. Questions have up to "
         f"{most_known:,} known answers."
     )
-    return _section("3. Filtering: other true answers are no mistakes", _table(titles, rows), text)
+    return _section("3. Filtering: other true answers are not mistakes", _table(titles, rows), text)
 
 
 def _averaging(results: Evaluated) -> str:
@@ -152,7 +152,7 @@ def _averaging(results: Evaluated) -> str:
         _orders(results.filtered, AVERAGES),
         *_exceptions(results),
     ]
-    title = "4. Micro and macro: what counts once"
+    title = "4. Micro and macro: instances or questions"
     return _section(title, _compared(results.filtered, AVERAGES), *texts)
 
 
@@ -165,11 +165,11 @@ def _weights(results: Evaluated) -> str:
     reciprocal = 1 / ranks.rank("realistic")
     among = np.isin(ranks.question, largest)
     return (
-        f"Micro counts instances: the {len(largest)} questions with most answers (10 %) weigh "
-        f"{100 * among.mean():.0f} %; on them {best} has MRR {reciprocal[among].mean():.3f}, on "
-        f"the others {reciprocal[~among].mean():.3f}. Macro MRR, MAP@20 and nDCG@20 count every "
-        "question once, and macro MRR looks at its best answer only; 'relations' is micro MRR with "
-        "every relation counted once."
+        f"Micro counts instances: the {len(largest)} questions with most answers (10 %) make up "
+        f"{100 * among.mean():.0f} %. On them {best} has MRR {reciprocal[among].mean():.3f}, on "
+        f"the others {reciprocal[~among].mean():.3f}. Macro MRR, MAP@20 and nDCG@20 count each "
+        "question once. Macro MRR uses only its best answer. 'relations' is micro MRR with each "
+        "relation counted once."
     )
 
 
@@ -181,8 +181,8 @@ def _lead(results: Evaluated) -> str:
     }
     least, most = min(leads, key=lambda t: leads[t]), max(leads, key=lambda t: leads[t])
     return (
-        f"How far {first} is ahead of {second} depends on it: {leads[most]:.1f} times by {most}, "
-        f"{leads[least]:.1f} times by {least}."
+        f"The lead of {first} over {second} depends on the average: {leads[most]:.1f} times by "
+        f"{most}, {leads[least]:.1f} times by {least}."
     )
 
 
@@ -197,7 +197,7 @@ def _exceptions(results: Evaluated) -> list[str]:
         if by[winner][relation] > value:
             texts.append(f"{relation} ({winner} {by[winner][relation]:.3f}, {best} {value:.3f})")
     if not texts:
-        return [f"{best} is best on each of the {len(by[best])} relations asked about, too."]
+        return [f"{best} is also best on each of the {len(by[best])} relations."]
     return [f"By relation, {best} is best on all but {len(texts)}: {', '.join(texts)}."]
 
 

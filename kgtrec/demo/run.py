@@ -137,10 +137,10 @@ def _closing(folder: Path) -> str:
         return shlex.quote(os.path.join(place, name))
 
     left = (
-        f"Left in {os.path.join(place, '')}: graph/ (SOURCES.md there says where each fact can be "
-        "checked), qrels.txt, questions.tsv, popularity.npy, report.txt, report.json, and "
-        "SYSTEM.run and SYSTEM.ranks.parquet of each system. Blanks in names are %20 in qrels and "
-        "runs, whose columns they would break."
+        f"Files in {os.path.join(place, '')}: graph/ (its SOURCES.md names the source of each "
+        "fact), qrels.txt, questions.tsv, popularity.npy, report.txt, report.json, and "
+        "SYSTEM.run and SYSTEM.ranks.parquet of each system. Qrels and runs write a blank in a "
+        "name as %20, because their columns are separated by blanks."
     )
     lines = [
         textwrap.fill(left, WIDTH, break_long_words=False, break_on_hyphens=False),

@@ -266,7 +266,7 @@ def test_demo_is_quick(demo):
 
 def test_demo_text_fits_80_columns_and_names_the_next_commands(demo):
     folder, text, _ = demo
-    printed = text[: text.index("Left in")]
+    printed = text[: text.index("Files in")]
     assert max(map(len, printed.splitlines())) <= 80
     for command in ("kgtrec report", "kgtrec eval", "kgtrec rank"):
         assert f"  {command} " in text
