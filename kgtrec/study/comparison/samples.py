@@ -265,14 +265,8 @@ def _check(measure: Measure) -> None:
         transform_of(measure)
         return
     from kgtrec.trec.measures.names import resolve
-    from kgtrec.trec.measures.values import follows_from_ranks
 
     for column in resolve([measure.metric]):
-        if not follows_from_ranks(column):
-            raise UsageError(
-                f"{measure} does not follow from ranks; compare runs: "
-                "kgtrec compare --qrels QRELS RUN..."
-            )
         if column.is_count or column.is_geometric:
             raise UsageError(f"{measure} is not a mean over questions; take another")
 
