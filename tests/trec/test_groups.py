@@ -122,7 +122,7 @@ def test_of_a_repeated_document_the_lowest_level_counts(
 
 def test_several_assessors_are_those_of_the_slow_definition(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
-    for _ in range(200):
+    for _ in range(60):
         names = [f"q{i}" for i in range(rng.integers(1, 4))]
         lines = []
         for q in names:
@@ -256,9 +256,9 @@ def test_queries_with_ties_are_those_that_some_order_changes(tmp_path: Path) -> 
     """All orders of the ties, by scores a little apart: nothing is said where none changes."""
     rng = np.random.default_rng(8)
     missed = said_of = 0
-    for _ in range(60):
+    for _ in range(40):
         form = ("qrels_prefs", "qrels_jg")[rng.integers(2)]
-        n = int(rng.integers(2, 5))
+        n = int(rng.integers(2, 4))
         lines = [("q", "g0", "", DOCS[d], int(rng.integers(0, 3))) for d in range(n)]
         ties = {DOCS[d]: float(rng.integers(0, 2)) for d in range(n)}
         names = ["all_prefs"] if form == "qrels_prefs" else ["qrels_jg"]
@@ -274,7 +274,7 @@ def test_queries_with_ties_are_those_that_some_order_changes(tmp_path: Path) -> 
         assert not said or len(values) > 1
         missed += (len(values) > 1) and not said
         said_of += said
-    assert said_of > 15
+    assert said_of > 8
     assert missed == 0
 
 

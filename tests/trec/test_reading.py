@@ -564,7 +564,7 @@ def refused(done: subprocess.CompletedProcess, path: str, said: str) -> None:
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("act", slow_after(3, SAID))
+@pytest.mark.parametrize("act", slow_after(2, SAID))
 @pytest.mark.parametrize("path", ["a.run", "a.run.gz"])
 def test_a_run_that_changes_while_it_is_read(path: str, act: str) -> None:
     refused(evaluated(path, act, "a.qrels", path), path, SAID[act])
@@ -580,7 +580,6 @@ def test_a_run_that_changes_while_it_is_read(path: str, act: str) -> None:
     ],
 )
 def test_other_files(path: str, files: tuple[str, ...], act: str) -> None:
-    assert evaluated("nothing", "", *files).returncode == 0
     refused(evaluated(path, act, *files), path, SAID[act])
 
 
