@@ -11,8 +11,9 @@ from click.testing import CliRunner
 
 import kgtrec
 from kgtrec.cli import cli
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, KgtrecError, UsageError
 from kgtrec.ranking.provenance import SCORING, Provenance, differences
+from kgtrec.trec.measures import pytrec_eval
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,19 @@ def test_other_measures_follow_from_the_run_or_the_ranks(
     assert result["both.macro.recall_35"] == pytest.approx(deep["both.macro.recall_35"], abs=1e-12)
     for key in ("both.macro.relative_P_35", "both.macro.judged_35"):
         assert result[key] == pytest.approx(deep[key], abs=1e-12)
+
+
+def test_the_run_is_compared_when_its_measures_are_wanted(
+    questions: kgtrec.Questions, scores: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(pytrec_eval, "_call", lambda *_: calls.append("called") or {})
+    result = kgtrec.evaluate(scores, questions)
+    assert result["mrr"] > 0
+    assert calls == []
+    for want in (lambda r: r["macro.map_cut_20"], lambda r: r.ranks, lambda r: r.agreement):
+        with pytest.raises(KgtrecError, match="from pytrec_eval but"):
+            want(kgtrec.evaluate(scores, questions))
 
 
 def test_ranks_can_be_evaluated_again(questions: kgtrec.Questions, scores: np.ndarray) -> None:
