@@ -381,7 +381,7 @@ def test_other_questions_are_refused() -> None:
         ("both.realistic.micro.median_rank", "both.realistic.micro.m"),
         ("both.realistic.stratified.mrr(0.5,0.5)", "both.realistic.micro.mrr"),
         ("both.realistic.micro.std", "both.realistic.micro.mrr"),
-        ("both.macro.bpref", "--qrels"),
+        ("both.macro.num_ret", "not a mean over questions"),
     ],
 )
 def test_measures_without_items_name_one_that_has(key: str, hint: str) -> None:
