@@ -30,6 +30,9 @@ _TERMS_AT_A_TIME = 1 << 21
 CUTOFFS = (1, 3, 10)
 
 
+HEADS = ("measure", "sampled", "estimate", "low", "high")
+
+
 def _hits(k: int) -> Callable[..., Float64]:
     return lambda rank: (rank <= k).astype(np.float64)
 
@@ -202,8 +205,7 @@ def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
     for name, f in DECREASING.items():
         ends = mean_bounds(f(most), f(least), miss, slack)
         rows.append((name, float(f(ranks.rank()).mean()), float("nan"), *ends))
-    names = ("measure", "sampled", "estimate", "low", "high")
-    return Table(names, names, (4,) * len(names), rows)
+    return Table(HEADS, HEADS, (4,) * len(HEADS), rows)
 
 
 def mean_bounds(low: Float64, high: Float64, miss: float, slack: float) -> tuple[float, float]:

@@ -311,25 +311,22 @@ def _groups(questions: Questions, weights: Weights, size: int) -> Iterator[_Grou
 
 
 def inclusion_targets(weights: Float64, allowed: npt.NDArray[np.bool_], size: int) -> Float64:
-    """Probabilities with the sum `size`, as far as candidates go, none above 1.
+    """Probabilities with the sum `size`, as `capped`, of the weights mixed with an even part."""
+    even, total = allowed / max(1, int(allowed.sum())), weights.sum()
+    return capped(even if total == 0 else EVEN * even + (1 - EVEN) * weights / total, size)
 
-    Proportional to the weights, mixed with an even part; what would be above 1 is drawn for sure,
-    and the rest of `size` goes to the others.
-    """
-    n_allowed = int(allowed.sum())
-    if size >= n_allowed:
-        return allowed.astype(np.float64)
-    even = allowed / n_allowed
-    total = weights.sum()
-    share = even if total == 0 else EVEN * even + (1 - EVEN) * weights / total
-    certain = np.zeros(len(weights), bool)
-    while True:
-        rest = np.where(certain, 0.0, share)
-        probability = rest * ((size - certain.sum()) / rest.sum())
-        above = probability >= 1
-        if not above.any():
-            return np.where(certain, 1.0, probability)
-        certain |= above
+
+def capped(weights: Float64, total: float) -> Float64:
+    """Probabilities proportional to weights with a sum of `total`, as far as none is above 1."""
+    positive = int(np.count_nonzero(weights))
+    if total >= positive:
+        return (weights > 0).astype(np.float64)
+    ordered = np.sort(weights[weights > 0])[::-1]
+    rest = np.cumsum(ordered[::-1])[::-1]  # of the weights from each on
+    # The first i are drawn for sure if the factor of the rest would put the i-th at 1 or above.
+    factors = (total - np.arange(len(ordered))) / rest
+    certain = int(np.argmin(ordered * factors >= 1))
+    return np.minimum(1.0, weights * factors[certain])
 
 
 def _draw_one(

@@ -24,6 +24,7 @@ from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import UsageError
 from kgtrec.study.sampling.bounds import (
     DECREASING,
+    HEADS,
     check_level,
     hoeffding_slack,
     mean_bounds,
@@ -36,7 +37,7 @@ from kgtrec.study.sampling.counts import (
     rank_some,
     sums_of,
 )
-from kgtrec.study.sampling.draw import draw_candidates
+from kgtrec.study.sampling.draw import capped, draw_candidates
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
@@ -98,19 +99,6 @@ def importance(counts: SampledCounts) -> Float64:
     """How much a question's answers may change between the sample and all candidates, (Q,)."""
     shares = counts.incomplete / np.sqrt(counts.ranks.rank())
     return sums_of(counts.question, shares, len(counts.draw.questions))
-
-
-def capped(weights: Float64, total: float) -> Float64:
-    """Probabilities proportional to weights with a sum of `total`, as far as none is above 1."""
-    positive = int(np.count_nonzero(weights))
-    if total >= positive:
-        return (weights > 0).astype(np.float64)
-    ordered = np.sort(weights[weights > 0])[::-1]
-    rest = np.cumsum(ordered[::-1])[::-1]  # of the weights from each on
-    # The first i are drawn for sure if the factor of the rest would put the i-th at 1 or above.
-    factors = (total - np.arange(len(ordered))) / rest
-    certain = int(np.argmin(ordered * factors >= 1))
-    return np.minimum(1.0, weights * factors[certain])
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +185,7 @@ class FullEstimates(ShownAsTables):
         for name, f in DECREASING.items():
             value = float(f(sampled).mean())
             rows.append((name, value, *(self._corrected(name) or self._bounded(name))))
-        names = ("measure", "sampled", "estimate", "low", "high")
-        return Table(names, names, (4,) * len(names), rows)
+        return Table(HEADS, HEADS, (4,) * len(HEADS), rows)
 
     def _exact_ranks(self) -> Float64 | None:
         """Ranks among all candidates where every answer's is known, (n,); else None."""

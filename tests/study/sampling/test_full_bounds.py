@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import assert_refused, refusals
 
 import kgtrec
 from kgtrec.errors import UsageError
@@ -160,14 +162,20 @@ def test_bounds_outlive_a_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(joined.full_candidates, again.full_candidates)
 
 
-def test_full_ranks_have_nothing_to_bound() -> None:
-    questions, scores = world(12, 5, np.random.default_rng(0))
-    ranks = kgtrec.rank(scores, questions)[0]
-    with pytest.raises(UsageError, match="not among sampled candidates"):
-        rank_bounds(ranks)
-    with pytest.raises(UsageError, match="level=95"):
-        full_bounds(kgtrec.rank(scores, drawn(questions, 3, np.random.default_rng(0)))[0], 95)
-    with pytest.raises(UsageError, match="ascend"):
-        count_bounds([3], [2], [5], 0.1)
-    with pytest.raises(UsageError, match="is not a probability"):
-        count_bounds([1], [2], [5], 0.0)
+def some_ranks(sampled: bool) -> kgtrec.Ranks:
+    rng = np.random.default_rng(0)
+    questions, scores = world(12, 5, rng)
+    return kgtrec.rank(scores, drawn(questions, 3, rng) if sampled else questions)[0]
+
+
+@refusals(
+    ("full", lambda: rank_bounds(some_ranks(False)), UsageError,
+     ("not among sampled candidates",)),
+    ("level", lambda: full_bounds(some_ranks(True), 95), UsageError, ("level=95",)),
+    ("order", lambda: count_bounds([3], [2], [5], 0.1), UsageError, ("ascend",)),
+    ("miss", lambda: count_bounds([1], [2], [5], 0.0), UsageError, ("is not a probability",)),
+)  # fmt: skip
+def test_what_has_no_bounds(
+    call: Callable[[], object], error: type[Exception], words: tuple[str, ...]
+) -> None:
+    assert_refused(call, error, words)

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from collections.abc import Callable
 from itertools import combinations, product
 from pathlib import Path
 from statistics import mean, variance
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from refusals import assert_refused, refusals
 
 import kgtrec
 from kgtrec import study
 from kgtrec._internal.csr import distinct, to_csr
 from kgtrec.cli import cli
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.study.sampling.draw import EVEN, LEAST, STRATA, CandidateDraw, inclusion_targets
-from kgtrec.study.sampling.estimates import FullCheck, capped, half_width
+from kgtrec.study.sampling.draw import (
+    EVEN,
+    LEAST,
+    STRATA,
+    CandidateDraw,
+    capped,
+    inclusion_targets,
+)
+from kgtrec.study.sampling.estimates import FullCheck, half_width
 
 MEASURES = {
     "MR": lambda r: r, "MRR": lambda r: 1 / r, "Hits@1": lambda r: float(r <= 1),
@@ -468,44 +477,48 @@ def test_every_kind_of_weights(tmp_path: Path) -> None:
     assert study.draw_candidates(narrow, 10).lists.ids.max() < 25
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+@refusals(
+    ("none", lambda c: study.draw_candidates(c.questions, 0), UsageError,
+     ("draw 10 candidates or more",)),
+    ("too few", lambda c: study.draw_candidates(c.questions, 9), UsageError,
+     ("draw 10 candidates or more",)),
+    ("name", lambda c: study.draw_candidates(c.questions, 20, "popular"), UsageError,
+     ("name one of observed, uniform, frequency",)),
+    ("type", lambda c: study.draw_candidates(c.questions, 20, 3), UsageError,
+     ("by is of type int",)),
+    ("shape", lambda c: study.draw_candidates(c.questions, 20, np.ones((3, 30))), InputError,
+     ("shape (3, 30); expected (4, 30)",)),
+    ("negative", lambda c: study.draw_candidates(c.questions, 20, -np.ones((4, 30))), InputError,
+     ("a negative or infinite weight for the heads of relation",)),
+    ("function", lambda c: study.draw_candidates(c.questions, 20, lambda *asked: np.ones(2)),
+     InputError, ("the function of weights: shape (2,)",)),
+    ("file", lambda c: study.draw_candidates(c.questions, 20, "nowhere.npy"), FileError,
+     ("nowhere.npy",)),
+    ("lists", lambda c: study.draw_candidates(
+        c.questions.restrict(tails={0: np.arange(30)}), 20), UsageError,
+     ("leave other restrictions out",)),
+    ("no train", lambda c: study.draw_candidates(c.bare, 20), UsageError,
+     ("counts triples of train",)),
+    ("full", lambda c: study.draw_check(c.counts, -1), UsageError, ("full=-1",)),
+    ("no question", lambda c: study.rank_some(c.scores, c.questions, np.empty(0, np.int64)),
+     UsageError, ("no question is chosen",)),
+    ("no ranks", lambda c: study.full_estimates(c.counts, c.check), UsageError,
+     ("check and full go together",)),
+    ("other ranks", lambda c: study.full_estimates(
+        c.counts, c.check, study.rank_some(c.scores, c.questions, c.check.questions[:-1])),
+     UsageError, ("other ranks",)),
+    ("level", lambda c: study.full_estimates(c.counts, level=95), UsageError, ("level=95",)),
+)  # fmt: skip
+def test_what_is_refused(
+    call: Callable[..., object], error: type[Exception], words: tuple[str, ...]
+) -> None:
     graph = small_graph(30, 160)
-    questions = graph.questions()
-    scores = tied_scores(questions)
-    for size in (0, 9):
-        with pytest.raises(UsageError, match="draw 10 candidates or more"):
-            study.draw_candidates(questions, size)
-    with pytest.raises(UsageError, match="name one of observed, uniform, frequency"):
-        study.draw_candidates(questions, 20, "popular")
-    with pytest.raises(UsageError, match="by is of type int"):
-        study.draw_candidates(questions, 20, 3)
-    with pytest.raises(InputError, match=r"shape \(3, 30\); expected \(4, 30\)"):
-        study.draw_candidates(questions, 20, np.ones((3, 30)))
-    with pytest.raises(InputError, match="a negative or infinite weight for the heads of relation"):
-        study.draw_candidates(questions, 20, -np.ones((4, 30)))
-    with pytest.raises(InputError, match=r"the function of weights: shape \(2,\)"):
-        study.draw_candidates(questions, 20, lambda side, relation: np.ones(2))
-    with pytest.raises(FileError):
-        study.draw_candidates(questions, 20, tmp_path / "none.npy")
-    lists = questions.restrict(tails={0: np.arange(30)})
-    with pytest.raises(UsageError, match="leave other restrictions out"):
-        study.draw_candidates(lists, 20)
-    bare = kgtrec.Graph.from_arrays(test=graph.split("test"), n_entities=30, n_relations=2)
-    with pytest.raises(UsageError, match="counts triples of train"):
-        study.draw_candidates(bare.questions(), 20)
+    questions, scores = graph.questions(), tied_scores(graph.questions())
     counts = study.count_sampled(study.draw_candidates(questions, 10), scores)
-    with pytest.raises(UsageError, match="full=-1"):
-        study.draw_check(counts, -1)
-    with pytest.raises(UsageError, match="no question is chosen"):
-        study.rank_some(scores, questions, np.empty(0, np.int64))
-    check = study.draw_check(counts, 5)
-    with pytest.raises(UsageError, match="check and full go together"):
-        study.full_estimates(counts, check)
-    other = replace(check, questions=check.questions[:-1])
-    with pytest.raises(UsageError, match="other ranks"):
-        study.full_estimates(counts, check, study.rank_some(scores, questions, other.questions))
-    with pytest.raises(UsageError, match="level=95"):
-        study.full_estimates(counts, level=95)
+    bare = kgtrec.Graph.from_arrays(test=graph.split("test"), n_entities=30, n_relations=2)
+    case = SimpleNamespace(questions=questions, scores=scores, counts=counts,
+                           check=study.draw_check(counts, 5), bare=bare.questions())  # fmt: skip
+    assert_refused(call, error, words, case)
 
 
 # -- The command ------------------------------------------------------------------------------
