@@ -8,16 +8,20 @@ import math
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
+from statistics import mean, stdev
 
 import numpy as np
 import pytest
 from compare_cases import systems
+from refusals import assert_refused, refusals
 
 import kgtrec
+from kgtrec._internal.table import Interval
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.comparison.report import compare
@@ -175,17 +179,26 @@ def test_the_caption_says_protocol_ties_and_what_cannot_be_compared(
         assert part in text
     mixed = {"a": ranks["s0"], "b": systems(1, seed=3)["s0"]}
     assert "NOT COMPARABLE: a and b" in table_of_models({"x": mixed}, ["mrr"]).caption()
-    with pytest.raises(InputError, match="cannot be compared"):
-        table_of_models({"x": mixed}, ["mrr"], significance=Significance("t"))
 
 
-def test_wrong_calls(ranks: dict[str, Ranks]) -> None:
-    with pytest.raises(UsageError, match="'left' is not a side"):
-        table_of_models({"g": ranks}, ["mrr"], sides=["left"])
-    with pytest.raises(UsageError, match="needs one model"):
-        table_of_models({"g": {}}, ["mrr"])
-    with pytest.raises(UsageError, match="did you mean"):
-        table_of_models({"g": ranks}, ["mmr"])
+@refusals(
+    ("side", lambda ranks: table_of_models({"g": ranks}, ["mrr"], sides=["left"]), UsageError,
+     ("'left' is not a side",)),
+    ("no model", lambda ranks: table_of_models({"g": {}}), UsageError, ("needs one model",)),
+    ("measure", lambda ranks: table_of_models({"g": ranks}, ["mmr"]), UsageError,
+     ("did you mean",)),
+    ("pairs", lambda ranks: table_of_models(
+        {"g": {"a": ranks["s0"], "b": systems(1, seed=3)["s0"]}}, ["mrr"],
+        significance=Significance("t")), InputError, ("cannot be compared",)),
+    ("runs", lambda ranks: table_of_models(
+        {"g": {"a": [ranks["s0"], ranks["s1"]]}}, significance=Significance("t")), UsageError,
+     ("take the bootstrap test (--test bootstrap), not t",)),
+)  # fmt: skip
+def test_wrong_calls(
+    ranks: dict[str, Ranks],
+    call: Callable[..., object], error: type[Exception], words: tuple[str, ...],
+) -> None:  # fmt: skip
+    assert_refused(call, error, words, ranks)
 
 
 # -- Markup ------------------------------------------------------------------------------------
@@ -388,8 +401,6 @@ def test_best_is_bold_and_second_underlined() -> None:
 
 
 def test_several_runs_of_a_model_are_a_mean_with_its_deviation(tmp_path: Path) -> None:
-    from statistics import mean, stdev
-
     one, *more = systems(4).values()
     table = table_of_models(
         {"g": {"several": more, "alone": one}},
@@ -409,18 +420,12 @@ def test_several_runs_of_a_model_are_a_mean_with_its_deviation(tmp_path: Path) -
     rows = list(csv.DictReader(io.StringIO(csv_text(table))))
     assert float(rows[0]["both.realistic.micro.mrr:std"]) == table.columns[0].deviations[0]
     assert rows[1]["both.realistic.micro.mrr:std"] == ""
-    with pytest.raises(UsageError, match="--test bootstrap"):
-        table_of_models({"g": {"s": more, "a": one}}, ["mrr"], significance=Significance("t"))
     compiler = pytest.importorskip("typst", reason="typst compiles what is written for it")
     (tmp_path / "t.typ").write_text(typst(table), "utf-8")
     assert compiler.compile(str(tmp_path / "t.typ"), format="svg")
 
 
 def test_intervals_of_listed_predictions_are_shown_and_not_ranked(ranks: dict[str, Ranks]) -> None:
-    from dataclasses import replace
-
-    from kgtrec._internal.table import Interval
-
     table = table_of_models({"g": {"a": ranks["s0"], "b": ranks["s1"]}}, ["mrr"])
     (column,) = table.columns
     between = Interval.of(0.4, 0.3, 0.5)
