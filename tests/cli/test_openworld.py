@@ -315,6 +315,10 @@ def test_simulated_figures_are_drawn_and_refused(tmp_path: Path) -> None:
         ((*words, "-m", "nonsense", "--format", "csv"), "nonsense"),
         (("--figure", "expected", "--correlation", 0.1, "--plot", "x.svg"), "goes with"),
         (("--figure", "expected", "--n-questions", 5, "--plot", "x.svg"), "goes with"),
+        (("--figure", "expected"), "needs --plot"),
+        (("--figure", "expected", "--study", "small", "--plot", "x.svg"), "shows formulas"),
+        (("--figure", "approximation", "-m", "hits@1", "--plot", "x.svg"), "shows MRR only"),
+        (("--figure", "expected", "--n-answers", 2.5, "--plot", "x.svg"), "whole --n-answers"),
     ):
         with pytest.raises(UsageError, match=said):
             run(*wrong)

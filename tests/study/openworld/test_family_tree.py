@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusals import assert_refused, refusals
 
 from kgtrec.errors import UsageError
 from kgtrec.study.openworld.family_tree import (
@@ -130,21 +131,6 @@ def test_its_graph_has_readable_labels(tree):
     assert graph.entities[5999] == "f19p299"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"families": 0}, "families=0"),
-        ({"people": 1}, "people=1; give 2"),
-        ({"depth": 0}, "depth=0"),
-        ({"width": 0}, "width=0"),
-        ({"people": 50, "depth": 1, "width": 1, "families": 1}, "give fewer people"),
-    ],
-)
-def test_impossible_families_are_refused(arguments, said):
-    with pytest.raises(UsageError, match=said):
-        family_tree(**arguments)
-
-
 # -- What is hidden --------------------------------------------------------------------------------
 
 
@@ -184,19 +170,6 @@ def test_correlated_removal_has_the_correlation_asked_for(world, rho):
     assert np.array_equal(removed.train, world.train)
 
 
-def test_correlated_removal_names_what_is_possible(world):
-    predicted = np.arange(len(world.full_test)) % 10 == 0
-    correlated_removal(world, predicted, 0.5, -0.33)
-    for flags, sparsity, rho, words in (
-        (np.zeros_like(predicted), 0.5, 0.1, "nothing can correlate"),
-        (predicted, 0.5, -0.5, r"choose one from -0\.33"),
-        (predicted[1:], 0.5, 0.1, "give one value"),
-        (predicted, 0, 0.1, "sparsity=0"),
-    ):
-        with pytest.raises(UsageError, match=words):
-            correlated_removal(world, flags, sparsity, rho)
-
-
 def test_ranked_removal_hides_the_worst_of_each_question_and_never_all(world):
     facts = world.full_test
     rank = np.random.default_rng(3).integers(1, 50, len(facts))
@@ -214,11 +187,34 @@ def test_ranked_removal_hides_the_worst_of_each_question_and_never_all(world):
     assert as_set(removed.full_test) == as_set(facts)
     several = [hidden for a in questions.values() if len(a) >= 10 for _, hidden in a]
     assert np.mean(several) == pytest.approx(0.5, abs=4 * 0.5 / len(several) ** 0.5)
-    with pytest.raises(UsageError, match="give one value"):
-        ranked_removal(world, rank[1:], 0.5)
 
 
-@pytest.mark.parametrize(("density", "share"), [(0, 0.7), (1.1, 0.7), (0.5, 1.0), (0.5, -0.1)])
-def test_shares_out_of_range_are_refused(tree, density, share):
-    with pytest.raises(UsageError, match="out of range"):
-        random_removal(tree.facts, density, share)
+FACTS = family_tree(1, people=40).facts
+SMALL = random_removal(FACTS, 0.75)
+TENTH = np.arange(len(SMALL.full_test)) % 10 == 0
+
+
+def test_the_weakest_correlation_is_possible():
+    correlated_removal(SMALL, TENTH, 0.5, -0.33)
+
+
+@refusals(
+    ("families", lambda: family_tree(families=0), UsageError, ("families=0",)),
+    ("people", lambda: family_tree(people=1), UsageError, ("people=1; give 2",)),
+    ("depth", lambda: family_tree(depth=0), UsageError, ("depth=0",)),
+    ("width", lambda: family_tree(width=0), UsageError, ("width=0",)),
+    ("too many", lambda: family_tree(1, people=50, depth=1, width=1), UsageError,
+     ("give fewer people",)),
+    ("flat", lambda: correlated_removal(SMALL, ~TENTH & TENTH, 0.5, 0.1), UsageError,
+     ("nothing can correlate",)),
+    ("strong", lambda: correlated_removal(SMALL, TENTH, 0.5, -0.5), UsageError,
+     ("choose one from -0.33",)),
+    ("length", lambda: correlated_removal(SMALL, TENTH[1:], 0.5, 0.1), UsageError,
+     ("give one value",)),
+    ("sparsity", lambda: correlated_removal(SMALL, TENTH, 0, 0.1), UsageError, ("sparsity=0",)),
+    ("ranks", lambda: ranked_removal(SMALL, TENTH[1:], 0.5), UsageError, ("give one value",)),
+    *((f"{density} {share}", lambda d=density, s=share: random_removal(FACTS, d, s), UsageError,
+       ("out of range",)) for density, share in ((0, 0.7), (1.1, 0.7), (0.5, 1.0), (0.5, -0.1))),
+)  # fmt: skip
+def test_refusals(call, error, words):
+    assert_refused(call, error, words)
