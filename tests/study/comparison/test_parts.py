@@ -6,6 +6,7 @@ import csv
 import json
 import math
 from collections import Counter
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 from statistics import mean
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from compare_cases import N_ENTITIES, graph, systems
+from refusals import assert_refused, refusals
 
 import kgtrec
 from kgtrec._internal.bootstrap import Resampling
@@ -65,16 +67,12 @@ def test_parts_hold_what_their_instances_give() -> None:
         assert tau == pytest.approx(slow_tau(due, whole), nan_ok=True)
 
 
-def test_lower_is_better_where_it_is() -> None:
-    (part,) = values_by_part(systems(3), "side", ["mr"])
-    for row in part.table().rows:
-        values = dict(zip(part.systems, row[3:6], strict=True))
+def test_the_lowest_is_best_of_ranks_and_nothing_of_deviations() -> None:
+    ranks, deviations = values_by_part(systems(3), "side", ["mr", "std"])
+    for row in ranks.table().rows:
+        values = dict(zip(ranks.systems, row[3:6], strict=True))
         assert row[6] in [n for n, v in values.items() if v == min(values.values())]
-
-
-def test_neither_end_is_best_of_a_deviation() -> None:
-    (part,) = values_by_part(systems(3), "side", ["std"])
-    assert [row[6] for row in part.table().rows] == [""] * len(part.table().rows)
+    assert {row[6] for row in deviations.table().rows} == {""}
 
 
 def test_ratios_weigh_relations() -> None:
@@ -90,11 +88,6 @@ def test_ratios_weigh_relations() -> None:
         weights = [counts.get(r, 0) / size[r] for r in relations]
         due = sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
         assert weighted[1 + place] == pytest.approx(due)
-
-
-def test_other_questions_are_refused() -> None:
-    with pytest.raises(InputError, match="cannot be compared"):
-        values_by_part({"a": systems(1)["s0"], "b": systems(1, seed=2)["s0"]}, "side", ["mrr"])
 
 
 def mrr(ranks: Ranks, relation: int, side: str) -> float:
@@ -145,10 +138,26 @@ def test_what_only_one_has_is_left_out_and_named() -> None:
     assert rankings.parts == (("b",),)
     assert rankings.left_out == (("a",), ("c",))
     assert rankings.tau("mrr", ("b",)) == -1
-    with pytest.raises(InputError, match="no part is in both"):
-        rankings_by_part([one], [values(("z", [1.0, 2.0, 3.0]))])
-    with pytest.raises(UsageError, match="too few to rank"):
-        rankings_by_part([one], [values(("a", [1.0, 2.0]))])
+
+
+ONE = values(("a", [3.0, 2.0, 1.0]))
+
+
+@refusals(
+    ("no part", lambda: rankings_by_part([ONE], [values(("z", [1.0, 2.0, 3.0]))]), InputError,
+     ("no part is in both: a is in one, z in the other",)),
+    ("too few", lambda: rankings_by_part([ONE], [values(("a", [1.0, 2.0]))]), UsageError,
+     ("2 systems are in both (of 3 and 2), too few to rank",)),
+    ("measures", lambda: rankings_by_part([ONE], [values(("a", [1.0, 2.0, 3.0]), measure="mr")]),
+     UsageError, ("values by the same measures",)),
+    ("questions", lambda: values_by_part(
+        {"a": systems(1)["s0"], "b": systems(1, seed=2)["s0"]}, "side", ["mrr"]),
+     InputError, ("cannot be compared",)),
+)  # fmt: skip
+def test_what_cannot_be_held_against_each_other(
+    call: Callable[[], object], error: type[Exception], words: tuple[str, ...]
+) -> None:
+    assert_refused(call, error, words)
 
 
 # -- The commands ----------------------------------------------------------------------------------
@@ -270,18 +279,14 @@ def test_whole_tables_show_places_and_a_figure(folder: Path, tmp_path: Path) -> 
     ("System,mrr\na,inf\n", r"'inf' under"),
     ('System,mrr,note\na,1,"x\nb,2,y\nc,3,z\n', "unexpected end of data"),
     ("System,other\na,1\n", "has no column 'mrr'; it has other"),
+    ("System,mrr\n\udcff,1\n", "UTF-8"),
+    (None, "No such file"),
 ])  # fmt: skip
-def test_bad_tables_are_named_by_line(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "t.csv").write_text(text)
+def test_bad_tables_are_named_by_line(tmp_path: Path, text: str | None, said: str) -> None:
+    if text is not None:
+        (tmp_path / "t.csv").write_text(text, "utf-8", "surrogateescape")
     with pytest.raises(KgtrecError, match=said):
         values_of_table(read_value_table(tmp_path / "t.csv"), ["mrr"])
-
-
-def test_files_that_are_no_text(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_bytes(b"System,mrr\n\xff,1\n")
-    for path, said in ((tmp_path / "t.csv", "UTF-8"), (tmp_path / "none.csv", "No such file")):
-        with pytest.raises(KgtrecError, match=said):
-            read_value_table(path)
 
 
 def test_blank_cells_are_no_values(tmp_path: Path) -> None:
@@ -322,110 +327,3 @@ def test_wrong_calls(folder: Path, words: tuple[str, ...], said: str) -> None:
             else parts_of(folder, *words)
         )
     assert said in str(caught.value)
-
-
-def test_figures_of_formulas(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="figures need matplotlib")
-
-    def draw(*words: str) -> None:
-        CliRunner().invoke(cli, ["openworld", *words], catch_exceptions=False)
-
-    draw("--figure", "expected", "-m", "hits@10", "--plot", str(tmp_path / "a.svg"))
-    assert "expected Hits@10" in (tmp_path / "a.svg").read_text("utf-8")
-    draw("--figure", "approximation", "--sparsity", "0.25", "--plot", str(tmp_path / "b.svg"))
-    assert "β = 0.25" in (tmp_path / "b.svg").read_text("utf-8")
-    for words, said in [
-        (("--figure", "expected"), "needs --plot"),
-        (("--figure", "expected", "--study", "small", "--plot", "x.svg"), "shows formulas"),
-        (("--figure", "approximation", "-m", "hits@1", "--plot", "x.svg"), "shows MRR only"),
-        (("--figure", "expected", "--n-answers", "2.5", "--plot", "x.svg"), "whole --n-answers"),
-    ]:
-        with pytest.raises(KgtrecError) as caught:
-            draw(*words)
-        assert said in str(caught.value)
-
-
-# -- Zhou et al. (2022), from their published values -----------------------------------------------
-
-METRICS = ("micro_mr", "micro_mrr", "micro_hits@1", "micro_hits@3", "micro_hits@10")
-
-
-def published(shared_data: Path, *words: str, measures: tuple[str, ...] = METRICS) -> str:
-    """`kgtrec compare` of tables in their folder of results, as CSV."""
-    home = shared_data / "kgc-sparsity"
-    paths = [str(home / word) if "/" in word else word for word in words]
-    keys = [word for name in measures for word in ("-m", name)]
-    return invoke(*paths, *keys, "--resamples", "100", "--format", "csv")
-
-
-@pytest.fixture(scope="module")
-def known(shared_data: Path) -> dict[str, float]:
-    """The paper's figures, as computed without this package."""
-    path = shared_data.parent / "spec" / "paper-numbers.json"
-    if not path.is_file():
-        pytest.skip(f"no list of figures at {path}")
-    return {key: one["ours"] for key, one in json.loads(path.read_text()).items()}
-
-
-@pytest.mark.data
-def test_table_3(shared_data: Path, known: dict[str, float]) -> None:
-    by_part = taus(published(
-        shared_data, "result/FB-Test-S/lp_per_rel_type.csv",
-        "--against", "result/FB-Test-S-C/lp_per_rel_type.csv",
-        "--by", "question-type,relation-type", measures=METRICS[1:],
-    ))  # fmt: skip
-    assert len(by_part) == 32
-    due = {key: value for key, value in known.items() if key.startswith("000.t3.")}
-    assert len(due) >= 16
-    for key, value in due.items():
-        side, kind, measure = key.removeprefix("000.t3.").split(".", 2)
-        assert by_part[measure, side, kind] == pytest.approx(value, abs=1e-6), key
-
-
-@pytest.mark.data
-def test_table_4(shared_data: Path, known: dict[str, float]) -> None:
-    whole = published(shared_data, "result/FB-Test-S/evaluation.csv",
-                      "--against", "result/FB-Test-S-C/evaluation.csv")  # fmt: skip
-    rows = list(csv.DictReader(whole.splitlines()))
-    complete = {row["rankings_by"]: float(row["tau_b"]) for row in rows}
-    sparse = taus(published(
-        shared_data, "result/FB-Test-S/lp_per_rel.csv", "--against",
-        "result/FB-Test-S-C/lp_per_rel.csv", "--ratios", "data/FB-Test-S/samples.txt",
-    ))  # fmt: skip
-    for name in METRICS:
-        assert complete[name] == pytest.approx(known[f"000.t4.complete.{name}"], abs=1e-6)
-        assert sparse[name, "given"] == pytest.approx(known[f"000.t4.sparse.{name}"], abs=1e-6)
-
-
-@pytest.mark.data
-def test_figures_4_and_5(shared_data: Path, known: dict[str, float]) -> None:
-    pairs = (("micro_mrr", "macro_mrr", "mrr"), ("micro_hits@10", "macro_hits@10", "hits10"))
-    tau = taus(published(
-        shared_data, "result/FB-Test-S/evaluation.csv",
-        "--against", "result/FB-Test-S-C/pooling_depth.csv", "--by", "depth",
-        measures=(*METRICS, "macro_mrr", "macro_hits@10"),
-    ))  # fmt: skip
-    assert tau["micro_mrr", "2"] == pytest.approx(known["000.fig4.depth2.micro_mrr"], abs=1e-6)
-    assert all(tau[name, "0"] == 1 for name, _ in tau)
-    assert all(tau[name, "10"] < 0 for name in ("micro_mrr", "micro_hits@1", "micro_hits@3"))
-    for micro, macro, key in pairs:
-        gap = tau[macro, "10"] - tau[micro, "10"]
-        assert gap == pytest.approx(known[f"000.fig5.gap10.{key}"], abs=1e-6)
-        assert all(tau[macro, str(depth)] > tau[micro, str(depth)] for depth in range(2, 11))
-
-
-@pytest.mark.data
-def test_figure_3(shared_data: Path, known: dict[str, float]) -> None:
-    home = shared_data / "kgc-sparsity" / "result"
-    words = [home / "FB-Test-S/evaluation.csv", "-m", "micro_mrr", "--resamples", "100"]
-    for other, key in (("FB-Test-S-C", "S_vs_SC"), ("FB-Test-O", "S_vs_O")):
-        report = json.loads(
-            invoke(*words, "--against", home / other / "evaluation.csv", "--format", "json")
-        )
-        tau = report["rankings"]["micro_mrr"]["systems"]["tau_b"]
-        assert tau == pytest.approx(known[f"000.fig3.{key}"], abs=1e-6)
-        if other == "FB-Test-S-C":
-            places = {name.removeprefix("fb15k-237-"): row["other.place"]
-                      for name, row in report["values"]["micro_mrr"].items()}  # fmt: skip
-    for code, name in (("A", "hitter"), ("D", "rescal"), ("L", "rotate")):
-        assert places[name] == known[f"000.fig3.rank_SC.{code}"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import assert_refused, refusals
 from scipy import stats
 
 import kgtrec
@@ -86,16 +88,20 @@ def test_full_agreement_is_put_into_words() -> None:
     assert full_agreement([other]) == ""
 
 
-def test_rankings_that_are_refused() -> None:
-    with pytest.raises(UsageError, match="1 ranking has nothing"):
-        rankings_of_values({"x": [1, 2, 3]}, "abc")
-    with pytest.raises(UsageError, match="three or more"):
-        rankings_of_values({"x": [1, 2], "y": [1, 2]}, "ab")
-    with pytest.raises(InputError, match="shapes"):
-        rankings_of_values({"x": [1, 2, 3], "y": [1, 2]}, "abc")
-    rng = np.random.default_rng(0)
-    with pytest.raises(InputError, match="different systems"):
-        rankings_of_samples({"x": samples(rng.random((9, 3))), "y": samples(rng.random((9, 4)))})
+@refusals(
+    ("one", lambda: rankings_of_values({"x": [1, 2, 3]}, "abc"), UsageError,
+     ("1 ranking has nothing to be held against",)),
+    ("few", lambda: rankings_of_values({"x": [1, 2], "y": [1, 2]}, "ab"), UsageError,
+     ("2 systems are too few to rank; give three or more",)),
+    ("shapes", lambda: rankings_of_values({"x": [1, 2, 3], "y": [1, 2]}, "abc"), InputError,
+     ("values of shapes (3,), (2,) for 3 systems",)),
+    ("systems", lambda: rankings_of_samples({"x": samples(np.eye(4)), "y": samples(np.eye(3))}),
+     InputError, ("different systems",)),
+)  # fmt: skip
+def test_rankings_that_are_refused(
+    call: Callable[[], object], error: type[Exception], words: tuple[str, ...]
+) -> None:
+    assert_refused(call, error, words)
 
 
 # -- Intervals of tau --------------------------------------------------------------------------

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import mean, stdev
 
 import numpy as np
 import pytest
 from compare_cases import N_ENTITIES, graph
+from refusals import assert_refused, refusals
 
 import kgtrec
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.comparison.replicates import compare_replicates, grouped_names, multiplicity
+from kgtrec.study.comparison.samples import resample, samples_of_ranks
 from kgtrec.trec.files.columns import RunColumns
 
 
@@ -97,9 +99,6 @@ def test_draws_are_distributed_as_those_of_a_slow_bootstrap(
 
 
 def test_the_spread_between_runs_widens_intervals(systems: dict[str, list[Ranks]]) -> None:
-    from kgtrec.study import samples_of_ranks
-    from kgtrec.study.comparison.samples import resample
-
     own = {"b": systems["b"], "a": systems["a"]}
     (replicates,) = compare_replicates(own, ["mrr"], resampling=Resampling(resamples=5000))
     (samples,) = samples_of_ranks({str(i): run for i, run in enumerate(own["b"])}, ["mrr"])
@@ -125,7 +124,7 @@ def test_folds_have_questions_of_their_own() -> None:
     folds = [[runs(1, 1, 0.5, 0.6, seed)[0], runs(2, 1, 0.5, 0.5, seed)[0]] for seed in range(4)]
     systems = {"a": [fold[0] for fold in folds], "b": [fold[1] for fold in reversed(folds)]}
     draws = 300
-    (replicates,) = compare_replicates(systems, ["mrr"], resampling=Resampling(resamples=10_000))
+    (replicates,) = compare_replicates(systems, ["mrr"], resampling=Resampling(resamples=4_000))
     assert replicates.folds == 4
     for place, name in enumerate(systems):
         due = [mean(v for one in slow_values(fold[place]).values() for v in one) for fold in folds]
@@ -161,9 +160,6 @@ def test_every_system_was_run_on_every_fold() -> None:
 
 def test_a_single_run_each_is_the_bootstrap_over_questions() -> None:
     one = {"a": runs(1, 1, 0.5, 0.6), "b": runs(2, 1, 0.5, 0.4)}
-    from kgtrec.study import samples_of_ranks
-    from kgtrec.study.comparison.samples import resample
-
     (replicates,) = compare_replicates(one, ["mrr"], resampling=Resampling(resamples=500, seed=3))
     (samples,) = samples_of_ranks({n: own[0] for n, own in one.items()}, ["mrr"])
     assert np.array_equal(
@@ -274,12 +270,17 @@ def test_best_answers_are_those_of_loops(systems: dict[str, list[Ranks]]) -> Non
         multiplicity(models, 1.0, runs=less)
 
 
-def test_wrong_calls(systems: dict[str, list[Ranks]]) -> None:
-    with pytest.raises(UsageError, match="'x' has no run"):
-        compare_replicates({"a": systems["a"], "x": []}, ["mrr"])
-    with pytest.raises(InputError, match="cannot be compared"):
-        compare_replicates({"a": systems["a"], "o": runs(1, 2, 1.0, seed=5)}, ["mrr"])
-    with pytest.raises(UsageError, match="epsilon"):
-        multiplicity({"a": systems["a"][0], "b": systems["b"][0]}, -0.1)
-    with pytest.raises(UsageError, match="cutoffs are 1 or more"):
-        multiplicity({"a": systems["a"][0], "b": systems["b"][0]}, 0.1, (0,))
+@refusals(
+    ("no run", lambda a: compare_replicates({"a": a, "x": []}, ["mrr"]), UsageError,
+     ("'x' has no run",)),
+    ("graphs", lambda a: compare_replicates({"a": a, "o": runs(1, 2, 1.0, seed=5)}, ["mrr"]),
+     InputError, ("cannot be compared",)),
+    ("epsilon", lambda a: multiplicity({"a": a[0], "b": a[1]}, -0.1), UsageError, ("epsilon",)),
+    ("cut", lambda a: multiplicity({"a": a[0], "b": a[1]}, 0.1, (0,)), UsageError,
+     ("cutoffs are 1 or more",)),
+)  # fmt: skip
+def test_wrong_calls(
+    systems: dict[str, list[Ranks]],
+    call: Callable[..., object], error: type[Exception], words: tuple[str, ...],
+) -> None:  # fmt: skip
+    assert_refused(call, error, words, systems["a"])

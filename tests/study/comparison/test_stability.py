@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from compare_cases import systems
+from refusals import assert_refused, refusals
 from scipy import stats
 
 import kgtrec
@@ -182,16 +184,25 @@ def test_the_command_takes_measures_that_are_adjusted(tmp_path: Path, key: str) 
     assert done.stdout == due.to_csv()
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [({"shares": (0.5, 1.0)}, "between 0 and 1"), ({"repeats": 0}, "at least once"),
-     ({"measures": ["both.macro.bpref"]}, "does not follow from ranks")],
+@refusals(
+    ("shares", lambda: data_sensitivity(systems(3), shares=(0.5, 1.0)), UsageError,
+     ("shares [0.5, 1.0] must lie between 0 and 1",)),
+    ("repeats", lambda: data_sensitivity(systems(3), repeats=0), UsageError, ("at least once",)),
+    ("measure", lambda: data_sensitivity(systems(3), ["both.macro.bpref"]), UsageError,
+     ("does not follow from ranks",)),
+    ("systems", lambda: data_sensitivity(systems(2)), UsageError, ("3 or more",)),
+    ("p", lambda: discrimination_of({"a": [0.1, 1.2]}), InputError, ("between 0 and 1",)),
+    ("pairs", lambda: discrimination_of({"a": [0.1], "b": [0.1, 0.2]}), InputError,
+     ("same pairs",)),
+    ("nothing", lambda: discriminate([]), InputError, ("no measure",)),
+    ("unjudged", lambda: leave_one_out(*toy_pool(), "unj_10"), UsageError, ("is not better",)),
+    ("residual", lambda: leave_one_out(*toy_pool(), "rbp_resid"), UsageError, ("is not better",)),
+    ("count", lambda: leave_one_out(*toy_pool(), "num_ret"), UsageError, ("one measure",)),
 )  # fmt: skip
-def test_sensitivity_refuses(more: dict, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        data_sensitivity(systems(3), **more)
-    with pytest.raises(UsageError, match="3 or more"):
-        data_sensitivity(systems(2))
+def test_refusals(
+    call: Callable[[], object], error: type[Exception], words: tuple[str, ...]
+) -> None:
+    assert_refused(call, error, words)
 
 
 # -- Discriminative power ----------------------------------------------------------------------
@@ -211,15 +222,6 @@ def test_discrimination() -> None:
     row = next(row for row in table.rows if row[0] == "MRR (instances)")
     assert row[2] == sum(each < 0.1 for each in p)
     assert [row[1] for row in one.curves().rows] == one.p[0].tolist()
-
-
-def test_discrimination_refuses() -> None:
-    with pytest.raises(InputError, match="between 0 and 1"):
-        discrimination_of({"a": [0.1, 1.2]})
-    with pytest.raises(InputError, match="same pairs"):
-        discrimination_of({"a": [0.1], "b": [0.1, 0.2]})
-    with pytest.raises(InputError, match="no measure"):
-        discriminate([])
 
 
 @pytest.mark.data
@@ -304,19 +306,10 @@ def test_geometric_means_without_ones_own_judgements() -> None:
     assert result.left_out == pytest.approx([(5e-5 / 12) ** (1 / 3), 1e-10 ** (1 / 3)])
 
 
-@pytest.mark.parametrize("measure", ["unj_10", "judged_10", "rbp_resid"])
-def test_leaving_one_out_needs_a_measure_of_which_more_is_better(measure: str) -> None:
-    qrels, runs, brought = toy_pool()
-    with pytest.raises(UsageError, match="is not better"):
-        leave_one_out(qrels, runs, brought, measure)
-
-
 def test_pools_of_strangers_are_refused() -> None:
     qrels, runs, brought = toy_pool()
     with pytest.raises(InputError, match="none of the runs p, q is in the pool"):
         leave_one_out(qrels, {"p": runs["a"], "q": runs["b"]}, brought, "map")
-    with pytest.raises(UsageError, match="one measure"):
-        leave_one_out(qrels, runs, brought, "num_ret")
 
 
 def test_contributors_of_a_pool() -> None:
