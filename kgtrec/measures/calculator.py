@@ -55,7 +55,8 @@ class Calculator:
 
     def value(self, measure: Measure) -> float:
         """The measure over all instances or questions of its side."""
-        measure = replace(measure, side=require_side(measure, measure.side, self.sides))
+        side = require_side(measure, measure.side, self.sides)
+        measure = measure if side == measure.side else replace(measure, side=side)
         if measure.averaging in OF_GRAPHS:
             require_graph(measure, self.ranks)
         if measure.averaging == "stratified":
@@ -64,9 +65,8 @@ class Calculator:
             return float(np.mean(self._by_term(measure)))
         weighing = self._weighing(measure.averaging, measure.side)
         if measure.averaging == "macro_relation":
-            return float(
-                np.mean(self._weighed(measure, weighing, weighing.by_relation(measure.side)))
-            )
+            values = self._weighed(measure, weighing, weighing.by_relation(measure.side))
+            return float(np.mean(values))
         return float(self._weighed(measure, weighing, weighing.groups(measure.side))[0])
 
     def _by_term(self, measure: Measure) -> Floats:
