@@ -142,7 +142,7 @@ def _report(suites: list[Suite], show: str) -> Report:
     def text() -> str:
         return "\n\n".join(f"{title}\n{table.to_text(120)}" for title, table in tables.items())
 
-    figures = {option: ("suite", draws, suites[0]) for option, (draws, _) in FIGURES.items()}
+    figures = {option: ("compare", draws, suites[0]) for option, (draws, _) in FIGURES.items()}
     notes = [f"{one.cells.title}: {said}" for one in suites for said in one.notes()]
     return Report.of_files(tables, text, "measure", notes=notes, figures=figures)
 

@@ -2,8 +2,8 @@
 
 style.py    size, fonts, colours, line styles; saving
 ranks.py    rank distribution, widths of ties, rank types, slices, alignment sizes
-compare.py  compared systems: intervals, pairs, p-value curves, rankings, pools without one system
-suite.py    many models on many graphs: places, critical differences, cells
+compare.py  compared systems: intervals, pairs, p-value curves, rankings, pools without one system;
+            many models on many graphs: places, critical differences, cells
 studies.py  calibration, beta curves and grids, popularity, metrics under missing answers
 
 All functions are here and load on first use: ``from kgtrec import plots``, then
@@ -20,12 +20,15 @@ from kgtrec._internal.lazy import homes, lazy_exports
 
 if TYPE_CHECKING:
     from kgtrec.plots.compare import bump_chart as bump_chart
+    from kgtrec.plots.compare import critical_difference as critical_difference
     from kgtrec.plots.compare import depth_curves as depth_curves
     from kgtrec.plots.compare import intervals as intervals
     from kgtrec.plots.compare import left_out as left_out
     from kgtrec.plots.compare import p_curves as p_curves
     from kgtrec.plots.compare import pair_matrix as pair_matrix
     from kgtrec.plots.compare import sensitivity as sensitivity
+    from kgtrec.plots.compare import suite_cells as suite_cells
+    from kgtrec.plots.compare import suite_places as suite_places
     from kgtrec.plots.ranks import alignment_sizes as alignment_sizes
     from kgtrec.plots.ranks import over_relations as over_relations
     from kgtrec.plots.ranks import over_time as over_time
@@ -44,9 +47,6 @@ if TYPE_CHECKING:
     from kgtrec.plots.studies import simulated as simulated
     from kgtrec.plots.studies import sparse_full as sparse_full
     from kgtrec.plots.style import save as save
-    from kgtrec.plots.suite import critical_difference as critical_difference
-    from kgtrec.plots.suite import suite_cells as suite_cells
-    from kgtrec.plots.suite import suite_places as suite_places
 
 _HOMES = homes(
     {
@@ -59,9 +59,9 @@ _HOMES = homes(
             "tie_widths over_time"
         ),
         "kgtrec.plots.compare": (
-            "intervals left_out p_curves pair_matrix bump_chart depth_curves sensitivity"
+            "intervals left_out p_curves pair_matrix bump_chart depth_curves sensitivity "
+            "critical_difference suite_cells suite_places"
         ),
-        "kgtrec.plots.suite": "critical_difference suite_cells suite_places",
         "kgtrec.plots.style": "save",
     }
 )

@@ -54,10 +54,6 @@ def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Fi
         By the name in the legend. The dotted grey line, "chance", is the expectation of a random
         scorer with the numbers of candidates of the first.
     kind : {"optimistic", "realistic", "pessimistic", "ordinal"}
-
-    Returns
-    -------
-    Figure
     """
     require(ranks, "ranks")
     with styled():
@@ -70,11 +66,10 @@ def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Fi
         for number, (name, one) in enumerate(ranks.items()):
             rank, share = _cumulative(one.rank(kind))
             axes.step(rank, share, where="post", label=_named(name, one), **series_style(number))
-        axes.set_xscale("log")
-        axes.set_xlim(left=0.9)
-        axes.set_ylim(0, 1)
-        axes.set_xlabel(f"k ({kind} rank)")
-        axes.set_ylabel("share with rank ≤ k")
+        axes.set(
+            xscale="log", xlim=(0.9, None), ylim=(0, 1), xlabel=f"k ({kind} rank)",
+            ylabel="share with rank ≤ k",
+        )  # fmt: skip
         _mark_cutoffs(axes)
         legend_above(made)
         return made
@@ -131,10 +126,6 @@ def rank_types(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
     results : mapping of str to Result
     metric : str
         A micro metric, such as "mrr" or "hits@10", on all sides that the results hold.
-
-    Returns
-    -------
-    Figure
     """
     require(results, "results")
     values = np.array(
@@ -231,8 +222,7 @@ def over_relations(
         names = [f"{short(name, 24)} ({len(each)})" for name, each in values.items()]
         axes.set_yticks(range(1, len(values) + 1), names)
         axes.invert_yaxis()
-        axes.set_xlabel(f"{label} by relation")
-        axes.set_ylabel("model (relations)")
+        axes.set(xlabel=f"{label} by relation", ylabel="model (relations)")
         return made
 
 
@@ -425,7 +415,6 @@ def over_time(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
         times = list(place)
         ticks = np.unique(np.linspace(0, len(times) - 1, min(_TICKS, len(times))).round())
         axes.set_xticks(ticks, [short(times[int(at)]) for at in ticks])
-        axes.set_xlabel("time of the question")
-        axes.set_ylabel(_title(metric))
+        axes.set(xlabel="time of the question", ylabel=_title(metric))
         legend_above(made)
         return made

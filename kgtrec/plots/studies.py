@@ -124,8 +124,7 @@ def beta_heat_map(grid: BetaGrid, metric: str | None = None) -> Figure:
         axes.plot([-1], [0], "kx", clip_on=False, markersize=6, mew=1.5, label="micro average")
         axes.plot([0], [0], "ko", fillstyle="none", markersize=5, mew=1.2,
                   label="mean over relations")  # fmt: skip
-        axes.set_xlabel("β$_r$ (relations)")
-        axes.set_ylabel("β$_e$ (entities)")
+        axes.set(xlabel="β$_r$ (relations)", ylabel="β$_e$ (entities)")
         axes.grid(False)
         made.colorbar(drawn, ax=axes, label="sampled " * grid.sampled + f"strat-{_title(metric)}")
         legend_above(made)
@@ -253,8 +252,7 @@ def approximation_quality(betas: Sequence[float] = BETAS, n_answers: int = N_ANS
         axes.plot([], [], color="#000000", label="exact")
         axes.plot([], [], color="#000000", linestyle="--", label="approximation")
         _strength_axis(axes, "expected MRR")
-        axes.set_ylim(bottom=0)
-        axes.set_xlim(right=1)
+        axes.set(ylim=(0, None), xlim=(None, 1))
         label_ends(axes, ends)
         legend_above(made)
         return made
@@ -415,8 +413,7 @@ def comparison(result: Comparison) -> Figure:
 
 
 def _strength_axis(axes: Axes, what: str) -> None:
-    axes.set_xlabel("strength: P(a true answer is predicted)")
-    axes.set_ylabel(what)
+    axes.set(xlabel="strength: P(a true answer is predicted)", ylabel=what)
 
 
 def _possible(strengths: np.ndarray[Any, Any], beta: float, rho: float) -> np.ndarray[Any, Any]:

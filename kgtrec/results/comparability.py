@@ -128,9 +128,7 @@ def _unlinkable(facts: Provenance) -> str | None:
 # triples and labels decide.
 _FACTS: dict[str, Callable[[Provenance], str | None]] = {
     "candidates": _candidates,
-    "graph": lambda facts: (
-        f"{facts.graph_name or 'unnamed'} ({(facts.graph_hash or 'unknown')[:8]})"
-    ),
+    "graph": _graph,
     "split": lambda facts: str(facts.split),
     "sides": lambda facts: str(facts.sides),
     "context": _context,

@@ -6,8 +6,6 @@ import csv
 import io
 import itertools
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -281,13 +279,3 @@ def test_other_questions_are_named(folder: Path, tmp_path: Path) -> None:
     other.save(tmp_path / "other.parquet")
     with pytest.raises(InputError, match="s0 and other cannot be compared: graph"):
         run(folder, "s0.parquet", str(tmp_path / "other.parquet"))
-
-
-def test_one_sentence_and_an_exit_code(folder: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "kgtrec", "compare", str(folder / "s0.parquet"), "nowhere.parquet"],
-        cwd=folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert done.stderr.count("\n") == 1
