@@ -3,7 +3,7 @@
 In: runs and qrels as files, dicts, frames or columns. Out: values of measures, per query or for
 all, and files. `files/` turns bytes into columns and back, `measures/` has the measures, one row
 each, `eval/` is what `kgtrec eval` and `evaluate` compute. Open `files.run` or `measures.rows`
-first; `ir_measures_provider` makes all this a provider of ir_measures.
+first; `ir_measures_provider` makes kgtrec a provider of ir_measures.
 
 Names are loaded on first use: help and errors need no numpy.
 """
@@ -49,7 +49,7 @@ _load, __dir__ = lazy_exports(globals(), _HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    """Names of the table; and the module that needs ir_measures, without an import of its own."""
+    """Load a name of the table, or the module that needs ir_measures."""
     if name == "ir_measures_provider":
         return import_module("kgtrec.trec.ir_measures_provider")
     return _load(name)

@@ -61,10 +61,10 @@ Rows = dict[str, MeasureRow]
 
 
 class TieValues(NamedTuple):
-    """Values of a run by the order of names, and over all orders of tied documents.
+    """Values of a run with ties ordered by name, and over all orders of tied documents.
 
     - value, expected, minimum, maximum: Query to measure to value, as `Evaluator.evaluate` gives.
-    - queries: How many queries have a measure that the order changes.
+    - queries: Number of queries in which the order changes a measure.
     """
 
     value: Rows
@@ -75,7 +75,7 @@ class TieValues(NamedTuple):
 
 
 class Evaluator:
-    """Measures of any number of runs by the same qrels, which are read once.
+    """Evaluate any number of runs with the same qrels, which are read once.
 
     Documents are ordered by score in float64 descending, then by name, descending in byte order.
 
@@ -84,51 +84,51 @@ class Evaluator:
     qrels : path, mapping, frame, tuples, ranx.Qrels, QrelsColumns or Questions
         A file; query, then document, to its relevance (int); a frame of pandas or polars with the
         columns query_id (or qid), doc_id (or docno) and relevance (or label); or tuples of
-        ir_measures (Qrel). Ids that are whole numbers stand for their decimal form, here and in
-        the run, and come back as that.
+        ir_measures (Qrel). Ids that are whole numbers, here and in the run, are replaced by
+        their decimal form.
     measures : iterable of str
         As trec_eval names them (``map_cut_20``, ``map_cut.20``, ``P.5,10``, ``official``) or as
-        ir_measures does (``AP@20``, ``nDCG@20``), whose measure objects will do; and ``kg_mrr``,
-        ``kg_hits.1,3,10`` and the like for micro metrics. See ``kgtrec eval --help``.
+        ir_measures does (``AP@20``, ``nDCG@20``), also as its measure objects. Micro metrics are
+        ``kg_mrr``, ``kg_hits.1,3,10`` and the like. See ``kgtrec eval --help``.
     documents : sequence of str, optional
-        Names of the documents that `evaluate_scores` knows by their number: 0 is the first. By
-        default document 12 is named "12".
+        Names of the documents that `evaluate_scores` numbers from 0. By default document 12 is
+        named "12".
     level : int
-        Relevance from which a document is relevant, from 0 (-l); gains take no notice of it.
+        Least relevance of a relevant document, from 0 (-l); gains ignore it.
     complete : bool
-        Queries of the qrels that the run lacks count too, as if nothing were retrieved (-c).
+        Count queries of the qrels that the run lacks, as if they retrieved nothing (-c).
     judged_only : bool
-        Documents without a judgement from 0 up leave the lists (-J).
+        Remove documents without a judgement of at least 0 from the lists (-J).
     most : int, optional
-        At most so many documents of a query, the first in order, are looked at (-M).
+        Evaluate only this many documents per query, the first in order (-M).
     collection : int
         Documents in the collection, for utility (-N).
     compat : {10, 9}
         The version of trec_eval. With 9, as in pytrec_eval, scores are rounded to float32 before
-        they are compared, and the recall points of iprec_at_recall and 11pt_avg lie elsewhere.
+        they are compared, and iprec_at_recall and 11pt_avg have other recall points.
     ties : {"name", "expected", "min", "max"}, optional
         The value for the order by name; or the mean, least or greatest value over all orders of
         tied documents. By default "name", with a TieWarning if the order changes a value.
     entities : int, optional
-        Entities of the graph, which kg_mr, kg_amr and kg_amri need.
+        Number of entities of the graph, which kg_mr, kg_amr and kg_amri need.
     questions : Questions, optional
-        Filters the run: what the graph's other splits know of a question leaves its list. They give
-        the number of entities, too.
+        Remove from each list the answers of the question in the graph's other splits. The
+        questions also give the number of entities.
     qrels_format : {"qrels", "prefs", "qrels_prefs", "qrels_jg"}
-        Of the judgements (-R). Those in groups are a file, or query, group, (for prefs) subgroup
-        and document to a level, as nested dicts; their measures are ``all_prefs`` and ``qrels_jg``.
+        Format of the judgements (-R). Pass those in groups as a file, or as nested dicts: query,
+        group, (prefs: subgroup,) document to level. Measures: ``all_prefs`` and ``qrels_jg``.
 
     Attributes
     ----------
     queries : list of str
-        Those of the qrels that have a judgement: in the qrels' order, of files in byte order.
+        Queries with a judgement, in the qrels' order; in byte order if the qrels are a file.
 
     Raises
     ------
     UsageError
         Unknown measures or arguments.
     InputError
-        Relevances that are no whole numbers, ids that are neither str nor whole numbers.
+        Relevances that are not whole numbers, ids that are neither str nor whole numbers.
     FileError
         The qrels cannot be read or are malformed, with the line.
     """
@@ -208,8 +208,8 @@ class Evaluator:
             A file; query, then document, to its score (float); a frame with the columns query_id
             (or qid), doc_id (or docno) and score; or tuples of ir_measures (ScoredDoc).
         summary : bool
-            One row for all queries: means, sums of num_*, geometric means of gm_*. Otherwise a row
-            for every query; there, runid is left out, and gm_* are logarithms, floored at 1e-5.
+            One row for all queries: means, sums of num_*, geometric means of gm_*. Otherwise one
+            row per query, without runid; gm_* are then logarithms, floored at 1e-5.
         as_ : {"dict", "frame"}
             What to return.
 
@@ -219,17 +219,17 @@ class Evaluator:
             Query, in byte order, then measure by trec_eval's name, in its order, to the value; a
             str for relstring. ``row["AP@20"]`` finds map_cut_20. With `summary`, one such row,
             where num_* are int and runid is a str. As a frame: queries, or ``all``, are the index,
-            measures the columns. Queries that only one of run and qrels has are left out; see
+            measures the columns. Queries that only the run or only the qrels have are left out; see
             `complete`.
 
         Raises
         ------
         UsageError
-            Unknown arguments; measures that have no value in what is asked for: runid for single
-            queries, relstring in the summary.
+            Unknown arguments; measures without a value here: runid for single queries, relstring in
+            the summary.
         InputError
-            No query is in both. Scores that are NaN or no numbers, ids that are neither str nor
-            whole numbers, a document twice.
+            Run and qrels share no query. Scores that are NaN or not numbers, ids that are neither
+            str nor whole numbers, a document twice.
         FileError
             A file cannot be read or is malformed, with the line.
         """
@@ -256,13 +256,13 @@ class Evaluator:
         Parameters
         ----------
         scores : array or tensor of float16, bfloat16, float32, float64 or integers, (queries, n)
-            NaN where there is no document, as where a masked array is masked. Compared as they are:
-            scores of 16 bits tie often.
+            NaN, or masked in a masked array, means no document. Scores are compared without
+            conversion: scores of 16 bits tie often.
         documents : array of int, (n,) or (queries, n), optional
-            Numbers of the documents; negative where there is none. By default 0 to n - 1. See
-            `documents` of `Evaluator` for their names, which decide ties.
+            Numbers of the documents; a negative number means no document. By default 0 to n - 1.
+            `documents` of `Evaluator` gives their names, which decide ties.
         queries : sequence of str, optional
-            Of each row; by default `Evaluator.queries`.
+            Query of each row; by default `Evaluator.queries`.
         mask : array of bool, (queries, n), optional
             True where there is no document.
         summary, as_
@@ -341,7 +341,7 @@ class Evaluator:
     def _listed(
         self, run: Mapping[Any, Any], columns: _core.TrecColumns, ties: int
     ) -> tuple[list[str], bytes, tuple[Any, ...]]:
-        """Queries, their values, and what ties change, as `_core.TrecQueries.of_run` has it."""
+        """Queries, their values, and the effect of ties; see `_core.TrecQueries.of_run`."""
         own, options = self._own, self._request.options
         named = queries_of(run, in_order=True, keep_empty=True)
         shared = [pair for pair in named if pair[0] in own.number]
@@ -396,7 +396,7 @@ class Evaluator:
         return numbers
 
     def _check_shown(self, summary: bool, as_: str) -> None:
-        """UsageError if no measure has a value where one is wanted."""
+        """Raise UsageError if no measure has a value for this request."""
         if as_ not in ("dict", "frame"):
             choose("as_", as_, ("dict", "frame"))
         if self._request.micro or self._is_shown[summary]:
@@ -410,7 +410,7 @@ class Evaluator:
     def _shown(
         self, queries: list[str], cells: bytes, summary: bool, as_: str
     ) -> Rows | MeasureRow | pandas.DataFrame:
-        """Values of the measures of the core as they are wanted."""
+        """Values from the native core in the requested form."""
         names = self._measures
         if not summary and as_ == "dict":
             return _core.measure_rows(MeasureRow, queries, names, cells)
@@ -429,7 +429,7 @@ class Evaluator:
         return _formed(scored.queries, scored.values, scored.summary, summary, as_)
 
     def _warn_of(self, tied: tuple[Any, ...], n_queries: int) -> None:
-        """Warn of what the core says of ties, if anything."""
+        """Warn if the core reports that ties change a value."""
         if tied and (queries := tied[0].count(1)):
             from kgtrec.trec.measures.ties import effect_of
 
@@ -481,7 +481,7 @@ def evaluate(
     qrels, measures, options
         As of `Evaluator`.
     run, summary, as_
-        As of `Evaluator.evaluate`, and so is what is returned.
+        As of `Evaluator.evaluate`, which also describes the result.
 
     Raises
     ------
@@ -493,14 +493,14 @@ def evaluate(
 
 
 def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[object]) -> MeasureRow:
-    """Summary row of what `evaluate` gave for single queries.
+    """Summary row of the rows that `evaluate` returned for single queries.
 
     Parameters
     ----------
     values : mapping of str to mapping of str to float
         All rows of `evaluate`.
     measures : iterable of str
-        Those that were asked for, or some of them. runid and relstring are left out.
+        The measures of those rows, or some of them. runid and relstring are left out.
 
     Raises
     ------
@@ -519,7 +519,7 @@ def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[object
 
 
 def _names(measures: Iterable[Any]) -> list[str]:
-    """One name may stand alone; str() of a measure of ir_measures is its name."""
+    """Names of measures, or of a single one; str() of a measure of ir_measures is its name."""
     if isinstance(measures, str):
         return [measures]
     if not isinstance(measures, Iterable):
@@ -549,13 +549,13 @@ def _formed(
         return pd.DataFrame(dict(row), index=["all"])
     try:
         index = pd.Index(queries, name="query_id")
-    except UnicodeEncodeError:  # names that are no UTF-8
+    except UnicodeEncodeError:  # names that are not UTF-8
         index = pd.Index(queries, name="query_id", dtype=object)
     return pd.DataFrame(dict(values), index=index)
 
 
 def _frames_inside() -> int:
-    """How many frames up the caller of this module stands, for warnings."""
+    """Number of stack frames up to the caller of this module, for warnings."""
     depth = 1
     while sys._getframe(depth).f_code.co_filename == __file__:
         depth += 1

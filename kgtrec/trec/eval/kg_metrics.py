@@ -1,11 +1,11 @@
 """Micro metrics of knowledge graphs straight from a run and qrels: of answers, not of queries.
 
-An answer is a relevant document; its rank as listed is 1 + the documents above it that are no
-answers + half of those that tie with it. A run does not say what other splits know: its ranks are
-filtered ones only if the run was, when it was made or here by a graph (`filtered_by_graph`). The
-candidates of an answer are all N entities but the other answers of its query. The rank of an
-answer that the run lacks is any from 1 + the documents of the run that are no answers to the number
-of candidates. So every metric has a low and a high end, equal if the run holds every answer.
+An answer is a relevant document. Its rank as listed is 1 + the non-answers above it + half of the
+non-answers that tie with it. A run does not contain other splits: its ranks are filtered only if
+the run was, when it was made or here by a graph (`filtered_by_graph`). The candidates of an answer
+are all N entities except the other answers of its query. An answer that the run lacks may have any
+rank from 1 + the non-answers in the run to the number of candidates. So every metric has a low and
+a high end, which are equal if the run holds every answer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class GraphFiltered:
     """A run that was filtered by the graph.
 
     - known: Documents left out, which answer their question in another split.
-    - unlinkable: Documents that name no entity of the graph; they are still there.
+    - unlinkable: Documents that name no entity of the graph; they stay in the run.
     """
 
     run: RunColumns
@@ -48,7 +48,7 @@ class GraphFiltered:
 
 
 def filtered_by_graph(run: RunColumns, questions: QuestionData, name: str) -> GraphFiltered:
-    """The run without what other splits than the evaluated one answer."""
+    """The run without answers from splits other than the evaluated one."""
     import pyarrow as pa
 
     number = {text: i for i, text in enumerate(questions.ids)}
@@ -75,9 +75,9 @@ def filtered_by_graph(run: RunColumns, questions: QuestionData, name: str) -> Gr
 
 
 def candidates_of(questions: QuestionData, queries: Sequence[str]) -> Int64:
-    """Entities that a question's lists may hold, answers included: int64, shape (n_queries,).
+    """Number of entities that each list may hold, answers included: int64, shape (n_queries,).
 
-    Queries that are no questions may hold every entity.
+    Queries that are not questions may hold every entity.
     """
     number = {text: i for i, text in enumerate(questions.ids)}
     sizes = np.append(questions.n_labels - questions.removed.lengths, questions.n_labels)
@@ -92,10 +92,10 @@ class Micro:
     """Metrics as quotients of sums over answers.
 
     - parts, float64 (n_queries,): Column name to numerator and denominator of each query. The
-      metric, of a query or of many, is the sum of the first over the sum of the second; 1 less that
-      for kg_amri.
-    - answers, missing, int64 (n_queries,): Answers of each query, and those of them that the run
-      does not hold.
+      metric, of a query or of many, is the sum of numerators over the sum of denominators; for
+      kg_amri it is 1 minus that.
+    - answers, missing, int64 (n_queries,): Answers of each query, and how many of them the run
+      lacks.
     """
 
     parts: dict[str, tuple[Floats, Floats]]
@@ -103,11 +103,11 @@ class Micro:
     missing: Ints
 
     def values(self) -> dict[str, Floats]:
-        """Of every query; NaN for one without answers."""
+        """Metrics per query; NaN for a query without answers."""
         return {name: finished(name, *part) for name, part in self.parts.items()}
 
     def summary(self) -> dict[str, float]:
-        """Over all answers of all queries."""
+        """Metrics over all answers of all queries."""
         return {
             name: float(finished(name, above.sum(), below.sum()))
             for name, (above, below) in self.parts.items()
@@ -115,7 +115,7 @@ class Micro:
 
 
 def finished(name: str, numerator: Floats, denominator: Floats) -> Floats:
-    """The metric from sums over answers; NaN where there is nothing to divide by."""
+    """The metric from sums over answers; NaN if the denominator is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(denominator > 0, np.divide(numerator, denominator), np.nan)
     return 1.0 - ratio if row_of(name).is_index else ratio
@@ -161,7 +161,7 @@ def micro_values(
 
 
 def check_micro(columns: Sequence[MicroColumn], options: EvalOptions, entities: int | None) -> None:
-    """UsageError if a metric cannot be had with these options, or lacks the number of entities."""
+    """Raise UsageError if a metric has no value with these options or needs `entities`."""
     needing = dict.fromkeys(c.family for c in columns if c.row.needs_entities)
     if entities is None and needing:
         raise UsageError(
@@ -178,12 +178,12 @@ def check_micro(columns: Sequence[MicroColumn], options: EvalOptions, entities: 
 
 
 class _Ranked:
-    """Ranks of the answers that the run holds, and the ends of those of the others."""
+    """Ranks of the answers that the run holds, and bounds on the ranks of the others."""
 
     def __init__(self, lists: Lists, options: EvalOptions, entities: int | Ints | None) -> None:
         view = View(lists, options)
         self.answers, self.missing = view.num_rel, view.num_rel - view.num_rel_ret
-        # Documents above an answer that the run lacks: at best, those of the run that are none.
+        # Documents above an answer that the run lacks: at best the run's non-answers.
         self.best = view.length - view.num_rel_ret
         self.worst = None if entities is None else entities - self.answers
         if isinstance(entities, np.ndarray):

@@ -1,4 +1,4 @@
-"""Names of micro metrics to columns: how they are asked for, printed and explained."""
+"""Parse, print and explain the names of micro metrics."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class MicroMetric(NamedTuple):
     """A metric of answers, as `kgtrec eval` has it.
 
     - value: The function of `kgtrec.measures.rank_metrics` that gives it for each answer.
-    - over_chance: Whether it is a quotient by what a random order gives.
-    - is_index: Whether it is 1 less that quotient, of ranks from 0.
-    - needs_entities: Whether answers that the run lacks have a last rank only with their number.
-    - cutoffs: Those without a parameter; empty for metrics without cutoffs.
+    - over_chance: Whether it is divided by its value for a random order.
+    - is_index: Whether it is 1 minus that quotient, with ranks from 0.
+    - needs_entities: Whether the last rank of missing answers needs the number of entities.
+    - cutoffs: Default cutoffs; empty for metrics without cutoffs.
     """
 
     help: str
@@ -67,7 +67,7 @@ def row_of(column: str) -> MicroMetric:
 
 @dataclass(frozen=True)
 class MicroColumn:
-    """One line of output a query: a metric, its cutoff, and which end of its interval."""
+    """One line of output per query: a metric, its cutoff, and the end of its interval."""
 
     family: str
     cutoff: int | None
@@ -81,7 +81,7 @@ class MicroColumn:
 
     @property
     def row(self) -> MicroMetric:
-        """What the table says of the metric."""
+        """The metric's row in the table."""
         return MICRO[self.family]
 
     @property
@@ -92,12 +92,12 @@ class MicroColumn:
 
     @property
     def is_at_worst_ranks(self) -> bool:
-        """Whether this end is that of the worst ranks that the answers may have."""
+        """Whether this end assumes the worst ranks that the answers may have."""
         return (self.end == "low") == self.row.higher_is_better
 
 
 def micro_columns(measures: Iterable[str]) -> tuple[list[MicroColumn], list[str]]:
-    """Columns of the ``kg_`` names among measures, and the other names as they are."""
+    """Columns of the ``kg_`` names among measures, and the other names unchanged."""
     cutoffs_of: dict[str, set[int]] = {}
     others, unknown, wrong = [], [], []
     for measure in measures:

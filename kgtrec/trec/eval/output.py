@@ -1,7 +1,7 @@
-"""Values of scored runs as text: trec_eval's lines, and tables and JSON with a column per run.
+"""Values of scored runs as text: trec_eval's lines, and tables and JSON with one column per run.
 
-A table has a row per measure, or per query and measure, and keeps queries that only some of the
-runs answer, with empty cells for the others.
+A table has one row per measure, or per query and measure. It keeps queries that only some runs
+answer, and leaves the cells of the other runs empty.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def trec_lines(scored: Scored, request: Request) -> Iterator[bytes]:
 
 
 def heading_line(scored: Scored) -> bytes:
-    """The line that heads a run's block; in three columns, for those who read by columns."""
+    """The heading line of a run's block, in three columns for programs that split columns."""
     return f"{RUN_FILE:<22s}\t{_ALL}\t{scored.file}\n".encode("utf-8", "surrogateescape")
 
 
 def _summary_lines(scored: Scored, column: Printed) -> str:
-    """The line of a measure, and those of its interval's ends."""
+    """The line of a measure, and the lines of its interval's ends."""
     text = _filled([_ALL], [column], [[scored.summary[column.name]]], scored.is_zscored)
     ends = scored.intervals.get(column.name)
     if ends is None or scored.resampling is None:
@@ -70,7 +70,7 @@ def _query_lines(scored: Scored, columns: Sequence[Printed], start: int) -> str:
 def _filled(
     queries: Sequence[str], columns: Sequence[Printed], values: list[list[Any]], is_zscored: bool
 ) -> str:
-    """Lines of some queries: one template, which each query fills at one go."""
+    """Lines of some queries, filled into one template per query."""
     forms = [_form(column, is_zscored) for column in columns]
     for position, form in enumerate(forms):
         # C shows the sign of a NaN, Python does not.
@@ -100,15 +100,15 @@ def _as_c_prints(value: float) -> str:
 
 
 def _headings(files: Sequence[str]) -> list[str]:
-    """Names of the files without their folders, or as they are where those would be alike."""
+    """File names without folders, or full paths if the names would be equal."""
     short = [os.path.basename(file) or file for file in files]
     return short if len(set(short)) == len(short) else list(files)
 
 
 def as_table(runs: Sequence[Scored], request: Request) -> Table:
-    """A row per measure, or per query and measure, and a column per run.
+    """One row per measure, or per query and measure, and one column per run.
 
-    Strings of relevances are quoted, as trec_eval prints them: no reader takes 0110 for a number.
+    Strings of relevances are quoted, as in trec_eval, so that no reader takes 0110 for a number.
     """
     from kgtrec._internal.table import Table
 
@@ -141,11 +141,11 @@ def rendered(table: Table, form: str) -> str:
 
 
 def as_json(runs: Sequence[Scored], request: Request) -> str:
-    """Every run by its file: ``summary`` and ``queries``, measures to values in full precision.
+    """Runs by file: ``summary`` and ``queries`` map measures to values in full precision.
 
     With micro metrics also ``kg_ranks``: "as listed", not filtered beyond the qrels' own answers,
     or "filtered by the graph".
-    With confidence intervals also ``intervals``, measures to [low, high], and how they were made.
+    With confidence intervals also ``intervals``, measures to [low, high], and the resampling.
     """
     from kgtrec._internal.table import dump_json
 
@@ -198,7 +198,7 @@ def _query_rows(runs: Sequence[Scored], columns: Sequence[Printed]) -> Iterator[
 
 
 def _cells(run: Scored, columns: Sequence[Printed], text: str = "{}") -> list[list[Cell]]:
-    """Values of every query, column by column, as tables hold them."""
+    """Values of every query, column by column, as cells of a table."""
     cells: list[list[Cell]] = []
     for column in columns:
         values = run.values[column.name]

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class UnknownFormat(UsageError):
-    """A file format that is not read here (trec_eval's exit code for one that it does not know)."""
+    """A file format that kgtrec does not read (with trec_eval's exit code for unknown formats)."""
 
     exit_code = 2
 
 
 def read_once(*files: Any) -> None:
-    """UsageError if more than one of them is standard input."""
+    """Raise UsageError if more than one of them is standard input."""
     if sum(is_path(one) and os.fspath(one) == "-" for one in files) > 1:
         raise UsageError(
             "more than one of the files is standard input (-), which can be read only once"
@@ -40,24 +40,24 @@ def read_once(*files: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """An evaluation that is asked for; the defaults are trec_eval's.
+    """A requested evaluation; the defaults are trec_eval's.
 
-    - qrels, runs: Files, of which ``-`` is standard input, or what `kgtrec.trec.evaluate` takes
-      besides.
-    - measures: Names of any spelling, ``kg_`` ones included. By default those that trec_eval prints
-      for the format; of them, under `ties`, those that have a form there.
-    - per_query, summary: Whether values of single queries, and those over all queries, are wanted
+    - qrels, runs: Files (``-`` is standard input), or anything that `kgtrec.trec.evaluate`
+      accepts.
+    - measures: Names of any spelling, also ``kg_`` ones. By default those that trec_eval prints
+      for the format; under `ties`, only those with a form under ties.
+    - per_query, summary: Whether to give values of single queries, and values over all queries
       (-q, not -n).
     - qrels_format: A key of `kgtrec.trec.measures.rows.FORMATS` (-R).
-    - only: A query: all others are left out (-D).
+    - only: The only query to evaluate (-D).
     - zscores: A file of means and deviations, which makes the values z-scores (-Z).
-    - ties: A key of `kgtrec.trec.measures.ties.TIES`; trec_eval's order without it, and realistic
+    - ties: A key of `kgtrec.trec.measures.ties.TIES`. By default trec_eval's order, and realistic
       ranks for micro metrics.
-    - entities: Of the graph, for micro metrics.
-    - questions: Of a graph, by whose other splits runs are filtered; they give the number of
-      entities, too.
+    - entities: Number of entities of the graph, for micro metrics.
+    - questions: Questions of a graph, whose other splits filter the runs. They also give the
+      number of entities.
     - resampling: For confidence intervals of the means over queries.
-    - command_line: Whether parameters of measures are read as trec_eval's command line does.
+    - command_line: Whether to read parameters of measures as trec_eval's command line does.
     """
 
     qrels: Any
@@ -77,7 +77,7 @@ class Request:
 
     @cached_property
     def columns(self) -> list[Column]:
-        """The measures of trec_eval, in its order; UsageError for names that are unknown."""
+        """The measures of trec_eval, in its order; UsageError for unknown names."""
         if self.qrels_format not in FORMATS:
             raise UnknownFormat(
                 f"-R {self.qrels_format} is not known as qrels_format; it must be one of "
@@ -120,7 +120,7 @@ class Request:
         return [column for column in self._all if not column.is_query_only]
 
     def check(self) -> None:
-        """Raise `UsageError` for what cannot be done, before files are read."""
+        """Raise `UsageError` for impossible requests, before files are read."""
         columns = self.columns
         if self.qrels_format != "qrels":
             self._check_groups()
@@ -145,7 +145,7 @@ class Request:
         read_once(self.qrels, *self.runs)
 
     def _check_groups(self) -> None:
-        """Raise `UsageError` for what judgements in groups do not have."""
+        """Raise `UsageError` for options that judgements in groups do not support."""
         if self.ties is not None:
             raise UsageError(
                 "--ties has forms of measures of qrels only, not of judgements in groups; leave it "

@@ -1,9 +1,9 @@
-"""A request carried out: runs and qrels read, valued, summarised, and standardised if asked.
+"""Carry out a request: read runs and qrels, compute values and summaries, standardise on demand.
 
-A standard score is a value less the mean of reference runs, in their standard deviations. A
-reference file has lines ``query measure mean deviation``. Where it says nothing of a query's
-measure, or gives a deviation of 0 and a mean other than the value, the score is `MISSING`. Where
-it says nan, as programs do that divided 0 by 0, so is the score.
+A standard score is (value - mean) / standard deviation, both of reference runs. A reference file
+has lines ``query measure mean deviation``. The score is `MISSING` if there is no such line, or if
+the deviation is 0 and the mean is not the value. It is nan if the file says nan, as programs write
+after dividing 0 by 0.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def standardise(
         if column.dtype.kind not in "fiu":
             scores[name] = column
             continue
-        # Without a line, as with a deviation of 0 and a mean that is not the value.
+        # No line, or a deviation of 0 and a mean that is not the value.
         known = [row.get(name, (math.nan, 0.0)) for row in rows]
         mean, deviation = np.array(known, dtype=np.float64).reshape(-1, 2).T
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -123,26 +123,26 @@ class NothingShared(InputError):
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """What a run is worth.
+    """Values of a run.
 
     - file: The run file as the user named it.
     - queries: In byte order.
     - values, (n_queries,): Column name to its value for every query; float64, or str for relstring.
     - summary: Column name to its value over all queries.
-    - n_asked, n_answered: Queries of the qrels, and of the run.
-    - unanswered, unasked: Queries of the qrels that the run does not hold, and of the run that the
-      qrels do not.
-    - is_zscored: The values are z-scores: all of them floats, printed with a ``Z`` before their
+    - n_asked, n_answered: Number of queries of the qrels, and of the run.
+    - unanswered, unasked: Queries of the qrels that the run lacks, and of the run that the qrels
+      lack.
+    - is_zscored: The values are z-scores: all are floats, printed with a ``Z`` before their
       names.
-    - missing: Values without a mean and deviation to make a z-score of.
-    - tied: What ties could change of the measures of trec_eval among those asked for.
-    - answers, missing_answers: For micro metrics: answers, and those of them that the run does not
-      hold.
-    - intervals: Column name to the ends of the confidence interval of its mean; empty if none were
-      asked.
+    - missing: Number of values without the mean and deviation for a z-score.
+    - tied: How ties can change the requested measures of trec_eval.
+    - answers, missing_answers: For micro metrics: number of answers, and how many of them the run
+      lacks.
+    - intervals: Column name to the ends of the confidence interval of its mean; empty if none
+      were requested.
     - resampling: How the intervals were made.
-    - micro: Micro metrics as quotients of sums, if any are asked for.
-    - filtered: What a graph has taken out of the run, if one was given.
+    - micro: Micro metrics as quotients of sums, if any are requested.
+    - filtered: What a graph removed from the run, if one was given.
     """
 
     file: str
@@ -178,10 +178,10 @@ def score(request: Request) -> list[Scored]:
 
 
 def on_threads(threads: int, tasks: Sequence[Callable[[], Scored]]) -> list[Scored]:
-    """What tasks return, of which at most `threads` are at work at a time.
+    """Results of tasks, at most `threads` of which run at a time.
 
-    Errors and warnings are those of one task after the other: tasks begin in order, and those that
-    began before another failed end.
+    Errors and warnings are the same as if tasks ran one by one: tasks start in order, and those
+    started before a failure finish.
     """
     if len(tasks) == 1:
         return [tasks[0]()]
@@ -215,12 +215,12 @@ def on_threads(threads: int, tasks: Sequence[Callable[[], Scored]]) -> list[Scor
 
 
 def score_run(judged: JudgedQueries | GroupJudgements, run: Any, request: Request) -> Scored:
-    """Values of one run, for judgements that were read before."""
+    """Values of one run for judgements that are already read."""
     return _scored(judged, read_run(run, request.questions), request, None)
 
 
 class RunRead(NamedTuple):
-    """A run, what it is called, and what a graph has taken out of it."""
+    """A run, its name, and what a graph removed from it."""
 
     name: str
     data: PathName | RunData
@@ -281,19 +281,19 @@ def _scored(
 
 
 def scored_lists(lists: Lists, request: Request) -> Scored:
-    """Values of lists of the request's measures; each query is both in the qrels and in the run."""
+    """Values of the request's measures for lists; each query is in both the qrels and the run."""
     return _extended(_valued(lists, request, len(lists), None), request, lists)
 
 
 def nothing_shared(qrels: PathName, run: PathName | RunData) -> NothingShared:
-    """What to raise where qrels and run have no query in common."""
+    """The error for qrels and run without a common query."""
     return NothingShared(
         f"{_named(qrels)} and {_named(run)} share no query; give the qrels of the same questions"
     )
 
 
 def _valued(lists: Lists, request: Request, n_asked: int, groups: GroupJudgements | None) -> Scored:
-    """Values of judged lists, of some of `n_asked` queries."""
+    """Values of judged lists, which hold some of `n_asked` queries."""
     columns, options = request.columns, request.options
     values = _values(groups, lists, request)
     return Scored(
@@ -342,10 +342,10 @@ def list_run(
     options: EvalOptions,
     threads: int | None = None,
 ) -> Lists:
-    """The run to a depth, None for all of it, and what ties with the last document there."""
-    # -M is left to the measures, which must know the whole of a tie group that it cuts; and -J,
-    # which comes after it, too. So is -J where a list that it empties must not pass for an absent
-    # one: see `_counted`.
+    """The run to a depth (None: all of it), and documents that tie with the last one there."""
+    # The measures apply -M, because they must know the whole tie group that it cuts, and -J,
+    # which comes after -M. They also apply -J if a list that it empties must not count as absent:
+    # see `_counted`.
     is_later = options.most is not None or (options.complete and options.compat < 10)
     judged_only = options.judged_only and not is_later
     if options.judged_only and is_later:
@@ -378,7 +378,7 @@ def _standardised(
     lists: Lists,
     reference: Reference,
 ) -> Scored:
-    """The same in standard scores: num_* are sums of them, and num_q stays what it is."""
+    """The same in standard scores: num_* are sums of scores, and num_q is unchanged."""
 
     numbers = {name: row for name, row in scored.values.items() if name != "num_q"}
     zscores, missing = standardise(numbers, scored.queries, reference)
@@ -393,7 +393,7 @@ def _standardised(
 
 
 def _extended(scored: Scored, request: Request, lists: Lists) -> Scored:
-    """With micro metrics and intervals, where they are asked for."""
+    """Add micro metrics and intervals if they are requested."""
     micro, options = None, request.options
     if request.micro:
         from kgtrec.trec.eval.kg_metrics import micro_values
@@ -415,7 +415,7 @@ def _extended(scored: Scored, request: Request, lists: Lists) -> Scored:
 
 
 def _entities(request: Request, lists: Lists) -> int | NDArray[np.int64] | None:
-    """Entities that may stand in a list; of each query's where a graph says what is known."""
+    """Number of entities that a list may hold; per query if a graph gives the known answers."""
     if request.questions is None:
         return request.entities
     from kgtrec.trec.eval.kg_metrics import candidates_of
@@ -426,10 +426,10 @@ def _entities(request: Request, lists: Lists) -> int | NDArray[np.int64] | None:
 def _intervals(
     scored: Scored, columns: Sequence[Column], counted: NDArray[np.bool_], how: Resampling
 ) -> dict[str, tuple[float, float]]:
-    """Ends of the confidence intervals of all means; sums of num_* and strings have none.
+    """Ends of the confidence intervals of all means, but not of sums (num_*) and strings.
 
-    Queries that are not counted are 0 in the averages. Quotients of sums over answers are
-    resampled by query, too.
+    Queries that are not counted are 0 in the averages. Quotients of sums over answers are also
+    resampled by query.
     """
     from kgtrec._internal.bootstrap import ratio_intervals
     from kgtrec.trec.eval.kg_metrics import finished
@@ -454,7 +454,7 @@ def _intervals(
 
 
 def _without_absent(scored: Scored, options: EvalOptions, lists: Lists) -> Scored:
-    """Without rows of absent queries where they count in the averages only."""
+    """Drop rows of absent queries if they count in the averages only."""
     counted = _counted(options, lists)
     if counted.all():
         return scored
@@ -467,7 +467,7 @@ def _without_absent(scored: Scored, options: EvalOptions, lists: Lists) -> Score
 
 
 def _counted(options: EvalOptions, lists: Lists) -> NDArray[np.bool_]:
-    """Queries that have a row: in trec_eval 9 those that the run holds, also with -c."""
+    """Which queries have a row: in trec_eval 9 only those that the run holds, even with -c."""
     return (lists.retrieved > 0) | (options.compat >= 10 or not options.complete)
 
 
