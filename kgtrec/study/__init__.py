@@ -4,8 +4,8 @@ In: graphs, ranks, runs, judgements. Out: frozen dataclasses with a `table()`. E
 `comparison/` (which system is better), `pooling/` and `judging/` (labels where they are sparse),
 `openworld/` (missing answers), `alignment/`, `classification/` (true or false?), `sampling/` (full
 ranking from drawn candidates), `reporting/` (what is published); and `stratified`, `semantics` (do
-answers make sense?), `changes`, `relation_shift` and `relation_spread`. What is used most is here,
-loaded on first use: ``from kgtrec import study``, then ``study.beta_curve(ranks)``.
+answers make sense?), `changes`, `relation_shift` and `relation_spread`. The most used names are
+here, loaded on first use: ``from kgtrec import study``, then ``study.beta_curve(ranks)``.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def _table(name: str, values: Any) -> Array:
 
 
 def _unit(name: str, table: Array) -> Array:
-    """Rows of length 1, in float64 where they are that, else float32."""
+    """Rows scaled to length 1; float64 stays float64, other types become float32."""
     dtype = np.float64 if table.dtype == np.float64 else np.float32
     wide = table.astype(np.float64)
     length = np.sqrt(np.einsum("ij,ij->i", wide, wide))
@@ -217,12 +217,12 @@ def alignment_questions(
     Parameters
     ----------
     pairs : array-like of int, shape (n, 2)
-        Left and right id of each test alignment; an entity may stand in several.
+        Left and right id of each test alignment; an entity may be in several.
     n_left, n_right : int, optional
         Entities on either side. Default: the number of labels, or the largest id plus one.
     left_labels, right_labels : sequence of str, optional
-        Labels in id order; by default the ids. Those that both sides would share, and all others
-        with them, are told apart as ``left:…`` and ``right:…``.
+        Labels in id order; by default the ids. If both sides share a label, all labels get a
+        prefix: ``left:…`` or ``right:…``.
     sides : {"both", "head", "tail"}
         "head": the left entity is asked for, "tail": the right one.
 
@@ -281,10 +281,10 @@ def align(
         computed tile by tile (`Factors`), so that entities with equal vectors tie exactly and no
         matrix is stored. Or the similarities themselves, higher for more alike.
     csls : int, default 0
-        Neighbours for cross-domain similarity local scaling, 0 for none: from a similarity is
-        taken half the candidate's mean similarity to its `csls` most similar candidates of the
-        other side (all, if there are fewer). That orders candidates as CSLS does, of which it is
-        half, less what is the same for all candidates of a question.
+        Neighbours for cross-domain similarity local scaling, 0 for none: subtract half the
+        candidate's mean similarity to its `csls` most similar entities of the other side (all, if
+        there are fewer). The order is that of CSLS: this is half of it, less a term that all
+        candidates of a question share.
     left_labels, right_labels, sides
         As for `alignment_questions`.
     measures, run_depth, threads, progress
@@ -366,7 +366,7 @@ def size_experiment(
     metrics: Sequence[str] = METRICS,
     threads: int | None = None,
 ) -> SizeExperiment:
-    """The same model on random parts of the test alignments: what the test set's size alone does.
+    """Evaluate the same model on random parts of the test alignments: the effect of size alone.
 
     Parameters
     ----------
@@ -378,7 +378,7 @@ def size_experiment(
     repeats : int
         Random parts of each size.
     seed : int
-        Of the choice; the same seed chooses the same parts.
+        Seed of the choice; the same seed chooses the same parts.
     metrics : sequence of str
         Names as in keys: "mr", "hits@1", "amr", ...
 

@@ -1,7 +1,7 @@
-"""Which answers change from one model or seed to another: what is gained, what is lost, and where.
+"""Answers that change from one model or seed to another: gains, losses, and where they are.
 
-Two models of one MRR may be right about different questions. Counts are of instances (an answer of
-a question), by realistic ranks; best answers are of questions, and need runs.
+Two models with the same MRR may be right about different questions. Gains and losses count
+instances (an answer of a question) by realistic ranks. Best answers count questions, and need runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Published numbers as intervals: what a table claims, to the decimals that it prints.
+"""Published numbers as intervals: what a table claims, to its printed decimals.
 
-Then as limits on means over ranks: what is printed, turned back into what was averaged.
+The intervals then become limits on means over ranks: printed values, turned back into averages.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Rounding:
 
 
 class Claim(NamedTuple):
-    """One printed number: the model and the measure that it is said to be of.
+    """One printed number, and the model and measure that it is claimed for.
 
     - text: As it was printed, with "%" behind percentages.
     - low, high: The exact values that are printed so.
-    - is_mean: A spread stands behind the number, so it is a mean over several rankings.
+    - is_mean: A spread follows the number, so it is a mean over several rankings.
     - place: File and line.
     """
 
@@ -205,7 +205,7 @@ def _is_percent(measure: Measure, rounding: Rounding) -> bool:
 
 
 def _interval(text: str, measure: Measure, rounding: Rounding) -> Interval:
-    """The values that are printed as this text, which InvalidOperation says is none."""
+    """The values that are printed as this text; InvalidOperation if it is not a number."""
     bare = text.removesuffix("%").strip()
     number = Decimal(bare.replace(",", "") if _THOUSANDS.fullmatch(bare) else bare)
     exponent = number.as_tuple().exponent
@@ -222,7 +222,7 @@ def _interval(text: str, measure: Measure, rounding: Rounding) -> Interval:
 
 
 def _out_of_range(interval: Interval, measure: Measure, rounding: Rounding) -> tuple[str, str]:
-    """What is wrong with a number whatever the others are, and a hint; both empty if nothing."""
+    """What is wrong with a number on its own, and a hint; both empty if nothing is wrong."""
     low, high = interval
     if measure.is_trec or measure.row[0].range.endswith("1]"):
         if low > 1:
@@ -245,9 +245,9 @@ class Sizes:
     """The test set of a table.
 
     - instances: Ranks behind a number, by side; absent: unknown.
-    - questions: The same of macro averages.
+    - questions: The same for macro averages.
     - entities: Number of candidates at most; the largest rank.
-    - candidates: Of every instance, by side, where the graph is known.
+    - candidates: Candidates of every instance, by side, if the graph is known.
     """
 
     instances: dict[str, int]
@@ -300,7 +300,7 @@ class Limit(NamedTuple):
 
 
 def limits_of_claims(claims: Sequence[Claim], sizes: Sizes) -> tuple[list[Limit], list[str]]:
-    """The limits that claims are, and why others are none."""
+    """The limits that claims give, and why the other claims give none."""
     limits: list[Limit] = []
     reasons = []
     for claim in claims:

@@ -47,8 +47,8 @@ EXACT_ANSWERS, EXACT_CANDIDATES, EXACT_SECONDS = 30, 1_000, 1.0
 class Problem(NamedTuple):
     """Numbers of a model that exclude each other, and what the others allow for each.
 
-    - allowed: An interval per number, in the unit of its measure; a pair of counts' values for a
-      number that no count of answers gives.
+    - allowed: An interval per number, in the unit of its measure; if no count of answers gives the
+      number, the values of the two nearest counts.
     """
 
     model: str
@@ -76,7 +76,7 @@ class Problem(NamedTuple):
         limits = [
             f"{_bound(claim, *interval)} (printed: {claim.text})"
             for claim, interval in zip(self.claims, self.allowed, strict=True)
-            if interval[0] <= interval[1]  # not NaN, where the way back is unknown
+            if interval[0] <= interval[1]  # false for NaN: the way back is unknown
         ]
         if not most:
             return [f"{last}: no ranking has it"]
@@ -131,7 +131,7 @@ class Audit(ShownAsTables):
         return Table.of(columns, rows)
 
     def text(self) -> str:
-        """For people: a sentence per problem, and what it rests on."""
+        """Text for people: a verdict per model, its conflicts, and the assumptions."""
         lines = []
         for model, checked in self.checked.items():
             own = [one.lines for one in self.problems if one.model == model]
@@ -335,7 +335,7 @@ class Program:
 
 
 def blocks_of(limits: Sequence[Limit]) -> tuple[str, ...]:
-    """The sides whose ranks are unknowns of their own."""
+    """The sides whose ranks are separate unknowns."""
     sides = {limit.claim.measure.side for limit in limits}
     return ("head", "tail") if sides & {"head", "tail"} else tuple(sides)
 
@@ -374,7 +374,7 @@ def _problems(model: str, limits: Sequence[Limit], sizes: Sizes, runs: int) -> I
 
 
 def _answers(limit: Limit, sizes: Sizes) -> int | None:
-    """How many answers a share of hits counts; None where it is no count of known size."""
+    """How many answers a share of hits is taken of; None if unknown, or for other measures."""
     measure = limit.claim.measure
     of_average = {"micro": sizes.instances, "macro": sizes.questions}
     if measure.metric != limit.row.named(limit.parameter) or limit.row.name != "hits@k":
@@ -409,7 +409,7 @@ def _conflict(model: str, limits: Sequence[Limit], sizes: Sizes, runs: int) -> I
 
 
 def _smallest(claims: list[Claim], fails: Callable[[Sequence[Claim]], bool]) -> list[Claim]:
-    """A set of claims that fails, of which every smaller set that was tried does not."""
+    """A set of claims that fails, while every smaller set that was tried does not."""
     needed = list(claims)
     for claim in claims:
         without = [one for one in needed if one != claim]
@@ -425,7 +425,7 @@ def _smallest(claims: list[Claim], fails: Callable[[Sequence[Claim]], bool]) -> 
 
 
 def _has_whole_counts(limits: Sequence[Limit], sizes: Sizes, runs: int) -> bool:
-    """Whether whole numbers of answers have these means; True where there are too many to try."""
+    """Whether whole numbers of answers have these means; True if there are too many to try."""
     answers = [sizes.instances.get(block, 0) * runs for block in blocks_of(limits)]
     averages = {limit.claim.measure.averaging for limit in limits}
     types = {limit.claim.measure.rank_type for limit in limits}

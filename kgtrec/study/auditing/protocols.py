@@ -120,11 +120,11 @@ def protocols_of(
     Parameters
     ----------
     tables : path, sequence of paths, or mapping
-        As for `audit`. Sides that the table names are taken as they are; other sides, averages
-        and rank types are tried.
+        As for `audit`. Sides that the table names are kept; all averages, rank types and other
+        sides are tried.
     ranks : mapping of str to Ranks, or to mapping of str to Ranks
-        By model; several of a model by the name of their filter or candidates, the default first.
-        A table with one model takes the only ranks, whatever they are called.
+        By model. Name several of one model by their filter or candidates, the default first. A
+        table with one model takes the only ranks under any name.
     percent, truncated : bool
         As for `audit`.
 

@@ -6,10 +6,10 @@ takes each triple. Triples that share head and relation answer one question and 
 A value without a denominator is 0, as in scikit-learn, except that areas under curves are NaN
 unless there are true and false triples.
 
-Probabilities are made of scores by Platt's logistic curve (Platt 1999, with his smoothed targets)
-or the best non-decreasing step function (isotonic regression). The Brier score, the expected
-calibration error over bins of equal size (ECE), and the reliability curve that it sums up say how
-far they can be trusted.
+Scores become probabilities by Platt's logistic curve (Platt 1999, with his smoothed targets) or the
+best non-decreasing step function (isotonic regression). The Brier score, the expected calibration
+error over bins of equal size (ECE), and the reliability curve behind the ECE say how far to trust
+them.
 """
 
 from __future__ import annotations
@@ -94,9 +94,9 @@ DRAWN = Resampling(resamples=1000)
 class Thresholds:
     """Triples whose score is at least the threshold of their relation are predicted true.
 
-    - overall: Over all valid triples; for relations that have none of their own.
-    - of_relation: Of each relation that has true and false triples in valid.
-    - criterion: What is best on valid with them: "accuracy" or "f1".
+    - overall: Best over all valid triples; used for relations without a threshold.
+    - of_relation: Threshold of each relation that has true and false triples in valid.
+    - criterion: What they maximise on valid: "accuracy" or "f1".
     """
 
     overall: float
@@ -173,7 +173,7 @@ class Calibrator:
 
 
 def calibrators(valid: LabelledTriples) -> list[Calibrator]:
-    """What the scores say as they are, and after either fit on valid."""
+    """Three calibrators: the scores unfitted, and both curves fitted on valid."""
     return [
         uncalibrated(valid.scores),
         platt(valid.labels, valid.scores),
@@ -182,7 +182,7 @@ def calibrators(valid: LabelledTriples) -> list[Calibrator]:
 
 
 def uncalibrated(scores: Float64) -> Calibrator:
-    """Scores themselves where all of valid are between 0 and 1, otherwise their sigmoid."""
+    """The scores themselves if all of valid are between 0 and 1, otherwise their sigmoid."""
     from scipy.special import expit
 
     if scores.min() >= 0 and scores.max() <= 1:
@@ -431,7 +431,7 @@ class Classification(ShownAsTables):
     """Metrics over all test triples and by relation, thresholds, and calibration.
 
     ``classification["f1"]`` is a value over all test triples (micro), ``classification["brier"]``
-    and ``["ece"]`` are those of the scores as they are, ``["brier.platt"]``, ``["ece.platt"]``,
+    and ``["ece"]`` are those of the uncalibrated scores, ``["brier.platt"]``, ``["ece.platt"]``,
     ``["brier.isotonic"]`` and ``["ece.isotonic"]`` those after calibration on valid.
 
     - names: Of relations, in id order.

@@ -29,14 +29,14 @@ _COLUMNS = "head<TAB>relation<TAB>tail, then perhaps a label (1; 0 or -1), then 
 
 @dataclass(frozen=True, eq=False)
 class LabelledTriples(ShownInLines):
-    """Triples, whether they are true, and what a model says of them.
+    """Triples with labels (true or false) and a model's scores.
 
     Attributes
     ----------
     triples : ndarray of int64, shape (n, 3)
-        Ids of head, relation, tail. Only which are equal matters.
+        Ids of head, relation, tail. They are only compared for equality.
     labels : ndarray of bool, shape (n,)
-        True for a true triple. 0, 1 and -1 are taken, too.
+        True for a true triple. 0, 1 and -1 are accepted, too.
     scores : ndarray of float64, shape (n,)
         Higher for more plausible; finite.
 
@@ -142,7 +142,7 @@ def read_labelled(
     negatives: PathName | None = None,
     scores: PathName | None = None,
 ) -> LabelledTriples:
-    """Labelled triples of a file, or of one of true and one of false triples.
+    """Read labelled triples from one file, or from a file of true and a file of false triples.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def read_labelled(
         Ids of the names so far; new names are added. Files that are read with one dictionary have
         the same ids.
     negatives : path, optional
-        False triples; only beside a file without labels.
+        False triples; only with a file without labels.
     scores : path, optional
         One score per triple, those of `path` first, then those of `negatives`: a ``.npy`` array of
         one dimension, or a text file with one number per line. Needed unless the lines have scores.
@@ -161,7 +161,7 @@ def read_labelled(
     Raises
     ------
     FileError
-        Missing or malformed, a label or score that is not one, a triple that is labelled both ways.
+        A missing or malformed file, an invalid label or score, a triple that is labelled both ways.
     UsageError
         No labels and no false triples, or both; no scores, or both.
     """

@@ -1,9 +1,9 @@
 """How alike two rankings of the same systems are, and whether a run reproduces another.
 
-tau-b is Kendall's (1945), as in `scipy.stats.kendalltau`. tau-AP is that of Yilmaz, Aslam and
-Robertson (2008), in which pairs near the top weigh more, with ties as in Urbano and Marrero (2017):
-tau_AP,b is symmetric, and a pair that one ranking ties is not in order in it. Intervals draw the
-systems (`over_systems`) or the questions (`over_questions`).
+tau-b is Kendall's (1945), as in `scipy.stats.kendalltau`. tau-AP (Yilmaz, Aslam and Robertson 2008)
+gives pairs near the top more weight. Ties are as in Urbano and Marrero (2017): tau_AP,b is
+symmetric, and a pair that one ranking ties is not in order. Intervals draw the systems
+(`over_systems`) or the questions (`over_questions`).
 
 Reproduction follows Breuer et al. (SIGIR 2020) and their repro_eval: Kendall's tau of the union of
 two lists, rank-biased overlap (Webber, Moffat and Zobel, TOIS 2010), the root mean square of the
@@ -36,11 +36,11 @@ TIED = 1e-12
 
 @dataclass(frozen=True)
 class RankingAgreement(ShownInLines):
-    """Correlation of two rankings, and where it lies.
+    """Correlation of two rankings, with intervals.
 
-    - tau, tau_ap: In [-1, 1]; NaN where one ranking ties all systems.
+    - tau, tau_ap: In [-1, 1]; NaN if one ranking ties all systems.
     - tau_interval, tau_ap_interval: Lower and upper end.
-    - over: What was drawn anew: "systems", "questions" or "nothing"; without draws ends are NaN.
+    - over: What was resampled: "systems", "questions" or "nothing"; without draws ends are NaN.
     """
 
     tau: float
@@ -185,18 +185,17 @@ def over_questions(
     Parameters
     ----------
     x, y : Resampled
-        Two measures of the same systems, drawn alike. With the same seed and the same questions,
-        both saw the same draws. Intervals are as wide as those of `x`.
+        Two measures of the same systems, resampled the same way. With the same seed and the same
+        questions, both have the same draws. Intervals have the level of `x`.
 
     Notes
     -----
-    Percentile interval, widened. Noise in the values of close systems draws tau towards 0, and
-    drawing questions anew adds the same noise once more: with close systems, draws alone would
-    miss the tau that endless questions would give. So the end that lies further from 0 reaches at
-    least to where tau would be if each pair of systems whose order is not settled (the interval of
-    their difference holds 0, by the one measure or the other) were to agree, or to disagree where
-    tau is below 0. In simulations this covers at the level or above it, unless hardly any system
-    can be told from another.
+    Percentile interval, widened. Noise in the values of close systems pulls tau towards 0, and
+    resampling questions adds the same noise again. With close systems, draws alone would miss the
+    tau of endlessly many questions. A pair of systems is unsettled if the interval of their
+    difference contains 0 by either measure. So the end further from 0 reaches at least the tau that
+    would result if all unsettled pairs agreed (disagreed, if tau is below 0). In simulations this
+    covers at the level or above it, unless almost all systems are too close to distinguish.
     """
     first, second = _oriented(x.estimate, x_higher), _oriented(y.estimate, y_higher)
     _check(first, second)
@@ -291,9 +290,9 @@ def _signs(values: ArrayLike) -> NDArray[np.int8]:
 def _tau_b(
     x: NDArray[np.int8], y: NDArray[np.int8], weight: Floats | None, turned: Any = None
 ) -> Floats:
-    """From signs; ``weight`` (..., s) says how often each system counts.
+    """tau-b from signs; ``weight`` (..., s) says how often each system counts.
 
-    Pairs of which ``turned`` (s, s) is 1 or -1 count as in order, or not, whatever their signs.
+    A pair whose ``turned`` (s, s) is 1 counts as in order, -1 as not, whatever its signs.
     """
     both, of_x, of_y = (x * y).astype(np.float64), x != 0, y != 0
     if turned is not None:
@@ -336,9 +335,9 @@ DEPTH, PERSISTENCE = 1_000, 0.8  # as in repro_eval
 class Overlap(ShownInLines):
     """Rank-biased overlap of two lists that were cut.
 
-    - low: What it is at least, if what is beyond the lists has nothing in common.
-    - residual: By how much it may be higher.
-    - extrapolated: If they agree beyond as they do down to their ends.
+    - low: The least possible value: nothing in common beyond the ends of the lists.
+    - residual: How much higher the value can be.
+    - extrapolated: The value if they agree beyond their ends as much as down to them.
     """
 
     low: float
@@ -440,7 +439,7 @@ class Reproduction(ShownAsTables):
     improvement: Floats | None
 
     def order_table(self) -> Table:
-        """A row per pair: how alike the lists are."""
+        """One row per pair: how similar the lists are."""
         rows: list[tuple[Cell, ...]] = [
             (*pair, *(float(column[i]) for column in (self.tau, self.overlap, self.residual)))
             for i, pair in enumerate(self.pairs)

@@ -1,8 +1,8 @@
-"""Values of systems on parts of the questions: of their ranks, or as papers publish them.
+"""Values of systems on parts of the questions: computed from ranks, or read from papers' tables.
 
 Do systems rank alike on every kind of relation and on both sides (Zhou et al. 2022, Table 3), and
-would they on a test set that has the relations of another (their Table 4)? Runs and ranks are
-seldom published, tables of results often are: a file with a row per system, or per part.
+would they on a test set that has the relations of another (their Table 4)? Papers seldom publish
+runs and ranks, but often tables of results: a file with one row per system or part.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class SystemValues(ShownAsTables):
     """Systems by one measure, on each part of the questions.
 
     - measure: Its key, or the heading under which it was published.
-    - parts, float64 (n_systems,): By the names of the part; NaN where a system has no value.
-    - dimensions: What the names of a part are; empty where the only part is all questions.
-    - higher_is_better: None where neither end is better.
-    - whole, float64 (n_systems,): Values on all instances, where these are known.
-    - counts: How large each part is, under headings, where that is known.
-    - intervals, float64 (2, n_systems): Ends by the names of the part, where they were drawn, and
-      how they were (`resampling`).
+    - parts, float64 (n_systems,): By the names of the part; NaN if a system has no value.
+    - dimensions: What the names of a part mean; empty if the only part is all questions.
+    - higher_is_better: None if neither end is better.
+    - whole, float64 (n_systems,): Values on all instances, if known.
+    - counts: Sizes of each part under their headings, if known.
+    - intervals, float64 (2, n_systems): Ends by the names of the part, if resampled; `resampling`
+      says how.
     """
 
     measure: str
@@ -255,7 +255,7 @@ class ValueTable(ShownInLines):
         return f"{len(self.rows):,} rows of {self.path}", ", ".join(self.columns)
 
     def column(self, name: str) -> str | None:
-        """The heading that is meant: without regard to case, - and _; None if there is none."""
+        """The heading with this name, ignoring case, - and _; None if there is none."""
         return next((one for one in self.columns if _plain(one) == _plain(name)), None)
 
     def measure(self, key: str) -> str:
@@ -279,7 +279,7 @@ def _plain(name: str) -> str:
 
 
 def _parsed(key: str) -> Measure | None:
-    """The measure of a heading such as micro_mrr, which papers write so; None if it is none."""
+    """The measure that a heading such as micro_mrr means; None if it means none."""
     for averaging in ("micro", "macro"):
         if key.lower().startswith(f"{averaging}_"):
             key = f"{averaging}.{key[len(averaging) + 1 :]}"
@@ -340,7 +340,7 @@ def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
 
 
 def _markdown_cells(line: str) -> list[str]:
-    """The cells of a row of a Markdown table; none of a rule and of other lines."""
+    """The cells of a row of a Markdown table; no cells for a rule or another line."""
     line = line.strip()
     if not line.startswith("|") or not re.sub(r"[|:\s-]", "", line):
         return []
@@ -348,7 +348,7 @@ def _markdown_cells(line: str) -> list[str]:
 
 
 def _latex_cells(line: str) -> list[str]:
-    r"""The cells of a row of a LaTeX table, which ends in two backslashes; none of other lines."""
+    r"""The cells of a LaTeX row, which ends in two backslashes; no cells for other lines."""
     line = re.sub(r"(?<!\\)%.*|\\(?:top|mid|bottom|h)(?:rule|line)\b", "", line).strip()
     line = re.sub(r"\\\\(?:\[[^\]]*\])?$", r"\\\\", line)
     is_row = line.endswith("\\\\") and "&" in line
@@ -369,8 +369,8 @@ def values_of_table(
     measures : sequence of str
         Headings, or keys of measures that headings such as ``micro_mrr`` mean.
     by : sequence of str
-        Headings of the columns that tell parts apart. Where the table has none of them, its rows
-        are of all questions.
+        Headings of the columns that name the parts. If the table has none of them, its rows are
+        about all questions.
 
     Raises
     ------
@@ -405,7 +405,7 @@ def values_of_table(
 
 
 def _number(table: ValueTable, line: int, row: Mapping[str, str], column: str) -> float:
-    """A cell as a number; NaN where it is blank."""
+    """A cell as a number; NaN if it is blank."""
     text = row[column]
     if text in ("", "-", "nan", "NaN"):
         return math.nan

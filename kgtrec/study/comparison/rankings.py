@@ -1,8 +1,8 @@
 """The same systems ranked by several sets of labels, or by several measures, whole or by parts.
 
-`correlation` says how alike two rankings are; here are the tables of many. Zhou et al. (2022) ask
-it of sparse and of complete labels: by relation category and side (Table 3), at the relation ratios
-of the sparse ones (Table 4), and at every depth of their pool (Figures 4 and 5).
+`correlation` compares two rankings; this module has the tables of many. Zhou et al. (2022) compare
+sparse with complete labels: by relation category and side (Table 3), at the relation ratios of the
+sparse labels (Table 4), and at every depth of their pool (Figures 4 and 5).
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Rankings(ShownAsTables):
-    """Values of the same systems, from which each ranking follows, and how alike these are.
+    """Values of the same systems, which give the rankings, and how well the rankings agree.
 
-    - title: What all rankings have in common: the measure, or nothing.
+    - title: The measure that all rankings share, or nothing.
     - names: Of the rankings.
     - values: float64 (k, s)
     - higher: Whether higher is better.
-    - over_systems: Of the pairs i < j of rankings, in the order of
-      `kgtrec.study.comparison.significance.pairs_of`; systems drawn anew.
-    - over_questions: The same, questions drawn anew; empty where values alone are known.
+    - over_systems: Agreement of the pairs i < j of rankings, in the order of
+      `kgtrec.study.comparison.significance.pairs_of`; systems resampled.
+    - over_questions: The same, questions resampled; empty if only values are known.
     """
 
     _shown = ("value_table",)
@@ -84,8 +84,8 @@ class Rankings(ShownAsTables):
 def full_agreement(rankings: Sequence[Rankings]) -> str:
     """A sentence on what tau = 1 is worth; nothing if no rankings agree in full.
 
-    Drawing systems anew never breaks full agreement, so that its interval is a point, however few
-    the systems are. What chance can do is the better guide.
+    Resampling systems never breaks full agreement, so its interval is a point, however few the
+    systems. The probability of full agreement by chance is the better guide.
     """
     full = [one for each in rankings for one in each.over_systems if abs(one.tau) == 1]
     if not full:
@@ -200,13 +200,13 @@ def _rankings(
 
 @dataclass(frozen=True, eq=False)
 class PartRankings(ShownAsTables):
-    """How alike two sets of labels rank systems, by measure and part.
+    """How well the rankings of systems by two sets of labels agree, by measure and part.
 
-    - dimensions: What the names of a part are.
-    - parts: Those that both sets of labels have.
-    - systems: Those that both have.
-    - agreements: Intervals over systems; all NaN where a system has no value on the part.
-    - left_out: Parts that one of both lacks.
+    - dimensions: What the names of a part mean.
+    - parts: The parts that both sets of labels have.
+    - systems: The systems that both have.
+    - agreements: Intervals over systems; all NaN if a system has no value on the part.
+    - left_out: Parts that only one of them has.
     """
 
     _shown = ("table", "interval_table")
@@ -219,7 +219,7 @@ class PartRankings(ShownAsTables):
     left_out: tuple[tuple[str, ...], ...] = ()
 
     def tau(self, measure: str, part: tuple[str, ...] = WHOLE) -> float:
-        """Kendall's tau-b of the two rankings; NaN where they cannot be told."""
+        """Kendall's tau-b of the two rankings; NaN if a ranking is unknown."""
         return self.agreements[measure, part].tau
 
     def table(self) -> Table:
@@ -245,10 +245,10 @@ def rankings_by_part(
     Parameters
     ----------
     ours, theirs : sequence of SystemValues
-        The same measures. Systems and parts that one of both lacks are left out. Where one of both
-        has values of all questions only, each part of the other is compared with these.
+        The same measures. Systems and parts that only one of them has are left out. If one has only
+        values over all questions, each part of the other is compared with these.
     resampling : Resampling
-        Of the intervals, from drawing the systems anew.
+        How to make the intervals; systems are resampled.
 
     Raises
     ------
@@ -304,7 +304,7 @@ def _shared_parts(
 
 
 def _agreement(values: Sequence[Floats], higher: bool, resampling: Resampling) -> RankingAgreement:
-    """Over systems; all NaN where a system has no value."""
+    """Agreement with intervals over systems; all NaN if a system has no value."""
     if not all(np.isfinite(row).all() for row in values):
         none = (math.nan, math.nan)
         return RankingAgreement(*none, none, none, resampling, "systems", len(values[0]))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-_NUMBER = re.compile(  # s and r only where they are no end of a name, such as TuckER's
+_NUMBER = re.compile(  # no s or r that ends a name, such as TuckER
     r"[-_. ]?(?:(?:seed|fold|run|rep|replicate|(?<![^\W\d_])[sr])[-_. =]?)?\d+$", re.IGNORECASE
 )
 _OF_FOLDS = ("graph:", "evaluated:", "questions, answers or candidates")
@@ -227,7 +227,7 @@ def _over_folds(drawn: Floats, rng: np.random.Generator) -> Floats:
 
 
 def folds_of(systems: Mapping[str, Sequence[Ranks]]) -> list[dict[str, list[Ranks]]]:
-    """Runs by the questions that they answer; one fold where all answer the same."""
+    """Runs by the questions that they answer; one fold if all answer the same."""
     if empty := [name for name, runs in systems.items() if not len(runs)]:
         raise UsageError(f"{empty[0]!r} has no run; give one or more of every system")
     folds: list[dict[str, list[Ranks]]] = []
@@ -264,13 +264,11 @@ class Multiplicity(ShownAsTables):
     """How far models that are as good as the best disagree (Marx, Calmon and Ustun 2020).
 
     - best: The model with the highest MRR.
-    - models: Those whose MRR is at most `epsilon` below that of the best, itself included.
-    - ambiguity, float64 (cuts,): Share of instances on which some of the models makes a hit at k
-      where the best makes none, or the reverse.
-    - discrepancy, float64 (cuts,): Share of instances on which the one model that differs most does
-      so.
-    - best_answer: The same shares of the questions whose best answer is another one; None without
-      runs.
+    - models: All whose MRR is at most `epsilon` below the best, including the best.
+    - ambiguity, float64 (cuts,): Share of instances on which at least one model has a hit at k and
+      the best has none, or the reverse.
+    - discrepancy, float64 (cuts,): Share of instances on which the most different model differs.
+    - best_answer: The same shares, of questions with another best answer; None without runs.
     """
 
     best: str
@@ -310,12 +308,12 @@ def multiplicity(
     models : mapping of str to Ranks
         Two or more, on the same questions.
     epsilon : float
-        How far below that of the best an MRR may be.
+        How far below the best an MRR may be.
     cuts : sequence of int
         Cutoffs k of Hits@k.
     runs : mapping of str to RunColumns, optional
-        What each model ranked, by the same names: ranks say where the answers stand, not what
-        stands first. A question's best answer is its first document in trec_eval's order.
+        What each model ranked, by the same names: ranks give the places of answers, not the entity
+        in first place. A question's best answer is its first document in trec_eval's order.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Several systems, one measure: values with intervals, every pair tested, and what follows.
+"""Several systems, one measure: values with intervals, tests of every pair, and conclusions.
 
-Puts `kgtrec._internal.bootstrap` and `kgtrec.study.comparison.significance` into tables and
-a sentence.
+Results of `kgtrec._internal.bootstrap` and `kgtrec.study.comparison.significance` as tables and a
+sentence.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class SystemComparison(ShownAsTables):
 
 
 def letter(row: int, many: int) -> str:
-    """The name of a row in superscripts: a, b, ...; numbers where these run out."""
+    """The name of a row in superscripts: a, b, ...; numbers if there are more than 26 rows."""
     return chr(97 + row) if many <= 26 else str(row + 1)
 
 

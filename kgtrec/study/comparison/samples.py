@@ -1,6 +1,6 @@
-"""What systems are compared by: the values of one measure, item by item, the same items for all.
+"""Samples for comparing systems: the values of one measure per item, with the same items for all.
 
-An item is what the measure's averaging counts (`kgtrec.measures.AVERAGINGS`): an instance for
+An item is the unit of the measure's averaging (`kgtrec.measures.AVERAGINGS`): an instance for
 ``micro``, a question for ``macro`` and ``question``, a question in its group for ``group``, a
 triple for ``triple``, a relation for ``relation`` and ``macro_relation``, and a query of the qrels
 for runs. The value of a system is the plain mean over its items, or a monotone function of it (GMR
@@ -59,7 +59,7 @@ class Samples(ShownInLines):
     - name, title: The measure's key, and its heading in tables.
     - values, float64 (n, s): Value of every item; all finite.
     - cluster, int64 (n,): Question of each item, from 0 on: items of one question are not
-      independent of each other. Items that no question holds together are clusters of their own.
+      independent. Items that share no question are separate clusters.
     - unit: What an item is: "instances", "questions", "triples", "relations" or "queries".
     - transform: From means over items to values of the measure; monotone.
     - digits: Decimals in tables.
@@ -107,7 +107,7 @@ class Samples(ShownInLines):
 
     @property
     def sign(self) -> float:
-        """1.0 where a higher mean over items is the better one, else -1.0."""
+        """1.0 if a higher mean over items is better, else -1.0."""
         rises = self.higher_is_better != (self.transform in FALLING)
         return 1.0 if rises else -1.0
 
@@ -116,7 +116,7 @@ class Samples(ShownInLines):
         return self.transform(self.values.mean(axis=0))
 
     def by_cluster(self) -> Samples:
-        """The same with one item per cluster, so that items are independent.
+        """The same samples with one item per cluster, which makes items independent.
 
         A cluster's value is the sum over its items, times clusters / items: the plain mean over
         clusters is then the mean over items, as if the clusters' sizes were fixed.
@@ -129,7 +129,7 @@ class Samples(ShownInLines):
 
 
 def resample(samples: Samples, resampling: Resampling = COMPARING) -> Resampled:
-    """Draw the questions anew, and value all systems on the same draws."""
+    """Resample the questions, and value all systems on the same draws."""
     if samples.n_clusters < 2:
         raise UsageError(
             f"{samples.name}: one question alone has no spread to draw from; give two or more"
@@ -138,12 +138,12 @@ def resample(samples: Samples, resampling: Resampling = COMPARING) -> Resampled:
 
 
 def short_name(key: str) -> str:
-    """A measure's key without what is most often said: "micro.mrr"."""
+    """A measure's key without its default parts: "micro.mrr"."""
     return key.replace("both.", "").replace("realistic.", "")
 
 
 def distinct_titles(titles: Sequence[str], keys: Sequence[str]) -> tuple[str, ...]:
-    """Titles of measures, with the short key in place of one that several have (of either side)."""
+    """Titles of measures; the short key replaces a title that several have (on different sides)."""
     return tuple(
         title if titles.count(title) == 1 else short_name(key)
         for title, key in zip(titles, keys, strict=True)
@@ -292,7 +292,7 @@ def _of_measure(aligned: Mapping[str, Ranks], measure: Measure) -> Samples:
 
 
 def _items(ranks: Ranks, measure: Measure) -> tuple[Floats, Ints, str]:
-    """Value and cluster of each item, in one order for all systems, and what an item is."""
+    """Value and cluster of each item, in the same order for all systems, and the items' unit."""
     if measure.averaging == "group":
         return (*_in_groups(ranks, measure), "questions")
     if measure.averaging == "triple":
@@ -363,18 +363,17 @@ def samples_of_runs(
         By the names of the systems.
     measures : sequence of str
         As `kgtrec.trec.measures.names.resolve` reads them: "map", "ndcg_cut_20", "P.5,10", "AP@20",
-        ...; and micro metrics as `kgtrec eval` has them, "kg_mrr" or "kg_hits.1,10", of which both
-        ends are compared.
+        ...; and micro metrics of `kgtrec eval`, "kg_mrr" or "kg_hits.1,10": both ends are compared.
     level, judged_only
         As trec_eval's -l and -J.
     entities : int, optional
-        Of the graph, which kg_mr needs.
+        Number of entities of the graph; kg_mr needs it.
 
     Returns
     -------
     list of Samples
-        One for each measure. A query that a run lacks counts as if it had retrieved nothing
-        (trec_eval -c), so that all systems have the same queries.
+        One per measure. All systems have the same queries: for a query that a run lacks, the run
+        counts as having retrieved nothing (trec_eval -c).
     dict of str to int
         How many queries of the qrels each run lacks.
 
@@ -428,9 +427,9 @@ def samples_of_runs(
 
 
 def _of_answers(column: MicroColumn, scored: Mapping[str, Scored]) -> list[Floats]:
-    """A micro metric, one value a query: its sum over answers, by the mean number of answers.
+    """A micro metric, one value per query: its sum over answers, by the mean number of answers.
 
-    The mean of these over queries is that over all answers, as if the queries' sizes were fixed
+    The mean over queries then equals the mean over all answers, as if the queries' sizes were fixed
     (see `Samples.by_cluster`).
     """
     parts = [one.micro.parts[column.name] for one in scored.values() if one.micro is not None]

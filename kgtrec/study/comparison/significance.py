@@ -79,14 +79,14 @@ class PairTests(ShownInLines):
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """How large the difference of every pair is, whatever its p-value.
+    """The size of the difference of every pair, which p-values do not show.
 
-    - difference, float64 (p,): Value of the first system less that of the second.
+    - difference, float64 (p,): Value of the first system minus that of the second.
     - d_z, float64 (p,): Mean difference over items, in standard deviations of the differences
-      (Cohen 1988), above 0 where the first is better; 0 where all are 0, and infinite where they
-      are alike otherwise.
-    - superiority, float64 (p,): Share of items on which the first system is better, half of the
-      ties counted; 0.5 is none.
+      (Cohen 1988), above 0 if the first is better; 0 if all are 0, infinite if all equal another
+      number.
+    - superiority, float64 (p,): Share of items on which the first system is better, plus half of
+      the ties; 0.5: no difference.
     """
 
     difference: Floats
@@ -160,7 +160,7 @@ def pairwise(
 
 
 def corrected(p: Floats, method: str = "holm") -> Floats:
-    """p-values of several tests, so that they may be read together.
+    """p-values of several tests, corrected for their number.
 
     Shapes: p float64 (m,) -> float64 (m,).
     """
@@ -263,11 +263,10 @@ def _randomisation_tests(
 ) -> Floats:
     """p of every pair under the same random signs.
 
-    The sum of a pair's differences is that of one system's values less that of the other's, so one
-    column a system serves all pairs. Values are taken relative to the first system: where systems
-    agree, these are exactly 0, and such rows have no part in it. A sum is off by less than
-    (rows + 3) roundings of the sum of the sizes; what is as near as that to the observed sum ties
-    with it, and ties count against a difference.
+    The sum of a pair's differences is one system's sum minus the other's, so one column per system
+    serves all pairs. Values are relative to the first system: rows on which all systems agree are
+    exactly 0, and are omitted. A sum is off by less than (rows + 3) roundings of the sum of the
+    sizes. Sums that close to the observed one tie with it, and ties count against a difference.
     """
     if permutations < 1:
         raise UsageError(f"permutations={permutations!r}; the randomisation test needs some")
@@ -324,7 +323,7 @@ class Discrimination(ShownAsTables):
     def area(self) -> Floats:
         """Area under each curve over the share of pairs: the mean p-value, in (0, 1], float64 (m,).
 
-        The smaller, the more discriminative; 0.5 is what systems that are all alike give.
+        The smaller, the more discriminative; indistinguishable systems give 0.5.
         """
         return self.p.mean(axis=1)
 
@@ -369,7 +368,7 @@ def discriminate(
     Raises
     ------
     InputError
-        Nothing given, or other systems in one of them.
+        No samples, or samples of different systems.
     """
     if not samples:
         raise InputError("no measure to compare; give the samples of one at least")

@@ -1,8 +1,8 @@
 """How stable a ranking of systems is: fewer test triples, deeper pools (Zhou et al. 2022).
 
-`data_sensitivity` discards test triples at random and asks whether systems keep their order (their
-section 5.1, Figure 7); `subsets` values systems on what is left. `depth_curves` asks the same of
-labels that grow with the depth of a pool (section 4.2, Figures 4 and 5).
+`data_sensitivity` discards test triples at random and checks whether systems keep their order
+(section 5.1, Figure 7); `subsets` values systems on the remaining ones. `depth_curves` does the
+same for labels that grow with the depth of a pool (section 4.2, Figures 4 and 5).
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ _WEIGHTS = 4_000_000  # unless they are more than this
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity(ShownAsTables):
-    """Correlation of rankings of systems on parts of the test set with that on all of it.
+    """Correlation of rankings of systems on parts of the test set with the ranking on all of it.
 
-    - shares, float64 (S,): Part of the triples that is kept.
-    - tau, float64 (m, S, repeats): tau-b to the ranking on all triples; NaN where a subset ties all
+    - shares, float64 (S,): Share of the triples that is kept.
+    - tau, float64 (m, S, repeats): tau-b to the ranking on all triples; NaN if a subset ties all
       systems.
     """
 
@@ -91,7 +91,7 @@ class Sensitivity(ShownAsTables):
         return Table(titles, keys, (0, 0, 0, 4, 4, 4), rows, 2)
 
     def sentence(self) -> str:
-        """Measures by how stable they are, and where the ranking is least so."""
+        """Measures in order of stability, and where the ranking is least stable."""
         mean = self.mean()
         ranked = np.isfinite(mean)
         if not ranked.any():
@@ -110,7 +110,7 @@ class Sensitivity(ShownAsTables):
 
 
 def _over_repeats(tau: Floats, summary: object, *arguments: float) -> Floats:
-    """A summary of the finite ones; NaN without a warning where there is none."""
+    """A summary of the finite values; NaN without a warning if there are none."""
     values = np.full(tau.shape[:-1], np.nan)
     has_value = np.isfinite(tau).any(axis=-1)
     if has_value.any():
@@ -198,7 +198,7 @@ def _checked(n_systems: int, shares: Sequence[float], repeats: int) -> Floats:
 def _subsets(
     n_triples: int, sizes: Floats, repeats: int, numbers: range, seed: int
 ) -> NDArray[np.bool_]:
-    """The subsets of these numbers, each from a generator of its own; bool (len, triples)."""
+    """The subsets with these numbers, each from its own generator; bool (len, triples)."""
     subsets = np.zeros((len(numbers), n_triples), bool)
     for row, number in zip(subsets, numbers, strict=True):
         size = max(1, round(float(sizes[number // repeats]) * n_triples))
@@ -221,12 +221,12 @@ def _title(measure: Measure) -> str:
 
 @dataclass(frozen=True, eq=False)
 class DepthCurves(ShownAsTables):
-    """Correlation of rankings of systems at every depth of a pool with that at one of them.
+    """Correlation of rankings of systems at every depth of a pool with the ranking at one depth.
 
     - reference: The depth that all are compared with.
-    - agreements: A row of depths per measure; the intervals are over questions, and NaN where
-      values alone are known, see `kgtrec.study.pooling.depths`.
-    - systems: Empty where values alone were given.
+    - agreements: A row of depths per measure. The intervals are over questions, and NaN if only
+      values are known; see `kgtrec.study.pooling.depths`.
+    - systems: Empty if only values were given.
     - values: float64 (m, d, s)
     """
 
@@ -254,7 +254,7 @@ class DepthCurves(ShownAsTables):
         return np.moveaxis(ends, 2, 0) if self.systems else None
 
     def least_alike(self) -> str:
-        """A sentence: where the rankings differ most from that of the reference."""
+        """A sentence: where the rankings differ most from the reference's."""
         if not np.isfinite(self.tau).any():
             return f"At depth {self.reference} all systems tie, so that there is no ranking."
         k, at = np.unravel_index(np.nanargmin(self.tau), self.tau.shape)
@@ -301,13 +301,13 @@ def depth_curves(
     Parameters
     ----------
     values : mapping of str to array-like of float, shape (depths, s)
-        By the name of a measure: the systems' values with the labels of each depth.
+        By measure: the systems' values with the labels of each depth.
     depths : sequence of int
         Ascending; 0 for the labels before pooling.
     reference : int, optional
         One of the depths; by default the first.
     lower_is_better : sequence of str
-        Measures such as MR, of which tau-AP must know the better end.
+        Measures such as MR: tau-AP needs the better end.
 
     Raises
     ------

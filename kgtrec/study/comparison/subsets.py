@@ -100,7 +100,7 @@ def _on_subsets(aligned: Mapping[str, Ranks], measure: Measure, kind: str) -> _O
     if measure.averaging == "stratified":
         return _stratified(aligned, measure)
     # Chance is the same for all systems, as their candidates are: adjusting is one affine function
-    # for all. Not so in a mean over relations, each of which has another.
+    # for all. In a mean over relations, chance differs between relations.
     if measure.row[0].is_adjusted and measure.averaging != "macro_relation":
         measure = measure.base
     try:
@@ -216,18 +216,17 @@ def _product(left: Floats, right: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """Answers of one side: first those that are alone in their question, then the others by place.
+    """Answers of one side: first the only answers of their questions, then the others by place.
 
-    The others stand in levels: the best answers of all their questions, then the second ones, and
-    so on, each system's own. Questions with more answers come first in every level, so that a level
-    is a part of the one before, and running numbers of answers are sums of whole blocks.
+    The others form levels: each system's best answers of all their questions, then the second ones,
+    and so on. Questions with more answers come first in every level. So a level is a part of the
+    one before, and running numbers of answers are sums of whole blocks.
 
     - rows: Rows of the aligned ranks.
     - triple: Place of the triple of each of these rows.
-    - alone: How many rows come first whose question has one answer.
+    - alone: Number of first rows, whose questions have one answer.
     - levels: First row of each level, counted from `alone`, and the end of the last one.
-    - question, last: Place inside its level of each row that is not alone; last row of each such
-      question.
+    - question, last: Place inside its level of each other row; last row of each of their questions.
     """
 
     rows: list[Ints]
@@ -313,12 +312,12 @@ class _TiedAnswers:
 
 @dataclass(frozen=True, eq=False)
 class ByQuestion:
-    """Several measures: means over questions that keep an answer of sums over their answers.
+    """Several measures: sums over answers, averaged over the questions that keep an answer.
 
-    - firsts, places, float64 (measures, answers): Values in the order of the system's rows: of
-      measures that only see the first answer, and of AP@k, which is the sum of place x value over
-      the answers, divided by their number.
-    - tied: What `firsts` become where several answers of a question tie.
+    - firsts, places, float64 (measures, answers): Values in the order of the system's rows.
+      `firsts` are of measures that only see the first answer. `places` are of AP@k: the sum of
+      place x value over the answers, divided by their number.
+    - tied: What `firsts` become if several answers of a question tie.
     """
 
     answers: _Answers
@@ -352,7 +351,7 @@ class ByQuestion:
 
 
 def _ordinal(ranks: Ranks) -> Floats:
-    """Place of each answer in a run of unlimited depth; unscored ones stand in none."""
+    """Place of each answer in a run of unlimited depth; infinite for unscored answers."""
     return np.where(ranks.macro_answer_nan, np.inf, ranks.macro_rank("ordinal"))
 
 
@@ -427,7 +426,7 @@ _SEEN: dict[str, _Row] = {
 
 @dataclass(frozen=True, eq=False)
 class _ByResult:
-    """Every subset and system by itself: medians, deviations, expectations over questions."""
+    """Every subset and system separately: medians, deviations, expectations over questions."""
 
     aligned: Mapping[str, Ranks]
     measure: Measure

@@ -1,4 +1,4 @@
-"""What several annotators said: how far they agree, one judgement out of theirs, and an audit.
+"""Judgements of several annotators: their agreement, one merged judgement, and an audit.
 
 Agreement is a share, and Cohen's kappa [1]_ with its standard error [2]_, per relation if asked.
 Merging keeps what annotators agree on and what an adjudicator decides. An audit draws merged labels
@@ -65,7 +65,7 @@ class Agreement(ShownAsTables):
 
     @property
     def share(self) -> float:
-        """Share of them with the same label, 0 to 1."""
+        """Share of these triples with the same label, 0 to 1."""
         return float(np.trace(self.counts)) / self.n if self.n else math.nan
 
     @property
@@ -195,13 +195,13 @@ KINDS = {
 
 @dataclass(frozen=True, eq=False)
 class Merged(ShownAsTables):
-    """One judgement out of those of several annotators.
+    """One judgement merged from those of several annotators.
 
     - final: Triples with a final label: all annotators who judged it agree, or the adjudicator has
-      decided. By relation, head and tail. Evidence and notes of those who gave this label.
+      decided. By relation, head and tail. Evidence and notes are from those who gave this label.
     - conflicts: Triples for an adjudicator, without a label. The note contains the links that
       annotators gave, but neither their names nor their labels.
-    - counts: Triples by how they were settled; see `KINDS`.
+    - counts: Number of triples settled in each way; see `KINDS`.
     """
 
     final: tuple[Item, ...]
@@ -319,7 +319,7 @@ def _blinded(labelled: Sequence[Item]) -> Item:
 
 
 def _one_item(items: Sequence[Item], label: str = "", evidence: str = "", note: str = "") -> Item:
-    """The triple of these items, with the first question that one of them has."""
+    """The triple of these items, with the first question among them."""
     question = next((item.question for item in items if item.question), "")
     return Item(*items[0].triple, question, label, evidence, note)
 

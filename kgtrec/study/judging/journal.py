@@ -1,4 +1,4 @@
-"""The journal beside a sheet: every answer, on disk before it is acknowledged.
+"""The journal of a sheet: every answer is on disk before it is acknowledged.
 
 The sheet itself never changes. The first line of its journal ``SHEET.journal`` identifies the
 triples of the sheet. One JSON object per answer or undo follows, each flushed to the disk. So every

@@ -317,8 +317,8 @@ class Context:
 
     - link: Template of an address, see `check_link`.
     - graph: Facts are triples of its train split.
-    - names: What entities are called in facts.
-    - most: Facts an entity; of different relations first.
+    - names: Names of entities in facts.
+    - most: Facts per entity; different relations first.
     """
 
     link: str | None = None
@@ -359,7 +359,7 @@ class Context:
 
 
 def _address(link: str, entity: str) -> str:
-    """The template with the label in it: nothing of it but its slashes means anything there."""
+    """The template with the label in it; all characters of the label but slashes are quoted."""
     before, _, behind = link.partition(LABEL)
     label = quote(entity.encode("utf-8", "surrogateescape"), safe="/")
     return before + (label.removeprefix("/") if before.endswith("/") else label) + behind

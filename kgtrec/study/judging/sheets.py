@@ -78,7 +78,7 @@ class Sheet:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the triples in their order, whatever the labels are."""
+        """Hash of the triples in their order; labels do not matter."""
         digest = hashlib.blake2b(digest_size=16)
         for item in self.items:
             digest.update("\t".join(item.triple).encode("utf-8", "surrogateescape") + b"\n")
@@ -144,7 +144,7 @@ def _check_header(file: EditedFile, names: list[str]) -> None:
 def _add(
     items: dict[Triple, Item], file: EditedFile, number: int, cells: dict[str, str], blank: str
 ) -> None:
-    """Add an item to those of the lines before, or note what is wrong with its line."""
+    """Add an item to those of earlier lines, or note what is wrong with its line."""
     label = cells["label"].strip() or blank
     empty = [name for name in ("head", "relation", "tail") if not cells[name]]
     if empty:
