@@ -16,14 +16,9 @@ from numpy.typing import NDArray
 from kgtrec import _core
 from kgtrec._internal.csr import spans
 from kgtrec.errors import InputError, UsageError
-from kgtrec.trec.files.text import decoded
+from kgtrec.trec.files.text import decoded, owners
 
 Ints = NDArray[np.int64]
-
-
-def owners(offsets: Ints) -> Ints:
-    """The list of each item."""
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,11 @@ _COMMENT = b"#"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
+def owners(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The list of each item, of lists one after another."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
 def identifiers(ids: Sequence[str], *, first: bool = False) -> list[bytes]:
     """Ids or tags as bytes; UsageError where a reader would split one.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.files import atomic_write
 from kgtrec.errors import InputError
-from kgtrec.trec.files.columns import Packed, owners, pack_qrels, pack_run
+from kgtrec.trec.files.columns import Packed, pack_qrels, pack_run
 from kgtrec.trec.files.convert import qrels_data, run_data
 from kgtrec.trec.files.parse import write_run_lines
 from kgtrec.trec.files.text import (
@@ -20,6 +20,7 @@ from kgtrec.trec.files.text import (
     joined,
     lines,
     numbers,
+    owners,
     pieces,
     texts,
 )

@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
-from kgtrec._internal.csr import spans
 from kgtrec.errors import InputError, UsageError
-from kgtrec.trec.files.columns import owners
 from kgtrec.trec.files.parse import (
     Fault,
     find_groups,
@@ -26,7 +24,7 @@ from kgtrec.trec.files.parse import (
     read_documents,
     share_queries,
 )
-from kgtrec.trec.files.text import PathName, decoded, is_path, last_tag, read_text
+from kgtrec.trec.files.text import PathName, decoded, is_path, last_tag, owners, read_text
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists
 
 if TYPE_CHECKING:
@@ -283,7 +281,9 @@ def _some_judged(qrels: JudgedQueries, queries: Ints) -> tuple[Ints, Ints]:
     """Judgements of some queries as offsets and relevances."""
     if len(queries) == len(qrels) and (queries[1:] > queries[:-1]).all():
         return qrels.offsets, qrels.judged
-    offsets, places = spans(qrels.offsets[queries], np.diff(qrels.offsets)[queries])
+    counts = np.diff(qrels.offsets)[queries]
+    offsets = np.concatenate(([0], np.cumsum(counts)))
+    places = np.arange(offsets[-1]) + np.repeat(qrels.offsets[queries] - offsets[:-1], counts)
     return offsets, qrels.judged[places]
 
 

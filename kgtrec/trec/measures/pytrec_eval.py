@@ -22,9 +22,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.csr import spans
 from kgtrec.errors import UsageError
-from kgtrec.trec.files.columns import owners
+from kgtrec.trec.files.text import owners
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, depth_needed
 from kgtrec.trec.measures.own import own_values
@@ -137,8 +136,8 @@ def _relabelled(
     relevance: Ints, judged: Ints, lists: Lists, handed: Ints, start: int, stop: int
 ) -> Iterator[Judged]:
     """Relevance by place of what is handed over of each query; the rest as never retrieved."""
-    ends, place = spans(0, handed[start:stop])
-    query = owners(ends)
+    query = np.repeat(np.arange(stop - start), handed[start:stop])
+    place = np.arange(len(query)) - np.searchsorted(query, query)
     shown = relevance[lists.offsets[start:stop][query] + place]
     known = np.flatnonzero(shown != UNJUDGED)
     query, place = query[known], place[known]

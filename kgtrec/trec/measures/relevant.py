@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec.trec.files.columns import owners
+from kgtrec.trec.files.text import owners
 from kgtrec.trec.measures.family import EvalOptions
 
 Bools = NDArray[np.bool_]

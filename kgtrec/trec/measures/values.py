@@ -142,9 +142,8 @@ def native_values(
         documents without a judgement (level -1 or -2).
     level : int, optional
         Grade from which an answer is relevant, as -l of trec_eval; answers below it are judged and
-        not relevant. By default all answers are relevant. Questions from qrels at level 0 (or
-        below) have the judged non-relevant documents among their answers; ``level=1`` then gives
-        bpref, infAP and nDCG of the whole qrels.
+        not relevant. By default all answers are relevant. Questions from qrels at level 0 or below
+        hold judged non-relevant documents, too; ``level=1`` then gives bpref of the whole qrels.
 
     Returns
     -------
@@ -155,8 +154,7 @@ def native_values(
     Raises
     ------
     UsageError
-        If a measure is unknown or does not follow from the ranks: judged documents that play a part
-        are not among the answers, or scores of other candidates were NaN.
+        If a measure is unknown or looks at documents that the ranks do not hold.
     """
     return _of_view(ranks, _view(ranks, level), measures)
 
