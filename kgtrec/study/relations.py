@@ -72,7 +72,7 @@ def reweighted_mean(values: ArrayLike, counts: ArrayLike) -> float:
 
 
 def is_micro_mean(measure: Measure) -> bool:
-    """Whether a measure is a mean over instances, so that relations' values can be weighed."""
+    """Whether a measure is a mean over instances, so relations' values can be weighted."""
     return measure.averaging == "micro" and not measure.is_trec and measure.row[0].of_mean is same
 
 

@@ -273,14 +273,14 @@ def family_study(
     Parameters
     ----------
     seed : int, default 0
-        Of the graph, the missing facts, the questions and the models. With the same number of BLAS
+        Seed of the graph, missing facts, questions and models. With the same number of BLAS
         threads, every run gives the same curves.
     families : int, default 3
         Families of 300 people.
     densities : sequence of float in (0, 1], default (0.75,)
         Share of all facts that are recorded.
     removals : sequence of {"independent", "correlated"}
-        Whether chance removes facts, or those go missing that a reference model ranks worst.
+        Remove facts at random, or those that a reference model ranks worst.
     n_questions : int, default 500
         Number of tail questions, drawn from those with 10 full-test answers and a sparse one; all
         of them if there are fewer.
@@ -371,7 +371,7 @@ def _question_of(rows: Triples, people: int) -> Ints:
 
 
 def _ordered(rows: Triples) -> Triples:
-    """By question, so that questions are in the same order whichever answers are left."""
+    """By question: questions keep their order whichever answers are left."""
     return rows[np.lexsort((rows[:, 2], rows[:, 0], rows[:, 1]))]
 
 

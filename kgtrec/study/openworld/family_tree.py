@@ -1,10 +1,9 @@
 """A closed world, family trees in which every true fact is known, and facts hidden from it.
 
-Births and marriages are drawn at random; everything else follows from `RULES`, so whether a fact is
-true is never in doubt. Facts are hidden at random, or in correlation with the predictions of a
-model, so that a test set lacks answers that belong to it. The open-world paper (Yang et al. 2022,
-appendix A.3) evaluates on such a graph: 20 families of 300 people, 23 relations, about 6,000
-entities and 190,000 facts.
+Births and marriages are random; everything else follows from `RULES`, so the truth of every fact is
+known. Facts are hidden at random, or in correlation with a model's predictions. So the test set
+lacks some of its answers. The open-world paper (Yang et al. 2022, appendix A.3) evaluates on such a
+graph: 20 families of 300 people, 23 relations, about 6,000 entities and 190,000 facts.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ RELATIONS = (
 
 
 class Rule(NamedTuple):
-    """``head(x, y)`` holds if a chain of relations leads from x to y, and x is of that gender.
+    """``head(x, y)`` holds if a chain of relations leads from x to y, and x has that gender.
 
-    Nobody is related to themselves: where the chain leads back to x, nothing follows.
+    Nobody is related to themselves: if the chain leads back to x, nothing follows.
     """
 
     head: str
@@ -127,7 +126,7 @@ def family_tree(
     """Draw families and derive every fact about them (appendix A.3).
 
     A family starts with a couple. Then one of its people is chosen at random, again and again,
-    until there are enough. People who married in may get parents, and so a line of their own; all
+    until there are enough. People who married in may get parents, and so found another line. All
     others marry if they are single, or get a child.
 
     Parameters
@@ -280,7 +279,7 @@ def _follow(rule: Rule, known: dict[str, csr_matrix], heads: Flags) -> csr_matri
 
 @dataclass(frozen=True, eq=False)
 class OpenWorld(ShownInLines):
-    """The facts of a closed world, of which some are unknown.
+    """The facts of a closed world; some of them are unknown.
 
     - train, test, missing, int32 (n, 3): Training facts, sparse test facts, and true facts that
       nobody has recorded. Together they are all facts, and no fact is in two of them.
@@ -336,7 +335,7 @@ def random_removal(
 def correlated_removal(
     world: OpenWorld, predicted: Flags, sparsity: float, rho: float, seed: int = 0
 ) -> OpenWorld:
-    """Hide full-test facts anew, so that what is missing correlates with what a model predicts.
+    """Hide full-test facts again, so that missing facts correlate with a model's predictions.
 
     A fact that the model predicts is missing with probability P(X|Y), another with P(X|not Y),
     both chosen so that P(X) is the sparsity and the correlation of Definition 4.1 is rho.
@@ -349,7 +348,7 @@ def correlated_removal(
         Y: whether the model predicts each fact of ``world.full_test``.
     sparsity : float in (0, 1)
     rho : float
-        Negative: what the model predicts is rather recorded than missing.
+        Negative: predicted facts are more often recorded than missing.
     seed : int, default 0
 
     Raises

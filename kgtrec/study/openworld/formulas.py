@@ -6,8 +6,8 @@ uniform on M + 1 .. F + m + 1, with F false candidates. The order inside a class
 answers of the question, so two answers of one class fall into the same of G gaps with probability
 2 / (G + 1), and into two given different ones with 1 / (G (G + 1)) in each order.
 
-The paper's closed forms and approximations follow in its order. If its text is misprinted or
-imprecise, the docstrings say what is computed.
+The paper's closed forms and approximations follow, in its order. If its text is misprinted or
+imprecise, the docstrings say what the code computes.
 """
 
 from __future__ import annotations

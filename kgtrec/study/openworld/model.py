@@ -2,11 +2,11 @@
 
 Rank metrics are written as the mean of 1/f(rank).
 
-A question has N true answers that are not for training. Each is *missing* from the test set with
+A question has N true answers outside the training set. Each is *missing* from the test set with
 probability beta, the sparsity. A model of strength l predicts each of them (classifies it as
 positive) with probability l, and classifies everything else as negative; positives come first, and
-inside a class the order is random, one order per question. Missing answers that are predicted
-rank above test answers and count as mistakes.
+inside a class the order is random, one order per question. Missing answers that are predicted rank
+above test answers and count as mistakes.
 
 With correlation rho between being missing and being predicted (Definition 4.1), a missing answer is
 predicted with probability l1 and a test answer with probability l2; rho = 0 makes both l.
@@ -103,8 +103,8 @@ class Strengths(NamedTuple):
 def sparsity_of_density(density: float, train_share: float) -> float:
     """Sparsity beta of the test set of a graph that holds a share of all true facts (appendix A.3).
 
-    alpha = d (1 - eta) / (1 - d eta): of all true facts d are recorded, and eta of those are for
-    training. The test set is sparser than the graph, because all that is missing is missing there.
+    alpha = d (1 - eta) / (1 - d eta): a share d of all true facts is recorded, and eta of those
+    train. The test set is sparser than the graph, because all missing facts are missing there.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def check_answers(n_answers: int) -> None:
 
 
 def check_entities(n_answers: int, n_entities: int) -> None:
-    """UsageError unless there are candidates beside the answers."""
+    """Raise UsageError unless there are candidates besides the answers."""
     check_answers(n_answers)
     if n_entities <= n_answers:
         raise UsageError(

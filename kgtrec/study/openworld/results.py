@@ -27,10 +27,10 @@ class Curve:
     model : str
     steps : ndarray of int64, shape (c,)
     full, sparse : dict of str to ndarray of float64, shape (c,)
-        Each metric against all true answers, and against the recorded ones only.
+        Each metric against all true answers, and against the recorded answers only.
     rho : ndarray of float64, shape (c,)
-        Measured correlation of missing and predicted (full rank at most 10), Definition 4.1; NaN
-        where one of them never varies.
+        Measured correlation of missing and predicted (full rank at most 10), Definition 4.1; NaN if
+        one of them never varies.
     """
 
     model: str
@@ -357,7 +357,7 @@ class Comparison(ShownAsTables):
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything in plain types, for JSON: None for what is unknown or infinite."""
+        """Everything in plain types, for JSON: None for unknown or infinite values."""
         values = asdict(self)
         for shown, outlook in zip(values["outlooks"], self.outlooks, strict=True):
             shown["fits"] = outlook.fits

@@ -1,4 +1,4 @@
-"""The paper's simulation (appendix A.2), vectorised, beside the predictions of theory.
+"""The paper's simulation (appendix A.2), vectorised, for comparison with theory.
 
 Missing and predicted answers are drawn at random. The answers of a question are drawn in their
 random order, so that one pass of running sums gives every filtered rank: missing answers that come

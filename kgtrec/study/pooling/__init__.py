@@ -1,8 +1,7 @@
 """Pooling under sparse labels (Zhou et al. 2022): runs in; pools, qrels and intervals out.
 
-In the order of the work: `seeds` draws seed triples and makes their questions. `lists` reads the
-candidates of each system, from runs or scores. `pool` pools them and writes the pool to a file.
-`completion` applies rules, and turns judgements into qrels. `unjudged` says what is still unknown;
-`depths` says how far you can trust the pool. `edited_files` reads all files that people edit. Open
-`pool` first.
+In working order: `seeds` draws seed triples and makes their questions. `lists` reads the candidates
+of each system, from runs or scores. `pool` pools them and writes the pool to a file. `completion`
+applies rules, and turns judgements into qrels. `unjudged` says what is still unknown; `depths` says
+how far you can trust the pool. `edited_files` reads all files that people edit. Open `pool` first.
 """

@@ -56,8 +56,8 @@ def trivial_rules(
     pool : Pool
     categories : Categories, optional
         Apply the rules of categories; see
-        `kgtrec.graph.statistics.relations.relation_categories`. A triple that was put forward for
-        both its questions is false if the rule of either fires.
+        `kgtrec.graph.statistics.relations.relation_categories`. A triple pooled for both its
+        questions is false if the rule of either fires.
     types : mapping of int to (str, str), optional
         Apply the rules of types; relations without types never fire. An entity has a type if a
         known triple has it where the relation requires that type.
@@ -205,10 +205,10 @@ class Qrels(ShownInLines):
 class Completion(ShownAsTables):
     """Labelled triples: the seeds, then those of a pool.
 
-    - depth: Of the pool; 0 for the seeds alone.
+    - depth: Depth of the pool; 0 for the seeds alone.
     - triples, int64 (n, 3): The seeds in their order, then the pooled triples in theirs.
     - labels, int64 (n,): 1 true, 0 false, -1 undecided.
-    - by_rule, bool (n,): Labelled false by a rule and by no judge.
+    - by_rule, bool (n,): A rule labels it false, and no judge does.
     - overruled: Number of triples that a rule calls false and a judge true (they are true).
     - doubted: Number of seeds that a judge calls false (they stay true).
     - unused: Number of judged triples that are neither seeds nor pooled to this depth.
@@ -250,9 +250,9 @@ class Completion(ShownAsTables):
 
     @property
     def reverse(self) -> list[Key]:
-        """Questions of the complete split without a seed, for which nothing was pooled.
+        """Questions of the complete split that have no seed, so nothing was pooled for them.
 
-        A pooled (h', r, t) that is true answers the seed's (?, r, t), and asks (h', r, ?) anew.
+        A true pooled (h', r, t) answers the seed's (?, r, t), and adds the question (h', r, ?).
         """
         seeded = set(self.seeds.keys)
         asked = questions_of(self.split)
@@ -379,7 +379,7 @@ def depth_table(completions: Sequence[Completion]) -> Table:
 
 
 def remarks(completion: Completion, judgements: Judgements) -> list[str]:
-    """Sentences on what users should know about a completion, if anything."""
+    """Sentences that users should know about a completion, if any."""
     counts = completion.counts()
     notes = []
     if judgements.repeated:

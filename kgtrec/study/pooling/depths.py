@@ -1,11 +1,10 @@
-"""How far a pool can be trusted: with fewer judgements, and for a system that did not contribute.
+"""Trust in a pool: with fewer judgements, and for a system that did not contribute.
 
 With fewer judgements, other systems may lead (Zhou et al. 2022, section 4.2). Triples that are
 pooled deeper than a depth are not judged at that depth; all other judgements, such as the test
-set's own answers, stay. Runs are evaluated with fewer judgements. Ranks need no scores: at depth k
-the true triples that are pooled deeper are still unknown, so they are candidates instead of being
-filtered. The question-level counts say how many of them score higher than an answer, or tie with
-it.
+set's own answers, stay. Runs are evaluated with fewer judgements. Ranks need no scores: at depth k,
+true triples that are pooled deeper are still unknown, so they are candidates and not filtered. The
+question-level counts say how many of them score higher than an answer, or tie with it.
 
 Leaving one system out removes the judgements that only it brought into the pool, as if it had come
 later, and evaluates all systems again. If it falls, the pool punishes newcomers (Zobel 1998;
@@ -175,8 +174,8 @@ def with_intervals(
 def _judged_at(judged: Qrels, depth_of: Mapping[str, Mapping[str, int]], depth: int) -> Qrels:
     """The judgements without those of documents pooled deeper; empty if none is left.
 
-    In queries without others the deeper documents get -1, so that all depths have all queries. Such
-    a query has no answer, but it counts: its AP is 0, and the minimum of gm_map.
+    If a query has only deeper documents, they get -1, so that all depths have all queries. Such a
+    query has no answer, but it counts: its AP is 0, and the minimum of gm_map.
     """
     rest = {}
     for query, row in judged.items():
@@ -284,7 +283,7 @@ def _rank_ends(new: Bools) -> tuple[Int64, Int64]:
 
 
 def _popularity(ranks: Ranks, deep: Bools) -> dict[str, Int64]:
-    """Popularities without the deep triples, each of which counts once."""
+    """Popularities without the deep triples; each deep triple counts once."""
     first = np.zeros(len(ranks), bool)
     first[np.unique(ranks.triple, return_index=True)[1]] = True
     gone = first & deep
@@ -411,7 +410,7 @@ def leave_one_out(
     contributors : mapping of query to mapping of document to systems
         Systems of the pooled documents; see `contributors_of`.
     measure : str
-        One of trec_eval's of which more is better.
+        A measure of trec_eval; more must be better.
 
     Returns
     -------
@@ -420,7 +419,7 @@ def leave_one_out(
     Raises
     ------
     UsageError
-        Fewer than two runs, not one measure, or one of which more is not better.
+        Fewer than two runs, not one measure, or a measure of which less is better.
     InputError
         No contributor has a run.
     """

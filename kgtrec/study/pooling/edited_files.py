@@ -1,12 +1,12 @@
-"""Files that people edit: lines of cells, and everything that is wrong with them.
+"""Files that people edit: lines of cells, and all their faults.
 
 Pools, judgements, sheets, templates, names and lists of questions are TSV files: lines end with LF
 or CRLF, cells are separated by tabs, and nothing is quoted. Bytes that are not UTF-8 survive as
 surrogates. Files may be packed (``.gz``, ``.zst``). A reader collects faults, one per line, and
 refuses the file with all of them.
 
-A file of triples has lines ``head<TAB>relation<TAB>tail``, as a split. A judgement file also has a
-``label``, Y, N or ?. It is the fourth and last column, unless a header names ``head``,
+A file of triples has lines ``head<TAB>relation<TAB>tail``, like a split. A judgement file also has
+a ``label``, Y, N or ?. It is the fourth and last column, unless a header names ``head``,
 ``relation``, ``tail`` and ``label``. Below a header, cells are those of a sheet, as `kgtrec judge`
 writes them (`kgtrec._internal.table`).
 """
@@ -172,12 +172,12 @@ _LINE = "each line must be head<TAB>relation<TAB>tail<TAB>label, the label Y, N 
 
 @dataclass(frozen=True, eq=False)
 class Judgements(ShownInLines):
-    """What judges said of triples.
+    """Judges' labels of triples.
 
     - labels: 1 true, 0 false, -1 undecided; in the order of the files.
     - rows: Number of lines.
-    - repeated: Lines that repeat what an earlier line says.
-    - blank: Blank labels, which were replaced.
+    - repeated: Number of lines that repeat an earlier line.
+    - blank: Number of blank labels, which were replaced.
     """
 
     labels: dict[Triple, int]

@@ -1,6 +1,6 @@
 """The candidates of each system for the questions of seed triples, without known ones.
 
-They come from a run, or from the scores of a model, of which only the seeds' questions are ranked.
+They come from a run, or from the scores of a model; then only the seeds' questions are ranked.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def is_scores(path: PathName) -> bool:
 class RankedLists(ShownInLines):
     """Candidates of every seed question in a run, best first, without known entities.
 
-    - name: Of the system.
+    - name: Name of the system.
     - offsets, int64 (Q + 1,): Question i has the entries ``offsets[i]:offsets[i + 1]``.
     - entities, int32 (n,): With the answers of the seeds, without other known entities.
     - scores: (n,)
@@ -74,7 +74,7 @@ class RankedLists(ShownInLines):
       candidates.
     - missing: Number of seed questions that the run lacks.
     - known: Number of omitted known candidates.
-    - unfiltered: How many of these other splits than the seeds' contain: 0 for a filtered run.
+    - unfiltered: How many of these are in other splits than the seeds'; 0 for a filtered run.
     - found: Number of answers of the seeds in their lists.
     - from_scores: Whether `score_lists` ranked them.
     """

@@ -1,4 +1,4 @@
-"""Pools: what systems put forward for the questions of seed triples (Zhou et al. 2022, 3.1).
+"""Pools: the candidates of systems for the questions of seed triples (Zhou et al. 2022, 3.1).
 
 The pool of depth k contains the k best candidates of each system, for each question of a seed
 triple, without known triples and without the seeds. Each triple records its best place in every
@@ -11,7 +11,7 @@ deeper pool, or one of more systems, keeps what was drawn, and a larger share ad
 
 A pool file is a header and one line per pooled triple, with the columns ``head relation tail side
 question depth systems rule``. The side is head, tail or both. The question column contains the
-names of the seed questions that the triple answers, head before tail, whichever of them brought it.
+names of the seed questions that the triple answers, head before tail, even if only one brought it.
 The depth is the smallest at which the triple is pooled. Systems are ``name:place,name:place``. The
 rule is the one that labels the triple false without a judge, or nothing. With a sample, a ninth
 column has the name of the draw, such as ``sample=0.3,seed=1``, and contains ``in`` or ``out``.
@@ -306,7 +306,7 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
 
 
 def _seed_questions_of(triples: Int64, seeds: SeedQuestions) -> list[str]:
-    """Names of the seed questions that each triple answers, whichever of them brought it."""
+    """Names of all seed questions that each triple answers, even if only one brought it."""
     names = dict(zip(seeds.keys, seeds.ids, strict=True))
     return [
         ",".join(names[key] for key, _ in asked if key in names) for asked in questions_of(triples)
@@ -443,7 +443,7 @@ def _draw_of(file: EditedFile) -> Draw | None:
 
 
 def _places(file: EditedFile, number: int, cells: list[str]) -> dict[str, int]:
-    """Places by system; what is wrong with the line is a fault."""
+    """Places by system; note a fault if the line is wrong."""
     _, _, _, side, question, depth, systems, *_ = cells
     if side not in ASKED:
         file.fault(number, f"side {side!r}, which is none of {', '.join(ASKED)}")

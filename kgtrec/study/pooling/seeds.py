@@ -94,11 +94,11 @@ def sample_seeds(
     size : int, optional
         Instead of a share: the number of triples.
     seed : int
-        Of Python's random numbers.
+        Seed of Python's random numbers.
     split : str
     by_relation : bool
-        Give every relation its part of the sample: its share of the split, rounded so that the
-        largest remainders round up. Without it, each triple is as likely as any other.
+        Give every relation its share of the split in the sample; the largest remainders round up.
+        Without it, all triples are equally likely.
 
     Raises
     ------

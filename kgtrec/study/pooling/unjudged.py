@@ -1,4 +1,4 @@
-"""What judgements say about systems, and how much further judgements could change it.
+"""Values of systems from judgements, and how much further judgements could change them.
 
 Lists with labels give values, shares and intervals. The share "added" is that of newly annotated
 true triples (Zhou et al. 2022, section 4.2). Open candidates have no label, and are pooled or near
@@ -124,7 +124,7 @@ def shares(lists: RankedLists, completion: Completion, cutoff: int) -> dict[str,
 def share_table(
     systems: Sequence[RankedLists], completion: Completion, cutoffs: Sequence[int] = (10, 20)
 ) -> Table:
-    """One row per system and cutoff: what its first candidates are, in per cent."""
+    """One row per system and cutoff: its first candidates by label, in per cent."""
     rows: list[tuple[Cell, ...]] = []
     for lists in systems:
         for cutoff in cutoffs:

@@ -1,6 +1,6 @@
-"""From ranks to what is published: the table of a paper.
+"""From ranks to publications: tables for papers, and a report page.
 
-In: ranks of several models, on one graph or several. Out: `ModelTable`, a row a model, with what is
-best and what is significant; `marks` says so and what was evaluated, `formats` and `latex` write
-it. `page` is the report page. Open `model_table` first.
+In: ranks of several models, on one graph or several. Out: `ModelTable`, one row per model, with the
+best and significant values marked. `marks` makes the marks and the caption, `formats` and `latex`
+write the table. `page` is the report page. Open `model_table` first.
 """

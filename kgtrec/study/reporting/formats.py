@@ -60,7 +60,7 @@ def html_text(table: ModelTable) -> str:
 
 
 def typst(table: ModelTable) -> str:
-    """A Typst ``figure``; what users named stands in strings, where nothing is markup."""
+    """A Typst ``figure``; users' names are in strings, where nothing is markup."""
     n = len(table.columns)
     lines = [
         "#figure(",

@@ -1,8 +1,8 @@
 r"""LaTeX tables for papers: ``booktabs`` rules, bold values, aligned decimals, never too wide.
 
-A number and what follows it (a superscript, a deviation) are two columns without space between
-them: decimals align however long the superscripts are. The font shrinks until the table fits the
-text of an article; a table that is still too wide is scaled.
+A number and its superscript or deviation are two columns without space between them, so decimals
+align for superscripts of any length. The font shrinks until the table fits the text of an article;
+a table that is still too wide is scaled.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WIDTHS = {".,:;!|'ijl[]": 2.8, " -frst()": 3.9, "bdhknpquvxy": 5.5, "@%&±mw": 
 
 @dataclass(frozen=True)
 class _Column:
-    """One measure in plain text: escaped where it is written.
+    """One measure in plain text, which is escaped on writing.
 
     - places: 1 for the best, 2 for the second best.
     - marks: Superscripts.
@@ -134,7 +134,7 @@ def _compared_column(one: SystemComparison, order: Sequence[int]) -> _Column:
 
 
 def _compared_caption(compared: Sequence[SystemComparison]) -> str:
-    """How many items were compared, how intervals and tests were made, and what the marks mean."""
+    """The number of items compared, the intervals and tests, and the meaning of the marks."""
     sizes = dict.fromkeys(f"{len(one.samples):,} {one.samples.unit}" for one in compared)
     tests = dict.fromkeys(one.tests.samples.unit for one in compared)
     first = compared[0]

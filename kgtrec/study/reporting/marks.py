@@ -1,4 +1,4 @@
-"""What a table of models says besides its numbers: the caption, letters, places and headings.
+"""The texts of a table of models: its caption, letters, places and headings.
 
 The caption says what was evaluated: graph, split, filter, candidates, averages, ties.
 """
@@ -155,8 +155,8 @@ def spans(texts: Sequence[str]) -> list[tuple[str, int]]:
 def place_marks(values: Sequence[float], digits: int, better: bool | None) -> list[int]:
     """1 for the best, 2 for the second best, 0 for others.
 
-    Values that are printed alike share a place; where two are best, there is no second. Nothing is
-    marked where fewer than two values exist, or all are alike, or one is an interval.
+    Values with the same printed text share a place; if two are best, there is no second. Nothing is
+    marked if there are fewer than two different values, or one is an interval.
     """
     shown = [None if math.isnan(v) else float(f"{v:.{digits}f}") for v in map(float, values)]
     distinct = sorted({v for v in shown if v is not None}, reverse=bool(better))

@@ -1,4 +1,4 @@
-"""The table that a paper prints: a row a model, a column a measure, on one graph or several."""
+"""The standard results table: one row per model, one column per measure, on one or more graphs."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class Significance:
 
 @dataclass(frozen=True)
 class Heading:
-    """What columns that stand together have in common.
+    """The common heading of neighbouring columns.
 
-    - dataset: Name of the graph, and of the protocol where there are several.
+    - dataset: Name of the graph, and of the protocol if there are several.
     - kind: Side, average and, unless realistic, rank type: "tail, micro".
     """
 
@@ -71,11 +71,10 @@ class Heading:
 class ModelColumn:
     """One measure of all models on one graph.
 
-    - values: A value a model; NaN where a model was not evaluated.
+    - values: One value per model; NaN if a model was not evaluated.
     - digits: Decimals in print.
-    - beaten: Rows of the models that each model significantly beats; None where that was not
-      tested.
-    - deviations: Standard deviation over the runs of each model; NaN of one run. Empty: no model
+    - beaten: Rows of the models that each model significantly beats; None if not tested.
+    - deviations: Standard deviation over the runs of each model; NaN for one run. Empty if no model
       has several.
     """
 
@@ -92,11 +91,11 @@ class ModelColumn:
         return self.measure.higher_is_better
 
     def printed(self) -> list[str]:
-        """The values as they stand in the table; an en dash where there is none."""
+        """The values as printed in the table; an en dash if there is none."""
         return [ABSENT if math.isnan(v) else f"{v:,.{self.digits}f}" for v in self.values]
 
     def spread(self, row: int) -> str:
-        """The deviation of a model with several runs as it stands in the table, else ""."""
+        """The deviation of a model with several runs as printed in the table, else ""."""
         if not self.deviations or math.isnan(self.deviations[row]):
             return ""
         return f"{self.deviations[row]:,.{self.digits}f}"
@@ -111,9 +110,9 @@ class ModelTable:
     """Models by measures.
 
     - models: Names of the rows.
-    - columns: Those of one heading stand together.
+    - columns: Columns with the same heading are neighbours.
     - protocols: What was evaluated, by the names of the graphs.
-    - sampled: Models with ranks among sampled candidates, which are lower; their rows say so.
+    - sampled: Models with ranks among sampled candidates, which are lower; their rows mention it.
     """
 
     models: tuple[str, ...]
@@ -140,13 +139,13 @@ class ModelTable:
     def levels(self) -> list[list[tuple[str, int]]]:
         """Lines of headings above the measures: (text, columns it spans), first the graphs.
 
-        A line is left out where it would say the same of every column: the caption says it.
+        A line that would be the same for every column is left out: the caption has it.
         """
         lines = []
         if len(self.protocols) > 1:
             lines.append(spans([c.heading.dataset for c in self.columns]))
         if len({c.heading.kind for c in self.columns}) > 1:
-            # A span ends with its graph, though the next one begins alike.
+            # A span ends with its graph, even if the next one has the same text.
             pairs = spans([f"{c.heading.dataset}\0{c.heading.kind}" for c in self.columns])
             lines.append([(text.partition("\0")[2], size) for text, size in pairs])
         return lines
@@ -190,21 +189,21 @@ def table_of_models(
     significance: Significance | None = None,
     digits: int | None = None,
 ) -> ModelTable:
-    """Put models beside each other.
+    """Make a table of several models.
 
     Parameters
     ----------
     systems : mapping of graph's name to mapping of model's name to Ranks, or several
-        Models need not have been evaluated on every graph. Of several runs of a model the mean is
-        shown, with the standard deviation over runs.
+        Models may be missing on some graphs. Several runs of a model appear as their mean, with the
+        standard deviation over runs.
     columns : sequence of keys or Measure
         Keys without a side are shown for every side of `sides`.
     sides : sequence of {"head", "tail", "both"}, optional
-        By default all that was evaluated, as one.
+        By default all evaluated sides together.
     significance : Significance, optional
         Test all pairs of models on each graph, and mark what is significant.
     digits : int, optional
-        Decimals of all columns, in place of each measure's own.
+        Decimals of all columns, instead of each measure's default.
 
     Raises
     ------
@@ -276,7 +275,7 @@ def _runs(ranks: Ranks | Sequence[Ranks]) -> list[Ranks]:
 
 
 def _protocol(ranks: Mapping[str, Sequence[Ranks]]) -> Protocol:
-    """Of the first of several folds; of all runs, with what differs, where these are no folds."""
+    """Protocol of the first of several folds; without folds, of all runs with their differences."""
     try:
         folds = folds_of(ranks)
     except InputError:
@@ -289,7 +288,7 @@ def _protocol(ranks: Mapping[str, Sequence[Ranks]]) -> Protocol:
 
 
 def _by_run(systems: Mapping[str, Sequence[Ranks]]) -> dict[str, Ranks]:
-    """All runs by names of their own: the model's, and a number where it has several."""
+    """All runs by unique names: the model's, with a number if it has several runs."""
     return {
         name if len(runs) == 1 else f"{name} (run {number})": ranks
         for name, runs in systems.items()

@@ -1,10 +1,10 @@
-"""The report page: one HTML file with its data, styles and script, that loads nothing.
+"""The report page: one HTML file with its data, styles and script; it loads nothing.
 
-Everything that it shows is computed here, as plain types, and nothing on the page: values by part,
-questions where a model is worst, best and furthest ahead, and answers that change from model to
-model. Labels of the graph and names of models reach the page only as data: a block of JSON in which
-no ``<`` stands, which the script puts into text nodes. A content security policy lets nothing else
-run or load: the one script is named by its hash.
+The page computes nothing. This module gives it plain types: values by part, questions where a model
+is worst, best and furthest ahead, and answers that change between models. Labels of the graph and
+names of models reach the page only as data: a block of JSON without ``<``, which the script puts
+into text nodes. A content security policy lets nothing else run or load; it names the one script by
+its hash.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ def _part_summary(table: ModelTable, parts: Mapping[str, Any]) -> list[str]:
 
 
 def _headline(table: ModelTable) -> dict[str, Any]:
-    """The table of models; ``ends``: between what a value lies, None where it is one number."""
+    """The table of models; ``ends`` are the ends of an interval, None for a single number."""
     return {
         "keys": [column.measure.key for column in table.columns],
         "kinds": [column.heading.kind for column in table.columns],
@@ -285,7 +285,7 @@ def _ends(value: float) -> list[float] | None:
 
 
 def _definitions(measures: Iterable[Measure], side: str) -> dict[str, dict[str, Any]]:
-    """What is said of each measure where it is pointed at, by its key."""
+    """The explanation of each measure that the page shows on hovering, by its key."""
     definitions: dict[str, dict[str, Any]] = {}
     for measure in [*measures, *(Measure.parse(f"{side}.{metric}") for metric in BY_PART)]:
         row = None if measure.is_trec else find_metric(measure.metric)
@@ -446,7 +446,7 @@ def _comparisons(
 
 
 def _numbers(values: Iterable[float]) -> list[float | None]:
-    """Plain numbers; None for what is not finite."""
+    """Plain numbers; None for values that are not finite."""
     return [float(value) if math.isfinite(value) else None for value in values]
 
 
@@ -469,7 +469,7 @@ def page_text(data: dict[str, Any], title: str = "") -> str:
         "{{data}}": embedded_json(data),
         "{{script}}": script,
     }
-    # Each part once, from left to right: what is put in is not looked at again.
+    # Each part once, from left to right: inserted text is not searched for marks.
     text, rest = "", page
     for mark in ("{{policy}}", "{{title}}", "{{style}}", "{{title}}", "{{data}}", "{{script}}"):
         before, _, rest = rest.partition(mark)
@@ -478,7 +478,7 @@ def page_text(data: dict[str, Any], title: str = "") -> str:
 
 
 def embedded_json(value: object) -> str:
-    """JSON that may stand in a ``script`` element: in ASCII, without ``<``, ``>`` and ``&``."""
+    """JSON that is safe in a ``script`` element: in ASCII, without ``<``, ``>`` and ``&``."""
     text = json.dumps(finite(value), allow_nan=False, separators=(",", ":"))
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
