@@ -1,7 +1,7 @@
 """Ranking: questions and blocks of scores in, counts per answer out.
 
-Open `rank` first (one call) or `ranker` (a loop of the user's own), then follow the picture. How
-scores are ranked is one value, `settings`, which every step is handed and every part carries::
+Read `rank` first (one call) or `ranker` (the user's own loop), then follow the picture. One value,
+`settings`, says how scores are ranked. Every step receives it and every part carries it::
 
     questions ──> rows: which row of scores counts which answers
                      │
@@ -13,10 +13,10 @@ scores are ranked is one value, `settings`, which every step is handed and every
                      │        per target: greater, equal, tied ahead  (micro and macro)
                      │        per question: the best entities, in trec order
                      ▼
-                  partial: what rows contribute against a range of entities; counts add up and
+                  partial: what rows contribute for a range of entities; counts add up and
                      │        the best merge. `Ranker` makes the one part of everything
                      ▼
-                  ranks: int64 counts per answer, and a manifest of how they came about
+                  ranks: int64 counts per answer, and a manifest of their origin
                   parquet: the same as a file
 
 Counts are integers and the best entities are totally ordered, so that results have the same bits

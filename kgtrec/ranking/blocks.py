@@ -1,12 +1,12 @@
 """Blocks of scores and factorised models ranked by one rule for NaN, and with a tolerance of ties.
 
-The native core says which rows hold a NaN. These are looked at again here: was it a candidate's,
-and was it an answer's?
+The native core says which rows hold a NaN. This module checks those rows again: did a candidate or
+an answer have the NaN score?
 
 A candidate c ties with the answer a if ``s(c) == s(a)``, or if ``|s(c) - s(a)|`` is finite and at
 most ``atol + rtol |s(a)|``, computed in the dtype of the scores: LibKGE's meaning. The rounded
-difference rises with s(c), so the tied scores are an interval around s(a). The kernel is given its
-two ends as thresholds in place of s(a), and what it counts above each gives both counts exactly.
+difference rises with s(c), so the tied scores are an interval around s(a). The kernel takes its two
+ends as thresholds instead of s(a). Its counts above each end give both counts exactly.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def thresholds(own: Float64, dtype: str, tolerance: Tolerance) -> tuple[Float64,
             f"{', '.join(_BITS)}; cast the scores, or leave atol and rtol out"
         )
     center = own.astype(dtype)
-    center = np.where(np.isfinite(center), center, np.zeros_like(center))  # the others: no matter
+    center = np.where(np.isfinite(center), center, np.zeros_like(center))  # others: no matter
     kind = center.dtype.type
     with np.errstate(over="ignore"):
         allowed = kind(tolerance.atol) + np.abs(kind(tolerance.rtol) * center)
     high, low = (_farthest(center, allowed, sign).astype(np.float64) for sign in (1, -1))
-    with np.errstate(over="ignore"):  # below the least number there is
+    with np.errstate(over="ignore"):  # below the least number of the dtype
         below = np.nextafter(low.astype(_computed(dtype)), -np.inf, dtype=_computed(dtype))
     odd = ~np.isfinite(own)
     return np.where(odd, own, high), np.where(odd, own, below.astype(np.float64))
@@ -52,14 +52,14 @@ _BITS: dict[str, Any] = {"float16": np.int16, "float32": np.int32, "float64": np
 
 
 def _computed(dtype: str) -> Any:
-    """What the kernel compares in."""
+    """The type in which the kernel compares."""
     return np.float64 if dtype == "float64" else np.float32
 
 
 def _farthest(center: Array, allowed: Array, sign: int) -> Array:
     """The finite score farthest from the center, upward or downward, that still ties with it.
 
-    A search by bisection among all floats in their order, in which ties end once.
+    Bisection over all floats in ascending order: beyond this score, none ties.
     """
     name = center.dtype.name
     near = _ordinal(sign * center, name)
@@ -94,10 +94,10 @@ def _widen_ties(
     scores: ScoreBlock | Factors,
     rank: Callable[[NativeRanking], None],
 ) -> None:
-    """Give rows that were ranked by exact ties the micro counts that they have under the tolerance.
+    """Replace the micro counts of exact ties by those under the tolerance, for rows just ranked.
 
-    Ordinal ranks stay: what was greater and is tied now still stands ahead. The interval of tied
-    scores is that of the answer's score alone, so that counts of ranges of entities add up.
+    Ordinal ranks stay: a candidate that was greater and is tied now still counts as ahead. The
+    interval depends on the answer's score alone, so counts of ranges of entities add up.
     """
     n_rows, width = scores.shape
     targets, tolerance = state.targets_of(start, start + n_rows), state.settings.tolerance
@@ -107,7 +107,7 @@ def _widen_ties(
         part = state.without_best(start, start + n_rows, limits)
         rank(part)
         above.append(part.counts[0])
-    # Above the lower end stands the answer, too, unless the filter takes it out, or the range.
+    # The answer is above the lower end too, unless the filter or the range excludes it.
     n_labels, answers = part.lists.n_labels, part.plan.targets
     row = np.repeat(np.arange(n_rows), np.diff(part.plan.target_offsets))
     itself = ~contains(to_keys(part.lists.known, n_labels), row * n_labels + answers)
@@ -127,7 +127,7 @@ Refuse = Callable[[int, int, int], Exception]
 def nan_error(
     questions: QuestionData, question: int, entity: int, more: int, place: str = ""
 ) -> InputError:
-    """The error of a NaN in scores of ``place``."""
+    """The error for a NaN in the scores of ``place``."""
     return InputError(
         f"{place and place + ': '}scores: NaN for {describe_question(questions, question)}, entity "
         f"{questions.candidate_labels[entity]!r} (id {entity})"
@@ -137,7 +137,7 @@ def nan_error(
 
 
 def rank_block(state: NativeRanking, block: ScoreBlock, refuse: Refuse) -> None:
-    """Rank a block of score rows, of all entities or of the state's range of them."""
+    """Rank a block of score rows, for all entities or for the state's range."""
     state.rank_rows(block)
 
     def row_scores(row: int) -> Array:
@@ -160,10 +160,10 @@ def rank_all(
     answers: Float64 | None = None,
     advance: Callable[[int], Any] = int,
 ) -> NativeRanking:
-    """Rank all rows, by their scores or a factorised model, of all entities or of a range.
+    """Rank all rows by scores or by a factorised model, for all entities or for a range.
 
-    ``first_entity`` and ``answers`` are those of `NativeRanking`; ``advance`` is told how many rows
-    are done of a factorised model.
+    ``first_entity`` and ``answers`` are those of `NativeRanking`. For a factorised model,
+    ``advance`` is called with the number of rows done.
     """
     if isinstance(scores, ScoreBlock):
         state = NativeRanking(lists, rows, settings, scores.dtype, first_entity, answers)
@@ -171,7 +171,7 @@ def rank_all(
         return state
     factors, ordered, own = scores, rows, None
     if lists.candidate_lists is not None:
-        # Rows with the same candidates follow one another, so that these are packed once.
+        # Put rows with the same candidates next to each other: these are packed once.
         order = np.argsort(lists.candidate_lists.of[rows.question], kind="stable")
         ordered, own = rows.selected(order)
         factors = Factors(factors.queries[order], *factors.table)

@@ -1,4 +1,4 @@
-"""Instances of questions: their columns in `Ranks`, where these come from, and their labels."""
+"""Instances of questions: their columns in `Ranks`, the origin of these, and their labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def term_of(ranks: Ranks, name: str) -> Term | None:
-    """What ranks hold by the name of a term: its code per instance, and labels; None: no such."""
+    """The term of that name in ranks: its code per instance, and labels. None: no such term."""
     if not ranks.of_graph:
         codes = getattr(ranks, f"{TERM}{name}", None)
         return None if codes is None else Term(codes, ranks.manifest["terms"][name])
@@ -34,12 +34,12 @@ def term_of(ranks: Ranks, name: str) -> Term | None:
 
 
 def term_names(ranks: Ranks) -> list[str]:
-    """Names of the terms of ranks, those of a graph aside."""
+    """Names of the terms of ranks, except those of a graph."""
     return [] if ranks.of_graph else list(ranks.manifest["terms"])
 
 
 def answer_label(ranks: Ranks, answer: int) -> str:
-    """Label of an entity, or of a relation where that is asked; its id if there are no labels."""
+    """Label of an entity, or of a relation if that is asked; its id if there are no labels."""
     return _text(ranks.entity_labels if ranks.kind == "entity" else ranks.relation_labels, answer)
 
 
@@ -65,8 +65,8 @@ def question_text(ranks: Ranks, row: int) -> str:
 
 
 def triple_ids(ranks: Ranks) -> list[Int64]:
-    """Head, relation and tail of every instance's triple (of the statement, where a qualifier's
-    value is asked): int64, shape (n,) each."""
+    """Head, relation and tail of every instance's triple (of the statement if a qualifier's value
+    is asked): int64, shape (n,) each."""
     if ranks.given_relation is not None and ranks.given_tail is not None:
         return [ranks.given, ranks.given_relation, ranks.given_tail]
     columns = [ranks.relation.copy() for _ in range(3)]
@@ -95,17 +95,17 @@ def instance_columns(
 ) -> dict[str, Array]:
     """Columns of `Ranks` for all instances of questions.
 
-    ``popular`` is what `popularity` of the questions says. Shapes: counts int64 (6, n_instances),
+    ``popular`` is the result of the questions' `popularity`. Shapes: counts int64 (6, n_instances),
     unscored bool (2, n_instances).
     """
-    question = questions.instance_question.astype(np.int64)  # take() needs such
+    question = questions.instance_question.astype(np.int64)  # take() needs this type
     answer = questions.answers.ids.astype(np.int64)
     names = [*COUNTS, *(f"macro_{name}" for name in COUNTS)]
     columns: dict[str, Any] = dict(zip(names, counts, strict=True))
     columns["candidates"] = questions.candidates
     columns["macro_candidates"] = questions.macro_candidates
     for prefix, flags in zip(("", "macro_"), unscored, strict=True):
-        if flags.any():  # an answer without a score stands below every other candidate
+        if flags.any():  # an answer without a score ranks below every other candidate
             worst = columns[f"{prefix}candidates"] - 1
             columns[f"{prefix}greater"] = np.where(flags, worst, columns[f"{prefix}greater"])
         columns[f"{prefix}answer_nan"] = flags
@@ -130,7 +130,7 @@ def instance_columns(
 
 
 def ranks_manifest(questions: Questions, scores: dict[str, Any]) -> dict[str, Any]:
-    """Where ranks come from; ``scores`` says it of the scores."""
+    """The origin of ranks; ``scores`` describes the scores."""
     facts, entries = questions.manifest()
     return {
         "questions": questions.describe() | facts,
@@ -144,7 +144,7 @@ def ranks_manifest(questions: Questions, scores: dict[str, Any]) -> dict[str, An
     }
 
 
-_BLOCK = 1 << 19  # values that are added at a time: from 128 on, where numpy no longer halves
+_BLOCK = 1 << 19  # values added at a time: at least 128, where numpy stops halving
 _DEPTHS = (1, 3, 10)
 
 
@@ -162,7 +162,7 @@ def tree_sum(values: Callable[[int, int], float], start: int, stop: int) -> floa
 
 
 def tie_report(places: Callable[[int, int], tuple[Int64, Int64]], n: int) -> dict[str, Any]:
-    """As `kgtrec.Ranks.tie_report`, of ``n`` instances."""
+    """The result of `kgtrec.Ranks.tie_report` for ``n`` instances."""
     if not n:
         return {"tied_share": 0.0, "mean_equal": 0.0, "max_equal": 0, "width": {}}
     tied = total = most = 0

@@ -64,36 +64,35 @@ def show_config() -> str:
     )
 
 
-# Of a factorised model: scratch for the best entities of the rows in flight, rows per call, and
-# what its quantised entities may take for each thread, beyond which every call quantises them anew.
+# Limits for a factorised model: scratch for the best entities of rows in flight, rows per call, and
+# memory per thread for quantised entities. Beyond it, every call quantises them again.
 _BEST_BYTES = 64 << 20
 _FACTOR_ROWS = 4096
 _CODES_BYTES = 32 << 20
-# Score rows put into id order at a time by a thread: they are ranked while they are in its cache.
+# Score rows that a thread puts into id order at a time: it ranks them while they are in its cache.
 _REORDERED_BYTES = 1 << 19
-_MOST_THREADS = 256  # systems refuse to start any number of them
+_MOST_THREADS = 256  # systems limit how many may start
 
 
 class NativeRanking:
     """State of a ranking in the native core.
 
-    Rows are shared out over threads in contiguous parts. That is legal because a row's results have
-    places of their own; counts are integers and the best entities are totally ordered, so the
-    results have the same bits for every number of threads and every size of block.
+    Threads share the rows in contiguous parts. This is safe because each row writes its results to
+    separate places. Counts are integers and the best entities are totally ordered: results have the
+    same bits for every number of threads and every size of block.
 
-    - first_entity, answers: Of a range of the entities, its first one, and the scores of all
-      answers, float64 (n_targets,); None: every row holds those of its own.
+    - first_entity, answers: For a range of entities: its first entity, and the scores of all
+      answers, float64 (n_targets,); None: every row holds the scores of its answers.
     - counts, int64 (6, n_targets): Greater, equal, tied ahead, among micro and then among macro
       candidates.
-    - depth, int: As many best entities as are listed of a question with so many candidates.
+    - depth, int: Number of best entities listed per question, if it has that many candidates.
     - best_ids, best_scores, best_length, ndarray: Best entities of every question: (Q, width) int32
-      and float, and how many there are. No question has more candidates than `width`, or it is
-      `depth`.
+      and float, and their number. `width` is `depth`, or the most candidates of any question.
     - nan_count, nan_entity, int64 (n_rows,): NaN scores among a row's macro candidates, and the
       first of them.
     - target_nan, bool (n_targets,): The answer's own score is NaN; filled by
       `kgtrec.ranking.blocks`.
-    - written, bool (n_rows,): Rows that something was written to, whole or not.
+    - written, bool (n_rows,): Rows that were written to, in whole or in part.
     """
 
     def __init__(
@@ -147,7 +146,7 @@ class NativeRanking:
         )
 
     def reset(self, start: int, stop: int) -> None:
-        """Forget what an attempt that failed has left in the rows, which are to be written to."""
+        """Clear what a failed attempt left in rows that will be written to."""
         untouched = not self.written[start:stop].any()
         self.written[start:stop] = True
         if untouched:
@@ -158,19 +157,19 @@ class NativeRanking:
         self.nan_count[start:stop] = 0
 
     def selected(self, rows: Int64) -> tuple[NativeRanking, Int64]:
-        """Some rows, in an order of their own, as a ranking apart, and their questions."""
+        """Some rows, in the given order, as a separate ranking, and their questions."""
         lists, own, questions = self._apart(rows)
         return NativeRanking(lists, own, self.settings, self.dtype), questions
 
     def _apart(self, rows: Int64) -> tuple[QuestionLists, Rows, Int64]:
-        """Some rows and the lists of their questions, both numbered anew, and these questions."""
+        """Some rows and the lists of their questions, both renumbered, and these questions."""
         plan, every = self.plan.selected(rows)[0], np.arange(len(rows))
         own = Rows(every, plan.target_offsets, plan.targets, np.where(plan.slot < 0, -1, every))
         return self.lists.selected(plan.question), own, plan.question
 
     def without_best(self, start: int, stop: int, limits: Float64) -> NativeRanking:
-        """The same rows once more as a ranking apart, which counts what is above ``limits`` in
-        place of the answers' scores and keeps no best entities."""
+        """The same rows as a separate ranking, which counts scores above ``limits`` instead of the
+        answers' scores and keeps no best entities."""
         lists, own, _ = self._apart(np.arange(start, stop))
         own, settings = (
             replace(own, slot=np.full(own.n_rows, -1)),
@@ -179,7 +178,7 @@ class NativeRanking:
         return NativeRanking(lists, own, settings, self.dtype, self.first_entity, limits)
 
     def take_over(self, part: NativeRanking, rows: Int64) -> None:
-        """What a ranking of some rows has found (see `selected`)."""
+        """Copy the results of a ranking of some rows (see `selected`)."""
         plan, targets = self.plan.selected(rows)
         self.written[rows] = True
         self.counts[:, targets] = part.counts
@@ -234,7 +233,7 @@ class NativeRanking:
         return slice(self.plan.target_offsets[start], self.plan.target_offsets[stop])
 
     def answer_scores(self, scores: ScoreBlock | Factors, targets: slice) -> Float64:
-        """Scores of some rows' answers: those that are given, else those in the rows."""
+        """Scores of some rows' answers: the given ones, or those in the rows."""
         if self.answers is not None:
             return self.answers[targets]
         out = np.empty(len(self.plan.targets))
@@ -242,7 +241,7 @@ class NativeRanking:
         return out[targets]
 
     def rank_factors(self, factors: Factors, advance: Callable[[int], Any] = int) -> None:
-        """Rank all rows by a factorised model; ``advance`` is told how many rows are done."""
+        """Rank all rows by a factorised model; call ``advance`` with the number of rows done."""
         own_scores = np.empty(len(self.plan.targets)) if self.answers is None else self.answers
         parts = self._factor_parts(factors.dtype.itemsize)
         codes = self._codes(factors, parts)
@@ -269,16 +268,16 @@ class NativeRanking:
 
     @property
     def shares(self) -> tuple[float, float] | None:
-        """Shares of a factorised model's scores that were computed, and of those that only the
-        second level of bounds decided on; the first decided on the others.
+        """Shares of a factorised model's scores that were computed, and that the second level of
+        bounds decided; the first level decided the others.
 
-        More than one answer may ask for the same score, which counts for each. None: no such model.
+        A score that several answers need counts for each. None: no such model.
         """
         pairs, tiled, refined, close = np.sum([(0, 0, 0, 0), *self._tallies], axis=0).tolist()
         return ((tiled + close) / pairs, max(0, refined - close) / pairs) if pairs else None
 
     def _codes(self, factors: Factors, parts: list[tuple[int, int]]) -> _core.Codes | None:
-        """The entities as ranking by bounds takes them, made once for all parts, by all threads.
+        """The entities in the form for ranking by bounds, made once for all parts, by all threads.
 
         None: one part, restricted candidates, or a mapped table, which is read a block at a time.
         """
@@ -297,7 +296,7 @@ class NativeRanking:
         return codes
 
     def _candidates(self, row: int) -> Int32 | None:
-        """The restricted candidates that a row, and with it its part, has."""
+        """The restricted candidates of a row, and so of its part."""
         if self._candidate_lists is None:
             return None
         number = self._candidate_lists.of[self.plan.question[row]]
@@ -319,13 +318,13 @@ class NativeRanking:
         ]
 
     def _n_parts(self, n_rows: int, height: int) -> int:
-        """Parts of at most `height` rows, as many for each thread where there are enough."""
+        """Number of parts of at most `height` rows; equal per thread if there are enough."""
         n = -(-n_rows // height)
         return n if n < self.threads else -(-n // self.threads) * self.threads
 
 
 def _even_parts(start: int, stop: int, n: int) -> list[tuple[int, int]]:
-    """At most n contiguous parts of the rows, as even as they come."""
+    """At most n contiguous parts of the rows, as even as possible."""
     bounds = np.linspace(start, stop, min(n, stop - start) + 1).astype(int).tolist()
     return [(low, high) for low, high in pairwise(bounds) if high > low]
 
@@ -334,7 +333,7 @@ _last_shares: list[tuple[float, float] | None] = [None]
 
 
 def last_shares() -> tuple[float, float] | None:
-    """What `NativeRanking.shares` was of the last factorised model in this process."""
+    """`NativeRanking.shares` of the last factorised model in this process."""
     return _last_shares[0]
 
 

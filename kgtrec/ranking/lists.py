@@ -1,8 +1,8 @@
 """`rank_lists`: ranks of answers in predicted lists, filtered by the graph.
 
-An answer in its list is ranked among the listed candidates that the filter leaves. One beyond the
-list may have any rank behind it: ``greater`` is the filtered length of the list, ``equal`` all
-candidates after it, and the column ``unlisted`` says so.
+An answer in its list is ranked among the listed candidates that the filter leaves. An answer beyond
+the list may have any rank behind it: ``greater`` is the filtered length of the list, ``equal``
+counts all candidates after it, and the column ``unlisted`` is true.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """What lists hold, best first, a list after the other.
+    """Entries of lists, best first, list after list.
 
     - owner, int64 (n,): The list, or question, of an entry; ascending.
-    - entity, int64 (n,): Below 0: a label that names none, a number for each.
+    - entity, int64 (n,): Below 0: a label that names none; each has its own number.
     - scores: float64 (n,) or None
     - tie_order, int64 (n_entities,): Place of an entity among those that tie: by name, descending
       in byte order.
-    - listed: The place in its list decides, and scores only merge the lists of one question.
+    - listed: The place in the list decides; scores only merge the lists of one question.
     """
 
     owner: Int64
@@ -64,14 +64,14 @@ class Entries:
         return replace(self, owner=self.owner[rows], entity=self.entity[rows], scores=scores)
 
     def owned(self, owner: Int64) -> Entries:
-        """The same entries as those of other owners, who need not ascend."""
+        """The same entries with other owners, in any order."""
         return replace(self, owner=owner).some(np.argsort(owner, kind="stable"))
 
     def ordered(self) -> Entries:
-        """By score, ties by name as in trec_eval, and each entity once, where it comes first."""
+        """Sort by score, ties by name as in trec_eval, and keep the first entry of each entity."""
         entries = self
         if self.scores is not None and not self.listed:
-            # What names no entity has no name to go by: it comes first among those that tie.
+            # A label that names no entity has no name to sort by: it comes first among ties.
             by_name = np.where(self.entity < 0, -1, self.tie_order[np.maximum(self.entity, 0)])
             entries = self.some(np.lexsort((by_name, -self.scores, self.owner)))
         order = np.lexsort((np.arange(len(entries.owner)), entries.entity, entries.owner))
@@ -82,7 +82,7 @@ class Entries:
 
     @property
     def tie(self) -> Int64:
-        """Number of the tie that an entry belongs to, ascending; all differ by place."""
+        """Number of each entry's tie, ascending; all differ if the place decides."""
         if self.scores is None or self.listed:
             return np.arange(len(self.owner))
         new = np.ones(len(self.owner), dtype=np.int64)
@@ -93,7 +93,7 @@ class Entries:
 def without_repeats(
     lists: PredictedLists, used: Int64, tie_order: Int64, listed: bool = False
 ) -> tuple[Entries, int]:
-    """Ordered entries of the used lists, owned by places in `used`; how many came again."""
+    """Ordered entries of the used lists, owned by places in `used`; number of repeats."""
     lengths = np.diff(lists.offsets)[used]
     at = spans(lists.offsets[used], lengths)[1]
     owner = np.repeat(np.arange(len(used)), lengths)
@@ -124,7 +124,7 @@ class ListPlaces:
         self._ordered_keys, self._places = keys[by_key], np.append(by_key, -1)
 
     def counts(self, owner: Int64, answer: Int64, candidates: Int64) -> tuple[Int64, Bools]:
-        """Greater, equal and tied ahead of answers in owners' lists, (3, n); who is in none.
+        """Greater, equal and tied ahead of answers in owners' lists, (3, n); which are in none.
 
         An answer beyond its list may be anywhere behind it: all of that is ``equal``, and ahead.
         """
@@ -146,7 +146,7 @@ class ListPlaces:
         return np.stack([greater, equal, ahead]), beyond
 
     def _find(self, owner: Int64, answer: Int64) -> Int64:
-        """Place of answers among the entries; -1: not there."""
+        """Place of answers among the entries; -1: not listed."""
         at = searched(self._ordered_keys, owner * self._questions.n_labels + answer)
         return np.where(owner < 0, -1, self._places[at])
 
@@ -162,7 +162,7 @@ class ListPlaces:
         offsets = np.searchsorted(entries.owner, np.arange(n_questions + 1)).astype(np.int64)
         lengths = np.diff(offsets)
         scores = entries.scores
-        if scores is None or entries.listed:  # falling, as readers of runs sort by score
+        if scores is None or entries.listed:  # descending, as readers of runs sort by score
             scores = (offsets[1:][entries.owner] - np.arange(len(entries.owner))).astype(np.float64)
         return Run(
             self._questions.ids,
@@ -186,49 +186,48 @@ def rank_lists(
     unlinkable: str = "place",
     list_order: str = "scores",
 ) -> Ranks:
-    """Rank every answer in lists of the best predictions, which the graph's known answers leave.
+    """Rank every answer in lists of the best predictions, without the graph's known answers.
 
     Parameters
     ----------
     predictions : path, `Run`, or iterable of mappings
         A file in one of the formats that ``kgtrec formats`` prints; a run; or records
         ``{"head": label, "relation": label, "predictions": [label, ...]}``, with the two that are
-        known of head, relation and tail; predictions may be pairs (label, score). With "time" (or
-        "qualifiers"), as ``graph.contexts`` has it, where questions are asked at one.
+        known of head, relation and tail; predictions may be pairs (label, score). If questions have
+        a context, also "time" (or "qualifiers"), as in ``graph.contexts``.
     questions : Questions
-        What is asked and what is known. Lists of other questions are passed over and counted.
+        Questions and known answers. Lists of other questions are ignored and counted.
     format : str, optional
-        Of a file: "anyburl", "jsonl", "pykeen", "ogb-lsc", "trec".
+        Format of a file: "anyburl", "jsonl", "pykeen", "ogb-lsc", "trec".
     unlinkable : {"place", "drop"}
         A label that names no entity takes a place in its list, or is left out; it is counted.
     list_order : {"scores", "listed"}
-        What orders a list that has scores: these, and equal ones tie; or the place in the list, as
-        rule learners (AnyBURL, PyClause) rank, which order by more than they print. Ranks of the
-        two are not comparable; the manifest names the choice.
+        What orders a list that has scores: the scores, where equal ones tie, or the place in the
+        list. Rule learners (AnyBURL, PyClause) need the place: they order by more than they print.
+        Ranks of the two are not comparable; the manifest names the choice.
 
     Returns
     -------
     Ranks
-        Where an answer is not in its list, ``unlisted`` is true, and its rank lies anywhere from
-        ``greater + 1`` to ``candidates``: its optimistic and pessimistic rank. Results show
-        intervals for it.
+        If an answer is not in its list, ``unlisted`` is true. Its rank is then anything from
+        ``greater + 1`` (optimistic) to ``candidates`` (pessimistic). Results show intervals for it.
 
     Raises
     ------
     FileError
         The file is malformed, or holds different lists for one question: the line is named.
     InputError
-        No list is of these questions.
+        No list belongs to these questions.
     UsageError
         An unknown format or choice.
 
     Notes
     -----
-    A label that a list holds twice counts once, where it comes first. Candidates beyond the list
-    are behind all of it. Lists made for one triple serve that triple alone. Macro ranks are of all
-    lists of the question together if they have scores (by score; ``list_order="listed"`` keeps the
-    order of equal ones), and of its first list if they have none. No rank is below the last
-    candidate, however many unlinkable labels come before it.
+    A label that a list holds twice counts once, at its first place. Candidates beyond the list rank
+    behind all of it. A list made for one triple serves that triple alone. Macro ranks use all lists
+    of the question together if they have scores (by score; ``list_order="listed"`` keeps the order
+    of equal ones), otherwise its first list. No rank is below the last candidate, however many
+    unlinkable labels come before it.
     """
     return ranked_lists(
         predictions, questions, format, unlinkable=unlinkable, list_order=list_order
@@ -271,7 +270,7 @@ def ranked_lists(
     )
     none = np.zeros(questions.n_instances, bool)
     outside = none if questions.outside is None else questions.outside
-    counts[:, outside] = 0  # behind them all, by definition, wherever a list has it
+    counts[:, outside] = 0  # ranked last by definition, at whatever place a list has it
     described = {
         "dtype": "lists",
         "rows": "lists",
@@ -326,14 +325,14 @@ def _opened(predictions: Any, questions: Questions, format: str | None) -> Predi
 
 @dataclass(frozen=True, eq=False)
 class _Matched:
-    """Which question or instance each list is of.
+    """The question or instance that each list belongs to.
 
-    - question, int64 (n_used,): Of every list that is used.
-    - used, int64 (n_used,): These lists among all.
-    - own, int64 (n_instances,): Place in `used` of the list in which an instance's answer is looked
-      for; -1: none.
+    - question, int64 (n_used,): Question of every list that is used.
+    - used, int64 (n_used,): Numbers of these lists among all.
+    - own, int64 (n_instances,): Place in `used` of the list that is searched for an instance's
+      answer; -1: none.
     - of_question, int64 (n_questions,): Place in `used` of a question's first list; -1: none.
-    - not_asked, same_again: Lists passed over.
+    - not_asked, same_again: Ignored lists.
     """
 
     question: Int64
@@ -370,12 +369,12 @@ def _match(lists: PredictedLists, questions: Questions) -> _Matched:
     of_question = general.copy()
     by_line = np.argsort(lists.line[used], kind="stable")[::-1]
     without = by_line[general[question[used[by_line]]] < 0]
-    of_question[question[used[without]]] = without  # the last that is written is the first one
+    of_question[question[used[without]]] = without  # written last, the first list stays
     return _Matched(question[used], used, own, of_question, int((~matched).sum()), len(again))
 
 
 def _question_of(lists: PredictedLists, questions: Questions) -> Int64:
-    """Number of the question that a list is of; -1: not asked."""
+    """Number of the question that each list belongs to; -1: not asked."""
     size = max(label_counts(questions.graph, int(questions.side[0])))
     n_contexts = 1 if questions.graph.contexts is None else len(questions.graph.contexts)
 
@@ -401,7 +400,7 @@ def _question_of(lists: PredictedLists, questions: Questions) -> Int64:
 
 
 def _instance_of(lists: PredictedLists, questions: Questions, question: Int64) -> Int64:
-    """Number of the instance that a list was made for; -1: none."""
+    """Number of the instance that each list was made for; -1: none."""
     answers = to_keys(questions.answers, questions.n_labels)
     list_keys = question * questions.n_labels + lists.answer
     return np.where((question < 0) | (lists.answer < 0), -1, searched(answers, list_keys))
@@ -414,7 +413,7 @@ def _check_same(
     question: Int64,
     instance: Int64,
 ) -> None:
-    """A list that comes again says the same, or the user has to say which one counts."""
+    """Refuse a repeated list that differs from the first: the user must choose one."""
     first = {(int(question[i]), int(instance[i])): int(i) for i in used} if len(again) else {}
     for number in again.tolist():
         other = first[int(question[number]), int(instance[number])]
@@ -444,17 +443,17 @@ def _places(entries: Entries, questions: Questions, question: Int64, filtered: C
 
 
 def _tie_order(questions: Questions) -> Int64:
-    """Place of every entity among those that tie: by name, descending in byte order."""
+    """Place of every entity among ties: by name, descending in byte order."""
     position = questions.candidate_labels.trec_order
     ascending = np.arange(questions.n_labels) if position is None else position.astype(np.int64)
     return questions.n_labels - 1 - ascending
 
 
 def _by_question(entries: Entries, matched: _Matched, n_questions: int) -> tuple[Entries, int]:
-    """The entries of each question: of all its lists if scored, of its first if not.
+    """The entries of each question: from all its lists if scored, else from its first.
 
-    Programs that filter leave the other answers of a question out of the list of each, but score
-    alike: together the lists hold every answer in its order.
+    Programs that filter omit a question's other answers from each list, but score all lists alike:
+    together the lists hold every answer in its order.
     """
     question = matched.question[entries.owner]
     lists_of = np.bincount(matched.question, minlength=n_questions)

@@ -1,7 +1,7 @@
 """Ranks as Parquet: columns, labels of what they hold, and the manifest in the file's metadata.
 
-A file that is read is checked against what it says of its columns. The checksums of its pages
-cover neither the numbers of rows nor the smallest and largest values, by which queries skip rows.
+Reading compares a file with its own description of its columns. Checksums of pages do not cover the
+numbers of rows, nor the smallest and largest values, by which queries skip rows.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from kgtrec.questions.questions import NAMES, TERM
 
 
 def check_copies(metadata: Any, schema: Any, key: bytes) -> None:
-    """InputError if a file's two copies of a description differ, its own and Arrow's."""
+    """InputError if a file's own description and Arrow's copy of it differ."""
     import pyarrow as pa
 
     facts = metadata.metadata or {}
-    if b"ARROW:schema" not in facts:  # others may have written the columns anew
+    if b"ARROW:schema" not in facts:  # another program may have rewritten the columns
         return
     copy = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(facts[b"ARROW:schema"])))
     if not copy.equals(schema) or (copy.metadata or {}).get(key) != facts.get(key):
@@ -37,7 +37,7 @@ def check_copies(metadata: Any, schema: Any, key: bytes) -> None:
 
 
 def check_row_counts(metadata: Any, n_rows: int) -> None:
-    """InputError unless a file's row groups, and their columns, have the rows of its table."""
+    """InputError unless a file's row groups, and their columns, add up to the table's rows."""
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     if not sum(group.num_rows for group in groups) == metadata.num_rows == n_rows:
         raise InputError(f"the numbers of rows do not add up to {metadata.num_rows}")
@@ -49,7 +49,7 @@ def check_row_counts(metadata: Any, n_rows: int) -> None:
 
 
 def check_value_ranges(metadata: Any, columns: Mapping[str, Array]) -> None:
-    """InputError if a column of numbers goes beyond what the file says, or does not reach it."""
+    """InputError unless each column of numbers has the range that the file declares."""
     for name, rows, low, high in _declared_ranges(metadata):
         if name not in columns or columns[name].dtype == bool:
             continue
@@ -59,7 +59,7 @@ def check_value_ranges(metadata: Any, columns: Mapping[str, Array]) -> None:
 
 
 def _declared_ranges(metadata: Any) -> Iterator[tuple[str, slice, Any, Any]]:
-    """Column, rows of a group, smallest and largest value there."""
+    """Column, rows of a group, smallest and largest value in them."""
     start = 0
     for i in range(metadata.num_row_groups):
         group = metadata.row_group(i)
@@ -76,7 +76,7 @@ _FEW_LABELS = 1 << 16
 
 
 def column_values(values: Any) -> Any:
-    """The values of a column: of a pyarrow array of bytes, large or not, or of text."""
+    """The values of a column, from a pyarrow array of bytes, large or not, or of text."""
     import pyarrow as pa
 
     few = len(values) <= _FEW_LABELS and values.nbytes < 1 << 31
@@ -90,9 +90,9 @@ def column_values(values: Any) -> Any:
 
 
 def _plain_text(labels: Any) -> Any:
-    """What the casts of `column_values` make of bytes, without pyarrow's compute module.
+    """The result of the casts of `column_values`, without pyarrow's compute module.
 
-    That takes longer to import than to write a file.
+    Importing that module takes longer than writing a file.
     """
     import pyarrow as pa
 
@@ -101,7 +101,7 @@ def _plain_text(labels: Any) -> Any:
     bounds = np.frombuffer(offsets or bytes(8), np.int64)[first : first + n + 1]
     data = np.frombuffer(content or b"", np.uint8)[bounds[0] : bounds[-1]]
     bounds = (bounds - bounds[0]).astype(np.int32)
-    # Cut between characters, a text is UTF-8 if its parts are.
+    # A text cut between characters is UTF-8 if its parts are.
     starts = data[bounds[:-1][np.diff(bounds) > 0]]
     kind = pa.string()
     try:
@@ -114,7 +114,7 @@ def _plain_text(labels: Any) -> Any:
 
 
 def encoded_labels(labels: Any, ids: Int64) -> Any:
-    """Labels of many ids as a pyarrow array of bytes, from what `Ranks.entity_labels` may be."""
+    """Labels of many ids as a pyarrow array of bytes, from any form of `Ranks.entity_labels`."""
     if isinstance(labels, (Labels, EntityLabels)):
         return labels.arrow_of(ids)
     return encoded(labels[i] for i in ids.tolist())
@@ -128,14 +128,14 @@ def encoded(labels: Iterable[str]) -> Any:
 
 
 class EntityLabels(Mapping[int, str]):
-    """Labels of the entities that stand in a ranks file, by id.
+    """Labels of the entities that occur in a ranks file, by id.
 
-    There are tens of thousands of them and few readers want any: they stay in their columns until
-    one is asked for.
+    There are tens of thousands, and few readers need any: labels stay in their columns until one is
+    asked for.
     """
 
     def __init__(self, columns: Sequence[tuple[Int64, Any]]) -> None:
-        """Pairs of ids and labels, row by row; an id of several has the label of the first."""
+        """Take pairs of ids and labels, row by row; a repeated id has its first label."""
         self._columns = columns
 
     @cached_property
@@ -152,7 +152,7 @@ class EntityLabels(Mapping[int, str]):
         return known, pa.concat_arrays(labels).take(pa.array(place))
 
     def arrow_of(self, ids: Int64) -> Any:
-        """Labels of many ids as a pyarrow array; KeyError for one that stands nowhere."""
+        """Labels of many ids as a pyarrow array; KeyError for an unknown id."""
         import pyarrow as pa
 
         known, labels = self._distinct
@@ -201,8 +201,8 @@ def write_ranks(
     entity_labels: Any,
     rank: Callable[[int, int], Float64] | None = None,
 ) -> None:
-    """Columns, labels and manifest as one file, and ranks that follow from the columns, if they are
-    wished for (a function of the first instance and the one behind the last); see `Ranks.save`."""
+    """Write columns, labels and manifest as one file; optionally ranks from the columns too (a
+    function of the first instance and the one behind the last); see `Ranks.save`."""
     used = {name: ids_in(columns[name]) for name in columns if has_labels(name, manifest)}
     n = len(columns["greater"])
 
@@ -216,7 +216,7 @@ def write_ranks(
 
 
 def has_labels(name: str, manifest: Mapping[str, Any]) -> bool:
-    """Whether a column holds ids that may have labels beside them."""
+    """Whether a column holds ids that may have a column of labels."""
     term = name.removeprefix(TERM)
     return (
         name in IDS
@@ -226,9 +226,9 @@ def has_labels(name: str, manifest: Mapping[str, Any]) -> bool:
 
 
 def ids_in(ids: Array) -> Int64:
-    """The ids of a column, ascending, each once; negative ones are no entity's, but may be there.
+    """The ids of a column, ascending, each once; negative ones may occur but name no entity.
 
-    A mask of them takes less than a sorted copy, where they are not few and far between.
+    A mask takes less memory than a sorted copy, unless ids are few and far between.
     """
     low, high = int(ids.min(initial=0)), int(ids.max(initial=0))
     if low < 0 or high > 8 * len(ids):
@@ -246,9 +246,9 @@ def write_blocks(
     relation_labels: list[str] | None,
     entity_labels: Any,
 ) -> None:
-    """A file from blocks of `ROW_GROUP` instances, the last of fewer.
+    """Write a file from blocks of `ROW_GROUP` instances; the last may have fewer.
 
-    ``used`` are the ids, ascending, that stand in the columns of any block that `has_labels`.
+    ``used`` has the ids, ascending, in those columns of all blocks that `has_labels` accepts.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -283,7 +283,7 @@ def write_blocks(
 
 
 def _texts(used: Iterable[str], manifest: Mapping[str, Any]) -> dict[str, Callable[[int], str]]:
-    """What gives the label of an id of the columns whose labels the manifest holds."""
+    """Functions from ids to labels, for the columns whose labels the manifest holds."""
     texts: dict[str, Callable[[int], str]] = {
         "context": lambda number: str(manifest["contexts"][str(number)]),
         "question": lambda number: str(manifest["question_ids"][number]),
@@ -294,7 +294,7 @@ def _texts(used: Iterable[str], manifest: Mapping[str, Any]) -> dict[str, Callab
 
 
 def _labels(columns: Mapping[str, Any], relations: Any, entities: Any) -> dict[str, Any]:
-    """What holds the labels of each column that gets any."""
+    """The source of labels for each column that gets any."""
     entity_columns = _entity_columns(columns) if entities is not None else ()
     labels = dict.fromkeys(entity_columns, entities)
     if relations is not None:
@@ -306,7 +306,7 @@ def _labels(columns: Mapping[str, Any], relations: Any, entities: Any) -> dict[s
 
 
 def _entity_columns(columns: Mapping[str, Any]) -> tuple[str, ...]:
-    """The columns that hold entities: where the relation is asked, both ends are given."""
+    """The columns that hold entities: if the relation is asked, both ends are given."""
     if "given" not in columns:
         return ("answer",)
     if "given_relation" in columns:
@@ -321,8 +321,8 @@ def _coded(codes: Array, values: Any) -> Any:
 
 
 def _array(values: Array) -> Any:
-    """What `pyarrow.array` makes of integers or truth values; that imports pandas, where it is
-    installed, and numpy.ma, in case they are theirs."""
+    """Integers or truth values as a pyarrow array. `pyarrow.array` would import numpy.ma, and
+    pandas if installed, to check for their types."""
     import pyarrow as pa
 
     if values.dtype == bool:
@@ -337,7 +337,7 @@ def read_ranks(
 ) -> tuple[dict[str, Array], dict[str, Any], Any]:
     """Columns, header (``manifest``, ``relation_labels``) and entity labels; see `Ranks.load`.
 
-    A column ``rank``, where there is one, is float64; all others are integers or truth values.
+    A column ``rank``, if present, is float64; all others are integers or truth values.
     """
     with fetched(path) as local:
         table, metadata = _read_table(local)
@@ -364,7 +364,7 @@ def _read_table(path: PathName) -> tuple[Any, Any]:
         with arrow_file(path) as file:
             parquet = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
             table = parquet.read()
-        table.validate(full=True)  # what the file says of itself may lead out of its columns
+        table.validate(full=True)  # the file's description may point outside its columns
         return table, parquet.metadata
     except MemoryError:
         raise
@@ -377,7 +377,7 @@ def _read_table(path: PathName) -> tuple[Any, Any]:
 
 
 def _other_kind(path: PathName) -> str:
-    """What a file is that does not begin as Parquet does; empty for one that does."""
+    """The kind of a file that does not begin like Parquet; empty for one that does."""
     with suppress(OSError), open(path, "rb") as file:
         start = file.read(1 << 10)
         words = start.partition(b"\n")[0].split()
@@ -413,8 +413,8 @@ def _columns(table: Any) -> dict[str, Array]:
 def _numbers(column: Any) -> Array:
     """A column of numbers or truth values without nulls.
 
-    From its bytes, and not a copy of them where they lie together: pyarrow's own `to_numpy` imports
-    pandas, where it is installed.
+    Reads its bytes, without a copy if they are contiguous: pyarrow's own `to_numpy` imports pandas,
+    if installed.
     """
     import pyarrow as pa
 
@@ -432,7 +432,7 @@ def _numbers(column: Any) -> Array:
 
 
 def _side_codes(column: Any) -> Int64:
-    """Codes of sides by their names, 0 of others; text by text in the few of a dictionary."""
+    """Codes of sides by name, 0 for other names; each text of the dictionary is looked up once."""
     import pyarrow as pa
 
     codes = [np.zeros(0, np.int64)]
@@ -470,7 +470,7 @@ def _header(path: PathName, table: Any) -> dict[str, Any]:
 
 
 def _are_names(manifest: Mapping[str, Any]) -> bool:
-    """Whether what it says of questions without a graph are names, terms and a level."""
+    """Whether its entries on questions without a graph are names, terms and a level."""
     facts, terms = manifest.get("questions") or {}, manifest.get("terms", {})
     if not isinstance(facts, dict) or not isinstance(terms, dict):
         return False
@@ -506,16 +506,16 @@ def _check_labels(table: Any, name: str) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of pyarrow says, without the rest."""
+    """The first line of an error of pyarrow."""
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     return text.removeprefix("Could not open Parquet input source '<Buffer>': ")
 
 
 def not_ranks(path: PathName, problem: str) -> FileError:
-    """The error of a file that holds no ranks, or none that can be."""
+    """The error for a file without ranks, or with impossible ones."""
     return FileError(path, found=problem, hint="name a file written by `kgtrec rank` or Ranks.save")
 
 
 def system_name(path: PathName) -> str:
-    """A system's name, from its file of ranks: that of the file without ``.ranks.parquet``."""
+    """A system's name: the name of its file of ranks without ``.ranks.parquet``."""
     return Path(path).name.removesuffix(".parquet").removesuffix(".ranks")
