@@ -1,12 +1,12 @@
-"""Partial rankings: what some rows contribute against some entities, and how these become one.
+"""Partial rankings: what some rows contribute for some entities, and how to join them.
 
-`Ranker` makes the one part of all rows and entities; `kgtrec.ranking.ranges` parts of the entities;
-the tasks and shards of `kgtrec.cluster` parts of both. Counts add up, the best candidates merge
-(`merge`), and parts of all entities become `Ranks` and `Run` (`assemble`).
+`Ranker` makes one part of all rows and entities; `kgtrec.ranking.ranges` makes parts of the
+entities; tasks and shards of `kgtrec.cluster` make parts of both. Counts add up, the best
+candidates merge (`merge`), and parts of all entities become `Ranks` and `Run` (`assemble`).
 
-A file of parts is an Arrow IPC stream with a row per part, in record batches of one row, followed
-by the BLAKE2b-256 of all its bytes, which is compared before anything is decoded. What the parts
-belong to is in the schema's metadata.
+A file of parts is an Arrow IPC stream with a row per part, in record batches of one row. The
+BLAKE2b-256 of all its bytes follows; readers compare it before they decode anything. The schema's
+metadata describes the evaluation of the parts.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class PartialRanks(ShownInLines):
-    """What some rows contribute against a range of the entities.
+    """What some rows contribute for a range of the entities.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ def partial_of(
 ) -> PartialRanks:
     """What a native ranking has found, in all rows or in some.
 
-    ``shift`` leads from its numbers of entities to ids. Arrays may be the ranking's own, unless
+    ``shift`` turns its numbers of entities into ids. The part shares arrays with the ranking unless
     they are ``copied``.
     """
     plan: Rows = state.plan
@@ -140,7 +140,7 @@ def partial_of(
     slots: Any = _listed(plan.slot)
     every = len(slots) == len(state.best_length) and bool((slots[1:] > slots[:-1]).all())
     if every:
-        slots = slice(None)  # no copy of what may be large
+        slots = slice(None)  # no copy of arrays that may be large
     lengths = state.best_length[slots].copy()
     best = [state.best_ids[slots], state.best_scores[slots]]
     width = state.best_ids.shape[1]
@@ -172,7 +172,7 @@ def _listed(slot: Int64) -> Int64:
 
 
 def merge(parts: Iterable[PartialRanks], place: Callable[[Int32], Int32] | None) -> PartialRanks:
-    """One part of several of the same rows with adjacent ranges, which come in ascending order."""
+    """One part from several of the same rows with adjacent ranges, in ascending order."""
     return reduce(lambda one, other: _merge_two(one, other, place), parts)
 
 
@@ -210,16 +210,16 @@ def _check_alike(one: PartialRanks, other: PartialRanks) -> None:
 
 
 def join_paths(paths: Iterable[str]) -> str:
-    """Kernel paths of several machines; their results have the same bits."""
+    """Join kernel paths of several machines; their results have the same bits."""
     return ", ".join(sorted({name for path in paths for name in path.split(", ")}))
 
 
 def _merge_best(
     one: PartialRanks, other: PartialRanks, place: Callable[[Int32], Int32] | None
 ) -> tuple[Int32, Int32, Array]:
-    """The best of both, in trec order: score, then document name, both descending.
+    """The best of both parts, in trec order: score, then document name, both descending.
 
-    A few rows at a time: sorting takes many times the memory of what is sorted.
+    Sorts a few rows at a time: sorting takes many times the memory of its input.
     """
     depth = one.settings.run_depth
     lengths = np.minimum(one.lengths.astype(np.int64) + other.lengths, depth).astype(np.int32)
@@ -252,7 +252,7 @@ def assemble(
     *,
     entity_ranges: int | None = None,
 ) -> tuple[Ranks, Run]:
-    """Ranks and run, the very ones of one pass, from parts with all entities."""
+    """Ranks and run, the same as those of one pass, from parts with all entities."""
     from kgtrec.ranking.ranks import assemble_ranks
     from kgtrec.trec.files.run import Run
 
@@ -279,9 +279,9 @@ def assemble(
 def describe_parts(
     ordered: Sequence[PartialRanks], n_rows: int, questions: Questions
 ) -> dict[str, Any]:
-    """What the manifest says of the scores that parts in the order of their rows were made from.
+    """The manifest's entry on the scores of parts, which come in the order of their rows.
 
-    Only what describes them is read, no counts; see `assemble` for the errors.
+    Reads only descriptions, no counts; see `assemble` for the errors.
     """
     _check_rows(ordered, n_rows, questions)
     settings = ordered[0].settings
@@ -339,7 +339,7 @@ _FACTS = {
 _ARRAYS = ("counts", "answer_nan", "lengths", "documents", "scores")
 _DECLARED = ("rows", "higher_is_better")
 _DIGEST = 32
-_START = b"\xff\xff\xff\xff"  # of every Arrow IPC stream
+_START = b"\xff\xff\xff\xff"  # the first bytes of every Arrow IPC stream
 
 
 def write_parts(
@@ -348,7 +348,7 @@ def write_parts(
     parts: Iterable[PartialRanks],
     arrays: Mapping[str, Array] | None = None,
 ) -> None:
-    """Write parts with scores of one dtype, beside the file's place, and rename it when complete.
+    """Write parts with scores of one dtype to a temporary file, and rename it when complete.
 
     Settings that are not in the rows of parts, ``rows`` and ``higher_is_better``, join ``about``.
     Shapes: arrays (n,).
@@ -369,7 +369,7 @@ def write_parts(
 
 
 class _Hashing:
-    """A file that hashes what is written to it, as pyarrow wants one."""
+    """A file object for pyarrow that hashes what is written to it."""
 
     closed = False
 
@@ -387,7 +387,7 @@ class _Hashing:
 def _batch(
     part: PartialRanks, about: dict[str, Any], arrays: Mapping[str, Array]
 ) -> pa.RecordBatch:
-    """A part, and what stands beside it, as one row."""
+    """A part, and further arrays, as one row."""
     import pyarrow as pa
 
     settings = part.settings
@@ -407,13 +407,13 @@ def _batch(
 
 
 def read_about(path: PathName) -> dict[str, Any]:
-    """What the parts of a file belong to; FileError if it is not whole."""
+    """The evaluation that the parts of a file belong to; FileError if it is incomplete."""
     with _opened(path) as (about, _):
         return about
 
 
 def read_parts(path: PathName) -> Iterator[PartialRanks]:
-    """The parts of a file, in order; FileError before the first if it is not whole."""
+    """The parts of a file, in order; FileError before the first if it is incomplete."""
     with _opened(path) as (about, reader):
         for batch in reader:
             batch.validate(full=True)
@@ -422,7 +422,7 @@ def read_parts(path: PathName) -> Iterator[PartialRanks]:
 
 
 def read_with_arrays(path: PathName, names: Iterable[str]) -> tuple[PartialRanks, dict[str, Array]]:
-    """The only part of a file, and arrays that stand beside it; FileError if it is not whole."""
+    """The only part of a file, and its further arrays; FileError if it is incomplete."""
     with _opened(path) as (about, reader):
         batch = reader.read_next_batch()
         batch.validate(full=True)
@@ -463,7 +463,7 @@ def _part(row: pa.RecordBatch, about: dict[str, Any]) -> PartialRanks:
 
 @contextmanager
 def _opened(path: PathName) -> Iterator[tuple[dict[str, Any], Any]]:
-    """A file's metadata and its reader; whatever is wrong with its bytes is one FileError."""
+    """A file's metadata and its reader; any fault in its bytes is a FileError."""
     import pyarrow as pa
 
     try:
@@ -499,7 +499,7 @@ def _stream(path: Path) -> Iterator[Any]:
 
 
 def _check_digest(path: Path) -> None:
-    """ValueError if a file is not as it was written; FileError if it never was one of ours."""
+    """ValueError if a file was changed after writing; FileError if it is another kind of file."""
     hasher, left = hashlib.blake2b(digest_size=_DIGEST), path.stat().st_size - _DIGEST
     with open(path, "rb") as file:
         head = file.read(len(_START))

@@ -1,7 +1,7 @@
 """Where ranks come from: the manifest as a typed value, and what differs between two of them.
 
-The manifest itself is a dict of JSON types, which files hold as it is. Whoever asks for one of its
-facts reads it here, under the name of a field.
+The manifest is a dict of JSON types, which files store unchanged. Code that needs one of its facts
+reads it here, under the name of a field.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a manifest says of the questions that were ranked, and of their scores.
+    """What a manifest says about the ranked questions and their scores.
 
-    A field has its default where the manifest does not say it.
+    A field has its default if the manifest omits it.
 
     - asked: Whether the manifest says anything about the questions.
     - filter: Name of the protocol that chose `filter_splits`; None of these: not recorded.
@@ -23,7 +23,7 @@ class Provenance:
     - lists, known_files: Counts and files of candidate lists, and of further known facts.
     - tie_tolerance: ``atol`` and ``rtol``.
     - predictions: What was read from predicted lists.
-    - popularity: Splits on which entities and relations were counted anew.
+    - popularity: Splits on which entities and relations were recounted.
     - trec_agreement: Largest difference between pytrec_eval's and the native values per measure.
     """
 
@@ -60,7 +60,7 @@ class Provenance:
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> Provenance:
-        """Read a manifest; what it does not know, and None, are defaults."""
+        """Read a manifest; missing entries and None become defaults."""
         parts = [manifest.get(part) or {} for part in ("questions", "scores")]
         facts = {**parts[0], **parts[1], **manifest}
         known = {name: facts[name] for name in _NAMES if facts.get(name) is not None}
@@ -77,5 +77,5 @@ SCORING = ("dtype", "higher_is_better", "nan", "tie_tolerance")
 
 
 def differences(a: Provenance, b: Provenance, names: Iterable[str] = EVALUATION) -> list[str]:
-    """The fields in which two provenances differ, of those named."""
+    """Those of the named fields in which two provenances differ."""
     return [name for name in names if getattr(a, name) != getattr(b, name)]

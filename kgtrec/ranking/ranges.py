@@ -1,8 +1,8 @@
 """Ranking over ranges of entities: the base for scores that no single machine holds.
 
-First the answers' own scores are gathered from whoever holds them (`AnswerScores`); then each range
-is ranked by itself (`rank_range`); the counts add up and the best candidates merge (`merge_ranges`)
-to the very Ranks and Run of one pass over all entities.
+First, `AnswerScores` gathers the answers' own scores from the machines that hold them. Then
+`rank_range` ranks each range separately. `merge_ranges` adds up the counts and merges the best
+candidates, to the same Ranks and Run as one pass over all entities.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class AnswerScores:
         Parameters
         ----------
         scores : array, shape (Q, entities of the range), or Factors
-            Scores of all questions; of `Factors`, its entities are those of the range.
+            Scores of all questions. The entities of `Factors` are those of the range.
         first_entity : int
             Id of the range's first entity.
         """
@@ -78,8 +78,8 @@ class AnswerScores:
         self.filled |= (ids >= first_entity) & (ids < first_entity + width)
 
     def checked(self, scores: Any, first_entity: int) -> tuple[ScoreBlock | Factors, int]:
-        """Scores of a range as they are ranked, and how many entities it has; InputError of a wrong
-        shape."""
+        """Scores of a range in the form for ranking, and its number of entities; InputError for a
+        wrong shape."""
         if not isinstance(scores, Factors):
             scores = ScoreBlock.of(as_array(scores), not self.settings.higher_is_better)
         shape, questions = scores.shape, self.questions
@@ -95,7 +95,7 @@ class AnswerScores:
         return scores, shape[1]
 
     def merge(self, other: AnswerScores) -> None:
-        """Take over what another one has filled."""
+        """Copy the scores that another one has filled."""
         self.values[other.filled] = other.values[other.filled]
         self.filled |= other.filled
 
@@ -124,7 +124,7 @@ def rank_range(
     Raises
     ------
     UsageError
-        Some answer's score is not known yet (the message names one).
+        An answer's score is not known yet (the message names one).
     InputError
         Wrong shape or dtype, or a NaN among the candidates.
     """
@@ -156,7 +156,7 @@ def rank_range(
 
 
 def merge_ranges(parts: Sequence[PartialRanks], answers: AnswerScores) -> tuple[Ranks, Run]:
-    """Ranks and run of all entities from those of disjoint ranges, in any order.
+    """Ranks and run of all entities from parts of disjoint ranges, in any order.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""`rank`: every answer of every question, ranked by whatever scores the user has."""
+"""`rank`: rank every answer of every question by any source of scores."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def rank(
         a folder of ``.npy`` shards (joined by name, ``2.npy`` before ``10.npy``) or of an ``.npz``
         with a factorised model; a mapping with ``head`` and ``tail`` matrices of one row per triple
         (which implies ``rows="instances"``); `Factors`; a callable ``score(batch)``; or an iterable
-        of matrices. Rows in question order, columns in entity-id order. For questions of a part of
+        of matrices. Rows in question order, columns in entity-id order. For questions about some of
         the triples (`entities`, `relations` of `Graph.questions`), or separate ones, a matrix,
         files or `Factors` may also have the rows of all questions of the split.
     questions : Questions, or mapping of str to Questions
-        Several are ranked in one pass over the scores, where they differ in what is filtered alone
+        One pass over the scores ranks several that differ only in what is filtered
         (`Graph.questions_by_filter`).
     run_depth, threads, rows, higher_is_better, nan, columns, atol, rtol
         As for `Ranker`.
@@ -85,15 +85,15 @@ def rank(
     run : Run
         The ``run_depth`` best candidates of every question, in trec order.
     dict of str to (Ranks, Run)
-        Of a mapping: both by name, the very ones of a pass of their own.
+        For a mapping: both by name, the same as from a separate pass each.
 
     Raises
     ------
     InputError
         Wrong shapes or dtypes, NaN among the candidates, too few or too many rows.
     FileError
-        A file cannot be read, or was written to or cut short while it was ranked; also that of an
-        array that ``numpy.load`` has mapped to read it.
+        A file cannot be read, or was written to or cut short while it was ranked; also the file of
+        an array that ``numpy.load`` has mapped.
     """
     settings = Settings.of("rank", RankOptions, options, run_depth=run_depth, threads=threads)
     return rank_as(source, questions, settings, progress)
@@ -105,7 +105,7 @@ def rank_as(
     settings: Settings,
     progress: bool | None = None,
 ) -> Any:
-    """`rank`, by settings that were made before."""
+    """`rank`, with settings that exist already."""
     if isinstance(source, Mapping):  # a matrix per side has a row per triple
         settings = replace(settings, rows="instances")
     named_questions = _named(questions)
@@ -154,7 +154,7 @@ def _named(questions: Questions | Mapping[str, Questions]) -> Mapping[str, Quest
 
 
 def _asked(questions: Questions) -> dict[str, Any]:
-    """What is asked in which order, and what rows and columns of scores stand for."""
+    """What is asked, in which order, and the meaning of rows and columns of scores."""
     text, before, after = questions.asked.hashed()
     own = {"text": text, "width": questions.n_columns, "rows": questions.triple_rows}
     return {**before, **after, **own, "columns": np.array(questions.column_of)}
@@ -163,10 +163,10 @@ def _asked(questions: Questions) -> dict[str, Any]:
 def rows_to_rank(
     questions: Questions, rows: str, n_rows: int, n_scored: int | None, by_entity: bool
 ) -> Int64 | None:
-    """Which of the ``n_scored`` rows of scores are those of the ``n_rows`` of a ranking.
+    """Which of the ``n_scored`` rows of scores are the ``n_rows`` rows of a ranking.
 
-    None: they are the same, or no selection fits. ``by_entity``: columns go by entity whatever the
-    questions say, as those of a factorised model do.
+    None: they are the same, or no selection fits. ``by_entity``: columns go by entity, as those of
+    a factorised model do, even if the questions declare another order.
     """
     separate = bool(questions.details.get("separate"))
     if n_scored == n_rows or (questions.kept is None and not separate):
@@ -178,7 +178,7 @@ def rows_to_rank(
         chosen, total = questions.rows_among("questions")
         if n_scored == total:
             return chosen
-        used, chosen = np.unique(chosen, return_inverse=True)  # of the kept triples alone
+        used, chosen = np.unique(chosen, return_inverse=True)  # only of the kept triples
         if n_scored == len(used):
             return chosen.reshape(-1)
     return None
@@ -213,12 +213,12 @@ def _rank_block(rankers: list[Ranker], scores: Any, start: int, source: Source) 
             for ranker in rankers:
                 ranker.rank_rows(rows, piece)
     except InputError:
-        source.check()  # half-written scores may be refused for what the whole ones are not
+        source.check()  # half-written scores may cause an error that complete ones do not
         raise
 
 
 def check_shape(questions: Questions, rows: str, n_rows: int, shape: tuple[int, int]) -> None:
-    """InputError if a matrix of scores is not what is ranked."""
+    """InputError if a matrix of scores has another shape than the ranking."""
     if shape[0] != n_rows:
         raise InputError(_wrong_rows(questions, rows, shape[0], n_rows))
     if shape[1] != questions.n_columns:

@@ -1,7 +1,7 @@
-"""What one `Ranker` has ranked, in any order of rows, so that another takes it over.
+"""What one `Ranker` has ranked, in any order of rows, for another to take over.
 
-A partial ranking of all entities (`kgtrec.ranking.partial`) with the rows that it has: it is sent
-between processes or saved, and `Ranker.merge` puts it into its place.
+A partial ranking of all entities (`kgtrec.ranking.partial`) and the ids of its rows. Processes send
+it or save it, and `Ranker.merge` puts it into its place.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class RankedRows:
     """Rows that one `Ranker` has ranked.
 
     - part: What they contribute; its task counts these rows from 0.
-    - row_ids, int64 (n,): Ids of the rows among all of the ranking, ascending.
-    - nan_counts, int64 (n,): NaN candidates met in each.
+    - row_ids, int64 (n,): Ids of these rows in the whole ranking, ascending.
+    - nan_counts, int64 (n,): Number of NaN candidates in each.
     """
 
     part: PartialRanks
@@ -60,7 +60,7 @@ class RankedRows:
         return cls(part, row_ids, state.nan_count[row_ids])
 
     def write_to(self, state: NativeRanking, chosen: Bools) -> None:
-        """Write those of the rows that are ``chosen`` to their places in a native ranking."""
+        """Write the ``chosen`` rows to their places in a native ranking."""
         part, plan = self.part, state.plan
         own, targets = plan.selected(self.row_ids)
         taken = np.repeat(chosen, np.diff(own.target_offsets))
@@ -111,7 +111,7 @@ class RankedRows:
             raise UsageError("these rows do not fit the ranking that they name; rank them again")
 
     def save(self, path: PathName) -> None:
-        """Write to a file, beside and renamed; FileError if that cannot be."""
+        """Write to a file through a temporary one; FileError if that fails."""
         arrays = {"row_ids": self.row_ids, "nan_counts": self.nan_counts}
         write_parts(path, {"ranked_rows": True}, [self.part], arrays)
 
@@ -129,5 +129,5 @@ class RankedRows:
 
 
 def _no_deeper(settings: Settings, most: int) -> Settings:
-    """With a run depth of no more than the candidates that there can be."""
+    """The settings with a run depth of at most ``most``, the number of candidates."""
     return replace(settings, run_depth=min(settings.run_depth, most))

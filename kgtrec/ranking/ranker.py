@@ -1,4 +1,4 @@
-"""`Ranker`: ranks scores batch by batch, as a loop of the user's own produces them."""
+"""`Ranker`: ranks scores batch by batch, as the user's own loop produces them."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class Batch:
     entity, relation, side : ndarray of int64, shape (stop - start,)
         The given entity, the relation, and which side is asked: 0 = head (?, r, entity),
         1 = tail (entity, r, ?), 2 = relation (entity, ?, tail), where `relation` is -1,
-        3 = value of a qualifier (`statement`, its relation r, ?), where `entity` is -1,
-        4 = asked by no graph, where both are -1.
+        3 = value of a qualifier (`statement`, its relation r, ?), with `entity` -1,
+        4 = questions without a graph, with both -1.
     tail : ndarray of int64, or None
-        The given tail, where the relation is asked.
+        The given tail, if the relation is asked.
     statement : ndarray of int64, shape (stop - start, 3), or None
-        Head, relation and tail of the statement whose qualifier's value is asked.
+        Head, relation and tail of the statement, if a qualifier's value is asked.
     context : ndarray of int64, or None
-        The time at which it is asked, by its place in ``graph.contexts``; or the set of (other)
-        qualifiers with which, by its place in ``graph.qualifiers``.
+        The time of the question, by its place in ``graph.contexts``; or its set of (other)
+        qualifiers, by its place in ``graph.qualifiers``.
     question : ndarray of int64
         Index of each row's question.
     column : ndarray of int64
@@ -86,11 +86,11 @@ class Ranker:
     Parameters
     ----------
     questions : Questions
-        What is asked, the answers, and what is filtered.
+        The questions, their answers, and what is filtered.
     run_depth : int
         Best candidates to keep per question, in trec order. 0: no run.
     threads : int, optional
-        Threads that rank a batch; every core by default. Results don't depend on it.
+        Threads that rank a batch; every core by default. Results do not depend on it.
     rows : {"questions", "instances"}
         What a row of scores stands for: a question, or a (triple, side): all triples of the split
         with the head asked, then all with the tail asked (``questions.triple_rows``). With
@@ -99,22 +99,22 @@ class Ranker:
     higher_is_better : bool
         False for distances: scores are negated before they are compared, exactly.
     nan : {"error", "worst"}
-        What a NaN among the candidates is: an error, or a score below every other.
+        Treat a NaN among the candidates as an error, or as a score below every other.
     duplicates : {"error", "ignore"}
-        What a row is that comes a second time: an error, or passed over unread, as distributed
-        samplers repeat rows to fill their last batches.
+        Treat a repeated row as an error, or ignore it unread: distributed samplers repeat rows to
+        fill their last batches.
     columns : sequence of str or of int, or mapping of str to int, optional
         The model's own numbering, as for `Graph.questions`, if the questions do not declare it.
     atol, rtol : float, default 0
         A candidate within ``atol + rtol |answer's score|`` of the answer's score ties with it in
         its micro rank, as in LibKGE (whose defaults are 1e-5 and 1e-4), computed in the scores'
-        dtype. Ordinal ranks, macro ranks and the run are those of exact ties.
+        dtype. Ordinal ranks, macro ranks and the run use exact ties.
 
     Notes
     -----
-    Several threads may `update` at the same time, each with batches of its own: results are those
-    of one thread, in whatever order. A process may fork between calls, and parent and child go on
-    apart, each with its own copy; not while another thread is in a call.
+    Several threads may `update` at the same time, each with its own batches: results equal those of
+    one thread, in any order. A process may fork between calls, but not while another thread is in a
+    call. Parent and child then continue separately, each with its own copy.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class Ranker:
 
     @classmethod
     def of(cls, questions: Questions, settings: Settings) -> Ranker:
-        """A ranker by settings that were made before."""
+        """A ranker with settings that exist already."""
         ranker = cls.__new__(cls)
         ranker._prepare(questions, settings)
         return ranker
@@ -154,22 +154,22 @@ class Ranker:
         self._plan = plan_rows(questions, settings.rows)
         self._claims = RowClaims(self._plan.n_rows, settings.duplicates, self._describe_row)
         self._state: NativeRanking | None = None
-        self._paths: set[str] = set()  # of the kernels of rows that were merged
+        self._paths: set[str] = set()  # kernel paths of merged rows
         self._users: set[object] = set()  # claims of calls that write to the state
-        self._lock = Lock()  # of the state's making
+        self._lock = Lock()  # for making the state
 
     @property
     def n_rows(self) -> int:
-        """Rows of scores wanted in all."""
+        """Number of rows of scores in total."""
         return self._plan.n_rows
 
     @property
     def n_scored(self) -> int:
-        """Rows that have their scores by now."""
+        """Number of rows that have scores so far."""
         return int(self._claims.scored.sum())
 
     def batches(self, size: int = 512) -> Iterator[Batch]:
-        """All rows, in their order, in batches of up to ``size``, each of one side alone.
+        """All rows, in order, in batches of up to ``size``; each batch has only one side.
 
         ``batch.side[0]`` is the side of the whole batch; the last batch of a side may be smaller.
         """
@@ -181,7 +181,7 @@ class Ranker:
                 yield self.batch(start, min(start + size, end))
 
     def batch(self, start: int, stop: int) -> Batch:
-        """The rows ``start`` to ``stop - 1`` as one batch; UsageError beyond the rows there are."""
+        """The rows ``start`` to ``stop - 1`` as one batch; UsageError beyond the last row."""
         if not 0 <= start < stop <= self.n_rows:
             raise UsageError(
                 f"no batch has rows {start} to {stop - 1}: there are {self.n_rows} rows"
@@ -199,8 +199,8 @@ class Ranker:
         Parameters
         ----------
         triples : array-like of int, shape (n, 3)
-            Head, relation, tail, each of the evaluated split; in any order. Of questions at a
-            context, shape (n, 4), with it.
+            Head, relation, tail of evaluated triples, in any order. If questions have a context, it
+            is the fourth column: shape (n, 4).
         side : {"head", "tail", "relation"}
             What is asked of them.
 
@@ -212,7 +212,7 @@ class Ranker:
         Raises
         ------
         InputError
-            A triple that is not evaluated, which is named.
+            A triple is not evaluated; the message names it.
         UsageError
             A side that these questions do not ask.
         """
@@ -239,8 +239,8 @@ class Ranker:
             Rows as in `rows`, columns in entity-id order (in relation-id order, if the relation is
             asked); float16, bfloat16, float32 or float64,
             any strides, numpy or anything with DLPack or ``__array__``. A torch tensor on a device
-            is copied piece by piece while the piece before is ranked; others are read where they
-            stand: what is written to them before the call returns may or may not be ranked.
+            is copied piece by piece while the previous piece is ranked. Others are read in place:
+            values written before the call returns may or may not be ranked.
 
         Raises
         ------
@@ -252,8 +252,8 @@ class Ranker:
 
         Notes
         -----
-        Whatever it raises, Ctrl-C too, its threads have stopped by then, nothing of the batch is
-        kept, and it may be given again.
+        After any exception, Ctrl-C included, its threads have stopped and nothing of the batch is
+        kept: you may pass the batch again.
         """
         ids = self._row_ids(rows)
         scores = as_block(scores)
@@ -268,7 +268,7 @@ class Ranker:
         self.rank_rows(ids, ScoreBlock.of(scores, not self.settings.higher_is_better))
 
     def rank_rows(self, ids: Int64, block: ScoreBlock) -> None:
-        """`update`, of checked ids and scores."""
+        """`update`, with checked ids and scores."""
 
         def rank_new(claim: object, new: Bools) -> None:
             if new.all():
@@ -280,15 +280,15 @@ class Ranker:
         self._claimed(ids, rank_new)
 
     def _claimed(self, ids: Int64, work: Callable[[object, Bools], None]) -> None:
-        """Do work on rows that no other call ranks meanwhile, told which are new; these have their
-        scores afterwards."""
+        """Do work on rows that no other call ranks meanwhile. The work gets the new rows; these
+        have their scores afterwards."""
         claim = object()
         try:
             new = self._claims.take(claim, ids)
             work(claim, new)
             self._claims.scored[as_index(ids) if new.all() else ids[new]] = True
         finally:
-            if claim in self._claims.at_work:  # no call here: nothing can interrupt it
+            if claim in self._claims.at_work:  # no call here, so nothing can interrupt it
                 del self._claims.at_work[claim]
 
     def _row_ids(self, rows: Any) -> Int64:
@@ -299,7 +299,7 @@ class Ranker:
         return np.arange(rows.start, rows.stop)
 
     def _rank(self, ids: Int64, block: ScoreBlock, state: NativeRanking) -> None:
-        """Rank rows that are claimed: where they stand, or apart if they are out of order."""
+        """Rank claimed rows: in place, or separately if they are out of order."""
         refuse = partial(nan_error, self.questions)
         if is_run(ids):
             first = int(ids[0])
@@ -316,12 +316,12 @@ class Ranker:
         return describe_question(self.questions, int(self._plan.question[row]))
 
     def _open(self, dtype: str, claim: object) -> NativeRanking:
-        """The state, for a claim that is at work; its dtype is that of the first rows it keeps."""
+        """The state, for a claim at work; the first rows that it keeps decide its dtype."""
         at_work = self._claims.at_work
         with self._lock:
             self._users = {user for user in self._users if user in at_work}
             state = self._state
-            # A call that ended has marked its rows by now: nothing was kept if none is.
+            # A call that ended has marked its rows: if no row is marked, nothing was kept.
             other = state is not None and state.dtype != dtype
             if state is None or (other and not self._users and not self._claims.scored.any()):
                 state = self._state = NativeRanking(self._lists, self._plan, self.settings, dtype)
@@ -355,7 +355,7 @@ class Ranker:
         self._claimed(np.arange(self.n_rows), rank_new)
 
     def partial(self) -> RankedRows:
-        """The rows that have their scores by now, to be sent to another process and merged there.
+        """The rows that have scores so far, for another process to merge.
 
         Raises
         ------
@@ -368,7 +368,7 @@ class Ranker:
         return RankedRows.of(state, rows, self.questions)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the rows that have their scores by now to a file, for `merge`.
+        """Write the rows that have scores so far to a file, for `merge`.
 
         Raises
         ------
@@ -380,10 +380,10 @@ class Ranker:
         self.partial().save(path)
 
     def merge(self, other: Ranker | RankedRows | str | PathLike[str]) -> None:
-        """Take over what another ranker of the same questions has ranked.
+        """Take over the rows that another ranker of the same questions has ranked.
 
-        Every process of a distributed evaluation ranks its rows; one merges what the others sent
-        (`partial`) or saved (`save`), and finishes: with the very results of a single process.
+        Every process of a distributed evaluation ranks its rows. One merges what the others sent
+        (`partial`) or saved (`save`), and finishes with the same results as a single process.
 
         Parameters
         ----------
@@ -392,8 +392,8 @@ class Ranker:
         Raises
         ------
         UsageError
-            A row that is here already (unless duplicates are ignored), other questions, or another
-            run depth, layout of rows, score direction or rule for NaN.
+            A row is ranked already (unless duplicates are ignored), or the other ranker has other
+            questions, run depth, layout of rows, score direction or rule for NaN.
         InputError
             Scores of another dtype.
         FileError
@@ -417,17 +417,17 @@ class Ranker:
         self._claimed(ranked.row_ids, take_over)
 
     def finish(self) -> tuple[Ranks, Run]:
-        """Ranks and run of all rows; the same again, as objects of their own, if called again.
+        """Ranks and run of all rows; another call returns equal, separate objects.
 
         Raises
         ------
         UsageError
-            Some rows were never scored, or another thread is ranking some: the message says which.
+            Some rows were never scored, or another thread is ranking them: the message names them.
         """
         return self._assembled(copied=True)
 
     def hand_over(self) -> tuple[Ranks, Run]:
-        """As `finish`, with this ranker's own arrays: it must not be used again."""
+        """As `finish`, but without copies of the arrays: do not use this ranker again."""
         return self._assembled(copied=False)
 
     def _assembled(self, *, copied: bool) -> tuple[Ranks, Run]:
@@ -465,7 +465,7 @@ def _check_questions(questions: Any) -> None:
 
 
 def _declared_columns(questions: Questions, columns: Any) -> Int64 | None:
-    """The score column of each label, if it is declared by the questions or for this ranking."""
+    """The score column of each label, if the questions or this ranking declare it."""
     if columns is None:
         return questions.column_of
     if questions.column_of is not None:
