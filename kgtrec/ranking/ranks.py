@@ -1,4 +1,4 @@
-"""Ranks: what a ranking leaves behind, one row per instance, from which every metric follows."""
+"""Ranks: the result of a ranking, one row per instance, from which every metric follows."""
 
 from __future__ import annotations
 
@@ -59,46 +59,44 @@ class Ranks:
     Attributes
     ----------
     triple : ndarray of int64, shape (n,)
-        Row of the instance's triple in the evaluated split; of a qualifier's value, its row in
+        Row of the instance's triple in the evaluated split; for a qualifier's value, its row in
         ``graph.qualifier_facts(split)``.
     question : ndarray of int64
         Index of its question; `question_ids` names them.
     side : ndarray of int64
         0: the head was asked, 1: the tail, 2: the relation, 3: a qualifier's value.
     relation, given, answer : ndarray of int64
-        Ids of the relation, the given entity and the answer (a relation, if that was asked); of
-        a qualifier's value, of the qualifier's relation, the head of its statement and the value.
+        Ids of the relation, the given entity and the answer (a relation, if that was asked). For a
+        qualifier's value: the qualifier's relation, the head of its statement and the value.
     context : ndarray of int64, or None
-        Number of the time at which the question was asked, or of the set of qualifiers with which;
-        `context_labels` names it.
+        Number of the question's time, or of its set of qualifiers; `context_labels` names it.
     given_tail : ndarray of int64, or None
-        The given tail where the relation or a qualifier's value was asked, beside the head in
-        `given`.
+        The given tail if the relation or a qualifier's value was asked; `given` has the head.
     given_relation : ndarray of int64, or None
-        The relation of the statement whose qualifier's value was asked.
+        The relation of the statement, if a qualifier's value was asked.
     greater, equal, tied_ahead, candidates : ndarray of int64
         Among the micro candidates: how many score higher than the answer, how many tie with it, how
-        many of those stand ahead of it in trec order, and how many there are, the answer included.
+        many of these precede it in trec order, and how many there are, the answer included.
     macro_greater, macro_equal, macro_tied_ahead, macro_candidates : ndarray of int64
         The same among the question-level candidates.
     answer_nan, macro_answer_nan : ndarray of bool
-        The answer's score was NaN (only with ``nan="worst"``): its rank is ``candidates``, and it
-        stands in no run. The two differ only where a question has several rows of scores.
+        The answer's score was NaN (only with ``nan="worst"``): its rank is ``candidates``, and no
+        run contains it. The two differ only if a question has several rows of scores.
     answer_popularity, relation_popularity : ndarray of int64
-        Times the answer stands in triples of all splits; triples of the evaluated split with the
-        relation: the default popularities of the stratified metrics.
+        How often the answer occurs in triples of all splits; triples of the evaluated split with
+        the relation. These are the default popularities of the stratified metrics.
     grade : ndarray of int64, or None
-        The relevance of each answer, of questions that have any (`Questions.from_answers`).
+        The relevance of each answer, if questions have grades (`Questions.from_answers`).
     full_candidates : ndarray of int64, or None
         Micro candidates of each instance without its list of sampled ones, the answer included;
         None if candidates are not sampled.
     unlisted, macro_unlisted : ndarray of bool, or None
         The answer is beyond the end of its predicted list (`rank_lists`): its rank is any from
-        ``greater + 1`` to ``candidates``. None if the ranks are not of lists.
+        ``greater + 1`` to ``candidates``. None if the ranks do not come from lists.
     relation_labels : list of str or None
         Label of every relation id.
     manifest : dict
-        Where the ranks come from: questions (splits, sizes, hashes, filter), scores (dtype,
+        The origin of the ranks: questions (splits, sizes, hashes, filter), scores (dtype,
         direction, NaN count), versions. Plain JSON types.
     """
 
@@ -180,7 +178,7 @@ class Ranks:
 
     @property
     def of_graph(self) -> bool:
-        """Whether a graph has asked the questions; the manifest names those of others."""
+        """Whether the questions come from a graph; otherwise the manifest names them."""
         return "question_ids" not in self.manifest
 
     @property
@@ -190,7 +188,7 @@ class Ranks:
 
     @cached_property
     def context_labels(self) -> dict[int, str]:
-        """Labels of the times, or sets of qualifiers, by number; nothing if questions have none."""
+        """Labels of the times, or sets of qualifiers, by number; empty if questions have none."""
         return {int(number): text for number, text in self.manifest.get("contexts", {}).items()}
 
     @property
@@ -202,7 +200,7 @@ class Ranks:
 
     @property
     def sampled(self) -> bool:
-        """Whether each question had its own list of candidates, as sampled ones are."""
+        """Whether each question had its own list of candidates, such as sampled ones."""
         return self.provenance.sampled
 
     def rank(self, kind: str = "realistic") -> Float64:
@@ -226,10 +224,10 @@ class Ranks:
         return 0 if self.unlisted is None else int(np.count_nonzero(self.unlisted))
 
     def listed_ends(self) -> tuple[Ranks, Ranks] | None:
-        """The ranks if answers beyond their lists come right behind these, and if they come last.
+        """The ranks if answers beyond a list come right behind it, and if they come last.
 
-        None where every rank is known. Where several answers of a question are beyond its list,
-        one comes after the other in its macro ranks.
+        None if every rank is known. If several answers of a question are beyond its list, they get
+        consecutive macro ranks.
         """
         if self.unlisted is None or self.macro_unlisted is None:
             return None
@@ -253,7 +251,7 @@ class Ranks:
     def subset(self, rows: Array | slice) -> Ranks:
         """The instances of a boolean mask, an index array or a slice."""
         columns = {name: getattr(self, name)[rows] for name in self._names}
-        # What was checked of all questions says nothing of some.
+        # Checks of all questions do not apply to some of them.
         manifest = {key: self.manifest[key] for key in self.manifest if key != "trec_agreement"}
         return Ranks(columns, manifest, self.relation_labels, self.entity_labels)
 
@@ -274,16 +272,16 @@ class Ranks:
         return [f"{name}@{time}" for name, time in zip(names, times, strict=True)]
 
     def tie_report(self) -> dict[str, Any]:
-        """How far ties matter, over all instances and micro candidates.
+        """How much ties matter, over all instances and micro candidates.
 
         Returns
         -------
         dict
             ``tied_share``: share of instances with a tie; ``mean_equal``, ``max_equal``: tied
-            candidates an instance; ``width``: optimistic minus pessimistic value (absolute) of mr,
+            candidates per instance; ``width``: optimistic minus pessimistic value (absolute) of mr,
             mrr and hits@k.
         """
-        ends = self.listed_ends()  # what lies beyond a list is open, but not tied
+        ends = self.listed_ends()  # answers beyond a list have unknown ranks, but do not tie
         counted = self if ends is None else ends[0]
 
         def counts(start: int, stop: int) -> tuple[Int64, Int64]:
@@ -292,19 +290,19 @@ class Ranks:
         return tie_report(counts, len(self))
 
     def save(self, path: str | PathLike[str], rank_type: str | None = None) -> None:
-        """Write the columns, labels and manifest as one Parquet file, beside and renamed.
+        """Write the columns, labels and manifest as one Parquet file, through a temporary file.
 
         Parameters
         ----------
         path : path
         rank_type : {"optimistic", "realistic", "pessimistic", "ordinal"}, optional
-            Adds a column ``rank`` of this type, for SQL and frames, which `load` checks and leaves
-            out. NaN where the answer is beyond its predicted list.
+            Add a column ``rank`` of this type, for SQL and frames, which `load` checks and leaves
+            out. It is NaN if the answer is beyond its predicted list.
 
         Raises
         ------
         FileError
-            The file can't be written.
+            The file cannot be written.
         """
         from kgtrec.ranking.parquet import write_ranks
 
@@ -318,7 +316,7 @@ class Ranks:
         write_ranks(path, columns, manifest, *labels, None if rank_type is None else rank)
 
     def _known_rank(self, kind: str, rows: slice = slice(None)) -> Float64:
-        """`rank` of some rows, NaN where the answer is beyond its predicted list."""
+        """`rank` of some rows, NaN if the answer is beyond its predicted list."""
         rank = _rank(kind, self.greater[rows], self.equal[rows], self.tied_ahead[rows])
         return rank if self.unlisted is None else np.where(self.unlisted[rows], np.nan, rank)
 
@@ -345,13 +343,13 @@ class Ranks:
 
     @classmethod
     def concat(cls, parts: Sequence[Ranks]) -> Ranks:
-        """One Ranks of several that share no instance, of the same questions' graph and filter.
+        """Join several Ranks of the same graph and filter that share no instance.
 
         Raises
         ------
         UsageError
             Nothing to join, parts of different evaluations (the message names what differs), or an
-            instance that stands in two parts.
+            instance that is in two parts.
         """
         if not parts:
             raise UsageError("concat needs at least one Ranks")
@@ -369,7 +367,7 @@ class Ranks:
 
 
 def typed_columns(columns: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
-    """The columns of `Ranks` in their order and types; optional ones where they are there."""
+    """The columns of `Ranks` in their order and types; optional ones if present."""
     types = dict.fromkeys(_INTEGERS, np.int64) | dict.fromkeys(_FLAGS, bool) | _OPTIONAL
     types |= dict.fromkeys([name for name in columns if name.startswith(TERM)], np.int64)
     return {
@@ -380,7 +378,7 @@ def typed_columns(columns: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
 
 
 def _typed(name: str, values: npt.ArrayLike, dtype: type) -> Array:
-    """One column; InputError of anything that a cast would change, such as a rank of 2.5."""
+    """One column; InputError for a value that a cast would change, such as a rank of 2.5."""
     array = np.asarray(values)
     whole = array.dtype.kind in "iub" or (
         array.dtype.kind == "f" and bool((np.isfinite(array) & (array == np.trunc(array))).all())
@@ -409,7 +407,7 @@ def _rank(kind: str, greater: Int64, equal: Int64, tied_ahead: Int64) -> Float64
 def unlisted_places(
     beyond: Bools, greater: Int64, candidates: Int64, question: Int64 | None
 ) -> tuple[Int64, Int64]:
-    """``greater`` of answers beyond a list at the first, and at the last places behind it.
+    """``greater`` of answers beyond a list, at the first and at the last places behind it.
 
     Answers of the same ``question`` take one place each; None: each is alone with its candidates.
     """
@@ -425,7 +423,7 @@ def unlisted_places(
 
 
 def _fault(ranks: Ranks) -> str | None:
-    """What no ranking can have left behind."""
+    """A fault that no ranking can produce; None: there is no fault."""
     for kind in ("", "macro_"):
         greater, equal, tied_ahead, candidates = (
             getattr(ranks, kind + name) for name in ("greater", "equal", "tied_ahead", "candidates")
@@ -451,7 +449,7 @@ def _fault(ranks: Ranks) -> str | None:
 
 
 def _fault_of_terms(ranks: Ranks) -> str | None:
-    """Where questions or values of terms have no name in the manifest, or there are none."""
+    """The fault that questions or values of terms are missing, or have no name in the manifest."""
     if not len(ranks):
         return "there is not one row"
     named = {"question": ranks.manifest["question_ids"]}
@@ -464,7 +462,7 @@ def _fault_of_terms(ranks: Ranks) -> str | None:
 
 
 def _rank_fault(ranks: Ranks, rank: Float64 | None) -> str | None:
-    """Where a file's column ``rank`` follows from the counts in none of the ways to rank."""
+    """The fault that a file's column ``rank`` does not follow from its counts by any rank type."""
     if rank is None:
         return None
     rows = []
@@ -521,7 +519,7 @@ def _joined_manifest(parts: Sequence[Ranks]) -> dict[str, Any]:
                 for key, value in lists[0].items()
                 if isinstance(value, int)
             }
-    # What was checked of one part says nothing of the whole.
+    # Checks of one part do not apply to the whole.
     manifest.pop("trec_agreement", None)
     return manifest
 

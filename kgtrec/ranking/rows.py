@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class QuestionLists:
-    """What ranking needs of questions, be they all of a graph or those of a part's rows.
+    """What ranking needs of questions, for all questions or for those of a part's rows.
 
     - n_labels: Columns of a full row of scores: entities, or relations.
-    - known, removed: Ids that are no micro, and no macro candidates of each question.
+    - known, removed: Ids that are not micro, and not macro candidates of each question.
     - candidate_lists: Restricted candidates.
     - trec_order, int32 (n_labels,) or None: Place of a label in byte order; None: ids are in that
       order.
-    - by_name, int32 (n_labels,) or None: The ids in that order; made from `trec_order` if it is not
-      at hand.
+    - by_name, int32 (n_labels,) or None: The ids in that order; made from `trec_order` if not
+      given.
     - column_of, int64 (n_labels,) or None: The score column of each id; None: columns go by id.
     """
 
@@ -51,7 +51,7 @@ class QuestionLists:
 
     @classmethod
     def of(cls, questions: Questions, column_of: Int64 | None = None) -> QuestionLists:
-        """Those of all questions."""
+        """The lists of all questions."""
         order = questions.candidate_labels.trec_order
         return cls(
             questions.n_labels,
@@ -63,7 +63,7 @@ class QuestionLists:
         )
 
     def selected(self, questions: Int64) -> QuestionLists:
-        """Those of some questions, in an order of their own, repeats allowed."""
+        """The lists of some questions, in any order, repeats allowed."""
         candidate_lists = self.candidate_lists
         return replace(
             self,
@@ -76,7 +76,7 @@ class QuestionLists:
 
     @property
     def most_candidates(self) -> int:
-        """As many macro candidates as any question has, or more."""
+        """An upper bound of the macro candidates of any question."""
         most = self.n_labels - int(self.removed.lengths.min(initial=self.n_labels))
         restricted = self.candidate_lists
         if restricted is None or (restricted.of < 0).any():
@@ -84,7 +84,7 @@ class QuestionLists:
         return min(most, int(restricted.lists.lengths.max(initial=0)))
 
     def by_entity(self, question: int, scores: Array) -> Array:
-        """A row's scores in id order, whatever its columns stand for."""
+        """A row's scores in id order, for any order of columns."""
         if self.column_of is not None:
             return scores[self.column_of]
         candidate_lists = self.candidate_lists
@@ -119,13 +119,13 @@ class Rows:
         return len(self.question)
 
     def selected(self, rows: Int64) -> tuple[Rows, Int64]:
-        """Some rows in an order of their own, and which targets of all rows are theirs."""
+        """Some rows in the given order, and the numbers of their targets among all."""
         starts = self.target_offsets[rows]
         offsets, own = spans(starts, self.target_offsets[rows + 1] - starts)
         return Rows(self.question[rows], offsets, self.targets[own], self.slot[rows]), own
 
     def row_candidates(self, lists: QuestionLists, row: int) -> Bools:
-        """Which ids are candidates in a row, of any of its answers: bool (n_labels,)."""
+        """Which ids are candidates in a row, for any of its answers: bool (n_labels,)."""
         question = self.question[row]
         outside = lists.removed if self.slot[row] >= 0 else lists.known
         mask = np.ones(lists.n_labels, dtype=bool)
@@ -140,11 +140,11 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class RowPlan(Rows):
-    """All rows of a ranking, and which target counts what for which instance.
+    """All rows of a ranking, and the targets whose counts each instance gets.
 
     - micro, int64 (n_instances,): The target that gives an instance its micro counts; -1: its
       answer is not a candidate.
-    - macro, int64 (n_instances,): The target that gives it its macro counts; -1 likewise.
+    - macro, int64 (n_instances,): The target that gives it its macro counts; -1 as above.
     """
 
     micro: Int64
@@ -153,13 +153,13 @@ class RowPlan(Rows):
     def collect(self, counts: Int64, target_nan: Bools) -> tuple[Int64, Bools]:
         """Counts per instance, (6, n_instances), and whether its answer has no score, (2, ...).
 
-        Micro values come from an instance's own row, macro values from its question's first. Where
-        each target is one instance's, in their order, the counts are `counts` itself.
+        Micro values come from an instance's own row, macro values from its question's first. If
+        targets correspond to instances one by one, in order, the result is `counts` itself.
         """
         same = self.macro is self.micro or np.array_equal(self.macro, self.micro)
         if same and np.array_equal(self.micro, np.arange(len(self.targets))):
             return counts, np.stack([target_nan, target_nan])
-        # One more target, for instances that have none.
+        # An extra target serves instances that have none.
         counts = np.concatenate([counts, np.zeros((6, 1), dtype=np.int64)], axis=1)
         target_nan = np.append(target_nan, True)
         per_instance = np.concatenate([counts[:3, self.micro], counts[3:, self.macro]])
@@ -179,7 +179,7 @@ def _plan_questions(questions: Questions) -> RowPlan:
 
 
 def _without_outside(plan: RowPlan, questions: Questions) -> RowPlan:
-    """Answers that are no candidates are not counted: their rank is the worst by definition."""
+    """Remove answers that are not candidates: their rank is the worst by definition."""
     outside = np.zeros(len(plan.targets), dtype=bool)
     outside[plan.micro[questions.outside]] = True
     outside[plan.macro[questions.outside]] = True
@@ -200,7 +200,7 @@ def _plan_instances(questions: Questions) -> RowPlan:
     first[np.unique(question, return_index=True)[1]] = True
     starts = np.where(first, questions.answers.offsets[question], instance)
     counts = np.where(first, lengths[question], 1)
-    offsets, counted = spans(starts, counts)  # the instance that a target counts
+    offsets, counted = spans(starts, counts)  # the instance of each target
     row = np.repeat(np.arange(n_rows), counts)
     macro = np.empty(n_rows, dtype=np.int64)
     whole = np.flatnonzero(first[row])
@@ -213,15 +213,15 @@ def _plan_instances(questions: Questions) -> RowPlan:
 
 
 class RowClaims:
-    """Every row is ranked once, however many threads bring it.
+    """Makes sure that every row is ranked once, even if several threads bring it.
 
     - n_rows: int
-    - duplicates, {"error", "ignore"}: What a row is that comes a second time.
-    - describe, function: Names what a row asks, for messages.
+    - duplicates, {"error", "ignore"}: How to treat a repeated row.
+    - describe, function: Returns the question of a row, for messages.
 
     - scored, bool (n_rows,): Rows that are ranked.
-    - at_work, dict of object to ndarray of int64: Rows that calls are ranking, by their claims. A
-      call takes its own out when it leaves.
+    - at_work, dict of object to ndarray of int64: Rows that calls are ranking, by their claims.
+      Each call removes its own when it ends.
     """
 
     def __init__(self, n_rows: int, duplicates: str, describe: Callable[[int], str]) -> None:
@@ -231,7 +231,7 @@ class RowClaims:
         self._finished, self._lock = False, Lock()
 
     def take(self, claim: object, rows: Int64) -> Bools:
-        """Claim rows that no other call may rank until the claim is taken out of `at_work`.
+        """Claim rows: no other call may rank them until the claim leaves `at_work`.
 
         Shape: bool (len(rows).
         """
@@ -239,7 +239,7 @@ class RowClaims:
             if self._finished:
                 raise UsageError("this ranker is finished; make a new one")
             new = np.ones(len(rows), dtype=bool) if is_run(rows) else self._first(rows)
-            # Those at work first: a call marks its rows as scored before it leaves them.
+            # Check rows at work first: a call marks its rows as scored before it releases them.
             for other in list(self.at_work.values()):
                 taken = np.isin(rows, other)
                 if taken.any() and not self._ignore:
@@ -261,7 +261,7 @@ class RowClaims:
             return new
 
     def _first(self, rows: Int64) -> Bools:
-        """Where each of several rows stands first."""
+        """Whether each row is the first of its copies."""
         first = np.zeros(len(rows), dtype=bool)
         first[np.unique(rows, return_index=True)[1]] = True
         if not self._ignore and not first.all():
@@ -273,7 +273,7 @@ class RowClaims:
         return first
 
     def close(self) -> None:
-        """No more rows; UsageError if some have no scores, or are being ranked now."""
+        """Accept no more rows; UsageError if some have no scores, or are being ranked now."""
         with self._lock:
             for rows in list(self.at_work.values()):
                 raise UsageError(
@@ -295,7 +295,7 @@ class RowClaims:
 def checked_rows(rows: Any, n_rows: int) -> Int64:
     """Ids of rows, shape (n,); InputError if they are something else."""
     if isinstance(rows, range) and rows.step > 0 and 0 <= rows.start < rows.stop <= n_rows:
-        return np.arange(rows.start, rows.stop, rows.step)  # asarray() goes number by number
+        return np.arange(rows.start, rows.stop, rows.step)  # asarray() converts number by number
     rows = to_host(rows)
     ids = as_array(rows, "rows") if hasattr(rows, "__dlpack__") else np.asarray(rows)
     if ids.ndim != 1 or not len(ids) or ids.dtype.kind not in "iu":
@@ -310,19 +310,19 @@ def checked_rows(rows: Any, n_rows: int) -> Int64:
 
 
 def is_run(rows: Int64) -> bool:
-    """Whether rows follow one another."""
+    """Whether rows are consecutive and ascending."""
     if len(rows) < 2:
         return True
     return bool(rows[-1] - rows[0] == len(rows) - 1 and (rows[1:] > rows[:-1]).all())
 
 
 def as_index(rows: Int64) -> slice | Int64:
-    """Rows as an index: a slice, if they follow one another, which is read ten times as fast."""
+    """Rows as an index: a slice if they are consecutive, which is read ten times as fast."""
     return slice(int(rows[0]), int(rows[-1]) + 1) if is_run(rows) else rows
 
 
 def name_rows(rows: Int64) -> str:
-    """Rows as messages name them."""
+    """Rows in the form for messages."""
     if is_run(rows):
         return f"rows {rows[0]} to {rows[-1]}"
     return f"{len(rows)} rows between {rows.min()} and {rows.max()}"

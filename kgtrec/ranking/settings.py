@@ -1,7 +1,7 @@
-"""How scores are ranked: one value, checked once, that every step of a ranking is handed.
+"""How scores are ranked: one value, checked once, that every step of a ranking receives.
 
 Front doors take its fields as keywords and make it by `Settings.of`. A partial ranking carries it,
-so that parts that were ranked differently never become one, and the manifest is written from it.
+so parts that were ranked differently never merge. The manifest is written from it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from kgtrec.errors import UsageError
 
 
 class Tolerance(NamedTuple):
-    """How far a score may be from the answer's to tie with it: ``atol + rtol |s(a)|``."""
+    """How far a tied score may be from the answer's: ``atol + rtol |s(a)|``."""
 
     atol: float
     rtol: float
 
 
 class TieOptions(TypedDict, total=False):
-    """What decides which scores are greater and which tie; see `Settings`."""
+    """The options that decide which scores are greater and which tie; see `Settings`."""
 
     higher_is_better: bool
     atol: float
@@ -45,7 +45,7 @@ class RankOptions(ScoreOptions, total=False):
 
 
 class EvaluateOptions(RankOptions, total=False):
-    """The same, where run depth and threads are keywords too."""
+    """The same, with run depth and threads as keywords too."""
 
     run_depth: int
     threads: int | None
@@ -53,10 +53,10 @@ class EvaluateOptions(RankOptions, total=False):
 
 @dataclass(frozen=True)
 class Settings:
-    """How scores are ranked; `kgtrec.Ranker` says what each field means to users.
+    """How scores are ranked; `kgtrec.Ranker` documents each field.
 
-    Two are equal if they count alike: threads, the order of columns and what happens to rows that
-    come twice change no count.
+    Two are equal if they give the same counts: threads, the order of columns and the treatment of
+    repeated rows change no count.
     """
 
     run_depth: int = 0
@@ -96,8 +96,8 @@ class Settings:
 
     @classmethod
     def of(cls, caller: str, kind: type, options: Mapping[str, Any], **others: Any) -> Settings:
-        """The settings that a front door was given: keywords of a ``kind`` such as `RankOptions`,
-        and ``others`` that it takes by name. TypeError, as Python's own, for any other keyword."""
+        """The settings from a front door's arguments: keywords of a ``kind`` such as `RankOptions`,
+        and ``others`` that it takes by name. TypeError, as in Python, for any other keyword."""
         for name in options:
             if name not in kind.__annotations__:
                 raise TypeError(f"{caller}() got an unexpected keyword argument {name!r}")
@@ -105,26 +105,26 @@ class Settings:
 
     @property
     def tolerance(self) -> Tolerance | None:
-        """Within which scores tie with the answer's; None: equal ones alone."""
+        """The tolerance of ties with the answer's score; None: only equal scores tie."""
         return Tolerance(self.atol, self.rtol) if self.atol or self.rtol else None
 
     @property
     def n_threads(self) -> int:
-        """Threads that rank: as many as were asked for, or one per core."""
+        """Number of threads that rank: as requested, or one per core."""
         return self.threads or available_cores()
 
     def shared(self) -> Settings:
-        """What all parts of one ranking have in common, small enough to send with each."""
+        """The settings that all parts of one ranking share, small enough to send with each."""
         return replace(self, threads=1, columns=None, duplicates="error")
 
     def described(self) -> dict[str, Any]:
-        """What the manifest of ranks says of them, apart from the tolerance."""
+        """The entry of these settings in the manifest of ranks, without the tolerance."""
         names = ("rows", "higher_is_better", "nan")
         return {name: getattr(self, name) for name in names}
 
 
 def whole_number(name: str, value: Any, least: int) -> int:
-    """An argument that must be a whole number from ``least`` on; UsageError if it is not."""
+    """Check that an argument is a whole number of at least ``least``; UsageError otherwise."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise UsageError(f"{name}={value!r} is not a whole number from {least} on")
     return int(value)
