@@ -1,4 +1,4 @@
-"""kgtrec as a provider of ir_measures: its measure objects, trec_eval's order of documents.
+"""kgtrec as a provider of ir_measures: its measure objects with trec_eval's document order.
 
 ::
 
@@ -9,12 +9,12 @@
     kgtrec = ir_measures_provider.register()
     kgtrec.calc_aggregate([AP @ 20, nDCG @ 20, RR @ 10], qrels, run)
 
-ir_measures has a registry, but no entry points, so a program says what it wants: `register`
-adds kgtrec to it, and, if told so, puts it first in the pipeline that ``ir_measures.calc``
-and its like use.
+ir_measures has a registry, but no entry points, so programs call `register`. It adds kgtrec
+to the registry and, with ``first=True``, puts it first in the pipeline of
+``ir_measures.calc`` and similar functions.
 
-All measures see one order of documents: score in float64 descending, then name, descending in
-byte order. The values are those of ir_measures' own pytrec_eval provider wherever scores do not
+All measures use the same order of documents: score in float64 descending, then name in byte
+order, descending. Values are those of ir_measures' own pytrec_eval provider wherever scores do not
 tie in float32; the recall points of IPrec, too, are those of pytrec_eval.
 """
 
@@ -52,11 +52,11 @@ def register(*, first: bool = False) -> KgtrecProvider:
 
 @dataclass(frozen=True)
 class _Setting:
-    """What holds for all measures of one computation.
+    """Settings shared by all measures of one computation.
 
     - level: Relevance from which a document is relevant.
-    - gains: Relevance, and what to take in its place.
-    - is_binary: Relevance is taken as 1 from the level on, else 0.
+    - gains: Relevance, and its replacement.
+    - is_binary: Relevance counts as 1 from the level up, else as 0.
     """
 
     level: int = 1
@@ -71,7 +71,7 @@ class _Setting:
         return EvalOptions(level=level, judged_only=self.judged_only, compat=9)
 
     def applied(self, lists: Lists) -> Lists:
-        """The lists with the relevances that the measures are to see."""
+        """The lists with these settings applied to the relevances."""
         if not (self.gains or self.is_binary):
             return lists
         judged = ranked(lists.judged_offsets, self._seen(lists.judged))
@@ -88,7 +88,7 @@ class _Setting:
 
 
 def _own_name(measure: Any) -> str:
-    """Our name of a measure: by the row whose parameter it has, else the one without."""
+    """Our name of a measure: from the row with its parameter, else the row without parameters."""
     bare = ""
     for family, row in TABLE.items():
         name, _, parameter = row.ir_measures.rstrip(")").partition("(")
@@ -118,7 +118,7 @@ def _setting(measure: Any) -> _Setting:
     )
 
 
-# What rows do not say: all else may have any value.
+# Restrictions that rows do not state: other parameters may have any value.
 _LIMITED: dict[str, dict[str, Any]] = {
     "nDCG": {"dcg": Choices("log2")},
     "Judged": {"cutoff": Anything(required=True)},
@@ -170,7 +170,7 @@ class ProvidedEvaluator(providers.Evaluator):
     def _iter_calc(self, run: Any) -> Iterator[Any]:
         data = run if is_frame(run) else RunConverter(run).as_dict_of_dict()
         all_columns = [column for group in self.columns.values() for column in group.values()]
-        # What is left without the unjudged may come from anywhere in the run.
+        # The judged documents may come from anywhere in the run.
         whole = any(setting.judged_only for setting in self.columns)
         depth = None if whole else depth_needed(all_columns)
         lists = read_lists(self.judgements, run_data(data), depth=depth)

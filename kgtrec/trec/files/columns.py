@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class _Columns:
-    """What run and qrels have in common."""
+    """The common base of run and qrels."""
 
     queries: list[str]
     offsets: Ints
@@ -53,7 +53,7 @@ class _Columns:
 
     def _names(self) -> list[str]:
         raw, ends = self.name_bytes.tobytes(), self.name_offsets.tolist()
-        if raw.isascii():  # a slice of a text is cheaper than decoding each
+        if raw.isascii():  # slicing one text is cheaper than decoding each name
             text = raw.decode("ascii")
             return [text[a:b] for a, b in pairwise(ends)]
         return [decoded(raw[a:b]) for a, b in pairwise(ends)]
@@ -72,10 +72,10 @@ class _Columns:
 
         try:
             owner = pa.array(owners(self.offsets))
-            # The type that this release of pandas gives to texts, whichever that is.
+            # The type of texts in the installed release of pandas.
             query = pa.array(self.queries, pa.large_string()).take(owner).to_pandas()
             document = self.documents.cast(pa.large_string()).to_pandas()
-        except (UnicodeEncodeError, pa.ArrowInvalid):  # names that are no UTF-8
+        except (UnicodeEncodeError, pa.ArrowInvalid):  # names that are not UTF-8
             query = pd.Series([self.queries[i] for i in owners(self.offsets)], dtype=object)
             document = pd.Series(self._names(), dtype=object)
         return pd.DataFrame({"query_id": query, "doc_id": document, name: values})
@@ -120,9 +120,9 @@ class RunColumns(_Columns):
         Parameters
         ----------
         depth : int
-            At most so many of a query, 1 or more.
+            At most this many documents per query, 1 or more.
         queries : collection of str, optional
-            Of these alone; a query without documents is left out.
+            Only these queries; a query without documents is left out.
         """
         documents: dict[str, list[bytes]] = {}
         for query, (start, stop) in zip(self.queries, pairwise(self.offsets.tolist()), strict=True):
@@ -141,13 +141,13 @@ class RunColumns(_Columns):
         return self._dicts(self.scores)
 
     def to_frame(self) -> Any:
-        """A pandas.DataFrame with the columns query_id, doc_id and score, a row a document."""
+        """A pandas.DataFrame with the columns query_id, doc_id and score, one row per document."""
         return self._frame("score", self.scores)
 
 
 @dataclass(frozen=True, eq=False)
 class QrelsColumns(_Columns):
-    """Qrels as columns: as `RunColumns`, with relevance in place of scores and tag.
+    """Qrels as columns: as `RunColumns`, with relevance instead of scores and tag.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ class QrelsColumns(_Columns):
         return self._dicts(self.relevance)
 
     def to_frame(self) -> Any:
-        """A pandas.DataFrame with the columns query_id, doc_id and relevance, a row a document."""
+        """A pandas.DataFrame with the columns query_id, doc_id, relevance; one row per document."""
         return self._frame("relevance", self.relevance)
 
 
@@ -177,7 +177,7 @@ QrelsData = Mapping[str, Mapping[str, int]] | QrelsColumns
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """Names of documents in one text, and what they are worth.
+    """Names of documents in one text, and their scores or relevance.
 
     - offsets: int64 (n_queries + 1,)
     - begin, int64 (n,): Where each name begins in the text.
@@ -200,7 +200,7 @@ class Packed:
         )
 
     def duplicate(self, at: int) -> InputError:
-        """What to raise for a document that its query has had before."""
+        """The error for a document that occurs twice in its query."""
         query = self.names[int(np.searchsorted(self.offsets, at, side="right")) - 1]
         name = bytes(self.text[self.begin[at] : self.begin[at] + self.size[at]])
         return InputError(
@@ -217,7 +217,7 @@ def pack_run(run: RunData, *, in_order: bool = True) -> Packed:
 
 
 def pack_qrels(qrels: QrelsData, *, in_order: bool = True) -> Packed:
-    """Judged documents; as `pack_run`, but queries without any judgement do not count."""
+    """Judged documents; as `pack_run`, but queries without judgements are dropped."""
     if isinstance(qrels, QrelsColumns):
         return _pack_columns(qrels, qrels.relevance, in_order)
     return _pack(queries_of(qrels, in_order, keep_empty=False), qrels, is_run=False)
@@ -256,7 +256,7 @@ def queries_of(data: Mapping[str, Mapping[str, Any]], in_order: bool, keep_empty
 
 
 def name_bytes(name: str | int, what: str) -> bytes:
-    """Bytes of a name, lone surrogates and all, or of a number in decimal.
+    """Bytes of a name, lone surrogates included, or of a number in decimal.
 
     InputError if it is neither a str nor a whole number.
     """
@@ -286,7 +286,7 @@ def _pack(queries: Named, data: Mapping[str, Mapping[str, Any]], is_run: bool) -
 def native_documents(
     queries: Named, data: Mapping[str, Mapping[str, Any]], is_run: bool
 ) -> _core.TrecDocuments:
-    """Documents of some queries for the native core; InputError for what is not a value or name."""
+    """Documents of some queries for the native core; InputError for invalid values or names."""
     try:
         mappings = [data[query] for _, query in queries]
         return _core.documents_of(mappings, is_run, lambda name: name_bytes(name, "document"))

@@ -1,7 +1,7 @@
-"""What a user may hand over as a run or as qrels, made into dicts or columns.
+"""Convert everything that users pass as a run or as qrels to dicts or columns.
 
-Frames hold a row a document; their columns are named as in ir_measures or in PyTerrier. Names that
-are whole numbers stand for their decimal form.
+Frames hold one row per document; their columns are named as in ir_measures or in PyTerrier. Names
+that are whole numbers are replaced by their decimal form.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Name = str | int
 
 
 class Frame(Protocol):
-    """A frame of pandas or polars, a row a document."""
+    """A frame of pandas or polars, one row per document."""
 
     @property
     def columns(self) -> Any: ...
@@ -69,12 +69,12 @@ _DOCUMENT = ("doc_id", "docno")
 
 
 class _Kind(NamedTuple):
-    """What runs and qrels differ in.
+    """The differences between runs and qrels.
 
-    - forms: What is taken, for messages.
-    - columns: Names of the values' column; the first is that of a tuple's field.
-    - kinds, dtype: Kinds of numpy's types that the values may have, and what they become.
-    - what, into, wrong: How messages say so.
+    - forms: Accepted forms, for messages.
+    - columns: Names of the values' column; the first is also the name of a tuple's field.
+    - kinds, dtype: Accepted kinds of numpy types of values, and the type they are converted to.
+    - what, into, wrong: Wording of messages.
     """
 
     forms: str
@@ -103,7 +103,7 @@ _QRELS = _Kind(
 
 
 def run_data(run: Any) -> RunData:
-    """A dict or columns as they are; columns of a file, a pandas frame or the ranker's `Run`."""
+    """A dict or columns unchanged; columns of a file, a pandas frame or the ranker's `Run`."""
     if isinstance(run, Run):
         names = _names(run.docnos.to_arrow(), run.documents)
         scores = run.scores.astype(np.float64)
@@ -113,7 +113,7 @@ def run_data(run: Any) -> RunData:
 
 
 def qrels_data(qrels: Any) -> QrelsData:
-    """A dict or columns as they are; columns of a file, a pandas frame or `Questions`."""
+    """A dict or columns unchanged; columns of a file, a pandas frame or `Questions`."""
     if hasattr(qrels, "candidate_labels"):  # Questions, whose folder imports this one
         answers, grades = qrels.answers, qrels.grades
         names = _names(qrels.candidate_labels.docnos.to_arrow(), answers.ids)
@@ -148,13 +148,13 @@ def _data(data: Any, kind: _Kind) -> Any:
 
 
 def run_columns(run: Any) -> RunColumns:
-    """What `run_data` takes, as columns."""
+    """Columns of anything that `run_data` accepts."""
     data = run_data(run)
     return data if isinstance(data, RunColumns) else RunColumns(*_unpacked(pack_run(data)), "")
 
 
 def qrels_columns(qrels: Any) -> QrelsColumns:
-    """What `qrels_data` takes, as columns, with the queries in their order."""
+    """Columns of anything that `qrels_data` accepts, with the queries in their order."""
     data = qrels_data(qrels)
     if isinstance(data, QrelsColumns):
         return data
@@ -185,7 +185,7 @@ def _described(value: object) -> str:
 
 
 def is_frame(data: object) -> bool:
-    """Whether this is a pandas.DataFrame, found out without importing pandas."""
+    """Whether this is a pandas.DataFrame; does not import pandas."""
     return hasattr(data, "itertuples") and hasattr(data, "columns")
 
 
@@ -213,7 +213,7 @@ def _column(frame: Any, names: tuple[str, ...]) -> Any:
 
 
 def _check_numbers(frame: Any, column: Any, of: _Kind) -> None:
-    """Refuse what is missing, and a type that holds something else."""
+    """Refuse missing values and other types."""
     missing = column.isna().to_numpy()
     if missing.any():
         row = int(np.argmax(missing))
@@ -229,7 +229,7 @@ def _check_numbers(frame: Any, column: Any, of: _Kind) -> None:
 
 
 def _grouped(query: Any, documents: Any, values: NDArray[Any]) -> Grouped:
-    """Queries in order of appearance, their documents together, in order of the rows."""
+    """Queries in order of appearance, each with its documents in order of the rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -251,7 +251,7 @@ def _texts(column: Any) -> Any:
 
     try:
         array = pa.array(column, from_pandas=True)
-    except (pa.ArrowException, UnicodeEncodeError):  # mixed types, or names that are no UTF-8
+    except (pa.ArrowException, UnicodeEncodeError):  # mixed types, or names that are not UTF-8
         return pa.array([_id_bytes(column, x, i) for i, x in enumerate(column)], pa.large_binary())
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -288,7 +288,7 @@ def _no_text(column: Any, name: object) -> InputError:
 
 
 def _is_of(data: object, library: str) -> bool:
-    """Whether its class is of this library, found out without importing it."""
+    """Whether its class is of this library; does not import the library."""
     return type(data).__module__.partition(".")[0] == library
 
 
@@ -317,7 +317,7 @@ def _polars_texts(column: Any) -> Any:
 
 
 def _rows(data: object, value: str) -> list[Any] | None:
-    """Named tuples with this field, judged by the first; None if it is something else."""
+    """Named tuples, if the first has this field; otherwise None."""
     if not isinstance(data, Iterable) or isinstance(data, (str, bytes)):
         return None
     rows = list(data)

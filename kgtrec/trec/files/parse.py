@@ -1,10 +1,10 @@
-"""Documents of every query of a file, through the native core and on all cores; and their lines.
+"""Read documents of every query of a file, and format lines: in the native core, on all cores.
 
-A text is scanned once for groups of lines with the same query; then each query is read by itself.
-Queries are shared out over threads in contiguous parts, which is legal because a query's output
-depends on its own lines only and has places of its own: the results, and the fault that is
-reported (the first in the file), are the same for every number of threads. Lines to be written
-are formatted on all threads and written in their order.
+A text is scanned once for groups of lines with the same query; then queries are read one by one.
+Threads share the queries in contiguous parts. A query's output depends only on its own lines and
+has a fixed place. So the results, and the reported fault (the first in the file), are the same for
+every number of threads. Lines to be written are formatted on all threads and written in their
+order.
 
 Judgements in groups, preferences and several assessors, are read here too:
 
@@ -49,7 +49,7 @@ class Groups:
 
     - names: In order of appearance.
     - query_of: int64 (n_groups,)
-    - begin, line, int64 (n_groups + 1,): Byte and number of the first line of each group, and of
+    - begin, line, int64 (n_groups + 1,): Byte and line number of each group's start, and of
       the text's end.
     - fault: The first blank line of qrels.
     """
@@ -63,7 +63,7 @@ class Groups:
     native: _core.TrecText
 
     def arrange(self, order: Ints) -> tuple[_core.TrecLines, Ints]:
-        """Lines by query, queries in this order, and the most documents that each can have."""
+        """Lines by query, queries in this order, and an upper bound on the documents of each."""
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         owner = place[self.query_of]
@@ -76,7 +76,7 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Documents:
-    """Documents of queries, by where their names stand in the text.
+    """Documents of queries, by the places of their names in the text.
 
     - offsets: int64 (n_queries + 1,)
     - begin: int64 (n,)
@@ -128,8 +128,8 @@ _TAIL = 4096  # bytes in which the last line of a group begins
 def _warn_of_joined_lines(groups: Groups) -> None:
     """Warn if the last line of a query has more than six columns.
 
-    Of runs that were joined without a newline at the end of the first, that is the line which
-    holds two. Other lines are left alone: a look at each would take as long as reading it.
+    If runs were joined without a newline after the first, that line holds two lines. Other
+    lines are not checked: checking each would take as long as reading it.
     """
     data, n_lines, first = groups.text.data, 0, ""
     for group, (start, stop) in enumerate(pairwise(groups.begin.tolist())):
@@ -162,7 +162,7 @@ def _text_parts(text: Text, threads: int) -> list[tuple[int, int]]:
 
 
 def _scan_part(native: _core.TrecText, at: int, stop: int) -> tuple[Ints, Ints, int, Fault | None]:
-    """Begin and line of the groups from byte to byte, counting lines from 1; how many lines."""
+    """Begin and line of the groups between two bytes, lines counted from 1; number of lines."""
     begins, lines = [], []
     faults: list[Fault] = []
     line, query, capacity = 1, -1, _FEW_GROUPS
@@ -192,10 +192,10 @@ def share_queries(
     counts: Ints,
     threads: int | None,
 ) -> tuple[list[slice], Fault | None]:
-    """Let parts of the queries, of even work, fill the room for their documents, on threads.
+    """Let threads fill the output for parts of the queries with about equal work.
 
-    `do_part` is given a range of queries and the slice of the output that is theirs, fills it from
-    its start and sets their `counts`. Returns the slices as far as they are filled, and the first
+    `do_part` takes a range of queries and their slice of the output, fills it from its start and
+    sets their `counts`. Returns the filled parts of the slices, and the first
     fault.
     """
     total = np.concatenate(([0], np.cumsum(capacity)))
@@ -221,14 +221,14 @@ def share_queries(
 
 
 def gather(filled: Sequence[slice], *arrays: NDArray[Any]) -> list[NDArray[Any]]:
-    """The filled parts of arrays, without what lies between; no copy where nothing does."""
+    """The filled parts of arrays, without gaps; no copy if there are no gaps."""
     if all(a.stop == b.start for a, b in pairwise(filled)):
         return [array[: filled[-1].stop if filled else 0] for array in arrays]
     return [np.concatenate([array[part] for part in filled]) for array in arrays]
 
 
 def read_documents(groups: Groups, order: Ints, threads: int | None = None) -> Documents:
-    """Documents of all queries, queries in this order, documents in that of the file."""
+    """Documents of all queries: queries in this order, documents in the order of the file."""
     lines, capacity = groups.arrange(order)
     count = np.zeros(len(order), dtype=np.int64)
     begin = np.empty(int(capacity.sum()), dtype=np.int64)
@@ -247,7 +247,7 @@ def read_documents(groups: Groups, order: Ints, threads: int | None = None) -> D
 
 
 def raise_first(groups: Groups, fault: Fault | None) -> None:
-    """Raise the first fault of a file, if it has any; else warn of a run that looks damaged."""
+    """Raise the first fault of a file, or warn of a run that looks damaged."""
     both = [each for each in (groups.fault, fault) if each is not None]
     if both:
         raise explain(groups.text, min(both))
@@ -272,8 +272,8 @@ def write_run_lines(
 ) -> None:
     """Write lines ``query Q0 document rank score tag``.
 
-    Scores have the fewest digits that give the same number back. While lines are formatted, those
-    before them are written, so that a disk and the cores work at once.
+    Scores have the fewest digits that give the same number back. Lines are written while later
+    lines are formatted, so that disk and cores work at the same time.
 
     Shapes: offsets int64 (n_queries + 1,).
     """
@@ -300,7 +300,7 @@ def _write_and_format(
     parts: list[tuple[int, int]],
     threads: int,
 ) -> list[memoryview]:
-    """Write what is ready while the parts are formatted; these, in their order."""
+    """Format the parts, and write them in order as soon as they are ready."""
     texts_by_start: dict[int, memoryview] = {}
     writing = (-1, -1)
 
@@ -341,7 +341,7 @@ class GroupLines:
       subgroup.
     - query, group, subgroup, document, int64 (n_lines,): Numbers of names.
     - level: float64 or int64 (n_lines,)
-    - line, int64 (n_lines,) or None: Where each stands in the file, from 1; None for what was in
+    - line, int64 (n_lines,) or None: Line number in the file, from 1; None for judgements from
       memory.
     """
 
@@ -394,7 +394,7 @@ def read_group_lines(qrels: Any, form: str) -> GroupLines:
 
 
 def _coded(tokens: Sequence[bytes]) -> tuple[list[bytes], Ints]:
-    """Distinct names in byte order, and the number of each token's."""
+    """Distinct names in byte order, and the number of each token's name."""
     names = sorted(set(tokens))
     number = dict(zip(names, range(len(names)), strict=True))
     return names, np.fromiter(map(number.__getitem__, tokens), np.int64, len(tokens))
@@ -421,7 +421,7 @@ def _columns_of_file(
 
 
 def _fields(path: PathName, form: str, text: bytes) -> tuple[Ints, list[bytes]]:
-    """Numbers of the lines that are no comments, and the fields of all of them."""
+    """Numbers of the lines that are not comments, and the fields of these lines."""
     raw = np.frombuffer(text, np.uint8)
     if not len(raw):
         return np.zeros(0, np.int64), []
@@ -452,7 +452,7 @@ def _wrong_fields(path: PathName, form: str, line: int, fields: list[bytes]) -> 
 
 
 def _levels(path: PathName, form: str, tokens: list[bytes], line: Ints) -> NDArray[Any]:
-    """Levels as numbers; Python's own notation, such as 1_000, is none of a file."""
+    """Levels as numbers; Python's own notation, such as 1_000, is refused."""
     whole = form == "qrels_jg"
     try:
         level = np.array([*map(int if whole else float, tokens)], np.int64 if whole else np.float64)
@@ -513,7 +513,7 @@ def _columns_in_memory(qrels: Any, form: str) -> tuple[list[list[bytes]], NDArra
 
 
 def _rows(data: Any, kinds: list[str], names: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
-    """Names on the way to every level, and the level."""
+    """Keys of the nested dicts down to every level, and the level."""
     if not kinds:
         yield (*names, data)
         return

@@ -1,4 +1,4 @@
-"""Runs as the ranker makes them, and run and qrels files as dicts, frames and columns."""
+"""The ranker's runs, and run and qrels files as dicts, frames and columns."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Run(ShownInLines):
     query_ids : sequence of str, length n_questions
         Names of the questions, such as "head0".
     offsets : ndarray of int64, shape (n_questions + 1,)
-        Candidates of question i stand at ``offsets[i]`` to ``offsets[i + 1] - 1``.
+        Question i has the candidates ``offsets[i]`` to ``offsets[i + 1] - 1``.
     documents : ndarray of int32, shape (n,)
         Entity ids, best first: score descending, then docno descending in byte order.
         Candidates with a NaN score are never here.
     scores : ndarray of float32 or float64, shape (n,)
-        Scores in the dtype in which they were given; negated where low scores are good, because
-        a TREC run is read with the highest score first.
+        Scores in the dtype of the input; negated if low scores are good, because a TREC run is
+        read with the highest score first.
     docnos : Labels
-        Name of every entity as it stands in files: percent-encoded, free of white space.
+        Name of every entity as written to files: percent-encoded, without white space.
     depth : int
-        At most so many candidates of a question were kept; 0 if none were asked for.
+        Most candidates kept per question; 0 if none were requested.
     """
 
     query_ids: Sequence[str]
@@ -102,8 +102,8 @@ class Run(ShownInLines):
             self.write_to(out, tag)
 
     def write_to(self, out: BinaryIO, tag: str = "kgtrec", names: Any = None) -> None:
-        """Append the lines to an open file; ``names`` are those of ``docnos.to_arrow()``, where
-        many runs are written that share them. UsageError as `write`."""
+        """Append the lines to an open file. If many runs share names, pass ``names`` from
+        ``docnos.to_arrow()``. UsageError as `write`."""
         if self.depth <= 0:
             raise UsageError("the run holds no candidates; rank with run_depth=1000, say")
         self._check_order()
@@ -130,7 +130,7 @@ class Run(ShownInLines):
         return self.documents[rows].astype(np.int64), np.ascontiguousarray(self.scores[rows])
 
     def _check_order(self) -> None:
-        """A reader sorts by score: a file in another order would silently be another run."""
+        """Refuse rising scores: readers sort by score and would silently see another run."""
         rises = self.scores[1:] > self.scores[:-1]
         starts = self.offsets[1:-1]
         rises[starts[(starts > 0) & (starts < len(self.scores))] - 1] = False
@@ -143,7 +143,7 @@ class Run(ShownInLines):
 
 
 def check_tag(tag: str) -> None:
-    """UsageError if a run file cannot hold this name of the run."""
+    """Raise UsageError if a run file cannot hold this name of the run."""
     identifiers([tag])
 
 
@@ -238,12 +238,12 @@ def _in_form(columns: Columns, form: Form) -> Any:
 
 
 def read_run_columns(path: PathName, *, threads: int | None = None) -> RunColumns:
-    """A run file as columns; what it takes and refuses is the same as for `read_run`."""
+    """A run file as columns; accepts and refuses the same files as `read_run`."""
     return RunColumns(*_columns(path, True, threads))
 
 
 def read_qrels_columns(path: PathName, *, threads: int | None = None) -> QrelsColumns:
-    """A qrels file as columns; what it takes and refuses is the same as for `read_qrels`."""
+    """A qrels file as columns; accepts and refuses the same files as `read_qrels`."""
     return QrelsColumns(*_columns(path, False, threads))
 
 

@@ -1,4 +1,4 @@
-"""The bytes of a run or qrels file in memory, and what to say of a line that is wrong."""
+"""The bytes of a run or qrels file in memory, and messages about wrong lines."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def owners(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def identifiers(ids: Sequence[str], *, first: bool = False) -> list[bytes]:
-    """Ids or tags as bytes; UsageError where a reader would split one.
+    """Ids or tags as bytes; UsageError if a reader would split one.
 
-    With `first` they begin a line: one that a reader would skip or cut is refused too.
+    With `first` they start a line: then ids that a reader would skip or cut are refused, too.
     """
     for text in ids:
         if not isinstance(text, str):
@@ -63,7 +63,7 @@ def pieces(offsets: NDArray[np.int64]) -> Iterator[tuple[slice, Any]]:
 
 
 def texts(raw: list[bytes]) -> Any:
-    """An Arrow array of them."""
+    """The bytes as an Arrow array."""
     import pyarrow as pa
 
     return pa.array(raw, pa.large_binary())
@@ -77,7 +77,7 @@ def numbers(values: NDArray[Any]) -> Any:
 
 
 def joined(columns: Sequence[Any], separator: bytes) -> Any:
-    """Columns side by side, as one Arrow array."""
+    """Columns joined row by row, as one Arrow array."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -85,7 +85,7 @@ def joined(columns: Sequence[Any], separator: bytes) -> Any:
 
 
 def lines(columns: Sequence[Any], separator: bytes) -> memoryview:
-    """Bytes of the lines that the columns make, the last column ending each line."""
+    """Bytes of the lines of these columns; the last column ends each line."""
     whole = joined(columns, separator)
     ends = np.frombuffer(whole.buffers()[1], np.int64)[whole.offset :]
     return memoryview(whole.buffers()[2])[ends[0] : ends[len(whole)]]
@@ -111,7 +111,7 @@ def is_path(data: object) -> TypeGuard[PathName]:
 
 
 class DuplicateDocument(FileError):
-    """A document stands twice under one query (trec_eval's exit code: 4)."""
+    """A document occurs twice under one query (trec_eval's exit code: 4)."""
 
     exit_code = 4
 
@@ -121,10 +121,10 @@ class Text:
     """All bytes of a file, unpacked; the last is a newline unless there are none.
 
     - path: For messages.
-    - is_run: A run, or qrels.
-    - data: In memory, not mapped: scans rely on the last newline, and a mapped file that is written
-      to or cut short meanwhile would take it from them.
-    - start: Where the first line begins: behind a byte order mark.
+    - is_run: Whether it is a run, not qrels.
+    - data: In memory, not mapped. Scans rely on the last newline, and a mapped file could lose it
+      if others write to it or cut it short.
+    - start: Start of the first line, after a byte order mark.
     """
 
     path: PathName
@@ -142,7 +142,7 @@ class Text:
         return bytes(self.data[begin : self.data.find(b"\n", begin)])
 
     def empty(self) -> FileError:
-        """What to raise if it holds no line but comments and blank ones."""
+        """The error for a file of only comments and blank lines."""
         kind = "run" if self.is_run else "qrels"
         problem = f"this {kind} file holds no line"
         return FileError(self.path, found=problem, hint=f"lines are {self.columns!r}")
@@ -179,7 +179,7 @@ def read_text(path: PathName, is_run: bool) -> Text:
 
 @contextmanager
 def _explained(path: PathName) -> Iterator[None]:
-    """What the system says against reading becomes a FileError."""
+    """Turn the system's errors on reading into a FileError."""
     try:
         yield
     except FileNotFoundError:
@@ -194,9 +194,9 @@ def _explained(path: PathName) -> Iterator[None]:
 
 @contextmanager
 def _unchanged(path: PathName, raw: BinaryIO) -> Iterator[None]:
-    """FileError if a file is not what it was when reading began, whatever has come of that.
+    """Raise FileError if a file changes while it is read, also after another error.
 
-    What is not a plain file, such as a pipe, changes as it is read.
+    Only plain files are checked: a pipe always changes as it is read.
     """
     plain = stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
     watch = Watch([path] if plain else [])
@@ -221,19 +221,19 @@ def _read(raw: BinaryIO) -> bytearray:
 
 
 def _read_plain(raw: BinaryIO) -> bytearray | mmap.mmap:
-    """All bytes, and a newline where the last is none, in pages that nothing else writes to.
+    """All bytes, with a newline added if the last one is missing, in memory of our own.
 
-    An anonymous map is zeroed as it is filled, a bytearray before; it may have huge pages, and
-    threads share in both. So this takes little more than to map the file.
+    An anonymous map is zeroed as it is filled, a bytearray before. It may have huge pages, and
+    threads share both tasks. So this takes little more time than mapping the file.
     """
     status = os.fstat(raw.fileno())
     if not stat.S_ISREG(status.st_mode) or status.st_size <= len(_BYTE_ORDER_MARK):
-        return _read(raw)  # a pipe; or nothing but the mark, which is followed by no line
+        return _read(raw)  # a pipe; or nothing but the mark, without a line
     ends = os.pread(raw.fileno(), 1, status.st_size - 1) == b"\n"
     size = status.st_size + (not ends)
     try:
         data = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except OSError:  # ENOMEM: nothing of the file's
+    except OSError:  # ENOMEM: not a fault of the file
         raise MemoryError(f"no room for the {size:,} bytes of {os.fsdecode(raw.name)}") from None
     with suppress(OSError):  # a kernel without huge pages
         data.madvise(mmap.MADV_HUGEPAGE)
@@ -245,12 +245,12 @@ def _read_plain(raw: BinaryIO) -> bytearray | mmap.mmap:
 
         cuts = [*range(0, status.st_size, _PART), status.st_size]
         share_rows(fill, [*pairwise(cuts)], available_cores())
-    data[size - 1 :] = b"\n"  # also where the file was cut short: `_unchanged` will say so
+    data[size - 1 :] = b"\n"  # also if the file was cut short: `_unchanged` reports it
     return data
 
 
 def _gunzip(path: PathName, raw: BinaryIO) -> bytearray:
-    """All members of a gzip file; zeros that fill a block up may follow them."""
+    """All members of a gzip file; zeros that pad a block may follow."""
     data = bytearray()
     unpack = zlib.decompressobj(31)
     begun = False
@@ -297,7 +297,7 @@ def decoded(raw: bytes) -> str:
 
 
 def explain(text: Text, fault: tuple[int, str, int]) -> FileError:
-    """What to raise for a fault (line, kind, where the line begins) that the native core met."""
+    """The error for a fault (line, kind, start of the line) from the native core."""
     line, kind, begin = fault
     fields = text.line_at(begin).split()
     if kind == "columns":

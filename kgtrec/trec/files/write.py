@@ -39,9 +39,9 @@ _WHITE_SPACE[list(b"\t\n\v\f\r ")] = True
 def write_run(run: Any, path: PathName, tag: str | None = None) -> None:
     """Write a TREC run file: lines ``query Q0 document rank score tag``.
 
-    Queries come in the order in which they are given; their documents in trec_eval's order, score
+    Queries are written in the given order, their documents in trec_eval's order: score
     descending, then document descending in byte order. Scores have the fewest digits that give
-    the same number back. A query without documents leaves no line.
+    the same number back. A query without documents has no line.
 
     Parameters
     ----------
@@ -51,14 +51,14 @@ def write_run(run: Any, path: PathName, tag: str | None = None) -> None:
     path : str or path-like
         Target, which appears only when it is complete; ``.gz`` and ``.zst`` compress.
     tag : str
-        Name of the run, without white space; by default that which columns or a file have, else
+        Name of the run, without white space; by default the tag of the columns or file, else
         ``kgtrec``.
 
     Raises
     ------
     InputError
         An id that is empty, has white space, or is not a str; a query that readers would take for a
-        comment; a score that is NaN or no number; a document twice under a query; no document at
+        comment; a score that is NaN or not a number; a document twice under a query; no document at
         all.
     UsageError
         A tag with white space, or a run of another kind.
@@ -91,8 +91,8 @@ def write_qrels(qrels: Any, path: PathName) -> None:
     qrels : Questions, mapping of str to mapping of str to int, DataFrame, QrelsColumns or path
         Questions, whose answers get relevance 1; or query, then document, to its relevance; or a
         frame with the columns query_id (or qid), doc_id (or docno) and relevance (or label).
-        Queries and documents are written in the order in which they stand there; a query without
-        judgements leaves no line.
+        Queries and documents are written in the given order; a query without judgements has
+        no line.
     path : str or path-like
         Target, which appears only when it is complete; ``.gz`` and ``.zst`` compress.
 
@@ -123,15 +123,15 @@ def write_questions(questions: Questions, path: PathName) -> None:
     """Write what each question asks: lines ``query<TAB>given entity<TAB>relation``.
 
     Questions for the relation give ``query<TAB>head<TAB>tail``, those for a qualifier's value
-    ``query<TAB>head<TAB>relation<TAB>tail<TAB>qualifier's relation``; those at a time or with
-    (other) qualifiers have these in a last column.
+    ``query<TAB>head<TAB>relation<TAB>tail<TAB>qualifier's relation``. A last column holds the
+    time and (other) qualifiers, if there are any.
 
-    Labels are percent-encoded where they hold white space, as in run and qrels.
+    Labels with white space are percent-encoded, as in run and qrels.
 
     Parameters
     ----------
     questions : Questions
-        Questions in the order in which they are written.
+        Questions, written in this order.
     path : str or path-like
         Target, which appears only when it is complete; ``.gz`` and ``.zst`` compress.
 
@@ -160,12 +160,12 @@ def write_questions(questions: Questions, path: PathName) -> None:
 
 
 def _endings(values: Any, ending: Any) -> Any:
-    """The last column of the lines: the values, each with the end of its line."""
+    """The last column of the lines: the values, each followed by the end of line."""
     return joined([numbers(values) if isinstance(values, np.ndarray) else values, ending], b"")
 
 
 def _checked(packed: Packed, kind: str) -> Any:
-    """Names of the documents as an Arrow array, if all names can stand in a file."""
+    """Names of the documents as an Arrow array; refuses names that a file cannot hold."""
     import pyarrow as pa
 
     if not len(packed.begin):

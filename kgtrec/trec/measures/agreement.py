@@ -1,4 +1,4 @@
-"""trec_eval measures of the ranker's runs, and their agreement with those from the ranks."""
+"""trec_eval measures of the ranker's runs, and their agreement with measures from the ranks."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def trec_values(
     Returns
     -------
     dict of str to ndarray of float64, shape (n_questions,)
-        By trec_eval's name. A question without any candidate in the run has 0.
+        Values by trec_eval's name; 0 for a question without candidates in the run.
 
     Raises
     ------
     UsageError
         Unknown measures, runid (it has no value), a run that does not belong to the questions,
-        or a run whose depth cuts off what a measure such as P_20 looks at. Measures without a
-        cutoff take the run as it is.
+        or a run that is too short for a measure such as P_20. Measures without a cutoff accept
+        a run of any depth.
     """
     columns = resolve(measures)
     if any(column.family == "runid" for column in columns):
@@ -66,7 +66,7 @@ def trec_values(
     answers = _answers(run, questions)
     grades = getattr(questions, "grades", None) if grades is None else grades
     _check_depth(run, columns)
-    # Never natively: the agreement of the two computations would prove nothing.
+    # Never natively: agreement with ourselves would prove nothing.
     return dict(values(_judged(run, answers, grades), columns, EvalOptions(compat=9, native=False)))
 
 
@@ -123,7 +123,7 @@ def compare_values(
         theirs = trec[name] if questions is None else trec[name][questions]
         ours = native[name]
         gap = np.abs(theirs - ours)
-        # A NaN must not pass for agreement.
+        # A NaN must not count as agreement.
         bad = np.flatnonzero(~(gap <= AGREEMENT))
         if len(bad):
             first = int(bad[0])
@@ -139,7 +139,7 @@ def compare_values(
 
 
 def _answers(run: Run, questions: Questions | Csr) -> Csr:
-    """Answers of the run's questions, after checking that they are the run's."""
+    """Answers of the run's questions, after a check that they belong to the run."""
     ids = getattr(questions, "ids", None)
     answers: Any = getattr(questions, "answers", questions)
     if len(answers.offsets) != len(run.offsets):

@@ -1,24 +1,24 @@
-"""How far measures can still move: exact bounds over all that open documents may turn out to be.
+"""Exact bounds of measures over all possible labels of open documents.
 
 A document is open if nobody has judged it and it may be relevant (1) or not (0). A query with u
-open documents has 2^u labellings; the bounds are the extremes over all of them, found with u + 1
-labellings for either end, or fewer.
+open documents has 2^u labellings. The bounds are the extremes over all of them; at most u + 1
+labellings per end suffice to find them.
 
-Take the labellings in which the same number t of open documents is relevant. The number R of
-relevant and N of judged non-relevant documents is one and the same in all of them, and so is the
-ideal list. Let p(h) be the place of the h-th relevant document, infinite if fewer were retrieved.
+Take the labellings in which the same number t of open documents is relevant. They share the number
+R of relevant documents, the number N of judged non-relevant documents, and the ideal list. Let p(h)
+be the place of the h-th relevant document, infinite if fewer were retrieved.
 If the first t open documents of the list are relevant, then no other choice of t has more relevant
-documents down to any place: every p(h) is the least that it can be. If the last t are (those that
-were not retrieved stand behind the list), every p(h) is the largest. And every measure here is a
-sum, maximum or count over h of terms that never rise with p(h): h / p(h) in AP and interpolated
-precision; the discount at p(h) in dcg and rbp, over what the ideal list has down to there in
-ndcg_rel; p(h) - h, the non-relevant ones above, in binG and G; likewise in bpref, counting judged
-and open ones only, whose places no labelling changes; and [p(h) <= k], k fixed or made of R, in
-P, recall, success, Rprec and sets. So the first t give the best value for t, and the last t the
-worst.
+documents down to any place: every p(h) is minimal. If the last t are relevant (documents that were
+not retrieved come after the list), every p(h) is maximal. Every measure here is a sum, maximum or
+count over h of terms that never rise with p(h). The terms are h / p(h) in AP and interpolated
+precision; the discount at p(h) in dcg and rbp, in ndcg_rel divided by the ideal list's sum down to
+p(h); p(h) - h, the number of non-relevant documents above, in binG and G; the same in bpref, but
+only of judged and open documents, whose places no labelling changes; and [p(h) <= k], k fixed or a
+function of R, in P, recall, success, Rprec and sets. So the first t give the best value for t, and
+the last t the worst.
 
-What is left is to try every t. Where a larger R with the same places never raises a value, those t
-are enough that differ in what the measure sees; where R plays no part, one.
+It remains to try every t. If a larger R with the same places never raises a value, it suffices to
+try the t that differ in what the measure sees; if R plays no part, one t suffices.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _BPREF = frozenset({"bpref", "gm_bpref"})
 
 
 def why_unbounded(column: Column) -> str:
-    """Why `bounds` has nothing to say of a measure; "" where it has."""
+    """Why a measure has no `bounds`; "" if it has."""
     if column.gains:
         return "its gains are not those of relevant and not relevant"
     return "" if column.row.bounds in (PLACES, FALLING, EITHER) else column.row.bounds
@@ -54,7 +54,7 @@ def why_unbounded(column: Column) -> str:
 def bounds(
     lists: Lists, is_open: Bools, outside: Ints, columns: Sequence[Column]
 ) -> dict[str, tuple[Floats, Floats]]:
-    """Lowest and highest value of every query, whatever its open documents turn out to be.
+    """Lowest and highest value of every query over all labels of its open documents.
 
     Shapes: is_open bool (n_documents,), outside int64 (n_queries,).
     """
@@ -105,7 +105,7 @@ class _Worlds:
 
     @cached_property
     def _judged(self) -> tuple[Ints, Ints, Ints]:
-        """Offsets, query and label of what every labelling judges; 0 for what is open."""
+        """Offsets, query and label of documents judged in every labelling; open: 0."""
         lists = self.lists
         decided = lists.judged >= 0
         n_open = self.inside + self.outside
@@ -119,14 +119,14 @@ class _Worlds:
 
     @cached_property
     def _relevant(self) -> Ints:
-        """Relevant documents of every query, the open ones aside."""
+        """Number of relevant documents of every query, without open ones."""
         _, owner, labels = self._judged
         return np.bincount(owner[labels > 0], minlength=len(self.lists))
 
     def world(self, first: Ints, last: Ints, count: Ints) -> Lists:
-        """Of every query, the first and the last so many open ones listed are relevant.
+        """Lists in which the `first` first and `last` last listed open documents are relevant.
 
-        `count` is how many are relevant in all, those outside included.
+        `count` is the total number of relevant open documents, also outside the lists.
         """
         lists, owner = self.lists, self.owner
         relevance = lists.relevance.copy()
@@ -149,8 +149,8 @@ class _Worlds:
         if column.row.bounds == PLACES:
             steps = (0,)
         for step in steps:
-            # The first step has all relevant that the measure sees, and none of it: all that it
-            # takes where R plays no part.
+            # The first step makes all open documents that the measure sees relevant, or none:
+            # sufficient if R plays no part.
             best = np.maximum(tried - step, 0)
             listed = np.minimum(best, self.inside)
             np.maximum(high, _value(self.world(listed, none, best), column), out=high)
@@ -160,7 +160,7 @@ class _Worlds:
         return low, high
 
     def cut(self, depth: int | None) -> _Worlds:
-        """The same with lists of at most so many documents; what they lose is outside."""
+        """The same with lists of at most `depth` documents; the others count as outside."""
         lists = self.lists
         if depth is None or (np.diff(lists.offsets) <= depth).all():
             return self
@@ -168,7 +168,7 @@ class _Worlds:
 
     @cached_property
     def condensed(self) -> _Worlds:
-        """The same without documents that no labelling judges, of which bpref takes no notice."""
+        """The same without documents that no labelling judges, which bpref ignores."""
         worlds = self._selected((self.lists.relevance >= 0) | self.is_open)
         length = np.diff(worlds.lists.offsets)
         return _Worlds(replace(worlds.lists, retrieved=length), worlds.is_open, worlds.outside)

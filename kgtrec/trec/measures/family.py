@@ -1,4 +1,4 @@
-"""What a row of the table of measures holds, its parameters, and the options of an evaluation.
+"""Rows of the table of measures, parameters of measures, and options of an evaluation.
 
 Options are trec_eval's -l, -N, -c, -M and -J and its version: they change the values of all
 measures. Parameters follow a measure's name: cutoffs, coefficients, gains and persistence.
@@ -21,11 +21,11 @@ _MOST_CHARACTERS = 10_000_000
 
 
 class WrongParameters(ValueError):
-    """Says how the parameters must look."""
+    """Wrong parameters; the text says how they must look."""
 
 
 class Parameters(NamedTuple):
-    """What stands behind a measure's name.
+    """The parameters after a measure's name.
 
     - cutoffs: One column each, with the part of its name as typed.
     - gains: Relevance and gain.
@@ -82,7 +82,7 @@ def _points(name: str, parts: list[str], strict: bool, sign: str) -> tuple[tuple
 
 
 def _single(name: str, parts: list[str]) -> tuple[tuple[float, str], ...]:
-    """A column for each; the name repeats what was typed."""
+    """One column per parameter; the name repeats the typed text."""
     if name == "relstring":
         if not all(
             re.fullmatch("[0-9]{1,8}", p, re.ASCII) and int(p) <= _MOST_CHARACTERS for p in parts
@@ -146,7 +146,7 @@ _VERSIONS = (9, 10)
 
 
 def is_whole(value: object) -> bool:
-    """Whether this is a whole number that fits 64 bits; numpy's are."""
+    """Whether this is a whole number, also of numpy, that fits 64 bits."""
     return hasattr(value, "__index__") and -(2**63) <= value.__index__() < 2**63
 
 
@@ -154,17 +154,17 @@ def is_whole(value: object) -> bool:
 class EvalOptions:
     """Options of an evaluation; the defaults are trec_eval's.
 
-    - level: Relevance from which a document is relevant, from 0 (-l). Gains take no notice of it.
-    - collection: Documents in the collection (-N), which the fourth parameter of utility
-      multiplies.
-    - compat: 10 or 9: recall points are rounded, or .9 is added and the rest cut off; queries
-      without a run have rows of their own under `complete`, or count in the averages only.
-    - complete: Average over all queries of the qrels (-c). The lists must then hold the queries
-      that the run lacks, as empty lists.
-    - most: At most so many documents of a query, the first in order, are looked at (-M).
-    - judged_only: Documents without a judgement from 0 up leave the lists (-J), after `most` has
-      cut them, as in trec_eval.
-    - native: Whether kgtrec computes what pytrec_eval could give too.
+    - level: Least relevance of a relevant document, from 0 (-l). Gains ignore it.
+    - collection: Documents in the collection (-N); utility's fourth parameter uses this
+      number.
+    - compat: 10 or 9. 10 rounds recall points; 9 adds .9 and truncates. Under `complete`,
+      queries without a run have rows in 10, and count in the averages only in 9.
+    - complete: Average over all queries of the qrels (-c). The lists must then hold an empty
+      list for each query that the run lacks.
+    - most: Evaluate only this many documents per query, the first in order (-M).
+    - judged_only: Remove documents without a judgement of at least 0 from the lists (-J), after
+      the cut to `most`, as in trec_eval.
+    - native: Whether kgtrec computes measures that pytrec_eval also has.
     """
 
     level: int = 1

@@ -1,6 +1,6 @@
-"""Judged lists of a run and qrels, from files (the quick way) or from what is in memory.
+"""Judged lists of a run and qrels, from files (faster) or from memory.
 
-Both are ordered and judged by the same native code.
+The same native code orders and judges both.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ALL = 2**63 - 1
 
 @dataclass(frozen=True, eq=False)
 class JudgedQueries:
-    """Qrels as they were read, to list any number of runs against.
+    """Qrels, read once, to judge any number of runs.
 
     - path: For messages.
     - names: Queries in byte order.
@@ -85,7 +85,7 @@ class JudgedQueries:
 
 @dataclass(frozen=True)
 class _Cut:
-    """Which documents of a query are listed; see `read_lists`."""
+    """Which documents of a query to list; see `read_lists`."""
 
     depth: int | None = None
     keep_ties: bool = False
@@ -97,7 +97,7 @@ class _Cut:
             raise UsageError(f"depth={self.depth!r} is not a number of documents, from 0 on")
 
     def listed_of(self, documents: Ints) -> Ints:
-        """Most documents that are listed of so many."""
+        """Most documents to list out of `documents`."""
         return documents if self.keep_ties else np.minimum(documents, self.most)
 
     @property
@@ -109,8 +109,8 @@ class _Cut:
 def read_judgements(qrels: PathName | QrelsData, *, threads: int | None = None) -> JudgedQueries:
     """Read qrels, lines ``query iter document relevance``, in any order.
 
-    Lines that start with ``#`` are comments. A relevance is a whole number within 64 bits; what
-    negative ones mean is up to the measures.
+    Lines that start with ``#`` are comments. A relevance is a whole number within 64 bits; the
+    measures interpret negative ones.
     """
     places: tuple[Any, Ints, Ints, Any]
     if not isinstance(qrels, (str, os.PathLike)):
@@ -131,7 +131,7 @@ def judgements(
     path: PathName, names: list[bytes], places: tuple[Any, Ints, Ints, Any], relevance: Ints
 ) -> JudgedQueries:
     """Judged documents of queries in byte order: text, offsets, begin and size of the names."""
-    if relevance.min(initial=0) <= UNJUDGED:  # that is taken
+    if relevance.min(initial=0) <= UNJUDGED:  # this value is reserved
         relevance = np.maximum(relevance, UNJUDGED + 1)
     offsets = places[1]
     native = _core.TrecDocuments(*places, relevance, False)
@@ -161,9 +161,9 @@ def read_lists(
     """Read a run, lines ``query iter document rank score tag``, and judge it.
 
     The iter and rank columns are ignored, lines may come in any order, blank lines and comments
-    (``#``) are skipped. Columns beyond the sixth are ignored, as trec_eval does, unless they look
-    like a document name with white space in it. Every line is checked, those of queries without
-    judgements too.
+    (``#``) are skipped. Columns beyond the sixth are ignored, as in trec_eval, unless they look
+    like a document name with white space in it. Every line is checked, also of queries without
+    judgements.
     """
     cut = _Cut(depth, keep_ties, judged_only, single)
     if not isinstance(qrels, JudgedQueries):
@@ -181,9 +181,9 @@ def read_lists(
 
 @dataclass(frozen=True)
 class _Documents:
-    """A run for the native core: its queries in byte order, and how many documents each may have.
+    """A run for the native core: queries in byte order, and an upper bound on their documents.
 
-    `raise_first` is told the first fault that was met, or None.
+    `raise_first` receives the first fault, or None.
     """
 
     names: list[bytes]
@@ -219,7 +219,7 @@ def _documents_in_memory(run: RunData) -> _Documents:
 def _listed(
     qrels: JudgedQueries, documents: _Documents, cut: _Cut, absent: bool, threads: int | None
 ) -> tuple[Lists, Fault | None]:
-    """Lists of a run's documents, and the first fault met."""
+    """Lists of a run's documents, and the first fault."""
     names, work = documents.names, documents.work
     judged_query = np.array([qrels.number.get(name, -1) for name in names], dtype=np.int64)
     shared = judged_query >= 0
@@ -246,9 +246,9 @@ def _filled(
     sparse: bool,
     threads: int | None,
 ) -> tuple[Ints, NDArray[np.float64], Fault | None]:
-    """Relevance and score of all listed documents; sets how many each query lists and retrieves.
+    """Relevance and score of all listed documents; sets the numbers listed and retrieved per query.
 
-    `sparse` says that queries may fill little of their capacity, which is then there for a part of
+    With `sparse`, queries may fill little of their capacity; it is then allocated for a part of
     them at a time.
     """
     relevance = np.empty(0 if sparse else int(capacity.sum()), dtype=np.int64)
@@ -294,7 +294,7 @@ class NumberedDocuments:
     """Judged documents by number: those of a vocabulary in byte order, or decimal names.
 
     - native: For the core.
-    - is_decimal: Whether numbers are names.
+    - is_decimal: Whether the names are the numbers in decimal.
     """
 
     def __init__(self, judged: JudgedQueries, documents: Sequence[str] | None) -> None:
@@ -318,7 +318,7 @@ class NumberedDocuments:
         self.native = _core.TrecNumbers(ends, numbers[order], graded, judged.judged)
 
     def order_of(self, documents: Any, width: int) -> Ints | None:
-        """Numbers that order the documents of columns; None where a column's place is its name.
+        """Numbers that order the documents of columns; None if column numbers are the names.
 
         Shapes: documents (width,) or (queries, width); the result has two dimensions.
         """
@@ -343,7 +343,7 @@ class NumberedDocuments:
     def lists(
         self, matrix: NDArray[Any], names: Ints | None, queries: Ints, parts: Sequence[bytes]
     ) -> Lists:
-        """Rows of scores as lists, from what the core said of them."""
+        """Rows of scores as lists, from the core's result."""
         count, retrieved, place, relevance = (np.frombuffer(part, np.int64) for part in parts)
         absent = np.isnan(matrix) if names is None else np.isnan(matrix) | (names < 0)
         ordered = -np.sort(np.where(absent, np.nan, -matrix), axis=1)
@@ -355,12 +355,12 @@ class NumberedDocuments:
 
 
 def _is_decimal(name: bytes) -> bool:
-    """Whether this is a whole number as Python writes it, from 0."""
+    """Whether this is a whole number from 0, written as Python does."""
     return name.isdigit() and len(name) < 19 and (name == b"0" or not name.startswith(b"0"))
 
 
 def matrix_of(scores: Any, mask: Any, single: bool) -> NDArray[Any]:
-    """Scores of float32 or float64, (queries, documents), NaN where there is no document."""
+    """Scores of float32 or float64, (queries, documents); NaN means no document."""
     if (
         type(scores) is np.ndarray
         and mask is None
@@ -368,7 +368,7 @@ def matrix_of(scores: Any, mask: Any, single: bool) -> NDArray[Any]:
         and (scores.flags.c_contiguous and scores.dtype.str in ("<f4", "<f4" if single else "<f8"))
     ):
         return scores
-    if hasattr(scores, "detach"):  # a tensor of torch, on whatever device
+    if hasattr(scores, "detach"):  # a tensor of torch, on any device
         scores = scores.detach().cpu()
         scores = (scores.float() if "float16" in str(scores.dtype) else scores).numpy()
     matrix = np.asarray(scores)

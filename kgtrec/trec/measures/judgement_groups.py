@@ -1,8 +1,8 @@
-"""Judgements in groups beside a run: where each judged document is in it, and what follows.
+"""Judgements in groups: the place of each judged document in a run, and values.
 
-The native reader lists a run by what the documents are worth; here, a document is worth its number
-among the judged documents of its query. Values of preferences are in `preferences`. Those of
-several assessors are here: each group is a list of its own, and its values are averaged.
+The native reader lists a run with a relevance per document. Here, the relevance is the document's
+number among the judged documents of its query. Values of preferences are in `preferences`. Those of
+several assessors are here: each group is a separate list, and the values are averaged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Contradiction(FileError):
 
 @dataclass(frozen=True, eq=False)
 class GroupJudgements:
-    """Judgements in groups as they were read, for any number of runs.
+    """Judgements in groups, read once for any number of runs.
 
     - judged: Each query's documents in byte order, numbered from 0.
     - pair, int64 (n_lines,): Number of each line's document among all documents of all queries.
@@ -46,7 +46,7 @@ class GroupJudgements:
 
     @property
     def path(self) -> Any:
-        """For messages."""
+        """Path of the judgements, for messages."""
         return self.lines.path
 
     def __len__(self) -> int:
@@ -73,11 +73,11 @@ def read_groups(qrels: Any, form: str) -> GroupJudgements:
 
 @dataclass(frozen=True, eq=False)
 class GroupView:
-    """The judgements of the queries that are evaluated, and where the run has their documents.
+    """The judgements of the evaluated queries, and the places of their documents in the run.
 
     - row, int64 (n,): The lines of these queries; the arrays below have an entry for each.
     - group, int64 (n,): Number of its group, ascending by query and name.
-    - place, int64 (n,): Where the run has its document, from 0; -1 where it has not.
+    - place, int64 (n,): Rank of its document in the run, from 0; -1 if the run lacks it.
     - query_of, int64 (n_groups,): Query of each group.
     """
 
@@ -91,17 +91,17 @@ class GroupView:
 
     @cached_property
     def memo(self) -> dict[str, Any]:
-        """Room for what several measures share."""
+        """Intermediate results that several measures share."""
         return {}
 
     @cached_property
     def level(self) -> NDArray[Any]:
-        """Of each line."""
+        """Level of each line."""
         return self.groups.lines.level[self.row]
 
     @cached_property
     def document(self) -> Ints:
-        """Of each line: its number among all documents of all queries, in byte order."""
+        """Number of each line's document among all documents of all queries, in byte order."""
         return self.groups.pair[self.row]
 
     @cached_property
@@ -111,13 +111,13 @@ class GroupView:
 
     @cached_property
     def lists(self) -> View:
-        """The relevant documents of each group, in the places of its own list."""
+        """The relevant documents of each group, ranked in the group's own list."""
         relevant = self.level >= max(self.options.level, 0)
         count = np.bincount(self.group[relevant], minlength=len(self.query_of))
         order = np.lexsort((self.place, self.group))
         order = order[self.place[order] >= 0]
         place = self.place[order]
-        if self.options.judged_only:  # each group drops what it has not judged itself
+        if self.options.judged_only:  # each group drops documents that it has not judged
             order = order[self.level[order] >= 0]
             place = _ordinal(self.group[order])
         hits = relevant[order]
@@ -126,11 +126,11 @@ class GroupView:
 
     @property
     def length(self) -> Ints:
-        """An entry a query, for what only counts queries."""
+        """One entry per query, for code that only counts queries."""
         return np.zeros(self.n_queries, np.int64)
 
     def fault(self, lines: Sequence[int], problem: str, hint: str) -> InputError:
-        """What to raise for lines, by their numbers here, that contradict each other."""
+        """The error for lines (by their numbers here) that contradict each other."""
         rows = [int(self.row[line]) for line in lines]
         problem = f"{problem} in {self.groups.lines.where(rows[0])}"
         if self.groups.lines.line is None:
@@ -148,8 +148,8 @@ def group_values(
 ) -> dict[str, NDArray[Any]]:
     """Values of the measures of groups for every query.
 
-    Of tied documents, as in trec_eval, the first in byte order comes first for preferences, the
-    last for qrels_jg.
+    As in trec_eval, tied documents are in byte order for preferences, and in descending byte
+    order for qrels_jg.
     """
     if groups.lines.form != "qrels_jg":
         lists = _ties_reversed(lists, options)
@@ -169,7 +169,7 @@ def groups_with_ties(
 ) -> int:
     """Queries whose values differ between two orders of tied documents.
 
-    These are by name either way, and by the sum of a document's levels over all groups either way.
+    The orders are by name, both ways, and by a document's sum of levels over groups, both ways.
     """
     lists = with_ties(lists, options)
     if not len(lists):
@@ -189,7 +189,7 @@ def groups_with_ties(
 
 
 def _numbers(groups: GroupJudgements, lists: Lists) -> Ints:
-    """Which queries of the judgements the lists are of."""
+    """Numbers of the lists' queries in the judgements."""
     number = {decoded(name): i for i, name in enumerate(groups.judged.names)}
     return np.array([number[name] for name in lists.queries], np.int64)
 

@@ -1,4 +1,4 @@
-"""Names of measures, in trec_eval's, ir_measures' and the knowledge-graph spelling, to columns."""
+"""Convert names of measures (spelt as in trec_eval, ir_measures or for graphs) to columns."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from kgtrec.trec.measures.rows import FORMATS, NICKNAMES, TABLE, Family, nicknam
 
 
 class BadCutoff(UsageError):
-    """A measure that exists, with parameters that it cannot have (trec_eval's exit code: 2)."""
+    """A known measure with invalid parameters (trec_eval's exit code: 2)."""
 
     exit_code = 2
 
 
 class WrongFormat(UsageError):
-    """A measure that exists, for other judgements than these (trec_eval's exit code: 4)."""
+    """A known measure for another format of judgements (trec_eval's exit code: 4)."""
 
     exit_code = 4
 
 
 class Column(NamedTuple):
-    """One line of output a query: a family and its parameters.
+    """One line of output per query: a family and its parameters.
 
     - family: A key of `TABLE`.
     - cutoff: Rank, recall point, multiple, beta or length; None for families without one.
     - numbers: Parameters of utility and 11pt_avg.
-    - gains: Relevance and its gain, where they differ from the default.
+    - gains: Relevance and its gain, if not the default.
     - persistence: Of rbp and rbp_resid.
-    - typed: Parameters in the name, where trec_eval repeats them as they were typed.
+    - typed: Parameters in the name, if trec_eval repeats them as typed.
     """
 
     family: str
@@ -44,12 +44,12 @@ class Column(NamedTuple):
 
     @property
     def row(self) -> Family:
-        """What the table says of the family."""
+        """The family's row in the table."""
         return TABLE[self.family]
 
     @property
     def name(self) -> str:
-        """As trec_eval prints it: ``map``, ``P_10``, ``iprec_at_recall_0.10``, ``set_F_2.0``."""
+        """trec_eval's name: ``map``, ``P_10``, ``iprec_at_recall_0.10``, ``set_F_2.0``."""
         return f"{self.family}_{self.parameter}" if self.parameter else self.family
 
     @property
@@ -73,12 +73,12 @@ class Column(NamedTuple):
 
     @property
     def is_summary_only(self) -> bool:
-        """True for what trec_eval prints for all queries together, never for one."""
+        """True for measures that trec_eval prints for all queries together, never for one."""
         return self.row.shown == "summary"
 
     @property
     def is_query_only(self) -> bool:
-        """True for what trec_eval prints for single queries, never for all together."""
+        """True for measures that trec_eval prints for single queries, never for all together."""
         return self.row.shown == "query"
 
     @property
@@ -88,7 +88,7 @@ class Column(NamedTuple):
 
     @property
     def sees(self) -> int | None:
-        """Number of documents a query that matter; None when all do."""
+        """Number of documents per query that matter; None if all do."""
         if self.row.sees == "nothing":
             return 1
         if self.row.kind == "rank" or self.row.sees == "cutoff":
@@ -97,7 +97,7 @@ class Column(NamedTuple):
 
 
 def depth_needed(columns: Iterable[Column]) -> int | None:
-    """Documents of a query that some column looks at; None when one looks at all."""
+    """Number of documents per query that the columns look at; None if one looks at all."""
     seen = [column.sees for column in columns]
     return None if None in seen else max((one for one in seen if one is not None), default=1)
 
@@ -118,7 +118,7 @@ def resolve(
 def _resolved(
     measures: tuple[str, ...], command_line: bool, compat: int, qrels_format: str | None, rows: int
 ) -> tuple[Column, ...]:
-    """`resolve`, by a table of so many rows."""
+    """`resolve`, cached by the number of rows in the table."""
     if not measures:
         raise UsageError("no measure was asked for; name some, such as map_cut_20, or 'official'")
     by_family: dict[str, dict[Column, None]] = {}
@@ -158,7 +158,7 @@ def _resolved(
 
 
 def _of_other_formats(families: Iterable[str], qrels_format: str | None) -> list[str]:
-    """What is wrong with measures that are made for other judgements, by their format."""
+    """Messages about measures for other formats of judgements."""
     if qrels_format is None:
         return []
     own = FORMATS[qrels_format]
@@ -175,10 +175,10 @@ def _of_other_formats(families: Iterable[str], qrels_format: str | None) -> list
 
 
 def canonical(name: str) -> str | None:
-    """trec_eval's name of the one measure that a result key names, whatever its spelling.
+    """trec_eval's name of the one measure that a result key names in any spelling.
 
-    ``MAP@20``, ``map_cut.20`` and ``Map_Cut_20`` are ``map_cut_20``. None for what is not a
-    measure, or several, and for strings, which have no mean.
+    ``MAP@20``, ``map_cut.20`` and ``Map_Cut_20`` are ``map_cut_20``. None for unknown names,
+    several measures, and strings, which have no mean.
     """
     column = key_column(name)
     return None if column is None else column.name
@@ -186,7 +186,7 @@ def canonical(name: str) -> str | None:
 
 def key_column(name: str) -> Column | None:
     """The column of `canonical`."""
-    for spell in (str, _recased):  # as it is written, and as the table would write it
+    for spell in (str, _recased):  # as written, and as the table would write it
         spelled = spell(name)
         try:
             columns = resolve([spelled])
@@ -198,13 +198,13 @@ def key_column(name: str) -> Column | None:
 
 
 def required_depth(name: str) -> int | None:
-    """Candidates a question that the measure of a key can see; None for the whole run."""
+    """Number of candidates per question that a key's measure sees; None for the whole run."""
     column = key_column(name)
     return column.sees if column is not None and column.row.kind == "rank" else None
 
 
 def ignored_parameters(measures: Iterable[str]) -> list[str]:
-    """Names among ``-m`` whose parameters `resolve` with ``command_line`` passes over."""
+    """Names of ``-m`` whose parameters `resolve` with ``command_line`` ignores."""
     seen: set[str] = set()
     ignored = []
     for name in measures:
@@ -217,7 +217,7 @@ def ignored_parameters(measures: Iterable[str]) -> list[str]:
 
 
 def help_text(columns: Iterable[Column]) -> str:
-    """What ``-h -m NAME`` prints: each family once, its defaults included."""
+    """The text of ``-h -m NAME``: each family once, with its defaults."""
     parts = []
     for family in dict.fromkeys(column.family for column in columns):
         row = TABLE[family]
@@ -239,7 +239,7 @@ def _wrapped(text: str, width: int = 76) -> list[str]:
 
 
 def _of(family: str, columns: dict[Column, None]) -> list[Column]:
-    """Columns of a family: those asked for, ascending, or the defaults."""
+    """Columns of a family: the requested ones, ascending, or the defaults."""
     if columns:
         once = {column.name: column for column in columns}
         return sorted(once.values(), key=lambda c: (c.cutoff is not None, c.cutoff or 0.0))
@@ -286,12 +286,12 @@ def _aliases() -> dict[str, str]:
 
 
 def stems_at() -> dict[str, str]:
-    """What stands before "@", in lower case, to its family."""
+    """Text before "@", in lower case, to its family."""
     return {stem: family for family, row in TABLE.items() for stem in row.at}
 
 
 def _translated(name: str) -> str:
-    """trec_eval's spelling of ``AP@20``, ``RR`` and ``RBP(p=0.8)``; other names as they are."""
+    """trec_eval's spelling of ``AP@20``, ``RR`` and ``RBP(p=0.8)``; other names unchanged."""
     whole = _aliases().get(name)
     if whole is not None:
         return whole
@@ -304,7 +304,7 @@ def _translated(name: str) -> str:
 
 
 def _recased(name: str) -> str:
-    """The name with its family as the table writes it, for keys, in which case plays no part."""
+    """The name with its family spelt as in the table, because case does not matter in keys."""
     lower = name.lower()
     for known in sorted([*TABLE, *_aliases()], key=lambda text: (-len(text), text not in TABLE)):
         if lower.startswith(known.lower()) and lower[len(known) : len(known) + 1] in ("", ".", "_"):
@@ -332,7 +332,7 @@ _SAME = {
 
 
 def _similar(name: str) -> str:
-    """The most similar measure: of ``nDGC@10`` by what stands before the cutoff."""
+    """The most similar measure; for ``nDGC@10`` by the part before the cutoff."""
     stem, at, cut = name.partition("@")
     if not at:
         return suggestion(name, [*TABLE, *NICKNAMES, *_aliases()])

@@ -1,7 +1,7 @@
 """Measures that kgtrec computes itself, from judged lists, for all queries at once.
 
-Most follow from the places and relevances of judged documents alone: the native core computes them,
-with trec_eval's operations in trec_eval's order. The others, whose parameters are more than a
+Most depend only on the places and relevances of judged documents. The native core computes these,
+with trec_eval's operations in trec_eval's order. The others, which have more parameters than a
 cutoff, are here.
 """
 
@@ -41,12 +41,12 @@ def in_core(column: Column) -> bool:
 
 
 def core_columns(columns: Sequence[Column], compat: int) -> _core.TrecColumns:
-    """Columns of which `in_core` holds, for the native core."""
+    """Columns that satisfy `in_core`, for the native core."""
     return _core.TrecColumns([(c.family, c.cutoff or 0.0) for c in columns], compat)
 
 
 def core_values(view: View, columns: Sequence[Column]) -> Floats:
-    """Values of measures of which `in_core` holds.
+    """Values of measures that satisfy `in_core`.
 
     Shape: float64 (n_columns, n_queries).
     """
@@ -74,7 +74,7 @@ def eleven_points(view: View, column: Column) -> Floats:
 
 
 def num_q(view: Any, column: Column) -> Floats:
-    """Of judgements in groups; those of qrels are counted in the core."""
+    """1 per query of judgements in groups; the core counts queries of qrels."""
     return np.ones(len(view.length))
 
 
@@ -90,7 +90,7 @@ def utility(view: View, column: Column) -> Floats:
 def residual(view: View, column: Column) -> Floats:
     judged, length = view.judged, view.length
     weight = powers(column.persistence, int(length.max(initial=0)) + 1)
-    # Few documents are judged: what all weigh, without them; never below 0 by rounding.
+    # Few documents are judged: the weight of all minus theirs; never below 0 by rounding.
     all_weights = np.concatenate(([0.0], np.cumsum(weight)))[length]
     unjudged = np.maximum(all_weights - judged.total(weight[judged.place]), 0.0)
     residual = weight[length] + (1 - column.persistence) * unjudged
@@ -117,7 +117,7 @@ def relevance_string(view: View, column: Column) -> NDArray[np.object_]:
 
 @dataclass(frozen=True, eq=False)
 class _Gained:
-    """Documents that may gain something, and the ideal list.
+    """Documents that may have a gain, and the ideal list.
 
     - listed: In the lists.
     - gain: Of each of them.
@@ -141,7 +141,7 @@ class _Gained:
 
 def _gained(view: View, column: Column) -> _Gained:
     key = ("gains", column.gains)
-    if key not in view.memo:  # measures with the same gains come one after the other
+    if key not in view.memo:  # measures with the same gains are consecutive
         gains = dict(column.gains)
         view.memo[key] = _Gained(*view.gaining(gains), *view.ideal(gains))
     return view.memo[key]
@@ -199,7 +199,7 @@ def ndcg_at_levels(view: View, column: Column) -> Floats:
     n_queries = len(best.count)
     points = np.bincount(query, weights=so_far / ideal, minlength=n_queries).astype(np.float64)
     number = np.bincount(query, minlength=n_queries)
-    # The end of the list counts where it lies beyond the document that follows the ideal list.
+    # The end of the list counts if it is beyond the document that follows the ideal list.
     ends = (best.count > 0) & (best.count + 1 < view.length)
     whole = _ratio(listed.total(documents.terms), best.total(documents.best_terms))
     points = np.where(ends, points + whole, points)
@@ -226,7 +226,7 @@ def powers(base: float, count: int) -> Floats:
 
 
 def _range_of_gains(highest: int, gains: Mapping[int, float]) -> tuple[float, float]:
-    """Least and largest gain of the levels 0 to `highest` and of those that have parameters."""
+    """Least and largest gain of the levels 0 to `highest` and of levels with parameters."""
     values = list(gains.values())
     level = highest
     while level >= 0 and level in gains:

@@ -1,8 +1,8 @@
-"""Measures of preferences: which of two documents a group of judgements prefers, and the run too.
+"""Measures of preferences: do a group of judgements and the run prefer the same document of two?
 
-Documents of a query are numbered in the order of the run, those that it lacks behind them. A group
-of one subgroup ("simple") prefers every line to those of a lower level: its counts follow from
-sorting. A group of several (`Partial`), and a query whose groups may disagree, are matrices.
+Documents of a query are numbered in the order of the run; missing documents come last. A group of
+one subgroup ("simple") prefers every line to those of a lower level: its counts follow from
+sorting. A group of several (`Partial`), and a query whose groups may disagree, need matrices.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kgtrec.trec.measures.relevant import Bools, Floats, Ints
 
 Matrix = NDArray[np.bool_]
 
-_CELLS = 4_000_000  # of a block of a query's matrix
-_MATRIX = 512  # documents up to which a closure multiplies matrices
+_CELLS = 4_000_000  # in a block of a query's matrix
+_MATRIX = 512  # most documents for a closure by matrix products
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ def _partial(
 
 
 def _closed(prefers: Matrix) -> Matrix:
-    """With all that follows: a preferred to b, and b to c."""
+    """The transitive closure: a preferred to b, and b to c."""
     size = len(prefers)
     if size > _MATRIX:  # row by row, eight documents to a byte
         packed = np.packbits(prefers, axis=1)
@@ -167,7 +167,7 @@ def pair_values(
     lines: tuple[Ints, Ints, Ints],
     chosen: Bools,
 ) -> tuple[Floats, Floats, Floats]:
-    """Means over pairs of documents of the share of their preferences that are fulfilled.
+    """Means over pairs of documents of the share of fulfilled preferences.
 
     Shapes: retrieved int64 (n_queries,), chosen bool (n_queries,) -> float64 (n_queries,).
     """
@@ -235,7 +235,7 @@ def _of_query(
 def _block(
     simple: Sequence[Simple], partial: Sequence[Partial], start: int, stop: int, size: int
 ) -> tuple[Ints, Ints]:
-    """How often the documents of some rows are preferred to each other one, and it to them."""
+    """How often the documents of some rows are preferred to each other document, and vice versa."""
     forward = np.zeros((stop - start, size), np.int64)
     is_whole = stop - start == size
     backward = forward.T if is_whole else np.zeros_like(forward)
@@ -256,7 +256,7 @@ def _block(
 
 
 def _within(position: Ints, start: int, stop: int) -> slice:
-    """Where ascending positions lie between two of them."""
+    """The range of ascending positions from `start` to `stop`."""
     return slice(*np.searchsorted(position, (start, stop)).tolist())
 
 
@@ -279,7 +279,7 @@ class _Lines:
         )  # fmt: skip
 
     def count(self, mask: Bools) -> Ints:
-        """Lines of each group where `mask` holds."""
+        """Number of lines of each group where `mask` holds."""
         return np.bincount(self.group[mask], minlength=self.n_groups)
 
     def total(self, group: Ints, weights: Ints) -> Ints:
@@ -307,8 +307,8 @@ class _Lines:
         )
 
     def _descents(self) -> Ints:
-        """Pairs of retrieved lines of a group of which the first has the higher level: by bits,
-        from the highest, lines that agree form a block; each 0 pairs with each 1 before it."""
+        """Count pairs of retrieved lines of a group whose first has the higher level. From the
+        highest bit down, lines that agree form a block; each 0 pairs with each 1 before it."""
         group, level = self.group[self.retrieved], self.level[self.retrieved]
         pairs = np.zeros(self.n_groups, np.int64)
         block = group
@@ -340,7 +340,7 @@ class _Counts:
 
 @dataclass(frozen=True, eq=False)
 class _Preferences:
-    """Counts of each group, and of the balanced comparison as prefs_avgjg_Rnonrel has it.
+    """Counts of each group, also of prefs_avgjg_Rnonrel's balanced comparison.
 
     `balanced` and `balanced_ret` are fulfilled and possible pairs, `lines` those of simple groups,
     `retrieved` (n_queries,) the judged documents that were retrieved.
@@ -368,7 +368,7 @@ class _Preferences:
     def pairs(self) -> tuple[Floats, Floats, Floats]:
         """Means over pairs of documents: all, retrieved, implied."""
         lines, view = self.lines, self.view
-        # Where no document stands in two groups, or twice in one, each pair is ordered once.
+        # If no document is in two groups, or twice in one, each pair is ordered once.
         groups = np.concatenate([lines.group, *(
             np.full(len(part.position), part.group) for part in self.partial
         )])  # fmt: skip
@@ -432,7 +432,7 @@ def _merged(simple: Ints, parts: list[Partial], name: str) -> Ints:
 
 
 def _positions(view: GroupView) -> tuple[Ints, Ints]:
-    """Position of each line's document in its query; and documents retrieved by each query."""
+    """Position of each line's document in its query; number of documents retrieved per query."""
     documents, line = np.unique(view.document, return_inverse=True)
     query = np.zeros(len(documents), np.int64)
     place = np.zeros(len(documents), np.int64)
@@ -447,7 +447,7 @@ def _positions(view: GroupView) -> tuple[Ints, Ints]:
 
 def _several_subgroups(view: GroupView) -> Bools:
     """Groups of two or more subgroups."""
-    subgroup = view.groups.lines.subgroup[view.row]  # lines of a group come by subgroup
+    subgroup = view.groups.lines.subgroup[view.row]  # lines of a group are sorted by subgroup
     first = subgroup[np.searchsorted(view.group, np.arange(len(view.query_of)))]
     several = np.zeros(len(view.query_of), bool)
     several[view.group[subgroup != first[view.group]]] = True
@@ -464,8 +464,8 @@ def _refuse_two_levels(view: GroupView, lines: _Lines) -> None:
 
 
 def _balanced(view: GroupView, lines: _Lines) -> list[tuple[Ints, Ints]]:
-    """Fulfilled and possible of simple groups, as many non-relevant documents as relevant ones:
-    of all documents, and of those retrieved."""
+    """Fulfilled and possible pairs of simple groups, with as many non-relevant as relevant
+    documents: of all documents, and of retrieved ones."""
     counts, every = lines.counts, np.ones(len(lines.line), bool)
     relevant = view.level[lines.line] > 0
     above = lines[lines.level > _lowest(lines)[lines.group]].counts
@@ -495,7 +495,7 @@ def _lowest(lines: _Lines) -> Ints:
 
 
 def _against_lowest(lines: _Lines, most: Ints, shown: Bools) -> tuple[Ints, Ints]:
-    """Each line against the first `most` lines of its group's lowest level, among those shown.
+    """Compare each line with the first `most` shown lines of its group's lowest level.
 
     Lines of the lowest level are compared with themselves, too, as in trec_eval.
     """
@@ -576,7 +576,7 @@ def _by_pair(which: int) -> Callable[[GroupView, Column], Floats]:
 
 
 def _balance(preferences: _Preferences, counts: tuple[Ints, Ints]) -> Floats:
-    """Averages; 0 for a query of which some group has nothing to compare, as in trec_eval."""
+    """Averages; 0 for a query with a group that has nothing to compare, as in trec_eval."""
     values = preferences.averaged(_share(*counts))
     values[preferences.view.query_of[counts[1] == 0]] = 0.0
     return values

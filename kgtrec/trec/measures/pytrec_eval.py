@@ -1,16 +1,16 @@
-"""The only module that calls pytrec_eval, and it hands over no more than is safe.
+"""The only module that calls pytrec_eval; it passes only safe input.
 
 pytrec_eval rounds scores to float32, copies every string of every call, drops queries silently,
-holds the GIL, and aborts or crashes on some inputs. So the order is settled before, and what it
-receives is made of
+holds the GIL, and aborts or crashes on some inputs. So this module orders documents first, and
+passes only
 
 - dense integer ranks as scores: exact in float32 below 2**24, and without ties;
-- queries and documents named by short integers, whatever bytes the labels hold;
-- only the documents that the asked measures can see, every judged document being counted;
-- a piece of the queries at a time, so that memory stays flat and other threads get their turn;
-- relevance as 1, 0 or -1 for the level that was asked, except for measures of gains: no level can
-  lie beyond its tables, and no table is large;
-- never an empty list, or a cutoff twice or of 0.
+- queries and documents named by short integers instead of their labels;
+- the documents that the requested measures can see, with every judged document counted;
+- a part of the queries at a time, so that memory stays flat and other threads can run;
+- relevance as 1, 0 or -1 for the requested level, except for measures of gains: no level can
+  be beyond its tables, and no table is large;
+- no empty list, no repeated cutoff and no cutoff of 0.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ _LOCK = threading.Lock()  # pytrec_eval keeps its state in C globals
 
 
 def can_supply(column: Column, options: EvalOptions) -> bool:
-    """Whether pytrec_eval has the measure with these parameters, as that trec_eval means it."""
+    """Whether pytrec_eval has the measure with these parameters and the same definition."""
     if not column.row.in_pytrec_eval or column.typed:
         return False
     if column.family in ("iprec_at_recall", "11pt_avg") and options.compat >= 10:
         return False
-    if column.row.kind == "point":  # the names that come back have two decimals, cut at 8 letters
+    if column.row.kind == "point":  # returned names have two decimals, cut at 8 letters
         cutoff = column.cutoff or 0.0
         return cutoff < 1e5 and abs(cutoff * 100 - round(cutoff * 100)) < 1e-9
-    # Of all measures of gains, this one looks at the level.
+    # Only this measure of gains looks at the level.
     return column.family != "Rndcg" or options.level == 1
 
 
 def suppliable(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> list[Column]:
-    """The measures that `can_supply` allows; of gains, only where no relevance is too high."""
+    """The measures that `can_supply` allows; those of gains only if no relevance is too high."""
     steep = int(lists.judged.max(initial=0)) > HIGHEST_GRADE
     return [c for c in columns if can_supply(c, options) and not (steep and c.row.graded)]
 
@@ -155,7 +155,7 @@ def _relabelled(
 
 
 def _left_over(pool: Ints, taken: Ints) -> Ints:
-    """What is left of a pool when each value of `taken` has left it once; both ascending."""
+    """A pool after each value of `taken` is removed once; both ascending."""
     nth = np.arange(len(pool)) - np.searchsorted(pool, pool)
     gone = np.searchsorted(taken, pool, "right") - np.searchsorted(taken, pool)
     return pool[nth >= gone]
@@ -164,7 +164,7 @@ def _left_over(pool: Ints, taken: Ints) -> Ints:
 def _dicts(
     bounds: Ints, names: list[str], grades: Ints, rest_bounds: Ints, rest: Ints
 ) -> Iterator[Judged]:
-    """A dict for each range of names and grades, and of what is left, which needs any name."""
+    """A dict for each range of names and grades, and for the rest, which may have any names."""
     levels, others = grades.tolist(), rest.tolist()
     unseen = [f"u{i}" for i in range(len(others))]
     for (a, b), (c, d) in zip(
@@ -180,7 +180,7 @@ def _fill(
     handed: Ints,
     judged: Iterator[Judged],
 ) -> None:
-    """Values of queries from `start` on; `handed` documents of each reach pytrec_eval."""
+    """Values of queries from `start` on; pytrec_eval receives `handed` documents of each."""
     lists: dict[int, dict[str, float]] = {}
     run: dict[str, dict[str, float]] = {}
     qrels: dict[str, Judged] = {}
@@ -190,8 +190,8 @@ def _fill(
         if count not in lists:
             lists[count] = {str(place): float(count - place) for place in range(count)}
         run[str(query)] = lists[count]
-        # Without a judgement from 0 up, pytrec_eval keeps the levels of the query before; one
-        # non-relevant document that was not retrieved changes nothing where nothing is relevant.
+        # Without a judgement of at least 0, pytrec_eval keeps the previous query's levels. One
+        # non-relevant document that was not retrieved changes nothing if nothing is relevant.
         none = max(relevance.values(), default=-1) < 0
         qrels[str(query)] = {**relevance, "none": 0} if none else relevance
     results = _call(qrels, run, columns)
@@ -207,7 +207,7 @@ def _fill_empty(
     options: EvalOptions,
     empty: Ints,
 ) -> None:
-    """Values of queries with an empty list, which pytrec_eval must not meet."""
+    """Values of queries with an empty list, which pytrec_eval must not receive."""
     for name, row in own_values(View(lists, options), columns).items():
         values[name][empty] = row[empty]
 

@@ -1,4 +1,4 @@
-"""Judged lists, all that a measure can see of a run and its qrels, and their relevant documents.
+"""Judged lists (all that measures see of a run and its qrels) and their relevant documents.
 
 All sums run over the documents of a query in the order of the list, one after the other, as in
 trec_eval: the same bits, hence the same printed digits.
@@ -29,23 +29,23 @@ number, or one below, are listed with the next: relevances below 0 all mean the 
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """Retrieved documents in trec_eval's order, by what they are worth, and all judgements.
+    """Relevance of retrieved documents in trec_eval's order, and all judgements.
 
     - queries: In byte order.
-    - offsets, int64 (n_queries + 1,): Documents of query i stand at ``offsets[i]`` to ``offsets[i +
-      1] - 1``, best first: score descending, then document descending in byte order.
-    - relevance, int64 (n_documents,): As in the qrels; `UNJUDGED` for a document that they do not
-      hold.
+    - offsets, int64 (n_queries + 1,): Query i has documents ``offsets[i]`` to ``offsets[i + 1] -
+      1``, best first: score descending, then document descending in byte order.
+    - relevance, int64 (n_documents,): As in the qrels; `UNJUDGED` for a document that they
+      lack.
     - scores: float64 (n_documents,)
-    - retrieved, int64 (n_queries,): Documents of the query in the run, those beyond the kept depth
-      included; not those that -M and -J take away.
+    - retrieved, int64 (n_queries,): Number of the query's documents in the run, also beyond the
+      kept depth, but without those that -M and -J remove.
     - judged_offsets: int64 (n_queries + 1,)
     - judged, int64 (n_judged,): Relevance of every judged document of each query, highest first.
     - tag: Name of the run: the last column of its last line.
-    - unanswered: Queries of the qrels that the run does not hold.
-    - unasked: Queries of the run that the qrels do not hold.
+    - unanswered: Queries of the qrels that the run lacks.
+    - unasked: Queries of the run that the qrels lack.
     - place, int64 (n_documents,) or None: Rank from 0 of each listed document, ascending within a
-      query, where documents that nobody judged are left out of lists of `retrieved` documents.
+      query, if lists of `retrieved` documents omit those that nobody judged.
     """
 
     queries: Sequence[Any]
@@ -65,11 +65,11 @@ class Lists:
 
     @property
     def ranks(self) -> Ints:
-        """Rank from 0 of each listed document, where all are listed."""
+        """Rank from 0 of each listed document, if all are listed."""
         return np.arange(len(self.relevance)) - self.offsets[owners(self.offsets)]
 
     def some(self, keep: Bools) -> Lists:
-        """The lists of some documents; `retrieved` stays as it is."""
+        """The lists of some documents; `retrieved` is unchanged."""
         offsets = np.concatenate(([0], np.cumsum(keep)))[self.offsets]
         relevance, scores = self.relevance[keep], self.scores[keep]
         return replace(self, offsets=offsets, relevance=relevance, scores=scores)
@@ -99,9 +99,9 @@ def placed_lists(
 class Places:
     """Some documents of the lists, or of the judgements, grouped by query.
 
-    - position, int64 (n,): Where they stand in the flat array, ascending.
+    - position, int64 (n,): Their positions in the flat array, ascending.
     - query, place, int64 (n,): Number of the query, and rank within it from 0.
-    - count, start, int64 (n_queries,): How many a query has, and where its first one stands among
+    - count, start, int64 (n_queries,): Number of documents per query, and index of its first among
       these n.
     """
 
@@ -117,12 +117,12 @@ class Places:
         return np.arange(1, len(self.query) + 1) - self.start[self.query]
 
     def total(self, terms: Floats) -> Floats:
-        """Sum of a term each over every query, in order."""
+        """Sum of terms, one per document, over every query, in order."""
         sums = np.bincount(self.query, weights=terms, minlength=len(self.count))
         return sums.astype(np.float64, copy=False)  # without any document, they are integers
 
     def before(self, query: Ints, place: Ints) -> Ints:
-        """How many of the given queries stand before the given places."""
+        """Number of documents of the given queries before the given places."""
         width = 1 + max(self.place.max(initial=0), place.max(initial=0))
         index = np.searchsorted(self.query * width + self.place, query * width + place)
         return index - self.start[query]
@@ -142,7 +142,7 @@ class View:
     """Judged lists under the options of an evaluation.
 
     - lists: After `narrowed`.
-    - least: Relevance from which a document is relevant, where it is not the options' level.
+    - least: Least relevance of a relevant document, if not the options' level.
     """
 
     lists: Lists
@@ -151,18 +151,18 @@ class View:
 
     @cached_property
     def memo(self) -> dict[Any, Any]:
-        """Room for what several measures share."""
+        """Intermediate results that several measures share."""
         return {}
 
     @cached_property
     def length(self) -> Ints:
-        """Documents of every query at hand: those retrieved, or fewer if they were cut."""
+        """Number of listed documents of every query: those retrieved, or fewer after a cut."""
         lists = self.lists
         return np.diff(lists.offsets) if lists.place is None else lists.retrieved
 
     @property
     def level(self) -> int:
-        """Relevance from which a document is relevant."""
+        """Least relevance of a relevant document."""
         return self.options.level if self.least is None else self.least
 
     @property
@@ -194,7 +194,7 @@ class View:
 
     @cached_property
     def judged(self) -> Places:
-        """Documents in the lists with a judgement from 0 up."""
+        """Documents in the lists with a judgement of at least 0."""
         return self._listed(self.lists.relevance >= 0)
 
     def _listed(self, mask: Bools) -> Places:
@@ -202,9 +202,9 @@ class View:
 
     @cached_property
     def highest(self) -> Ints:
-        """Highest relevance judged of each query, -1 for none from 0 up."""
+        """Highest judged relevance of each query; -1 if none is at least 0."""
         lists = self.lists
-        some = np.diff(lists.judged_offsets) > 0  # the judgements of a query come highest first
+        some = np.diff(lists.judged_offsets) > 0  # judgements of a query are sorted, highest first
         highest = np.full(len(lists), -1, np.int64)
         highest[some] = np.maximum(lists.judged[lists.judged_offsets[:-1][some]], -1)
         return highest
@@ -220,17 +220,17 @@ class View:
         lists = self.lists
         top = gain_of(lists.judged, {level: g for level, g in gains.items() if level >= 0})
         if gains:
-            # The judgements come by relevance, which may no longer be the order of gains.
+            # The judgements are sorted by relevance, which may differ from the order of gains.
             top = top[np.lexsort((-top, owners(lists.judged_offsets)))]
         best = places(top > 0, lists.judged_offsets)
         return best, top[best.position]
 
 
 class TieEffect(NamedTuple):
-    """What the order of tied documents changes.
+    """The effect of the order of tied documents.
 
-    - queries: Queries in which it changes a measure.
-    - measure, most: The measure that it changes most, and by how much; "" and 0 if none.
+    - queries: Number of queries in which it changes a measure.
+    - measure, most: The measure with the largest change, and the change; "" and 0 if none.
     """
 
     queries: int = 0
@@ -283,7 +283,7 @@ def narrowed(lists: Lists, options: EvalOptions) -> Lists:
 
 
 def parts(lists: Lists, documents: int) -> Iterator[tuple[int, int, Lists]]:
-    """The lists in pieces of about so many documents and judgements, at least one query each."""
+    """The lists in parts of about `documents` documents and judgements, at least one query each."""
     size = lists.offsets + lists.judged_offsets
     start = 0
     while start < len(lists):
@@ -314,7 +314,7 @@ def some_queries(lists: Lists, chosen: Ints) -> Lists:
 
 def log2(values: NDArray[np.floating[Any]]) -> Floats:
     """Logarithm to base 2, from the C library on every machine; -inf for 0, NaN below."""
-    # numpy's own may differ in the last bit from one processor to the next.
+    # numpy's own may differ in the last bit between processors.
     unique, inverse = np.unique(values, return_inverse=True)
     table = [
         math.log2(v) if v > 0 else (-math.inf if v == 0 else math.nan) for v in unique.tolist()
@@ -323,7 +323,7 @@ def log2(values: NDArray[np.floating[Any]]) -> Floats:
 
 
 def discount(place: Ints) -> Floats:
-    """``log2(rank + 1)`` of ranks from 0, each of which is computed once."""
+    """``log2(rank + 1)`` of ranks from 0, each computed once."""
     most = int(place.max(initial=0))
     if most > len(place):
         return log2(place + 2.0)
@@ -331,7 +331,7 @@ def discount(place: Ints) -> Floats:
 
 
 def running_sum(terms: Floats, where: Places) -> Floats:
-    """Sum of the terms of a query up to each of them, it included, in order."""
+    """Running sums of the terms of each query, in order."""
     sums = terms.astype(np.float64)
     several = np.flatnonzero(where.count > 1)
     ends = where.start[several] + where.count[several]

@@ -1,8 +1,8 @@
-"""The measures of trec_eval 10.0 and ours, one row each, in the order in which it prints them.
+"""The measures of trec_eval 10.0 and ours, one row each, in trec_eval's order of output.
 
-Everything that knows measures reads these rows: names and keys (`kgtrec.trec.measures.names`),
-values, expectations and notes under ties, bounds, the provider of ir_measures, and all help. Those
-of qrels come first, then those of judgements in groups: preferences, and several assessors.
+All code about measures reads these rows: names and keys (`kgtrec.trec.measures.names`), values,
+expectations and notes under ties, bounds, the provider of ir_measures, and all help. Measures of
+qrels come first, then measures of judgements in groups: preferences, and several assessors.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Values under ties: their mean, least and greatest over all orders that respect the scores.
 
 A tie group holds documents of a query that share a score; all its orders are equally likely
-(McSherry and Najork 2008). So a mean is a sum over places: of a group with n documents, R of them
-relevant, every place holds a relevant one with probability R / n, and then the places before it in
-the group hold (i - 1) (R - 1) / (n - 1) more on average. The first relevant one has place i with
-the probability that i - 1 draws without replacement fail and the next does not. Least and greatest
-are the values of the orders with the relevant documents last and first in each group.
+(McSherry and Najork 2008). So a mean is a sum over places. In a group with n documents, R of them
+relevant, place i holds a relevant one with probability R / n. If it does, the earlier places of the
+group hold (i - 1) (R - 1) / (n - 1) more on average. The first relevant one has place i with the
+probability that i - 1 draws without replacement fail and the next does not. Least and greatest are
+the values of the orders with the relevant documents last and first in each group.
 
-Under -M the first documents of each order are looked at, so a group at the limit may give any of
-its documents; -J drops unjudged ones after that, as in trec_eval. Where nothing is tied, all three
-are the value that trec_eval gives, to the bit.
+-M evaluates the first documents of each order, so a group at the limit may give any of its
+documents; -J drops unjudged ones after that, as in trec_eval. If nothing is tied, all three are
+trec_eval's value, to the bit.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class TieGroups:
-    """Groups of equal score, queries ascending and inside one the best first.
+    """Groups of equal score, queries ascending, and the best score first within a query.
 
     - lists: Without unjudged documents under -J; not cut by -M.
-    - query, first, start, size, int64 (n_groups,): Number of the query; where the first document
-      stands in the flat arrays of `lists`; documents of the query above the group; documents in it,
+    - query, first, start, size, int64 (n_groups,): Number of the query; index of the first document
+      in the flat arrays of `lists`; number of the query's documents above the group; number in it,
       1 or more.
-    - whole, drawn, int64 (n_groups,): Size before -J, and how many of those -M leaves: `drawn` of
+    - whole, drawn, int64 (n_groups,): Size before -J, and how many of these -M keeps: `drawn` of
       `whole`, at random.
     """
 
@@ -72,13 +72,13 @@ class TieGroups:
         return TieGroups(self.lists, *(part[rows] for part in parts))
 
     def count(self, mask: Bools) -> Ints:
-        """Documents of each group where `mask`, an entry per document of `lists`, holds."""
+        """Number of documents of each group where `mask`, with an entry per document, holds."""
         places = np.flatnonzero(mask)
         ends = np.searchsorted(places, self.first + self.size)
         return ends - np.searchsorted(places, self.first)
 
     def count_above(self, mask: Bools) -> Ints:
-        """Documents of the query above each group where `mask` holds."""
+        """Number of the query's documents above each group where `mask` holds."""
         places = np.flatnonzero(mask)
         starts = np.searchsorted(places, self.lists.offsets[self.query])
         return np.searchsorted(places, self.first) - starts
@@ -92,7 +92,7 @@ class TieGroups:
         sure = cut & (self.whole == self.size)
         seen[sure[group] & (turn > self.drawn[group])] = 0.0
         ends = np.cumsum(self.size)
-        for place in np.flatnonzero(cut & ~sure).tolist():  # one a query at most
+        for place in np.flatnonzero(cut & ~sure).tolist():  # at most one per query
             size, end = int(self.size[place]), int(ends[place])
             chance = _chance_of_more(int(self.whole[place]), size, int(self.drawn[place]))
             seen[end - size : end] = chance
@@ -103,9 +103,9 @@ class TieGroups:
 class Slots:
     """Places of tied documents.
 
-    - group, turn, rank, int64 (n,): Number of the group; place in it, and in the list of the query,
+    - group, turn, rank, int64 (n,): Number of the group; place in it, and in the query's list,
       from 1.
-    - seen, float64 (n,): Probability that the place is there after -M and -J; 1 without them.
+    - seen, float64 (n,): Probability that the place exists after -M and -J; 1 without them.
     """
 
     groups: TieGroups
@@ -116,7 +116,7 @@ class Slots:
 
     @property
     def query(self) -> Ints:
-        """Number of the query of each."""
+        """Number of each place's query."""
         return self.groups.query[self.group]
 
 
@@ -134,7 +134,7 @@ def tie_groups(lists: Lists, options: EvalOptions, singles: Bools | None = None)
 
 
 def _tied_with_next(lists: Lists, compat: int) -> Bools:
-    """Whether a document has the score of the one that follows it in the list of its query."""
+    """Whether a document has the score of the next one in its query's list."""
     scores = _compared(lists, compat)
     same = np.zeros(len(scores), bool)
     np.equal(scores[1:], scores[:-1], out=same[:-1])
@@ -144,13 +144,13 @@ def _tied_with_next(lists: Lists, compat: int) -> Bools:
 
 
 def _compared(lists: Lists, compat: int) -> NDArray[np.floating[Any]]:
-    """Scores as they are compared."""
+    """Scores in the precision of comparisons."""
     with np.errstate(over="ignore"):
         return lists.scores if compat >= 10 else lists.scores.astype(np.float32)
 
 
 def _runs(same: Bools, singles: Bools | None) -> tuple[Ints, Ints]:
-    """First place and length of every run of places that are tied, and of wanted single ones."""
+    """First place and length of every run of tied places, and of requested single places."""
     places = np.flatnonzero(same)
     breaks = np.flatnonzero(np.diff(places) > 1)
     first = places[np.concatenate(([0], breaks + 1))] if len(places) else places
@@ -166,23 +166,23 @@ def _runs(same: Bools, singles: Bools | None) -> tuple[Ints, Ints]:
 
 
 def tied_queries(lists: Lists, options: EvalOptions) -> Ints:
-    """Numbers of the queries that have a tie where -M looks."""
+    """Numbers of the queries that have a tie within the limit of -M."""
     groups = tie_groups(lists, replace(options, judged_only=False))
     return np.unique(groups.query[groups.drawn > 0])
 
 
 def with_ties(lists: Lists, options: EvalOptions) -> Lists:
-    """The queries that have a tie where -M looks."""
+    """The queries that have a tie within the limit of -M."""
     return some_queries(lists, tied_queries(lists, options))
 
 
 def sorted_ties(lists: Lists, options: EvalOptions, worth: NDArray[Any], best_first: bool) -> Lists:
-    """The lists with the documents of each tie group by a number each, of all documents."""
+    """The lists with each tie group sorted by `worth`, one number per document."""
     groups = tie_groups(lists, replace(options, judged_only=False))
     slots = groups.slots()
     where = groups.first[slots.group] + slots.turn - 1
     tied = worth[where].astype(np.float64)
-    # Relevances beyond the digits of a float64 are told apart, too.
+    # This also distinguishes relevances beyond the digits of a float64.
     exact = lists.relevance[where]
     order = np.lexsort((-exact, -tied, slots.group) if best_first else (exact, tied, slots.group))
     relevance = lists.relevance.copy()
@@ -191,14 +191,14 @@ def sorted_ties(lists: Lists, options: EvalOptions, worth: NDArray[Any], best_fi
 
 
 def differ(first: NDArray[Any], second: NDArray[Any]) -> Bools:
-    """Not the same but for what rounding makes of sums in another order."""
+    """Whether values differ by more than the rounding of sums in another order."""
     if first.dtype == object:
         return np.asarray(first != second, bool)
     return np.abs(first - second) > _ROUNDING * np.maximum(1.0, np.abs(first))
 
 
 def _judged_only(groups: TieGroups) -> TieGroups:
-    """The groups without unjudged documents; those of which nothing is left are gone."""
+    """The groups without unjudged documents, and without groups that become empty."""
     lists = groups.lists
     keep = lists.relevance >= 0
     if keep.all():
@@ -218,9 +218,9 @@ def _judged_only(groups: TieGroups) -> TieGroups:
 
 
 def _chance_of_more(whole: int, size: int, drawn: int) -> Floats:
-    """P(T >= 1), ..., P(T >= size), T how many of `size` are among `drawn` of `whole`.
+    """P(T >= 1), ..., P(T >= size), where T of `size` are among `drawn` of `whole`.
 
-    The hypergeometric distribution, from its mode outwards, where nothing can overflow.
+    The hypergeometric distribution, computed from its mode outwards to avoid overflow.
     """
     low, high = max(0, drawn - (whole - size)), min(size, drawn)
     t = np.arange(low, high, dtype=np.float64)
@@ -253,13 +253,13 @@ def has_tie_form(column: Column, options: EvalOptions) -> bool:
 
 
 def _is_fixed(column: Column, options: EvalOptions) -> bool:
-    """True where no order of tied documents changes the value."""
+    """True if no order of tied documents changes the value."""
     row = column.row
     return row.expected == FIXED or (row.expected == OF_SETS and options.most is None)
 
 
 def check_tie_forms(columns: Sequence[Column], options: EvalOptions) -> None:
-    """Raise `UsageError` naming the measures that have no form under ties, and those that have."""
+    """Raise `UsageError` that names the measures without and with a form under ties."""
     without = [column.name for column in columns if not has_tie_form(column, options)]
     if without:
         every = [Column(family) for family in TABLE]
@@ -274,11 +274,11 @@ def check_tie_forms(columns: Sequence[Column], options: EvalOptions) -> None:
 def tie_effect(
     lists: Lists, columns: Sequence[Column], options: EvalOptions | None = None
 ) -> TieEffect:
-    """What the order of tied documents changes in measures.
+    """The effect of the order of tied documents on measures.
 
-    The value of the order that is best by what the documents are worth to the measure, and that of
-    the worst, differ then. Under -M, which may cut a group of ties, the judged documents that are
-    not relevant come first and last, too.
+    Compares the values of the best and the worst order, by the documents' worth to the measure.
+    Under -M, which may cut a group of ties, it also puts the judged non-relevant documents first
+    and last.
     """
     options = options or EvalOptions()
     columns = [column for column in columns if column.row.expected != FIXED]
@@ -306,7 +306,7 @@ def tie_effect(
 
 
 def effect_of(queries: int, most: Mapping[str, float]) -> TieEffect:
-    """The effect on so many queries, each measure by so much at most."""
+    """The effect on `queries` queries, from the largest change of each measure."""
     name = max(most, key=most.__getitem__, default="")
     return TieEffect(queries, name, most.get(name, 0.0))
 
@@ -314,7 +314,7 @@ def effect_of(queries: int, most: Mapping[str, float]) -> TieEffect:
 def _extremes(
     lists: Lists, columns: Sequence[Column], options: EvalOptions
 ) -> Iterator[tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]]:
-    """Values of the best and of the worst order, for measures whose documents have like worth."""
+    """Values of the best and the worst order, for measures that give documents the same worth."""
     for gains in dict.fromkeys(column.gains for column in columns):
         alike = [column for column in columns if column.gains == gains]
         worth: list[NDArray[Any]] = [gain_of(lists.relevance, dict(gains))] if gains else []
@@ -351,7 +351,7 @@ def tied_values(
 
 @dataclass(frozen=True, eq=False)
 class _Tied:
-    """Tie groups and what the expectations share."""
+    """Tie groups, and intermediate results that the expectations share."""
 
     lists: Lists
     groups: TieGroups
@@ -393,7 +393,7 @@ class _Tied:
 
 @dataclass(frozen=True, eq=False)
 class _Hits:
-    """Places of groups that hold relevant documents: how many they do, and how many are above."""
+    """Places of groups with relevant documents, the number of these, and the number above."""
 
     slots: Slots
     count: Ints
@@ -401,7 +401,7 @@ class _Hits:
 
     @cached_property
     def precision_terms(self) -> Floats:
-        """Probability that a relevant document stands there, times the precision at it then."""
+        """Probability that the place holds a relevant document, times the precision at it then."""
         slots, group = self.slots, self.slots.group
         size, count = slots.groups.size[group], self.count[group]
         others = (slots.turn - 1) * ((count - 1) / np.maximum(size - 1, 1))
@@ -436,8 +436,8 @@ class _Hits:
 class _First:
     """Places of the first group of a query that holds relevant documents.
 
-    `chance` is the probability that the first relevant one stands there; `sure` is whether it
-    stands there or before in every order.
+    `chance` is the probability that the place holds the first relevant document; `sure` is
+    whether the latter is there or earlier in every order.
     """
 
     slots: Slots

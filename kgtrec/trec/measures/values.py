@@ -1,4 +1,4 @@
-"""Values of measures per query, and the row for all: of judged lists, or of ordinal ranks."""
+"""Values of measures per query and for all queries, from judged lists or ordinal ranks."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def values(
 ) -> dict[str, Array]:
     """Values of measures for every query: strings for relstring, else float64.
 
-    With ``options.native`` off, pytrec_eval supplies what it can: it has the same bits, except that
-    measures of gains stay here where a relevance is above `HIGHEST_GRADE`.
+    With ``options.native`` off, pytrec_eval computes the measures that it has, to the same bits.
+    Exception: measures of gains if a relevance is above `HIGHEST_GRADE`.
     """
     options = options or EvalOptions()
     columns = [column for column in columns if column.family != "runid"]
@@ -68,13 +68,13 @@ def summary(
         raise UsageError("runid and averages over all queries of the qrels need the lists")
     absent = None
     if lists is not None and options.complete and options.compat < 10:
-        absent = lists.retrieved == 0  # by the run: -M and -J may have emptied other lists
+        absent = lists.retrieved == 0  # in the run: -M and -J may have emptied other lists
     row: dict[str, float | int | str] = {}
     for column in shown:
         if column.family == "runid" and lists is not None:
             row["runid"] = lists.tag
         elif column.family == "num_rel" and lists is not None and options.complete:
-            row["num_rel"] = int((lists.judged > 0).sum())  # whatever the level, as trec_eval
+            row["num_rel"] = int((lists.judged > 0).sum())  # at any level, as in trec_eval
         else:
             row[column.name] = _summarised(column, values[column.name], absent)
     return row
@@ -87,7 +87,7 @@ def _summarised(column: Column, values: Array, absent: NDArray[np.bool_] | None)
         return len(values)
     terms = values.astype(np.float64)
     floored = 0
-    if absent is not None:  # trec_eval 9: they add nothing but to the number of queries
+    if absent is not None:  # trec_eval 9: they only add to the number of queries
         terms = np.where(absent, 0.0, terms)
         floored = int(absent.sum()) if column.is_geometric else 0
     # cumsum adds one after the other, as trec_eval does: the same bits, hence the same digits.
@@ -117,7 +117,7 @@ Floats = NDArray[np.float64]
 
 
 def follows_from_ranks(column: Column) -> bool:
-    """Whether the places of the answers, their grades and counts are all that it looks at."""
+    """Whether it looks only at the answers' places, grades and counts."""
     row = column.row
     known = row.format in ("qrels", "any") and row.output != "string"
     return known and all(level >= 0 for level, _ in column.gains)
@@ -129,17 +129,17 @@ def native_values(
     """Measures of every question from the ordinal ranks of its answers.
 
     The rank of an answer is ``macro_greater + 1 + macro_tied_ahead``: its place in a run of
-    unlimited depth, which retrieves all candidates. The functions are those that compute from runs;
-    `check_agreement` holds them against pytrec_eval. Candidates that are no answers count as not
+    unlimited depth, which retrieves all candidates. The same functions compute from runs;
+    `check_agreement` compares them with pytrec_eval. Candidates that are not answers count as not
     judged, as in qrels of the answers alone: bpref is then the share of answers with a score.
 
     Parameters
     ----------
     ranks : Ranks
-        All answers of every question that it holds; rows may come in any order.
+        All answers of every question in it; rows may have any order.
     measures : sequence of str
-        As in `kgtrec.trec.measures.names.resolve`: all of qrels but runid, relstring, and gains of
-        documents without a judgement (level -1 or -2).
+        As in `kgtrec.trec.measures.names.resolve`: all of qrels except runid, relstring, and gains
+        of documents without a judgement (level -1 or -2).
     level : int, optional
         Grade from which an answer is relevant, as -l of trec_eval; answers below it are judged and
         not relevant. By default all answers are relevant. Questions from qrels at level 0 or below
@@ -160,7 +160,7 @@ def native_values(
 
 
 class MeasuresOfRanks:
-    """`native_values` of one measure after the other; no closure, so that processes can send it."""
+    """`native_values`, one measure per call; a class, so that processes can send it."""
 
     def __init__(self, ranks: Ranks) -> None:
         self._ranks = ranks
@@ -183,14 +183,14 @@ def _of_view(ranks: Ranks, view: View, measures: Sequence[str]) -> dict[str, Flo
 
 
 def _check_known(ranks: Ranks, view: View, columns: Sequence[Column]) -> None:
-    """Refuse measures that look at what the ranks do not hold."""
+    """Refuse measures that need data the ranks do not hold."""
 
     def refuse(those: Callable[[Column], bool], found: str) -> None:
         if names := ", ".join(column.name for column in columns if those(column)):
             raise UsageError(f"{names}: {found}")
 
     refuse(lambda c: not follows_from_ranks(c), "no ranks of answers give it; evaluate a run")
-    facts = ranks.provenance  # of answers outside their candidates, none of which has a score, too
+    facts = ranks.provenance  # also of answers outside their candidates, which have no score
     n_nan = facts.nan_count - (0 if facts.outside else np.count_nonzero(ranks.macro_answer_nan))
     if n_nan > 0:
         found = f"{n_nan:,} scores of candidates were NaN; the ranks do not say of which questions"
@@ -212,14 +212,14 @@ def _check_known(ranks: Ranks, view: View, columns: Sequence[Column]) -> None:
 
 
 def _judged_from(column: Column) -> float:
-    """Least relevance of the judged documents that the measure looks at beside relevant ones."""
+    """Least relevance of judged documents that the measure looks at, besides relevant ones."""
     if column.row.graded:
         return 0 if column.gains else 1
     return np.inf if column.row.judged_from is None else column.row.judged_from
 
 
 def _view(ranks: Ranks, level: int | None = None) -> View:
-    """The answers as they stand in a run of unlimited depth."""
+    """The answers in a run of unlimited depth."""
     from kgtrec._internal.csr import numbered  # not needed to evaluate files
 
     place = (ranks.macro_greater + ranks.macro_tied_ahead).astype(np.int64)
@@ -227,12 +227,12 @@ def _view(ranks: Ranks, level: int | None = None) -> View:
     answers = np.bincount(query)
     scored = ~np.asarray(ranks.macro_answer_nan, bool)
     retrieved = np.zeros(len(answers), np.int64)
-    if ranks.provenance.outside:  # each of these answers counts among its own candidates alone
+    if ranks.provenance.outside:  # each of these answers counts only among its own candidates
         retrieved[query] = ranks.macro_candidates - ~scored
     else:
         retrieved[query] = ranks.macro_candidates
         retrieved -= np.bincount(query[~scored], minlength=len(answers))
-    # By query, then place. Both are below 2^31, and sorting one number is faster than ordering two.
+    # By query, then place. Both are below 2^31, and sorting one number is faster than sorting two.
     both = query[scored] << 32 | place[scored]
     grade = best = None
     if ranks.grade is None:
