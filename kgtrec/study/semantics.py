@@ -1,9 +1,9 @@
-"""Sem@k: of the k best candidates, the share that make sense (Hubert et al. 2023).
+"""Sem@k: the share of the k best candidates that make sense (Hubert et al. 2023).
 
-A candidate makes sense where its type fits the relation: it stands in the relation's domain (asked
-for a head) or range (for a tail). What fits is observed in train, or said by lists of types. A
-wrong answer of the right type is a better mistake than a capital city that somebody has married,
-and rank metrics do not see the difference.
+A candidate makes sense if its type fits the relation: it is in the relation's domain (for a head)
+or range (for a tail). The train split or lists of types say which entities fit. A wrong answer of
+the right type is a better mistake than a capital city that somebody has married, and rank metrics
+do not see the difference.
 """
 
 from __future__ import annotations
@@ -129,15 +129,14 @@ def _members(graph: Graph, path: PathName) -> dict[str, Int64]:
 class SemanticShares(ShownAsTables):
     """Sem@k of systems, question by question.
 
-    - names: Of the systems.
+    - names: Names of the systems.
     - cutoffs: k.
-    - side, int64 (Q,): 0 where a head is asked for, 1 for a tail.
+    - side, int64 (Q,): 0 if the question asks for a head, 1 for a tail.
     - values, float64 (systems, cutoffs, Q): Share of the k best (or of all, in shorter lists) that
-      fit; NaN for questions that a system does not list, and where nothing is known of what fits.
-    - chance, float64 (Q,): Share of all candidates that fit: what a random order reaches on average
-      at every k.
-    - shorter: Questions whose list ends before the largest k, of each system.
-    - source: What is known of what fits.
+      fit; NaN for questions that a system does not list, and if no fitting entity is known.
+    - chance, float64 (Q,): Share of all candidates that fit: the mean of a random order at every k.
+    - shorter: Number of each system's questions whose list ends before the largest k.
+    - source: Source of the fitting entities.
     - triples, int64 (Q,): Evaluated triples of each question: its weight in means over triples.
     """
 
@@ -173,7 +172,7 @@ class SemanticShares(ShownAsTables):
     def table(self) -> Table:
         """Rows per system, side and k: means over questions and over triples, interval, chance.
 
-        The authors of Sem@k average over triples, so that a question counts once per answer.
+        The authors of Sem@k average over triples, so a question counts once per answer.
         """
         sides = [name for name, side in _SIDES if (self.side == side).any()]
         rows: list[tuple[Cell, ...]] = []
@@ -236,8 +235,8 @@ def semantic_shares(
 ) -> SemanticShares:
     """Sem@k of runs, means over questions and over triples, with intervals and chance.
 
-    What the questions' filter knows is taken out of the lists first, but for the answers; answers
-    fit only if they are among the entities that do, like every other candidate.
+    The lists first lose all entities that the questions' filter knows, except the answers. Answers
+    fit only if they are among the fitting entities, like every other candidate.
 
     Parameters
     ----------
@@ -287,7 +286,7 @@ def semantic_shares(
 
 
 def _other_questions(where: PathName, queries: Sequence[str]) -> FileError:
-    """What to raise of a run that answers none of the questions."""
+    """The error for a run that answers none of the questions."""
     hint = "give the graph and the split of the run, or its questions' names (--questions FILE)"
     if queries[0].startswith("relation"):
         hint = "Sem@k is of entities that are predicted: rank with --sides head, tail or both"
@@ -308,7 +307,7 @@ def _group(questions: Questions) -> Int64:
 
 
 def _chance(questions: Questions, fitting: FittingEntities) -> Float64:
-    """Share of each question's candidates that fit; NaN where no entity is known to."""
+    """Share of each question's candidates that fit; NaN if no entity is known to fit."""
     n = questions.n_entities
     group = _group(questions)
     sizes = np.bincount(fitting.keys // n, minlength=2 * questions.graph.n_relations)

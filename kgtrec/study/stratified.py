@@ -47,9 +47,9 @@ def betas(points: int = POINTS) -> Float64:
 class BetaGrid(ShownAsTables):
     """Stratified metrics over exponents of entity and relation popularity.
 
-    - beta_e, beta_r: A curve has one of them of length 1.
+    - beta_e, beta_r: In a curve, one of them has length 1.
     - values: float64 (metrics, e, r)
-    - counted_on: What the popularity of entities, and of relations, was counted on.
+    - counted_on: The splits on which the popularity of entities, and of relations, was counted.
     - sampled: Whether candidates were sampled; tables and captions say so.
     """
 
@@ -106,13 +106,13 @@ def beta_grid(
 ) -> BetaGrid:
     """Stratified metrics at every pair of exponents.
 
-    A positive exponent favours what is rare. (beta_e, beta_r) = (0, -1) is the micro average
-    (Lemma 1) and (0, 0) the mean over relations (Lemma 2).
+    A positive exponent favours rare entities or relations. (beta_e, beta_r) = (0, -1) is the micro
+    average (Lemma 1) and (0, 0) the mean over relations (Lemma 2).
 
     Parameters
     ----------
     ranks : Ranks
-        With the popularities to weigh by: `recounted` gives others than the default.
+        Ranks with popularities as weights: `recounted` replaces the default ones.
     beta_e, beta_r : array_like of float, optional
         Exponents for entities and for relations, in [-1, 1]. Default: 21 from -1 to 1.
     metrics : str, iterable of str, or mapping of name to function
@@ -124,7 +124,7 @@ def beta_grid(
     Raises
     ------
     UsageError, InputError
-        As `stratified_grid`; InputError where a function does not return a finite number per rank.
+        As `stratified_grid`; InputError if a function does not return one finite number per rank.
     """
     e, r = (betas() if beta is None else np.atleast_1d(beta) for beta in (beta_e, beta_r))
     if isinstance(metrics, Mapping):
@@ -209,7 +209,7 @@ def _applied(ranks: Ranks, name: str, function: RankFunction, rank_type: str) ->
         )
     if not expected:
         return values.astype(np.float64)
-    # Few ties are different, so that each is summed once and in full precision.
+    # There are few different ties, so each is summed once and in full precision.
     ties, place = np.unique([ranks.greater, ranks.equal], axis=1, return_inverse=True)
     bounds = np.stack([ties[0], ties.sum(axis=0) + 1], axis=1).ravel()
     sums = np.add.reduceat(np.append(values.astype(np.float64), 0.0), bounds)[::2]
@@ -224,22 +224,22 @@ def recounted(
 ) -> Ranks:
     """The same ranks with popularities counted on chosen splits.
 
-    Whatever is stratified follows them: `beta_grid`, and the keys of a `Result` of these ranks.
+    All stratified values use them: `beta_grid`, and the keys of a `Result` of these ranks.
 
     Parameters
     ----------
     ranks : Ranks
     graph : Graph
-        The graph that they were made on.
+        The graph of these ranks.
     entities, relations : str or iterable of str, optional
-        Splits ("train", "train,valid", "all") on which the triples of entities, of relations, are
-        counted. None leaves what the ranks hold: by default entities over all splits, and
+        Splits ("train", "train,valid", "all") in which to count the triples of entities, of
+        relations. None keeps the counts in the ranks: by default entities over all splits, and
         relations over the evaluated one.
 
     Returns
     -------
     Ranks
-        A copy; its manifest says what was counted on, under "popularity".
+        A copy; its manifest names the splits under "popularity".
 
     Raises
     ------
@@ -260,7 +260,7 @@ def recounted(
 
 
 def _answer_counts(ranks: Ranks, graph: Graph, splits: SplitNames) -> Int64:
-    """How often everything that may be an answer stands in some splits, as `Ranks` counts it."""
+    """How often each possible answer occurs in some splits, counted as `Ranks` does."""
     if ranks.kind == "relation":
         return relation_popularity(graph, splits)
     counts = entity_popularity(graph, splits)

@@ -1,6 +1,6 @@
-"""Sampled candidates that tell the truth: full-ranking metrics from a part of the scores.
+"""Sampled candidates: full-ranking metrics from a part of the scores.
 
 Open `estimates` first (`estimate_full`). `draw` draws candidates with known probabilities, `counts`
-ranks among them, `estimates` corrects by a few full rankings, and `bounds` says what follows from
-candidates that were drawn evenly without them.
+ranks among them, `estimates` corrects by a few full rankings, and `bounds` needs no full rankings,
+only candidates that were drawn evenly.
 """

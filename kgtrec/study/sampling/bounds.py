@@ -1,9 +1,9 @@
-"""What sampled candidates say of full ranking: an unbiased mean rank, and bounds on every metric.
+"""Full ranking from sampled candidates: an unbiased mean rank, and bounds on every metric.
 
-Of an answer's n other candidates, k were drawn without replacement, each question by itself. How
-many of those drawn score above the answer is hypergeometric, so that inverting its distribution
-bounds how many of all n do. Where candidates were drawn otherwise (by type, by popularity, hard
-ones only) nothing follows from them, and these bounds do not hold.
+k of an answer's n other candidates were drawn without replacement, separately per question. The
+number of drawn ones that score above the answer is hypergeometric. Inverting its distribution
+bounds how many of all n do. If candidates were drawn in another way (by type, by popularity, only
+hard ones), these bounds do not hold.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ DECREASING: dict[str, Callable[..., Float64]] = {
 
 @dataclass(frozen=True, eq=False)
 class RankBounds(ShownInLines):
-    """Ranks among all candidates, as far as sampled ones tell.
+    """Ranks among all candidates, estimated and bounded from sampled ones.
 
     - estimate, float64 (n_instances,): 1 + (greater + equal / 2) · n / k, unbiased for the
-      realistic rank; NaN where k = 0.
-    - low, high, int64 (n_instances,): The rank, wherever in its ties, lies between these with the
+      realistic rank; NaN if k = 0.
+    - low, high, int64 (n_instances,): The rank, at any place in its ties, is between these with the
       given probability.
     - level: That probability, of each instance alone.
     """
@@ -71,7 +71,7 @@ class RankBounds(ShownInLines):
 def count_bounds(
     seen: npt.ArrayLike, drawn: npt.ArrayLike, population: npt.ArrayLike, miss: float
 ) -> tuple[Int64, Int64]:
-    """Bounds on how many of a population are special, from how many of those drawn are."""
+    """Bounds on how many of a population are special, from how many of the drawn ones are."""
     if not 0 < miss < 1:
         raise UsageError(f"miss={miss!r} is not a probability between 0 and 1")
     cases = np.stack(np.broadcast_arrays(*(np.asarray(a, np.int64) for a in
@@ -98,12 +98,12 @@ def _most(seen: Int64, drawn: Int64, population: Int64, miss: float) -> Int64:
 
 
 def _at_most(seen: Int64, drawn: Int64, population: Int64, special: Int64) -> Float64:
-    """P(no more than `seen` of those drawn are special)."""
+    """P(at most `seen` of the drawn ones are special)."""
     flip = 2 * seen > drawn  # the other tail has fewer terms
     seen = np.where(flip, drawn - seen - 1, seen)
     special = np.where(flip, population - special, special)
     tail = np.empty(len(seen))
-    order = np.argsort(seen)  # a block is as wide as its longest row: like ones together
+    order = np.argsort(seen)  # a block is as wide as its longest row: group similar ones
     start = 0
     while start < len(order):
         height = max(1, _TERMS_AT_A_TIME // (max(int(seen[order[-1]]), 0) + 1))
@@ -144,12 +144,12 @@ def rank_bounds(ranks: Ranks, level: float = 0.95) -> RankBounds:
     ranks : Ranks
         Ranked among candidates that were drawn evenly, without replacement.
     level : float
-        Probability that an instance's rank lies within its bounds, both ends included.
+        Probability that an instance's rank is within its bounds, including both ends.
 
     Raises
     ------
     UsageError
-        Ranks among all candidates, or ranks that do not tell how many those are.
+        Ranks among all candidates, or ranks without the number of all candidates.
     """
     drawn, population = _sizes(ranks)
     check_level(level)
@@ -159,20 +159,20 @@ def rank_bounds(ranks: Ranks, level: float = 0.95) -> RankBounds:
 
 
 def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
-    """What the published metrics would be among all candidates, as far as sampled ones tell.
+    """Estimates and bounds of the published metrics among all candidates, from sampled ones.
 
-    MR, AMR and AMRI: an unbiased estimate, and its normal interval from the sampling variance,
-    where instances of one question count as wholly dependent. MRR and Hits@k have no unbiased
-    estimate from a sample; their bounds hold for every size: with one-sided bounds L and U on each
-    rank that fail with probability d at most, E f(L) ≥ (1 - d) f(rank) and
-    E f(U) ≤ (1 - d) f(rank) + d, and Hoeffding's inequality takes means for expectations.
+    MR, AMR and AMRI have an unbiased estimate, with a normal interval from the sampling variance;
+    instances of one question count as wholly dependent. MRR and Hits@k have no unbiased estimate
+    from a sample. Their bounds hold for every size: with one-sided bounds L and U on each rank that
+    fail with probability d at most, E f(L) ≥ (1 - d) f(rank) and E f(U) ≤ (1 - d) f(rank) + d, and
+    Hoeffding's inequality takes means for expectations.
 
     Parameters
     ----------
     ranks : Ranks
         As for `rank_bounds`.
     level : float
-        Probability of each interval by itself.
+        Probability of each single interval.
 
     Returns
     -------

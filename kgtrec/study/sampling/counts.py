@@ -34,7 +34,7 @@ def instances_of(questions: Questions, chosen: Int64) -> Int64:
 
 
 def subset_of(questions: Questions, chosen: Int64) -> Questions:
-    """Some questions, ascending numbers, as questions of their own with a row of scores each."""
+    """Some questions (ascending numbers) as a separate set, with one row of scores each."""
     instances = instances_of(questions, chosen)
     place = np.full(questions.n_instances, -1, np.int64)
     place[instances] = np.arange(len(instances))
@@ -60,8 +60,8 @@ def rank_some(scores: Any, questions: Questions, chosen: Int64, **options: Any) 
     Parameters
     ----------
     scores : object
-        As for `kgtrec.rank`, with a row for each question or for each chosen one. A function is
-        asked for the chosen ones alone.
+        As for `kgtrec.rank`, with one row per question or per chosen question. A function is called
+        for the chosen ones only.
     questions : Questions
     chosen : ndarray of int64
         Their numbers, ascending.
@@ -103,11 +103,11 @@ Float64 = npt.NDArray[np.float64]
 class SampledCounts(ShownInLines):
     """Counts of every answer among drawn candidates.
 
-    - ranks: Among the lists as they are: the sampled ranks.
+    - ranks: Ranks among the drawn lists: the sampled ranks.
     - greater, equal, int64 (strata, n): Drawn candidates of each stratum that score above an
       answer, and that tie with it.
-    - others_greater, others_equal, int64 (n,): The same of the question's other answers, where
-      these are candidates: all of them are in every list.
+    - others_greater, others_equal, int64 (n,): The same counts of the question's other answers that
+      are candidates: all of them are in every list.
     """
 
     draw: CandidateDraw
@@ -142,7 +142,7 @@ class SampledCounts(ShownInLines):
 
     @cached_property
     def drawn(self) -> Int64:
-        """How many of them were drawn, shape (strata, n)."""
+        """How many of these candidates were drawn, shape (strata, n)."""
         return self.draw.drawn[self.question].T
 
     def estimated_ranks(self) -> Float64:
@@ -192,10 +192,10 @@ class SampledCounts(ShownInLines):
         return sums_of(question, above, size), squares
 
     def rank_bounds(self, miss: float) -> tuple[Int64, Int64]:
-        """Between what an answer's rank lies, wherever in its ties; int64 (n,) each.
+        """Bounds on each answer's rank, at any place in its ties; int64 (n,) each.
 
-        Each bound fails with probability `miss` at most: the exact tails of every stratum, which
-        share `miss`.
+        Each bound fails with probability `miss` at most; the exact tails of all strata share
+        `miss`.
         """
         tail = miss / max(1, int((self.population > self.drawn).any(axis=1).sum()))
         low = count_bounds(self.greater, self.drawn, self.population, tail)[0]

@@ -1,12 +1,12 @@
-"""Candidates drawn for every question, with inclusion probabilities that are known exactly.
+"""Candidates drawn for every question, with exactly known inclusion probabilities.
 
-The design is stratified. Of a relation's heads, or tails, every entity has a weight. Weights give
-target probabilities (proportional to the weight, plus an even part so that none is 0, at most 1);
-entities of about the same target form a stratum; and from each stratum a fixed number is drawn,
-evenly and without replacement, each question by itself. An entity's inclusion probability is then
-drawn / size of its stratum. Unlike Poisson sampling or draws with replacement, lists have one
-length, counts of a stratum stay integers, no entity is scored twice, and the exact hypergeometric
-tails are known. The price, probabilities in steps of 4, costs little precision.
+The design is stratified. Every entity has a weight for a relation's heads, and one for its tails.
+Weights give target probabilities (proportional to the weight, plus an even part so that none is 0,
+at most 1); entities of about the same target form a stratum; and each question draws a fixed number
+from each stratum, evenly and without replacement. An entity's inclusion probability is then drawn /
+size of its stratum. Unlike Poisson sampling or draws with replacement, lists have one length,
+counts of a stratum stay integers, no entity is scored twice, and the exact hypergeometric tails are
+known. The price, probabilities in steps of 4, costs little precision.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Weights = Callable[[int, int], Float64]
 
 NAMES = ("observed", "uniform", "frequency")
 
-POWER = 0.75  # what is frequent is drawn more often, but less so than it stands in train
+POWER = 0.75  # frequent entities are drawn more often, but less often than they are in train
 
 _SIDES = ("heads", "tails")
 
@@ -146,21 +146,21 @@ Int64 = npt.NDArray[np.int64]
 
 STRATA = 5
 STEP = 4.0  # from one stratum to the next, inclusion probabilities fall by about this factor
-EVEN = 0.25  # of each list, the part that is drawn whatever the weights
-LEAST = 2  # drawn from each stratum: from one alone no variance can be told
+EVEN = 0.25  # the part of each list that is drawn evenly
+LEAST = 2  # drawn from each stratum: one alone gives no variance
 
 
 @dataclass(frozen=True, eq=False)
 class CandidateDraw(ShownInLines):
     """Drawn candidates of every question.
 
-    - questions: What is asked, among all candidates.
+    - questions: The questions, among all candidates.
     - strata: Drawn entities of each question, ascending, stratum by stratum; answers are never
       drawn.
     - population, drawn, int64 (Q, strata): Entities of each stratum that are neither known nor
       answers, and how many of them were drawn. The inclusion probability of each is drawn /
       population.
-    - source: What weights came from, as tables say it.
+    - source: Origin of the weights, as tables print it.
     """
 
     questions: Questions
@@ -184,9 +184,9 @@ class CandidateDraw(ShownInLines):
 
     @property
     def candidates(self) -> npt.NDArray[np.int32]:
-        """The lists as a matrix, shape (Q, longest): what a model has to score.
+        """The lists that a model has to score, as a matrix of shape (Q, longest).
 
-        Shorter lists are filled up with their last candidate, whose score there is not read.
+        Shorter lists repeat their last candidate; the scores of the repeats are not read.
         """
         lists = self.lists
         width = int(lists.lengths.max(initial=0))
@@ -226,28 +226,27 @@ class CandidateDraw(ShownInLines):
 def draw_candidates(
     questions: Questions, size: int, by: Any = "frequency", *, seed: int = 0
 ) -> CandidateDraw:
-    """Draw candidates for every question, each question by itself.
+    """Draw candidates for every question separately.
 
     Parameters
     ----------
     questions : Questions
         Among all entities, or restricted to a list of them.
     size : int
-        Candidates of a question besides its answers, 10 or more; questions with fewer have all.
+        Candidates per question besides its answers, 10 or more; questions with fewer keep all.
     by : object
-        Where candidates are likely drawn from. "uniform": evenly. "frequency": as often as an
-        entity stands on that side of the relation in train, to the power of 0.75. "observed":
-        entities that stand on that side of the relation in train. `FittingEntities`
-        (`study.fitting_by_types` and its like): by type. A recommender of your own: an array or
-        ``.npy`` file of shape (2 relations, entities), heads of every relation first, or a function
-        of (side, relation) that gives a weight per entity. A quarter of each list is drawn evenly
-        whatever the weights, so that every candidate can be drawn.
+        Weights of the candidates. "uniform": all equal. "frequency": how often an entity is on that
+        side of the relation in train, to the power of 0.75. "observed": entities on that side of
+        the relation in train. `FittingEntities` (such as `study.fitting_by_types`): by type. Your
+        own recommender: an array or ``.npy`` file of shape (2 relations, entities), heads of every
+        relation first, or a function of (side, relation) that gives a weight per entity. A quarter
+        of each list is drawn evenly, so every candidate can be drawn.
     seed : int
 
     Raises
     ------
     UsageError
-        A size below 10, questions that are restricted otherwise, or an unknown `by`.
+        A size below 10, questions with another restriction, or an unknown `by`.
     InputError
         Weights of another shape, negative or infinite.
     """
@@ -280,7 +279,7 @@ class _Group(NamedTuple):
     """Questions of one relation and side: they share the strata."""
 
     questions: Int64
-    stratum: Int64  # of every entity; STRATA where it is no candidate
+    stratum: Int64  # of every entity; STRATA if it is no candidate
     pools: tuple[Int64, ...]
     targets: Int64  # how many are drawn from each stratum
     is_left_out: npt.NDArray[np.bool_]  # entities, for one question at a time
@@ -317,7 +316,7 @@ def inclusion_targets(weights: Float64, allowed: npt.NDArray[np.bool_], size: in
 
 
 def capped(weights: Float64, total: float) -> Float64:
-    """Probabilities proportional to weights with a sum of `total`, as far as none is above 1."""
+    """Probabilities proportional to weights, with a sum of `total`, capped at 1."""
     positive = int(np.count_nonzero(weights))
     if total >= positive:
         return (weights > 0).astype(np.float64)

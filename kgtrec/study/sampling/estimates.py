@@ -1,14 +1,14 @@
 """Estimates of full-ranking metrics from drawn candidates and a few questions ranked in full.
 
 The Horvitz-Thompson estimate of the mean rank is unbiased. MRR and Hits@k are not linear in the
-counts: from the drawn candidates alone no unbiased estimate is of use. So some questions are drawn
-once more, and ranked among all candidates. With m the metric at an estimated rank, f at the true
-one, and p a question's probability of this second draw,
+counts: drawn candidates alone give no useful unbiased estimate. So a second draw selects some
+questions, which are ranked among all candidates. Let m be the metric at an estimated rank, f at the
+true one, and p a question's probability of this draw. Then
 
     estimate = (sum of m over all answers + sum of (f - m) / p over those ranked in full) / answers
 
-is unbiased whatever m is, because given the first draw its expectation is the mean of f. The better
-the candidates, the smaller f - m, and the fewer questions it takes.
+is unbiased for every m, because given the first draw its expectation is the mean of f. The better
+the candidates, the smaller f - m, and the fewer questions are needed.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ Float64 = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FullCheck(ShownInLines):
-    """Which questions are ranked among all candidates.
+    """The questions that are ranked among all candidates.
 
     - questions: Their numbers, ascending.
-    - probability, float64 (Q,): With which each question was drawn, by itself; 0 where the drawn
-      candidates are all.
+    - probability, float64 (Q,): Each question is drawn independently with this; 0 if its drawn
+      candidates are all candidates.
     """
 
     questions: Int64
@@ -78,7 +78,7 @@ def draw_check(counts: SampledCounts, size: float, seed: int = 0) -> FullCheck:
     ----------
     counts : SampledCounts
     size : float
-        Expected number of questions; a share of them if it is below 1.
+        Expected number of questions, or their share if below 1.
     seed : int
 
     Raises
@@ -103,14 +103,14 @@ def importance(counts: SampledCounts) -> Float64:
 
 @dataclass(frozen=True, eq=False)
 class FullEstimates(ShownAsTables):
-    """What metrics would be among all candidates.
+    """Estimates of metrics among all candidates.
 
-    ``estimates["mrr"]``, ``["mr"]`` and ``["hits@10"]`` are the estimates; NaN where there is none.
+    ``estimates["mrr"]``, ``["mr"]`` and ``["hits@10"]`` are the estimates; NaN if there is none.
 
     - counts: Of the drawn candidates; ``counts.ranks`` are the sampled ranks.
-    - check: The questions that were ranked among all candidates.
-    - full: Their ranks.
-    - level: Probability of each interval by itself.
+    - check: The questions ranked among all candidates.
+    - full: Ranks of these questions.
+    - level: Probability of each single interval.
     """
 
     counts: SampledCounts
@@ -165,13 +165,13 @@ class FullEstimates(ShownAsTables):
         return f"{draw.drawn.sum(axis=1).mean():,.0f} candidates a question, by {draw.source}"
 
     def table(self) -> Table:
-        """A row a measure: among the sampled candidates, and estimated among all.
+        """One row per measure: its value among the sampled candidates, and estimated among all.
 
-        Columns sampled, estimate (NaN where there is none), low, high. Intervals are of the metric
-        on these very questions, as full ranking would give it. MRR and Hits@k have an estimate if
-        some questions were ranked in full; otherwise low and high are bounds that hold for every
-        size, from the exact tails of the draw and Hoeffding's inequality. Where all questions were
-        ranked in full, every value is exact, and its interval a point.
+        Columns sampled, estimate (NaN if there is none), low, high. Intervals are for the metric of
+        these same questions in a full ranking. MRR and Hits@k have an estimate if some questions
+        were ranked in full. Otherwise low and high are bounds that hold for every size, from the
+        exact tails of the draw and Hoeffding's inequality. If all questions were ranked in full,
+        every value is exact, and its interval a point.
         """
         sampled, mean = self.counts.ranks.rank(), float(self.counts.estimated_ranks().mean())
         reach = half_width(self.counts.rank_variances(), self.level) / len(sampled)
@@ -223,7 +223,7 @@ class FullEstimates(ShownAsTables):
         return high
 
     def cost(self, full_questions: float | None = None) -> float:
-        """Scores that are computed, as a share of those of full ranking."""
+        """Computed scores, as a share of those of full ranking."""
         draw = self.counts.draw
         sizes = draw.population.sum(axis=1) + draw.questions.answers.lengths
         number = len(draw.questions)
@@ -258,10 +258,10 @@ class FullEstimates(ShownAsTables):
         return total / n, max(0.0, (total - reach) / n), min(1.0, (total + reach) / n)
 
     def _unseen_width(self, name: str, check: FullCheck) -> float:
-        """Half a width where no question that was ranked in full has changed.
+        """Half the width of an interval if no question that was ranked in full has changed.
 
-        One that does may be among the others all the same: with probability (1 - level) / 2 as many
-        are as -log of that, and each changes as much as its answers allow.
+        Others may still change. The draw misses -log(p) of them with probability p = (1 - level) /
+        2. Each of these is assumed to change as much as its answers allow.
         """
         questions, f = self.counts.draw.questions, DECREASING[name]
         value = f(self.counts.estimated_ranks())
@@ -301,7 +301,7 @@ def full_estimates(
     counts: SampledCounts, check: FullCheck | None = None, full: Ranks | None = None,
     level: float = 0.95,
 ) -> FullEstimates:  # fmt: skip
-    """Estimates from what was ranked before.
+    """Estimate metrics from earlier rankings.
 
     Parameters
     ----------
@@ -310,15 +310,14 @@ def full_estimates(
     check : FullCheck, optional
         From `draw_check`.
     full : Ranks, optional
-        Of the questions of `check`, from `rank_some`.
+        Ranks of the questions of `check`, from `rank_some`.
     level : float
         Probability of each interval by itself.
 
     Raises
     ------
     UsageError
-        One of check and full without the other, ranks of other questions, or a level that is not a
-        probability.
+        Only one of check and full, ranks of other questions, or a level that is not a probability.
     """
     check_level(level)
     if (check is None) != (full is None):
@@ -339,17 +338,17 @@ def estimate_full(
     Parameters
     ----------
     scores : object
-        As for `kgtrec.rank`, but not an iterable of matrices: some questions are read twice. (Where
-        a model shall score drawn candidates alone, take the steps one by one: `draw_candidates`,
+        As for `kgtrec.rank`, but not an iterable of matrices: some questions are read twice. (To
+        score only the drawn candidates, take the steps one by one: `draw_candidates`,
         `count_sampled`, `draw_check`, `rank_some`, `full_estimates`.)
     questions : Questions
     size, by
         As for `draw_candidates`.
     full : float
-        As for `draw_check`: questions that are ranked among all candidates, or a share of them; 0
-        for none, which leaves bounds in place of estimates of MRR and Hits@k.
+        As for `draw_check`: number or share of questions to rank among all candidates. With 0, MRR
+        and Hits@k have bounds instead of estimates.
     seed : int
-        Of both draws.
+        Seed of both draws.
     level : float
         Probability of each interval by itself.
     **options

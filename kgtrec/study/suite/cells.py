@@ -38,10 +38,10 @@ class SuiteCells(ShownAsTables):
     """One measure of every model on every graph.
 
     - values, float64 (models, graphs): Means over seeds; NaN: missing.
-    - seeds, int64 (models, graphs): How many.
-    - draws, float64 (B, models, graphs): The same with questions and seeds drawn anew; None if
+    - seeds, int64 (models, graphs): Number of seeds.
+    - draws, float64 (B, models, graphs): The same with questions and seeds resampled; None if
       neither is known.
-    - part: Which of the questions; "" for all of them.
+    - part: Name of the part of the questions; "" for all of them.
     """
 
     measure: Measure
@@ -96,9 +96,9 @@ class _Entry(NamedTuple):
 
 
 def read_numbers(path: str | os.PathLike[str], how: Resampling = DRAWING) -> list[SuiteCells]:
-    """The cells of a CSV or TSV file with a row per graph, model, seed and metric.
+    """Read the cells of a CSV or TSV file with one row per graph, model, seed and metric.
 
-    FileError: columns are missing, a number is none, or one stands twice.
+    FileError: columns are missing, a value is not a number, or a cell occurs twice.
     """
     entries = list(_entries(str(path)))
     by_metric: dict[Measure, list[_Entry]] = {}
@@ -126,7 +126,7 @@ def _entries(path: str) -> Iterator[_Entry]:
                  if isinstance(text, str)}  # fmt: skip
         try:
             value, metric = float(cells["value"]), Measure.parse(cells["metric"])
-        except ValueError as problem:  # of a metric it says what is wrong
+        except ValueError as problem:  # for a metric, the problem says what is wrong
             raise FileError(path, line, found=str(problem), hint="see kgtrec measures") from None
         yield _Entry(cells["graph"], cells["model"], cells.get("seed", ""), metric, value, line)
 

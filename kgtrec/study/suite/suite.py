@@ -56,11 +56,11 @@ def ranks_within(values: Floats, sign: float) -> Floats:
 
 
 class Standing(NamedTuple):
-    """What the ranks within graphs say of every model; float64 (models,) or (B, models) each.
+    """Summaries of every model's ranks within graphs; float64 (models,) or (B, models) each.
 
-    - mean_rank: Mean rank over graphs, stretched to all models where some are missing.
-    - borda: Opponents beaten, over graphs; a tie is half.
-    - win_rate: The same as a share of the graphs x opponents that there are.
+    - mean_rank: Mean rank over graphs, stretched to all models if some are missing.
+    - borda: Number of opponents beaten, over all graphs; a tie counts half.
+    - win_rate: The same as a share of all pairs of graph and opponent.
     """
 
     mean_rank: Floats
@@ -168,7 +168,7 @@ class Suite(ShownAsTables):
     """Models on a suite of graphs by one measure.
 
     - cells: Values by model and graph, and their draws.
-    - groups: Graphs of each group; "all" has all of them.
+    - groups: Graphs of each group; "all" contains all graphs.
     - test: "nemenyi" is Friedman's test with Nemenyi's critical difference, "wilcoxon" tests of all
       pairs with Holm's correction; both over graphs.
     - level: Accepted error probability of the test.
@@ -424,7 +424,7 @@ class Suite(ShownAsTables):
 
 
 def _range_of(measure: Measure) -> tuple[float, float]:
-    """Ends of what a measure can be; infinite where it has none."""
+    """Ends of a measure's range; infinite if it has none."""
     text = "[0, 1]" if measure.is_trec else measure.row[0].range
     ends = []
     for part, otherwise in zip(text.strip("[]()").split(","), (-math.inf, math.inf), strict=True):
@@ -476,17 +476,17 @@ def suite_of_ranks(
     Parameters
     ----------
     ranks : mapping of graph to mapping of model to Ranks, or to mapping of seed to Ranks
-        Models may be missing on some graphs. Those on one graph answer the same questions.
+        Models may be missing on some graphs. All models on one graph answer the same questions.
     measures : sequence of keys or Measure
     groups : mapping of str to sequence of str, optional
-        Graphs, or patterns of their names, whose means have a column each.
+        Graphs, or patterns of their names; each group's means have a column.
     test : {"nemenyi", "wilcoxon"}
     resampling : Resampling
-        Graphs, questions and seeds are drawn anew.
+        How to resample graphs, questions and seeds.
     level : float
         Accepted error probability of the test.
     part : str
-        Name of the part of the questions that the ranks are of.
+        Name of the part of the questions that the ranks cover.
 
     Returns
     -------
