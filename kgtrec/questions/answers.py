@@ -1,7 +1,7 @@
-"""Questions from answers at hand: lists, mappings, offsets with ids, qrels, and JSON lines.
+"""Questions from given answers: lists, mappings, offsets with ids, qrels, and JSON lines.
 
 Each form becomes an `AnswerTable`: names, flat lists with their offsets, grades and terms. One
-function, `questions_of`, turns labels into ids, checks them, and makes questions of the table.
+function, `questions_of`, turns labels into ids, checks them, and makes questions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _KEYS = {"id", "answers", "known", "candidates", "terms"}
 
 @dataclass(frozen=True, eq=False)
 class Flat:
-    """Lists one after the other: labels as an Arrow array of bytes, or ids."""
+    """Concatenated lists: labels as an Arrow array of bytes, or ids."""
 
     offsets: Int64
     items: Any
@@ -48,7 +48,7 @@ class Flat:
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
     def shown(self, item: int) -> Any:
-        """An item as messages show it."""
+        """An item in the form for messages."""
         if isinstance(self.items, np.ndarray):
             return int(self.items[item])
         return repr(text_of(self.items[item].as_py()))
@@ -56,9 +56,9 @@ class Flat:
 
 @dataclass(frozen=True, eq=False)
 class AnswerTable:
-    """What is asked, before labels are ids.
+    """Questions before their labels are turned into ids.
 
-    - place: The file, and a line (or None) for each question, for messages.
+    - place: The file, and a line (or None) per question, for messages.
     """
 
     names: Sequence[str]
@@ -72,7 +72,7 @@ class AnswerTable:
     place: Place | None = None
 
     def refuse(self, question: int, found: str, hint: str, item: Any = None) -> InputError:
-        """The error of a question, or of one of its labels."""
+        """The error for a question, or for one of its labels."""
         name = self.names[question]
         found = f"question {name!r} {found}"
         if self.place is None:
@@ -88,7 +88,7 @@ class AnswerTable:
 def table_of(
     answers: Any, known: Any, candidates: Any, ids: Any, terms: Any, grades: Any, level: int
 ) -> AnswerTable:
-    """The table of what `Questions.from_answers` takes."""
+    """The table of the arguments of `Questions.from_answers`."""
     if is_path(answers) and ".jsonl" in str(answers).rpartition("/")[2]:
         extra = {"known": known, "candidates": candidates, "ids": ids, "terms": terms}
         wrong = [name for name, value in (*extra.items(), ("grades", grades)) if value is not None]
@@ -128,7 +128,7 @@ def _is_qrels(answers: Any) -> bool:
 
 
 def _lists(what: str, value: Any, names: Sequence[str] | None) -> Sequence[Any]:
-    """A list for each question; of a mapping, in the order of the names, empty where it lacks one.
+    """A list per question; from a mapping, in the order of the names, empty for missing ones.
 
     None: the names are those of the mapping.
     """
@@ -210,7 +210,7 @@ def _terms(terms: Mapping[str, Any], n: int) -> dict[str, Term]:
 
 
 def table_of_qrels(qrels: Any, names: Sequence[str] | None = None, level: int = 1) -> AnswerTable:
-    """Documents of relevance `level` or more, of the queries named, or of all in their order."""
+    """Documents of relevance `level` or more, for the named queries, or for all in their order."""
     import pyarrow as pa
 
     columns = qrels_columns(qrels)
@@ -234,7 +234,7 @@ def table_of_qrels(qrels: Any, names: Sequence[str] | None = None, level: int = 
 
 
 def _line_in_qrels(path: PathName, query: str, document: Any) -> int | None:
-    """The first line of a query, or of one of its documents; None: it has none."""
+    """The first line of a query, or of one of its documents; None: there is no such line."""
     for line, text in lines_of(path):
         name, _, label, *_ = [*text.split(), b"", b"", b""]
         if name == query.encode("utf-8", "surrogateescape") and document in (None, label):
@@ -243,7 +243,7 @@ def _line_in_qrels(path: PathName, query: str, document: Any) -> int | None:
 
 
 def read_json_lines(path: PathName) -> AnswerTable:
-    """Questions of a file with a JSON object per line."""
+    """Questions from a file with one JSON object per line."""
     rows: list[tuple[int, dict[str, Any]]] = []
     for line, text in lines_of(path):
         rows.append((line, _checked_line(path, line, text, rows[0] if rows else None)))
@@ -396,7 +396,7 @@ def _check_names(table: AnswerTable) -> None:
 
 
 def _ids(refuse: Callable[..., InputError], flat: Flat, labels: Labels, what: str) -> Int64:
-    """Ids of the items; an error names the first that is no candidate."""
+    """Ids of the items; an error names the first that is not a candidate."""
     if isinstance(flat.items, np.ndarray):
         ids: Int64 = np.where((flat.items < 0) | (flat.items >= len(labels)), -1, flat.items)
         among = f"is not an id below {len(labels):,}"
@@ -448,7 +448,7 @@ def _restricted(questions: QuestionsT, table: AnswerTable, labels: Labels) -> Qu
 
 
 def as_labels(labels: Any) -> Labels:
-    """The candidates' labels: a list, or how many there are; UsageError without either."""
+    """The candidates' labels, from a list or from their number; UsageError without either."""
     if isinstance(labels, Labels):
         return labels
     if labels is None:

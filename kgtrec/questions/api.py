@@ -1,4 +1,4 @@
-"""The public `Graph` and `Questions`: data classes with what is asked of them in one call."""
+"""The public `Graph` and `Questions`: data classes with methods for users."""
 
 from __future__ import annotations
 
@@ -29,37 +29,37 @@ def read_graph(
 
     The folder holds at least one of ``train``, ``valid`` (or ``dev``) and ``test``, ending in
     ``.txt``, ``.tsv`` or nothing, optionally packed (``.gz``, ``.zst``). Each line is
-    ``head<TAB>relation<TAB>tail``. Labels are bytes taken as they are: no quoting, no escapes, no
-    stripping, any encoding. LF and CRLF line ends, a missing last line end, empty lines at the
-    end and a byte order mark at the start are accepted.
+    ``head<TAB>relation<TAB>tail``. Labels are unchanged bytes: no quoting, no escapes, no
+    stripping, any encoding. LF and CRLF line ends, a missing last line end, empty lines at the end
+    and a byte order mark at the start are accepted.
 
-    Where every split begins with a line that holds a number alone, or none is there but
-    ``train2id.txt``, ``valid2id.txt`` or ``test2id.txt`` are, it is OpenKE's format: lines are head
-    tail relation, as numbers, and ``entity2id.txt`` and ``relation2id.txt`` hold their labels.
+    The format is OpenKE's if every split begins with a line that holds only a number, or if the
+    only splits are ``train2id.txt``, ``valid2id.txt`` or ``test2id.txt``. Its lines are head tail
+    relation, as numbers; ``entity2id.txt`` and ``relation2id.txt`` hold their labels.
 
-    LibKGE's, PyKEEN's and OGB's folders, Parquet, Arrow, CSV and N-Triples are known by their file
-    names; `kgtrec formats` lists all formats. Where files do not say what they are, it is declared:
-    RotatE's and DGL-KE's dictionaries, columns in another order, facts with a time or qualifiers,
-    and inductive benchmarks, whose inference graph is asked. On the command line, and here too, a
-    folder may be ``FORMAT:DIR`` or ``FORMAT,COLUMNS:DIR``.
+    File names identify LibKGE's, PyKEEN's and OGB's folders, Parquet, Arrow, CSV and N-Triples;
+    `kgtrec formats` lists all formats. Declare the others: RotatE's and DGL-KE's dictionaries,
+    columns in another order, facts with a time or qualifiers, and inductive benchmarks, which are
+    read as their inference graph. As on the command line, a folder may be ``FORMAT:DIR`` or
+    ``FORMAT,COLUMNS:DIR``.
 
     Parameters
     ----------
     folder : str or path-like
-        The folder; at a URL (``s3://``, ``gs://``, ``file://``) all of it is copied first.
+        The folder; a folder at a URL (``s3://``, ``gs://``, ``file://``) is copied first.
     format : str, optional
-        Name of a format: "rotate", "ilpc", ... By default what the file names say.
+        Name of a format: "rotate", "ilpc", ... By default, file names decide.
     columns : str, optional
-        What stands in the columns, for formats that do not say it: "hrt", "htr", ...
+        Order of the columns, for formats that do not specify it: "hrt", "htr", ...
     progress : bool, optional
         Draw a progress bar on stderr. Default: only if stderr is a terminal.
 
     Returns
     -------
     Graph
-        Ids are positions in the byte order of the labels over all splits. From formats with numbers
-        of their own (OpenKE, LibKGE, RotatE, DGL-KE, PyKEEN, OGB) they are those, as models of
-        these programs have them.
+        Ids are positions in the byte order of the labels over all splits. Formats with numbers
+        (OpenKE, LibKGE, RotatE, DGL-KE, PyKEEN, OGB) keep them as ids, as models of these programs
+        use them.
 
     Raises
     ------
@@ -71,8 +71,8 @@ def read_graph(
     Warns
     -----
     GraphWarning
-        There is a test split and no train or valid split; a relation is in first lines and nowhere
-        else, as headings are; relations of valid or test are never in train.
+        There is a test split and no train or valid split; a relation occurs only in first lines, as
+        headings do; relations of valid or test never occur in train.
     """
     return Graph.read(folder, format=format, columns=columns, progress=progress)
 
@@ -93,10 +93,10 @@ class Graph(GraphData):
         Times in id order, if facts have one; or the labels of the sets of qualifiers.
     qualifiers : QualifierSets or None
         The sets of qualifiers by number, if facts have any: ``qualifiers[number]`` has the pairs of
-        one, ids of relation and value; ``offsets`` and ``pairs`` those of all.
+        one set, ids of relation and value; ``offsets`` and ``pairs`` have the pairs of all.
     facts : dict of ndarray of int32, shape (n, 3) or (n, 4)
-        The splits, with the time of each fact, or the number of its set of qualifiers; then the
-        same triple at two times is two facts.
+        The splits, with the time of each fact, or the number of its set of qualifiers. The same
+        triple at two times is two facts.
     name : str or None
         Name of the folder that it was read from.
     """
@@ -126,16 +126,15 @@ class Graph(GraphData):
             Which entity is asked for, or "relation": (h, ?, t), ranked among the relations; or
             "qualifier": the values of facts' qualifiers, each given the rest of its fact.
         filter_splits : iterable of str, optional
-            Splits whose triples count as known, one by one: the long form of `filter`, which
-            knows no protocols (here "valid" is that split alone). An empty tuple gives raw
-            (unfiltered) ranking.
+            Splits whose triples count as known: the long form of `filter`, without protocols (here
+            "valid" means only that split). An empty tuple gives raw (unfiltered) ranking.
         extra_known : array-like of int, shape (n, 3), optional
             More triples that count as known; with a context, of shape (n, 4).
         context : {"time", "qualifiers"}, optional
-            Of a graph whose facts have a time or qualifiers, and needed there: a question is asked
-            at the time, or with the (other) qualifiers, of its fact. `filter` then says what is
-            known: "time-aware" or "qualifier-aware", the default, answers at that time, or with
-            these qualifiers, alone; "static" those at any time, or with any; "raw" none; from
+            Required for a graph whose facts have a time or qualifiers: a question has the time, or
+            the (other) qualifiers, of its fact. `filter` then says which answers are known. The
+            default, "time-aware" or "qualifier-aware", knows only those at that time, or with these
+            qualifiers; "static" those at any time, or with any; "raw" none. They come from
             `filter_splits`, by default all, or from splits behind a colon ("time-aware:test", as in
             TGB 2.0; "static:train+valid").
         filter : {"all", "test", "valid", "raw"} or iterable of str, optional
@@ -146,25 +145,25 @@ class Graph(GraphData):
         known : path or sequence of paths, optional
             Files with more triples that count as known, with lines as in a split.
         unknown : {"error", "skip"}
-            A triple of `known` with a label that the graph lacks: an error, or passed over and
-            counted.
+            Treat a label of `known` that is not in the graph as an error, or ignore its triple and
+            count it.
         entities, relations : sequence of int, optional
-            Evaluate only triples with head and tail among these entities, and a relation among
-            these; the entities are also the candidates (PyKEEN's restriction), of questions for
-            the relation the relations.
+            Evaluate only triples with head and tail among these entities, and relation among these
+            relations. The entities are also the candidates (PyKEEN's restriction); of questions for
+            the relation, the relations are.
         columns : sequence of str or of int, or mapping of str to int, optional
             The model's own numbering: the label or id of the entity of each score column, or the
-            column of each label (`entity_to_id`). By default columns go by id. What is given is
-            then ``questions.column`` in the model's numbers. Every entity has one column. Of
-            questions for the relation, the same of relations.
+            column of each label (`entity_to_id`). By default columns go by id. ``questions.column``
+            then has the given entities in the model's numbers. Every entity has one column. For
+            questions for the relation, declare relations instead.
 
         Raises
         ------
         UsageError
-            On a split, filter or side that does not exist, or a split without triples.
+            If a split, filter or side does not exist, or a split has no triples.
         InputError
             If `extra_known`, `known`, `entities` or `relations` are malformed, or keep no triple;
-            if `columns` name an entity twice, not at all, or one that the graph lacks.
+            if `columns` repeat or omit an entity, or name one that is not in the graph.
 
         Warns
         -----
@@ -180,7 +179,7 @@ class Graph(GraphData):
         split: str = "test",
         **options: Any,
     ) -> dict[str, Questions]:
-        """The same questions under several filters, which one pass over the scores ranks.
+        """The same questions under several filters, for one pass over the scores.
 
         Parameters
         ----------
@@ -193,13 +192,13 @@ class Graph(GraphData):
         Returns
         -------
         dict of str to Questions
-            By the name of the filter; of splits, their names with "+" between them. `kgtrec.rank`
-            and `kgtrec.evaluate` take it in place of questions.
+            By the name of the filter; for splits, their names joined by "+". Pass it to
+            `kgtrec.rank` or `kgtrec.evaluate` instead of questions.
 
         Raises
         ------
         UsageError
-            No filter, one that stands twice, or what `questions` refuses.
+            No filter, a repeated filter, or what `questions` refuses.
         """
         if isinstance(filters, str):
             filters = [filters]
@@ -210,7 +209,7 @@ class Graph(GraphData):
             if name in by_name:
                 raise UsageError(f"filter {name!r} stands twice in filters; name each once")
             with warnings.catch_warnings():
-                # Side by side and by name, nobody takes one filter for another.
+                # Filters have names here, so that nobody mistakes one for another.
                 warnings.simplefilter("ignore", FilterWarning)
                 by_name[name] = self.questions(split, filter=chosen, **options)
         if not by_name:
@@ -223,9 +222,9 @@ class Questions(QuestionData):
     """Aggregated questions. Made by `Graph.questions`, or by `Questions.from_answers`.
 
     Q questions of a graph's split: the head side first, then the tail side, each in order of first
-    appearance in the split; or those for the relation alone. A question gives a pair, and asks for
-    what completes it to a triple: an entity, or a relation. An instance is one answer of one
-    question; instances stand in the order of ``answers.ids`` ("instance order").
+    appearance in the split; or only those for the relation. A question gives a pair and asks for
+    the entity or relation that completes it to a triple. An instance is one answer of one question;
+    instances are in the order of ``answers.ids`` ("instance order").
 
     Attributes
     ----------
@@ -243,21 +242,21 @@ class Questions(QuestionData):
         and the qualifier's relation are given.
     given : pair of ndarray of int32, shape (Q,)
         The given pair: entity and relation, or head and tail, or the statement's number in
-        ``graph.statements`` and the relation; int64 before products such as keys of pairs.
+        ``graph.statements`` and the relation. Cast to int64 before products such as keys of pairs.
     entity, relation, tail : ndarray of int32, shape (Q,)
-        The same by name; questions for the relation have no `relation`, others no `tail`.
+        The same by name; questions for the relation have no `relation`, others have no `tail`.
     statement : ndarray of int32, shape (Q, 3)
-        Head, relation and tail of the statement, of questions for a qualifier's value alone, which
-        have no `entity`; `relation` is the qualifier's.
+        Head, relation and tail of the statement. Only questions for a qualifier's value have it;
+        they have no `entity`, and `relation` is the qualifier's.
     kind : {"entity", "relation"}
-        What candidates are; `candidate_labels` has their labels, and `n_labels` says how many.
+        The kind of candidates; `candidate_labels` has their labels, and `n_labels` their number.
     context : ndarray of int32, shape (Q,), or None
-        The time at which it is asked, by its place in ``graph.contexts``, or the set of (other)
-        qualifiers with which, by its place there and in ``graph.qualifiers``.
+        The question's time, by its place in ``graph.contexts``, or its set of (other) qualifiers,
+        by its place there and in ``graph.qualifiers``.
     answers : Csr
         Entities (or relations) that answer the question in the evaluated split.
     known : Csr
-        Those that answer it in any filter split or further known triple (micro filtering).
+        Those that answer it in any filter split or further known triple (for micro filtering).
     removed : Csr
         Those that answer it in a filter split other than the evaluated one, or in a further
         known triple, but not in the evaluated split (macro filtering).
@@ -274,15 +273,15 @@ class Questions(QuestionData):
     outside : ndarray of bool, shape (n_instances,), or None
         Instances whose answer is not in its list; None if there is no such instance.
     full_candidates : ndarray of int64, shape (n_instances,), or None
-        Micro candidates of each instance before it was given a list of its own to be ranked
-        among, its answer included; None if it was not.
+        Micro candidates of each instance, its answer included, before it got its own candidate
+        list; None if it has no list.
     details : dict
-        What else there is to tell of filter and restriction, in plain JSON types.
+        Further facts about filter and restriction, in plain JSON types.
     ids : sequence of str
         Names of the questions.
     asked : GraphTerms or NamedTerms
-        What questions give and where they come from. Of answers it has `terms`, by name, and the
-        attributes from `graph` to `kept` that name a graph, a side or what is given are missing.
+        What questions give and where they come from. If made from answers, it has `terms`, by name,
+        and lacks the attributes from `graph` to `kept` that name a graph, side or given terms.
     grades : ndarray of int64, shape (n_instances,), or None
         Relevance of each answer, if any are graded.
     answer_terms : dict of str to Term
@@ -306,19 +305,19 @@ class Questions(QuestionData):
         known_has_answers: bool = False,
         name: str | None = None,
     ) -> Questions:
-        """Questions that no graph has asked: answers, what else is known, and named terms.
+        """Questions without a graph, from answers, known answers and named terms.
 
         Parameters
         ----------
         answers : mapping, sequence, pair of arrays, path or qrels
-            Of each question: a mapping of its name to labels or ids of candidates, a list of such
-            lists, or arrays (offsets, ids). Or qrels, as a path, a mapping of query to mapping of
-            document to relevance, a frame, or columns: a document of relevance `level` or more is
-            an answer, with its relevance as its grade; others are ordinary candidates. Or the path
-            of a ``.jsonl`` file with a line ``{"id": ..., "answers": [...]}`` per question, and
-            "known", "candidates" and "terms" if need be.
+            Answers of each question: a mapping of its name to labels or ids of candidates, a list
+            of such lists, or arrays (offsets, ids). Or qrels, as a path, a mapping of query to
+            mapping of document to relevance, a frame, or columns: a document of relevance `level`
+            or more is an answer, with its relevance as its grade; others are ordinary candidates.
+            Or the path of a ``.jsonl`` file with a line ``{"id": ..., "answers": [...]}`` per
+            question, and "known", "candidates" and "terms" if need be.
         known : mapping, sequence or pair of arrays, optional
-            Further answers of each question, which do not compete with those that are ranked.
+            Further answers of each question, which do not compete with the ranked ones.
         candidates : mapping, sequence or pair of arrays, optional
             The candidates of each question; by default all. Results are labelled as sampled.
         labels : sequence of str, or int
@@ -327,15 +326,15 @@ class Questions(QuestionData):
             Names of the questions: those of a mapping, or "0", "1", ...; of qrels, which queries
             are asked, in the order of rows of scores.
         terms : mapping of str to sequence, optional
-            By name, a text or whole number for each question, by which results can be sliced.
+            By name, a text or whole number per question, to slice results by.
         grades : sequence, optional
-            A whole number for each answer, in the form of the answers: its relevance.
+            The relevance of each answer, a whole number, in the form of the answers.
         level : int, default 1
             Least relevance of an answer in qrels.
         known_has_answers : bool, default False
-            `known` may hold the answers, too.
+            Whether `known` may contain the answers.
         name : str, optional
-            Of the data, for reports.
+            Name of the data, for reports.
 
         Returns
         -------
@@ -344,11 +343,10 @@ class Questions(QuestionData):
         Raises
         ------
         InputError
-            A question without answers; an answer that is not a candidate, that is known, or that
-            stands twice; a name that stands twice. Question and label are named; of a file, the
-            line.
+            A question without answers; an answer that is not a candidate, is known, or is repeated;
+            a repeated name. The message names question and label; for a file, the line.
         UsageError
-            `labels` are missing, or options do not go together.
+            `labels` are missing, or options contradict each other.
 
         Examples
         --------
@@ -363,11 +361,10 @@ class Questions(QuestionData):
         return own.questions_of(cls, given, own.as_labels(labels), known_has_answers, name)
 
     def separate(self) -> Questions:
-        """One question per (side, triple), equal ones apart: each has a single answer.
+        """One question per (side, triple), even if several are equal: each has a single answer.
 
-        Rows of scores are those of ``rows="instances"``. The other answers of an equal question
-        are known to each if the evaluated split is in the filter, so that micro and macro
-        candidates are the same.
+        Rows of scores are those of ``rows="instances"``. If the evaluated split is in the filter,
+        each question knows the answers of its equals, so micro and macro candidates are the same.
         """
         return lists.separate(self)
 
@@ -384,10 +381,10 @@ class Questions(QuestionData):
         outside: str = "error",
         unknown: str = "error",
     ) -> Questions:
-        """The same questions with their answers ranked among given candidates only.
+        """The same questions, with answers ranked only among given candidates.
 
-        Lists by relation or by question meet a list of entities that was given before: what
-        stands in both is a candidate.
+        Lists by relation or by question combine with an earlier list of entities: a candidate must
+        be in both.
 
         Parameters
         ----------
@@ -397,7 +394,7 @@ class Questions(QuestionData):
         relations : sequence of int, optional
             Relations that are candidates of every question for the relation.
         heads, tails : mapping of int to sequence of int, optional
-            Candidates by relation where the head, and where the tail is asked, such as type
+            Candidates by relation for questions for the head and for the tail, such as type
             constraints. Relations without a list keep every entity.
         type_constraints : path, optional
             The same from OpenKE's ``type_constrain.txt``, with ``entity2id.txt`` and
@@ -405,18 +402,18 @@ class Questions(QuestionData):
         candidates : array of int, shape (Q, m), or sequence of Q sequences, optional
             Candidates of each question, such as its answer and sampled negatives. Results are
             labelled as sampled. Or a mapping with arrays ``head_neg`` and ``tail_neg``, shape
-            (triples, m), in split order, as OGB has them: every triple and side becomes a question
-            of its own (`separate`), and its answer joins its negatives. Or the path of an ``.npz``
+            (triples, m), in split order, as OGB has them: every triple and side becomes a separate
+            question (`separate`), and its answer joins its negatives. Or the path of an ``.npz``
             with these arrays, or of a text file with a line ``question<TAB>entity<TAB>...`` per
             question.
         columns : {"entities", "candidates"}
-            What the columns of score rows stand for: every entity, in id order, or (with
-            `candidates`, lists of one length) a question's own candidates as they are listed; with
-            negatives the answer comes first.
+            The columns of score rows: every entity, in id order, or (with `candidates`, lists of
+            one length) a question's own candidates in listed order; with negatives the answer comes
+            first.
         outside : {"error", "worst"}
-            An answer that is not among its candidates: an error, or ranked behind them all.
+            Treat an answer outside its candidates as an error, or rank it behind them all.
         unknown : {"error", "skip"}
-            A label in a file that the graph lacks: an error, or passed over and counted.
+            Treat a label that is not in the graph as an error, or ignore and count it.
 
         Returns
         -------
@@ -425,9 +422,9 @@ class Questions(QuestionData):
         Raises
         ------
         InputError
-            Unknown ids or labels, a wrong number of lists, or an answer outside (which is named).
+            Unknown ids or labels, a wrong number of lists, or an answer outside.
         UsageError
-            More or less than one kind of restriction, or one upon another that it can't meet.
+            Not exactly one kind of restriction, or one that cannot combine with an earlier one.
         """
         return lists.restrict(
             self,

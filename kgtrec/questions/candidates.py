@@ -2,7 +2,7 @@
 
 Three protocols: one list of entities (or relations) for all questions; a list per relation and side
 (type constraints); a list per question (sampled negatives). An answer outside its list is an error,
-or counts at the worst rank and is reported.
+or gets the worst rank and is reported.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _ONE_LIST = ("entities", "relation list")
 class CandidateLists:
     """Candidate lists of questions.
 
-    - kind: One list of entities, or of relations, for all questions; a list a relation; or a
+    - kind: One list of entities, or of relations, for all questions; or a list per relation or per
       question.
     - lists: Ascending ids, list after list.
     - of, int64 (Q,): The list of each question; -1: every label.
-    - columns, int32 (len(lists.ids) or None: Score column of each id, where score rows hold the
-      candidates alone; None: columns go by id.
+    - columns, int32 (len(lists.ids) or None: Score column of each id, if score rows hold only
+      candidates; None: columns go by id.
     - width: Columns of a score row.
     """
 
@@ -61,7 +61,7 @@ class CandidateLists:
 
     @property
     def sampled(self) -> bool:
-        """Ranks among a list per question can't be compared with full ones."""
+        """Whether each question has its own list: such ranks are not comparable with full ones."""
         return self.kind == "candidates"
 
     def sizes(self, n_labels: int) -> Int64:
@@ -70,7 +70,7 @@ class CandidateLists:
         return lengths[self.of]
 
     def selected(self, questions: Int64) -> CandidateLists:
-        """Those of some questions, in an order of their own, repeats allowed."""
+        """The lists of some questions, in any order, repeats allowed."""
         of = self.of[questions]
         used = np.unique(of[of >= 0])
         columns = self.columns
@@ -92,7 +92,7 @@ class CandidateLists:
 def restrict(
     questions: QuestionsT, options: Mapping[str, Any], columns: str, outside: str, unknown: str
 ) -> QuestionsT:
-    """See `Questions.restrict`; ``options`` holds its kinds of restriction, None where left out."""
+    """See `Questions.restrict`; ``options`` holds its kinds of restriction, None if omitted."""
     id_files.check_unknown(unknown)
     own = PLURAL[questions.kind]
     if columns not in ("entities", "candidates") or outside not in ("error", "worst"):
@@ -143,7 +143,7 @@ def restrict(
 
 
 def _check_kind(questions: QuestionData, restrictions: Mapping[str, Any], own: str) -> None:
-    """UsageError if a restriction is of other candidates than these questions have."""
+    """UsageError if a restriction has another kind of candidates than these questions."""
     of_entities = ("entities", "heads", "tails", "type_constraints")
     of_others = of_entities if own == "relations" else ("relations",)
     wrong = [name for name in of_others if name in restrictions]
@@ -184,7 +184,7 @@ def separate(questions: QuestionsT) -> QuestionsT:
 def _by_relation(
     questions: QuestionData, heads: Mapping[int, Any], tails: Mapping[int, Any]
 ) -> CandidateLists:
-    """Relations without a list keep every entity."""
+    """Lists by relation; relations without a list keep every entity."""
     n_relations, n = questions.graph.n_relations, questions.n_labels
     lists: list[Int32] = []
     number = np.full(2 * n_relations, -1, dtype=np.int64)
@@ -210,7 +210,7 @@ def _by_relation(
 def _by_question(
     questions: QuestionsT, candidates: Any, columns: str, unknown: str, details: dict[str, Any]
 ) -> tuple[QuestionsT, CandidateLists]:
-    """Lists of the questions, or of one question per triple and side where these are negatives."""
+    """Lists of the questions, or for negatives, of one question per triple and side."""
     path = candidates if isinstance(candidates, (str, PathLike)) else None
     if path is not None:
         details["file"] = str(path)
@@ -293,7 +293,7 @@ def _listed(
                 f"candidates[{number}] has {len(ids)} ids, {len(distinct)} of them distinct; as "
                 f"score columns, all lists need the same number ({len(arrays[0])}) of distinct ids"
             )
-    # Of a negative that stands twice the first column counts.
+    # The first column of a repeated negative counts.
     first = [np.unique(ids, return_index=True)[1] for ids in arrays]
     return replace(
         candidate_lists, columns=np.concatenate(first).astype(np.int32), width=len(arrays[0])
@@ -325,13 +325,13 @@ def label_ids(name: str, values: npt.ArrayLike, size: int) -> Int32:
 
 
 def _met(outer: CandidateLists, inner: CandidateLists, n_labels: int) -> CandidateLists:
-    """What stands in the one list of `outer` and in a question's list of `inner`."""
+    """The labels that are both in the one list of `outer` and in a question's list of `inner`."""
     member = np.zeros(n_labels, dtype=bool)
     member[outer.lists.ids] = True
     in_both = member[inner.lists.ids]
     offsets = offsets_of(in_both)[inner.lists.offsets]
     ids, columns = inner.lists.ids[in_both], inner.columns
-    # The outer list comes last, for questions without one of their own.
+    # The outer list comes last, for questions without their own list.
     lists = Csr(np.append(offsets, offsets[-1] + len(outer.lists.ids)),
                 np.concatenate([ids, outer.lists.ids]))  # fmt: skip
     of = np.where(inner.of < 0, len(inner.lists), inner.of)

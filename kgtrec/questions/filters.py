@@ -73,10 +73,10 @@ _PAIR = ("qualifier relation", "qualifier value")
 class KnownFacts(NamedTuple):
     """Facts that count as known.
 
-    - facts, int32 (n, 3): Ids of the graph; in the fourth column -1: a time or set of qualifiers
+    - facts, int32 (n, 3): Ids of the graph; -1 in the fourth column: a time or set of qualifiers
       that it lacks.
-    - values, int32 (m, 4) or None: What they say of qualifiers' values, as
-      `GraphData.qualifier_facts` has it; None: as follows from the facts.
+    - values, int32 (m, 4) or None: Facts about qualifiers' values, as in
+      `GraphData.qualifier_facts`; None: derived from the facts.
     """
 
     facts: Int32
@@ -88,7 +88,7 @@ def read_known_facts(
 ) -> tuple[KnownFacts, dict[str, Any]]:
     """Known facts from a file with lines as in a split of ``timed:`` or ``statements:``.
 
-    A time or a set of qualifiers that no fact of the graph has is no fault.
+    They may have times or sets of qualifiers that no fact of the graph has.
     """
     check_unknown(unknown)
     tables = (read_timed_file if graph.context_name == "time" else read_statement_file)(path)
@@ -117,7 +117,7 @@ def read_known_facts(
 def _qualified(graph: GraphData, triples: Int64, counts: Int64, pairs: Int64) -> KnownFacts:
     numbers, sets = number_sets({"known": (offsets_of(counts), pairs)})
     place = _places(graph.contexts, set_labels(sets, graph.entities, graph.relations))
-    # The sets that there are in the file, but what is left of one by its number in the graph.
+    # The file's own sets, but a set without one pair has its number in the graph.
     without = np.where(sets.without < 0, -1, place[sets.without]).astype(np.int32)
     own = QualifierSets(sets.offsets, sets.pairs, without)
     facts, in_file = (
@@ -128,7 +128,7 @@ def _qualified(graph: GraphData, triples: Int64, counts: Int64, pairs: Int64) ->
 
 
 def _places(labels: Labels | None, names: Any) -> Int64:
-    """The id of each name; -1: there is none."""
+    """The id of each name; -1: unknown."""
     assert labels is not None  # the graph has contexts, and a reader gives all labels
     return labels.positions(Labels.from_strings(names).to_arrow())
 
@@ -177,8 +177,8 @@ CONTEXT_FILTER_NAMES = ("time-aware", "qualifier-aware", "static")
 
 
 class Filter(NamedTuple):
-    """What is known, as `Graph.questions` takes it: `filter`, `filter_splits`, `extra_known`,
-    `known`, how labels that the graph lacks are met, and `context`."""
+    """What is known, as arguments of `Graph.questions`: `filter`, `filter_splits`, `extra_known`,
+    `known`, the treatment of labels that the graph lacks, and `context`."""
 
     name: str | Iterable[str] | None = None
     splits: Iterable[str] | None = None
@@ -230,8 +230,8 @@ def build_questions(
 
 
 def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, Any]]:
-    """The filter by splits alone, and what the manifest tells of the context; UsageError if the
-    facts have one and it is not asked for, or the reverse."""
+    """The filter by splits alone, and the manifest's entries on the context; UsageError if the
+    facts have one and the user asks for none, or the reverse."""
     name = graph.context_name
     if name is None:
         if known.context is not None or known.name in CONTEXT_FILTER_NAMES:
@@ -268,7 +268,7 @@ def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, A
 
 
 def _check_split(graph: GraphData, split: str, sides: str) -> None:
-    """UsageError if the split asks nothing of these sides."""
+    """UsageError if the split has no questions of these sides."""
     if not len(graph.split(split)):
         raise UsageError(
             f"split {split!r} holds no triples, so it asks no questions; choose another"
@@ -283,7 +283,7 @@ def _check_split(graph: GraphData, split: str, sides: str) -> None:
 def _filter_splits(
     graph: GraphData, known: Filter, evaluated: str
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The splits that filter, and what the manifest tells of them; warns of those left out."""
+    """The splits that filter, and the manifest's entries on them; warns of those left out."""
     choice, name = known.splits, "all" if known.splits is None else None
     if known.name is not None:
         if choice is not None:
@@ -309,7 +309,7 @@ def _filter_splits(
 
 
 def _by_protocol(graph: GraphData, choice: Any) -> tuple[str | None, Iterable[str] | None]:
-    """Name of the protocol, if it is one, and its splits as far as the graph has them."""
+    """Name of the protocol, if it is one, and those of its splits that the graph has."""
     if not isinstance(choice, str):
         return None, choice
     if choice not in PROTOCOLS:
@@ -347,7 +347,7 @@ def _left_out(name: str | None, left_out: list[str]) -> str:
 def _further(
     graph: GraphData, known: Filter, details: dict[str, Any]
 ) -> tuple[list[KnownFacts], int]:
-    """Known facts beyond the splits, and how many rows were given."""
+    """Known facts beyond the splits, and the number of given rows."""
     parts = []
     if known.extra is not None:
         n_contexts = 0 if graph.contexts is None else len(graph.contexts)
@@ -382,8 +382,8 @@ def _others(
     extra: list[KnownFacts],
     static: bool,
 ) -> list[tuple[Int32, bool]]:
-    """Facts that say what is known beside the evaluated ones, as a side asks them, and whether they
-    say it of any context."""
+    """Facts known in addition to the evaluated ones, in the form for a side, and whether they are
+    known in any context."""
     others = [facts_of(graph, name, side) for name in filters if static or name != split]
     if side != QUALIFIER:
         return [(rows, static) for rows in [*others, *(one.facts for one in extra)]]
@@ -391,7 +391,7 @@ def _others(
         own = one.values
         others.append(graph.of_qualifiers(value_rows, one.facts) if own is None else own)
     known = [(rows, static) for rows in others]
-    # A question for one of several values gives the others: these are known, if anything is.
+    # A question for one of several values gives the others: these are known unless nothing is.
     given = graph.of_qualifiers(given_rows, graph.facts[split])
     return [*known, (given, False)] if filters or extra else known
 
@@ -404,9 +404,9 @@ def _evaluated_rows(
     relations: npt.ArrayLike | None,
     details: dict[str, Any],
 ) -> Int64 | None:
-    """Rows of a side's facts of the split whose entities and relation are wanted; None: all are.
+    """Rows of a side's facts of the split with wanted entities and relation; None: all rows.
 
-    Entities are head and tail, and where its value is asked that of the qualifier.
+    Entities are head and tail, and the qualifier's value if it is asked.
     """
     if entities is None and relations is None:
         return None
@@ -462,13 +462,13 @@ def _ask(
     others: list[tuple[Int32, bool]],
     evaluated_is_known: bool,
 ) -> _Part:
-    """Questions of one side, with what the other facts say about them; see `_others`."""
+    """Questions of one side, with their known answers from other facts; see `_others`."""
     n_labels, triples = label_counts(graph, side)[ASKED[side]], facts_of(graph, split, side)
     n_contexts = _n_contexts(graph, side)
     every = question_keys(graph, triples, side, n_contexts)
     triples, pairs = (triples, every) if rows is None else (triples[rows], every[rows])
     pairs, first, number = np.unique(pairs, return_index=True, return_inverse=True)
-    if rows is not None:  # in the order in which all questions stand, with gaps
+    if rows is not None:  # in the order of all questions, with gaps
         everywhere, appeared = np.unique(every, return_index=True)
         first = appeared[np.searchsorted(everywhere, pairs)]
     appearance = np.argsort(first)
@@ -492,7 +492,7 @@ def _ask(
     context = None if graph.contexts is None else (asked % n_contexts).astype(np.int32)
     given, n_questions = given_pair(graph, asked // n_contexts, side), len(asked)
     del asked
-    # Keys are let go as soon as they are lists.
+    # Keys are freed as soon as they are lists.
     removed = to_csr(elsewhere[~contains(answers, elsewhere)], n_questions, n_labels)
     known = distinct([elsewhere, answers]) if evaluated_is_known else elsewhere
     del elsewhere
@@ -503,7 +503,7 @@ def _ask(
 
 
 def _n_contexts(graph: GraphData, side: int) -> int:
-    """Contexts that keys of questions tell apart; InputError if no key could."""
+    """Number of contexts that keys of questions distinguish; InputError if no key could."""
     n = 1 if graph.contexts is None else len(graph.contexts)
     sizes = [label_counts(graph, side)[column] for column in GIVEN[side]]
     if sizes[0] * sizes[1] * n > np.iinfo(np.int64).max:
@@ -521,7 +521,7 @@ def _look_up(
 ) -> Iterator[Int64]:
     """Keys (question, answer) of the facts that a question asks for, unsorted, with repeats."""
     n_contexts = _n_contexts(graph, side)
-    if static:  # a pair is asked at several contexts, and a fact answers it at all of them
+    if static:  # a pair is asked in several contexts, and a fact answers it in all of them
         every, starts, counts = np.unique(
             pairs // n_contexts, return_index=True, return_counts=True
         )
@@ -540,7 +540,7 @@ def _look_up(
         if 2 * np.count_nonzero(likely) < len(rows):
             rows = rows[likely]
         if graph.contexts is not None and not static:
-            rows = rows[rows[:, 3] >= 0]  # else at a context that no question has
+            rows = rows[rows[:, 3] >= 0]  # others have a context that no question has
         row_pairs = question_keys(graph, rows, side, n_contexts)
         at = find(row_pairs)
         hit = at >= 0
@@ -554,7 +554,7 @@ def _look_up(
 
 
 def _joined(parts: list[_Part]) -> dict[str, Any]:
-    """Fields of the questions of all sides; those of the parts are let go one by one."""
+    """Fields of the questions of all sides; the fields of the parts are freed one by one."""
     n_triples = len(parts[0].instance_triple)
     fields: dict[str, Any] = {}
     for name in ("answers", "known", "removed"):
@@ -563,7 +563,7 @@ def _joined(parts: list[_Part]) -> dict[str, Any]:
     contexts = _taken(parts, "context")
     fields["context"] = None if contexts[0] is None else np.concatenate(contexts)
     fields["instance_triple"] = np.concatenate(_taken(parts, "instance_triple"))
-    # Every question has an answer: its number is how many others have begun.
+    # Every question has an answer: its number is the count of questions begun before.
     answers: Csr = fields["answers"]
     number = np.zeros(len(answers.ids), position_type(len(answers)))
     number[answers.offsets[1:-1]] = 1
@@ -573,7 +573,7 @@ def _joined(parts: list[_Part]) -> dict[str, Any]:
 
 
 def _triple_rows(instance_triple: Integers, n_triples: int) -> Integers:
-    """The instance of each triple, side by side."""
+    """The instance of each triple, one side after the other."""
     rows = np.empty(len(instance_triple), position_type(len(instance_triple)))
     for start in range(0, len(rows), n_triples):
         own = instance_triple[start : start + n_triples]
@@ -582,5 +582,5 @@ def _triple_rows(instance_triple: Integers, n_triples: int) -> Integers:
 
 
 def _taken(parts: list[_Part], name: str) -> list[Any]:
-    """A field of all parts, which have it no more."""
+    """Remove a field from all parts, and return its values."""
     return [vars(part).pop(name) for part in parts]

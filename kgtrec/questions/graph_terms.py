@@ -1,9 +1,8 @@
-"""Graph questions: which columns of a fact are given and asked, by side, and all that follows.
+"""Graph questions: which columns of a fact are given and asked, by side, and what follows from it.
 
-For a qualifier's value, the facts are those of `GraphData.qualifier_facts`: a statement stands
-where others have their head, the qualifier relation and value where they have relation and tail.
-
-`GraphTerms` is what `Graph.questions` puts into `Questions.asked`. Nothing else looks at sides.
+For a qualifier's value, the facts are those of `GraphData.qualifier_facts`: a statement takes the
+place of the head, the qualifier's relation and value those of relation and tail. `Graph.questions`
+puts `GraphTerms` into `Questions.asked`. No other code looks at sides.
 """
 
 from __future__ import annotations
@@ -38,18 +37,18 @@ other entity."""
 
 
 def facts_of(graph: GraphData, split: str, side: int) -> Int32:
-    """The facts of a split that a side asks: int32, shape (n, 3), or (n, 4) with their context."""
+    """The facts of a split for questions of a side: int32, shape (n, 3), or (n, 4) with context."""
     return graph.qualifier_facts(split) if side == QUALIFIER else graph.facts[split]
 
 
 def label_counts(graph: GraphData, side: int) -> tuple[int, int, int]:
-    """How many labels each column of a side's facts chooses from."""
+    """The number of possible labels in each column of a side's facts."""
     first = len(graph.statements) if side == QUALIFIER else graph.n_entities
     return first, graph.n_relations, graph.n_entities
 
 
 def given_keys(graph: GraphData, triples: Integers, side: int) -> Int64:
-    """One number for what each triple gives a question of a side: int64, shape (n,)."""
+    """One number per triple for what it gives a question of a side: int64, shape (n,)."""
     first, second = GIVEN[side]
     keys: Int64 = triples[:, first].astype(np.int64)
     keys *= label_counts(graph, side)[second]
@@ -58,8 +57,8 @@ def given_keys(graph: GraphData, triples: Integers, side: int) -> Int64:
 
 
 def question_keys(graph: GraphData, facts: Integers, side: int, n_contexts: int = 1) -> Int64:
-    """One number for the question of a side that each fact answers; `n_contexts` above 1: at the
-    context in its fourth column."""
+    """One number per fact for the question of a side that it answers; if `n_contexts` is above 1,
+    in the context of its fourth column."""
     keys = given_keys(graph, facts, side)
     if n_contexts > 1:
         keys *= n_contexts
@@ -68,7 +67,7 @@ def question_keys(graph: GraphData, facts: Integers, side: int, n_contexts: int 
 
 
 def given_pair(graph: GraphData, keys: Int64, side: int) -> tuple[Int32, Int32]:
-    """The ids of the two columns of `GIVEN` that such numbers stand for: int32, shape (n,) each."""
+    """The ids of the two columns of `GIVEN` behind such numbers: int32, shape (n,) each."""
     size = label_counts(graph, side)[GIVEN[side][1]]
     return (keys // size).astype(np.int32), (keys % size).astype(np.int32)
 
@@ -83,9 +82,9 @@ COLUMNS = {
 
 @dataclass(frozen=True, eq=False)
 class GraphTerms:
-    """What each of Q questions of a graph's split gives, and at which context.
+    """What each of Q questions of a graph's split gives, and its context.
 
-    `kgtrec.Questions` says what the fields are.
+    `kgtrec.Questions` documents the fields.
     """
 
     graph: GraphData
@@ -102,18 +101,18 @@ class GraphTerms:
         return len(self.side)
 
     def taken(self, questions: Any) -> GraphTerms:
-        """The terms of some questions: a slice, or numbers in an order of their own."""
+        """The terms of some questions: a slice, or numbers in any order."""
         names = ("side", "given", "context")
         return replace(self, **{name: taken(getattr(self, name), questions) for name in names})
 
     @property
     def kind(self) -> str:
-        """What candidates are: "entity", or "relation" if the relation is asked."""
+        """The kind of candidates: "entity", or "relation" if the relation is asked."""
         return "relation" if self.sides == "relation" else "entity"
 
     @property
     def candidate_labels(self) -> Labels:
-        """Labels of what may be a candidate, by id: the graph's entities, or its relations."""
+        """Labels of possible candidates by id: the graph's entities, or its relations."""
         return self.graph.relations if self.kind == "relation" else self.graph.entities
 
     @property
@@ -136,14 +135,14 @@ class GraphTerms:
     @property
     def statement(self) -> Int32:
         """Head, relation and tail of the statement whose qualifier is asked: int32, shape (Q, 3);
-        UsageError if none is."""
+        UsageError if no qualifier is asked."""
         if self.sides != "qualifier":
             raise UsageError("only questions for a qualifier's value give a statement; see .entity")
         return self.graph.statements[self.given[0]]
 
     @property
     def relation(self) -> Int32:
-        """The given relation: int32, shape (Q,); UsageError if it is what is asked."""
+        """The given relation: int32, shape (Q,); UsageError if the relation is asked."""
         if self.kind == "relation":
             raise UsageError(
                 "these questions ask for the relation (sides='relation'): they give a head and a "
@@ -170,12 +169,12 @@ class GraphTerms:
 
     @property
     def columns(self) -> dict[str, Array]:
-        """The same as columns of ranks, (Q,) each, with the context."""
+        """The given terms as columns of ranks, (Q,) each, with the context."""
         terms = dict(zip(COLUMNS[self.sides], (ids for _, ids in self.given_terms), strict=True))
         return terms if self.context is None else {**terms, "context": self.context}
 
     def batch_terms(self, questions: Int64) -> dict[str, Int64]:
-        """What some questions give, as `Batch` has it."""
+        """What some questions give, in the form of `Batch`."""
         columns = (*self.given, self.side)
         entity, second, side = (column[questions].astype(np.int64) for column in columns)
         terms = {"entity": entity, "relation": second, "side": side}
@@ -195,11 +194,11 @@ class GraphTerms:
 
     @property
     def what(self) -> str:
-        """What is asked of what, for messages."""
+        """The split and sides of the questions, for messages."""
         return f" of split {self.split!r}, {self._sides}"
 
     def lines(self, details: Mapping[str, Any]) -> tuple[str, str, str]:
-        """What their repr says of split, sides and filter."""
+        """Split, sides and filter, for the questions' repr."""
         filtered = f"filter {', '.join(self.filter_splits)}" if self.filter_splits else "raw"
         if "context" in details and self.filter_splits:
             how = "at a time" if details["context"] == "time" else "with qualifiers"
@@ -220,7 +219,7 @@ class GraphTerms:
         return np.bincount(self.triples[:, 1], minlength=self.graph.n_relations)
 
     def popularity(self, _: QuestionData) -> tuple[Int64, Int64]:
-        """How often candidates stand in triples of all splits, and relations in evaluated ones."""
+        """How often candidates occur in triples of all splits, and relations in evaluated ones."""
         graph = self.graph
         if self.kind == "entity":
             return graph.entity_counts(), self.relation_counts
@@ -229,12 +228,12 @@ class GraphTerms:
 
     @property
     def labels(self) -> tuple[list[str], Labels]:
-        """Labels of relations and entities, as ranks have them."""
+        """Labels of relations and entities, in the form for ranks."""
         return list(self.graph.relation_names), self.graph.entities
 
     @cached_property
     def ids(self) -> list[str]:
-        """Names of the questions in TREC files: head0, head1, ..., tail0, tail1, ...; at a time
+        """Names of the questions in TREC files: head0, head1, ..., tail0, tail1, ...; with a time
         head0@2014-07-01, ..."""
         return self.names(slice(0, len(self)))
 
@@ -263,7 +262,7 @@ class GraphTerms:
         return f"({', '.join(terms)})"
 
     def hashed(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
-        """What a fingerprint is made of: a text, arrays before the answers, and arrays after."""
+        """Parts of a fingerprint: a text, arrays before the answers, and arrays after."""
         second = "tail" if self.kind == "relation" else "relation"
         before = {"side": self.side.astype(np.int8), "entity": self.given[0]}
         after = {} if self.context is None else {"context": self.context}
@@ -271,7 +270,7 @@ class GraphTerms:
         return text, {**before, second: self.given[1]}, after
 
     def described(self, facts: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
-        """Where the questions come from, around facts about them, in plain JSON types."""
+        """Where the questions come from, combined with facts about them, in plain JSON types."""
         graph = self.graph
         return {
             "graph_name": graph.name,
@@ -289,7 +288,7 @@ class GraphTerms:
         }
 
     def manifest(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Further facts on the questions in a manifest of ranks, and its further entries."""
+        """For a manifest of ranks: further facts on the questions, and further entries."""
         facts = {"n_head_questions": int(np.count_nonzero(self.side == 0))}
         contexts = self.graph.contexts
         if self.context is None or contexts is None:
@@ -301,7 +300,7 @@ class GraphTerms:
         return facts, {"contexts": texts}
 
     def rows_among(self, rows: str = "questions") -> tuple[Int64, int]:
-        """Where the rows of scores of these questions stand among those of the whole split."""
+        """Places of these questions' rows of scores among those of the whole split."""
         triples = facts_of(self.graph, self.split, SIDES[self.sides][0])
         n_contexts = 1 if self.graph.contexts is None else len(self.graph.contexts)
         sides = SIDES[self.sides]
@@ -325,8 +324,8 @@ class GraphTerms:
 
     @cached_property
     def triple_keys(self) -> tuple[Int64, Int64, Int64]:
-        """Keys of the (head, relation) pairs that are evaluated, keys of the facts by the number of
-        their pair, both ascending, and the place of each of these facts."""
+        """Keys of the evaluated (head, relation) pairs; keys of the facts by the number of their
+        pair, both ascending; and the place of each of these facts."""
         facts = self.graph.facts[self.split]
         facts = facts if self.kept is None else facts[self.kept]
         pairs, number = np.unique(_pair_keys(self.graph, facts), return_inverse=True)
@@ -336,8 +335,8 @@ class GraphTerms:
 
 
 def places_of(terms: QuestionData, triples: npt.ArrayLike) -> Int64:
-    """Where facts, shape (n, 3), or (n, 4) with their contexts, stand among the evaluated ones;
-    InputError if one does not."""
+    """Places of facts, shape (n, 3), or (n, 4) with contexts, among the evaluated ones; InputError
+    if a fact is not evaluated."""
     if terms.sides == "qualifier":
         raise UsageError(
             "a triple does not say which of its qualifiers is asked; use the batches of the "
@@ -372,5 +371,5 @@ def _fact_keys(graph: GraphData, pair: Int64, facts: Int32) -> Int64:
 
 
 def _pair_keys(graph: GraphData, triples: Int32) -> Int64:
-    """One key per head and relation: what they give a question for the tail."""
+    """One key per head and relation, the given terms of a question for the tail."""
     return given_keys(graph, triples, NAMES.index("tail"))

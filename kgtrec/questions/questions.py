@@ -1,9 +1,9 @@
-"""Questions: answers, what else is known, candidates, and the terms that tell questions apart.
+"""Questions: answers, further known answers, candidates, and the terms that distinguish questions.
 
-What is asked is data: `QuestionData` knows no graph. Where questions come from, and what they give,
-is in `QuestionData.asked`: `GraphTerms` of a graph's split, or `NamedTerms` of answers at hand.
+Questions are data: `QuestionData` knows no graph. `QuestionData.asked` says where they come from
+and what they give: `GraphTerms` for a graph's split, or `NamedTerms` for given answers.
 
-Column order: which column of a model's scores is whose, declared once by its labels or ids.
+Column order: the entity of each column of a model's scores, declared once by labels or ids.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _each_once(ids: Int64, labels: Labels, kind: str) -> Int64:
 
 
 def require_columns_by_id(questions: QuestionData, what: str) -> None:
-    """UsageError if the columns of these questions are declared in another order than by id."""
+    """UsageError if these questions declare columns in another order than by id."""
     if questions.column_of is not None:
         raise UsageError(
             f"{what} takes columns in id order, and these questions declare another (columns=); "
@@ -112,17 +112,17 @@ def require_columns_by_id(questions: QuestionData, what: str) -> None:
 def is_usual_filter(
     name: str | None, evaluated: str | None, context: str | None, splits: Collection[str]
 ) -> bool:
-    """Whether to leave splits out of the filter is a protocol, and nothing to warn of.
+    """Whether a known protocol leaves these splits out of the filter: then there is no warning.
 
-    That of validation on the validation split; and TGB 2.0's, whose conflicts at a time are those
-    of the evaluated split alone.
+    Two protocols do so: validation on the validation split, and TGB 2.0, whose conflicts at a time
+    come from the evaluated split alone.
     """
     at_validation = (name, evaluated) == ("valid", "valid")
     return at_validation or (context == "time" and set(splits) == {evaluated})
 
 
 def taken(array: Any, rows: Any) -> Any:
-    """Some rows of an array, copied, or of each of several; None of None."""
+    """Copies of some rows of an array, or of each of several; None for None."""
     if array is None:
         return None
     if isinstance(array, tuple):
@@ -134,7 +134,7 @@ def taken(array: Any, rows: Any) -> Any:
 class QuestionData:
     """Aggregated questions as data, with what they give in `asked`.
 
-    `kgtrec.Questions`, which adds makers and restrictions, says what the attributes are. Those of
+    `kgtrec.Questions`, which adds makers and restrictions, documents the attributes. Attributes of
     `asked` are attributes of the questions, too.
     """
 
@@ -172,12 +172,12 @@ class QuestionData:
 
     @property
     def n_labels(self) -> int:
-        """Number of these labels: the width of a score row, unless it holds listed candidates."""
+        """Number of candidate labels: the width of a score row without listed candidates."""
         return len(self.asked.candidate_labels)
 
     @property
     def column(self) -> Integers:
-        """The given entity as the model numbers it, which is its column: int32 or int64, (Q,)."""
+        """The given entity in the model's numbers, which is its column: int32 or int64, (Q,)."""
         entity: Integers = self.asked.entity
         if self.column_of is None or self.asked.kind == "relation":
             return entity
@@ -189,9 +189,9 @@ class QuestionData:
         return len(self.answers.ids)
 
     def taken(self, questions: Any, instances: Any, **changes: Any) -> Any:
-        """Some questions, and which instances are theirs, with other fields (lists, ...) as given.
+        """Some questions with their instances, and with ``changes`` of other fields (lists, ...).
 
-        Both are slices, or numbers in an order of their own.
+        Both are slices, or numbers in any order.
         """
         of_instances = ("instance_triple", "outside", "full_candidates", "grades")
         fields: dict[str, Any] = {
@@ -209,7 +209,7 @@ class QuestionData:
         """Micro candidates of each instance, its answer included: int64, shape (n_instances,)."""
         others = self._sizes_without(self.known)[self.instance_question]
         if self.asked.split in self.asked.filter_splits:
-            return others + 1  # every answer is among the known, and is kept by id
+            return others + 1  # every answer is known, but its id is kept
         answers, known = (to_keys(csr, self.n_labels) for csr in (self.answers, self.known))
         is_known = contains(known, answers)
         return others + (is_known if self.outside is None else is_known | self.outside)
@@ -231,12 +231,12 @@ class QuestionData:
 
     @property
     def n_columns(self) -> int:
-        """Columns of a score row: entities, relations, or the candidates that it holds alone."""
+        """Number of columns of a score row: entities, relations, or only the listed candidates."""
         return self.n_labels if self.candidate_lists is None else self.candidate_lists.width
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash (32 hexadecimal digits) of what is asked, of the answers and of both filters."""
+        """Hash (32 hexadecimal digits) of the questions, their answers and both filters."""
         hasher = hashlib.blake2b(digest_size=16)
         text, before, after = self.asked.hashed()
         hasher.update(text.encode())
@@ -271,7 +271,7 @@ class QuestionData:
         return {**described, "questions_hash": self.fingerprint}
 
     def manifest(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Further facts on the questions in a manifest of ranks, and its further entries."""
+        """For a manifest of ranks: further facts on the questions, and further entries."""
         facts, entries = self.asked.manifest()
         if "terms" in entries:
             entries["terms"] |= {name: term.labels for name, term in self.answer_terms.items()}

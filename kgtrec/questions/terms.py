@@ -1,4 +1,4 @@
-"""Named terms: what tells questions apart that no graph has asked, and where they come from."""
+"""Named terms: they distinguish questions without a graph, and say where these come from."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _NO_GRAPH = ("graph", "entity", "relation", "tail", "statement", "given", "tripl
 
 
 class NoGraphError(UsageError, AttributeError):
-    """What needs a graph is asked of questions that none has made."""
+    """Questions without a graph were used for something that needs one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
     """A named column over questions or answers.
 
-    - codes, int64 (n,): Places in `labels`; the numbers themselves, if there are none.
+    - codes, int64 (n,): Places in `labels`; the numbers themselves if there are no labels.
     """
 
     codes: Int64
@@ -41,8 +41,8 @@ class Term:
 
     @classmethod
     def of(cls, name: str, values: Any) -> Term:
-        """From integers, or from texts, which become categories in their order; InputError, with
-        the term's name, of anything else."""
+        """From integers, or from texts, which become ordered categories; InputError, with the
+        term's name, for anything else."""
         items = values.tolist() if isinstance(values, np.ndarray) else list(values)
         kind = str if any(isinstance(item, str) for item in items) else (int, np.integer)
         for number, item in enumerate(items):
@@ -58,7 +58,7 @@ class Term:
         return cls(np.array([place[item] for item in items], np.int64), labels)
 
     def taken(self, rows: Any) -> Term:
-        """The same of some: a slice, or numbers in an order of their own."""
+        """The term of some questions: a slice, or numbers in any order."""
         return Term(np.array(self.codes[rows]), self.labels)
 
     def texts(self, codes: Int64) -> list[str]:
@@ -81,7 +81,7 @@ def is_value(item: Any) -> bool:
 
 
 def check_name(name: Any) -> str:
-    """A term's name, which stands in keys, options and columns; InputError if it cannot."""
+    """A term's name, for keys, options and columns; InputError if it is unsuitable."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name.endswith("_label"):
         raise InputError(
             f"term {name!r} has no name that could stand in a key; use letters, digits, _ and -, "
@@ -96,7 +96,7 @@ class NamedTerms:
 
     - ids: Name of each question.
     - terms: By name.
-    - origin: What else there is to tell of where they come from, in plain JSON types.
+    - origin: Further facts about their origin, in plain JSON types.
     """
 
     ids: Sequence[str]
@@ -120,7 +120,7 @@ class NamedTerms:
         raise AttributeError(name)
 
     def taken(self, questions: Any) -> NamedTerms:
-        """The terms of some questions: a slice, or numbers in an order of their own."""
+        """The terms of some questions: a slice, or numbers in any order."""
         numbers = np.arange(len(self))[questions]
         terms = {name: term.taken(questions) for name, term in self.terms.items()}
         return replace(self, ids=[self.ids[n] for n in numbers.tolist()], terms=terms)
@@ -131,7 +131,7 @@ class NamedTerms:
         return np.full(len(self), NAMES.index("all"))
 
     def batch_terms(self, questions: Int64) -> dict[str, Int64]:
-        """Nothing that a model of a graph could look up, as `Batch` has it."""
+        """The terms of a `Batch`, without ids that a model of a graph could look up."""
         nothing = np.full(len(questions), -1)
         return {"entity": nothing, "relation": nothing, "side": self.side[questions]}
 
@@ -141,18 +141,18 @@ class NamedTerms:
         return {f"{TERM}{name}": term.codes for name, term in self.terms.items()}
 
     def lines(self, details: Mapping[str, Any]) -> tuple[str, str, str]:
-        """What their repr says of their terms."""
+        """Their terms, for the questions' repr."""
         name = f" of {self.origin['name']}" if self.origin.get("name") else ""
         return name, "", f"terms: {', '.join(self.terms) or 'none'}"
 
     def popularity(self, questions: QuestionData) -> tuple[Int64, None]:
-        """How often each candidate answers a question; there are no relations."""
+        """How often each candidate answers a question; None for relations."""
         found = np.concatenate([questions.answers.ids, questions.removed.ids])
         return np.bincount(found, minlength=len(self.candidate_labels)), None
 
     @property
     def labels(self) -> tuple[None, Labels]:
-        """Labels of candidates, as ranks have them; there are no relations."""
+        """Labels of candidates, in the form for ranks; None for relations."""
         return None, self.candidate_labels
 
     def names(self, rows: slice) -> list[str]:
@@ -176,20 +176,20 @@ class NamedTerms:
         return hasher.hexdigest()
 
     def hashed(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
-        """What a fingerprint is made of: a text, arrays before the answers, and arrays after."""
+        """Parts of a fingerprint: a text, arrays before the answers, and arrays after."""
         return f"answers {self._hash}", dict(self.columns), {}
 
     def described(self, facts: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
-        """Where the questions come from, around facts about them, in plain JSON types."""
+        """Where the questions come from, combined with facts about them, in plain JSON types."""
         name = {"graph_name": self.origin.get("name"), "sides": "all", "terms": list(self.terms)}
         origin = {key: value for key, value in self.origin.items() if key != "name"}
         return {**name, **facts, "n_entities": len(self.candidate_labels), **origin, **details}
 
     def manifest(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Further facts on the questions in a manifest of ranks, and its further entries."""
+        """For a manifest of ranks: further facts on the questions, and further entries."""
         terms = {name: term.labels for name, term in self.terms.items()}
         return {}, {"question_ids": list(self.ids), "terms": terms}
 
     def rows_among(self, rows: str = "questions") -> tuple[Int64, int]:
-        """Where the rows of scores of these questions stand: one after the other."""
+        """Places of these questions' rows of scores: consecutive, from 0."""
         return np.arange(len(self)), len(self)
