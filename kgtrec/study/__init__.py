@@ -1,11 +1,11 @@
 """Studies: experiments on graphs, ranks and judgements that papers report.
 
 In: graphs, ranks, runs, judgements. Out: frozen dataclasses with a `table()`. Eight folders:
-`comparison/` (which system is better), `pooling/` and `judging/` (labels where they are sparse),
-`openworld/` (missing answers), `alignment/`, `classification/` (true or false?), `sampling/` (full
-ranking from drawn candidates), `reporting/` (what is published); and `stratified`, `semantics` (do
-answers make sense?), `changes`, `relation_shift` and `relation_spread`. The most used names are
-here, loaded on first use: ``from kgtrec import study``, then ``study.beta_curve(ranks)``.
+`comparison/` (which system is better), `pooling/` and `judging/` (more labels), `openworld/`
+(missing answers), `alignment/`, `classification/` (true or false?), `sampling/` (full ranking from
+drawn candidates), `reporting/` (tables and pages); and `stratified`, `semantics` (do answers make
+sense?), `changes`, `relation_shift` and `relation_spread`. The most used names are here, loaded on
+first use: ``from kgtrec import study``, then ``study.beta_curve(ranks)``.
 """
 
 from __future__ import annotations
@@ -112,12 +112,12 @@ _HOMES = homes(
         ),
         # ranks by popularity
         "kgtrec.study.stratified": "beta_curve beta_grid recounted",
-        # parts, and what they weigh
+        # parts and their weights
         "kgtrec.graph.statistics.relations": (
             "relation_categories kl_divergence relation_ratios split_divergences"
         ),
         "kgtrec.study.relations": "read_relation_counts reweighted reweighted_table spreads",
-        # what train gives away
+        # leaks from train
         "kgtrec.graph.statistics.leakage": "find_leaks",
         # sampled candidates
         "kgtrec.study.sampling.bounds": "full_bounds rank_bounds",
@@ -164,7 +164,7 @@ _HOMES = homes(
         # many graphs
         "kgtrec.study.suite.cells": "read_numbers",
         "kgtrec.study.suite.suite": "suite_of_ranks suites",
-        # what is published
+        # publications
         "kgtrec.study.auditing.possible": "audit",
         "kgtrec.study.auditing.protocols": "protocols_of",
         "kgtrec.study.reporting.model_table": "table_of_models",

@@ -277,9 +277,9 @@ def align(
     left, right : array of float, shape (n_left, dim) and (n_right, dim)
         Embeddings; not with a matrix.
     similarity : {"cosine", "dot", "l2", "l1"} or array, shape (n_left, n_right)
-        Of embeddings: cosine, dot product, or minus the (squared Euclidean, or L1) distance,
-        computed tile by tile (`Factors`), so that entities with equal vectors tie exactly and no
-        matrix is stored. Or the similarities themselves, higher for more alike.
+        For embeddings: cosine, dot product, or minus the (squared Euclidean, or L1) distance. Tiles
+        are computed in turn (`Factors`), so entities with equal vectors tie exactly and no matrix
+        is stored. Or the similarities themselves, higher for more similar entities.
     csls : int, default 0
         Neighbours for cross-domain similarity local scaling, 0 for none: subtract half the
         candidate's mean similarity to its `csls` most similar entities of the other side (all, if

@@ -34,10 +34,10 @@ CUTOFFS = (1, 3, 10)
 class BestAnswers:
     """The candidate that each of two runs puts first, question by question.
 
-    - side, int64 (q,): Of the questions that both runs list: 0, the head is asked for; 1, the tail;
-      2, the relation.
+    - side, int64 (q,): For questions that both runs list: 0 asks for the head, 1 for the tail, 2
+      for the relation.
     - same, bool (q,): Both put the same candidate first.
-    - right, bool (q, 2): Whether what either puts first is an answer.
+    - right, bool (q, 2): Whether the first entity of either is an answer.
     """
 
     side: Int64
@@ -49,7 +49,7 @@ class BestAnswers:
 class AnswerChanges(ShownAsTables):
     """Ranks of the same answers by two models.
 
-    - names: Of the model before and the model after.
+    - names: Names of the model before and the model after.
     - before, after: The same instances in the same order.
     - cutoffs: k of Hits@k.
     - best: None without runs.
@@ -151,7 +151,7 @@ def answer_changes(
     ranks : mapping of str to Ranks
         Two, by name, of the same questions.
     runs : two of Run, RunColumns or path, optional
-        Of the same models in the same order; for their best answers.
+        Runs of the same models in the same order; for their best answers.
     cutoffs : sequence of int
         k of Hits@k.
 

@@ -53,7 +53,7 @@ class FittingEntities(ShownInLines):
 
 
 def fitting_observed(graph: GraphData, splits: SplitNames = "train") -> FittingEntities:
-    """Entities that stand as head or as tail of a relation in some splits."""
+    """Entities that are heads or tails of a relation in some splits."""
     rows = triples_of(graph, splits).astype(np.int64)
     keys = [(2 * rows[:, 1] + side) * graph.n_entities + rows[:, 2 * side] for _, side in _SIDES]
     named = splits if isinstance(splits, str) else ",".join(splits or graph.splits)
@@ -201,7 +201,7 @@ class SemanticShares(ShownAsTables):
         return [(m, low, high, expected) for m, (low, high) in zip(means, ends, strict=True)]
 
     def notes(self) -> list[str]:
-        """What was left out, a sentence each."""
+        """One sentence per kind of omission."""
         unknown = np.isnan(self.chance)
         notes = []
         if unknown.any():
@@ -243,7 +243,7 @@ def semantic_shares(
     runs : mapping of str to Run or path
         Systems by name, as deep as the largest k or deeper.
     questions : Questions
-        Of the graph, not restricted.
+        Questions of the graph, not restricted.
     fitting : FittingEntities, optional
         By default `fitting_observed` of the train split.
     cutoffs : sequence of int
@@ -251,7 +251,7 @@ def semantic_shares(
     names : mapping of (side, entity, relation) to str, optional
         How runs name the questions (`read_question_ids`); by default as `questions` does.
     resampling : Resampling, optional
-        How intervals are made; whole questions are drawn. 95 % by default.
+        How to make intervals; whole questions are drawn. 95 % by default.
     threads : int, optional
 
     Raises

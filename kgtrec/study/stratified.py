@@ -79,7 +79,7 @@ class BetaGrid(ShownAsTables):
         )
 
     def table(self) -> Table:
-        """A row per pair of exponents, a column per metric."""
+        """One row per pair of exponents, one column per metric."""
         points = 100 * np.concatenate([self.beta_e, self.beta_r])
         digits = 2 if np.allclose(points, np.round(points), atol=1e-9) else 4
         rows: list[tuple[Cell, ...]] = [
@@ -270,7 +270,7 @@ def _answer_counts(ranks: Ranks, graph: Graph, splits: SplitNames) -> Int64:
 
 
 def _relation_counts(ranks: Ranks, graph: Graph, splits: SplitNames) -> Int64:
-    """Facts of each relation in some splits: of a qualifier's, where its value is the answer."""
+    """Facts of each relation in some splits, or of each qualifier's relation for its values."""
     if ranks.given_relation is None:
         return relation_popularity(graph, splits)
     return _in_qualifiers(graph, splits, 1, graph.n_relations)

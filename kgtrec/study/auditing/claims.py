@@ -286,8 +286,8 @@ class Sizes:
 class Limit(NamedTuple):
     """A claim as an interval for the mean of a function of the rank.
 
-    - row, parameter: The metric whose value per rank is averaged; of a median, Hits at its rank.
-    - low, high: Of that mean.
+    - row, parameter: The metric whose value per rank is averaged; for a median, Hits at its rank.
+    - low, high: Ends of the interval.
     - back: From the mean to the measure that was printed.
     """
 

@@ -2,8 +2,8 @@
 
 The unknown is the share of answers at every rank, in steps of one half. Every printed number is an
 interval for a mean over that distribution, so all numbers together are a system of linear
-inequalities. Above the dense ranks, neighbours share a variable; what this changes in a mean is
-bounded exactly and left open, so true tables are always possible.
+inequalities. Above the dense ranks, neighbours share a variable. The effect on a mean is bounded
+exactly and left open, so true tables are always possible.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from kgtrec.study.auditing.claims import (
 
 DENSE = 32
 RATIO = 1.03
-"""Ranks up to the one have a variable each; above, a variable per so large a step."""
-INFEASIBLE, UNKNOWN = 2, 4  # what scipy's solver may say of a program
+"""Each rank up to DENSE has a variable; above, each step by a factor of RATIO has one."""
+INFEASIBLE, UNKNOWN = 2, 4  # states that scipy's solver may report
 EXACT_ANSWERS, EXACT_CANDIDATES, EXACT_SECONDS = 30, 1_000, 1.0
 """Up to these sizes, whole numbers of answers are searched, too."""
 
@@ -85,7 +85,7 @@ class Problem(NamedTuple):
 
 
 def _bound(claim: Claim, low: float, high: float) -> str:
-    """The side of the interval on which the printed number does not lie."""
+    """The end of the interval that the printed number is beyond."""
     title = claim.name.removesuffix(claim.text).strip()
     return f"{title} <= {high:.4g}" if high < claim.low else f"{title} >= {low:.4g}"
 
@@ -161,19 +161,19 @@ def audit(
         CSV, TSV, Markdown or LaTeX tables, one row per model; or model -> measure -> number (text
         keeps the printed decimals). Rows of one model in several tables are about one ranking.
     instances : int, optional
-        Ranks that every number averages: of both sides, twice the number of triples.
+        Ranks that every number averages: for both sides, twice the number of triples.
     entities : int, optional
         Candidates of a question at most. This or `questions` is required.
     questions : Questions, optional
-        The test set itself: gives both numbers, those per side, and the expectations by chance.
+        The test set itself: gives both numbers, also per side, and the expectations by chance.
     percent : bool
         Metrics between 0 and 1 are printed as percentages.
     truncated : bool
         Numbers were cut off, not rounded.
     side : {"both", "head", "tail", "relation"}
-        Side of rows and columns that name none.
+        Side of rows and columns that name no side.
     runs : int
-        Every number is a mean over so many rankings.
+        Number of rankings that every number averages.
 
     Returns
     -------
@@ -312,7 +312,7 @@ class Program:
         return done
 
     def allows(self, rows: list[int]) -> bool:
-        """Whether some masses keep these limits; what was found for others may keep them, too."""
+        """Whether some masses keep these limits; a solution for other limits may keep them, too."""
         if any(met[rows].all() for met in self.met):
             return True
         done = self._solved(rows, np.zeros(self.totals.shape[1]))

@@ -209,7 +209,7 @@ def _value(measure: Measure, protocol: TriedProtocol, result: Result) -> float |
 
 
 def _other_cutoffs(claims: Sequence[Claim], result: Result) -> Iterator[str]:
-    """Hits that are those at another cutoff, as where any of k predictions may be right."""
+    """Hits that equal those at another cutoff, as when any of k predictions may be right."""
     for claim in claims:
         if claim.measure.is_trec or claim.measure.row[0].name != "hits@k":
             continue

@@ -242,7 +242,7 @@ def equal_mass_bins(probabilities: Float64, n_bins: int) -> Int64:
 class ReliabilityCurve:
     """Predicted probability against the share that is true, bin by bin; empty bins are left out.
 
-    - name: Of the calibrator.
+    - name: Name of the calibrator.
     - predicted, observed, float64 (b,): Mean probability and share of true triples of each bin.
     - sizes: int64 (b,)
     - brier, ece, float64 (3,): Value, and the ends of its interval: the mean squared error of the
@@ -266,7 +266,7 @@ def reliability(
     n_bins: int,
     how: Resampling,
 ) -> ReliabilityCurve:
-    """How far a calibrator's probabilities agree with what is true.
+    """How far a calibrator's probabilities agree with the labels.
 
     Shapes: labels, scores (n,), group int64 (n,).
     """
@@ -296,9 +296,9 @@ def _shares(totals: Float64) -> Float64:
 def _with_ece_interval(errors: Float64, draws: Float64, how: Resampling) -> Float64:
     """ECE and its interval, from the errors of bins (b,) and of the same on draws (B, b).
 
-    Chance adds to every bin's distance, and the bootstrap adds it once more: percentiles would lie
-    too high. The lower end takes off all that chance may have added, which is at most what draws
-    differ from the sample by; the upper end, a percentile, is too high rather than too low.
+    Chance adds to every bin's distance, and the bootstrap adds it again, so percentiles would be
+    too high. The lower end subtracts the most that chance may have added: the difference of draws
+    from the sample. The upper end, a percentile, is too high rather than too low.
     """
     value = np.abs(errors).sum()
     added = percentile_interval(np.abs(draws - errors).sum(axis=1, keepdims=True), how)[0, 1]
@@ -323,14 +323,14 @@ def classify(
     test, valid : LabelledTriples
         Relations have the same ids in both.
     criterion : {"accuracy", "f1"}
-        What thresholds make best on valid.
+        The metric that thresholds maximise on valid.
     per_relation : bool
-        A threshold for each relation that valid has true and false triples of; all others, and
-        with False all relations, have the one that is best over all of valid.
+        A threshold for each relation with true and false triples in valid. All others (all
+        relations if False) use the best threshold over all of valid.
     bins : int
-        Of the reliability curve and the ECE: 2 or more, of equal size.
+        Bins of the reliability curve and the ECE: 2 or more, of equal size.
     resampling : Resampling
-        Of the intervals, which draw whole (head, relation) groups; 1,000 times by default.
+        How to make the intervals: whole (head, relation) groups are drawn, by default 1,000 times.
     relations : sequence of str, optional
         Names of the relations, in id order; by default their ids.
 
@@ -418,7 +418,7 @@ TITLES = dict(
 class RelationMetrics:
     """Metrics of the triples of one relation, or of all.
 
-    - values, float64 (metrics, 3): Of each of `METRICS`: value, and the ends of its interval.
+    - values, float64 (metrics, 3): For each of `METRICS`: value, and the ends of its interval.
     """
 
     n_true: int
@@ -434,8 +434,8 @@ class Classification(ShownAsTables):
     and ``["ece"]`` are those of the uncalibrated scores, ``["brier.platt"]``, ``["ece.platt"]``,
     ``["brier.isotonic"]`` and ``["ece.isotonic"]`` those after calibration on valid.
 
-    - names: Of relations, in id order.
-    - overall: Over all test triples.
+    - names: Names of the relations, in id order.
+    - overall: Metrics over all test triples.
     - curves: Before calibration, after Platt scaling, after isotonic regression.
     - resampling: How the intervals were made.
     """
@@ -493,7 +493,7 @@ class Classification(ShownAsTables):
         return Table(titles, keys, (0, 4, 4, 4, 4), rows)
 
     def mean(self, name: str) -> float:
-        """The mean of a metric over the relations that have it (macro); NaN if none has."""
+        """The mean of a metric over the relations that have it (macro); NaN if there are none."""
         values = [each.values[METRICS.index(name), 0] for each in self.of_relation.values()]
         known = [value for value in values if not np.isnan(value)]
         return float(np.mean(known)) if known else float("nan")
@@ -535,7 +535,7 @@ class Classification(ShownAsTables):
         )
 
     def curve_table(self) -> Table:
-        """The reliability curves: a row per bin."""
+        """The reliability curves, one row per bin."""
         rows: list[tuple[Cell, ...]] = [
             (curve.name, number, int(size), float(predicted), float(observed))
             for curve in self.curves

@@ -150,8 +150,8 @@ def read_labelled(
         Lines ``head<TAB>relation<TAB>tail``, then a label (1; 0 or -1), then a score; plain,
         ``.gz`` or ``.zst``. Without labels, all are true.
     ids : dict of str to int
-        Ids of the names so far; new names are added. Files that are read with one dictionary have
-        the same ids.
+        Ids of the names so far; new names are added. Files read with the same dictionary have the
+        same ids.
     negatives : path, optional
         False triples; only with a file without labels.
     scores : path, optional
@@ -276,7 +276,7 @@ def _array_scores(path: PathName) -> Array:
         raise
     except FileNotFoundError:
         raise FileError(path, found="there is no such file", hint="check the name") from None
-    except Exception as error:  # the header is parsed as Python, which has errors of its own
+    except Exception as error:  # numpy parses the header as Python, which raises other errors
         reason = " ".join(str(error).split())[:160]
         hint = "save the scores with numpy.save, as an array of floats"
         raise FileError(path, found=f"not a readable .npy array ({reason})", hint=hint) from None

@@ -1,4 +1,4 @@
-"""How alike two rankings of the same systems are, and whether a run reproduces another.
+"""Similarity of two rankings of the same systems, and whether one run reproduces another.
 
 tau-b is Kendall's (1945), as in `scipy.stats.kendalltau`. tau-AP (Yilmaz, Aslam and Robertson 2008)
 gives pairs near the top more weight. Ties are as in Urbano and Marrero (2017): tau_AP,b is
@@ -94,7 +94,7 @@ def tau_b(x: ArrayLike, y: ArrayLike) -> Floats:
     Returns
     -------
     ndarray of float64, shape (...)
-        NaN where `x` or `y` is constant, or there are fewer than two systems.
+        NaN if `x` or `y` is constant, or there are fewer than two systems.
 
     Examples
     --------
@@ -105,11 +105,11 @@ def tau_b(x: ArrayLike, y: ArrayLike) -> Floats:
 
 
 def tau_ap(x: ArrayLike, y: ArrayLike) -> Floats:
-    """Symmetric AP correlation with ties, along the last axis; higher values stand on top.
+    """Symmetric AP correlation with ties, along the last axis; higher values are on top.
 
-    Mean of both directions. One direction walks down the one ranking: of the systems that stand
-    truly above a system there, which share stands above it in the other, too? Twice the mean of
-    these shares, over all systems that have one above them, less 1.
+    Mean of both directions. One direction walks down one ranking and takes, per system, the share
+    of the systems strictly above it there that are also above it in the other ranking. The value is
+    twice the mean share, over all systems with one above them, minus 1.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def tau_ap(x: ArrayLike, y: ArrayLike) -> Floats:
     Returns
     -------
     ndarray of float64, shape (...)
-        NaN where `x` or `y` is constant.
+        NaN if `x` or `y` is constant.
     """
     return _tau_ap(_signs(x), _signs(y), None)
 
@@ -228,7 +228,7 @@ def _unsettled(resampled: Resampled) -> Bools:
 def _reaching(
     ends: tuple[float, float], tau: float, of: Callable[..., Floats], signs: Signs, loose: Bools
 ) -> tuple[float, float]:
-    """The interval, its further end at least where unsettled pairs can take the correlation."""
+    """The interval; its end further from 0 reaches at least the tau that unsettled pairs allow."""
     low, high = ends
     x, y = signs
     if tau > 0:
@@ -422,9 +422,9 @@ class Reproduction(ShownAsTables):
     - tau, overlap, residual, float64 (n_pairs,): Means over the queries that both runs hold: tau
       union, extrapolated RBO and its residual.
     - rmse, float64 (n_pairs, n_measures): Root mean square of the differences of queries.
-    - effect_ratio, improvement, float64 (n_measures,) or None: Of two pairs, baseline and advanced
-      system: the mean improvement of the second experiment over that of the first, and the relative
-      improvement of the first less that of the second.
+    - effect_ratio, improvement, float64 (n_measures,) or None: For two pairs of baseline and
+      advanced system: mean improvement of the second experiment divided by that of the first;
+      relative improvement of the first minus that of the second.
     """
 
     _shown = ("order_table", "table")
@@ -479,9 +479,9 @@ def reproduction_of(
         The original run and the reproduced one; or baseline and advanced system of the original
         experiment, then of the reproduced one.
     depth : int
-        Documents of a list that are compared.
+        Number of documents per list to compare.
     p : float
-        Of rank-biased overlap.
+        Persistence of rank-biased overlap.
 
     Returns
     -------

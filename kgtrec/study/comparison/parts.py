@@ -1,8 +1,8 @@
 """Values of systems on parts of the questions: computed from ranks, or read from papers' tables.
 
-Do systems rank alike on every kind of relation and on both sides (Zhou et al. 2022, Table 3), and
-would they on a test set that has the relations of another (their Table 4)? Papers seldom publish
-runs and ranks, but often tables of results: a file with one row per system or part.
+Is the order of systems the same on every kind of relation and on both sides (Zhou et al. 2022,
+Table 3), and on a test set with the relation ratios of another (their Table 4)? Papers seldom
+publish runs and ranks, but often tables of results: a file with one row per system or part.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ class SystemValues(ShownAsTables):
         return replace(self, systems=tuple(systems), parts=rows, whole=whole)
 
     def table(self) -> Table:
-        """A row per part: its size, the values, and how its order of systems is.
+        """One row per part: its size, the values, and its order of systems.
 
-        That is which are best (if an end of the measure is), and tau-b of the order to that on all
-        instances (NaN of fewer than three systems).
+        The order is given by the best systems (if the measure has a better end), and by tau-b to
+        the order on all instances (NaN for fewer than three systems).
         """
         sizes = zip(*self.counts.values(), strict=True) if self.counts else [()] * len(self.parts)
         rows: list[tuple[Cell, ...]] = [
@@ -207,7 +207,7 @@ def _is_mean(measure: Measure) -> bool:
 def values_by_ratios(
     ranks: Mapping[str, Ranks], counts: Mapping[str, float], measures: Sequence[str | Measure]
 ) -> list[SystemValues]:
-    """Micro values of all systems at their test set's relation ratios, and at those of another."""
+    """Micro values of all systems at the relation ratios of their test set, and of another."""
     results = {name: Result(one) for name, one in align_ranks(ranks).items()}
     valued = []
     for measure in parse_all(measures):
@@ -242,7 +242,7 @@ FEW = 12
 class ValueTable(ShownInLines):
     """The cells of a file of values.
 
-    - columns: Headings, that of the systems among them.
+    - columns: Headings, including that of the systems.
     - system: Heading of the systems: system, model or name; else the first one.
     """
 

@@ -36,7 +36,7 @@ class Rankings(ShownAsTables):
     """Values of the same systems, which give the rankings, and how well the rankings agree.
 
     - title: The measure that all rankings share, or nothing.
-    - names: Of the rankings.
+    - names: Names of the rankings.
     - values: float64 (k, s)
     - higher: Whether higher is better.
     - over_systems: Agreement of the pairs i < j of rankings, in the order of
@@ -112,9 +112,9 @@ def rankings_of_samples(
         By the names of the rankings: one measure with several sets of labels, or several measures.
     title : str
     resampled : sequence of Resampled, optional
-        Draws that were made before, one per ranking.
+        Existing draws, one per ranking.
     resampling : Resampling
-        Of the intervals. The same questions are drawn for all rankings that are of as many.
+        How to make the intervals. Rankings over equally many questions draw the same ones.
 
     Raises
     ------
@@ -288,7 +288,7 @@ def shared_systems(one: SystemValues, other: SystemValues) -> tuple[str, ...]:
 def _shared_parts(
     one: SystemValues, other: SystemValues
 ) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """Parts of both, and those of one alone."""
+    """Parts that both have, and parts that only one has."""
     if not (one.dimensions and other.dimensions):
         return list((one if one.dimensions else other).parts), []
     if len(one.dimensions) != len(other.dimensions):

@@ -135,7 +135,7 @@ def grouped_names(names: Sequence[str]) -> list[str]:
 def replicate_samples(
     systems: Mapping[str, Sequence[Ranks]], measures: Sequence[str | Measure]
 ) -> list[tuple[Samples, list[list[int]]]]:
-    """Samples of all runs, a column each, with the columns of every system."""
+    """Samples of all runs, one column per run, with the columns of every system."""
     flat = {f"{name} (run {number})": ranks for name, runs in systems.items()
             for number, ranks in enumerate(runs, start=1)}  # fmt: skip
     if len(flat) == 1:  # one system on a fold: a second column, as one alone is not compared
@@ -160,8 +160,8 @@ def compare_replicates(
     Parameters
     ----------
     systems : mapping of str to sequence of Ranks
-        All runs of each system, at least two together: all on the same questions (seeds), or of
-        every system as many on each of several sets (folds).
+        All runs of each system, at least two together. All are on the same questions (seeds), or
+        every system has equally many on each of several sets (folds).
     measures : sequence of keys or Measure
         See `kgtrec.study.comparison.samples.samples_of_ranks`.
     correction : {"holm", "bh", "bonferroni", "none"}

@@ -116,7 +116,7 @@ class SystemComparison(ShownAsTables):
         )
 
     def sentence(self, name: str = "") -> str:
-        """What can be concluded, and what cannot, of a measure by its key or another name."""
+        """Conclusions on a measure (its key or another name), and what remains open."""
         better = self.tests.better(self.level)
         names, order = self.samples.systems, self.order
         n_pairs, n_better = len(self.tests.pairs), int(better.sum())
@@ -209,8 +209,8 @@ def compare(
     test, correction, permutations
         See `kgtrec.study.comparison.significance.pairwise`.
     clustered : bool
-        Test over questions where items are instances: sound where instances of a question depend on
-        each other, at some loss of power. Intervals draw whole questions in either case.
+        If items are instances, test over questions: valid if instances of a question depend on each
+        other, with some loss of power. Intervals draw whole questions in either case.
     resampling : Resampling
         Of intervals and the bootstrap test; its seed is that of the randomisation test too.
     level : float

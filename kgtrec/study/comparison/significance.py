@@ -4,15 +4,15 @@
 t              Student's paired t-test, two-tailed, n - 1 degrees of freedom
 wilcoxon       Wilcoxon's signed-rank test; zeros dropped, ties at their mean rank; exact up to
                `EXACT` differences that are not zero, else normal with the variance of ties
-randomisation  the sign of every item's difference is random if the systems are alike
+randomisation  the sign of every item's difference is random if the systems are equal
                (Fisher's test); p = (b + 1) / (B + 1) of B random signs (Phipson and Smyth 2010)
-bootstrap      questions are drawn anew; p = (b + 1) / (B + 1), b draws whose difference lies
-               further from the observed one than that lies from 0
+bootstrap      questions are resampled; p = (b + 1) / (B + 1), b draws whose difference is
+               further from the observed one than that is from 0
 ============== ==============================================================================
 
-Items count as independent; `Samples.by_cluster` makes questions of instances, which are not quite.
-The sorted p-values of all pairs say how well a measure separates systems (Sakai 2006; Zhou et al.
-2022, section 5.1), not that the differences are the right ones.
+Tests treat items as independent. Instances are not quite; `Samples.by_cluster` turns them into
+questions. The sorted p-values of all pairs show how well a measure separates systems (Sakai 2006;
+Zhou et al. 2022, section 5.1), not whether the differences are right.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class PairTests(ShownInLines):
 
     - samples: What was tested.
     - pairs, int64 (p, 2): Places of both systems.
-    - statistic, float64 (p,): t of ``t``; of the others the mean difference, first less second,
-      over items; of ``wilcoxon`` the sum of the ranks of positive differences less that of negative
-      ones.
+    - statistic, float64 (p,): t for ``t``; for ``wilcoxon`` the sum of the ranks of positive
+      differences minus that of negative ones; otherwise the mean difference over items, first minus
+      second.
     - p, corrected, float64 (p,): Two-sided; and corrected for the number of pairs.
     """
 
@@ -133,7 +133,7 @@ def pairwise(
     threads : int, optional
         Of the randomisation test. Any number gives the same p-values.
     resampled : Resampled, optional
-        Draws for the bootstrap that were made before.
+        Existing draws for the bootstrap.
 
     Raises
     ------
@@ -341,7 +341,7 @@ class Discrimination(ShownAsTables):
         return Table(titles, keys, (0, 4, 0, 0, 0), rows)
 
     def curves(self) -> Table:
-        """A row per place, the largest p-value first, and a column per measure."""
+        """One row per place, the largest p-value first, and one column per measure."""
         places = [(str(place),) for place in range(1, self.p.shape[1] + 1)]
         return table_by_measure(
             ("pair",), places, dict(zip(self.measures, self.titles, strict=True)), self.p

@@ -70,7 +70,7 @@ class Sensitivity(ShownAsTables):
         return np.array([_over_repeats(self.tau, np.nanquantile, tail) for tail in (0.025, 0.975)])
 
     def table(self) -> Table:
-        """A row per share, a column per measure: the mean tau over the repeats."""
+        """One row per share, one column per measure: the mean tau over the repeats."""
         titles = dict(zip(self.measures, self.titles, strict=True))
         return table_by_measure(("share", "triples"), self._parts(), titles, self.mean())
 
@@ -249,7 +249,7 @@ class DepthCurves(ShownAsTables):
 
     @property
     def interval(self) -> Floats | None:
-        """Ends of the intervals of `tau`, float64 (2, m, d); None where values alone are known."""
+        """Ends of the intervals of `tau`, float64 (2, m, d); None if only values are known."""
         ends = np.array([[one.tau_interval for one in row] for row in self.agreements])
         return np.moveaxis(ends, 2, 0) if self.systems else None
 
@@ -264,7 +264,7 @@ class DepthCurves(ShownAsTables):
         )
 
     def values_by_name(self) -> dict[str, dict[str, dict[str, float]]]:
-        """Measure, then depth, then system, to the value; empty where systems have no names."""
+        """Measure, then depth, then system, to the value; empty if systems have no names."""
         return {
             name: {
                 str(depth): dict(zip(self.systems, row, strict=True))
@@ -284,7 +284,7 @@ class DepthCurves(ShownAsTables):
         )
 
     def table(self) -> Table:
-        """A row per depth, a column per measure: tau-b."""
+        """One row per depth, one column per measure: tau-b."""
         titles = {name: short_name(name) for name in self.measures}
         return table_by_measure(("depth",), [(str(d),) for d in self.depths], titles, self.tau)
 
@@ -312,9 +312,9 @@ def depth_curves(
     Raises
     ------
     InputError
-        Values of other shapes.
+        Values of wrong shapes.
     UsageError
-        The reference is none of the depths.
+        The reference is not one of the depths.
     """
     depths = tuple(int(depth) for depth in depths)
     chosen = depths[0] if reference is None else reference

@@ -49,10 +49,10 @@ class SubsetValues:
     _groups: Sequence[tuple[list[int], ByQuestion]]
 
     def of(self, subsets: Bools) -> Floats:
-        """Values on subsets; NaN on one that leaves nothing to value.
+        """Values on subsets; NaN on a subset without items.
 
-        A metric that is adjusted for chance comes without it, where chance is the same for all
-        systems: the order of systems is the same, and that is what subsets are for.
+        If chance is the same for all systems, an adjusted metric comes without the adjustment:
+        subsets serve to order systems, and the order stays the same.
 
         Shapes: subsets bool (B, n_triples) -> float64 (n_measures, B, s).
         """
@@ -123,7 +123,7 @@ class _Linear:
     - triple, int64 (n,): Place of each item's triple.
     - starts: First item of each owner, the items being sorted by owner; None for a plain mean.
     - weight, float64 (owners,) or None: None: all owners weigh the same.
-    - divisor: Of an owner's sum, by how many items it keeps; their number makes it a mean.
+    - divisor: Divisor of an owner's sum, from its number of kept items; the number itself: a mean.
     """
 
     values: Floats
@@ -273,7 +273,7 @@ class _TiedAnswers:
 
     - rows: Their places among the answers that are not alone in their question.
     - tie, int64 (rows,): The tie of each.
-    - values, float64 (measures, rows, most): Values where 1, 2, ... answers of the tie are chosen.
+    - values, float64 (measures, rows, most): Values if 1, 2, ... answers of the tie are chosen.
     """
 
     rows: Ints

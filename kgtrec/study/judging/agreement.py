@@ -39,7 +39,7 @@ _PLACE = {label: place for place, label in enumerate(LABELS)}
 class Agreement(ShownAsTables):
     """Two annotators on the triples that both have judged.
 
-    - relation: Of the triples; `ALL` for all relations together.
+    - relation: Relation of the triples; `ALL` for all relations together.
     - counts, int64 (3, 3): Triples by the first one's label (rows: Y, N, ?) and the second one's.
     """
 
@@ -82,9 +82,9 @@ class Agreement(ShownAsTables):
 def cohen(counts: npt.ArrayLike) -> tuple[float, float]:
     """Cohen's kappa and its large-sample standard error, from counts (k, k) of two raters.
 
-    Kappa is 1 for full agreement and 0 for that of chance. Both are NaN without items, or if chance
-    agreement is certain. The error is 0 if kappa is 1, or if one rater has a single category, so
-    that kappa could only be 0: neither means certainty.
+    Kappa is 1 for full agreement and 0 for chance agreement. Both are NaN without items, or if
+    chance agreement is certain. The error is 0 if kappa is 1, or if one rater has a single
+    category, so that kappa could only be 0: neither means certainty.
     """
     table = np.asarray(counts, np.float64)
     if table.ndim != 2 or table.shape[0] != table.shape[1] or not (table >= 0).all():

@@ -1,4 +1,4 @@
-"""The questions that judges are asked, and what helps to answer them.
+"""The questions for judges, and aids for answering them.
 
 A question is made from the label of a relation. The label is a Freebase path, perhaps through a
 mediator (``/film/actor/film./film/performance/film``), one of WordNet's pointers (``_hypernym``),
@@ -89,7 +89,7 @@ def template_of(relation: str) -> str:
     known = _WORDNET.get(relation)
     if known is not None:
         return known
-    # A label must not bring placeholders or columns of its own.
+    # A label must not add placeholders or columns.
     clean = " ".join(re.sub(r"[{}]", " ", relation).split())
     if clean.startswith("/") and clean.count("/") >= 2:
         return _of_path(clean)
@@ -113,7 +113,7 @@ def _of_path(relation: str) -> str:
 
 
 def _mediator(name: str, kind: str, value: str) -> str:
-    """``a marriage whose type of union is {tail}``; `name` is what leads to the mediator."""
+    """``a marriage whose type of union is {tail}``; `name` leads to the mediator."""
     other_words = {_singular(word) for word in f"{kind} {value}".split()}
     words = name.split()
     if " " not in kind and _participle(kind):

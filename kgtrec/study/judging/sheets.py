@@ -173,7 +173,7 @@ def write_sheet(path: PathName, items: Iterable[Item]) -> None:
 
 
 def write_new_sheets(folder: PathName, sheets: Mapping[str, Iterable[Item]]) -> list[str]:
-    """Write sheets into a folder, which is created if necessary; their paths."""
+    """Write sheets into a folder, which is created if necessary; return their paths."""
     try:
         make_folder(folder)
     except OSError as error:
@@ -208,7 +208,7 @@ def _refuse_old(path: PathName) -> None:
 class PooledTriple(NamedTuple):
     """A triple that may need a judgement.
 
-    - depth: Smallest depth at which it was pooled; 0 if the file does not say.
+    - depth: Smallest depth at which it was pooled; 0 if unknown.
     - rule: The rule that labels it without a judge; "" for none.
     - drawn: Whether it is in the sample to be judged; true if the file has no sample.
     """

@@ -115,7 +115,7 @@ class Mixture:
     def spread(self, pair: tuple[float, float], metric: str = "mrr") -> tuple[Floats, float]:
         """Mean variance of a question for two models, (2,), and their mean covariance.
 
-        The covariance is that of models that share the missing answers, and nothing else.
+        The covariance is for models that share only the missing answers.
         """
         variance, covariance = np.zeros(2), 0.0
         for count, weight in self._shares():
@@ -344,7 +344,7 @@ def compare_ranks(
     Raises
     ------
     InputError
-        Ranks of different questions, or of none.
+        Ranks of different questions, or of no questions.
     UsageError
         A value out of range.
     """

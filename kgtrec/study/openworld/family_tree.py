@@ -46,7 +46,7 @@ class Rule(NamedTuple):
     gender: str = "any"
 
 
-# In the order of evaluation. "spouseOf" and "parentOf" are what the generator draws.
+# In the order of evaluation. "spouseOf" and "parentOf" come from the generator.
 RULES = (
     Rule("wifeOf", ("spouseOf",), "female"),
     Rule("husbandOf", ("spouseOf",), "male"),
@@ -337,8 +337,8 @@ def correlated_removal(
 ) -> OpenWorld:
     """Hide full-test facts again, so that missing facts correlate with a model's predictions.
 
-    A fact that the model predicts is missing with probability P(X|Y), another with P(X|not Y),
-    both chosen so that P(X) is the sparsity and the correlation of Definition 4.1 is rho.
+    A predicted fact is missing with probability P(X|Y), any other fact with P(X|not Y). Both are
+    chosen so that P(X) is the sparsity and the correlation of Definition 4.1 is rho.
 
     Parameters
     ----------

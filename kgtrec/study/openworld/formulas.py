@@ -2,9 +2,9 @@
 
 Everything is summed over m, the number of missing answers, and M, how many of them are predicted.
 Given both, the rank of a predicted test answer is uniform on 1 .. M + 1, and that of another one is
-uniform on M + 1 .. F + m + 1, with F false candidates. The order inside a class is one for all
-answers of the question, so two answers of one class fall into the same of G gaps with probability
-2 / (G + 1), and into two given different ones with 1 / (G (G + 1)) in each order.
+uniform on M + 1 .. F + m + 1, with F false candidates. All answers of a question share one order
+inside a class. So two answers of a class fall into the same of G gaps with probability 2/(G + 1),
+and into two given different gaps with probability 1/(G (G + 1)) in each order.
 
 The paper's closed forms and approximations follow, in its order. If its text is misprinted or
 imprecise, the docstrings say what the code computes.
@@ -107,9 +107,9 @@ def moments(
 def _given(
     counts: NDArray[np.int64], false: int, split: Strengths, sums: Floats, squares: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Given m missing answers (c,): both parts of the mean, and those of the square, (L, c) each.
+    """Given m missing answers (c,): both parts of the mean, and both of the square, (L, c) each.
 
-    The square's parts are a single answer's, and that of two different answers multiplied.
+    The square's parts are from a single answer, and from the product of two different answers.
     """
     l1, l2 = (np.atleast_1d(part)[:, None] for part in split)
     m, predicted = counts[:, None], np.arange(counts.max() + 1)
@@ -232,7 +232,7 @@ def expectation_main(
 
     l2 / (l1 beta (N+1)) \sum_{k=0}^{N} (1 - Phi(k)) / f(k+1), Phi the distribution function of
     Binomial(N+1, l1 beta). Computed in the equal form l2 E[F(M+1) / (M+1)], with M from Binomial(N,
-    l1 beta) and F the sum of the gains, which needs no limit where strength or sparsity is 0.
+    l1 beta) and F the sum of the gains, which needs no limit if strength or sparsity is 0.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def approximation_error(
 ) -> Floats:
     """Bound on the distance of `approximation` from `expectation_main` (Theorems 4.1 and 4.3).
 
-    The correlated bound is that of appendix A.1.8, whose first term is twice that of Theorem 4.1.
+    The correlated bound is from appendix A.1.8; its first term is twice that of Theorem 4.1.
     Parameters and shape as for `approximation`.
     """
     missing, recorded = _positive(strength, beta, n_answers, rho)

@@ -317,7 +317,7 @@ class Comparison(ShownAsTables):
 
     @property
     def ordered(self) -> tuple[str, str]:
-        """The names, that of the higher value first."""
+        """The names; the model with the higher value comes first."""
         return self.names[::-1] if self.difference > 0 else self.names
 
     @property

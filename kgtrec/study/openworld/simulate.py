@@ -1,8 +1,8 @@
 """The paper's simulation (appendix A.2), vectorised, for comparison with theory.
 
 Missing and predicted answers are drawn at random. The answers of a question are drawn in their
-random order, so that one pass of running sums gives every filtered rank: missing answers that come
-before in the same class rank above.
+random order, so one pass of running sums gives every filtered rank: earlier missing answers of the
+same class rank above.
 """
 
 from __future__ import annotations

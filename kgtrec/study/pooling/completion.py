@@ -141,7 +141,7 @@ class Qrels(ShownInLines):
 
     - ids: Names of the questions.
     - offsets: int64 (n_questions + 1,)
-    - entities, int64 (n,): Of each question ascending.
+    - entities, int64 (n,): Ascending within each question.
     - labels, int64 (n,): 1, 0, or -1 for pooled and undecided.
     - nameless: Number of omitted questions, for which runs have no name.
     """

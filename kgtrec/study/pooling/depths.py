@@ -337,7 +337,7 @@ def curves_of_ranks(
 
 @dataclass(frozen=True, eq=False)
 class Reuse(ShownAsTables):
-    """What each system loses without judgements of its own contributions to the pool.
+    """Losses of each system without the judgements that only it contributed to the pool.
 
     - contributors: The systems that contributed to the pool; the others lose nothing.
     - full, left_out, float64 (s,): Value with all judgements, and without those that only this

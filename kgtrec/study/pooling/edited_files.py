@@ -42,7 +42,7 @@ _SEPARATORS = frozenset("\t\n\r")
 
 
 class Fault(NamedTuple):
-    """One thing that is wrong with a file: its line (from 1), what was found, what to do."""
+    """One fault of a file: its line (from 1), what was found, what to do."""
 
     line: int
     found: str
@@ -193,7 +193,7 @@ class Judgements(ShownInLines):
         return f"{len(self):,} triples of {self.rows:,} lines", said
 
     def of(self, triples: ArrayLike, absent: int = -2) -> Int64:
-        """Label of each triple: 1, 0, -1, or `absent` where nobody judged; shape (n,)."""
+        """Label of each triple: 1, 0, -1, or `absent` if nobody judged it; shape (n,)."""
         rows = as_triples("triples", triples)
         labels = [self.labels.get((h, r, t), absent) for h, r, t in rows.tolist()]
         return np.array(labels, np.int64)

@@ -252,7 +252,7 @@ def _entities(documents: Any, rows: Int64, labels: Labels, where: PathName) -> I
 
 
 def doubts(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> list[str]:
-    """Sentences on what looks wrong in the lists down to a depth."""
+    """Sentences on suspicious features of the lists down to a depth."""
     answers = seeds.questions.n_instances
     notes = []
     for one in lists:
@@ -305,9 +305,9 @@ def score_lists(
     Raises
     ------
     FileError
-        No such file, or none with scores.
+        No such file, or a file without scores.
     InputError
-        Scores of another shape, or NaN among them.
+        Scores of a wrong shape, or with NaN.
     UsageError
         An unknown kind of places or rows, or a depth below 1.
     """

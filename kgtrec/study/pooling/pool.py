@@ -96,8 +96,8 @@ class Pool(ShownAsTables):
       tail question; 0 if it is not within the depth.
     - asked, bool (n, 2): Whether it was put forward for a head question, and for a tail question.
     - questions: Names of the seed questions that it answers, head before tail, joined with a comma:
-      those for which it was put forward, and its other question if it is one of a seed, too. A
-      label serves both.
+      those that it was pooled for, and its other question if a seed asks that, too. A label serves
+      both.
     - draw: Selects the triples to judge, if not all; see `sampled`.
     """
 
@@ -242,7 +242,7 @@ class Pool(ShownAsTables):
         return Table.of(columns, rows)
 
     def overlap_table(self) -> Table:
-        """Number of triples that two systems share; on the diagonal, those of one."""
+        """Number of triples that two systems share; on the diagonal, of one system."""
         rows: list[tuple[Cell, ...]] = [
             (name, *line) for name, line in zip(self.systems, self.overlap().tolist(), strict=True)
         ]

@@ -34,7 +34,7 @@ class SeedSample(ShownAsTables):
 
     - rows, int64 (n,): Rows of the split, from 0, ascending.
     - by_relation: Whether every relation has its share.
-    - seed: Of the random numbers.
+    - seed: Seed of the random numbers.
     """
 
     graph: Graph

@@ -3,7 +3,7 @@
 Lists with labels give values, shares and intervals. The share "added" is that of newly annotated
 true triples (Zhou et al. 2022, section 4.2). Open candidates have no label, and are pooled or near
 the top of a system's list; each may be true or false. The interval of a measure contains every
-value that it can have after all of them are judged, see `kgtrec.trec.measures.bounds`. Values count
+value that is possible after all of them are judged; see `kgtrec.trec.measures.bounds`. Values count
 unjudged candidates as false, like trec_eval; condensed values omit them from the lists (trec_eval's
 -J). bpref and infAP use judged candidates only, by definition.
 """
@@ -223,13 +223,13 @@ def intervals(
     ----------
     lists : RankedLists
     completion : Completion
-        infAP uses its sample, and the questions that have an answer there; of a pool without a
-        sample, all labels.
+        infAP uses its sample, and the questions with an answer there; for a pool without a sample,
+        all labels.
     measures : sequence of str
-        trec_eval's.
+        Measures of trec_eval.
     candidates : int64 array, optional
-        The open ones, from `open_candidates` of all compared systems; otherwise the intervals of
-        two could assume different outcomes. By default those of this system.
+        Open candidates, from `open_candidates` of all compared systems; otherwise the intervals of
+        two systems could assume different outcomes. By default those of this system.
 
     Returns
     -------
@@ -276,7 +276,7 @@ def _ends(
 
 
 def _residual(judged: Lists, column: Column) -> float:
-    """Mean of what rbp could still gain."""
+    """Mean possible gain of rbp."""
     residual = Column("rbp_resid", persistence=column.persistence)
     return means(values(judged, [residual]), [residual])["rbp_resid"]
 

@@ -1,7 +1,7 @@
 """A table of models as Markdown, HTML, Typst, CSV and plain text, with its caption.
 
-Names of models come from users and go into markup: every format escapes what would mean something
-in it. LaTeX is in `latex`.
+Names of models come from users and go into markup: every format escapes its own special characters.
+LaTeX is in `latex`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def markdown(table: ModelTable) -> str:
-    """A Markdown (GitHub) table; headings above a column stand before its own."""
+    """A Markdown (GitHub) table; a column's upper headings precede its own."""
     titles = [_markdown_text(title) + arrow(c.higher_is_better, " ↑", " ↓") for title, c in
               zip(table.titles(), table.columns, strict=True)]  # fmt: skip
     marks = ("**{}**", "<ins>{}</ins>", "<sup>{}</sup>", " ± {}")
@@ -173,7 +173,7 @@ def _typst(text: str) -> str:
 
 
 def _readable(text: str) -> str:
-    """Bytes of labels that are no UTF-8 as the sign for what cannot be shown."""
+    """Text whose bytes that are not UTF-8 become replacement characters."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

@@ -62,7 +62,7 @@ class _Column:
 
     @property
     def alignment(self) -> str:
-        """Of what spans a pair: where lines below are wider than it, all begin at its left."""
+        """Alignment of cells that span a pair: left if rows have wider second lines below."""
         return "l" if self.below else "c"
 
     def follows(self, row: int) -> str:

@@ -46,7 +46,7 @@ class Protocol:
     - filter: In words: "filtered by train, valid and test".
     - candidates: In words: "among all 14,541 entities".
     - sampled: Whether the candidates of every model were.
-    - differences: What makes models incomparable: a sentence each.
+    - differences: One sentence per reason why models are incomparable.
     """
 
     split: str

@@ -87,7 +87,7 @@ class ModelColumn:
 
     @property
     def higher_is_better(self) -> bool | None:
-        """None where neither end is better."""
+        """None if neither end is better."""
         return self.measure.higher_is_better
 
     def printed(self) -> list[str]:
@@ -151,7 +151,7 @@ class ModelTable:
         return lines
 
     def titles(self) -> list[str]:
-        """Heading of each column with all that stands above it: "tail, micro: MRR"."""
+        """Heading of each column with all headings above it: "tail, micro: MRR"."""
         above = [[text for text, size in line for _ in range(size)] for line in self.levels()]
         return [
             ": ".join([*(line[i] for line in above), c.measure.title])
@@ -253,7 +253,7 @@ def _measures(
     columns: Sequence[str | Measure],
     sides: Sequence[str] | None,
 ) -> list[Measure]:
-    """Measures of every side that is wished for; those of one kind stand together."""
+    """Measures of every requested side; measures of one kind are neighbours."""
     if unknown := [side for side in sides or () if side not in SIDES]:
         raise UsageError(f"{unknown[0]!r} is not a side; choose of {', '.join(SIDES)}")
     present = sides_present(next(iter(ranks.values()))[0])
@@ -337,7 +337,7 @@ def _beaten(
     models: Sequence[str],
     how: Significance,
 ) -> tuple[tuple[int, ...], ...] | None:
-    """Rows of the models that each is significantly better than; None where nothing is paired."""
+    """Rows of the models that each is significantly better than; None if nothing is paired."""
     if len(ranks) < 2:
         return None
     try:

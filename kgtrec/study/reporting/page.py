@@ -85,7 +85,7 @@ FIRST = 3
 def questions_data(
     systems: Mapping[str, Ranks], runs: Mapping[str, RunColumns], shown: int = SHOWN
 ) -> dict[str, Any]:
-    """Instances to look at, with every model's rank and, from runs, what was ranked first."""
+    """Instances to look at, with every model's rank and, from runs, its first candidate."""
     first = next(iter(systems.values()))
     chosen = {name: _chosen(name, systems, shown) for name in systems}
     rows = np.unique(np.concatenate([rows for lists in chosen.values() for rows in lists.values()]))

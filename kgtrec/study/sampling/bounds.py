@@ -220,7 +220,7 @@ def mean_bounds(low: Float64, high: Float64, miss: float, slack: float) -> tuple
 def hoeffding_slack(
     question: npt.NDArray[np.integer[Any]], uncertain: npt.NDArray[np.bool_], level: float
 ) -> float:
-    """How far, with probability `level`, the mean of values in [0, 1] lies from its expectation.
+    """How far, with probability `level`, the mean of values in [0, 1] is from its expectation.
 
     Values of one question, by its number, count as wholly dependent; those that are certain do not
     count.
@@ -253,11 +253,11 @@ def _estimate(ranks: Ranks) -> Float64:
 
 
 def _standard_error(ranks: Ranks, drawn: Int64, population: Int64) -> float:
-    """Of the mean of the estimates, by simple random sampling without replacement."""
+    """Standard error of the mean estimate, by simple random sampling without replacement."""
     above, squares = ranks.greater + ranks.equal / 2, ranks.greater + ranks.equal / 4
     share = np.divide(above, drawn, out=np.zeros(len(ranks)), where=drawn > 0)
     spread = (squares - above * share) / np.maximum(drawn - 1, 1)
-    # None or all of a few drawn lie above: that leaves more doubt than a variance of 0 says.
+    # If none or all of a few drawn ones are above, the doubt is larger than a variance of 0.
     careful = (above + 0.5) / (drawn + 1)
     spread = np.maximum(spread, careful * (1 - careful))
     unseen = np.where(population > 0, 1 - drawn / np.maximum(population, 1), 0.0)

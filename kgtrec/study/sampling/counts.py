@@ -55,7 +55,7 @@ def subset_of(questions: Questions, chosen: Int64) -> Questions:
 
 
 def rank_some(scores: Any, questions: Questions, chosen: Int64, **options: Any) -> Ranks:
-    """Ranks of some questions, from scores of these alone or of all.
+    """Ranks of some questions, from scores of these or of all questions.
 
     Parameters
     ----------
@@ -159,8 +159,8 @@ class SampledCounts(ShownInLines):
     def rank_variances(self) -> Float64:
         """Unbiased estimates of the variance of each question's sum of estimated ranks, (Q,).
 
-        Answers of one question meet the same drawn candidates, and what outranks the better one
-        outranks the worse one too: so their covariances follow from the counts.
+        Answers of one question meet the same drawn candidates, and any that outranks the better
+        answer outranks the worse one too. So their covariances follow from the counts.
         """
         draw = self.draw
         total = np.zeros(len(draw.questions))
@@ -213,9 +213,9 @@ def count_sampled(
     ----------
     draw : CandidateDraw
     scores : object
-        As for `kgtrec.rank`, with a row per question.
+        As for `kgtrec.rank`, with one row per question.
     columns : {"entities", "candidates"}
-        What the columns of scores are: every entity in id order, or `draw.candidates`.
+        Meaning of the columns of scores: every entity in id order, or `draw.candidates`.
     **options
         Of `kgtrec.rank`: ``higher_is_better``, ``nan``, ``threads``, ``progress``.
 

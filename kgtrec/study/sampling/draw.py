@@ -80,7 +80,7 @@ def _uniform(questions: QuestionData) -> tuple[Weights, str]:
 
 
 def _frequency(questions: QuestionData) -> tuple[Weights, str]:
-    """How often each entity stands on that side of the relation in train."""
+    """How often each entity is on that side of the relation in train."""
     graph = questions.graph
     if "train" not in graph.splits:
         raise UsageError("by='frequency' counts triples of train, and this graph has no such split")
@@ -179,7 +179,7 @@ class CandidateDraw(ShownInLines):
 
     @cached_property
     def lists(self) -> Csr:
-        """Candidates of every question, ascending: its answers and what was drawn."""
+        """Candidates of every question, ascending: its answers and the drawn entities."""
         return to_csr(self._keys(*self.strata), len(self.questions), self.questions.n_entities)
 
     @property

@@ -107,7 +107,7 @@ class FullEstimates(ShownAsTables):
 
     ``estimates["mrr"]``, ``["mr"]`` and ``["hits@10"]`` are the estimates; NaN if there is none.
 
-    - counts: Of the drawn candidates; ``counts.ranks`` are the sampled ranks.
+    - counts: Counts of the drawn candidates; ``counts.ranks`` are the sampled ranks.
     - check: The questions ranked among all candidates.
     - full: Ranks of these questions.
     - level: Probability of each single interval.
@@ -188,7 +188,7 @@ class FullEstimates(ShownAsTables):
         return Table(HEADS, HEADS, (4,) * len(HEADS), rows)
 
     def _exact_ranks(self) -> Float64 | None:
-        """Ranks among all candidates where every answer's is known, (n,); else None."""
+        """Ranks among all candidates if every answer's is known, (n,); else None."""
         if self.check is None or self.full is None:
             return None
         own = instances_of(self.counts.draw.questions, self.check.questions)
@@ -199,7 +199,7 @@ class FullEstimates(ShownAsTables):
     def needed(self, measure: str = "MRR", within: float = 0.002) -> int | None:
         """How many questions have to be ranked in full for an interval of ± `within`.
 
-        Estimated from the questions that were, with as much noise as they leave; None if none was.
+        Estimated, with noise, from the questions that were ranked in full; None if there are none.
         """
         if measure not in DECREASING or not within > 0:
             raise UsageError(
@@ -312,7 +312,7 @@ def full_estimates(
     full : Ranks, optional
         Ranks of the questions of `check`, from `rank_some`.
     level : float
-        Probability of each interval by itself.
+        Probability of each single interval.
 
     Raises
     ------
@@ -350,7 +350,7 @@ def estimate_full(
     seed : int
         Seed of both draws.
     level : float
-        Probability of each interval by itself.
+        Probability of each single interval.
     **options
         Of `kgtrec.rank`: ``higher_is_better``, ``nan``, ``threads``, ``progress``.
 
@@ -366,7 +366,7 @@ def estimate_full(
     if not full:
         return full_estimates(counts, level=level)
     check = draw_check(counts, full, seed)
-    if not len(check.questions):  # everything was drawn, or chance has chosen none
+    if not len(check.questions):  # all candidates were drawn, or chance chose no question
         return full_estimates(counts, level=level)
     return full_estimates(
         counts, check, rank_some(scores, questions, check.questions, **options), level

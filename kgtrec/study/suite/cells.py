@@ -59,7 +59,7 @@ class SuiteCells(ShownAsTables):
 
     @property
     def sign(self) -> float:
-        """1.0 where higher is better, else -1.0."""
+        """1.0 if higher is better, else -1.0."""
         return 1.0 if self.measure.higher_is_better is not False else -1.0
 
     @property

@@ -69,7 +69,7 @@ class Standing(NamedTuple):
 
 
 def standing(ranks: Floats, weights: Floats) -> Standing:
-    """Standings by ranks (models, graphs) where graphs count `weights` (..., graphs) times."""
+    """Standings by ranks (models, graphs) if graphs count `weights` (..., graphs) times."""
     n_models = len(ranks)
     known = ~np.isnan(ranks)
     among = known.sum(axis=0)
@@ -238,7 +238,7 @@ class Suite(ShownAsTables):
         return np.array([float(graph in self.groups[group]) for graph in self.cells.graphs])
 
     def means(self, group: str = ALL) -> Floats:
-        """Mean over the graphs of a group that a model has, float64 (models,); NaN: none."""
+        """Mean over a model's graphs in a group, float64 (models,); NaN if it has none."""
         return weighted_means(self.cells.values, self._of_group(group))
 
     def interval(self, draws: Floats) -> Floats:
@@ -496,7 +496,7 @@ def suite_of_ranks(
     Raises
     ------
     UsageError
-        A measure without a value per item, an unknown test, a group without a graph.
+        A measure without one value per item, an unknown test, a group without a graph.
     InputError
         Models on one graph cannot be compared.
     """
@@ -574,7 +574,7 @@ def _section(heading: str, table: Table, is_open: bool = False) -> str:
 
 
 def svg_text(figure: Figure, prefix: str) -> str:
-    """A figure as an SVG element whose ids are not those of others of the page."""
+    """A figure as an SVG element, with ids that no other figure of the page has."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
