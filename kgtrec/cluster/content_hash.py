@@ -1,10 +1,10 @@
-"""What files hold, as hashes: how parts of a ranking and jobs of a batch recognise their inputs.
+"""Hashes of files' content, by which parts of a ranking and jobs of a batch know their inputs.
 
 There is one rule. Files of up to 1 GiB together are hashed whole, and so are graphs, lists and the
-factorised models of shards, however large. A larger matrix is known by its size, its time of
-modification and 16 MB spread over each file: a core ranks 4 GB of a matrix per second and hashes
-0.7. So a copy of such a matrix has to keep its time (``cp -p``). An object of a store is known by
-its size and the time at which the store took it, which nobody can set.
+factorised models of shards of any size. A larger matrix is known by its size, its time of
+modification and 16 MB spread over each file: a core ranks 4 GB of a matrix per second but hashes
+only 0.7. So a copy of such a matrix must keep its time (``cp -p``). An object of a store is known
+by its size and the time at which the store received it, which nobody can set.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def hash_text(text: str) -> str:
 
 
 def hash_file(path: PathName) -> str:
-    """Hash (32 hexadecimal digits) of a file's bytes, read a little at a time."""
+    """Hash (32 hexadecimal digits) of a file's bytes, read in small pieces."""
     with open(path, "rb") as file:
         return _hash_pieces(iter(lambda: file.read(1 << 20), b""))
 
@@ -53,14 +53,14 @@ _CHECK = "check the name and the path"
 
 
 def stamps_of(paths: Iterable[PathName], hint: str = _CHECK) -> list[tuple[int, ...]]:
-    """What changes when files are written to; FileError if one cannot be read."""
+    """Stamps that change when files are written to; FileError if one cannot be read."""
     with _readable([*paths], hint) as names:
         return [stamp(name) for name in names]
 
 
 @contextmanager
 def _readable(names: list[PathName], hint: str) -> Iterator[list[PathName]]:
-    """What the system refuses is the error of a file."""
+    """Turn errors of the system into a FileError."""
     try:
         yield names
     except OSError as error:
@@ -71,10 +71,10 @@ def _readable(names: list[PathName], hint: str) -> Iterator[list[PathName]]:
 def describe_files(
     paths: Iterable[PathName], whole: bool = False, here: bool = False, hint: str = _CHECK
 ) -> dict[str, Any]:
-    """What files hold, in plain JSON types: equal for equal content.
+    """Description of files' content in plain JSON types: equal for equal content.
 
-    ``whole`` hashes all bytes, however many; ``here``: no other machine compares this, so that the
-    times that only the system sets count too.
+    ``whole`` hashes all bytes of files of any size. ``here``: no other machine compares this, so
+    times that only the system sets count, too.
     """
     names = [(local_path(path) or path) if is_location(path) else path for path in paths]
     with _readable(names, hint):
@@ -94,7 +94,7 @@ def _hash_content(path: PathName) -> str:
 
 
 def _hash_archive(path: PathName) -> str:
-    """The members' bytes: their checksums are verified, which mapping them would not."""
+    """Hash of the members' bytes; reading them verifies their checksums, mapping would not."""
     hasher = hashlib.blake2b(digest_size=16)
     try:
         with zipfile.ZipFile(path) as archive:
@@ -114,7 +114,7 @@ def _hash_archive(path: PathName) -> str:
 
 
 def _hash_sample(path: PathName, size: int) -> str:
-    """Hash of the size and of pieces spread over a file, its first and its last bytes included."""
+    """Hash of the size and of pieces spread over a file, including its first and last bytes."""
     last = max(0, size - _SAMPLE)
     pieces = [str(size).encode()]
     with open(path, "rb") as file:
@@ -127,7 +127,7 @@ def _hash_sample(path: PathName, size: int) -> str:
 def describe_request(
     graph: PathName, options: Mapping[str, Any], files: Mapping[str, Iterable[PathName]]
 ) -> dict[str, Any]:
-    """What questions are made from, in plain JSON types: equal for equal content."""
+    """Sources of questions, in plain JSON types: equal for equal content."""
     named = {option: [str(path) for path in paths] for option, paths in files.items()}
     splits = graph_files(graph)
     labels = label_files(splits, named.get("type_constraints", ()))
@@ -143,7 +143,7 @@ def describe_request(
 
 
 def describe_file(path: PathName) -> Any:
-    """A file's hash; what an object's store says of it."""
+    """A file's hash, or an object's size and time in its store."""
     ((described,),) = describe_files([path], whole=True).values()
     return described
 
@@ -151,9 +151,9 @@ def describe_file(path: PathName) -> Any:
 def label_files(
     splits: Mapping[str, Path], type_constraints: Iterable[PathName] = ()
 ) -> list[Path]:
-    """OpenKE's label files, which nobody names: beside a graph's splits and type constraints.
+    """OpenKE's label files, found next to a graph's splits and type constraints.
 
-    They say which entity a number is.
+    They map numbers to entities.
     """
     folders = [Path(path).parent for path in type_constraints]
     if splits and is_numbered(splits):

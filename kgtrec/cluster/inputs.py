@@ -1,4 +1,4 @@
-"""Whatever the user has, as `Inputs`: files that workers open, with the rows that are wanted."""
+"""Convert users' data to `Inputs`: files that workers open, with the requested rows."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from kgtrec.scores.files import checked_sides
 
 @dataclass(frozen=True)
 class QuestionRequest:
-    """What a graph is asked, by the options of `kgtrec rank`; ``say`` is told of labels that are
-    ignored."""
+    """Questions to a graph, from the options of `kgtrec rank`; ``say`` receives notes on ignored
+    labels."""
 
     graph: str
     split: str = "test"
@@ -63,13 +63,13 @@ class QuestionRequest:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What is asked for in words, of a single filter."""
+        """The request in words, for a single filter."""
         names = ("split", "sides", "unknown", "columns", "outside")
         return {"filter": self.filters[0], **{name: getattr(self, name) for name in names}}
 
     @property
     def lists(self) -> dict[str, list[str]]:
-        """Files that are read besides the graph, by option."""
+        """Files to read in addition to the graph, by option."""
         names = ("entities", "relations", "type_constraints", "candidates")
         paths = {name: getattr(self, name) for name in names}
         single = {name: [] if path is None else [path] for name, path in paths.items()}
@@ -77,14 +77,14 @@ class QuestionRequest:
 
     @contextmanager
     def at_hand(self) -> Iterator[QuestionRequest]:
-        """The request with a copy of a graph that is elsewhere."""
+        """The request with a local copy of a graph that is at a URL."""
         form, graph = split_format(self.graph)
         with fetched(graph, folders=True) as copy:
             yield replace(self, graph=f"{form}{copy}") if is_location(graph) else self
 
     @property
     def folders(self) -> dict[str, str]:
-        """Folders that are inputs, and what they are."""
+        """Input folders, and what they contain."""
         return {split_format(self.graph)[1]: "the graph's folder"}
 
     def describe(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class QuestionRequest:
         return describe_request(self.graph, self.settings, self.lists)
 
     def ask(self, n_rows: int, n_columns: int) -> Questions:
-        """The questions, whatever the shape of the scores."""
+        """The questions, for scores of any shape."""
         return self.questions()
 
     def questions(self) -> Questions:
@@ -111,7 +111,7 @@ class QuestionRequest:
         return {name: self._restricted(questions) for name, questions in several.items()}
 
     def _read(self) -> tuple[Graph, dict[str, Any]]:
-        """The graph, and how its questions are asked but for split, sides and filter."""
+        """The graph, and the arguments of its questions except split, sides and filter."""
         graph = read_graph(self.graph, progress=self.progress)
         ids = {
             kind: None if path is None else self._read_ids(path, graph, kind)
@@ -121,7 +121,7 @@ class QuestionRequest:
         return graph, {**options, **ids}
 
     def _read_ids(self, path: str, graph: Graph, kind: str) -> Int64:
-        """Ids of the labels in a file; those that are ignored are counted."""
+        """Ids of the labels in a file; counts the ignored labels."""
         ids, missed = read_labels(path, getattr(graph, kind), self.unknown)
         if missed:
             self.say(f"{path}: {missed:,} {kind} that the graph lacks")
@@ -144,13 +144,13 @@ class QuestionRequest:
 
 
 def filter_name(text: str | tuple[str, ...]) -> str:
-    """How `Graph.questions_by_filter` names it: of several splits, their names with "+"."""
+    """The filter's name in `Graph.questions_by_filter`: names of several splits joined by "+"."""
     chosen = filter_of(text)
     return chosen if isinstance(chosen, str) else "+".join(chosen)
 
 
 def filter_of(text: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    """What ``--filter`` names: a protocol as it is; several names are splits."""
+    """The filter of ``--filter``: a protocol, or several names of splits."""
     if isinstance(text, tuple):
         return text
     names = tuple(name.strip() for name in text.split(","))
@@ -164,7 +164,7 @@ def filter_of(text: str | tuple[str, ...]) -> str | tuple[str, ...]:
 
 @dataclass(frozen=True)
 class AnswerRequest:
-    """Files of questions that no graph has asked, by the options of `kgtrec rank`."""
+    """Files of questions without a graph, from the options of `kgtrec rank`."""
 
     questions: str | None = None
     qrels: str | None = None
@@ -174,18 +174,18 @@ class AnswerRequest:
     level: int = 1
     known_has_answers: bool = False
 
-    folders: ClassVar[dict[str, str]] = {}  # that are inputs, and what they are
+    folders: ClassVar[dict[str, str]] = {}  # input folders, and what they contain
 
     @property
     def files(self) -> dict[str, str]:
-        """Files that are read, by option."""
+        """Files to read, by option."""
         names = ("questions", "qrels", "queries", "documents", "candidates")
         paths = {name: getattr(self, name) for name in names}
         return {name: path for name, path in paths.items() if path is not None}
 
     @contextmanager
     def at_hand(self) -> Iterator[AnswerRequest]:
-        """The request; its files may stay where they are."""
+        """The request, unchanged: its files need no copy."""
         yield self
 
     def describe(self) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class AnswerRequest:
         return {"kgtrec": __version__, "options": options, "files": files}
 
     def ask(self, n_rows: int, n_columns: int) -> Questions:
-        """The questions of scores with so many rows and columns."""
+        """The questions for scores of this shape."""
         path = self.candidates or self.documents
         if self.qrels is not None and path is None:
             raise UsageError(
@@ -215,7 +215,7 @@ def stored_questions(
     ask: Callable[[], Questions],
     rows: str,
 ) -> Store:
-    """The store of the questions that a request describes; asked only if it is not there yet."""
+    """The store of the questions of a request; made only if it does not exist yet."""
     request = describe()
     key = hash_text(json.dumps([request, rows], sort_keys=True))
     target = Path(folder) / f"questions-{key}"
@@ -237,7 +237,7 @@ def _named(request: dict[str, Any]) -> str:
 
 
 def fit_files(files: Files, store: Store, higher_is_better: bool = True) -> Files:
-    """The files with their rows chosen for the questions of a store, their shape checked."""
+    """The files with rows selected for the questions of a store; checks their shape."""
     factors = isinstance(files, FactorFiles)
     questions, rows, n_rows = store.questions(), store.rows, store.n_rows
     chosen = rows_to_rank(questions, rows, n_rows, files.n_rows, factors)
@@ -261,10 +261,10 @@ def fit_files(files: Files, store: Store, higher_is_better: bool = True) -> File
 
 
 def _holds(path: Path, rows: Int64) -> bool:
-    """Whether a file has been written with these rows, and still holds them."""
+    """Whether a file exists and holds these rows."""
     try:
         return np.array_equal(map_array(path), rows)
-    except Exception:  # missing or damaged, however that shows
+    except Exception:  # missing, or damaged in any way
         return False
 
 
@@ -274,10 +274,10 @@ def make_inputs(
     folder: PathName,
     settings: Settings = ONE_THREAD,
 ) -> Inputs:
-    """Write what is in memory into a work folder, and describe what is in files."""
+    """Write data in memory into a work folder, and describe data in files."""
     if isinstance(source, Mapping):  # a matrix per side has a row per triple
         settings = replace(settings, rows="instances")
-    Ranker.of(questions, settings)  # checks the questions, with the messages that users know
+    Ranker.of(questions, settings)  # checks the questions, with the ranker's messages
     work = Path(folder)
     files = None if source is None else _files(source, questions.sides, work / "scores")
     store = save_questions(questions, settings.rows, work)
@@ -292,7 +292,7 @@ def inputs_of_store(
     folder: PathName,
     settings: Settings,
 ) -> Inputs:
-    """As `make_inputs`, of questions that are stored already and stay where they are."""
+    """As `make_inputs`, for questions that are already stored; does not copy them."""
     if isinstance(source, Mapping) and store.rows != "instances":
         raise UsageError(
             "a matrix per side has a row per triple; store the questions with rows='instances'"
@@ -303,7 +303,7 @@ def inputs_of_store(
 
 
 def _files(source: Any, sides: str, folder: Path) -> Files:
-    """Files of a source; of ``sides`` ("head", "tail", "both"), if it has one for each."""
+    """Files of a source; if it has one per side, those of ``sides`` ("head", "tail", "both")."""
     if isinstance(source, (str, PathLike)):
         return describe_scores(source, folder)
     if isinstance(source, Mapping):
@@ -329,7 +329,7 @@ def _files(source: Any, sides: str, folder: Path) -> Files:
 
 
 def _saved(source: Array | Factors, folder: Path) -> Files:
-    """Files named after their content, so that one call does not write over those of another."""
+    """Files named after their content, so that calls do not overwrite each other's files."""
     if isinstance(source, Factors):
         members = (source.queries, source.entities, source.bias)
         arrays = [array for array in members if array is not None]

@@ -1,8 +1,8 @@
-"""How work is cut into parts that fit the memory granted, and how long they will take.
+"""Cut work into parts that fit the granted memory, and forecast their time.
 
-`Needs` says what a part takes of memory: fixed, for each entity, and for each row. `make_plan` cuts
-rows and entities accordingly. `PartFiles` keeps finished parts on disk, so that a ranking that was
-killed goes on where it was; what is damaged is ranked again.
+`Needs` gives the memory of a part: fixed, per entity, and per row. `make_plan` cuts rows and
+entities accordingly. `PartFiles` keeps finished parts on disk, so that a killed ranking can resume;
+damaged parts are ranked again.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from kgtrec.ranking.partial import PartialRanks, Task, read_parts, write_parts
 
 
 class PartFiles:
-    """Parts of one ranking as files of a folder, which nothing else may use.
+    """Parts of one ranking as files in a folder of their own.
 
-    - folder, Path: Named after everything that the parts depend on but their rows and entities.
+    - folder, Path: Named after everything that the parts depend on, except rows and entities.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -44,53 +44,53 @@ class PartFiles:
         return self.folder / ("-".join(map(str, astuple(task))) + ".part")
 
     def save(self, part: PartialRanks) -> None:
-        """Write a part beside its place and rename it."""
+        """Write a part to a temporary file and rename it."""
         write_parts(self._path(part.task), {}, [part])
 
     def load(self, task: Task) -> PartialRanks | None:
-        """A part that was saved whole, else None."""
+        """A completely saved part, else None."""
         with suppress(FileError):
             (part,) = read_parts(self._path(task))
             return part if part.task == task else None
         return None
 
     def count(self) -> int:
-        """Files of parts, sound or not."""
+        """Number of files of parts, damaged ones included."""
         return sum(1 for _ in self.folder.glob("*.part"))
 
     def save_note(self, name: str, content: Any) -> None:
-        """Keep something of plain JSON types beside the parts."""
+        """Save a value of plain JSON types with the parts."""
         text = json.dumps(content)
         with atomic_write(self.folder / f"{name}.json") as file:
             file.write(f"{hash_text(text)}\n{text}".encode())
 
     def load_note(self, name: str) -> Any:
-        """What was kept; None if it is not there or damaged."""
+        """A saved value; None if it is missing or damaged."""
         with suppress(OSError, ValueError):
             digest, text = (self.folder / f"{name}.json").read_text("utf-8").split("\n", 1)
             return json.loads(text) if digest == hash_text(text) else None
         return None
 
 
-# Bytes, as measured: `tests/cluster/test_plan.py` holds peaks of tasks against their plans.
+# Bytes, as measured: `tests/cluster/test_plan.py` compares peaks of tasks with their plans.
 # BASE: interpreter, numpy, this package, and what allocators keep.
 BASE = 52 << 20
-MARGIN = 1.1  # of all that follows from rows and entities
+MARGIN = 1.1  # for everything that depends on rows and entities
 _ROW = 128
 _TARGET = 200
-_KNOWN, _RENUMBERED = 10, 72  # an id of a filter list; while ranges of entities are renumbered
-_TOLERANT = 2  # so many times as much, while rows are ranked anew by other thresholds
-_PLACE, _ORDERED = 8, 40  # an entity's place in the order of names, where ids are not in that order
-_POOL = 32 << 10  # a candidate kept, while rows are ranked
-_SORTED = 64 << 18  # candidates of two ranges, as many as are sorted at a time
-_ANSWER = 49  # an answer in a result
+_KNOWN, _RENUMBERED = 10, 72  # per id of a filter list; and while ranges of entities are renumbered
+_TOLERANT = 2  # factor while rows are ranked again by other thresholds
+_PLACE, _ORDERED = 8, 40  # an entity's place in the order of names, if ids have another order
+_POOL = 32 << 10  # per kept candidate, while rows are ranked
+_SORTED = 64 << 18  # candidates of two ranges that are sorted at a time
+_ANSWER = 49  # per answer in a result
 MOST_ROWS = 1 << 14
 """Of a block, so that progress is seen and a retry is cheap."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """Bytes that parts of all entities, or of ranges of them (`cut`), take of memory."""
+    """Bytes of memory for parts with all entities, or with ranges of them (`cut`)."""
 
     inputs: Inputs
     store: Store
@@ -99,7 +99,7 @@ class Needs:
 
     @property
     def besides(self) -> int:
-        """What candidates kept take, however many rows there are; and, of ranges, the answers'
+        """Bytes for kept candidates, for any number of rows; with ranges also the answers'
         vectors, which come first."""
         files, depth = self.inputs.files, self.inputs.settings.run_depth
         if not self.cut:
@@ -111,7 +111,7 @@ class Needs:
 
     @property
     def entity(self) -> int:
-        """What an entity costs once, however many rows there are."""
+        """Bytes per entity, for any number of rows."""
         order = 0 if self.store.ordered else _ORDERED if self.cut else _PLACE
         files = self.inputs.files
         if not isinstance(files, FactorFiles):
@@ -127,7 +127,7 @@ class Needs:
 
     @property
     def score(self) -> int:
-        """What an entity costs in every row."""
+        """Bytes per entity and row."""
         files = self.inputs.files
         if isinstance(files, FactorFiles):
             return 0
@@ -138,15 +138,15 @@ class Needs:
 
     @property
     def column(self) -> int:
-        """An entity, with a row."""
+        """Bytes of an entity, with one row."""
         return max(1, math.ceil(MARGIN * (self.entity + self.score)))
 
     def fitting(self, budget: int) -> int:
-        """Entities that half of the memory holds with a row."""
+        """Number of entities for which half of the memory suffices, with one row."""
         return budget // 2 // self.column
 
     def rows(self, first: int, stop: int, width: int) -> Int64:
-        """Each of some rows, of parts with so many entities."""
+        """Bytes of each of some rows, in parts with `width` entities."""
         store, files = self.store, self.inputs.files
         depth = min(self.inputs.settings.run_depth, store.n_labels)
         question = store.array("plan_question")[first:stop]
@@ -161,9 +161,9 @@ class Needs:
         else:
             scores = (store.n_columns if store.restricted else width) * self.score
         if self.cut:
-            best = 4 * depth * (4 + item)  # merged, of one more range, and in the making
+            best = 4 * depth * (4 + item)  # merged, of one more range, and unfinished
             return np.ceil(MARGIN * (needs + scores + best)).astype(np.int64)
-        # Candidates beside the scores, or twice, with a mask, when these are of no more use.
+        # Candidates beside the scores, or twice, with a mask, once the scores are dropped.
         best = max(scores + depth * (4 + item), depth * (2 * (4 + item) + 1))
         return np.ceil(MARGIN * (needs + best)).astype(np.int64)
 
@@ -180,13 +180,13 @@ class Needs:
         return needs
 
 
-_CHUNK = 1 << 16  # rows whose needs are looked at together
-_SHARES, _LEAST_SHARES = 4, 32  # a block is that part of a worker's share of what is left, of all
-_HANDED_OUT = 2_000_000  # scores that a worker ranks while the scheduler hands out a task
+_CHUNK = 1 << 16  # rows whose needs are computed together
+_SHARES, _LEAST_SHARES = 4, 32  # a block is this part of a worker's share: of the rest, of all
+_HANDED_OUT = 2_000_000  # scores that a worker ranks while the scheduler assigns a task
 _TILE = 64  # queries that share one pass over the entities in the native core
 _CALIBRATION = 0.2  # seconds
 _TRIALS = 4
-_MULTIPLIED = 1 << 30  # terms of dot products that take about so long
+_MULTIPLIED = 1 << 30  # terms of dot products that take about this time
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
@@ -194,11 +194,11 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 class Plan:
     """Blocks of rows times ranges of entities.
 
-    - blocks, ranges: First row, and the first behind the last; entities likewise. Both adjacent and
-      ascending.
-    - task_bytes: Most that one worker has in memory at a time, everything included.
-    - memory: What was granted.
-    - sent: Bytes of files that each host is sent.
+    - blocks, ranges: First row, and the row after the last; the same for entities. Both adjacent
+      and ascending.
+    - task_bytes: Most that one worker holds in memory at a time, everything included.
+    - memory: Granted memory.
+    - sent: Bytes of files sent to each host.
     - speed: Scores that one worker ranks per second, as measured.
     """
 
@@ -213,17 +213,17 @@ class Plan:
 
     @property
     def n_rows(self) -> int:
-        """Rows in all."""
+        """Number of rows."""
         return self.blocks[-1][1] - self.blocks[0][0]
 
     @property
     def n_entities(self) -> int:
-        """Entities in all."""
+        """Number of entities."""
         return self.ranges[-1][1] - self.ranges[0][0]
 
     @property
     def seconds(self) -> float | None:
-        """Time that all workers together will take, by the measured speed."""
+        """Forecast time of all workers together, from the measured speed."""
         if self.speed is None:
             return None
         busy = min(self.workers, len(self.blocks) * len(self.ranges))
@@ -256,7 +256,7 @@ class Plan:
 
 
 def memory_bytes(text: str | int) -> int:
-    """Bytes of ``"2GB"``, ``"512MiB"`` or a number; UsageError if it is none."""
+    """Bytes of ``"2GB"``, ``"512MiB"`` or a number; UsageError for other text."""
     match = re.fullmatch(r"\s*([0-9]{1,18}(?:\.[0-9]+)?)\s*([KMGT]?)(i?)B?\s*", str(text), re.I)
     if not match:
         raise UsageError(f"memory {text!r} is not a size; write for example 2GB or 512MB")
@@ -268,7 +268,7 @@ def memory_bytes(text: str | int) -> int:
 
 
 def format_bytes(size: float) -> str:
-    """A size as people write it."""
+    """A size for people, such as "2.0 GB"."""
     for unit in ("bytes", "KB", "MB", "GB"):
         if size < 1000:
             return f"{size:,.0f} {unit}" if unit != "GB" else f"{size:.1f} {unit}"
@@ -329,7 +329,7 @@ def make_plan(
 
 
 def _width(needs: Needs, width: int, budget: int, fixed: int) -> int:
-    """Entities of a part: all, or as many as half of the memory holds with a row."""
+    """Entities per part: all, or as many as fit half of the memory with one row."""
     fitting, restricted = needs.fitting(budget), needs.store.restricted
     if fitting < width and (restricted or fitting < 1024):
         smallest = width if restricted else min(width, 1024)
@@ -345,7 +345,7 @@ def _width(needs: Needs, width: int, budget: int, fixed: int) -> int:
 def _blocks(
     needs: Needs, width: int, rows: tuple[int, int], budget: int, workers: int, jobs: int
 ) -> tuple[list[tuple[int, int]], int]:
-    """Blocks of rows that fit the memory, and what the largest needs."""
+    """Blocks of rows that fit the memory, and the bytes of the largest."""
     n_rows = rows[1] - rows[0]
     least = _least_rows(n_rows, width, workers, jobs)
     blocks, start, used, most = [], rows[0], 0, 0
@@ -372,8 +372,8 @@ def _blocks(
 
 
 def _least_rows(n_rows: int, width: int, workers: int, jobs: int) -> int:
-    """Rows of a block at least: so many that the scheduler keeps up with all workers, if other jobs
-    have tasks for those that this one leaves idle."""
+    """Least rows per block: enough for the scheduler to keep up with all workers, if other jobs
+    have tasks for workers that this one leaves idle."""
     return max(_TILE, min(workers * _HANDED_OUT // max(1, width), n_rows * (jobs - 1) // workers))
 
 
@@ -395,7 +395,7 @@ def _too_large(store: Store, row: int, needed: int, budget: int) -> UsageError:
 
 
 def throughput(plan: Plan, inputs: Inputs) -> float | None:
-    """Scores that a worker ranks per second: parts of the first task, larger and larger."""
+    """Scores that a worker ranks per second, measured on growing parts of the first task."""
     if inputs.files is None:
         return None
     store, (first, stop), entities = inputs.store(), plan.blocks[0], plan.ranges[0]
@@ -412,17 +412,17 @@ def throughput(plan: Plan, inputs: Inputs) -> float | None:
         seconds = _time(task, lenient, store)
         measured.append((rows * width, seconds))
         factor = _CALIBRATION / 2 / max(seconds, 1e-4)
-        if factor < 2 and trial:  # the first one also brings files into memory
+        if factor < 2 and trial:  # the first trial also reads files into memory
             break
         factor = max(factor, 1)
         taller = min(int(rows * factor), stop - first)
-        # The rest of the growth is in width, where there are too few rows.
+        # The width takes the rest of the growth if there are too few rows.
         wider = min(int(width * factor * rows / taller), entities[1] - entities[0])
         wider = width if store.restricted else max(width, wider)
         if (taller, wider) == (rows, width) and trial:
             break
         rows, width = taller, wider
-    # Other processes only make it slower; and what every part costs is little in a large one.
+    # Other processes only slow it down, and fixed costs matter little in a large part.
     return max(scores / seconds for scores, seconds in measured)
 
 

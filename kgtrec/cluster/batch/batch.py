@@ -1,8 +1,8 @@
 """Batches: models x graphs x protocols, each job a set of Dask tasks, resumed after any kill.
 
-At least two jobs are under way at a time, so that the workers rank one while the other is read,
-averaged and written; more where their tasks are too few for the workers (`Load`). Every finished
-part and job is a file, and a batch has no other state: one that was killed is simply started again.
+At least two jobs run at a time, so that the workers rank one while the other is read, averaged and
+written. More run if their tasks are too few for the workers (`Load`). Every finished part and job
+is a file, and a batch has no other state: to resume a killed batch, start it again.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from distributed import Client
 
 LEAST, MOST = 2, 32
-_STARTING = 2  # jobs whose tasks are not known yet
-_AHEAD = 2  # tasks for each thread of the workers, of all jobs together
+_STARTING = 2  # jobs whose tasks are still unknown
+_AHEAD = 2  # tasks per thread of the workers, over all jobs
 
 
 def keeps_busy(left: list[int | None], threads: int) -> bool:
-    """Whether one more job is begun, by the tasks that those under way have left."""
+    """Whether to start one more job, from the tasks that the running jobs have left."""
     if len(left) < LEAST:
         return True
     if len(left) >= MOST or left.count(None) >= _STARTING:
@@ -54,10 +54,10 @@ def keeps_busy(left: list[int | None], threads: int) -> bool:
 
 @dataclass
 class Load:
-    """What the jobs under way are about: tasks that are left, and bytes of this process.
+    """Running jobs: their remaining tasks, and the bytes that they take in this process.
 
-    One job is begun however little ``memory`` there is. ``changed`` is called when another job
-    might begin; ``waiting`` are jobs not begun yet.
+    One job always starts, even with little ``memory``. ``changed`` is called when another job
+    might start; ``waiting`` jobs have not started.
     """
 
     memory: int
@@ -70,7 +70,7 @@ class Load:
     _lock: Lock = field(default_factory=Lock)
 
     def has_room(self) -> bool:
-        """Whether one more job is begun; it may turn out as large as the largest so far."""
+        """Whether one more job may start; it may be as large as the largest so far."""
         with self._lock:
             needed = sum(self._bytes.values()) + self._largest
             if self._left and (not self._largest or needed > self.memory):
@@ -83,30 +83,30 @@ class Load:
         return min(MOST, len(self._left) + self.waiting)
 
     def begin(self, name: str) -> None:
-        """A job is begun."""
+        """A job starts."""
         with self._lock:
             self._left[name], self._bytes[name] = None, self._largest
 
     def sized(self, name: str, size: int) -> None:
-        """Bytes of this process that a job takes, once its questions are there."""
+        """Record the bytes of this process that a job takes; known once its questions exist."""
         with self._lock:
             self._bytes[name], self._largest = size, max(self._largest, size)
         self.changed()
 
     def watch(self, name: str, left: int, threads: int) -> None:
-        """Tasks left of a job, and threads of the workers."""
+        """Record a job's remaining tasks, and the threads of the workers."""
         with self._lock:
             self._left[name], self._threads = left, max(1, threads)
         self.changed()
 
     def end(self, name: str) -> None:
-        """A job is done, whatever has come of it."""
+        """A job ends, finished or failed."""
         with self._lock:
             del self._left[name], self._bytes[name]
 
 
 def batch_status(batch: JobBatch) -> list[Outcome]:
-    """How every job stands, from the files of the output folder alone."""
+    """State of every job, from the files of the output folder alone."""
     records = Records(batch)
     return [records.outcome(job) for job in batch.jobs]
 
@@ -118,7 +118,7 @@ def run_batch(
     say: Callable[[Outcome | str], None] = lambda said: None,
     patience: float = PATIENCE,
 ) -> list[Outcome]:
-    """Do what is left of a batch, and write its summary."""
+    """Run the unfinished jobs of a batch, and write its summary."""
     tasks = TaskOptions(batch.memory, progress=False, patience=patience)
     with _locked(batch):
         records = Records(batch)
@@ -145,8 +145,8 @@ def run_batch(
 
 @contextmanager
 def _locked(batch: JobBatch) -> Iterator[None]:
-    """Nobody else works in the output or in the folder for parts, which batches of several outputs
-    may name; the locks end with the process, however that ends. There are none at a URL."""
+    """Lock the output and the folder for parts, which batches of several outputs may share. The
+    locks end with the process, even if it is killed. A URL has no lock."""
     check_writable(batch.output / "summary.csv" if is_location(batch.output) else None)
     folders = {"output": batch.output, "work": batch.work}
     if is_location(batch.output):
@@ -155,7 +155,7 @@ def _locked(batch: JobBatch) -> Iterator[None]:
         locked: list[Path] = []
         for key, folder in folders.items():
             _make(folder)
-            # A folder under two names is locked once: a second lock would find the first.
+            # A folder under two names is locked once: a second lock would meet the first.
             if not any(os.path.samefile(folder, other) for other in locked):
                 stack.enter_context(_folder_locked(folder, key))
                 locked.append(folder)
@@ -167,14 +167,14 @@ def _make(folder: Path) -> None:
     try:
         make_folder(folder)
     except OSError:
-        check_writable(folder)  # says what is wrong
+        check_writable(folder)  # explains the fault
         raise
     check_writable(folder / "summary.csv")
 
 
 @contextmanager
 def _folder_locked(folder: Path, key: str) -> Iterator[None]:
-    """UsageError if another batch works in the folder, which the job file names as ``key``."""
+    """Lock a folder, named ``key`` in the job file; UsageError if another batch uses it."""
     with open(folder / ".lock", "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -212,7 +212,7 @@ def _run_all(jobs: list[Job], runner: _JobRunner) -> Iterator[Outcome]:
 
 
 class _JobRunner:
-    """Does single jobs; stored questions serve all jobs that ask them."""
+    """Runs single jobs; jobs with the same questions share one store of them."""
 
     def __init__(
         self,
@@ -233,13 +233,13 @@ class _JobRunner:
         self._stores: dict[str, Store] = {}
 
     def run(self, job: Job) -> Outcome:
-        """One job, finished or failed; only a lost scheduler is an error."""
+        """Run one job, which finishes or fails; only a lost scheduler is an error."""
         try:
             return self._rank(job)
         except SchedulerLost:
             raise
         except Exception as error:
-            if self.stopped.is_set():  # it failed because all is being taken down
+            if self.stopped.is_set():  # it failed because the batch is stopping
                 raise
             known = isinstance(error, (KgtrecError, OSError))
             text = job.named(error) if known else f"{type(error).__name__}: {error}"
@@ -269,7 +269,7 @@ class _JobRunner:
         return outcome
 
     def _size(self, job: Job, store: Store, measures: list[Measure]) -> None:
-        """Tell the load, and refuse what this process has no memory for."""
+        """Report the size to the load; refuse a job that this process has no memory for."""
         size, granted = result_bytes(store, measures), memory_bytes(self.batch.memory)
         self.load.sized(job.name, size)
         if size > granted:
@@ -299,7 +299,7 @@ class _JobRunner:
         return stored
 
     def _store(self, job: Job) -> Store:
-        """The job's questions as files; asked once for all jobs, and then not held in memory."""
+        """The job's questions as files; made once for all jobs, and not kept in memory."""
         with self._lock:
             key, shape = self.records.question_inputs(job), (0, 0)
             if not job.of_graph:

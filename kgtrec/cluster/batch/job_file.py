@@ -28,7 +28,7 @@ _GRAPH = "{graph}"
 def models_by_pattern(
     pattern: str, folder: Path, graphs: Iterable[str]
 ) -> dict[str, str | dict[str, str]]:
-    """Scores of every model that a pattern matches, by the model's name, sorted."""
+    """Scores of every model that matches a pattern, by the model's name, sorted."""
     if _GRAPH not in pattern:
         return dict(_matching(pattern, folder))
     models: dict[str, str | dict[str, str]] = {}
@@ -59,7 +59,7 @@ def _named(pattern: str, folder: Path) -> list[tuple[str, bool]]:
 
 
 def _matches(name: tuple[str, ...], steps: tuple[str, ...]) -> bool:
-    """Whether the steps of a name match those of a pattern, as `glob` has it."""
+    """Whether the steps of a name match those of a pattern, as in `glob`."""
     if not steps or not name:
         return not name and all(step == "**" for step in steps)
     first = steps[0]
@@ -85,7 +85,7 @@ def _matching(pattern: str, folder: Path) -> dict[str, str]:
 
 
 def read_toml(path: Path, kind: str = "a job file") -> dict[str, Any]:
-    """What a TOML file holds, in plain Python types; `kind` says what it is in messages."""
+    """Content of a TOML file in plain Python types; `kind` names the file in messages."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
@@ -122,7 +122,7 @@ MEASURES = (
 )
 """Columns of the summary unless the file says otherwise."""
 
-# A letter first: the folders of a dataset are read back as numbers where they look like some.
+# A letter first: readers of a dataset take folders that look like numbers for numbers.
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._+-]*")
 _MOUNT = (
     "copy or mount what is there, and give its path (of URLs, those of s3, gs and file are known)"
@@ -151,8 +151,8 @@ _PROTOCOL = {
     "entities": str, "relations": str, "type_constraints": str, "candidates": str, "columns": str,
     "outside": str, "unknown": str, "context": str, **dict.fromkeys(_TOLERANCES, _NUMBER),
 }  # fmt: skip
-_OF_ANSWERS = {"nan", *_TOLERANCES}  # keys of protocols that questions without a graph have
-_OF_SCORES = {"rows", *_OF_ANSWERS}  # those that say how scores are ranked
+_OF_ANSWERS = {"nan", *_TOLERANCES}  # keys of protocols for questions without a graph
+_OF_SCORES = {"rows", *_OF_ANSWERS}  # keys on how to rank scores
 
 _CHOICES = {
     "sides": ("head", "tail", "both", "relation", "qualifier"),
@@ -175,7 +175,7 @@ class Job:
     """One evaluation: a model on a graph under a protocol.
 
     - model, graph, protocol: Names, as in the job file.
-    - request: What is asked.
+    - request: The questions to ask.
     - scores: File or folder with the model's scores.
     - settings: The protocol's keys as in the job file, its paths resolved.
     """
@@ -190,47 +190,47 @@ class Job:
 
     @property
     def of_graph(self) -> bool:
-        """Whether a graph asks."""
+        """Whether the questions come from a graph."""
         return isinstance(self.request, QuestionRequest)
 
     @property
     def sides(self) -> str:
-        """The sides that are asked, as keys of measures have them."""
+        """The sides that are asked, as spelt in keys of measures."""
         return self.settings.get("sides", "both") if self.of_graph else "all"
 
     def measure(self, key: str) -> str | None:
-        """A measure of the file as this job has it: without a side, of the sides that are asked;
-        None of a side that is not."""
+        """A measure of the file for this job: a key without a side gets the sides that are asked.
+        None for a side that is not asked."""
         sided = with_side(key, self.sides)
         first = sided.partition(".")[0]
         return sided if first == self.sides or (self.sides == "both" and first != "all") else None
 
     def named(self, error: Exception) -> str:
-        """A message, behind the key of the job file that names the questions' file it is about."""
+        """A message, after the job file's key for the questions' file that it is about."""
         path, files = getattr(error, "path", None), getattr(self.request, "files", {})
         key = next((f"graphs.{self.graph}.{key}: " for key in files if files[key] == path), "")
         return f"{key}{error}"
 
     def scoring(self, run_depth: int) -> Settings:
-        """How its scores are ranked, with so many candidates kept per question."""
+        """Settings to rank its scores, with `run_depth` candidates kept per question."""
         own = {key: self.settings[key] for key in ("nan", *_TOLERANCES) if key in self.settings}
         return Settings(run_depth, higher_is_better=self.higher_is_better, threads=1, **own)
 
     @property
     def name(self) -> str:
-        """``model on graph, protocol``, as people read it."""
+        """``model on graph, protocol``, for people."""
         return f"{self.model} on {self.graph}, {self.protocol}"
 
 
 @dataclass(frozen=True)
 class JobBatch:
-    """What a job file asks for.
+    """The content of a job file.
 
-    - path, output: The file, and the folder that takes the results, which may be at a URL.
-    - work: Folder of this machine for what is of use until all is done.
-    - memory: What one task may use, such as "2GB".
-    - measures: Columns of the summary; of all sides that a protocol asks, where a key begins with
-      none.
+    - path, output: The file, and the folder for the results, which may be at a URL.
+    - work: Folder of this machine for files that are needed until all jobs are done.
+    - memory: Most that one task may use, such as "2GB".
+    - measures: Columns of the summary; a key without a side covers all sides that a protocol
+      asks.
     - jobs: Graph by graph, protocol by protocol, in the order of the file.
     """
 
@@ -243,12 +243,12 @@ class JobBatch:
 
     @property
     def place(self) -> str:
-        """The output folder as it is written."""
+        """The output folder as a path or URL for messages and files."""
         return _written(str(self.output))
 
 
 def _written(path: str) -> str:
-    """A path, or a URL with the slashes that pathlib has dropped."""
+    """A path, or a URL with the slashes that pathlib dropped."""
     return url_text(path) if is_url(path) else path
 
 
@@ -261,7 +261,7 @@ def _is_tolerance(value: Any) -> bool:
 
 
 def with_side(key: str, side: str = "both") -> str:
-    """A measure's key; one that begins with no side gets this one."""
+    """A measure's key; a key without a side gets this one."""
     return key if key.partition(".")[0] in ("all", *_CHOICES["sides"]) else f"{side}.{key}"
 
 
@@ -269,15 +269,15 @@ def read_jobs(path: PathName) -> JobBatch:
     """Read and check a job file.
 
     Paths in it are relative to its folder. ``{model}``, ``{graph}``, ``{protocol}`` and ``{split}``
-    in a path of scores, and ``{graph}`` and ``{split}`` in one of a protocol, stand for the names.
-    Models may be a pattern, see `kgtrec.cluster.batch.job_file`.
+    in a path of scores are replaced by the names; also ``{graph}`` and ``{split}`` in a protocol's
+    path. Models may be a pattern, see `kgtrec.cluster.batch.job_file`.
     """
     path = Path(path)
     return _Reader(path, read_toml(path)).batch()
 
 
 class _Reader:
-    """Collects every fault before it complains."""
+    """Collects all faults before it raises an error."""
 
     def __init__(self, path: Path, content: dict[str, Any]) -> None:
         self.path, self.content, self.faults = path, content, list[str]()
@@ -316,7 +316,7 @@ class _Reader:
         return JobBatch(self.path, Path(output), work, top.get("memory", "2GB"), measures, jobs)
 
     def _work(self, output: str, named: str | None) -> Path:
-        """The folder for parts, which is that of the output unless that is at a URL."""
+        """The folder for parts: in the output folder, unless that is at a URL."""
         work = output if named is None else self._path("work", named, {})
         if is_url(work):
             key = "output" if named is None else "work"
@@ -326,7 +326,7 @@ class _Reader:
         return Path(work)
 
     def _models(self, top: Mapping[str, Any], graphs: Iterable[str]) -> Mapping[str, Any]:
-        """The models by name, those of a pattern too."""
+        """The models by name, including those of a pattern."""
         models: str | Mapping[str, Any] = top.get("models", {})
         if not isinstance(models, str):
             return models
@@ -350,7 +350,7 @@ class _Reader:
     def _table(
         self, place: str, table: Any, schema: Mapping[str, Any], needed: tuple[str, ...] = ()
     ) -> dict[str, Any]:
-        """The keys of one table that are as they must be; faults for the others."""
+        """The valid keys of one table; faults for the others."""
         right = {}
         prefix = f"{place}." if place else ""
         for key, value in table.items():
@@ -384,7 +384,7 @@ class _Reader:
         short: str | None,
         needed: tuple[str, ...] | None = None,
     ) -> dict[str, dict[str, Any]]:
-        """The tables of graphs, models or protocols; a string stands for its one needed key."""
+        """The tables of graphs, models or protocols; a string is its table's one required key."""
         tables = {}
         for name, what in entries.items():
             place = f"{kind}.{name}"
@@ -405,7 +405,7 @@ class _Reader:
         return tables
 
     def _check_source(self, place: str, source: dict[str, Any]) -> None:
-        """A fault unless a table of graphs names one source of questions, with its own keys."""
+        """Add a fault unless a table of graphs names one source of questions, with its own keys."""
         kinds = [key for key in _SOURCES if key in source]
         if len(kinds) != 1:
             found = " and ".join(kinds) or "none"
@@ -435,7 +435,7 @@ class _Reader:
         self, model: str, what: dict[str, Any], graph: str, source: dict[str, Any], protocol: str,
         settings: dict[str, Any],
     ) -> list[Job]:  # fmt: skip
-        """The job of one model, graph and protocol, unless they do not belong together."""
+        """The job of one model, graph and protocol; none if they do not belong together."""
         place = f"models.{model}"
         for key, name in (("graphs", graph), ("protocols", protocol)):
             known = self.content.get(key, {"test": None})
@@ -486,7 +486,7 @@ class _Reader:
         return [Job(model, graph, protocol, request, path, higher, resolved)]
 
     def _path(self, place: str, path: str, names: Mapping[str, str]) -> str:
-        """A path of the file with its names put in, relative to the file's folder."""
+        """A path of the file with names filled in, relative to the file's folder."""
         for name in _PLACE.findall(path):
             if name not in names:
                 have = ", ".join(f"{{{known}}}" for known in names) or "none here"
@@ -502,14 +502,14 @@ class _Reader:
         return local_path(filled) or _written(filled)
 
     def _is_unknown_url(self, place: str, path: str) -> bool:
-        """Whether a path is a URL that is not read, which is a fault."""
+        """Whether a path is a URL of an unknown kind, which is a fault."""
         unknown = is_url(path) and not is_location(path)
         if unknown:
             self._once(place, f"{path!r} is a URL; {_MOUNT}")
         return unknown
 
     def _graph_path(self, place: str, folder: str) -> str:
-        """A folder's path as `_path` gives it, its format, if it is named, before it."""
+        """A folder's path as from `_path`, after its format if one is named."""
         form, path = split_format(folder)
         return form + self._path(place, path, {})
 

@@ -1,8 +1,8 @@
-"""What a batch has done, as files: ranks that are there and sound, and why a job failed.
+"""State of a batch in files: which ranks exist and are sound, and why a job failed.
 
 Below the output folder::
 
-    ranks/graph=G/protocol=P/model=M/ranks.parquet    one dataset: as of `kgtrec rank -o`, with rank
+    ranks/graph=G/protocol=P/model=M/ranks.parquet    one dataset, as `kgtrec rank -o`, with rank
     records/G/P/M.json                                inputs' hash, the ranks' checksum, values
     summary.csv, summary.md                           all jobs in one table
 
@@ -42,17 +42,17 @@ from kgtrec.results.comparability import tolerance_text
 
 _FORMAT = 2  # 1: ranks without the column `rank`
 _CHECK = "check the job file's paths"
-_NAMED = 5  # jobs that one note lists
+_NAMED = 5  # most jobs listed in one note
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job stands.
+    """State of a job.
 
-    - state: ``changed``: its inputs are others than when it was done; ``damaged``: its ranks are
-      not what was written; ``begun``: some of its parts are done.
-    - detail: The reason, or how far it is.
-    - values: Measures, of a finished job.
+    - state: ``changed``: its inputs changed after it was done; ``damaged``: its ranks differ from
+      those written; ``begun``: some of its parts are done.
+    - detail: The reason, or the progress.
+    - values: Measures, if the job is finished.
     """
 
     job: Job
@@ -70,7 +70,7 @@ class Records:
     def __init__(self, batch: JobBatch) -> None:
         self.batch, self.output = batch, batch.output
         self._seen: dict[tuple[str, ...], tuple[list[tuple[int, ...]], dict[str, Any]]] = {}
-        self._current: set[tuple[str, ...]] = set()  # looked at since the last `fresh_inputs`
+        self._current: set[tuple[str, ...]] = set()  # checked since the last `fresh_inputs`
 
     def ranks(self, job: Job) -> Path:
         """The job's file in the dataset of ranks."""
@@ -79,35 +79,35 @@ class Records:
 
     @property
     def work_folder(self) -> Path:
-        """What is of use until all is done; nobody else has a folder of this name, so it may go."""
+        """Files needed until all is done. Nobody else uses this name, so it may be removed."""
         return self.batch.work / ".kgtrec-work"
 
     @property
     def parts(self) -> Path:
-        """Where parts of unfinished jobs are kept."""
+        """Folder for parts of unfinished jobs."""
         return self.work_folder / "parts"
 
     def work(self, job: Job) -> Path:
-        """Those of one job."""
+        """Folder for the parts of one job."""
         return self.parts / job.graph / job.protocol / job.model
 
     def _record(self, job: Job) -> Path:
         return self.output / "records" / job.graph / job.protocol / f"{job.model}.json"
 
     def left_behind(self) -> Iterator[Path]:
-        """Unfinished files of a batch that was killed; no others, whose writers may be alive."""
+        """Unfinished files of a killed batch; not those of writers that may be alive."""
         yield from self.work_folder.glob("**/.kgtrec-*.tmp")
         if not is_location(self.output):  # object stores have none
             for place in ("ranks/graph=*/**", "records/*/**"):
                 yield from self.output.glob(f"{place}/.kgtrec-*.tmp")
 
     def fresh_inputs(self, job: Job) -> str:
-        """As `inputs`, of the files as they are now."""
+        """As `inputs`, but checks the files again."""
         self._current.clear()
         return self.inputs(job)
 
     def inputs(self, job: Job) -> str:
-        """Hash of all that a job's ranks depend on."""
+        """Hash of everything that a job's ranks depend on."""
         graph, others = self._question_files(job)
         scores = _score_files(job.scores)
         settings = [(key, self._settled(key, job.settings[key])) for key in sorted(job.settings)]
@@ -117,14 +117,14 @@ class Records:
         return hash_text(json.dumps([*content, names, described]))
 
     def _settled(self, key: str, value: Any) -> Any:
-        """What a protocol says, its paths as they are from the job file."""
+        """A protocol's setting, with paths relative to the job file."""
         if key == "known":
             return [self._from_job_file(path) for path in value]
         return self._from_job_file(value) if key in _FILE_KEYS else value
 
     def _from_job_file(self, path: str | Path) -> str:
-        """A path below the job file's folder from there: it is the same wherever a batch is
-        started."""
+        """A path relative to the job file's folder if it is below it, so that it does not depend on
+        where a batch is started."""
         parent = self.batch.path.parent
         for folder in () if is_location(path) else (parent, os.path.abspath(parent)):
             if Path(path).is_relative_to(folder):
@@ -132,13 +132,13 @@ class Records:
         return str(path)
 
     def question_inputs(self, job: Job) -> str:
-        """Hash of all that a job's questions depend on, as of the last `fresh_inputs`."""
+        """Hash of everything that a job's questions depend on, as of the last `fresh_inputs`."""
         groups = self._question_files(job)
         described = [(list(map(str, paths)), self._described(paths)) for paths in groups]
         return hash_text(json.dumps([sorted(job.settings.items()), described]))
 
     def _question_files(self, job: Job) -> tuple[list[Any], list[Any]]:
-        """The graph's, and the others, which stand behind the scores in the hash of all."""
+        """The graph's files, and the others, which follow the scores in the hash of `inputs`."""
         graph, settings = getattr(job.request, "graph", None), job.settings
         splits = {} if graph is None else _graph_files(graph)
         constraints = [settings["type_constraints"]] if "type_constraints" in settings else []
@@ -148,7 +148,7 @@ class Records:
         return list(splits.values()), [*others, *settings.get("known", [])]
 
     def _described(self, paths: list[Any]) -> dict[str, Any]:
-        """What files hold; they are read again only if one has been written to."""
+        """Descriptions of files' content; files are read again only if one has changed."""
         key = tuple(map(str, paths))
         if key not in self._current:
             stamps = stamps_of(key, _CHECK)
@@ -158,7 +158,7 @@ class Records:
         return self._seen[key][1]
 
     def _read(self, job: Job) -> dict[str, Any]:
-        """A job's record; empty if there is none that can be used."""
+        """A job's record; empty if there is no usable one."""
         path = self._record(job)
         if not exists(path):  # a store that cannot be reached is an error
             return {}
@@ -169,7 +169,7 @@ class Records:
             return {}
 
     def outcome(self, job: Job) -> Outcome:
-        """How a job stands, from its files alone."""
+        """State of a job, from its files alone."""
         record = self._read(job)
         if not record:
             parts = sum(1 for _ in self.work(job).glob("**/*.part"))
@@ -202,7 +202,7 @@ class Records:
         return f"{self.batch.place}/{self.ranks(job).relative_to(self.output)}"
 
     def clear(self, job: Job, inputs: str) -> None:
-        """Take ranks of other inputs out of the dataset, before those of these take their place."""
+        """Remove ranks of other inputs from the dataset before new ones replace them."""
         if self._read(job).get("inputs") == inputs:
             return
         for path in (self._record(job), self.ranks(job)):
@@ -220,8 +220,8 @@ class Records:
         return Outcome(job, "finished", values=values)
 
     def failed(self, job: Job, reason: str) -> Outcome:
-        """Record why a job failed, if that can be written; but not over a result that may stand:
-        its inputs are those of before, or cannot be read for the moment."""
+        """Record why a job failed, if possible. Keep a result that may be valid: its inputs are
+        unchanged, or cannot be read for the moment."""
         inputs = self._read(job).get("inputs")
         try:
             stands = inputs is not None and inputs == self.fresh_inputs(job)
@@ -258,7 +258,7 @@ _FILE_KEYS = ("entities", "relations", "type_constraints", "questions", "qrels",
 
 @dataclass(frozen=True)
 class FinishedRanks:
-    """A file of the dataset of ranks, and what it is of."""
+    """A file of the dataset of ranks, with its graph, protocol and model."""
 
     graph: str
     protocol: str
@@ -296,7 +296,7 @@ def _paths(folder: Path, pattern: str) -> list[Path]:
 
 
 def _graph_files(folder: str) -> Mapping[str, str | Path]:
-    """Files of a graph; of one at a URL all that are in its folder, which may have others too."""
+    """Files of a graph; at a URL all files of its folder, which may hold others, too."""
     url = split_format(folder)[1]
     if not is_location(url):
         return graph_files(folder)
@@ -307,7 +307,7 @@ def _graph_files(folder: str) -> Mapping[str, str | Path]:
 
 
 def summary(outcomes: list[Outcome], measures: tuple[str, ...]) -> Table:
-    """A row per job; values of jobs that are not finished are NaN."""
+    """One row per job; values of unfinished jobs are NaN."""
     keys = ("model", "graph", "protocol", "state", *measures)
     rows: list[tuple[Cell, ...]] = []
     for one in outcomes:
@@ -318,8 +318,8 @@ def summary(outcomes: list[Outcome], measures: tuple[str, ...]) -> Table:
 
 
 def batch_notes(batch: JobBatch) -> list[str]:
-    """What readers of a batch's results must know: what ties with an answer under each protocol
-    that has a tolerance, and which ranks in the dataset are of no job of the file any more."""
+    """Notes for readers of a batch's results: what ties with an answer under each protocol with
+    a tolerance, and which ranks in the dataset no longer belong to a job of the file."""
     return [*_tie_notes(batch), *_stray_notes(batch)]
 
 
@@ -350,7 +350,7 @@ def _tie_notes(batch: JobBatch) -> list[str]:
 
 
 def _is_record(record: Mapping[str, Any]) -> bool:
-    """Whether all is there that a record holds, of a job that failed or one that is done."""
+    """Whether a record of a failed or finished job is complete."""
     if "failed" in record:
         return isinstance(record["failed"], str)
     numbers = record["values"].values() if isinstance(record["values"], dict) else [""]
@@ -368,6 +368,6 @@ def _score_files(scores: str) -> list[Path]:
     if not is_folder(scores):
         return [path]
     shards = sorted(path / name for name in names_in(scores) or () if name.endswith(".npy"))
-    if not shards:  # nothing may be mounted here
+    if not shards:  # the storage may not be mounted
         raise FileError(path, found="no .npy shard in this folder", hint=_CHECK)
     return shards

@@ -1,7 +1,7 @@
 """Ranking on a Dask cluster: the parts of a plan as tasks, joined to the bytes of the local run.
 
-Joined parts go to the files of a `StoredRanks`. `rank` loads them; `rank_to_file` writes the files
-of ranks and run from them, so that the ranking is never whole in memory.
+Joined parts go to the files of a `StoredRanks`. `rank` loads them. `rank_to_file` writes the files
+of ranks and run from them, so the whole ranking is never in memory.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ DASK_BYTES = 32 << 20
 """What Dask itself takes of a worker's memory."""
 
 _PARTS_PER_THREAD = 3
-_WORTH = 10**9  # scores: what takes about a second needs no forecast, which takes a fifth of one
+_WORTH = 10**9  # scores: a second of work needs no forecast, which takes a fifth of a second
 
 
 def rank(
@@ -68,35 +68,35 @@ def rank(
     ----------
     source : object
         The path or URL of a ``.npy`` file, of a folder of ``.npy`` shards or of an ``.npz`` with a
-        factorised model, of which workers read what they need; an array; `kgtrec.Factors`; a
-        mapping with ``head`` and ``tail`` arrays; or a Dask array of shape (rows, entities), which
-        is ranked chunk by chunk and never whole.
+        factorised model (workers read only what they need); an array; `kgtrec.Factors`; a mapping
+        with ``head`` and ``tail`` arrays; or a Dask array of shape (rows, entities), which is
+        ranked chunk by chunk.
     questions : Questions
     client : distributed.Client, optional
-        Any. None: as many worker processes as there are cores, which end with the call.
+        None: as many worker processes as there are cores, which end with the call.
     memory : str or int, default "2GB"
-        Most that a task may use, such as ``"2GB"``: the work is cut into parts accordingly, however
-        many questions and entities there are. A worker of several threads runs as many tasks.
-        Chunks of a Dask array are taken as they are.
+        Most that a task may use, such as ``"2GB"``: the work is cut into parts that fit, for any
+        number of questions and entities. A worker of several threads runs as many tasks. Chunks of
+        a Dask array are not cut.
     run_depth, rows, higher_is_better, nan, atol, rtol
         As for `kgtrec.rank`.
     folder : path, optional
-        Work folder, best on storage that all workers see: questions and scores are memory-mapped
-        from it. Finished parts are kept there, so that the same call goes on where it was killed.
-        None: a temporary folder. Workers that do not see it are sent the files, once each.
+        Work folder, best on storage that all workers see: they memory-map questions and scores
+        from it. It keeps finished parts, so that the same call continues after it was killed. None:
+        a temporary folder. Workers that do not see the folder receive each file once.
     retries : int, default 3
-        How often a task that fails is tried again, anywhere.
+        How often a failed task is tried again, on any worker.
     progress : bool, optional
-        As for `kgtrec.rank`, as the scheduler reports tasks finished.
+        As for `kgtrec.rank`; counts tasks that the scheduler reports as finished.
     patience : float, default 60
-        Seconds. Work goes on with the workers that are left; if there has been none for so long, at
+        Seconds. Work continues on the remaining workers. After this time without any worker, at
         the start or after losses, it ends in a `ClusterError`. ``float("inf")``: for queues.
 
     Returns
     -------
     ranks : Ranks
     run : Run
-        Both those of `kgtrec.rank`, bit for bit.
+        Both equal those of `kgtrec.rank`, bit for bit.
 
     Raises
     ------
@@ -105,8 +105,8 @@ def rank(
     UsageError
         Too little memory, a source without a file (a callable), workers of another version.
     ClusterError
-        There has been no worker for `patience` seconds, the scheduler is gone, or a task killed its
-        workers again and again. Finished parts stay in `folder`.
+        There was no worker for `patience` seconds, the scheduler is gone, or a task repeatedly
+        killed its workers. Finished parts stay in `folder`.
 
     Notes
     -----
@@ -130,7 +130,7 @@ def _stored_ranks(
     tasks: TaskOptions,
     checked: Callable[[Store], None] = lambda store: None,
 ) -> StoredRanks:
-    """Ranks and run in files that last as long as the stack."""
+    """Ranks and run in files that are removed with the stack."""
     work = work_folder(stack, folder)
     chunked = is_dask_array(source)
     if isinstance(questions, (str, PathLike)):
@@ -150,7 +150,7 @@ def _stored_ranks(
 
 
 def work_folder(stack: ExitStack, folder: str | PathLike[str] | None) -> Path:
-    """The one that is named; else one of our own, which goes with the stack."""
+    """The given folder; else a temporary one, which is removed with the stack."""
     if folder is None:
         temporary = tempfile.TemporaryDirectory(prefix="kgtrec-", ignore_cleanup_errors=True)
         return Path(stack.enter_context(temporary))
@@ -160,7 +160,7 @@ def work_folder(stack: ExitStack, folder: str | PathLike[str] | None) -> Path:
 
 
 def plan_printer(progress: bool | None) -> Callable[[str], None] | None:
-    """Prints the plan on standard error where progress is shown, too."""
+    """A function that prints the plan on standard error; None if progress is not shown."""
     if not (sys.stderr.isatty() if progress is None else progress):
         return None
     return lambda text: print(f"kgtrec: {text}", file=sys.stderr)
@@ -172,7 +172,7 @@ def is_dask_array(source: Any) -> bool:
 
 
 def identity(inputs: Inputs) -> str:
-    """Hash of what parts depend on besides their rows and entities."""
+    """Hash of everything that parts depend on, besides their rows and entities."""
     files = inputs.files
     scores = None if files is None else identify_scores(files)
     selection = "" if files is None else Path(files.selection).name
@@ -193,9 +193,9 @@ def rank_parts(
     watch: Callable[[int, int], None] = lambda left, threads: None,
     jobs: int = 1,
 ) -> None:
-    """Rank all rows with all entities; each block of rows is handed to ``take``, in any order.
+    """Rank all rows with all entities; ``take`` receives each block of rows, in any order.
 
-    ``watch`` is told of the tasks that are left and the threads of the workers.
+    ``watch`` receives the number of remaining tasks and the threads of the workers.
     """
     check = _unchanged(inputs)
     files = None if folder is None else PartFiles(folder / f"parts-{identity(inputs)}")
@@ -225,7 +225,7 @@ def rank_parts(
 
 
 def _unchanged(inputs: Inputs) -> Callable[[], None]:
-    """A check that the scores are as they are now: no part of other scores may be kept."""
+    """A check that the scores have not changed since: no part of other scores may be kept."""
     files = inputs.files
     if files is None:
         return lambda: None
@@ -242,7 +242,7 @@ def _unchanged(inputs: Inputs) -> Callable[[], None]:
 def _planned(
     workers: Workers, files: PartFiles | None, say: Callable[[str], None] | None, jobs: int
 ) -> list[Work]:
-    """The tasks; once they are begun the same ones, however many workers there are by then."""
+    """The tasks. Once begun, they stay the same if the number of workers changes."""
     memory = memory_bytes(workers.tasks.memory)
     name = f"tasks-{memory}"
     spans = None if files is None else files.load_note(name)
@@ -273,8 +273,8 @@ def _planned(
 def cut(
     blocks: Sequence[tuple[int, int]], ranges: Sequence[tuple[int, int]], threads: int
 ) -> Iterator[Work]:
-    """Blocks with all their ranges as one task each; with some of them, where there would be too
-    few tasks for the threads."""
+    """One task per block with all its ranges, or with some ranges if there would be too few
+    tasks for the threads."""
     groups = min(len(ranges), max(1, -(-_PARTS_PER_THREAD * threads // len(blocks))))
     size = -(-len(ranges) // groups)
     for rows in blocks:
@@ -283,7 +283,7 @@ def cut(
 
 
 class _Joiner:
-    """Joins the ranges of each block, and hands it on, as soon as all are there."""
+    """Joins the ranges of each block, and passes the block on as soon as it is complete."""
 
     def __init__(
         self, inputs: Inputs, works: Sequence[Work], take: Callable[[PartialRanks], None]
@@ -322,32 +322,32 @@ def rank_to_file(
 ) -> None:
     """Rank on the workers of a Dask cluster, and write the files of ranks and run block by block.
 
-    They are those of ``kgtrec.rank(...)[0].save(path)`` and ``[1].write(run)``, byte for byte. No
-    more than a block of a million instances is in the memory of this process at a time, nor are the
-    questions, if they are stored.
+    The files equal those of ``kgtrec.rank(...)[0].save(path)`` and ``[1].write(run)``, byte for
+    byte. This process holds at most a block of a million instances in memory at a time, and no
+    questions if they are stored.
 
     Parameters
     ----------
     source : object
-        As for `kgtrec.cluster.rank`; with stored questions no Dask array.
+        As for `kgtrec.cluster.rank`, but no Dask array with stored questions.
     questions : Questions or path
-        Or the folder that `kgtrec.cluster.store_questions` returned, best on storage that all
-        workers see.
+        Questions, or the folder that `kgtrec.cluster.store_questions` returned, best on storage
+        that all workers see.
     path : path
-        Of the file of ranks.
+        File of ranks to write.
     client, higher_is_better, nan, atol, rtol, retries, progress, patience
         As for `kgtrec.cluster.rank`.
     memory : str or int, default "2GB"
-        Most that a task may use, and this process.
+        Most that a task, and this process, may use.
     run : path, optional
-        Of a TREC run file to write, too; ``.gz`` and ``.zst`` compress.
+        TREC run file to write, too; ``.gz`` and ``.zst`` compress.
     run_depth : int, default 1000
-        Candidates of a question in it.
+        Candidates per question in the run.
     rows : {"questions", "instances"}
-        What a row of scores stands for; stored questions know it.
+        What a row of scores represents; stored questions know it.
     folder : path, optional
-        Work folder, as for `kgtrec.cluster.rank`. What is counted and kept stands there until the
-        files are written: 49 bytes an answer, and 8 or 12 a candidate of the run.
+        Work folder, as for `kgtrec.cluster.rank`. It holds counts and candidates until the files
+        are written: 49 bytes per answer, and 8 or 12 per candidate of the run.
 
     Raises
     ------
@@ -383,7 +383,7 @@ def _check_memory(store: Store, granted: int) -> None:
 
 
 def scratch(work: Path) -> tempfile.TemporaryDirectory[str]:
-    """A folder in another that goes with its context."""
+    """A temporary folder in another, removed with its context."""
     return tempfile.TemporaryDirectory(
         prefix=".kgtrec-", suffix=".tmp", dir=work, ignore_cleanup_errors=True
     )

@@ -1,12 +1,12 @@
-"""Workers and their tasks: how tasks reach the inputs, and values the caller.
+"""Workers and their tasks: how inputs reach tasks, and values the caller.
 
-Where workers see the caller's files, tasks are given paths. Otherwise files are sent (`ship`), and
-rows of a matrix go with the tasks.
+If workers see the caller's files, tasks get paths. Otherwise files are sent (`ship`), and rows of
+a matrix go with the tasks.
 
-Only what tasks read is sent, once per host. The bytes are scattered piece by piece. The first task
-on a host gathers them into a folder of its worker, to which the other workers of the host link, and
-all map them into memory: as with a shared folder, no task carries them, and a worker that comes
-later fetches them like any other. A link lasts as long as its worker, so nothing is left behind.
+Only files that tasks read are sent, once per host. Their bytes are scattered piece by piece. The
+first task on a host gathers them into a folder of its worker. The host's other workers link to it,
+and all map the files into memory. As with a shared folder, no task carries them, and a worker that
+comes later fetches them like any other. Links end with their workers, so no files remain.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from kgtrec.ranking.partial import Task
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-_SLOW = 10.0  # seconds in which a value comes straight from a worker
+_SLOW = 10.0  # seconds for a value to come straight from a worker
 
 
 @dataclass(frozen=True, order=True)
@@ -55,7 +55,7 @@ class Work:
 
     @property
     def task(self) -> Task:
-        """The part that comes of it."""
+        """The part that the task computes."""
         return Task(*self.rows, self.ranges[0][0], self.ranges[-1][1])
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Workers:
     """The workers of a client, and how their tasks reach the inputs.
 
     ``shared``: all of them see the files. ``direct``: this process fetches values from them without
-    the scheduler. ``where``: what tasks are given.
+    the scheduler. ``where``: what tasks receive.
     """
 
     def __init__(self, client: Client, inputs: Inputs, tasks: TaskOptions) -> None:
@@ -80,18 +80,18 @@ class Workers:
 
     @property
     def sends_rows(self) -> bool:
-        """Whether tasks are sent the rows of a matrix; of one at a URL they read them."""
+        """Whether tasks receive the rows of a matrix; they read those of a matrix at a URL."""
         files = self.inputs.files
         return not self.shared and isinstance(files, ScoreFiles) and not files.parts[0].is_remote
 
     @property
     def bytes_sent(self) -> int:
-        """Bytes of files that each host is sent."""
+        """Bytes of files sent to each host."""
         return 0 if self.shared else bytes_sent(self._shipped)
 
     @property
     def bytes_held(self) -> int:
-        """Bytes that a worker holds, for others to fetch."""
+        """Bytes that a worker holds for others to fetch."""
         return 0 if self.shared else bytes_held(self.client, self._shipped)
 
     @property
@@ -100,11 +100,11 @@ class Workers:
 
     @property
     def window(self) -> int | None:
-        """Tasks under way at most: one that waits for each that works, if their rows are sent."""
+        """Most tasks in flight: if rows are sent, one waiting task per running one."""
         return 2 * max(1, self.threads) if self.sends_rows else None
 
     def prepare(self) -> None:
-        """Scatter the files anew, where workers need copies."""
+        """Scatter the files again if workers need copies."""
         if not self.shared:
             self.close()
             self.where = ship(self.client, self._shipped)
@@ -116,7 +116,7 @@ class Workers:
         self.close()
 
     def close(self) -> None:
-        """Take the copies back."""
+        """Remove the copies."""
         self._sent.clear()
         if isinstance(self.where, Shipment):
             recall(self.client, self.where)
@@ -129,7 +129,7 @@ class Workers:
         )  # fmt: skip
 
     def fetch(self, future: Future) -> Any:
-        """The value of a finished task, straight from its worker where that is in reach."""
+        """The value of a finished task, straight from its worker if that is in reach."""
         if not self.direct:
             return future.result()
         started = time.monotonic()
@@ -139,11 +139,11 @@ class Workers:
         return value
 
     def done(self, work: Work) -> None:
-        """What was sent for a task is of no more use."""
+        """Drop what was sent for a finished task."""
         self._sent.pop(work, None)
 
     def _rows(self, work: Work) -> Any:
-        """All columns of a task's rows, on their way; None where it opens files."""
+        """All columns of a task's rows, as sent; None if the task opens files."""
         files = self.inputs.files
         if not self.sends_rows or not isinstance(files, ScoreFiles):
             return None
@@ -166,15 +166,15 @@ def run_work(work: Work, where: Inputs | Shipment, block: Array | None = None) -
 
 
 _PIECE = 32 << 20
-_COPIES = 2  # of each piece: a worker may be lost
-_GLANCE = 3.0  # seconds to wait for a piece, after which it is asked again who has it
+_COPIES = 2  # per piece: a worker may be lost
+_GLANCE = 3.0  # seconds to wait for a piece before asking again who has it
 
 _lock = Lock()
 
 
 @dataclass(frozen=True)
 class Shipment:
-    """Files on their way: the name of the published pieces, and each file's number of them."""
+    """Sent files: the name of the published pieces, and each file's number of pieces."""
 
     name: str
     inputs: Inputs
@@ -198,18 +198,18 @@ def ship(client: Client, inputs: Inputs) -> Shipment:
 
 
 def bytes_sent(inputs: Inputs) -> int:
-    """What each host is sent."""
+    """Bytes sent to each host."""
     return sum(size for _, _, size in _relocated(inputs)[1].values())
 
 
 def bytes_held(client: Client, inputs: Inputs) -> int:
-    """What of it is in a worker's memory, from which others fetch it."""
+    """Sent bytes that a worker holds in memory for others to fetch."""
     n_workers, size = max(1, len(client.nthreads())), bytes_sent(inputs)
     return -(-min(_COPIES, n_workers) * size // n_workers) + 2 * min(_PIECE, size)
 
 
 def recall(client: Client, shipment: Shipment) -> None:
-    """Let the cluster forget what was scattered."""
+    """Remove the scattered pieces from the cluster."""
     with suppress(Exception):  # the scheduler may be gone, and with it all of this
         client.unpublish_dataset(shipment.name)
 
@@ -223,7 +223,7 @@ def _pieces(path: Path, start: int, size: int) -> Iterator[bytes]:
 
 
 def _relocated(inputs: Inputs) -> tuple[Inputs, dict[str, tuple[Path, int, int]]]:
-    """The inputs as they will stand below a folder, and which bytes each file there holds."""
+    """The inputs with paths below a folder, and which bytes each file there holds."""
     sources = {
         f"store/{path.name}": (path, 0, path.stat().st_size) for path in inputs.store().task_files()
     }
@@ -241,7 +241,7 @@ def _relocated(inputs: Inputs) -> tuple[Inputs, dict[str, tuple[Path, int, int]]
 
 
 def unpacked(shipment: Shipment) -> Inputs:
-    """On a worker: the inputs in its own folder, fetched if they are not on its host yet."""
+    """On a worker: the inputs in its own folder, fetched if its host lacks them."""
     from distributed import get_worker
 
     folder = Path(get_worker().local_directory) / shipment.name
@@ -255,7 +255,7 @@ def unpacked(shipment: Shipment) -> Inputs:
 
 
 def _forget_others(folder: Path) -> None:
-    """Remove from a worker's folder what was sent for rankings that are over."""
+    """Remove files of finished rankings from a worker's folder."""
     from distributed import get_client
 
     published = set(get_client().list_datasets())
@@ -266,7 +266,7 @@ def _forget_others(folder: Path) -> None:
 
 @contextmanager
 def _one_of_host(place: Path) -> Iterator[None]:
-    """One process at a time, of those whose workers' folders are in this one."""
+    """Lock the folder that holds the folders of a host's workers."""
     descriptor = os.open(place, os.O_RDONLY)
     try:
         with suppress(OSError):  # file systems without locks: each process may fetch
@@ -277,9 +277,9 @@ def _one_of_host(place: Path) -> Iterator[None]:
 
 
 def _linked(shipment: Shipment, folder: Path) -> bool:
-    """Whether another worker of the host had the files, which are now this one's as well."""
+    """Link the files of another worker of the host; whether one had them."""
     for other in folder.parent.parent.glob(f"*/{shipment.name}"):
-        with suppress(OSError), _appearing(folder) as beside:  # that worker may be going
+        with suppress(OSError), _appearing(folder) as beside:  # that worker may be ending
             for name, _ in shipment.files:
                 os.link(other / name, beside / name)
             return True
@@ -288,7 +288,7 @@ def _linked(shipment: Shipment, folder: Path) -> bool:
 
 @contextmanager
 def _appearing(folder: Path) -> Iterator[Path]:
-    """A folder that takes its name when it is filled."""
+    """A folder that gets its name once it is filled."""
     beside = folder.with_name(f"{folder.name}-{os.getpid()}")
     (beside / "store").mkdir(parents=True)
     try:
@@ -312,8 +312,8 @@ def _fetch(shipment: Shipment, folder: Path) -> None:
 
 
 def _received(client: Client, piece: Future) -> bytes:
-    """The bytes of a piece. Nobody tells of a piece whose workers were all lost, and its result
-    would be waited for without end; it is asked first, as all tasks of a host wait in turn."""
+    """The bytes of a piece. Waiting for a piece whose workers were all lost would never end. So
+    ask first who has it: all tasks of a host wait in turn."""
     while any(client.who_has([piece]).values()):
         with suppress(*TimedOut):
             return piece.result(timeout=_GLANCE)
@@ -329,5 +329,5 @@ def _placed(inputs: Inputs, folder: Path) -> Inputs:
 
 
 def located(where: Inputs | Shipment) -> Inputs:
-    """The inputs as a worker opens them."""
+    """The inputs, with paths that a worker can open."""
     return unpacked(where) if isinstance(where, Shipment) else where

@@ -1,12 +1,12 @@
-"""Tasks on the workers of a Dask cluster, done to the last whatever is lost on the way.
+"""Complete all tasks on the workers of a Dask cluster, despite lost workers or data.
 
-Dask itself replaces a lost worker: its tasks are done by those that are left. What is noticed here
-is that none is left, or that the scheduler or data on the workers is gone.
+Dask itself replaces a lost worker: the others take over its tasks. This module notices that no
+worker is left, or that the scheduler or data on the workers is gone.
 
-`rank_chunks` ranks a Dask array, which is never whole: every chunk is ranked where it is computed.
-A row of chunks is one unit of work. Where it has several chunks, each first gives the scores of the
-answers among its columns; then each is ranked, and the counts add up. A chunk is computed once, and
-stays (or is spilled by Dask) between the two steps.
+`rank_chunks` ranks a Dask array chunk by chunk, each where it is computed. A row of chunks is one
+unit of work. If it has several chunks, each first gives the scores of the answers among its
+columns. Then each is ranked, and the counts are added. A chunk is computed once, and stays in
+memory (or is spilled by Dask) between the two steps.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 Work = TypeVar("Work")
 
-_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds after each loss, until it is given up
-_IN_FLIGHT = 32  # tasks at least; enough that a cluster which adapts itself sees that it is short
+_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds after each loss, before it fails
+_IN_FLIGHT = 32  # least number of tasks: enough for an adaptive cluster to grow
 _GLANCE = 1.0  # seconds without a finished task, after which workers are counted
 
 
@@ -59,9 +59,9 @@ def do_all(
     submit: Callable[[Work], Future],
     window: int | None = None,
 ) -> Iterator[tuple[Work, Any]]:
-    """Values of all works as they are finished, whatever is lost on the way."""
+    """Values of all works as they finish, despite losses."""
     left = dict.fromkeys(works)
-    losses = 0  # since something was finished
+    losses = 0  # since the last finished task
     while left:
         try:
             _prepared(workers)
@@ -84,12 +84,12 @@ def _prepared(workers: Workers) -> None:
         workers.prepare()
     except KgtrecError:
         raise
-    except Exception as error:  # workers that go in the middle of it show in many ways
+    except Exception as error:  # workers that end meanwhile raise many kinds of errors
         raise _Lost from error
 
 
 class _Lost(Exception):
-    """Futures are gone, for no fault of theirs."""
+    """Futures are lost through no fault of their tasks."""
 
 
 def _one_round(
@@ -98,7 +98,7 @@ def _one_round(
     submit: Callable[[Work], Future],
     window: int | None,
 ) -> Iterator[tuple[Work, Any]]:
-    """Values as they come; `_Lost` leaves the rest to another round."""
+    """Values as they finish; `_Lost` leaves the rest to another round."""
     client = workers.client
     waiting, flying = deque(works), dict[Any, Work]()
     finished: SimpleQueue[Future] = SimpleQueue()
@@ -130,7 +130,7 @@ def _one_round(
 
 
 def _next_finished(client: Client, finished: SimpleQueue[Future], patience: float) -> Future:
-    """The next future that is done; an error once there has been no worker for too long."""
+    """The next finished future; an error after too long without a worker."""
     wait = Wait(client, patience)
     while True:
         with suppress(Empty):
@@ -169,12 +169,12 @@ def _value(workers: Workers, future: Future, work: Any) -> Any:
 
 
 def _wait_for_scheduler(client: Client, pause: float, patience: float, lost: _Lost) -> None:
-    """Go on where a scheduler has come back, or is there all the time, and has a worker.
+    """Wait until the scheduler is there (again) and has a worker.
 
-    The client looks for its scheduler by itself, and is closed when it has not found it.
+    The client itself looks for its scheduler, and is closed if it does not find it.
     """
     wait = Wait(client, patience)
-    time.sleep(min(pause, patience))  # the scheduler may not know yet who is gone
+    time.sleep(min(pause, patience))  # the scheduler may not know yet which workers are gone
     while client.status == "connecting" and wait.seconds < patience:
         time.sleep(0.1)
     try:
@@ -211,7 +211,7 @@ def rank_chunks(
     store = inputs.store()
     source = _checked(source, store.n_rows, store.n_columns)
     if store.restricted:
-        source = source.rechunk({1: -1})  # candidates are ranked with all columns at hand
+        source = source.rechunk({1: -1})  # candidates are ranked with all columns together
     columns = tuple(_bounds(source.chunks[1])) if not store.restricted else ((0, store.n_labels),)
     rows = [_Row(n, span, columns) for n, span in enumerate(_bounds(source.chunks[0]))]
     blocks = source.to_delayed()
@@ -242,13 +242,13 @@ def _checked(source: Any, n_rows: int, n_columns: int) -> Any:
 
 
 def _bounds(sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """First and last-but-one position of each chunk that holds anything."""
+    """First position of each chunk, and the position after its last."""
     stops = list(accumulate(sizes))
     return [(stop - size, stop) for stop, size in zip(stops, sizes, strict=True)]
 
 
 def _graph(row: _Row, blocks: list[Any], where: Inputs | Shipment) -> Any:
-    """The part of a row of chunks, as something that Dask computes."""
+    """The part of a row of chunks, as a Dask graph."""
     from dask import delayed
 
     tasks = [Task(*row.rows, *span) for span in row.columns]
@@ -270,7 +270,7 @@ def _answers_in(block: Any, task: Task, where: Inputs | Shipment) -> Any:
 
 
 def _total(scores: list[Any]) -> Any:
-    """Each answer's score stands in one of the arrays, and 0 in the others."""
+    """Add up scores: each answer's score is in one of the arrays, and 0 in the others."""
     return _refusal(scores) or sum(scores[1:], scores[0])
 
 

@@ -1,6 +1,6 @@
-"""Worker processes of this machine, which start and end in order whatever signals come.
+"""Worker processes of this machine, which start and end cleanly despite signals.
 
-The workers of a Dask cluster: one's own processes or any client, and whether they can work.
+The workers of a Dask cluster (own processes or any client), and whether they can work.
 
 Dask is imported by the functions that use it, so that this module loads without it.
 """
@@ -31,26 +31,26 @@ from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
 if TYPE_CHECKING:
     from distributed import Client
 
-# Dask ends a worker for good that is not back 15 s after it was lost, and a machine under load may
-# need longer to start a process: killed workers were gone one by one. How long there may be none is
-# for `patience` to say.
+# Dask gives a worker up that is not back 15 s after it was lost. A machine under load may need
+# longer to start a process, and so lost one killed worker after another. `patience` says how long
+# there may be none.
 COME_BACK = {"distributed.deploy.lost-worker-timeout": "1 day"}
 
-# Dask looks a hundred times a second at what its workers' threads do, and fifty times at how late
-# its event loops are, which takes a tenth of each core and is shown on pages that nobody opens.
+# Dask samples its workers' threads 100 times per second, and delays of its event loops 50 times.
+# That takes a tenth of each core, for pages that nobody opens.
 _UNWATCHED = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "500ms",
 }
 
-# Seconds that workers are given to end: when one is lost while it starts, Dask waits for that start
-# without end.
+# Seconds for workers to end: if one is lost while it starts, Dask waits for that start without
+# end.
 _CLOSE = 30.0
 
 
 @contextmanager
 def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
-    """A client of as many new processes, which end with the context."""
+    """A client of `n_workers` new processes, which end with the context."""
     import dask
     from distributed import Client, LocalCluster
 
@@ -58,7 +58,7 @@ def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
     try:
         stack.enter_context(dask.config.set(COME_BACK | _UNWATCHED))
         with _undisturbed():
-            # No limit: memory-mapped pages count as a worker's memory, but are given back at need.
+            # No limit: mapped pages count as a worker's memory, but the system can reclaim them.
             cluster = LocalCluster(
                 n_workers=n_workers,
                 threads_per_worker=1,
@@ -71,15 +71,15 @@ def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
             client = stack.enter_context(Client(cluster, set_as_default=False))
         yield client
     finally:
-        # Workers that end late are no fault of what was done, nor what is to be told of a failure;
-        # they end with this process at the latest.
+        # Workers that end late are no error, and must not hide another error. They end with this
+        # process at the latest.
         with suppress(Exception):
             stack.close()
 
 
 def _utf8_name(folder: Path) -> str | None:
-    """A folder as Dask's messages, which are UTF-8, can name it; None, for one of Dask's own, if
-    they cannot."""
+    """A folder's name for Dask, whose messages are UTF-8. None, for a folder of Dask's own, if
+    it is not UTF-8."""
     path = str(folder.absolute())
     try:
         path.encode()
@@ -92,9 +92,9 @@ def _utf8_name(folder: Path) -> str | None:
 def _undisturbed() -> Iterator[None]:
     """Let signals wait, so that a half-started cluster is never left behind.
 
-    Ctrl-C goes to all processes of a terminal. Those started here, and the thread that may start
-    more, inherit that it is blocked: it is this process that takes them down. SIGTERM may go to all
-    processes too, and workers that it ends do not start: what is raised then is the signal.
+    Ctrl-C goes to all processes of a terminal. Processes started here, and the thread that may
+    start more, inherit the block: this process ends them. SIGTERM may also go to all processes.
+    The workers that it ends do not start; then the signal is raised.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -105,7 +105,7 @@ def _undisturbed() -> Iterator[None]:
         if callable(handler := signal.getsignal(number)):
             handlers[number] = handler
             signal.signal(number, lambda number, frame: came.append(number))
-    resource_tracker.ensure_running()  # which would let SIGINT through again, if it started later
+    resource_tracker.ensure_running()  # if started later, it would unblock SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -120,7 +120,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def refuse_unguarded() -> None:
-    """A script without the usual guard would start processes that start processes."""
+    """Refuse scripts without the usual guard: their processes would start processes."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise UsageError(
             "worker processes import the script that starts them; put its work under "
@@ -137,10 +137,10 @@ PATIENCE = 60.0
 CONNECT = 10.0
 """Seconds that a scheduler is given to answer."""
 
-_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between looks at a worker that is just going
-_ANSWER = 10.0  # seconds that a scheduler is given to say how many workers there are
-_REACH = 3.0  # seconds in which a worker is to answer
-_STAY = 2.0  # seconds that a worker is kept from going, and at most from its first task
+_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between checks of a worker that is ending
+_ANSWER = 10.0  # seconds for a scheduler to report its workers
+_REACH = 3.0  # seconds for a worker to answer
+_STAY = 2.0  # seconds of a task that keeps a worker; its first task waits at most so long
 
 
 class ClusterError(KgtrecError):
@@ -148,39 +148,39 @@ class ClusterError(KgtrecError):
 
 
 class SchedulerLost(ClusterError):
-    """There is no scheduler any more, or it has no workers."""
+    """The scheduler is gone, or it has no workers."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """What is wrong with the input, as a task says it: a retry would change nothing."""
+    """A task's message about faulty input: a retry would change nothing."""
 
     text: str
     nan: tuple[int, int, int] | None = None
 
     def error(self) -> InputError:
-        """The error that it stands for."""
+        """The error to raise."""
         return InputError(self.text) if self.nan is None else NanFound(*self.nan)
 
 
 @dataclass(frozen=True)
 class Gone(Refusal):
-    """What was sent to the workers is on none of them any more: it is to be sent anew."""
+    """No worker has the sent files any more: send them again."""
 
 
 class PiecesGone(Exception):
-    """Raised on a worker that looks for them; the task gives a `Gone`."""
+    """Raised on a worker that looks for pieces; the task returns a `Gone`."""
 
 
 def guarded(work: Callable[[], Any]) -> Any:
     """The value of a function on a worker, or a `Refusal`.
 
-    A file that cannot be read is raised, and so tried again: storage may be late.
+    An unreadable file raises an error, so that Dask tries again: storage may be late.
     """
     try:
         return work()
     except FileError as error:
-        raise OSError(str(error)) from None  # a FileError does not survive being sent
+        raise OSError(str(error)) from None  # a FileError cannot be pickled
     except KgtrecError as error:
         return Refusal(str(error), error.at if isinstance(error, NanFound) else None)
     except PiecesGone as error:
@@ -201,7 +201,7 @@ def require_dask() -> None:
 def opened_client(
     client: Client | None, folder: Path, workers: int | None = None
 ) -> Iterator[Client]:
-    """The client given, or one of as many processes as there are cores, closed afterwards."""
+    """The given client, or one with a process per core, which is closed afterwards."""
     require_dask()
     from distributed import Client
 
@@ -243,7 +243,7 @@ def connected(address: str) -> Iterator[Client]:
 
 @dataclass(frozen=True)
 class TaskOptions:
-    """How tasks run; `kgtrec.cluster.rank` says what each field means to users."""
+    """How tasks run; `kgtrec.cluster.rank` documents each field."""
 
     memory: str | int = "2GB"
     retries: int = 3
@@ -277,7 +277,7 @@ def look_at_workers(client: Client, paths: Sequence[str], patience: float = PATI
 
 
 def _answers(client: Client, paths: Sequence[str], patience: float) -> dict[str, Any]:
-    """What every worker says; one that is just going is no reason to give up."""
+    """The answer of every worker; tries again if one is just ending."""
     error, wait = None, Wait(client, patience)
     for seconds in _PAUSES:
         try:
@@ -295,10 +295,10 @@ def _answers(client: Client, paths: Sequence[str], patience: float) -> dict[str,
 
 @contextmanager
 def a_worker(client: Client, patience: float) -> Iterator[None]:
-    """Wait for a worker, and keep it while the context lasts.
+    """Wait for a worker, and keep it for the context.
 
-    A cluster that adapts itself to its tasks is given one, or no worker would come; and it would
-    take the worker away again before that has said anything.
+    An adaptive cluster gets a task. Without one it would start no worker, or end the worker
+    before it answers.
     """
     task = None if client.nthreads() else client.submit(time.sleep, _STAY, pure=False)
     try:
@@ -310,7 +310,7 @@ def a_worker(client: Client, patience: float) -> Iterator[None]:
 
 
 def look(paths: Sequence[str]) -> tuple[str, list[tuple[int, int] | None]]:
-    """The version here, and what files look like from here: size and time, None if missing."""
+    """The version here, and the size and time of files as seen here; None if missing."""
     stamps: list[tuple[int, int] | None] = []
     for path in paths:
         try:
@@ -322,7 +322,7 @@ def look(paths: Sequence[str]) -> tuple[str, list[tuple[int, int] | None]]:
 
 
 def in_reach(client: Client) -> bool:
-    """Whether this process can connect to the workers, one of each host."""
+    """Whether this process can connect to one worker of each host."""
     hosts = {address.rpartition(":")[0]: address for address in client.nthreads()}
 
     async def connect() -> None:
@@ -339,7 +339,7 @@ def in_reach(client: Client) -> bool:
 
 
 def count_cores(client: Client) -> dict[str, int]:
-    """Threads per worker, as the scheduler says now; OSError or `TimedOut` if it says nothing."""
+    """Threads per worker, from the scheduler; OSError or `TimedOut` if it does not answer."""
     cores: dict[str, int] = client.sync(
         client.scheduler.ncores, workers=None, callback_timeout=_ANSWER
     )
@@ -347,21 +347,21 @@ def count_cores(client: Client) -> dict[str, int]:
 
 
 class Wait:
-    """A wait for workers: which error it ends in, and for how long it has lasted."""
+    """A wait for workers: its duration, and the error that ends it."""
 
     def __init__(self, client: Client, patience: float) -> None:
         self.client, self.patience, self.started = client, patience, time.monotonic()
-        # A client that gives its scheduler up forgets the address.
+        # A client without its scheduler forgets the address.
         scheduler = getattr(client, "scheduler", None)
         self._place = getattr(scheduler, "address", None) or "its address"
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
+        """Seconds since it began."""
         return time.monotonic() - self.started
 
     def in_vain(self, why: str = "") -> SchedulerLost:
-        """Nothing came: the scheduler is asked whether it is there at all."""
+        """The error if no worker came; asks first whether there is a scheduler at all."""
         with suppress(Exception):
             if self.client.status == "running":
                 count_cores(self.client)
@@ -369,7 +369,7 @@ class Wait:
         return self.no_scheduler()
 
     def no_scheduler(self) -> SchedulerLost:
-        """The scheduler is gone."""
+        """The error for a lost scheduler."""
         return SchedulerLost(
             f"the connection to the scheduler at {self._place} is lost, and not back after "
             f"{self.seconds:.0f} s; start it and its workers, and run again: what was written is "
@@ -377,7 +377,7 @@ class Wait:
         )
 
     def no_workers(self, reason: str = "") -> SchedulerLost:
-        """The scheduler has been without workers for too long."""
+        """The error for a scheduler that had no workers for too long."""
         why = f" ({reason})" if reason else ""
         return SchedulerLost(
             f"the scheduler at {self._place} has had no worker for {self.patience:g} s{why}; start "

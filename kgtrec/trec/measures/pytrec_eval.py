@@ -135,7 +135,7 @@ def _pieces(handed: Ints) -> Iterator[tuple[int, int]]:
 def _relabelled(
     relevance: Ints, judged: Ints, lists: Lists, handed: Ints, start: int, stop: int
 ) -> Iterator[Judged]:
-    """Relevance by place of what is handed over of each query; the rest as never retrieved."""
+    """Relevance by place of each query's passed documents; the others count as not retrieved."""
     query = np.repeat(np.arange(stop - start), handed[start:stop])
     place = np.arange(len(query)) - np.searchsorted(query, query)
     shown = relevance[lists.offsets[start:stop][query] + place]
