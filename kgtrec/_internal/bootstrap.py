@@ -193,9 +193,9 @@ def percentile_interval(draws: Float64, how: Resampling) -> Float64:
 class Resampled:
     """Values of the systems, and their values on other draws of the questions.
 
-    - estimate: float64 (s,) - draws, float64 (B, s): On each draw of as many clusters. -
-    jackknife, float64 (clusters, s): Without each cluster in turn. - resampling: The number of
-    draws, and the confidence of intervals.
+    - draws, float64 (B, s): On each draw of as many clusters; ``estimate`` (s,) has no draw.
+    - jackknife, float64 (clusters, s): Without each cluster in turn.
+    - resampling: The number of draws, and the confidence of intervals.
     """
 
     estimate: Float64

@@ -18,10 +18,10 @@ from kgtrec.errors import UsageError, suggestion
 class Format:
     """One row of the table.
 
-    - name: As users write it. - title: Whose format it is. - files: Names or content of the files.
-    - reader: ``module:function``, imported when it is needed. - declared: What the user must
-    declare because no file says it; empty if nothing. - columns: The fixed order of columns, such
-    as "hrt"; empty if users may declare one.
+    - name, title: The name that users write; whose format it is.
+    - files, reader: Names or content of the files; ``module:function``, imported when needed.
+    - declared: What the user must declare because no file says it; empty if nothing.
+    - columns: The fixed order of columns, such as "hrt"; empty if users may declare one.
     """
 
     name: str
@@ -42,8 +42,8 @@ class Format:
 class Formats:
     """All formats of one kind of file.
 
-    - what: The kind, in the plural: "graphs". - group: Entry-point group of further rows. - rows:
-    The package's own formats.
+    - what: The kind, in the plural: "graphs".
+    - group, rows: Entry-point group of further rows; the package's own formats.
     """
 
     what: str

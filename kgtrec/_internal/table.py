@@ -89,10 +89,10 @@ class Interval(float):
 class Table:
     """Rows under headings; the first columns name the row.
 
-    - titles: Headings as printed. - keys: Names of the same columns in CSV, JSON and frames. -
-    digits: Decimals of floats in print; CSV, JSON and frames keep every digit. - names: Number of
-    first columns that together name a row. - bold: Row and column of the cells that Markdown,
-    LaTeX and notebooks show in bold.
+    - titles, keys: Headings as printed; names of these columns in CSV, JSON and frames.
+    - digits: Decimals of floats in print; CSV, JSON and frames keep every digit.
+    - names: Number of first columns that together name a row.
+    - bold: Row and column of the cells that Markdown, LaTeX and notebooks show in bold.
     """
 
     titles: Sequence[str]

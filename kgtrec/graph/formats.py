@@ -1,7 +1,7 @@
-"""The formats of graphs: a row each, which `kgtrec formats` prints, and which of them a folder has.
+"""The formats of graphs: the table that `kgtrec formats` prints, and the format of a folder.
 
-A folder is named alone where its files say what they are, or with its format before it:
-``libkge:DIR``; with an order of columns, where no file says that, ``dgl-ke,htr:DIR``.
+If its files identify the format, a folder is named alone; otherwise with its format:
+``libkge:DIR``. If no file says the order of columns, that follows: ``dgl-ke,htr:DIR``.
 """
 
 from __future__ import annotations
@@ -159,11 +159,11 @@ _UNPICKLED = (
 
 
 class GraphPlace(NamedTuple):
-    """A folder and how it is read.
+    """A folder and how to read it.
 
     - format: Name of a row of `GRAPHS`.
     - columns: Order of columns that the user has declared.
-    - is_declared: The user has said the format; otherwise file names have.
+    - is_declared: The user declared the format; otherwise file names decided.
     """
 
     format: str
@@ -175,7 +175,7 @@ class GraphPlace(NamedTuple):
 def graph_place(
     folder: PathName, format: str | None = None, columns: str | None = None
 ) -> GraphPlace:
-    """What a user means by a graph: ``DIR``, ``FORMAT:DIR`` or ``FORMAT,COLUMNS:DIR``."""
+    """Parse a graph argument: ``DIR``, ``FORMAT:DIR`` or ``FORMAT,COLUMNS:DIR``."""
     location = os.fspath(folder)
     declared, path = split_format(location) if format is None else ("", location)
     if declared:
@@ -196,9 +196,9 @@ def graph_place(
 
 
 def split_format(folder: str) -> tuple[str, str]:
-    """A format with its colon, or nothing, and the path behind it: ("csv,hrt:", "data").
+    """Split off a format with its colon, or nothing, from its path: ("csv,hrt:", "data").
 
-    What exists under the whole name is a path, and ``s3://...`` is none of a format.
+    An existing path with the whole name has no format, and neither has ``s3://...``.
     """
     match = _DECLARED.fullmatch(folder)
     if match is None or os.path.exists(folder) or match[3].startswith("//") or is_location(folder):
@@ -211,7 +211,7 @@ def _recognised(folder: Path) -> str:
         raise FileError(folder, found="a pickle, not a folder of splits", hint=_UNPICKLED)
     try:
         names = set(os.listdir(folder))
-    except OSError:  # whoever reads it in earnest will say so
+    except OSError:  # the reader will report it
         return "tsv"
     if {"entities.dict", "relations.dict"} <= names:
         from kgtrec.graph.readers.folders import DECLARE
@@ -237,7 +237,7 @@ def _recognised(folder: Path) -> str:
 
 
 def graph_files(folder: PathName) -> dict[str, Path]:
-    """The files of a graph by name: its splits, or (of other formats than TSV and OpenKE) all."""
+    """The files of a graph by name: its splits for TSV and OpenKE, all files for other formats."""
     place = graph_place(folder)
     refuse_url(place.folder)
     if place.format in ("tsv", "openke"):

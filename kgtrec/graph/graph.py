@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-# Of fewer triples, a relation that only first lines have says nothing.
+# With fewer triples, a relation that occurs only in first lines means nothing.
 _MANY = 10
 
 
 class GraphData:
     """Splits of a knowledge graph as data.
 
-    `kgtrec.Graph`, which adds what is asked of them, says what the attributes are.
+    `kgtrec.Graph`, which adds methods for users, documents the attributes.
     """
 
     splits: dict[str, Int32]
@@ -83,12 +83,12 @@ class GraphData:
         contexts: Labels | None = None,
         qualifiers: QualifierSets | None = None,
     ) -> Self:
-        """From triples that the graph takes over."""
+        """Build from triples, which the graph then owns."""
         splits, duplicates = {}, {}
         for name, rows in triples.items():
             n_rows = len(rows)
             distinct = drop_duplicates(rows, in_place=True)
-            distinct.flags.writeable = False  # the fingerprint and all questions rest on them
+            distinct.flags.writeable = False  # the fingerprint and all questions depend on them
             splits[name] = distinct
             duplicates[name] = n_rows - len(distinct)
         return cls(splits, duplicates, entities, relations, contexts, qualifiers)
@@ -106,7 +106,7 @@ class GraphData:
         times: Sequence[str] | Mapping[str, int] | None = None,
         qualifiers: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
     ) -> Self:
-        """Graph from integer triples, from facts with a fourth column: the time of each, or from
+        """Graph from integer triples, from facts with their time as a fourth column, or from
         triples with qualifiers.
 
         Shapes: train, valid, test (n, 3).
@@ -147,10 +147,10 @@ class GraphData:
         entities: Labels,
         relations: Labels,
     ) -> Self:
-        """From triples and their qualifiers, whose sets become a fourth column."""
+        """Build from triples and qualifiers; the sets of these become a fourth column."""
         sizes = len(entities), len(relations)
         for name, (_, own) in pairs.items():
-            # Relation and value stand where those of a triple do.
+            # Relation and value take the columns of a triple's relation and tail.
             as_facts = np.column_stack([np.zeros(len(own), np.int64), own])
             checked_ids(f"qualifiers[{name!r}]", as_facts, *sizes)
         numbers, sets = number_sets(pairs)
@@ -170,7 +170,7 @@ class GraphData:
         columns: str | None = None,
         progress: bool | None = None,
     ) -> Self:
-        """From a folder of files; see `kgtrec.read_graph`."""
+        """Read a folder of files; see `kgtrec.read_graph`."""
         from kgtrec.graph.formats import GRAPHS, graph_place, split_format
 
         declared, location = split_format(fspath(folder))
@@ -200,7 +200,7 @@ class GraphData:
         return graph
 
     def doubts(self) -> list[str]:
-        """What makes a graph look misread: splits, first lines and relations, a sentence each."""
+        """Signs of a misread graph in splits, first lines and relations, one sentence per sign."""
         return [*self._absent_splits(), *self._odd_first_lines(), *self._untrained_relations()]
 
     def _absent_splits(self) -> Iterator[str]:
@@ -213,7 +213,7 @@ class GraphData:
             )
 
     def _odd_first_lines(self) -> Iterator[str]:
-        """Relations that only first lines of splits have: what the first line of a table says."""
+        """Relations that occur only in first lines of splits, like a table's heading."""
         counts = sum(
             (self.relation_counts(name) for name in self.splits), np.zeros(self.n_relations, int)
         )
@@ -242,7 +242,7 @@ class GraphData:
 
     @classmethod
     def _read_labels(cls, folder: Path, progress: bool | None, is_declared: bool) -> Self | None:
-        """From tab-separated labels; None if the files turn out to be OpenKE's."""
+        """Read tab-separated labels; None if the files turn out to be OpenKE's."""
         from kgtrec.graph.openke import is_numbered
         from kgtrec.graph.tsv import find_split_files, load_triples
 
@@ -290,7 +290,7 @@ class GraphData:
         return hasher.hexdigest()
 
     def entity_counts(self) -> Int64:
-        """Popularity: how often each entity stands in the facts of all splits, as head or tail (or
+        """Popularity: how often each entity occurs in the facts of all splits, as head or tail (or
         as value of a qualifier).
 
         A triple from an entity to itself counts twice.
@@ -313,7 +313,7 @@ class GraphData:
 
     @cached_property
     def relation_names(self) -> tuple[str, ...]:
-        """Labels of all relations as strings, which take a while to make where there are many."""
+        """Labels of all relations as strings, cached because many take a while to make."""
         return tuple(self.relations)
 
     def relation_counts(self, split: str) -> Int64:
@@ -322,7 +322,7 @@ class GraphData:
 
     @property
     def context_name(self) -> str | None:
-        """What the fourth column of the facts is: "time", "qualifiers", or None without one."""
+        """The meaning of the facts' fourth column: "time", "qualifiers", or None without one."""
         if self.qualifiers is not None:
             return "qualifiers"
         return None if self.contexts is None else "time"
@@ -337,7 +337,7 @@ class GraphData:
         return np.unique(np.concatenate(rows), axis=0)
 
     def qualifier_facts(self, split: str) -> Int32:
-        """What questions for a qualifier's value are asked of: a row for each qualifier of a fact.
+        """Facts for questions about a qualifier's value: one row per qualifier of a fact.
 
         Shape: int32 (n, 4).
         """
@@ -352,8 +352,8 @@ class GraphData:
         facts: Int32,
         sets: QualifierSets | None = None,
     ) -> Int32:
-        """`value_rows` or `given_rows` of some facts, without those of unknown statements; ``sets``
-        are those of their fourth column, by default the graph's."""
+        """`value_rows` or `given_rows` of some facts, without facts of unknown statements. Their
+        fourth column numbers ``sets``, by default the graph's."""
         sets = self.qualifiers if sets is None else sets
         if sets is None or not len(self.statements):
             return np.empty((0, 4), np.int32)
@@ -373,7 +373,7 @@ class GraphData:
 
     @property
     def n_qualified(self) -> dict[str, int]:
-        """Facts with a qualifier by split; empty if the graph knows no qualifiers."""
+        """Number of facts with a qualifier, by split; empty if the graph has no qualifiers."""
         if self.qualifiers is None:
             return {}
         lengths = self.qualifiers.lengths
@@ -408,7 +408,7 @@ class GraphData:
 
 
 def _of_one_width(arrays: dict[str, Array]) -> dict[str, Array]:
-    """The same; InputError if some facts have a time and others none."""
+    """The arrays unchanged; InputError if some facts have a time and others have none."""
     widths = {name: rows.shape[1] for name, rows in arrays.items() if len(rows)}
     if len(set(widths.values())) > 1:
         raise InputError(
@@ -424,7 +424,7 @@ def _of_one_width(arrays: dict[str, Array]) -> dict[str, Array]:
 def _checked_pairs(
     qualifiers: Mapping[str, Any], arrays: Mapping[str, Array]
 ) -> dict[str, tuple[Int64, Int64]]:
-    """Offsets and pairs by split; InputError unless every split has them, and no other."""
+    """Offsets and pairs by split; InputError unless exactly the graph's splits have them."""
     if set(qualifiers) != set(arrays):
         raise InputError(
             f"qualifiers are of the splits {', '.join(qualifiers)}, and triples of "

@@ -1,7 +1,7 @@
-"""Files that say what is known and what may answer: triples, lists of labels, candidates.
+"""Files of known facts and possible answers: triples, lists of labels, candidates.
 
-All are text with LF or CRLF line ends, plain, ``.gz`` or ``.zst``, but for negatives, which are
-arrays in an ``.npz``. Labels are bytes taken as they are. Nothing is ever unpickled.
+All are text with LF or CRLF line ends, plain, ``.gz`` or ``.zst``, except negatives, which are
+arrays in an ``.npz``. Labels are unchanged bytes. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NEGATIVES = ("head_neg", "tail_neg")
 
 
 def check_unknown(unknown: str) -> None:
-    """UsageError if `unknown` is not a way to meet labels that the graph lacks."""
+    """UsageError if `unknown` is not a way to treat labels that the graph lacks."""
     choose("unknown", unknown, ("error", "skip"))
 
 
@@ -63,7 +63,7 @@ def read_known(
 
 
 def read_labels(path: PathName, labels: Labels, unknown: str = "error") -> tuple[Int64, int]:
-    """Ids of a file's labels, one a line, and how many lines were passed over as unknown."""
+    """Ids of a file's labels, one per line, and the number of lines ignored as unknown."""
     check_unknown(unknown)
     names = [text for _, text in lines_of(path)]
     for number, text in enumerate(names, start=1):
@@ -75,13 +75,13 @@ def read_labels(path: PathName, labels: Labels, unknown: str = "error") -> tuple
 
 
 def read_names(path: PathName, size: int) -> Labels:
-    """Labels of `size` ids, one a line, in id order."""
+    """Labels of `size` ids, one per line, in id order."""
     import pyarrow as pa
 
     from kgtrec.graph.labels import Labels, first_repeat
 
     texts = (text for _, text in lines_of(path))
-    chunks = iter(lambda: list(islice(texts, 1 << 16)), [])  # millions are no Python objects
+    chunks = iter(lambda: list(islice(texts, 1 << 16)), [])  # never millions of objects
     array = pa.concat_arrays([_array([]), *map(_array, chunks)])
     if repeat := first_repeat(array):
         what = f"{text_of(array[repeat[1]].as_py())!r} again (line {repeat[0] + 1} has it)"
@@ -160,20 +160,20 @@ def read_candidates(
 
 
 def read_negatives(path: PathName) -> dict[str, Array]:
-    """Arrays ``head_neg`` and ``tail_neg`` (or one of them) of an ``.npz``, as OGB has them."""
+    """Arrays ``head_neg`` and ``tail_neg`` (or one of them) of an ``.npz``, as in OGB."""
     hint = f"save {' and '.join(NEGATIVES)}, ids of shape (triples, negatives), with numpy.savez"
     return load_arrays(path, NEGATIVES, hint)
 
 
 def load_arrays(path: PathName, names: Sequence[str], hint: str) -> dict[str, Array]:
-    """Those arrays of an ``.npz`` that have one of these names, without unpickling."""
+    """The arrays of an ``.npz`` with these names, without unpickling."""
     try:
         with _regular(path) as place, np.load(place, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in names if name in archive.files}
             present = archive.files
     except FileError:
         raise
-    except Exception as error:  # zipfile, zlib and numpy each have errors of their own
+    except Exception as error:  # zipfile, zlib and numpy each raise their own errors
         reason = " ".join(str(error).split())
         raise FileError(path, found=f"not a readable .npz archive ({reason})", hint=hint) from None
     if not arrays:
@@ -192,7 +192,7 @@ def known_ids(
     unknown: str,
     drop: bool = True,
 ) -> tuple[Int64, int]:
-    """Ids of labels, and how many are unknown; these are dropped, or -1."""
+    """Ids of labels, and the number of unknown ones, which are dropped or -1."""
     ids = labels.positions(_array(names))
     bad = ids < 0
     if bad.any() and unknown == "error":
@@ -224,8 +224,8 @@ def lines_of(path: PathName, gaps: bool = False) -> Iterator[tuple[int, bytes]]:
 def delimited_rows(path: PathName, delimiter: str, hint: str) -> Iterator[tuple[int, list[str]]]:
     """Number and fields of every line, quoted ones as in CSV.
 
-    A quoted field ends in its line. One that goes on is nearly always a quotation mark that nothing
-    closes, and all lines up to the next one would be part of a label.
+    A quoted field must end in its line. Otherwise its quotation mark is almost always unclosed, and
+    all lines up to the next mark would be part of a label.
     """
     texts = (text_of(text) for _, text in lines_of(path))
     reader, line = csv.reader(texts, delimiter=delimiter, strict=True), 0
@@ -241,7 +241,7 @@ def delimited_rows(path: PathName, delimiter: str, hint: str) -> Iterator[tuple[
 
 @contextmanager
 def _regular(path: PathName) -> Iterator[Path]:
-    """The file, on this machine while this lasts; FileError if it is none."""
+    """The file, on this machine until the context ends; FileError if it is not a file."""
     with fetched(path) as place:
         if not place.exists():
             hint = "check the name and the folder"
@@ -252,7 +252,7 @@ def _regular(path: PathName) -> Iterator[Path]:
 
 
 def refuse(path: PathName, line: int, problem: str, hint: str) -> NoReturn:
-    """Raise FileError of a line."""
+    """Raise the FileError for a line."""
     raise FileError(path, line, found=problem, hint=hint)
 
 

@@ -1,9 +1,9 @@
 """Labels of entities and relations: id to label, label to id, and their form in TREC files.
 
-A label is any non-empty run of bytes. Millions of them are kept in one Arrow array, never as
-Python objects; ids that are their own labels (a graph given as arrays) cost nothing at all.
+A label is any non-empty run of bytes. One Arrow array keeps millions of them, never Python objects;
+ids that are their own labels (a graph given as arrays) need no memory.
 
-Labels as users hand them in with arrays: in id order, as a mapping to ids, or not at all.
+Users pass labels with arrays: in id order, as a mapping to ids, or not at all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from kgtrec._internal.csr import Array, Int32, Int64, Integers, offsets_of
 from kgtrec.errors import InputError, UsageError
 
-# White space as C's isspace() sees it would end a docno; NUL would end the string that holds it.
+# White space by C's isspace() would end a docno; NUL would end the string that holds it.
 _SEPARATORS = b"\x00\t\n\v\f\r "
 _NEEDS_ENCODING = rb"[\x00\x09-\x0d\x20]|%[0-9A-Fa-f]{2}"
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
@@ -34,8 +34,8 @@ def encode_docno(label: bytes) -> bytes:
     """Form of a label that can stand in a TREC file.
 
     White-space bytes, NUL and ``%`` become ``%XX``. A label without white space keeps its ``%``
-    unless two hexadecimal digits follow it, so most labels stay as they are and
-    `decode_docno` always gives the label back.
+    unless two hexadecimal digits follow it. So most labels stay unchanged, and `decode_docno`
+    always restores the label.
     """
     if not label:
         raise InputError("an empty label cannot be written to a TREC file; give it a name")
@@ -52,9 +52,9 @@ def decode_docno(docno: bytes) -> bytes:
 class Labels(Sequence[str]):
     """Immutable sequence of distinct labels; the position of a label is its id.
 
-    Labels are bytes inside and ``str`` outside: UTF-8, and bytes that are not UTF-8 come out as
-    lone surrogates (``errors="surrogateescape"``), so every label survives the round trip.
-    Make one with `Labels.decimal`, `Labels.from_strings` or `Labels.from_arrow`.
+    Labels are bytes inside and ``str`` outside: UTF-8, with other bytes as lone surrogates
+    (``errors="surrogateescape"``), so every label survives the round trip. Make one with
+    `Labels.decimal`, `Labels.from_strings` or `Labels.from_arrow`.
     """
 
     def __init__(self, size: int, array: Any = None, ascending: bool = False) -> None:
@@ -71,10 +71,10 @@ class Labels(Sequence[str]):
     def from_arrow(cls, array: Any, *, ascending: bool = False) -> Labels:
         """Wrap a ``large_binary`` array of distinct, non-empty labels (not checked here).
 
-        ``ascending`` says that they are known to stand in byte order; otherwise it is looked up.
+        ``ascending`` says that they are known to be in byte order; otherwise this is checked.
         """
         size = len(array)
-        # One canonical form, so that equal labels have equal hashes however they were given.
+        # One canonical form, so equal labels have equal hashes in whatever form they were given.
         if size and array[0].as_py() == b"0" and array[size - 1].as_py() == b"%d" % (size - 1):
             decimal = cls.decimal(size)
             if decimal.to_arrow().equals(array):
@@ -176,7 +176,7 @@ class Labels(Sequence[str]):
         return ids
 
     def positions(self, names: Any) -> Int64:
-        """Id of each label of an Arrow array of bytes; -1 for one that is unknown."""
+        """Id of each label of an Arrow array of bytes; -1 if unknown."""
         import pyarrow.compute as pc
 
         matched = pc.index_in(names, value_set=self.to_arrow()).fill_null(-1)
@@ -219,13 +219,13 @@ class Labels(Sequence[str]):
 
     @cached_property
     def docnos(self) -> Labels:
-        """Labels as they stand in TREC files (see `encode_docno`); self if all may stay."""
+        """Labels in the form for TREC files (see `encode_docno`); self if none changes."""
         if self._array is None or not self.n_encoded:
             return self
         import pyarrow.compute as pc
 
         escaped = self._array.filter(self._to_encode)
-        for byte in b"%" + _SEPARATORS:  # '%' first: later steps bring in new ones
+        for byte in b"%" + _SEPARATORS:  # '%' first: later steps insert more of them
             escaped = pc.replace_substring(
                 escaped, pattern=bytes([byte]), replacement=b"%%%02X" % byte
             )
@@ -233,7 +233,7 @@ class Labels(Sequence[str]):
 
     @property
     def _bytes(self) -> tuple[Int64, memoryview]:
-        """Where each label begins and the last ends, and the bytes of all."""
+        """The start of each label and the end of the last, and the bytes of all."""
         _, offsets, content = self._array.buffers()
         first = self._array.offset
         bounds = np.frombuffer(offsets or bytes(8), np.int64)[first : first + self._size + 1]
@@ -247,7 +247,7 @@ class Labels(Sequence[str]):
 
     @cached_property
     def n_encoded(self) -> int:
-        """How many labels change when they are written to a TREC file."""
+        """Number of labels that change when written to a TREC file."""
         if self._array is None or not self._size:
             return 0
         bounds, content = self._bytes
@@ -320,7 +320,7 @@ def _encode_all(labels: Sequence[str]) -> Any:
 
 
 def _no_label(labels: Sequence[object]) -> InputError:
-    """The error of the first label that is not a usable str."""
+    """The error for the first label that is not a usable str."""
     row, bad = next((i, x) for i, x in enumerate(labels) if not _is_encodable(x))
     return InputError(
         f"label {row} is {bad!r} ({type(bad).__name__}); a label must be a str of valid text"
@@ -335,11 +335,11 @@ def _is_encodable(label: object) -> bool:
 
 
 def first_repeat(array: Any) -> tuple[int, int] | None:
-    """The first place of a label that stands twice, and its second; None: all are distinct."""
+    """The first and second place of a repeated label; None: all are distinct."""
     import pyarrow.compute as pc
 
     codes = pc.dictionary_encode(array).indices.to_numpy()
-    # Codes count up at every new label, so the first that fails to is the first repeat.
+    # Codes count up at every new label, so the first that does not is the first repeat.
     repeats = np.flatnonzero(codes != np.arange(len(codes)))
     if not len(repeats):
         return None
@@ -358,13 +358,13 @@ def _decimal_byte_order(size: int) -> Int64:
     return np.argsort(aligned * (widest + 1) + digits)
 
 
-_MAX_ID = (1 << 31) - 1  # ids are int32 wherever there is one per triple or candidate
+_MAX_ID = (1 << 31) - 1  # ids per triple or candidate are int32
 
 
 def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequence[str]:
     """Labels as a sequence, whose places are their ids."""
     hint = "give labels in id order, or a mapping of each label to its id"
-    if isinstance(labels, Set):  # keys of a mapping, too: their order need not be that of ids
+    if isinstance(labels, Set):  # also keys of a mapping, whose order may differ from ids
         raise UsageError(f"{name}= is a {type(labels).__name__}, which has no order; {hint}")
     if not isinstance(labels, Mapping):
         return labels
@@ -388,7 +388,7 @@ def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequen
                 f"{name}= maps both {ordered[place]!r} and {label!r} to {place}; {hint}"
             )
         ordered[place] = label
-    return ordered  # type: ignore[return-value]  # every place is taken, as each is taken once
+    return ordered  # type: ignore[return-value]  # each place is filled once, so all are filled
 
 
 def resolve_labels(
@@ -397,7 +397,7 @@ def resolve_labels(
     labels: Sequence[str] | Mapping[str, int] | None,
     columns: Iterable[Array],
 ) -> Labels:
-    """Labels of all ids: those given, or decimal ones up to the given or the largest id."""
+    """Labels of all ids: the given ones, or decimal ones up to the given or the largest id."""
     if size is not None:
         try:
             size = operator.index(size)

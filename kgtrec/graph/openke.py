@@ -28,8 +28,8 @@ _TRIPLES = "after a first line with their number, lines are head tail relation, 
 def is_numbered(files: Mapping[str, Path]) -> bool:
     """Whether the files of a graph's splits are in OpenKE's format.
 
-    They are if they are named ``*2id.txt``, or if each begins with a line that holds a number
-    alone, which no line of head, relation and tail is.
+    They are if their names are ``*2id.txt``, or if each begins with a line that holds only a
+    number, unlike a line of head, relation and tail.
     """
     return all(path.name.endswith(NUMBERED) or _begins_with_count(path) for path in files.values())
 
@@ -37,7 +37,7 @@ def is_numbered(files: Mapping[str, Path]) -> bool:
 def _begins_with_count(path: Path) -> bool:
     try:
         return next(lines_of(path), (1, b""))[1].strip().isdigit()
-    except FileError:  # whoever reads it in earnest will say so
+    except FileError:  # the reader will report it
         return False
 
 
@@ -88,13 +88,13 @@ def read_type_constraints(
 
     The file begins with the number of relations; each has two lines of a relation id, the number of
     ids that follow, and ids of entities: the heads first, then the tails. ``entity2id.txt`` and
-    ``relation2id.txt`` beside it turn OpenKE's ids into labels, and these into the graph's.
+    ``relation2id.txt`` beside it have the labels of OpenKE's ids, which lead to the graph's.
     """
     check_unknown(unknown)
     folder = Path(path).parent
     names = read_openke_ids(folder / "entity2id.txt"), read_openke_ids(folder / "relation2id.txt")
     lists = _type_lists(path, len(names[0][0]), len(names[1][0]))
-    # Only what the lists name has to be in the graph.
+    # Only ids in the lists must be in the graph.
     used = np.unique(np.concatenate([np.empty(0, np.int64), *(ids for _, ids in lists)]))
     entity, missed = _mapped(folder / "entity2id.txt", names[0], used, entities, unknown)
     relation_ids = np.unique(np.array([relation for relation, _ in lists], dtype=np.int64))
@@ -111,11 +111,11 @@ def read_type_constraints(
 
 
 def read_openke_ids(path: PathName) -> tuple[list[bytes], list[int]]:
-    """Labels of an OpenKE ``*2id.txt`` in id order, and the line that each stands in."""
+    """Labels of an OpenKE ``*2id.txt`` in id order, and the line of each."""
     form = "after a first line with their number, lines are label<TAB>id, ids from 0"
     lines = lines_of(path)
     total = _count(path, lines, form)
-    # By id: what the first line announces may be more than any memory holds.
+    # By id: the size in the first line may exceed any memory.
     names: dict[int, bytes] = {}
     at: dict[int, int] = {}
     for number, text in lines:
@@ -135,7 +135,7 @@ def read_openke_ids(path: PathName) -> tuple[list[bytes], list[int]]:
 
 
 def _type_lists(path: PathName, n_entities: int, n_relations: int) -> list[tuple[int, Int64]]:
-    """Relation and entity ids of every line, heads and tails in turn."""
+    """Relation and entity ids of every line, heads and tails alternating."""
     form = "two lines a relation, heads then tails: relation id, number of ids, the ids"
     lines = lines_of(path)
     total = _count(path, lines, f"the first line is the number of relations; then {form}")
@@ -172,7 +172,7 @@ def _type_lists(path: PathName, n_entities: int, n_relations: int) -> list[tuple
 def _mapped(
     path: Path, names: tuple[list[bytes], list[int]], used: Int64, labels: Labels, unknown: str
 ) -> tuple[Int64, int]:
-    """OpenKE's ids to the graph's (-1: unknown or not used), and how many are unknown."""
+    """The graph's id of each OpenKE id (-1: unknown or not used), and the number of unknown ids."""
     texts, lines = names
     selected = [texts[i] for i in used.tolist()]
     at = [lines[i] for i in used.tolist()]

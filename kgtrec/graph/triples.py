@@ -1,10 +1,10 @@
-"""Integer triples: checks of what users hand in, keys, duplicates, hashes.
+"""Integer triples: checks of input, keys, duplicates, hashes.
 
-Qualifiers of facts: the sets of (relation, value) pairs that there are, and what asks a value.
+Qualifiers of facts: the sets of (relation, value) pairs, and questions for a value.
 
-A fact of an n-ary graph is a primary triple with a set of qualifiers. The sets are numbered, and a
-fact's number stands in its fourth column, as a time does. A qualifier's value is asked of a table
-of the same shape: (statement, relation, value, set of the other qualifiers).
+A fact of an n-ary graph is a primary triple with a set of qualifiers. The fact's fourth column
+holds the set's number, as it would hold a time. Questions for a qualifier's value use a table of
+the same shape: (statement, relation, value, set of the other qualifiers).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PIECE_BITS = 5
 
 
 def as_triples(name: str, triples: npt.ArrayLike, widths: tuple[int, ...] = (3,)) -> Array:
-    """Triples as an integer array of shape (n, 3), not copied where it is one already.
+    """Triples as an integer array of shape (n, 3), not copied if it is one already.
 
     ``widths`` of 3 and 4 also take a fourth column, the context of a fact.
     """
@@ -80,7 +80,7 @@ def checked_ids(
 
 
 def pack_triples(triples: Int32, n_entities: int, n_relations: int) -> Int64:
-    """One int64 key per row, equal exactly where the rows are equal."""
+    """One int64 key per row, equal exactly if the rows are equal."""
     pairs = triples[:, 0].astype(np.int64)
     pairs *= n_relations
     pairs += triples[:, 1]
@@ -95,9 +95,9 @@ def pack_triples(triples: Int32, n_entities: int, n_relations: int) -> Int64:
 def drop_duplicates(triples: Int32, *, in_place: bool = False) -> Int32:
     """Distinct rows in order of first appearance; the array itself if all are distinct.
 
-    Hashes of 64 bits are sorted, whatever the sizes of the graph; rows whose hash may occur again
-    are then compared, some at a time. Beside the rows it takes 8 bytes each, or the distinct rows;
-    ``in_place`` puts these where the rows were, and cuts the array, to which no view may exist.
+    Sorts hashes of 64 bits, for any size of the graph, then compares rows whose hash may occur
+    again, some at a time. It takes 8 more bytes per row, or the distinct rows. ``in_place`` writes
+    these over the rows and cuts the array, to which no view may exist.
     """
     if not (again := _again(triples)).size:
         return triples
@@ -119,7 +119,7 @@ def drop_duplicates(triples: Int32, *, in_place: bool = False) -> Int32:
 
 
 def _hashes(triples: Int32) -> npt.NDArray[np.uint64]:
-    """A number for each row, equal for equal rows, and hardly ever for others; modulo 2^64."""
+    """One number per row, equal for equal rows, and almost never for others; modulo 2^64."""
     hashes = triples[:, 0].astype(np.uint64)
     hashes <<= np.uint64(32)
     hashes |= triples[:, 2].astype(np.uint64)
@@ -131,13 +131,13 @@ def _hashes(triples: Int32) -> npt.NDArray[np.uint64]:
 
 
 def _again(triples: Int32) -> npt.NDArray[np.uint64]:
-    """Hashes that occur again, ascending: k - 1 times each that occurs k times."""
+    """Hashes that occur again, ascending: one that occurs k times comes k - 1 times."""
     ordered = np.empty(len(triples), dtype=np.uint64)
     for start in range(0, len(triples), _CHUNK):
         ordered[start : start + _CHUNK] = _hashes(triples[start : start + _CHUNK])
     ordered.sort()
     n = 0
-    for start in range(1, len(ordered), _CHUNK):  # to the front, which has been looked at
+    for start in range(1, len(ordered), _CHUNK):  # to the front, which was read already
         part = ordered[start : start + _CHUNK]
         same = part[part == ordered[start - 1 : start + len(part) - 1]]
         ordered[n : n + len(same)] = same
@@ -146,9 +146,9 @@ def _again(triples: Int32) -> npt.NDArray[np.uint64]:
 
 
 def _suspects(triples: Int32, again: npt.NDArray[np.uint64]) -> list[list[Integers]]:
-    """Rows, ascending, whose hash may be one of those; equal rows stand in the same piece."""
+    """Rows, ascending, whose hash may be in ``again``; equal rows are in the same piece."""
     rows_dtype = np.min_scalar_type(len(triples))
-    # Which first bits of hashes there are: a byte for every eight rows.
+    # Marks of the hashes' first bits: one byte per eight rows.
     bits = np.uint64(64 - max(10, len(triples).bit_length() - 3))
     table = np.zeros(1 << (64 - int(bits)), dtype=bool)
     table[again >> bits] = True
@@ -165,13 +165,13 @@ def _suspects(triples: Int32, again: npt.NDArray[np.uint64]) -> list[list[Intege
 
 
 def _later_copies(triples: Int32, rows: Integers) -> Integers:
-    """Those of some rows, which ascend, that equal an earlier one."""
+    """The rows, of some ascending ones, that equal an earlier one."""
     some = triples[rows]
     hashes = _hashes(some)
     order = np.argsort(hashes, kind="stable")
     alike = hashes[order[1:]] == hashes[order[:-1]]
     equal = _equal_neighbours(some[order])
-    if (alike & ~equal).any():  # different rows with one hash: as good as never
+    if (alike & ~equal).any():  # different rows with one hash: almost never
         order = np.lexsort(some.T)
         equal = _equal_neighbours(some[order])
     return rows[order[1:][equal]]
@@ -186,9 +186,9 @@ def _equal_neighbours(rows: Int32) -> Bools:
 
 
 def _move_selected(triples: Int32, keep: Bools, selected: Int32) -> Int32:
-    """Rows of a mask, to the front of `selected`, which may be the triples themselves.
+    """Move a mask's rows to the front of `selected`, which may be the triples themselves.
 
-    numpy would first make a number of 8 bytes of each.
+    numpy would first make an 8-byte index per row.
     """
     n = 0
     for start in range(0, len(triples), _CHUNK):
@@ -199,13 +199,13 @@ def _move_selected(triples: Int32, keep: Bools, selected: Int32) -> Int32:
 
 
 def count_entities(triples: Integers, n_entities: int) -> Int64:
-    """Times each entity is a head, plus times it is a tail: the one count of popularity."""
+    """How often each entity is a head or a tail, added up: the only count of popularity."""
     heads, tails = (np.bincount(triples[:, end], minlength=n_entities) for end in (0, 2))
     return (heads + tails).astype(np.int64)
 
 
 def hash_array(hasher: Any, name: str, array: Array) -> None:
-    """Feed an integer array to a hash, by value: as little-endian int64 whatever its dtype."""
+    """Feed an integer array to a hash by value: as little-endian int64 for every dtype."""
     hasher.update(f"{name} {array.shape}".encode())
     for start in range(0, len(array), _CHUNK):
         hasher.update(np.ascontiguousarray(array[start : start + _CHUNK], dtype="<i8"))
@@ -221,12 +221,12 @@ _PAIR = 8  # bytes
 class QualifierSets:
     """Sets of qualifiers by number: ``sets[number]`` has the pairs of one.
 
-    Numbers are in the order of the sets' pairs; the empty set, if there is one, is 0.
+    Numbers follow the order of the sets' pairs; the empty set, if there is one, is 0.
 
     - offsets, int64 (n + 1,): Set i owns ``pairs[offsets[i]:offsets[i + 1]]``.
     - pairs, int32 (offsets[-1], 2): Ids of relation and value, ascending within a set.
     - without, int32 (offsets[-1],): Number of the same set without this pair; -1 if no fact's
-      qualifiers leave it.
+      qualifiers lead to it.
     """
 
     offsets: Int64
@@ -242,12 +242,12 @@ class QualifierSets:
 
     @property
     def lengths(self) -> Int64:
-        """How many qualifiers each set has: int64, shape (n,)."""
+        """Number of qualifiers in each set: int64, shape (n,)."""
         return np.diff(self.offsets)
 
 
 def checked_qualifiers(name: str, qualifiers: Any, n_facts: int) -> tuple[Int64, Int64]:
-    """Offsets and pairs of a split's qualifiers; InputError if they are not those of its facts."""
+    """Offsets and pairs of a split's qualifiers; InputError if they do not fit its facts."""
     advice = (
         "qualifiers of a split are (offsets, pairs): integers of shape (facts + 1,) that ascend "
         "from 0, and of shape (offsets[-1], 2), relation and value"
@@ -277,7 +277,7 @@ def number_sets(
 ) -> tuple[dict[str, Int32], QualifierSets]:
     """Number of each fact's set of qualifiers by split, and the sets.
 
-    Each set of a fact is there, and what is left of it without one of its pairs.
+    The sets are those of all facts, and these sets without each one of their pairs.
     """
     keys = {name: _set_keys(*arrays) for name, arrays in qualifiers.items()}
     of_facts = set().union(*keys.values())
@@ -324,12 +324,12 @@ def set_labels(sets: QualifierSets, entities: Labels, relations: Labels) -> list
 
 
 def n_qualifiers(label: str) -> int:
-    """How many qualifiers the set has that such a label names."""
+    """Number of qualifiers in the set that such a label names."""
     return label.count("=")
 
 
 def value_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
-    """What asks the values of some facts' qualifiers, fact by fact.
+    """Facts for questions about the values of some facts' qualifiers, fact by fact.
 
     Shapes: facts int32 (n, 4), statement int64 (n,) -> int32 (m, 4).
     """
@@ -338,8 +338,8 @@ def value_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
 
 
 def given_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
-    """As `value_rows`, with the other values that the fact has for the same qualifier relation in
-    place of the one that is asked: the question gives them, so they are known."""
+    """As `value_rows`, but with the fact's other values for the same qualifier relation instead of
+    the asked one: the question gives them, so they are known."""
     owner, at = _pairs_of(sets, facts[:, 3])
     set_of = np.repeat(np.arange(len(sets)), sets.lengths)
     relation = sets.pairs[:, 0]
@@ -363,7 +363,7 @@ def _rows(statement: Int64, pairs: Int32, others: Int32) -> Int32:
 
 
 def _pairs_of(sets: QualifierSets, numbers: Int32) -> tuple[Int64, Int64]:
-    """Row of each qualifier's fact among the numbers of their sets, and place of the qualifier."""
+    """For each qualifier of the numbered sets: the row of its fact, and its place in the pairs."""
     counts = sets.lengths[numbers]
     owner = np.repeat(np.arange(len(numbers)), counts)
     return owner, spans(sets.offsets[numbers], counts)[1]

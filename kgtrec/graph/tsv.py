@@ -1,11 +1,11 @@
-"""Triples files line by line: the slow way, which finds the first bad line and explains it.
+"""Triples files line by line: the slow reader, which finds and explains the first bad line.
 
-Triples from tab-separated files, natively: labels are numbered while their lines are read.
+Triples from tab-separated files, natively: labels get numbers while lines are read.
 
-The fast way looks for nothing but tabs and line ends. At a line that is not as it must be it stops,
-and `tsv_errors.scan` walks the file line by line, and says which line is wrong and a hint.
+The fast reader looks only for tabs and line ends. At a malformed line it stops; then `scan` reads
+the file line by line, and reports the bad line with a hint.
 
-Which files of a folder are its splits: their names, and what is to be said of others.
+Which files of a folder are its splits: their names, and messages about others.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OPENKE_HINT = (
 
 
 def open_packed(path: Path) -> tuple[Any, Any]:
-    """The file as it lies on disk, and the stream of its unpacked bytes."""
+    """The file as stored, and the stream of its unpacked bytes."""
     try:
         raw = open(path, "rb")  # noqa: SIM115 (closed by the callers, with the stream over it)
     except OSError as error:
@@ -56,7 +56,7 @@ def open_packed(path: Path) -> tuple[Any, Any]:
 
 
 def damaged(path: Path, error: OSError) -> FileError:
-    """What to raise when the bytes of a file cannot be read or unpacked."""
+    """The error for a file whose bytes cannot be read or unpacked."""
     return FileError(
         path, found=f"reading failed ({error})", hint="the file is damaged: fetch or pack it again"
     )
@@ -76,7 +76,7 @@ def packed_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def scan(path: Path) -> None:
-    """Walk a file line by line up to the first bad line."""
+    """Read a file line by line up to the first bad line."""
     blank, is_empty = 0, True
     for number, text in packed_lines(path):
         if not text:
@@ -173,7 +173,7 @@ _ALONE = 64 << 20  # files below this size are not worth a second thread
 
 
 class _Faulty(Exception):
-    """A line is not as it must be."""
+    """A line is malformed."""
 
 
 class _Stopped(Exception):
@@ -194,7 +194,7 @@ def load_triples(files: dict[str, Path], progress: bool) -> tuple[dict[str, Trip
 def load_facts(
     files: dict[str, Path], n_tabs: Mapping[str, int], explain: Explain
 ) -> tuple[dict[str, Triples], Any, Any, Any]:
-    """The same of lines with a time, or the ends of an interval.
+    """Read lines with a time, or the ends of an interval; see `load_triples`.
 
     Shape: facts int32 (n, 4).
     """
@@ -208,7 +208,7 @@ def load_facts(
 
 
 def renumber_column(column: Int32, places: Int32) -> None:
-    """Put places for numbers, some at a time."""
+    """Replace numbers by places, some at a time."""
     for start in range(0, len(column), _BLOCK):
         column[start : start + _BLOCK] = places[column[start : start + _BLOCK]]
 
@@ -220,7 +220,7 @@ def _load(
     explain: Explain,
     progress: bool,
 ) -> dict[str, Triples]:
-    """Rows of all files by the numbers of the tables, one for each column."""
+    """Rows of all files in the numbers of the tables, one table per column."""
     sizes = {split: path.stat().st_size for split, path in files.items()}
     with _drawn(sum(sizes.values()), progress) as advance:
         return {
@@ -232,7 +232,7 @@ def _load(
 def _renumber(
     rows: Mapping[str, Triples], entities: LabelTable, relations: LabelTable
 ) -> tuple[Any, Any]:
-    """The labels in order, and their places in the rows."""
+    """Sort the labels, and put their places into the rows."""
     entity_labels, entity_places = _in_order(entities)
     relation_labels, relation_places = _in_order(relations)
     for some in rows.values():
@@ -242,7 +242,7 @@ def _renumber(
 
 @contextlib.contextmanager
 def _drawn(size: int, progress: bool) -> Iterator[Advance]:
-    """What is told of bytes read: a bar, if one is to be drawn."""
+    """A function to call with bytes read; it draws a progress bar if wanted."""
     if not progress:
         yield lambda _: None
         return
@@ -260,7 +260,7 @@ def _read(
     explain: Explain,
     advance: Advance,
 ) -> Triples:
-    """Rows of a file by the numbers of the tables, which labels join as they appear."""
+    """Rows of a file in the numbers of the tables; new labels join these as they appear."""
     raw, stream = open_packed(path)
     blocks = _Blocks(path, stream, n_tabs)
     rows: Triples = np.empty((0, len(tables)), dtype=np.int32)
@@ -279,25 +279,25 @@ def _read(
         except OSError as error:
             raise damaged(path, error) from None
     if not n:
-        explain(path)  # raises, and says what is wrong
+        explain(path)  # raises, and explains the fault
         raise FileError(path, found="the file cannot be parsed", hint="check its lines")
     rows.resize((n, len(tables)), refcheck=False)
     return rows
 
 
 def _with_space(rows: Triples, n: int, more: int, share: float) -> Triples:
-    """Rows with space behind the first n: for as many as a share of the file lets expect."""
+    """Rows with space behind the first n, for as many as the share of the file read suggests."""
     if n + more <= len(rows):
         return rows
     length = max(n + more + n // 8, int(1.01 * (n + more) / share) if 0 < share < 1 else 0)
     if not n:
         return np.empty((length, rows.shape[1]), dtype=np.int32)
-    rows.resize((length, rows.shape[1]), refcheck=False)  # in place, as far as the system can
+    rows.resize((length, rows.shape[1]), refcheck=False)  # in place if the system can
     return rows
 
 
 def _some_ahead(blocks: _Blocks, size: int) -> Generator[TripleLines]:
-    """Lines, of which a large file's are made on another thread while those before are used."""
+    """Lines; for a large file, another thread reads ahead while earlier lines are used."""
     made = iter(blocks)
     if size < _ALONE or available_cores() < 2:
         yield from made
@@ -315,7 +315,7 @@ def _some_ahead(blocks: _Blocks, size: int) -> Generator[TripleLines]:
 
 
 class _Blocks:
-    """The lines of a file, some at a time; each is overwritten by the next but one."""
+    """The lines of a file in blocks; each block is overwritten by the next but one."""
 
     def __init__(self, path: Path, stream: Any, n_tabs: int) -> None:
         self.stopped = False
@@ -332,10 +332,10 @@ class _Blocks:
                 at, blank, faulty = lines.read(text, stop, at, blank)
                 if faulty:
                     raise _Faulty
-                yield lines  # blank ones too: who uses those before is one step behind, not two
+                yield lines  # blank ones too: the user of earlier lines is one step behind, not two
 
     def _texts(self) -> Iterator[tuple[bytearray, int]]:
-        """Whole lines, and how many bytes they are; each text is there until the next but one."""
+        """Whole lines, and their number of bytes; each text is valid until the next but one."""
         texts = [bytearray(), bytearray()]
         rest, is_end = b"", False
         while not is_end:
@@ -357,7 +357,7 @@ class _Blocks:
                 self._enlarge()
 
     def _fill(self, text: bytearray, size: int) -> tuple[int, bool]:
-        """Read on behind `size` bytes until the block is full; its size, and whether it is all."""
+        """Read on behind `size` bytes until the block is full; its size, and if it is the last."""
         with memoryview(text) as view:
             while size < self._block:
                 if self.stopped:
@@ -374,7 +374,7 @@ class _Blocks:
 
 
 def _in_order(table: LabelTable) -> tuple[Any, Int32]:
-    """The labels of a table in byte order, and the place of each of its numbers."""
+    """The labels of a table in byte order, and the place of each number."""
     import pyarrow as pa
 
     offsets = np.empty(table.n + 1, dtype=np.int64)
@@ -385,7 +385,7 @@ def _in_order(table: LabelTable) -> tuple[Any, Int32]:
     return pa.Array.from_buffers(pa.large_binary(), len(places), buffers), places
 
 
-NUMBERED = "2id.txt"  # how the names of OpenKE's files end
+NUMBERED = "2id.txt"  # ending of the names of OpenKE's files
 
 _STEMS = {"train": "train", "valid": "valid", "dev": "valid", "test": "test"}
 _NAMES = {
@@ -407,7 +407,7 @@ _INDUCTIVE = re.compile(
     r"transductive_[a-z]+)\.(txt|tsv)(\.(gz|zst))?",
     re.IGNORECASE,
 )
-_NOT_SPLITS = ("test2id_all.txt",)  # OpenKE's test triples once more, by the kind of their relation
+_NOT_SPLITS = ("test2id_all.txt",)  # OpenKE's test triples again, by kind of relation
 _NAMING = (
     "name the files train, valid (or dev), test, ending in .txt, .tsv or nothing, "
     "optionally packed as .gz or .zst"
@@ -422,7 +422,7 @@ def has_splits(names: Iterable[str]) -> bool:
 def find_split_files(folder: PathName) -> dict[str, Path]:
     """Files of the splits in a folder, in the order train, valid, test.
 
-    Those of OpenKE's format, ``train2id.txt`` and so on, where there are no others.
+    Files of OpenKE's format, ``train2id.txt`` and so on, if there are no others.
     """
     folder = Path(folder)
     advice = "give the folder that holds train.txt, valid.txt and test.txt"
@@ -458,7 +458,7 @@ def find_split_files(folder: PathName) -> dict[str, Path]:
 def _check_overlooked(
     folder: Path, entries: list[os.DirEntry[str]], files: dict[str, Path]
 ) -> None:
-    """A split that is missed without a word would go missing from the filter, too."""
+    """Report overlooked splits: a silently missed split would be missing from the filter too."""
     for entry in entries:
         name = entry.name
         if _NAMES.get(name) not in (None, *files):
@@ -472,7 +472,7 @@ def _check_overlooked(
     for name, split in ((name, _split_like(name)) for name in unread):
         if split is None:
             continue
-        if split in files and name == split + NUMBERED:  # the same in OpenKE's format, as may be
+        if split in files and name == split + NUMBERED:  # allowed: the same in OpenKE's format
             continue
         triples = _HOLDS_TRIPLES.fullmatch(name)
         missed = f"split {split!r} is not read: {name!r} is not a name for it"
@@ -489,7 +489,7 @@ def _check_overlooked(
 
 
 def _refuse_inductive(folder: Path, names: list[str]) -> None:
-    """Folders with a graph for inference beside that of training are not to be half-read."""
+    """Refuse folders with an inference graph beside the training graph: half would be read."""
     inductive = [name for name in names if _INDUCTIVE.match(name)]
     if inductive:
         raise FileError(
@@ -502,7 +502,7 @@ def _refuse_inductive(folder: Path, names: list[str]) -> None:
 
 
 def _split_like(name: str) -> str | None:
-    """The split that a file's name speaks of, if it begins or ends with the word for one."""
+    """The split that a file's name begins or ends with, if any."""
     if name in _NOT_SPLITS:
         return None
     stem = name.lower().partition(".")[0]

@@ -29,18 +29,18 @@ ANY = -1
 class PredictedLists:
     """The lists of a file.
 
-    - format: Name of the format.
-    - path: Of the file; "predictions" if there is none.
+    - format, path: Name of the format, and path of the file ("predictions" if there is none).
     - side, int64 (n_lists,): 0: the head is predicted, 1: the tail, 2: the relation.
     - entity, second, int64 (n_lists,): Ids of the question's entity and relation, or of its head
       and tail, if the relation is predicted; below -1: the graph lacks it.
-    - answer, int64 (n_lists,): The answer that the list is for; `ANY`: every answer of the
-    question. - line, int64 (n_lists,): Line of the list in its file, from 1. - offsets: int64
-    (n_lists + 1,) - entities, int64 (n,): Best first (relations, if these are predicted). Below
-    -1: a label that names none, with one number per such label. - scores, float64 (n,) or None:
-    Higher is better, and equal scores tie; None: the order decides. - context, int64 (n_lists,) or
-    None: Places of the questions' times (or sets of qualifiers) in
-      ``graph.contexts``; below -1: the graph lacks it. None: the file says none.
+    - answer, int64 (n_lists,): The answer that the list is for; `ANY`: every answer.
+    - line, int64 (n_lists,): Line of the list in its file, from 1.
+    - offsets, int64 (n_lists + 1,): List i owns ``entities[offsets[i]:offsets[i + 1]]``.
+    - entities, int64 (n,): Best first; relations if these are predicted. Below -1: a label that
+      names none, with one number per such label.
+    - scores, float64 (n,) or None: Higher is better, equal ones tie. None: the order decides.
+    - context, int64 (n_lists,) or None: Places of the questions' times (or sets of qualifiers) in
+      ``graph.contexts``; below -1: the graph lacks it. None: the file has none.
     """
 
     format: str

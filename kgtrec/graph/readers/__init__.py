@@ -1,5 +1,5 @@
-"""Readers of graphs in other formats than TSV and OpenKE, a file each.
+"""Readers of graphs in formats other than TSV and OpenKE.
 
-In: a folder, and the order of columns if no file says it. Out: `common.GraphTables`. The table of
-them is ``kgtrec.graph.formats``; open `common` for what they share.
+In: a folder, and the order of columns if no file says it. Out: `common.GraphTables`. Their table is
+``kgtrec.graph.formats``; `common` has what they share.
 """

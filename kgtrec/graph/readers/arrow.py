@@ -48,7 +48,7 @@ def _columns(path: Path) -> list[Any]:
     columns = []
     for name in COLUMNS:
         column = table[name].combine_chunks()
-        if isinstance(column, pa.ChunkedArray):  # what older releases make of no chunk
+        if isinstance(column, pa.ChunkedArray):  # older releases return this for no chunk
             column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([])
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
@@ -95,7 +95,7 @@ def _table(path: Path) -> Any:
         return table
     except MemoryError:
         raise
-    except Exception as error:  # pyarrow has errors of its own, and Python's
+    except Exception as error:  # pyarrow raises its own errors, and Python's
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         what = f"not a readable {path.suffix[1:]} file ({reason})"
         raise FileError(path, found=what, hint="write it anew") from None

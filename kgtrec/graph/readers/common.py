@@ -17,11 +17,11 @@ from kgtrec.graph.triples import COLUMNS, SPLITS
 Triples = Int32
 
 MAX_ID = (1 << 31) - 1
-_LINES = 1 << 16  # read at once
+_LINES = 1 << 16  # lines read at once
 _PACKED = ("", ".gz", ".zst")
 _ORDERS = ("hrt", "htr", "rht", "rth", "thr", "trh")
-_DIGITS = 18  # more than int64 holds
-# Ids from here on are taken for damage where nothing says how many there are.
+_DIGITS = 18  # so many digits fit into int64
+# Ids from here on count as damage unless the files declare the number of ids.
 _LIKELY, _LIKELY_PER_TRIPLE = 1 << 20, 64
 
 
@@ -31,7 +31,7 @@ class GraphTables:
 
     - splits, (n, 3): Split name (train, valid, test) to rows head, relation, tail.
     - entities, relations: Labels in id order; None: ids are their own labels.
-    - n_entities, n_relations: Where there are no labels, and the files say how many there are.
+    - n_entities, n_relations: Numbers that the files declare, if there are no labels.
     - times: Labels of a fourth column of `splits`, in the order of time.
     - qualifiers: By split, offsets and (relation, value) pairs, as `Graph.from_arrays` takes them.
     """
@@ -46,7 +46,7 @@ class GraphTables:
 
 
 def checked_columns(columns: str | None) -> str | None:
-    """An order of columns, such as "htr"; UsageError if it is none."""
+    """An order of columns, such as "htr"; UsageError for anything else."""
     if columns is not None:
         choose("columns", columns, _ORDERS)
     return columns
@@ -77,8 +77,8 @@ def split_files(folder: Path, endings: Sequence[str], prefix: str = "") -> dict[
 def check_likely(
     files: Mapping[str, Path], splits: Mapping[str, Array], column: int, hint: str
 ) -> None:
-    """Refuse a number that is far beyond what triples can name, since each number below it would
-    count as one entity (or relation) more, as candidates too.
+    """Refuse a number far beyond what triples can name: each number below it would count as another
+    entity (or relation), and as a candidate.
     """
     likely = max(_LIKELY, _LIKELY_PER_TRIPLE * sum(map(len, splits.values())))
     for split, rows in splits.items():
@@ -115,7 +115,7 @@ def label_rows(
 
 
 def in_byte_order(numbers: Mapping[bytes, int]) -> tuple[Triples, list[str]]:
-    """Place of every number's label among the sorted ones, and these."""
+    """Place of every number's label among the sorted labels, and the sorted labels."""
     ordered = sorted(numbers)
     place = np.empty(len(ordered), dtype=np.int32)
     place[[numbers[label] for label in ordered]] = np.arange(len(ordered), dtype=np.int32)
@@ -167,7 +167,7 @@ def _refuse_first(
 
 
 def labels_by_id(path: Path, rows: Iterable[tuple[int, Sequence[bytes]]], hint: str) -> list[str]:
-    """Labels in id order from rows (id, label), whose ids are 0 up to before their number."""
+    """Labels in id order from n rows (id, label) with the ids 0 to n - 1."""
     names: dict[int, bytes] = {}
     lines: dict[bytes, int] = {}
     for line, fields in rows:

@@ -1,10 +1,10 @@
 """RotatE's and DGL-KE's datasets: ``entities.dict`` and ``relations.dict`` beside the splits.
 
-Inductive benchmarks: what is asked is asked of an inference graph, not of the one trained on.
+Inductive benchmarks: questions are about an inference graph, not the training graph.
 
-The graph that is read is the inference graph: its triples are the split ``train``, its entities are
-the candidates, and entities of valid and test that it lacks are an error. The graph that was
-trained on gives its relations alone, which the two share.
+Readers return the inference graph: its triples are the split ``train``, its entities are the
+candidates, and entities of valid and test that it lacks are an error. The training graph gives only
+its relations, which the two share.
 
 LibKGE's datasets: ``dataset.yaml``, triples by number in ``.del`` files, maps of the labels.
 
@@ -61,7 +61,7 @@ def read_rotate(folder: Path, columns: str | None = None) -> GraphTables:
 
 
 def read_dgl_ke(folder: Path, columns: str | None = None) -> GraphTables:
-    """Splits by number, whose columns have to be declared, as in DGL-KE's ``udd_hrt``."""
+    """Splits by number, with declared columns, as in DGL-KE's ``udd_hrt``."""
     if columns is None:
         raise FileError(folder, found="no order of columns", hint="write dgl-ke,hrt:DIR, say")
     entities, relations = _dictionary(folder, "entities"), _dictionary(folder, "relations")
@@ -131,7 +131,7 @@ def read_ultra(folder: Path, columns: str | None = None) -> GraphTables:
 
 
 def read_grail(folder: Path, columns: str | None = None) -> GraphTables:
-    """GraIL: a folder NAME that was trained on, and the inference graph in ``NAME_ind`` beside."""
+    """GraIL: a folder NAME with the training graph, and the inference graph in ``NAME_ind``."""
     folder = folder.resolve()
     base = folder.with_name(folder.name.removesuffix("_ind"))
     ind = f"{base.name}_ind"
@@ -188,7 +188,7 @@ def _check_entities(
 
 
 def _together(relations: object, trained: object) -> tuple[Int32, object]:
-    """Place of every relation among those of both graphs in byte order, and these."""
+    """Place of every relation among the sorted ones of both graphs, and the sorted ones."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -243,7 +243,7 @@ def _settings(path: Path) -> dict[str, Any]:
         raise FileError(path, found="no key 'dataset'", hint="take LibKGE's dataset.yaml")
     try:
         return dict(_flat(settings, ""))
-    except RecursionError:  # an alias of what it stands in
+    except RecursionError:  # an alias of a node that contains it
         raise FileError(path, found="keys inside themselves", hint="correct it") from None
 
 
@@ -312,7 +312,7 @@ _PYKEEN_MAP = "after the first line, id label, lines are number<TAB>label, numbe
 def read_pykeen(folder: Path, columns: str | None = None) -> GraphTables:
     """The splits of a dataset's folder, under PyKEEN's own numbers.
 
-    The labels are those of the training folder, which the others share.
+    The labels come from the training folder; the others share them.
     """
     homes = {split: folder / name for split, name in _FOLDERS.items() if (folder / name).is_dir()}
     if not homes and (folder / "numeric_triples.tsv.gz").is_file():
@@ -351,7 +351,7 @@ def _labels_of(home: Path, kind: str) -> list[str]:
 
 
 def _after_header(path: Path, header: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Fields of every line, quoted ones as pandas writes them."""
+    """Fields of every line, with quotes as pandas writes them."""
     rows = delimited_rows(path, "\t", "write it anew")
     _, first = next(rows, (1, []))
     if first != header:

@@ -1,6 +1,6 @@
-"""CSV, and tab-separated files whose columns stand in another order than head, relation, tail.
+"""CSV, and tab-separated files with columns in another order than head, relation, tail.
 
-N-Triples: a line a triple, IRIs in angle brackets and blank nodes.
+N-Triples: one line per triple, with IRIs in angle brackets and blank nodes.
 
 Facts with qualifiers: comma-separated statements (WD50K, JF17K), and JSON lines (WikiPeople).
 
@@ -47,7 +47,7 @@ def read_csv(folder: Path, columns: str | None = None) -> GraphTables:
 
 
 def read_tab_separated(folder: Path, columns: str | None = None) -> GraphTables:
-    """``train.txt`` and so on, whose columns are declared."""
+    """``train.txt`` and so on, with declared columns."""
     order = columns or "hrt"
     files = split_files(folder, (".txt", ".tsv", ""))
     return label_rows({split: _tab_rows(path, order) for split, path in files.items()})
@@ -142,8 +142,8 @@ def read_statement_file(path: PathName) -> GraphTables:
 
 
 def read_wikipeople(folder: Path, columns: str | None = None) -> GraphTables:
-    """``n-ary_train.json`` and so on: roles and values, those of the primary triple by ``_h`` and
-    ``_t`` behind its relation."""
+    """``n-ary_train.json`` and so on: roles and values. The primary triple's roles are its relation
+    with ``_h`` and ``_t`` appended."""
     files = split_files(folder, (".json", ".jsonl"), "n-ary_")
     return _tables(files, {split: _records(path) for split, path in files.items()}, _JSON_FORM)
 
@@ -164,7 +164,7 @@ def _records(path: Path) -> Iterator[list[bytes]]:
         try:
             record = json.loads(text)
             fields = _statement(record) if isinstance(record, Mapping) else None
-        except (ValueError, RecursionError) as error:  # of text that is no UTF-8, too
+        except (ValueError, RecursionError) as error:  # also for text that is not UTF-8
             refuse(path, line, f"{text_of(text[:60])!r} ({error})", _JSON_FORM)
         if fields is None:
             refuse(path, line, f"{text_of(text[:60])!r}", _JSON_FORM)
@@ -193,7 +193,7 @@ def _tables(
     splits: Mapping[str, Iterable[Sequence[bytes]]],
     form: str,
 ) -> GraphTables:
-    """Numbers statements: entities and relations take turns in them."""
+    """Number statements, in which entities and relations alternate."""
     numbers: tuple[dict[bytes, int], ...] = ({}, {})  # entities, relations
     coded = {}
     for split, rows in splits.items():
@@ -222,10 +222,10 @@ _TIMED_FORM = "a line is head, relation, tail and time, or since and until, with
 
 
 def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
-    """``train.txt`` and so on with four columns, as ICEWS has them; five are an interval's ends.
+    """``train.txt`` and so on with four columns, as in ICEWS, or five with an interval's ends.
 
-    An interval is one time, named ``since/until``. Times that are all whole numbers are in the
-    order of these, others in byte order, in which dates such as 2014-07-01 ascend.
+    An interval is one time, named ``since/until``. If all times are whole numbers, they are in
+    numeric order. Otherwise they are in byte order, in which dates such as 2014-07-01 ascend.
     """
     return _timed_tables(split_files(folder, (".txt", ".tsv", "")))
 
@@ -253,7 +253,7 @@ def _timed_tables(files: Mapping[str, Path]) -> GraphTables:
 
 
 def _n_tabs(path: Path) -> int:
-    """Tabs of the first line, which all lines have."""
+    """Number of tabs in the first line, as in all lines."""
     return next(_checked(path)).count(b"\t")
 
 
@@ -263,7 +263,7 @@ def _explain(path: Path) -> None:
 
 
 def _checked(path: Path) -> Iterator[bytes]:
-    """Lines, up to the first that is not as it must be, of which FileError tells."""
+    """Lines up to the first malformed one, for which FileError is raised."""
     width = 0
     for line, text in lines_of(path):
         fields = text.split(b"\t")

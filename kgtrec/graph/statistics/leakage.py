@@ -31,7 +31,7 @@ FEWEST = 10
 
 @dataclass(frozen=True)
 class Mirror:
-    """A relation whose triples mostly stand in another one, turned around or not.
+    """A relation whose pairs mostly occur in another one too, reversed or not.
 
     - relation, other: Relation ids; equal ones make a symmetric relation.
     - turned: True: (h, t) of `relation` is (t, h) of `other`. False: both have the same pairs.
@@ -55,11 +55,11 @@ class Mirror:
 
 @dataclass(frozen=True)
 class Leaks(ShownAsTables):
-    """What the known triples say of a split's triples.
+    """What known triples reveal about a split's triples.
 
     - known: The splits that are known.
     - triples: Triples of `split`.
-    - repeated: Triples that stand in a known split as they are.
+    - repeated: Triples that a known split contains.
     - same_pair: (h, r, t) for which another relation links h to t in a known split.
     - turned_pair: (h, r, t) for which some relation, r or another, links t to h.
     - mirrored: Triples that follow from a known one by a rule of `mirrors`.
@@ -113,19 +113,19 @@ def find_leaks(
     enough: float = ENOUGH,
     fewest: int = FEWEST,
 ) -> Leaks:
-    """Look for triples of a split that known ones give away.
+    """Look for triples of a split that known ones reveal.
 
     Parameters
     ----------
     graph : Graph
     split : str
-        The split whose triples are looked at.
+        The split whose triples are checked.
     known : str, iterable of str or None
         The splits that a model learns from.
     enough : float
         A relation mirrors another if at least this share of its triples has a partner there.
     fewest : int
-        Relations with fewer triples mirror nothing: small ones do so by chance.
+        Relations with fewer triples never mirror another: they can match by chance.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The triples of some splits, which every statistic of a graph asks for.
+"""The triples of some splits, for every statistic of a graph.
 
 How popular entities and relations are: Mohamed et al. 2020, section 3 (Table 1, Figure 1).
 """
@@ -26,7 +26,7 @@ SplitNames = str | Iterable[str] | None
 
 
 def named_splits(graph: GraphData, splits: SplitNames = None) -> tuple[str, ...]:
-    """The splits that are meant, each once, in the graph's order."""
+    """The named splits, each once, in the graph's order."""
     if splits is None or splits == "all":
         return tuple(graph.splits)
     names = splits.split(",") if isinstance(splits, str) else list(splits)
@@ -41,7 +41,7 @@ def named_splits(graph: GraphData, splits: SplitNames = None) -> tuple[str, ...]
 def triples_of(graph: GraphData, splits: SplitNames = None, distinct: bool = False) -> Int32:
     """Triples of the named splits, one split after the other; int32 array (n, 3).
 
-    A triple that stands in several of them comes several times, unless `distinct`.
+    A triple in several splits is repeated, unless `distinct`.
     """
     rows = np.concatenate([graph.splits[name] for name in named_splits(graph, splits)])
     return drop_duplicates(rows) if distinct else rows
@@ -54,7 +54,7 @@ TOP = (1, 2, 5, 10, 20, 50, 100)
 
 
 def entity_popularity(graph: GraphData, splits: SplitNames = None) -> Ints:
-    """How often each entity stands in triples, as subject or as object.
+    """How often each entity occurs in triples, as subject or as object.
 
     A triple from an entity to itself counts twice.
 
@@ -119,14 +119,14 @@ class TripleMix(ShownAsTables):
 def triple_mix(graph: GraphData, percentile: float = 90.0, splits: SplitNames = None) -> TripleMix:
     """Split the triples by the popularity of subject, relation and object (Table 1).
 
-    An item is popular if it stands in triples at least as often as the percentile (numpy's
-    linear one) of the counts of all items of its kind says; entities count as subject plus object.
+    An item is popular if its count of triples is at least the percentile (numpy's linear one) of
+    the counts of all items of its kind. Entities count as subject plus object.
 
     Parameters
     ----------
     graph : Graph
     percentile : float
-        Default 90: the most popular 10 %. The paper tries 80 and 75, too.
+        Default 90: the most popular 10 %. The paper also tries 80 and 75.
     splits : str, iterable of str or None
         Splits to count, and whose triples to split; None: all, as in the paper.
 
@@ -163,8 +163,8 @@ def triple_mix(graph: GraphData, percentile: float = 90.0, splits: SplitNames = 
 class Frequencies(ShownAsTables):
     """Frequency distribution of entities or relations over triples (Figure 1).
 
-    - ids, int64 (n,): Every item, most frequent first; equals in id order.
-    - counts, int64 (n,): Popularity of each of `ids`, descending: how often it stands in triples.
+    - ids, int64 (n,): Every item, most frequent first; equally frequent ones in id order.
+    - counts, int64 (n,): Popularity of each of `ids`, descending: how often it occurs in triples.
     - reached, int64 (n,): Triples that involve at least one of the first i + 1 items.
     - triples: All triples.
     """
@@ -176,8 +176,8 @@ class Frequencies(ShownAsTables):
     triples: int
 
     def top(self, percent: float) -> tuple[int, float]:
-        """How many items the most frequent `percent` % are (rounded up), and the share of triples
-        in [0, 1] that involve one of them."""
+        """The number of items in the most frequent `percent` % (rounded up), and the share of
+        triples, in [0, 1], that involve one of them."""
         if not 0 < percent <= 100:
             raise UsageError(f"the top {percent!r} % of {self.what}: give a number in (0, 100]")
         items = math.ceil(round(len(self.ids) * percent / 100, 9))
@@ -221,7 +221,7 @@ def relation_frequencies(graph: GraphData, splits: SplitNames = None) -> Frequen
 
 
 def _frequencies(what: str, counts: Ints, items: NDArray[np.int32]) -> Frequencies:
-    """`items` (triples, m): the items that each triple involves."""
+    """Frequencies from `items` (triples, m), the items that each triple involves."""
     order = np.argsort(-counts, kind="stable")
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -238,9 +238,9 @@ class Correlations(ShownAsTables):
     """Correlation, over triples, of the popularity of entity and relation (section 3.2).
 
     - subject_relation, object_relation: Pearson's r between the counts of a triple's subject
-      (object) and of its relation, in [-1, 1]; NaN where one of them never varies.
-    - subject_relation_rank, object_relation_rank: The same on ranks (Spearman): what a power law
-      does to Pearson's r does not reach it.
+      (object) and of its relation, in [-1, 1]; NaN if one of them never varies.
+    - subject_relation_rank, object_relation_rank: The same on ranks (Spearman), which a power law
+      does not distort as it does Pearson's r.
     """
 
     subject_relation: float
@@ -259,7 +259,7 @@ class Correlations(ShownAsTables):
 
 
 def popularity_correlations(graph: GraphData, splits: SplitNames = None) -> Correlations:
-    """Is a popular entity met with popular relations? (section 3.2: hardly, all are close to 0.)
+    """Do popular entities occur with popular relations? (Section 3.2: hardly, all are near 0.)
 
     One observation per triple: the popularity of its relation, and that of its subject (or object),
     counted as subject and as object; on `splits` (None: all).
@@ -276,7 +276,7 @@ def popularity_correlations(graph: GraphData, splits: SplitNames = None) -> Corr
 
 
 def _average_ranks(values: Ints) -> Floats:
-    """Ranks from 1 of small whole numbers, equals sharing the mean of their places."""
+    """Ranks from 1 of small whole numbers; equal ones get the mean of their places."""
     counts = np.bincount(values)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[values])
 

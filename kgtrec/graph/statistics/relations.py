@@ -95,7 +95,7 @@ def relation_categories(
     """Put every relation into a category by its average numbers of tails and heads.
 
     A relation is "1-N" if a head has on average at least `threshold` tails, and a tail fewer than
-    `threshold` heads. The averages run over the heads (tails) that the relation has.
+    `threshold` heads. The averages are over the heads (tails) that the relation has.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def relation_categories(
 
 
 def _distinct(graph: GraphData, relation: NDArray[np.int32], entity: NDArray[np.int32]) -> Ints:
-    """How many different entities each relation has, int64 (n_relations,)."""
+    """Number of distinct entities of each relation, int64 (n_relations,)."""
     pairs = np.sort(relation.astype(np.int64) * graph.n_entities + entity)
     first = np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)]
     owners = pairs[first] // graph.n_entities
@@ -144,7 +144,7 @@ def relation_ratios(counts: ArrayLike) -> Floats:
     Raises
     ------
     InputError
-        Not one number at least 0 per relation, or all 0.
+        Not one nonnegative number per relation, or all are 0.
     """
     numbers = checked_counts("counts", counts)
     total = numbers.sum()
@@ -159,16 +159,16 @@ def kl_divergence(reference: ArrayLike, other: ArrayLike, smoothing: float = 1.0
     Parameters
     ----------
     reference, other : array_like (n_relations,)
-        Triples of each relation. The published values take the set that was drawn from as the
+        Triples of each relation. The published values use the set that samples were drawn from as
         reference: the original test set, or the whole graph.
     smoothing : float
-        Added to every count of both, so that relations that are missing somewhere have a share.
+        Added to every count of both, so that missing relations have a share, too.
         The published values add 1 over all relations of the graph.
 
     Returns
     -------
     float
-        Infinite without smoothing where the reference has a relation that the other lacks.
+        Infinite without smoothing if the reference has a relation that the other lacks.
 
     Raises
     ------

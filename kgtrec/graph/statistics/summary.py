@@ -33,8 +33,8 @@ class Overview:
     """Tables about a graph.
 
     - tables: By a short key: splits, mix, entities, relations, correlations, categories,
-      divergence, leaks, mirrors. The last four only where the graph has the splits for them.
-    - notes: What to read each table by, under the same keys.
+      divergence, leaks, mirrors. The last four only if the graph has the splits for them.
+    - notes: How to read each table, under the same keys.
     """
 
     name: str
@@ -119,7 +119,7 @@ def _splits(graph: GraphData) -> Table:
 
 
 def _present(graph: GraphData, split: str) -> list[NDArray[np.bool_]]:
-    """Whether each entity, and each relation, stands in a split."""
+    """Whether each entity, and each relation, occurs in a split."""
     return [count(graph, split) > 0 for count in (entity_popularity, relation_popularity)]
 
 
