@@ -140,12 +140,12 @@ def stack(parts: list[Csr]) -> Csr:
 
 
 def offsets_of(lengths: npt.ArrayLike) -> Int64:
-    """Where lists of these lengths, one after another, begin, and where the last one ends."""
+    """The starts of consecutive lists of these lengths, and the end of the last one."""
     return np.append(0, np.cumsum(lengths, dtype=np.int64))
 
 
 def spans(starts: Int64 | int, lengths: Integers) -> tuple[Int64, Int64]:
-    """Offsets of lists one after another, and the places of their items, from each one's start."""
+    """Offsets of consecutive lists, and the places of their items, counted on from each start."""
     offsets = offsets_of(lengths)
     return offsets, np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
 
@@ -170,7 +170,7 @@ def order_by(*columns: Integers) -> Positions:
 
 
 def _order_of(digit: npt.NDArray[np.uint16]) -> Positions:
-    """The stable order of one digit, in blocks of rows: numpy's takes 16 more bytes per row."""
+    """The stable order of one digit, in blocks of rows: numpy's needs 16 more bytes per row."""
     if len(digit) <= _ROWS:
         return np.argsort(digit, kind="stable")
     counts = np.bincount(digit)

@@ -1,7 +1,7 @@
 """Files that appear whole or not at all, Arrow files for pyarrow's threads, and ``.npy`` files.
 
-A file is written beside its place, then renamed. When success is reported, it is on the disk, and
-survives a loss of power.
+A file is written beside its place, then renamed. Before success is reported, it is on the disk, so
+it survives a loss of power.
 
 The command line imports this module before it configures numpy's threads, so functions import
 numpy when they need it.

@@ -47,7 +47,7 @@ def file_system(url: str) -> tuple[Any, str]:
 
 @lru_cache(16)
 def _google(endpoint: str, bucket: str) -> Any:
-    """Google's store, or a server in its place, which needs no credentials.
+    """Google's store, or a substitute server, which needs no credentials.
 
     OSError if nothing answers: only a store that has answered once gets long retries.
     """
@@ -127,7 +127,7 @@ def mapped_folder(path: str | os.PathLike[str], what: str) -> Path:
 
 @contextmanager
 def fetched(path: str | os.PathLike[str], folders: bool = False) -> Iterator[Path]:
-    """A local path for what a path names; a URL is copied for as long as the context lasts.
+    """A local path for a path or URL; the copy of a URL exists until the context ends.
 
     A `FileError` about the copy, or a file in it, names the URL instead.
     """

@@ -48,7 +48,7 @@ _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasci
 _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
 # Characters that LaTeX's default fonts print differently, and pairs that become one sign.
 _LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': "''"}
-_LATEX |= {"[": "{[}", "*": "{*}"}  # behind the \\\\ of a line before, they would belong to it
+_LATEX |= {"[": "{[}", "*": "{*}"}  # after the \\\\ of the previous line, they would belong to it
 _LATEX |= {"\N{EN DASH}": "--", "…": r"\ldots{}"}
 _CONTROL = re.compile(r"[\x01-\x1f\x7f\u2028\u2029]")
 _COLUMN = re.compile(r"([^=:]*)(?:=(\w*))?(?::(\d))?")
@@ -183,7 +183,7 @@ class Table:
         return "\n".join([start, r"\hline", body[0], r"\hline", *body[1:], r"\hline", end]) + "\n"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the first rows, as they are printed."""
+        """For notebooks: the first rows, as printed."""
         return self.to_html(MOST)
 
     def to_html(self, most: int | None = None) -> str:
@@ -244,7 +244,7 @@ def printed_cell(cell: Cell, digits: int) -> str:
 
 
 def _fitted(widths: list[int], available: int) -> list[int]:
-    """Cut the widest columns to one width, so that together they fit."""
+    """Cut the widest columns to one common width, so that all columns fit."""
     widest = max(widths)
     while widest > NARROWEST and sum(min(width, widest) for width in widths) > available:
         widest -= 1
@@ -259,7 +259,7 @@ def _shortened(text: str, width: int) -> str:
 
 
 def latex_text(text: str) -> str:
-    """Text for LaTeX that prints as it is, without markup or ligatures."""
+    """LaTeX source that prints exactly this text, without markup or ligatures."""
     parts = _LIGATURES.split(_CONTROL.sub(" ", text))
     return "{}".join("".join(_LATEX.get(sign, sign) for sign in part) for part in parts)
 

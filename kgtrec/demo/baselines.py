@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 # Chosen by their MRR on the valid split of the embedded graph.
 RANK = 48
-PRIOR_WEIGHT = 0.03  # breaks ties between entities that the factorisation knows nothing about
-ROUNDING = 1e-9  # below this a factor is noise of the last bits, which no machine shares
+PRIOR_WEIGHT = 0.03  # breaks ties between entities without information in the factorisation
+ROUNDING = 1e-9  # smaller factors are noise of the last bits, which differs by machine
 DEGREE_POWER = 0.25  # 0 leaves popular entities dominant, 0.5 (cosine) lets rare ones take over
 
 
 def random_scores(questions: Questions, seed: int = 0) -> NDArray[np.float32]:
-    """Uniform random scores: what every measure gives to a model that has learned nothing.
+    """Uniform random scores: the level of every measure for a model without knowledge.
 
     Shape: float32 (questions, entities).
     """
@@ -35,7 +35,7 @@ def random_scores(questions: Questions, seed: int = 0) -> NDArray[np.float32]:
 
 
 def popularity_scores(questions: Questions) -> NDArray[np.float32]:
-    """How often each entity answers this relation on this side in train, whatever entity is given.
+    """How often each entity answers this relation on this side in train, for any given entity.
 
     Shape: float32 (questions, entities).
     """
@@ -48,9 +48,9 @@ def svd_factors(questions: Questions, rank: int = RANK, seed: int = 0) -> Factor
 
     With ``V`` the right singular vectors (one row per entity) and ``X`` the training rows of one
     relation and side, a question about entity ``e`` is scored ``(x V + V[e] V' X V) V'``: its own
-    training row ``x`` seen through the factorisation, plus the rows of the entities that are like
-    ``e``, which exist for questions without a training row too. A little popularity is added, in
-    extra dimensions, so that the whole stays one pair of factors.
+    training row ``x`` seen through the factorisation, plus the rows of entities like ``e``, which
+    also exist for questions without a training row. Extra dimensions add a little popularity, so
+    that the whole stays one pair of factors.
     """
     from kgtrec import Factors
 
@@ -123,7 +123,7 @@ def _right_singular_vectors(matrix: csr_matrix, rank: int, seed: int) -> NDArray
 def _fold_in(
     questions: Questions, matrix: csr_matrix, vectors: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Unit query vectors, shape (questions, rank): the question's own row and those of its like."""
+    """Unit query vectors, shape (questions, rank): the question's row plus rows of similar ones."""
     n = questions.n_entities
     slots = _slot(questions.relation, questions.side)
     seen = matrix @ vectors
@@ -137,5 +137,5 @@ def _fold_in(
 
 
 def _without_rounding(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Noise becomes 0, so that entities the factorisation knows nothing about tie everywhere."""
+    """Set noise to 0, so that entities without information tie on every machine."""
     return np.where(np.abs(values) > ROUNDING, values, 0.0)

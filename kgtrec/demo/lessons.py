@@ -39,7 +39,7 @@ AVERAGES = {
 
 @dataclass(frozen=True)
 class Evaluated:
-    """All that the demo computed: filtered results, unfiltered ones, and a constant scorer's."""
+    """All results of the demo: filtered ones, unfiltered ones, and a constant scorer's."""
 
     questions: Questions
     filtered: Mapping[str, Result]
@@ -66,7 +66,7 @@ def _graph(results: Evaluated) -> str:
 
 
 def _example(results: Evaluated) -> str:
-    """The borders question with most answers, and what each system put on top."""
+    """The borders question with most answers, and the best candidates of each system."""
     questions = results.questions
     graph = questions.graph
     borders = questions.relation == graph.relations.index("borders")
@@ -157,7 +157,7 @@ def _averaging(results: Evaluated) -> str:
 
 
 def _weights(results: Evaluated) -> str:
-    """What the questions with most answers weigh in the micro average, and how they fare."""
+    """The weight of the questions with most answers in the micro average, and their results."""
     lengths = np.diff(results.questions.answers.offsets)
     largest = np.argsort(-lengths, kind="stable")[: max(len(lengths) // 10, 1)]
     best = _order(results.filtered, MRR)[0]
@@ -202,7 +202,7 @@ def _exceptions(results: Evaluated) -> list[str]:
 
 
 def _orders(systems: Mapping[str, Result], keys: Mapping[str, str]) -> str:
-    """Which columns agree on the order of the systems."""
+    """A sentence on which columns agree on the order of the systems."""
     columns: dict[tuple[str, ...], list[str]] = {}
     for title, key in keys.items():
         columns.setdefault(_order(systems, key), []).append(title)

@@ -72,7 +72,7 @@ def _scores(questions: Questions, seed: int) -> dict[str, Any]:
 
 
 def _output_folder(out: str | os.PathLike[str]) -> Path:
-    """The folder, made if need be; asked for before anything is computed."""
+    """The folder, made if necessary, before anything is computed."""
     folder = Path(out)
     hint = "give another folder with --output"
     try:
@@ -92,7 +92,7 @@ def _output_folder(out: str | os.PathLike[str]) -> Path:
 
 
 def _write_graph(folder: Path) -> None:
-    """The graph's files as they are, for the reader and for ``kgtrec rank --graph``."""
+    """Copy the graph's files, for the reader and for ``kgtrec rank --graph``."""
     for source in sorted(COUNTRIES.iterdir()):
         with atomic_write(folder / source.name) as file:
             file.write(source.read_bytes())
@@ -115,7 +115,7 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _numbers(results: Evaluated, seed: int) -> dict[str, Any]:
-    """What report.json holds: every listed key of every result, in full precision."""
+    """The content of report.json: every listed key of every result, in full precision."""
     return {
         "kgtrec": __version__,
         "seed": seed,
@@ -129,7 +129,7 @@ def _numbers(results: Evaluated, seed: int) -> dict[str, Any]:
 
 
 def _closing(folder: Path) -> str:
-    """Where everything is, and what to try next."""
+    """Text on where the files are, and what to try next."""
 
     place = url_text(str(folder)) if is_url(str(folder)) else str(folder)
 

@@ -1,6 +1,6 @@
-"""Scores: whatever a model leaves in, blocks of score rows out.
+"""Scores: the output of any model in, blocks of score rows out.
 
 In: arrays of any framework, `.npy` and `.npz` files, folders of shards, callables, iterables,
 embeddings. Out: a `sources.Source`, read once, block by block; or `Factors`, which are ranked from
-their vectors and have no rows. Open `sources` first; `files` reads what lies on disk.
+their vectors and have no rows. Read `sources` first; `files` reads files on disk.
 """

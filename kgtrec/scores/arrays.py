@@ -1,8 +1,8 @@
-"""Arrays of any framework as numpy sees them, and blocks of scores as they are compared.
+"""Arrays of any framework as numpy arrays, and blocks of scores in the form for comparison.
 
 A matrix of scores on a GPU never exists on the host: rows go through two pinned buffers, on a
-stream of their own, which waits for what computes the scores. A block is copied while the one
-before is ranked. torch is not imported here: whoever hands over a tensor has it.
+separate stream, which waits for the computation of the scores. A block is copied while the previous
+one is ranked. This module does not import torch: a caller with a tensor has done so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 def as_array(scores: Any, name: str = "scores") -> Array:
     """A numpy view of any framework's array, by DLPack or ``__array__``, without importing it."""
-    # Whoever has a masked array has imported numpy.ma, which takes numpy a while.
+    # A caller with a masked array has imported numpy.ma; importing it takes numpy a while.
     if "numpy.ma" in sys.modules and np.ma.is_masked(scores):
         raise InputError(
             f"{name} are a masked array with {np.ma.count_masked(scores)} masked values, which say "
@@ -49,7 +49,7 @@ def as_array(scores: Any, name: str = "scores") -> Array:
             try:
                 return np.asarray(scores)
             except (TypeError, ValueError, RuntimeError, BufferError):
-                pass  # the first refusal says more
+                pass  # the first error says more
         kind = f"{type(scores).__module__}.{type(scores).__qualname__}"
         raise InputError(
             f"{name}: {kind} cannot be read as an array ({error}); "
@@ -69,13 +69,13 @@ def score_dtype(array: Array, name: str = "scores") -> str:
 
 @dataclass(frozen=True, eq=False)
 class ScoreBlock:
-    """Consecutive rows of scores, and what their ranking has to know of them.
+    """Consecutive rows of scores, and what their ranking needs to know.
 
-    - array, (rows, columns): A tensor on a device, or as the native core takes it: in the machine's
-      byte order, bfloat16 as its bits.
-    - dtype: Name of the dtype in which they are compared.
+    - array, (rows, columns): A tensor on a device, or an array for the native core: in the
+      machine's byte order, bfloat16 as its bits.
+    - dtype: Name of the dtype for comparisons.
     - negate: Lower is better.
-    - start: The row of the ranking that the first one is.
+    - start: The ranking's number of the first row.
     """
 
     array: Any
@@ -108,11 +108,11 @@ class ScoreBlock:
 
     @property
     def stop(self) -> int:
-        """The row of the ranking behind its last."""
+        """The ranking's row behind the last one."""
         return self.start + len(self)
 
     def at(self, start: int) -> Self:
-        """The same as other rows of a ranking."""
+        """The same scores as other rows of a ranking."""
         return replace(self, start=start)
 
     def selected(self, rows: Int64) -> Self:
@@ -129,9 +129,9 @@ class ScoreBlock:
         return -values if self.negate else values
 
     def pieces(self) -> Iterator[Self]:
-        """The block in pieces on the host, in order; one where it is there already.
+        """The block in pieces on the host, in order; only one if it is there already.
 
-        What is yielded is overwritten once the next but one is asked for.
+        Each piece is overwritten when the next but one is requested.
         """
         if not on_device(self.array):
             yield self
@@ -158,17 +158,17 @@ def on_device(scores: Any) -> bool:
 
 
 def to_host(values: Any) -> Any:
-    """Few values, such as ids, in the host's memory."""
+    """A few values, such as ids, in the host's memory."""
     return values.detach().cpu() if on_device(values) else values
 
 
 def as_block(scores: Any, name: str = "scores") -> Any:
-    """A tensor on a device as it is, any other array as numpy sees it (see `as_array`)."""
+    """A tensor on a device unchanged, any other array as a numpy view (see `as_array`)."""
     return scores.detach() if on_device(scores) else as_array(scores, name)
 
 
 def _device_dtype(block: Any) -> str:
-    """As `score_dtype`, of a tensor on a device, whose bfloat16 is widened there."""
+    """As `score_dtype`, for a tensor on a device, where bfloat16 is widened."""
     name = str(block.dtype).rpartition(".")[2]
     if name not in _FLOATS:
         raise InputError(
@@ -200,7 +200,7 @@ def _streamed(torch: Any, streams: Any, block: Any, height: int) -> Iterator[tup
     buffers = [_pinned(torch, (height, block.shape[1]), dtype) for _ in range(2)]
 
     def begin(number: int) -> tuple[Any, Any]:
-        """Have a piece copied; its buffer, and the event of its arrival."""
+        """Start to copy a piece; return its buffer, and the event of its arrival."""
         rows = block[number * height : (number + 1) * height]
         buffer = buffers[number % 2][: len(rows)]
         with streams.stream(side):
@@ -224,7 +224,7 @@ def _streamed(torch: Any, streams: Any, block: Any, height: int) -> Iterator[tup
 
 
 def _pinned(torch: Any, shape: tuple[int, int], dtype: Any) -> Any:
-    """Page-locked memory, which a device reads and writes by itself; any, where there is none."""
+    """Page-locked memory, which a device accesses directly; ordinary memory if there is none."""
     try:
         return torch.empty(shape, dtype=dtype, pin_memory=True)
     except RuntimeError:

@@ -32,20 +32,20 @@ class Factors:
     bias : array, shape (n_entities,), optional
         Added to every score of an entity.
     columns : sequence of int, optional
-        The model's own numbering: the id of the entity that each row of `entities` (and each bias)
-        belongs to; ``graph.entities.ids(labels)`` gives those of labels. By default, id order.
+        The model's own numbering: the entity id of each row of `entities` (and each bias);
+        ``graph.entities.ids(labels)`` turns labels into ids. By default, id order.
     metric : {"dot", "l2", "l1"}
         ``dot``: q·x + bias. ``l2``: -‖q - x‖² + bias, computed as 2 q·x - x·x - q·q.
         ``l1``: ``bias - (|q1 - x1| + |q2 - x2| + ...)``.
 
     Notes
     -----
-    Computed in float64 if any array is float64, else in float32; entities in float16 are kept so,
-    and widened as they are used, which halves their memory. Each dot product is one chain of
-    fused multiply-adds in ascending dimension, so a score has the same bits in every tile, thread,
-    chunk and kernel path, and entities with equal vectors (and biases) tie exactly. Distances that
-    are equal for other reasons may differ in the last bits, as in any floating-point sum. No BLAS
-    is called: its threads can't multiply with those that share the rows.
+    Computed in float64 if any array is float64, else in float32; entities in float16 stay so, and
+    are widened when used, which halves their memory. Each dot product is one chain of fused
+    multiply-adds in ascending dimension, so a score has the same bits in every tile, thread, chunk
+    and kernel path, and entities with equal vectors (and biases) tie exactly. Distances that are
+    equal for other reasons may differ in the last bits, as in any floating-point sum. It calls no
+    BLAS, whose threads would multiply with those that share the rows.
 
     Raises
     ------
@@ -85,7 +85,7 @@ class Factors:
             np.ascontiguousarray(array, dtype=np.float16 if half and number == 1 else dtype)
             for number, array in enumerate(arrays)
         ]
-        # The core takes entities and bias at any byte of a mapped file, queries as C has them.
+        # The core takes entities and bias at any byte of a mapped file, but queries in C order.
         self.queries, self.entities = np.require(arrays[0], requirements="A"), arrays[1]
         self.bias = arrays[2] if bias is not None else None
         self.metric = metric
@@ -105,7 +105,7 @@ class Factors:
         bias: Any = None,
         **more: Any,
     ) -> Factors:
-        """A known embedding model over the questions that it is to be ranked for.
+        """Factors of a known embedding model for the questions to rank.
 
         Parameters
         ----------
@@ -114,19 +114,19 @@ class Factors:
             ``distmult``, ``complex``, ``transe``, ``rotate``, ``rescal``, ``cp``, ``simple``,
             ``hole``, ``tucker`` or ``quate``; `kgtrec.scores.formulas` has each with its paper.
         entity, relation : array, shape (n, dim)
-            Vectors of entities and relations, by id. Of complex models complex numbers, or all
-            real parts followed by all imaginary ones; of RotatE's relations also phases in
+            Vectors of entities and relations, by id. Complex models have complex numbers, or all
+            real parts followed by all imaginary ones; RotatE's relations may also be phases in
             radians. RESCAL has a matrix per relation, QuatE all four parts one after another.
         norm : {"l2", "l1"}
-            Of TransE's distance. Ranks by l2 and by its square are the same.
+            Norm of TransE's distance. Ranks by l2 and by its square are the same.
         inverse : {"none", "offset", "interleaved"}
-            How head questions are answered: by the formula; or as tail questions of the inverse
-            relation, which is ``r + n_relations`` (LibKGE, TuckER's code), or ``2 r + 1`` beside
-            ``2 r`` (PyKEEN).
+            How to answer head questions: by the formula, or as tail questions of the inverse
+            relation. Its id is ``r + n_relations`` (LibKGE, TuckER's code), or ``2 r + 1`` with ``2
+            r`` for relation r (PyKEEN).
         rows : {"questions", "instances"}
-            What a query stands for, as for `Ranker`.
+            The meaning of a query, as for `Ranker`.
         columns : sequence of int, optional
-            The id of the entity of each row of `entity`, if these are not by id.
+            The entity id of each row of `entity`, if they are not in id order.
         bias : array, shape (n_entities,), optional
             Added to every score of an entity.
         **more : array
@@ -136,8 +136,8 @@ class Factors:
         Raises
         ------
         UsageError
-            A model that is not known, or no product or distance of two vectors (TransH, ConvE and
-            others), with the reason; arrays that are missing or too many.
+            An unknown model, or one that is no product or distance of two vectors (TransH, ConvE
+            and others), with the reason; missing or superfluous arrays.
         InputError
             Shapes that do not fit the questions or one another.
         """
@@ -162,12 +162,12 @@ class Factors:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of its scores: queries, entities."""
+        """Shape of its scores: queries, entities."""
         return len(self.queries), len(self.entities)
 
     @property
     def table(self) -> tuple[Array, Array | None, str]:
-        """Entities, bias and metric, as the native core takes them."""
+        """Entities, bias and metric, in the form for the native core."""
         return self.entities, self.bias, self.metric
 
     def __repr__(self) -> str:
@@ -178,12 +178,12 @@ class Factors:
         )
 
     def reordered(self, rows: Int64) -> Factors:
-        """The same model with these rows of entities (and biases), in their order."""
+        """The same model with these rows of entities (and biases), in this order."""
         bias = None if self.bias is None else self.bias[rows]
         return Factors(self.queries, self.entities[rows], bias, self.metric)
 
     def scores(self, start: int = 0, stop: int | None = None) -> Array:
-        """The scores of some rows, shape (rows, n_entities), with the bits that ranking sees."""
+        """The scores of some rows, shape (rows, n_entities), with the same bits as in ranking."""
         queries = self.queries[start:stop]
         out = np.empty((len(queries), len(self.entities)), dtype=self.dtype)
         _core.factor_scores(queries, self.entities, self.bias, self.metric, out)
@@ -204,7 +204,7 @@ def _embedding(name: str, array: Any) -> Array:
 
 
 def _query_ids(questions: QuestionData, rows: str, inverse: str, parts: Parts) -> QueryIds:
-    """What each row asks of the model, with inverse relations as it has them."""
+    """What each row asks of the model, with the model's inverse relations."""
     choose("rows", rows, ("questions", "instances"))
     choose("inverse", inverse, ("none", "offset", "interleaved"))
     if questions.kind == "relation":
@@ -239,7 +239,7 @@ def _query_ids(questions: QuestionData, rows: str, inverse: str, parts: Parts) -
 
 
 def _inverse_of(columns: Any, n: int) -> Int64:
-    """Where each entity's row stands; InputError unless `columns` holds every id once."""
+    """Place of each entity's row; InputError unless `columns` holds every id once."""
     ids = np.asarray(columns)
     if ids.dtype.kind in "US" or (ids.dtype == object and ids.ndim == 1):
         raise InputError(

@@ -1,7 +1,7 @@
-"""Scores in files, and whatever else the user has, as a source of score rows.
+"""Scores in files, and in all other forms, as a source of score rows.
 
-A file is a ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with `Factors`. Of a matrix
-in an object store, the rows that are asked for are read. Nothing is ever unpickled.
+A file is a ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with `Factors`. From a
+matrix in an object store, only requested rows are read. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _SAVE_AGAIN = "save the scores again with numpy.save, as an array of floats"
 def load_scores(path: PathName) -> Source | Factors:
     """A ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with a factorised model.
 
-    Shards are joined in the order of their names, numbers in them counted as numbers: ``2.npy``
-    comes before ``10.npy``. Hidden files are passed over.
+    Shards are joined in the order of their names, with numbers in numeric order: ``2.npy`` comes
+    before ``10.npy``. Hidden files are ignored.
     """
     if is_location(path):
         return _load_from_url(os.fspath(path))
@@ -66,7 +66,7 @@ def load_scores(path: PathName) -> Source | Factors:
 def load_matrix(path: PathName) -> Array:
     """The matrix of one ``.npy`` file, memory-mapped; FileError if it is something else.
 
-    Of one at a URL a copy is mapped, which takes its place on the disk until the matrix is dropped.
+    For a URL it maps a copy, which takes space on the disk until the matrix is dropped.
     """
     with fetched(path) as copy:
         try:
@@ -77,7 +77,7 @@ def load_matrix(path: PathName) -> Array:
 
 
 def _load_from_url(url: str) -> Source | Factors:
-    """As `load_scores`; rows of matrices are read when they are asked for."""
+    """As `load_scores`, but rows of matrices are read on request."""
     if url.endswith(".npz"):
         with fetched(url) as copy:
             return _load_factors(copy)
@@ -127,7 +127,7 @@ def _load_matrix(path: Path) -> MatrixSource:
         matrix = map_array(path)
     except OSError:
         raise
-    except Exception as error:  # the header is parsed as Python, which has errors of its own
+    except Exception as error:  # the header is parsed as Python, with its own errors
         raise FileError(
             path,
             found=f"not a readable .npy array ({one_line(error)})",
@@ -166,7 +166,7 @@ def check_factor_names(path: PathName, names: Iterable[str]) -> None:
             "(Factors.from_embeddings in Python)",
         )
     unknown = sorted(arrays - set(_FACTORS))
-    if unknown:  # a bias under another name would be lost without a word
+    if unknown:  # a bias under another name would be lost silently
         raise FileError(
             path,
             found=f"arrays of unknown meaning: {', '.join(map(repr, unknown))}",
@@ -189,7 +189,7 @@ def _load_factors(path: Path) -> Factors:
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """The arrays of an ``.npz``, or that of a ``.npy`` by the name of the file."""
+    """The arrays of an ``.npz``, or the array of a ``.npy`` under the file's name."""
     try:
         with open(path, "rb") as file:
             loaded = np.load(file, allow_pickle=False)
@@ -200,7 +200,7 @@ def read_arrays(path: Path) -> dict[str, Array]:
         if error.errno is not None:
             raise _unreadable(path, error) from None
         reason = one_line(error)
-    except Exception as error:  # zipfile, zlib and numpy each have errors of their own
+    except Exception as error:  # zipfile, zlib and numpy each raise their own errors
         reason = one_line(error)
     kind, save = ("array", "save") if path.suffix == ".npy" else ("archive", "savez")
     found = f"not a readable {path.suffix} {kind} ({reason})"
@@ -209,7 +209,7 @@ def read_arrays(path: Path) -> dict[str, Array]:
 
 
 def one_line(error: BaseException) -> str:
-    """What an error of a decoder says, in one line of reasonable length."""
+    """The message of a decoder's error, in one line of reasonable length."""
     text = " ".join(str(error).split()) or type(error).__name__
     if "Object arrays" in text or "Python objects in dtype" in text:
         return "it contains Python objects: convert it with numpy.stack(...).astype('float32')"
@@ -226,17 +226,17 @@ def _unreadable(path: Path, error: OSError) -> FileError:
 
 
 _HEADER = 1 << 16
-_GAP = 1 << 20  # bytes between two rows that are read with them, rather than in two requests
-_SPAN = 16 << 20  # bytes that are read at a time where only some of them are of use
+_GAP = 1 << 20  # a gap of fewer bytes between rows is read too, to save a request
+_SPAN = 16 << 20  # bytes that are read at a time if only some are needed
 BY_COLUMN = "its columns lie one after another, so that no row can be read alone"
 SAVE_ROWS = "save numpy.ascontiguousarray(scores)"
 
 
 class RangedArray:
-    """An array of one or two dimensions at a URL, of which only what is asked for is read.
+    """An array of one or two dimensions at a URL; only requested values are read.
 
     - file: RangedFile
-    - offset, int: Of its first value, in bytes.
+    - offset, int: Place of its first value, in bytes.
     - shape: tuple of int
     - dtype: numpy dtype
     """
@@ -251,8 +251,8 @@ class RangedArray:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Array:
-        """Rows, by a slice or their numbers; some columns of them, a slice; or single elements, by
-        a number of a row and one of a column each."""
+        """Rows, by a slice or their numbers; a slice of their columns; or single elements, by
+        numbers of rows and of columns."""
         rows, columns = key if isinstance(key, tuple) else (key, slice(None))
         if not isinstance(columns, slice):
             starts = np.asarray(rows, np.int64) * self._width + np.asarray(columns, np.int64)
@@ -270,7 +270,7 @@ class RangedArray:
         return self._gathered(starts, length).reshape(len(starts), *([length] * (self.ndim - 1)))
 
     def _gathered(self, starts: Int64, length: int) -> Array:
-        """So many values from each start on, shape (starts, length)."""
+        """`length` values from each start on, shape (starts, length)."""
         ordered, places = np.unique(starts, return_inverse=True)
         values = np.empty((len(ordered), length), self.dtype)
         if not values.size:
@@ -289,7 +289,7 @@ class RangedArray:
         return values[places.reshape(-1)]
 
     def _read(self, first: int, count: int) -> Array:
-        """So many values, from the one of this number on."""
+        """`count` values, from value number `first` on."""
         n_bytes = count * self.itemsize
         data = self._file.read(self.offset + first * self.itemsize, n_bytes) if n_bytes else b""
         if len(data) != n_bytes:
@@ -305,7 +305,7 @@ def ranged_matrix(url: str) -> MatrixSource:
         start, shape, by_column, dtype = npy_header(io.BytesIO(bytes(file.read(0, _HEADER))))
     except FileError:
         raise
-    except Exception as error:  # the header is parsed as Python, which has errors of its own
+    except Exception as error:  # the header is parsed as Python, with its own errors
         said = " ".join(str(error).split())[:160]
         problem = f"not a readable .npy array ({said})"
         raise FileError(file.url, found=problem, hint=_SAVE_AGAIN) from None
@@ -321,7 +321,7 @@ def ranged_matrix(url: str) -> MatrixSource:
 
 
 def npy_header(head: BinaryIO) -> tuple[int, tuple[int, ...], bool, np.dtype[Any]]:
-    """Where the values begin, the shape, whether it is Fortran's order, and the dtype."""
+    """The start of the values, the shape, whether the order is Fortran's, and the dtype."""
     version = np.lib.format.read_magic(head)
     readers: dict[Any, Any] = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -337,7 +337,7 @@ def npy_header(head: BinaryIO) -> tuple[int, tuple[int, ...], bool, np.dtype[Any
 def as_source(
     scores: Any, questions: Questions, batches: Callable[[int], Iterable[Any]], n_rows: int
 ) -> Source | Factors:
-    """Whatever the user has, as a source."""
+    """Scores in any form as a source."""
     if isinstance(scores, (Factors, MatrixSource, JoinedSource)):
         return scores
     if isinstance(scores, (str, PathLike)):
@@ -345,7 +345,7 @@ def as_source(
     if isinstance(scores, Mapping):
         return _join_sides(scores, questions)
     is_array = hasattr(scores, "__dlpack__") or hasattr(scores, "__array__")
-    if is_array or on_device(scores) or isinstance(scores, memoryview):  # which is iterable, too
+    if is_array or on_device(scores) or isinstance(scores, memoryview):  # which is also iterable
         return _matrix(scores)
     if hasattr(scores, "toarray"):
         raise InputError(
@@ -370,7 +370,7 @@ def _matrix(scores: Any) -> MatrixSource | DeviceSource:
 
 
 def checked_sides(scores: Mapping[Any, Any], sides: str) -> list[str]:
-    """The sides that are asked, in their order; InputError unless a mapping has scores of each."""
+    """The asked sides, in order; InputError unless a mapping has scores of each."""
     names = [NAMES[code] for code in SIDES[sides]]
     if set(scores) != set(names):
         raise InputError(

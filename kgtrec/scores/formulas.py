@@ -1,8 +1,8 @@
-"""Embedding models as products or distances of two vectors, one of the question, one of the entity.
+"""Embedding models as products or distances of two vectors: the question's and the entity's.
 
-Each formula says what it is in the model's paper, and how it falls apart: a question (given entity,
-relation, side) becomes a query, every entity a row of one table that serves both sides. What does
-not fall apart is refused, with the reason. Queries are computed in float64 and rounded once.
+Each formula is that of the model's paper, split into two factors: a question (given entity,
+relation, side) becomes a query, every entity a row of one table that serves both sides. Models that
+cannot be split are refused, with the reason. Queries are computed in float64 and rounded once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kgtrec.errors import InputError, UsageError, choose
 
 @dataclass(frozen=True, eq=False)
 class QueryIds:
-    """What a model is asked: one row per question.
+    """The questions for a model, one per row.
 
     - entity, relation, int64 (n,): The given entity, and the row of the relation's vectors.
     - is_tail, bool (n,): Whether the tail is asked; else the head is.
@@ -31,7 +31,7 @@ class QueryIds:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """A model's arrays, and what else it declares."""
+    """A model's arrays and other declarations."""
 
     entity: Array
     relation: Array
@@ -44,7 +44,7 @@ Built = tuple[Array, Array, str]
 
 
 def _by_side(ids: QueryIds, tail: Array, head: Array) -> Array:
-    """The queries of both sides, each where it is asked."""
+    """The queries of both sides, each in the rows that ask it."""
     out: Array = np.where(ids.is_tail.reshape(-1, *[1] * (tail.ndim - 1)), tail, head)
     return out
 
@@ -102,7 +102,7 @@ def _rescal(p: Parts, ids: QueryIds) -> Built:
 
 
 def _cp(p: Parts, ids: QueryIds) -> Built:
-    """CP (Hitchcock 1927): sum of h r t, entities with vectors of their own as tails."""
+    """CP (Hitchcock 1927): sum of h r t, where entities have separate vectors as tails."""
     heads, tails = p.entity, p.more["entity_tail"]
     _shaped("entity_tail", tails, heads.shape)
     r = _double(p.relation[ids.relation])
@@ -163,7 +163,7 @@ def _quate(p: Parts, ids: QueryIds) -> Built:
 
 @dataclass(frozen=True)
 class Formula:
-    """How a model's scores fall apart, and which arrays it has beside entity and relation."""
+    """How to split a model's scores, and its arrays other than entity and relation."""
 
     build: Callable[[Parts, QueryIds], Built]
     more: tuple[str, ...] = ()
@@ -241,7 +241,7 @@ def _shaped(name: str, array: Array, shape: tuple[int | None, ...]) -> None:
 
 
 def _as_complex(name: str, array: Array) -> Array:
-    """Complex vectors; of real ones the first half is real, the second imaginary."""
+    """Complex vectors; in real ones, the halves are the real and the imaginary part."""
     if np.iscomplexobj(array):
         return array
     if array.shape[1] % 2:

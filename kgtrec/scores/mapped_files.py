@@ -1,4 +1,4 @@
-"""Files that are read for a while, many of them mapped: are they still what they were?"""
+"""Files that are read for a while, often mapped: check that they have not changed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def stamp(path: PathName) -> tuple[int, ...]:
 
 
 def mapped_file(array: npt.NDArray[Any]) -> str | None:
-    """The file that an array maps to read it; None if it is in memory, or also written through."""
+    """The file that an array maps for reading; None if it is in memory, or mapped for writing."""
     base: Any = array
     while isinstance(base, np.ndarray):
         if isinstance(base, np.memmap) and base.mode == "r" and base.filename is not None:
@@ -36,7 +36,7 @@ def mapped_file(array: npt.NDArray[Any]) -> str | None:
 
 
 class Watch:
-    """Files as they are now.
+    """The present state of files, to compare with later.
 
     - paths: iterable of paths
     """
@@ -46,12 +46,12 @@ class Watch:
 
     @classmethod
     def of_arrays(cls, *arrays: Any) -> Watch:
-        """Over the files that arrays map, if any."""
+        """Watch the files that arrays map, if any."""
         paths = (mapped_file(array) for array in arrays if isinstance(array, np.ndarray))
         return cls(path for path in paths if path is not None)
 
     def check(self) -> None:
-        """FileError if one was written to, cut short, replaced or removed since."""
+        """FileError if a file was written to, cut short, replaced or removed since."""
         for path, before in self._before.items():
             try:
                 now = stamp(path)
@@ -67,10 +67,10 @@ class Watch:
 
 @contextmanager
 def guarded_maps(place: PathName, watch: Watch | None = None) -> Iterator[None]:
-    """Let mapped files be read even if they are cut short meanwhile, which is then an error.
+    """Read mapped files safely: a file that is cut short meanwhile gives an error.
 
-    The system ends a process that touches a page of a mapped file which is gone. In this context
-    such a page is read as zeros, in all threads, and the context ends in a FileError.
+    The system kills a process that touches a missing page of a mapped file. In this context, all
+    threads read such a page as zeros, and the context ends with a FileError.
     """
     before = _core.map_faults()
     _core.map_guard_begin()

@@ -1,6 +1,6 @@
-"""Score sources: where the rows of scores come from.
+"""Score sources, from which rows of scores come.
 
-Whatever the user has becomes a `Source`: consecutive blocks of score rows, read once. Factorised
+Every form of scores becomes a `Source`: consecutive blocks of score rows, read once. Factorised
 models (`Factors`) are the exception: they are ranked from their vectors, without rows of scores.
 """
 
@@ -25,7 +25,7 @@ BLOCK_BYTES = 64 << 20
 class Source(ABC):
     """Consecutive blocks of score rows.
 
-    ``n_rows`` is None if only the end tells it. ``place`` names the current block's file for
+    ``n_rows`` is None if it is unknown before the end. ``place`` names the current block's file for
     messages; it is empty if there is no file.
     """
 
@@ -113,8 +113,8 @@ def alike(one: Any, other: Any) -> bool:
 
 
 def by_part(lengths: list[int], rows: Int64) -> Iterator[tuple[int, Int64, Int64]]:
-    """Number of each of several joined matrices that holds some rows, which these are, and where
-    they are in it."""
+    """For each of several joined matrices that holds some rows: its number, the places of these
+    rows in ``rows``, and their places in the matrix."""
     starts = offsets_of(lengths)
     owner = np.searchsorted(starts, rows, side="right") - 1
     for number in np.unique(owner).tolist():
@@ -123,7 +123,7 @@ def by_part(lengths: list[int], rows: Int64) -> Iterator[tuple[int, Int64, Int64
 
 
 class SelectedSource(JoinedSource):
-    """Some rows of matrices, in an order of their own."""
+    """Some rows of matrices, in any order."""
 
     def __init__(self, source: MatrixSource | JoinedSource, rows: Int64) -> None:
         super().__init__(source.parts if isinstance(source, JoinedSource) else [source])
@@ -183,7 +183,7 @@ class CalledSource(Source):
 
 
 def selected(source: Source | Factors, rows: Int64) -> Source | Factors:
-    """Some rows of a source with random access; any other source as it is."""
+    """Some rows of a source with random access; any other source unchanged."""
     if isinstance(source, Factors):
         return Factors(source.queries[rows], *source.table)
     if isinstance(source, DeviceSource):
