@@ -37,7 +37,7 @@ _BLOCK_BYTES = 64 << 20
 
 
 def similarities(left: Any, right: Any, similarity: Any, csls: int) -> Similarities:
-    """Embeddings or a matrix, checked; parameters as of `kgtrec.align`."""
+    """Embeddings or a matrix, checked; parameters as for `kgtrec.align`."""
     if isinstance(csls, bool) or not isinstance(csls, (int, np.integer)) or csls < 0:
         raise UsageError(f"csls={csls!r} is not a number of neighbours; 10 is usual, 0 is none")
     if not isinstance(similarity, str):
@@ -76,7 +76,7 @@ def _heights(n_rows: int, width: int, itemsize: int) -> Iterator[slice]:
 
 
 class _Tables:
-    """Two tables of embeddings, never multiplied out."""
+    """Two tables of embeddings; their product is never stored."""
 
     def __init__(self, left: Any, right: Any, similarity: str, csls: int) -> None:
         tables = [_table("left", left), _table("right", right)]
@@ -133,7 +133,7 @@ class _Matrix:
         width = self.n_left + self.n_right
         dtype = np.dtype(np.float64) if self.csls else self.matrix.dtype
         for rows in _heights(len(questions), width, dtype.itemsize):
-            # Other columns are no candidates: nothing looks at them.
+            # Other columns are not candidates: nothing reads them.
             block = np.zeros((len(questions.side[rows]), width), dtype=dtype)
             side, known = questions.side[rows], questions.entity[rows]
             heads, tails = np.flatnonzero(side == 0), np.flatnonzero(side == 1)
@@ -156,7 +156,7 @@ class _Matrix:
 
 
 Similarities = _Tables | _Matrix
-"""Of all left and right entities; `blocks` are those of own entities (rows) to others of a side."""
+"""For all left and right entities; `blocks` compare entities of one side (rows) with the other."""
 
 
 def _candidates(questions: Questions, n_left: int) -> tuple[Array, Array]:
@@ -212,7 +212,7 @@ def alignment_questions(
     right_labels: Sequence[str] | None = None,
     sides: str = "both",
 ) -> Questions:
-    """Questions of test alignments, with the candidates that these allow.
+    """Questions of test alignments, with the entities of these as candidates.
 
     Parameters
     ----------
@@ -459,7 +459,7 @@ def _joined_labels(
     plain = list(chain(*sides))
     if len(set(plain)) == len(plain):
         return plain
-    # Twice on one side is left for Graph to refuse; on both sides is no mistake.
+    # Graph refuses a label that one side has twice; on both sides it is no mistake.
     return [
         f"{name}:{label}"
         for name, side in zip(("left", "right"), sides, strict=True)

@@ -176,7 +176,7 @@ def changes_of_pairs(
     *,
     cutoffs: Sequence[int] = CUTOFFS,
 ) -> list[AnswerChanges]:
-    """What changes from each of several models to each that comes after it."""
+    """What changes from each of several models to each later one."""
     if not cutoffs or min(cutoffs) < 1:
         raise UsageError(f"cutoffs={list(cutoffs)!r}; give some of 1 or more")
     aligned = align_ranks(ranks)
@@ -262,7 +262,7 @@ def _first_of(run: Run | RunColumns | PathName) -> dict[str, str]:
     columns = read_run_columns(run) if isinstance(run, (str, PathLike)) else run
     if isinstance(columns, RunColumns):
         docnos = {name: documents[0] for name, documents in columns.best().items()}
-    else:  # of a ranking, whose documents are in order
+    else:  # of a ranking with documents in order
         rows = np.flatnonzero(np.diff(columns.offsets) > 0)
         labels = columns.docnos[columns.documents[columns.offsets[rows]].astype(np.int64)]
         docnos = {
@@ -276,6 +276,6 @@ def _first_of(run: Run | RunColumns | PathName) -> dict[str, str]:
 
 
 def _by_side(side: Int64) -> list[tuple[str, Bools]]:
-    """Masks of either side that there is, and of both."""
+    """Masks of each side that exists, and of both."""
     masks = [(name, side == number) for number, name in enumerate(NAMES) if (side == number).any()]
     return [*masks, ("both", np.ones(len(side), bool))] if len(masks) > 1 else masks

@@ -181,7 +181,7 @@ def _by_label(result: Result, counts: ArrayLike | Mapping[str, float]) -> Mappin
 
 
 COUNTS = {"count", "questions", "instances", "from", "to"}
-"""Columns of sliced tables that are no measures."""
+"""Columns of sliced tables that are not measures."""
 
 STATISTICS = {"min": "low", "q1": "q1", "median": "median", "q3": "q3", "max": "high",
               "mean": "mean"}  # fmt: skip

@@ -181,7 +181,7 @@ def _of_functions(
     rank_type: str,
     side: str,
 ) -> Float64:
-    """As `stratified_grid`, of functions of the rank."""
+    """Like `stratified_grid`, for functions of the rank."""
     choose("side", side, SIDES)
     choose("rank_type", rank_type, RANK_TYPES)
     require_graph(f"a grid of {' and '.join(functions)}", ranks)

@@ -82,11 +82,11 @@ class Claim(NamedTuple):
 
     @property
     def group(self) -> tuple[object, ...]:
-        """Numbers of one group are of the same ranks with the same weights."""
+        """Numbers of one group are about the same ranks with the same weights."""
         return self.measure.rank_type, self.measure.averaging, self.measure.params
 
     def contains(self, value: float) -> bool:
-        """Whether a value is printed so."""
+        """Whether a value would be printed as this number."""
         return self.low <= value <= self.high
 
 
@@ -167,7 +167,7 @@ def _claims_of(
 
 
 def _on_side(measure: Measure, side: str) -> Measure:
-    """A measure whose key names no side is of the row's."""
+    """The measure, on the row's side if its key names no side."""
     return replace(measure, side=side) if measure.side == "both" else measure
 
 
@@ -257,7 +257,7 @@ class Sizes:
 
     @classmethod
     def of_counts(cls, instances: int | None, entities: int, side: str = "both") -> Sizes:
-        """So many ranks behind the numbers of a side; both sides have as many ranks each."""
+        """Sizes from the number of ranks behind a side's numbers; both sides have equally many."""
         if entities < 1 or (instances is not None and instances < 1):
             raise UsageError("instances and entities must be 1 or more")
         counts = {} if instances is None else {side: instances}
@@ -267,7 +267,7 @@ class Sizes:
 
     @classmethod
     def of_questions(cls, questions: Any) -> Sizes:
-        """The sizes that questions have, of both sides and of each."""
+        """The sizes of questions, for both sides together and for each."""
         side = np.asarray(questions.side)[questions.instance_question]
         all_of = {"head": side == 0, "tail": side == 1}
         if not all(part.any() for part in all_of.values()):
@@ -342,7 +342,7 @@ _MEAN_OF: dict[Any, Callable[[float], float]] = {
     inverse_exp: lambda value: -math.log(value) if value > 0 else math.inf,
     np.exp: lambda value: math.log(value) if value > 0 else 0.0,
 }
-"""From a metric back to the mean that it is made of, by `Metric.of_mean`."""
+"""From a metric back to the mean that `Metric.of_mean` makes it from."""
 
 
 def _unadjusted(

@@ -302,7 +302,7 @@ class Program:
             np.concatenate([self.low[rows], -nothing, self.masses]),
             np.concatenate([nothing, self.high[rows], self.masses]),
         )
-        # Programs of shares are small: to presolve them takes longer than it saves.
+        # Programs of shares are small: presolving takes longer than it saves.
         for presolve in [True] if self.whole else [False, True]:
             options = {"presolve": presolve} | ({"time_limit": EXACT_SECONDS} if self.whole else {})
             done = milp(objective, integrality=int(self.whole), bounds=Bounds(0.0, np.inf),
@@ -355,7 +355,7 @@ def _weights(limit: Limit, blocks: Sequence[str], sizes: Sizes) -> Float64:
 
 
 def _problems(model: str, limits: Sequence[Limit], sizes: Sizes, runs: int) -> Iterator[Problem]:
-    """What is wrong with a model's numbers: those without a count, then those that conflict."""
+    """Problems of a model's numbers: those without a count, then those that conflict."""
     groups: dict[tuple[object, ...], list[Limit]] = {}
     for limit in limits:
         answers = None if limit.claim.is_mean and runs == 1 else _answers(limit, sizes)

@@ -25,11 +25,11 @@ _FILTER_WORDS = {
     "train+test": "train and test filtered",
 }  # fmt: skip
 CUTOFFS = range(1, 101)
-"""Cutoffs among which a share of hits is looked for, if no protocol gives it."""
+"""Cutoffs to search for a share of hits that no protocol gives."""
 
 
 class TriedProtocol(NamedTuple):
-    """One way to make numbers of scores; `words` says how it differs from the default."""
+    """One way to compute numbers from scores; `words` says how it differs from the default."""
 
     filter: str
     side: str

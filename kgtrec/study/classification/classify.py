@@ -45,7 +45,7 @@ def binary_metrics(labels: Bools, scores: Float64, predicted: Bools, weights: Fl
     ordered = weights[:, order]
     every = np.cumsum(ordered, axis=1)[:, ends]
     true = np.cumsum(ordered * labels[order], axis=1)[:, ends]
-    false = every - true  # weights are whole numbers: exact
+    false = every - true  # weights are whole numbers, so sums are exact
     counted = _of_counts(
         *(weights @ kind.astype(np.float64) for kind in (
             labels & predicted, ~labels & predicted, labels & ~predicted, ~labels & ~predicted,
@@ -133,9 +133,9 @@ def choose_thresholds(
 
 
 def best_threshold(labels: Bools, scores: Float64, criterion: str) -> float:
-    """The threshold midway between two scores, or beyond all, that does best; the highest such.
+    """The best threshold midway between two scores or beyond all; if several, the highest.
 
-    Of the same accuracy or F1, the one that predicts the fewest triples true is taken.
+    Of thresholds with the same accuracy or F1, the highest predicts the fewest triples true.
     """
     values, group = np.unique(-scores, return_inverse=True)  # descending scores
     true = np.cumsum(np.bincount(group, labels, len(values)))
@@ -162,7 +162,7 @@ def _between(values: Float64, cut: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Calibrator:
-    """Makes probabilities of scores.
+    """Turns scores into probabilities.
 
     - name: As tables print it.
     - probabilities: Scores, float64 (n,), to probabilities that a triple is true, float64 (n,).
@@ -229,7 +229,7 @@ def isotonic(labels: Bools, scores: Float64) -> Calibrator:
 
 
 def equal_mass_bins(probabilities: Float64, n_bins: int) -> Int64:
-    """Bin of each probability: as equal in size as ties allow, which stay in one bin.
+    """Bin of each probability; ties stay in one bin, and sizes are as equal as they allow.
 
     Shape: int64 (n,).
     """
@@ -515,7 +515,7 @@ class Classification(ShownAsTables):
         )
 
     def interval_table(self) -> Table:
-        """Every metric of every relation with its interval, one to a row."""
+        """One row per metric and relation: its value and interval."""
         rows: list[tuple[Cell, ...]] = [
             (self.names[number], TITLES[name], *map(float, each.values[k]))
             for number, each in self.of_relation.items()

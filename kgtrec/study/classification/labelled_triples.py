@@ -71,7 +71,7 @@ class LabelledTriples(ShownInLines):
         )
 
     def negated(self) -> LabelledTriples:
-        """The same with scores of the other sign, for distances."""
+        """The same triples with negated scores, for distances."""
         return LabelledTriples(self.triples, self.labels, -self.scores)
 
     def _check_contradictions(self) -> None:
@@ -127,7 +127,7 @@ def _checked_scores(scores: Any, size: int) -> Float64:
 
 @dataclass(frozen=True)
 class _Rows:
-    """What a file holds, line by line."""
+    """The contents of a file, line by line."""
 
     path: PathName
     cells: list[Cells]

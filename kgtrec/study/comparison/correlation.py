@@ -31,7 +31,7 @@ Bools = NDArray[np.bool_]
 Signs = tuple[NDArray[np.int8], NDArray[np.int8]]
 
 TIED = 1e-12
-"""Values closer than this share of the largest tie: sums that differ in their last bits only."""
+"""Values closer than this share of the largest one tie: their sums differ only in the last bits."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class RankingAgreement(ShownInLines):
         resampling: Resampling = COMPARING,
         over: str = "nothing",
     ) -> RankingAgreement:
-        """Of two rankings (s,), with percentile intervals of draws of tau-b and of tau-AP."""
+        """For two rankings (s,), with percentile intervals of draws of tau-b and tau-AP."""
         first, second = _oriented(x, x_higher), _oriented(y, y_higher)
         ends = [_ends(values, resampling) for values in drawn]
         taus = float(tau_b(first, second)), float(tau_ap(first, second))
@@ -127,7 +127,7 @@ def tau_ap(x: ArrayLike, y: ArrayLike) -> Floats:
 def ranking_correlation(
     x: ArrayLike, y: ArrayLike, *, x_higher: bool = True, y_higher: bool = True
 ) -> tuple[float, float]:
-    """tau-b and tau-AP of two rankings of systems, which may be by metrics of other directions.
+    """tau-b and tau-AP of two rankings of systems; their metrics may have opposite directions.
 
     Raises
     ------
@@ -216,7 +216,7 @@ def over_questions(
 
 
 def _unsettled(resampled: Resampled) -> Bools:
-    """Whether the interval of the difference of two systems holds 0, bool (s, s)."""
+    """Whether the interval of the difference of two systems contains 0, bool (s, s)."""
     n = len(resampled.estimate)
     pairs = pairs_of(n)
     low, high = resampled.difference_interval(pairs)
@@ -350,7 +350,7 @@ class Overlap(ShownInLines):
 
 
 def tau_union(first: Sequence[str], second: Sequence[str]) -> float:
-    """Kendall's tau of two lists, each document standing for its number in their union.
+    """Kendall's tau of two lists; each document is replaced by its number in their union.
 
     The union is in the order of the names, as in repro_eval, and the longer list is cut to the
     length of the shorter; NaN for lists of one document.
@@ -408,7 +408,7 @@ def rank_biased_overlap(
 
 
 def _common(short: Sequence[str], long: Sequence[str]) -> Floats:
-    """Documents that the two share down to each depth of the longer one; all of the shorter."""
+    """Number of documents down to each depth of the longer list that the whole shorter list has."""
     place = {name: i for i, name in enumerate(short)}
     meets = [max(i, place[name]) for i, name in enumerate(long) if name in place]
     return np.cumsum(np.bincount(meets, minlength=len(long))).astype(np.float64)
@@ -416,7 +416,7 @@ def _common(short: Sequence[str], long: Sequence[str]) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Reproduction(ShownAsTables):
-    """How near a second experiment comes to a first.
+    """How closely a second experiment reproduces a first.
 
     - pairs: Runs and their reproductions.
     - tau, overlap, residual, float64 (n_pairs,): Means over the queries that both runs hold: tau

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 WHOLE = ("all",)
-"""The part that is all questions."""
+"""The part with all questions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class SystemValues(ShownAsTables):
         dimensions: tuple[str, ...],
         higher_is_better: bool | None,
     ) -> SystemValues:
-        """From values by part and system; a system that a part lacks has no value there."""
+        """Make it from values by part and system; a system that a part lacks has no value there."""
         systems = tuple(dict.fromkeys(name for values in parts.values() for name in values))
         rows = {
             part: np.array([values.get(name, math.nan) for name in systems])
@@ -90,7 +90,7 @@ class SystemValues(ShownAsTables):
         return cls(measure, systems, rows, dimensions, higher_is_better)
 
     def on(self, systems: Sequence[str]) -> SystemValues:
-        """The same of some of the systems, in this order."""
+        """The same values of some of the systems, in this order."""
         places = [self.systems.index(name) for name in systems]
         rows = {part: values[places] for part, values in self.parts.items()}
         whole = None if self.whole is None else self.whole[places]
@@ -189,7 +189,7 @@ def _drawn_by_part(
     calculator = calculator_of(first.ranks, first.per_question)
     for names, rows in rows_by_part(calculator, by, graph=graph).items():
         cluster = np.unique(samples[0].cluster[rows], return_inverse=True)[1].astype(np.int64)
-        if cluster.max() == 0:  # of one question there is no spread
+        if cluster.max() == 0:  # one question has no spread
             continue
         drawn = resampled_means(values[rows], cluster, transformed, resampling).interval()
         for measure, own in zip(specs, np.split(drawn, len(specs), axis=1), strict=True):
@@ -235,7 +235,7 @@ def _valued(
 SYSTEM = ("system", "model", "name")
 RELATION = ("relation", "relations")
 FEW = 12
-"""So many columns are named in an error."""
+"""Number of columns that an error names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +306,7 @@ def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
             if cells_of is not None:
                 read = [(number, cells_of(line)) for number, line in enumerate(stream, 1)]
             else:
-                # strict: a quotation mark that nothing closes would take rows into a cell
+                # strict: an unclosed quotation mark would take rows into a cell
                 delimiter = "\t" if path.endswith(".tsv") else ","
                 reader = csv.reader(stream, delimiter=delimiter, strict=True)
                 read = [(reader.line_num, line) for line in reader]
@@ -452,6 +452,6 @@ def values_at_ratios(
 
 
 def _higher(column: str) -> bool:
-    """Whether higher is better; of a column that is no measure here, so it is taken to be."""
+    """Whether higher is better; assumed for a column that is not a measure of this package."""
     parsed = _parsed(column)
     return parsed is None or parsed.is_trec or bool(parsed.row[0].higher_is_better)

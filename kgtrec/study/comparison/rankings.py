@@ -55,7 +55,7 @@ class Rankings(ShownAsTables):
     over_questions: tuple[RankingAgreement, ...] = ()
 
     def agreement(self, first: int, second: int) -> RankingAgreement:
-        """Of two of the rankings: over questions if these were drawn, else over systems."""
+        """For two of the rankings: over questions if these were drawn, else over systems."""
         pair = [min(first, second), max(first, second)]
         place = pairs_of(len(self.names)).tolist().index(pair)
         return (self.over_questions or self.over_systems)[place]
@@ -143,7 +143,7 @@ def rankings_of_values(
     lower_is_better: Sequence[str] = (),
     resampling: Resampling = COMPARING,
 ) -> Rankings:
-    """Rankings by given values, such as published ones; intervals over systems alone.
+    """Rankings by given values, such as published ones; intervals only over systems.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def rankings_of_values(
     lower_is_better : sequence of str
         Rankings such as those by MR.
     resampling : Resampling
-        Of the intervals.
+        How to make the intervals.
 
     Raises
     ------

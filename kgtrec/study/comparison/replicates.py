@@ -35,7 +35,7 @@ _NUMBER = re.compile(  # no s or r that ends a name, such as TuckER
     r"[-_. ]?(?:(?:seed|fold|run|rep|replicate|(?<![^\W\d_])[sr])[-_. =]?)?\d+$", re.IGNORECASE
 )
 _OF_FOLDS = ("graph:", "evaluated:", "questions, answers or candidates")
-"""How reasons begin for which folds may differ: see `kgtrec.results.comparability`."""
+"""Beginnings of the allowed differences of folds: see `kgtrec.results.comparability`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,7 @@ class Replicates(ShownAsTables):
 
 
 def grouped_names(names: Sequence[str]) -> list[str]:
-    """Systems of runs that are named with a number at the end.
+    """Systems of runs whose names end with a number.
 
     ``transe-1``, ``transe_seed2`` and ``transe.fold3`` are all ``transe``.
     """
@@ -138,7 +138,7 @@ def replicate_samples(
     """Samples of all runs, one column per run, with the columns of every system."""
     flat = {f"{name} (run {number})": ranks for name, runs in systems.items()
             for number, ranks in enumerate(runs, start=1)}  # fmt: skip
-    if len(flat) == 1:  # one system on a fold: a second column, as one alone is not compared
+    if len(flat) == 1:  # one system on a fold: add a second column to compare with
         ((name, ranks),) = flat.items()
         flat[f"{name} again"] = ranks
     columns, first = [], 0
@@ -166,7 +166,7 @@ def compare_replicates(
         See `kgtrec.study.comparison.samples.samples_of_ranks`.
     correction : {"holm", "bh", "bonferroni", "none"}
     resampling : Resampling
-        Of intervals and tests.
+        How to make intervals and tests.
 
     Returns
     -------
@@ -222,7 +222,7 @@ def _over_folds(drawn: Floats, rng: np.random.Generator) -> Floats:
     if n_folds == 1:
         return drawn[0]
     fold = rng.integers(0, n_folds, (draws, n_folds))
-    row = rng.integers(0, draws, (draws, n_folds))  # a fold that is drawn twice: other questions
+    row = rng.integers(0, draws, (draws, n_folds))  # a fold drawn twice has other questions
     return np.asarray(drawn[fold, row].mean(axis=1))
 
 
@@ -280,7 +280,7 @@ class Multiplicity(ShownAsTables):
     best_answer: tuple[float, float] | None = None
 
     def table(self) -> Table:
-        """A row per cutoff, after one of the best answers if these are known."""
+        """One row for the best answers if these are known, then one row per cutoff."""
         shares = {
             f"Hits@{k}": (float(a), float(d))
             for k, a, d in zip(self.cuts, self.ambiguity, self.discrepancy, strict=True)
@@ -345,7 +345,7 @@ def multiplicity(
 
 
 def _shares(outcomes: Mapping[str, NDArray[Any]], best: str) -> tuple[float, float]:
-    """Shares of items on which any model, and the one that does so most, differs from the best."""
+    """Shares of items on which any model, and the most different model, differs from the best."""
     differs = np.stack([one != outcomes[best] for one in outcomes.values()])
     return float(differs.any(axis=0).mean()), float(differs.mean(axis=1).max())
 

@@ -39,7 +39,7 @@ class SystemComparison(ShownAsTables):
     """Systems by one measure.
 
     - resampled: Draws of the questions, the same for all systems.
-    - level: Of what counts as significant.
+    - level: Level of significance.
     """
 
     _shown = ("value_table", "pair_table")
@@ -109,7 +109,7 @@ class SystemComparison(ShownAsTables):
         return Table(titles, keys, (0, 0, digits, digits, digits, 5, 5, 3, 3), rows, 2)
 
     def method(self) -> str:
-        """How was tested: "paired t-test over 20,466 instances, Holm's correction"."""
+        """The test in words: "paired t-test over 20,466 instances, Holm's correction"."""
         return (
             f"{TEST_NAMES[self.tests.test]} over {len(self.tests.samples):,} "
             f"{self.tests.samples.unit}, {CORRECTION_NAMES[self.tests.correction]}"
@@ -212,9 +212,9 @@ def compare(
         If items are instances, test over questions: valid if instances of a question depend on each
         other, with some loss of power. Intervals draw whole questions in either case.
     resampling : Resampling
-        Of intervals and the bootstrap test; its seed is that of the randomisation test too.
+        How to make intervals and the bootstrap test; the randomisation test uses its seed, too.
     level : float
-        Of what counts as significant.
+        Level of significance.
 
     Raises
     ------

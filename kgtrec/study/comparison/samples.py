@@ -193,7 +193,7 @@ def align_ranks(ranks: Mapping[str, Ranks]) -> dict[str, Ranks]:
 
 
 def transform_of(measure: Measure) -> OfMean:
-    """What makes a measure of the mean over items."""
+    """The function from the mean over items to the measure."""
     if measure.averaging == "stratified":
         raise UsageError(
             f"{measure} weighs relations by popularity, so that no plain mean over items gives it; "

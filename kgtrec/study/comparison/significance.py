@@ -122,16 +122,16 @@ def pairwise(
     Parameters
     ----------
     samples : Samples
-        Of two items at least.
+        Samples of at least two items.
     test : {"randomisation", "t", "wilcoxon", "bootstrap"}
     correction : {"holm", "bh", "bonferroni", "none"}
         See `corrected`.
     permutations : int
-        Of the randomisation test.
+        Draws of the randomisation test.
     seed : int
-        Of the randomisation test and the bootstrap; the same seed gives the same p-values.
+        Seed of the randomisation test and the bootstrap; the same seed gives the same p-values.
     threads : int, optional
-        Of the randomisation test. Any number gives the same p-values.
+        For the randomisation test. Any number gives the same p-values.
     resampled : Resampled, optional
         Existing draws for the bootstrap.
 
@@ -246,7 +246,7 @@ def _twice_ranks(size: Floats, step: float) -> tuple[Ints, Ints]:
 
 
 def _exact_tail(twice: Ints, least: int) -> float:
-    """Probability that the sum of ranks under random signs is as far from 0: by counting all."""
+    """Probability that the rank sum under random signs is as far from 0, by counting all signs."""
     ways = np.ones(1)
     for rank in twice.tolist():
         longer = np.zeros(len(ways) + rank)

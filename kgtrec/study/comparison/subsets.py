@@ -35,7 +35,7 @@ class _OnSubsets(Protocol):
     """One measure on any subset."""
 
     def of(self, subsets: Bools) -> Floats:
-        """Values on subsets, float64 (B, s); NaN on one that leaves nothing to value."""
+        """Values on subsets, float64 (B, s); NaN on a subset without items."""
         ...
 
 
@@ -87,7 +87,7 @@ def subset_values(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> 
 
 
 def _kind(measure: Measure) -> str:
-    """What is seen of a question's answers; empty for other averagings."""
+    """How a metric sees a question's answers; empty for other averagings."""
     if measure.is_trec:
         return _SEEN[_trec_family(measure)[0]][0]
     # Expected ranks count the tied answers of a question together, which depends on the subset.
@@ -99,7 +99,7 @@ def _on_subsets(aligned: Mapping[str, Ranks], measure: Measure, kind: str) -> _O
         return _over_answers(aligned, measure)
     if measure.averaging == "stratified":
         return _stratified(aligned, measure)
-    # Chance is the same for all systems, as their candidates are: adjusting is one affine function
+    # All systems have the same candidates, so the same chance: adjusting is one affine function
     # for all. In a mean over relations, chance differs between relations.
     if measure.row[0].is_adjusted and measure.averaging != "macro_relation":
         measure = measure.base
@@ -207,7 +207,7 @@ def _triple_index(ranks: Ranks) -> Ints:
 
 
 def _product(left: Floats, right: Floats) -> Floats:
-    """Matrix product in the thread that asks: a BLAS's own threads wait for each other here."""
+    """Matrix product in the calling thread: a BLAS's own threads would wait for each other here."""
     return np.asarray(np.einsum("ij,jk->ik", left, right))
 
 
@@ -260,7 +260,7 @@ class _Answers:
         return cls(rows, [triple[each] for each in rows], alone, levels, inside, last)
 
     def running(self, chosen: NDArray[np.uint8]) -> NDArray[np.uint32]:
-        """Of those that are not alone: answers chosen of its question up to each, same shape."""
+        """For answers with others in their question: number chosen up to each, same shape."""
         running = chosen.astype(np.uint32)
         for before, start, stop in zip(self.levels, self.levels[1:], self.levels[2:], strict=False):
             running[start:stop] += running[before : before + stop - start]
@@ -269,7 +269,7 @@ class _Answers:
 
 @dataclass(frozen=True, eq=False)
 class _TiedAnswers:
-    """Answers that tie with others of their question, whose ranks depend on how many are chosen.
+    """Answers that tie with others of their question; ranks depend on how many are chosen.
 
     - rows: Their places among the answers that are not alone in their question.
     - tie, int64 (rows,): The tie of each.
@@ -375,7 +375,7 @@ def _by_question(
 
 
 def _answer_values(ranks: Ranks, measure: Measure, tied: int = 1) -> Floats:
-    """What each answer is worth to a question-level measure, as one of so many in its tie."""
+    """Value of each answer to a question-level measure, for each number of answers in its tie."""
     if measure.is_trec:
         family, k = _trec_family(measure)
         return _SEEN[family][1](_ordinal(ranks), k)
@@ -418,7 +418,7 @@ _SEEN: dict[str, _Row] = {
     "recall": ("each", _within),
     "P": ("each", _within),
 }
-"""What is seen of a question's answers, and what an answer at a rank is worth."""
+"""How a metric sees a question's answers, and the value of an answer at a rank."""
 
 
 # -- Anything else -----------------------------------------------------------------------------

@@ -252,7 +252,7 @@ def _together(sheets: Sequence[Sheet]) -> list[Item]:
 def merge_sheets(
     judged: Mapping[str, Sequence[Item]], adjudicated: Sheet | None = None, seed: int = 0
 ) -> Merged:
-    """Merge the judgements of annotators, each of whom has a triple at most once.
+    """Merge the judgements of annotators; each annotator has a triple at most once.
 
     Labels that differ are a conflict, also Y or N against "?". Two "?" agree: the label is "?".
     Blank decisions of the adjudicator leave the conflict open. Conflicts are in random order.

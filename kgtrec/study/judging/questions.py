@@ -147,7 +147,7 @@ def _of_words(relation: str) -> str:
     name = re.split(r"[/#]", relation.rstrip("/#"))[-1] or relation
     name = name.rpartition(":")[2] or name
     words = _spaced(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name))
-    if not re.search(r"[^\W\d_]{3}", words):  # a number such as P31 says nothing to people
+    if not re.search(r"[^\W\d_]{3}", words):  # an id such as P31 means nothing to people
         return f"Does “{relation}” lead from {HEAD} to {TAIL}?"
     return _asked(HEAD, words.lower())
 

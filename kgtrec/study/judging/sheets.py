@@ -292,7 +292,7 @@ def to_judge(
     done: Collection[Triple] = (),
     by_rule: bool = False,
 ) -> list[PooledTriple]:
-    """Those to be judged: down to a depth, drawn, not judged before, not labelled by a rule."""
+    """Triples to judge: down to a depth, drawn, not judged before, not labelled by a rule."""
     if depth is not None and not any(one.depth for one in pooled):
         raise UsageError("--depth needs a pool file; these triples have no depths")
     return [
@@ -316,7 +316,7 @@ def make_batches(
     seed: int = 0,
     by_relation: bool = False,
 ) -> list[SheetBatch]:
-    """Share triples out among annotators.
+    """Distribute triples among annotators.
 
     `overlap` is the share of the triples that two annotators judge; one annotator judges each of
     the others. A sheet has at most `size` triples. With `by_relation` the relations follow each

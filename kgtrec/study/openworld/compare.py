@@ -200,7 +200,7 @@ def outlook_at(seen: Seen, beta: float, level: float) -> Outlook:
 
 
 def _pair(values: Floats) -> tuple[float, float]:
-    """Of both models."""
+    """Values of both models."""
     return float(values[0]), float(values[1])
 
 

@@ -309,7 +309,7 @@ class OpenWorld(ShownInLines):
 def random_removal(
     facts: Triples, density: float, train_share: float = 0.7, seed: int = 0
 ) -> OpenWorld:
-    """Each fact on its own: missing with probability 1 - d, training d eta, test the rest (A.3).
+    """Each fact independently: missing with probability 1 - d, training d eta, test the rest (A.3).
 
     Parameters
     ----------
@@ -383,8 +383,8 @@ def ranked_removal(
 ) -> OpenWorld:
     """Hide the facts that a model ranks worst, question by question (section 6.2).
 
-    Of the N answers of a tail question, as many as a draw from Binomial(N, sparsity) says are
-    missing, but never all: those that the model ranks lowest, ties in random order.
+    A draw from Binomial(N, sparsity) decides how many of the N answers of a tail question are
+    missing, but never all. The model's lowest-ranked answers go, ties in random order.
 
     Parameters
     ----------

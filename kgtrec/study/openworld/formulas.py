@@ -66,7 +66,7 @@ class Moments:
 
     @property
     def covariance(self) -> Floats:
-        """Of two models on a question with the same missing answers: float64, shape (L, L)."""
+        """For two models on a question with the same missing answers: float64, shape (L, L)."""
         means = self.predicted + self.others
         return (means * self.chance) @ means.T - np.outer(self.mean, self.mean)
 

@@ -205,7 +205,7 @@ def checked_strength(strength: ArrayLike, beta: float) -> Floats:
 
 
 def check_answers(n_answers: int) -> None:
-    """UsageError unless it is a number of answers."""
+    """Raise UsageError unless it is a number of answers."""
     if n_answers < 1 or n_answers != int(n_answers):
         raise UsageError(f"n_answers={n_answers}; a question has 1 answer or more, a whole number")
 

@@ -268,7 +268,7 @@ class Completion(ShownAsTables):
         return self._qrels_with([])
 
     def _qrels_with(self, added: Sequence[Key]) -> Qrels:
-        """Of the seeds' questions, and of the added ones."""
+        """Labels of the seeds' questions, and of the added ones."""
         keys = [*self.seeds.keys, *added]
         named = [key for key in keys if key in self.seeds.names]
         number = {key: i for i, key in enumerate(named)}

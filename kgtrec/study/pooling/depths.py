@@ -109,7 +109,7 @@ def curves_of_runs(
         Compare all depths with this one; by default the first with judgements: 0, the labels before
         pooling, unless these are empty.
     resampling : Resampling
-        Of the intervals, which resample questions, the same ones at every depth.
+        How to make intervals; the same questions are resampled at every depth.
     entities : int, optional
         Number of entities of the graph, for kg_mr.
 
@@ -313,7 +313,7 @@ def curves_of_ranks(
     measures : sequence of keys
         As for `samples_of_ranks`: micro and macro metrics, ``map``, ...
     resampling : Resampling
-        Of the intervals, which resample the questions of each depth.
+        How to make intervals; the questions of each depth are resampled.
 
     Raises
     ------

@@ -107,7 +107,7 @@ class EditedFile:
         self.faults.append(Fault(line, found, hint or self.hint))
 
     def rows(self, width: int, skip: int = 0) -> Iterator[tuple[int, list[str]]]:
-        """Number and cells of every line of `width` columns behind the first `skip` lines."""
+        """Number and cells of every line of `width` columns after the first `skip` lines."""
         for number, text in self._lines[skip:]:
             cells = text.split("\t")
             if "\r" in text:
@@ -120,7 +120,7 @@ class EditedFile:
                 self.fault(number, f"{count} in place of {width}: {text[:_QUOTED]!r}")
 
     def is_new(self, line: int, key: Hashable, shown: str, hint: str) -> bool:
-        """Whether no line before has the key; if one has, that is a fault."""
+        """Whether no earlier line has the key; otherwise note a fault."""
         other = self._first_lines.setdefault(key, line)
         if other != line:
             self.fault(line, f"{shown} is in line {other} too", hint)

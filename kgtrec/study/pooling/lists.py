@@ -31,7 +31,7 @@ _SUFFIXES = (".gz", ".zst", ".run", ".txt", ".trec", ".tsv", ".npy", ".npz")
 
 
 def system_names(paths: Iterable[PathName]) -> list[str]:
-    """A short name per file: its own without endings, or the whole path if another has it."""
+    """A short name per file: its name without endings, or the whole path if another file has it."""
     files = [fspath(path) for path in paths]
     twice = next((file for i, file in enumerate(files) if file in files[:i]), None)
     if twice is not None:
@@ -145,7 +145,7 @@ def run_lists(
         Any TREC run file; candidates get trec_eval's order.
     seeds : SeedQuestions
     name : str
-        Of the system.
+        Name of the system.
     places : {"filtered", "raw"}
         Whether the place of a candidate counts the known candidates above it. (The lists omit them
         in both cases.)
@@ -294,7 +294,7 @@ def score_lists(
         each by first appearance among the seeds.
     seeds : SeedQuestions
     name : str
-        Of the system.
+        Name of the system.
     depth : int
         Number of places, from 1.
     places : {"filtered", "raw"}

@@ -43,7 +43,7 @@ _WRITTEN = re.compile(r"sample=([0-9.e+-]+),seed=([0-9]+)")
 
 @dataclass(frozen=True)
 class Draw:
-    """A random draw of triples, independent of each other, each with the chance `share`."""
+    """An independent random draw of triples, each with probability `share`."""
 
     share: float
     seed: int = 0
@@ -128,7 +128,7 @@ class Pool(ShownAsTables):
 
     @property
     def sides(self) -> list[str]:
-        """Which entity of each triple was put forward: "head", "tail" or "both"."""
+        """Which entity of each triple is the candidate: "head", "tail" or "both"."""
         return ["both" if h and t else "head" if h else "tail" for h, t in self.asked.tolist()]
 
     def by_candidate(self, values: Sequence[T]) -> dict[str, dict[str, T]]:

@@ -148,7 +148,7 @@ def _drawn_by_relation(source: random.Random, relations: Int64, size: int) -> li
     total = len(relations)
     quotas = [size * count // total for count in counts]
     remainders = [size * count % total for count in counts]
-    # Larger remainders first, and of equal ones the lower id.
+    # Larger remainders first; for equal ones, lower ids first.
     order = sorted(range(len(counts)), key=lambda relation: (-remainders[relation], relation))
     for relation in order[: size - sum(quotas)]:
         quotas[relation] += 1

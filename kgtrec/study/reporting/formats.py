@@ -86,7 +86,7 @@ def typst(table: ModelTable) -> str:
 
 
 def csv_text(table: ModelTable) -> str:
-    """A line a model, headed by keys; values in full, without marks. Empty: not evaluated."""
+    """One line per model below keys; full values without marks. Empty: not evaluated."""
     several = len(table.protocols) > 1
     heads, columns = ["model"], [[table.name(row) for row in range(len(table.models))]]
     for column in table.columns:
@@ -131,7 +131,7 @@ FORMATS: dict[str, Callable[[ModelTable], str]] = {
 def _cells(
     table: ModelTable, row: int, marks: tuple[str, str, str, str], escape: Callable[[str], str]
 ) -> list[str]:
-    """Values of a model with their marks: of the best, the second best, superscripts, deviation."""
+    """Values of a model with marks for the best and second best, superscripts and deviation."""
     cells = []
     for column in table.columns:
         text = escape(column.printed()[row])
@@ -146,7 +146,7 @@ def _cells(
 
 
 def _dashed(text: str) -> str:
-    """A number, or two with the dash that print has between them."""
+    """A number, or two with an en dash between them."""
     return re.sub(r"(?<=\d)-(?=\d)", "\u2013", text)
 
 

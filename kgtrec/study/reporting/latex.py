@@ -34,7 +34,7 @@ _SIZES = (("", 1.0, 6.0), (r"\small", 0.925, 4.0), (r"\footnotesize", 0.86, 3.0)
 _SCALED = r"""\ifdim\wd0>\textwidth \resizebox{\textwidth}{!}{\usebox{0}}\else \usebox{0}\fi"""
 
 _WIDTHS = {".,:;!|'ijl[]": 2.8, " -frst()": 3.9, "bdhknpquvxy": 5.5, "@%&±mw": 8.0}
-"""Points of signs at the usual size; capitals have 7.4, all others 5."""
+"""Points of signs at the usual size; capitals have 7.4, all other signs 5."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class _Column:
         return spread + (rf"$^{{\mathrm{{{latex_text(mark)}}}}}$" if mark else "")
 
     def width(self, relative: float) -> float:
-        """Estimated points; the lines below have one size always."""
+        """Estimated points; the second lines always have the same size."""
         title = _width(self.title) + 8.4 * (self.better is not None)
         numbers = max(
             _width(number) * (1.15 if place == 1 else 1.0)
@@ -260,5 +260,5 @@ def _row(name: str, row: int, columns: Sequence[_Column]) -> Iterable[str]:
 
 
 def _number(text: str) -> str:
-    """A number, or two with the dash that print has between them."""
+    """A number, or two with an en dash between them."""
     return re.sub(r"(?<=\d)-(?=\d)", "--", latex_text(text))

@@ -64,7 +64,7 @@ class Protocol:
 
 
 def protocol_of(systems: Mapping[str, Ranks]) -> Protocol:
-    """How the first of several models was evaluated, and wherein others differ from it."""
+    """How the first of several models was evaluated, and how others differ."""
     (first, ranks), *others = systems.items()
     facts = ranks.provenance
     differences = []
@@ -142,7 +142,7 @@ def _candidates(facts: Provenance) -> str:
 
 
 def spans(texts: Sequence[str]) -> list[tuple[str, int]]:
-    """Equal neighbours as one, with their number."""
+    """Equal neighbours merged, with their number."""
     spans: list[tuple[str, int]] = []
     for text in texts:
         if spans and spans[-1][0] == text:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 COLUMNS = ("mrr", "hits@1", "hits@3", "hits@10", "mr")
-"""What papers print, and what is shown by default."""
+"""The usual measures of papers, shown by default."""
 
 ABSENT = "\N{EN DASH}"
 
@@ -122,7 +122,7 @@ class ModelTable:
     sampled: frozenset[str] = frozenset()
 
     def name(self, row: int) -> str:
-        """What a row is called: the model, and whether its candidates were sampled."""
+        """A row's name: the model, and whether its candidates were sampled."""
         model = self.models[row]
         return f"{model} (sampled)" if model in self.sampled else model
 
@@ -322,7 +322,7 @@ def _columns(
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Mean over runs; the value itself, which may be an interval, of a single one."""
+    """Mean over runs; a single run's value stays, even if it is an interval."""
     if len(values) > 1 and any(isinstance(value, Interval) for value in values):
         raise UsageError(
             "runs that are lists of predictions have intervals for values, which have no mean; "

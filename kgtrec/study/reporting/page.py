@@ -52,7 +52,7 @@ LARGEST = 25
 def changes_data(
     systems: Mapping[str, Ranks], runs: Mapping[str, RunColumns], largest: int = LARGEST
 ) -> list[dict[str, Any]]:
-    """From each model to each that comes after it: nothing for one model alone."""
+    """Changes from each model to each later one; nothing for a single model."""
     if len(systems) < 2:
         return []
     labelled = all(ranks.entity_labels is not None for ranks in systems.values())
@@ -111,7 +111,7 @@ def questions_data(
 
 def _chosen(name: str, systems: Mapping[str, Ranks], shown: int) -> dict[str, NDArray[np.int64]]:
     own, ranks = systems[name].rank(), systems[name]
-    # Of equal ranks: the most popular answers of the worst, the rarest of the best.
+    # For equal ranks: the most popular of the worst answers, the rarest of the best.
     worst = np.lexsort((-ranks.answer_popularity, -own))[:shown]
     best = np.lexsort((ranks.answer_popularity, own))[:shown]
     lists = {"worst": worst, "best": best}
@@ -159,7 +159,7 @@ COMPARED = ("mrr", "hits@10", "macro.mrr")
 DRAWN = Resampling(resamples=1000)
 CUTS = 60
 TINY = 0.0001
-"""Smaller changes of MRR are not worth a number in the summary."""
+"""The summary omits smaller changes of MRR."""
 
 
 def page_data(
@@ -227,7 +227,7 @@ def _warnings(results: Mapping[str, Result]) -> list[str]:
 
 
 def _outcome(table: ModelTable) -> list[str]:
-    """How much was evaluated, and which model is best by which micro measure."""
+    """How much was evaluated, and the best model by each micro measure."""
     (protocol,) = table.protocols.values()
     size = f"{protocol.questions:,} questions with {protocol.instances:,} answers"
     if len(table.models) == 1:
@@ -366,7 +366,7 @@ def _part_names(values: SystemValues, by: str) -> list[str]:
 def _relations(
     results: Mapping[str, Result], graph: Graph | None, side: str
 ) -> dict[str, Any] | None:
-    """Values by relation; None of questions that no graph has asked."""
+    """Values by relation; None for questions without a graph."""
     if not next(iter(results.values())).ranks.of_graph:
         return None
     valued, lists = _valued(results, "relation", graph)
@@ -419,7 +419,7 @@ def _comparisons(
     systems: Mapping[str, Ranks], side: str, test: str, correction: str, level: float
 ) -> list[dict[str, Any]]:
     n_questions = len(np.unique(next(iter(systems.values())).question))
-    if len(systems) < 2 or n_questions < 2:  # of one question there is no spread to test
+    if len(systems) < 2 or n_questions < 2:  # one question has no spread to test
         return []
     comparisons = []
     for samples in samples_of_ranks(systems, [f"{side}.{metric}" for metric in COMPARED]):

@@ -40,7 +40,7 @@ def _hits(k: int) -> Callable[..., Float64]:
 DECREASING: dict[str, Callable[..., Float64]] = {
     "MRR": lambda rank: 1 / rank, **{f"Hits@{k}": _hits(k) for k in CUTOFFS},
 }  # fmt: skip
-"""What the published metrics average, as functions of ranks that never increase."""
+"""The published metrics as never-increasing functions of the rank."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +83,12 @@ def count_bounds(
     where = where.reshape(-1)
     g, k, n = different
     high = _most(g, k, n, miss)[where]
-    low = (n - _most(k - g, k, n, miss))[where]  # those that are not special, the other way round
+    low = (n - _most(k - g, k, n, miss))[where]  # the same for those that are not special
     return low.reshape(cases.shape[1:]), high.reshape(cases.shape[1:])
 
 
 def _most(seen: Int64, drawn: Int64, population: Int64, miss: float) -> Int64:
-    """The largest number of special ones under which seeing so few is likelier than `miss`."""
+    """The largest number of special ones for which seeing so few has a probability above `miss`."""
     low, high = seen.copy(), population - drawn + seen
     while (low < high).any():
         middle = low + (high - low + 1) // 2
@@ -198,7 +198,7 @@ def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
     ]  # fmt: skip
     exact = (drawn == population).all()
     miss = 0.0 if exact else (1 - level) / 10
-    tail = miss or 0.5  # bounds of a whole population are itself at every level
+    tail = miss or 0.5  # bounds of a fully drawn population are the count itself at every level
     least = count_bounds(ranks.greater, drawn, population, tail)[0] + 1
     most = count_bounds(ranks.greater + ranks.equal, drawn, population, tail)[1] + 1
     slack = hoeffding_slack(_questions(ranks), drawn < population, level)
@@ -230,7 +230,7 @@ def hoeffding_slack(
 
 
 def _sizes(ranks: Ranks) -> tuple[Int64, Int64]:
-    """Other candidates of each instance that were drawn, and that there are."""
+    """Other candidates of each instance: how many were drawn, and how many exist."""
     if ranks.full_candidates is None:
         raise UsageError(
             "these ranks are not among sampled candidates, so there is nothing to bound; bounds "

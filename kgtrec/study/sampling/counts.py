@@ -66,7 +66,7 @@ def rank_some(scores: Any, questions: Questions, chosen: Int64, **options: Any) 
     chosen : ndarray of int64
         Their numbers, ascending.
     **options
-        Of `kgtrec.rank`.
+        Options of `kgtrec.rank`.
 
     Raises
     ------
@@ -184,7 +184,7 @@ class SampledCounts(ShownInLines):
         after = np.repeat(np.cumsum(lengths), lengths) - 1 - np.arange(len(order))
         # What outranks two answers outranks the better: a sum over pairs of the smaller count.
         squares = sums_of(question, above[order] * (2 * after + 1), size)
-        # Except that a candidate tied with both counts a half times a half.
+        # But a candidate tied with both counts one half times one half.
         tied = np.flatnonzero(equal)
         keys = np.stack([question[tied], 2 * above[tied], equal[tied]]).astype(np.int64)
         (owner, _, ties), answers = np.unique(keys, axis=1, return_counts=True)
@@ -217,7 +217,7 @@ def count_sampled(
     columns : {"entities", "candidates"}
         Meaning of the columns of scores: every entity in id order, or `draw.candidates`.
     **options
-        Of `kgtrec.rank`: ``higher_is_better``, ``nan``, ``threads``, ``progress``.
+        Options of `kgtrec.rank`: ``higher_is_better``, ``nan``, ``threads``, ``progress``.
 
     Raises
     ------

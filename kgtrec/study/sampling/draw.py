@@ -310,7 +310,7 @@ def _groups(questions: Questions, weights: Weights, size: int) -> Iterator[_Grou
 
 
 def inclusion_targets(weights: Float64, allowed: npt.NDArray[np.bool_], size: int) -> Float64:
-    """Probabilities with the sum `size`, as `capped`, of the weights mixed with an even part."""
+    """Probabilities from weights mixed with an even part; they sum to `size`, as in `capped`."""
     even, total = allowed / max(1, int(allowed.sum())), weights.sum()
     return capped(even if total == 0 else EVEN * even + (1 - EVEN) * weights / total, size)
 
@@ -332,7 +332,7 @@ def _draw_one(
     questions: Questions, question: int, group: _Group, size: int, rng: np.random.Generator,
     population: Int64,
 ) -> list[Int64]:  # fmt: skip
-    """What is drawn of each stratum; their sizes go into `population`."""
+    """Entities drawn from each stratum; its sizes go into `population`."""
     left_out = np.union1d(questions.known[question], questions.answers[question])
     of_left_out = np.bincount(group.stratum[left_out], minlength=STRATA + 1)[:STRATA]
     population[:] = [len(pool) for pool in group.pools] - of_left_out
@@ -342,7 +342,7 @@ def _draw_one(
     for pool, reserve, number in zip(group.pools, of_left_out.tolist(), numbers, strict=True):
         ids = pool
         if number + reserve < len(pool):
-            # The first of a random order that are left: an even draw from those.
+            # The first remaining ones in a random order: an even draw from them.
             ids = rng.choice(pool, number + reserve, replace=False) if number else pool[:0]
         parts.append(ids[~group.is_left_out[ids]][:number])
     group.is_left_out[left_out] = False
@@ -350,7 +350,7 @@ def _draw_one(
 
 
 def _allocated(targets: Int64, population: Int64, size: int) -> list[int]:
-    """How many are drawn from each stratum: `size` in all, or everything."""
+    """How many to draw from each stratum: `size` in total, or everything."""
     numbers = np.minimum(np.maximum(targets, LEAST), population)
     surplus = int(numbers.sum()) - min(size, int(population.sum()))
     for stratum in np.argsort(-numbers, kind="stable").tolist():

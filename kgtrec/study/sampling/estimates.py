@@ -135,7 +135,7 @@ class FullEstimates(ShownAsTables):
         return "\n".join([self.heading(), "", self.table().to_text(), "", *self.notes()])
 
     def heading(self) -> str:
-        """What the columns of `table` are."""
+        """Meaning of the columns of `table`."""
         return (
             f"sampled: among {self._described()}\n"
             f"estimate, low, high: what ranking among all candidates would give, with "
@@ -143,7 +143,7 @@ class FullEstimates(ShownAsTables):
         )
 
     def notes(self, within: float = 0.002) -> list[str]:
-        """What the estimates cost, and how many full rankings an MRR within ± `within` takes."""
+        """Cost of the estimates, and how many full rankings an MRR within ± `within` takes."""
         number = 0 if self.check is None else len(self.check.questions)
         questions = len(self.counts.draw.questions)
         lines = [
@@ -352,7 +352,7 @@ def estimate_full(
     level : float
         Probability of each single interval.
     **options
-        Of `kgtrec.rank`: ``higher_is_better``, ``nan``, ``threads``, ``progress``.
+        Options of `kgtrec.rank`: ``higher_is_better``, ``nan``, ``threads``, ``progress``.
 
     Raises
     ------

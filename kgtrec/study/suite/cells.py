@@ -159,7 +159,7 @@ def _cells_of(measure: Measure, rows: Sequence[_Entry], path: str, how: Resampli
 
 
 def _over_seeds(runs: Floats, n_draws: int, rng: np.random.Generator) -> Floats:
-    """Means over as many runs as there are, drawn with replacement from (B or 1, runs)."""
+    """Means over equally many runs, drawn with replacement from (B or 1, runs)."""
     n = runs.shape[1]
     if n == 1:
         return np.broadcast_to(runs[:, 0], n_draws)

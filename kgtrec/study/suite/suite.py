@@ -32,9 +32,9 @@ Floats = NDArray[np.float64]
 ALL = "all"
 TESTS = ("nemenyi", "wilcoxon")
 MEASURES = ("adjusted_mrr", "adjusted_hits@10")
-"""Comparable between graphs of different sizes."""
+"""Measures that are comparable between graphs of different sizes."""
 FEWEST = 0.5
-"""Models with a smaller share of the graphs are set apart."""
+"""Models with a smaller share of the graphs are listed separately."""
 
 
 # -- Ranks within graphs, and tests over graphs (Demsar 2006) --------------------------------------
@@ -98,7 +98,7 @@ def places(mean_ranks: Floats) -> Floats:
 
 
 def bounds_of_ranks(values: Floats, sign: float) -> tuple[Floats, Floats]:
-    """Least and largest rank of every model on every graph over all that missing cells could be."""
+    """Least and largest rank of every model on every graph over all possible missing values."""
     n_models = len(values)
     ranks = ranks_within(values, sign)
     missing = np.isnan(values).sum(axis=0)
@@ -146,7 +146,7 @@ def friedman(ranks: Floats, level: float = 0.05) -> Friedman | None:
 
 
 def studentized_range(share: float, n_groups: int) -> float:
-    """Quantile of the range of so many standard normal variables."""
+    """Quantile of the range of this many standard normal variables."""
     from scipy.optimize import brentq
     from scipy.special import ndtr
 
@@ -217,7 +217,7 @@ class Suite(ShownAsTables):
 
     @cached_property
     def _drawn(self) -> Standing:
-        """The same on every draw of graphs, questions and seeds, float64 (B, models) each."""
+        """Standings on every draw of graphs, questions and seeds, float64 (B, models) each."""
         if self.cells.draws is None:
             return standing(self.ranks, self._weights)
         drawn = []
@@ -263,7 +263,7 @@ class Suite(ShownAsTables):
 
     @cached_property
     def order(self) -> list[int]:
-        """Models by mean rank, the best first; those set apart last, by mean."""
+        """Models by mean rank, the best first; models with too few graphs last, by mean."""
         mean_rank = self.standing.mean_rank
         keys = np.where(self.apart, -self.cells.sign * self.means(), mean_rank)
         return np.lexsort((keys, self.apart)).tolist()
@@ -367,7 +367,7 @@ class Suite(ShownAsTables):
         return Table(("model", "graph"), ("model", "graph"), (0, 0), self.cells.missing, names=2)
 
     def bounds_table(self) -> Table:
-        """Least and largest value of each statistic over all that missing cells could be."""
+        """Least and largest value of each statistic over all possible missing values."""
         n_models, n_graphs = self.cells.values.shape
         low, high = bounds_of_ranks(self.cells.values, self.cells.sign)
         ends = _range_of(self.cells.measure)
@@ -401,7 +401,7 @@ class Suite(ShownAsTables):
         return Table(titles, keys, (0, 0, 0, 0, 0, 4, 4, 4), rows, names=2)
 
     def notes(self) -> list[str]:
-        """What a reader must know of the table."""
+        """What a reader must know about the table."""
         cells, said = self.cells, []
         if not cells.is_adjusted:
             said.append(
@@ -443,7 +443,7 @@ def suites(
     resampling: Resampling = DRAWING,
     level: float = 0.05,
 ) -> list[Suite]:
-    """A suite per measure; groups name graphs, or patterns such as "ind-*".
+    """One suite per measure; groups name graphs, or patterns such as "ind-*".
 
     UsageError: an unknown test, or a group without a graph.
     """
