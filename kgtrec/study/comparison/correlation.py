@@ -408,7 +408,7 @@ def rank_biased_overlap(
 
 
 def _common(short: Sequence[str], long: Sequence[str]) -> Floats:
-    """Number of documents down to each depth of the longer list that the whole shorter list has."""
+    """Number of documents that both have down to each depth of the longer; the shorter may end."""
     place = {name: i for i, name in enumerate(short)}
     meets = [max(i, place[name]) for i, name in enumerate(long) if name in place]
     return np.cumsum(np.bincount(meets, minlength=len(long))).astype(np.float64)
