@@ -1,8 +1,8 @@
-"""Questions as files: written once, then memory-mapped by every worker that ranks a part of them.
+"""Questions as files, written once; workers memory-map the parts that they rank.
 
 A store is a folder of ``.npy`` arrays, Arrow files with the labels, and ``meta.json``, which holds
-a hash of every other file. It appears whole or not at all: it is written beside its place, then
-renamed. Nothing in it is ever changed.
+a hash of every other file. It appears complete or not at all: it is written under another name,
+then renamed. Its files never change.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kgtrec.questions.terms import NamedTerms, Term
 from kgtrec.ranking.rows import RowPlan, plan_rows
 
 FORMAT = 5
-_WINDOW, _GAP = 1 << 24, 1 << 14  # bytes that are read at a time, and what lies between
+_WINDOW, _GAP = 1 << 24, 1 << 14  # bytes to read at a time, and gaps that are read, too
 _LISTS = ("answers", "known", "removed")
 _CSR = ("offsets", "ids")
 _ARRAYS = ("instance_question", "instance_triple", "triple_rows")
@@ -59,8 +59,8 @@ _HINT = "remove this folder and rank a part again, which makes it anew from the 
 def read_rows(array: Array, ids: Array) -> Array:
     """Rows of a mapped array, read instead of mapped.
 
-    A page that is touched may bring up to 2 MB of its surroundings into memory with it, which
-    stay until the map is dropped: too much for rows that are far apart.
+    Access to a page may load up to 2 MB around it, which stay in memory until the map is
+    dropped: too much for rows that are far apart.
     """
     ids = np.asarray(ids, dtype=np.int64)
     if not isinstance(array, np.memmap) or not array.flags.c_contiguous:
@@ -83,7 +83,7 @@ def read_rows(array: Array, ids: Array) -> Array:
 
 
 def _read_span(file: Any, array: np.memmap[Any, Any], first: int, n: int) -> Array:
-    """Consecutive rows of a mapped array; FileError if its file is too short by now."""
+    """Consecutive rows of a mapped array; FileError if its file has become too short."""
     size = array.itemsize * int(np.prod(array.shape[1:]))
     file.seek(array.offset + first * size)
     rows = np.fromfile(file, dtype=array.dtype, count=n * size // array.itemsize)
@@ -101,21 +101,21 @@ def store_questions(questions: Questions, folder: PathName, rows: str = "questio
     ----------
     questions : Questions
     folder : path
-        Made if need be.
+        Created if it does not exist.
     rows : {"questions", "instances"}
-        What a row of scores will stand for.
+        What a row of scores will represent.
 
     Returns
     -------
     Path
-        Of a folder in ``folder``, named after what the questions are.
+        A folder in ``folder``, named after the questions' content.
 
     Raises
     ------
     FileError
-        It is there, and damaged.
+        The store exists and is damaged.
     UsageError
-        Another word for `rows`, or questions with columns in an order of their own.
+        Another word for `rows`, or questions with their own order of columns.
     """
     if rows not in ("questions", "instances"):
         raise UsageError(f"rows={rows!r} is unknown; choose 'questions' or 'instances'")
@@ -125,14 +125,14 @@ def store_questions(questions: Questions, folder: PathName, rows: str = "questio
 def save_questions(
     questions: Questions, rows: str, folder: PathName, key: str | None = None
 ) -> Path:
-    """Write a store below ``folder``, unless it is there."""
+    """Write a store below ``folder`` unless it exists."""
     require_columns_by_id(questions, "a ranking in parts")
     place = mapped_folder(folder, "stored questions")
     if key is None:
         key = hash_text(json.dumps([questions.describe(), rows, __version__], sort_keys=True))
     target = place / f"questions-{key}"
     if target.is_dir():
-        Store(target, verify=True)  # days may have passed since it was written
+        Store(target, verify=True)  # it may have been written days ago
         return target
     beside = target.with_name(f".kgtrec-{secrets.token_hex(8)}.tmp")
     make_folder(beside.parent)
@@ -143,7 +143,7 @@ def save_questions(
         sync_folder(target.parent)
     except BaseException as error:
         shutil.rmtree(beside, ignore_errors=True)
-        # Else another process was first, with the same content; a Ctrl-C is never passed over.
+        # Else another process was first, with the same content; Ctrl-C is never ignored.
         if not isinstance(error, Exception) or not target.is_dir():
             raise
     return target
@@ -235,7 +235,7 @@ def _arrays(questions: Questions, plan: RowPlan) -> dict[str, Array]:
 
 
 def _write_labels(labels: Labels, path: Path) -> None:
-    """Nothing is written of labels that are decimal numbers."""
+    """Write labels, unless they are decimal numbers."""
     import pyarrow as pa
 
     if labels == Labels.decimal(len(labels)):
@@ -246,7 +246,7 @@ def _write_labels(labels: Labels, path: Path) -> None:
 
 
 def _terms(labels: dict[str, Any], name: str, arrays: Callable[[str], Array]) -> dict[str, Term]:
-    """Terms from their arrays, which are numbered in the order of their names."""
+    """Terms from their arrays, whose numbers follow the order of the terms' names."""
     return {
         term: Term(arrays(f"{name}_{number}"), texts)
         for number, (term, texts) in enumerate(labels.items())
@@ -254,13 +254,13 @@ def _terms(labels: dict[str, Any], name: str, arrays: Callable[[str], Array]) ->
 
 
 class Store:
-    """A store, opened: what is asked for is mapped, and leaves memory when it is dropped.
+    """An open store: arrays are mapped on request, and leave memory when they are dropped.
 
-    - folder, path: What `save_questions` returned.
+    - folder, path: Result of `save_questions`.
     - verify, bool: Read all files once and compare their hashes.
 
-    - rows: What a row of scores stands for.
-    - n_labels, n_columns: Entities (or relations, if these are asked), and columns of a score row.
+    - rows: What a row of scores represents.
+    - n_labels, n_columns: Number of entities (or relations, if asked), and columns of a score row.
     - restricted: Whether candidates are restricted.
     - ordered: Whether ids of candidates ascend in the byte order of their names.
     """
@@ -300,28 +300,28 @@ class Store:
                 raise FileError(path, found="damaged: its hash is another", hint=_HINT)
 
     def task_files(self) -> list[Path]:
-        """The files that tasks read: no splits, labels or answers."""
+        """The files that tasks read, without splits, labels and answers."""
         names = [name for name in _OF_TASKS if name in self.body["files"]]
         return [self.folder / name for name in ("meta.json", *names)]
 
     @property
     def whole(self) -> bool:
-        """Whether all files are here, and not only those that tasks read."""
+        """Whether all files are here, not only those that tasks read."""
         return (self.folder / "answers_ids.npy").exists()
 
     @cached_property
     def n_rows(self) -> int:
-        """Rows of scores in all."""
+        """Number of rows of scores."""
         return len(self.array("plan_question"))
 
     @cached_property
     def n_targets(self) -> int:
-        """Answers counted in all rows."""
+        """Number of answers, counted over all rows."""
         return len(self.array("plan_targets"))
 
     @cached_property
     def n_instances(self) -> int:
-        """Pairs of a question and an answer."""
+        """Number of pairs of a question and an answer."""
         return len(self.array("answers_ids"))
 
     def has(self, name: str) -> bool:
@@ -329,7 +329,7 @@ class Store:
         return f"{name}.npy" in self.body["files"]
 
     def array(self, name: str) -> Array:
-        """An array, mapped anew."""
+        """An array, in a new map."""
         path = self.folder / f"{name}.npy"
         try:
             return map_array(path)
@@ -341,7 +341,7 @@ class Store:
         return RowPlan(**{name: self.array(f"plan_{name}") for name in _PLAN})
 
     def questions(self, mapped: bool = True) -> Questions:
-        """The questions, equal to those saved; ``mapped=False`` brings them into memory."""
+        """The questions, equal to those saved; ``mapped=False`` reads them into memory."""
 
         def arrays(name: str) -> Array:
             return self.array(name) if mapped else np.array(self.array(name))
@@ -358,7 +358,7 @@ class Store:
             answer_terms=_terms(self.body["answer_terms"], "answer_term", arrays),
             **fields,
         )
-        # Saved with the arrays, whose bytes are checked: to compute it would read them all again.
+        # Saved with the arrays, whose bytes are checked: computing it would read them all again.
         vars(questions)["fingerprint"] = self.body["fingerprint"]
         if self.has("position"):
             vars(questions.candidate_labels)["trec_order"] = self.array("position")
@@ -403,7 +403,7 @@ class Store:
 
         if f"{kind}.arrow" not in self.body["files"]:
             return Labels.decimal(self.body["sizes"][kind])
-        # Text it would encode as UTF-8, which not every name is.
+        # Text would be encoded as UTF-8, but not every name is UTF-8.
         source = pa.memory_map(os.fsencode(self.folder / f"{kind}.arrow"))
         column = pa.ipc.open_file(source).read_all().column("label")
         chunks: list[Any] = column.chunks

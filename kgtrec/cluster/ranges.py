@@ -2,13 +2,13 @@
 
 A worker gets an `Inputs` and a `Task`, a few hundred bytes pickled, and opens what it needs by
 path. The answers of a part may be outside its range, so their scores come first
-(`answer_scores`): single elements of a matrix, or single dot products. Every part can fetch them
-itself, which costs less than waiting for whoever ranks their range. Then the parts' counts add up
-and their best candidates merge (`kgtrec.ranking.partial`).
+(`answer_scores`): single elements of a matrix, or single dot products. Every part fetches them
+itself, which costs less than waiting for the part that ranks their range. Then the parts' counts
+are added and their best candidates merged (`kgtrec.ranking.partial`).
 
-The entities that a part meets, those of its range and the answers of its rows, are renumbered
-from 0 in ascending order. That changes neither counts nor ties, and the memory of a part does not
-depend on the size of the graph.
+A part's entities (those of its range and the answers of its rows) are renumbered from 0 in
+ascending order. That changes neither counts nor ties, and the memory of a part does not depend
+on the size of the graph.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Slice:
-    """Some rows and entities as a ranking of their own.
+    """Some rows and entities as a separate ranking.
 
-    - lists: Of the rows' questions and the entities met, both numbered from 0.
-    - numbers: The questions, in the store.
+    - lists: Lists of the rows' questions and the part's entities, both numbered from 0.
+    - numbers: The questions' numbers in the store.
     - offset: New number of the range's first entity.
     """
 
@@ -66,7 +66,7 @@ class Slice:
 
 
 class _Met(NamedTuple):
-    """Entities that a part meets: a range, and answers below and above it."""
+    """Entities of a part: a range, and answers below and above it."""
 
     first: int
     stop: int
@@ -78,7 +78,7 @@ class _Met(NamedTuple):
         return len(self.below) + self.stop - self.first + len(self.above)
 
     def local(self, ids: Array) -> tuple[Int32, Bools]:
-        """New numbers, and which of the ids have one."""
+        """New numbers, and whether each id has one."""
         ids = ids.astype(np.int64)
         met = (ids >= self.first) & (ids < self.stop)
         number = ids - self.first + len(self.below)
@@ -95,7 +95,7 @@ class _Met(NamedTuple):
 
 
 def open_rows(store: Store, first: int, stop: int) -> tuple[Rows, Int64]:
-    """Some rows, their questions numbered from 0, and which questions these are."""
+    """Some rows with questions numbered from 0, and these questions' numbers in the store."""
     offsets = np.array(store.array("plan_target_offsets")[first : stop + 1])
     targets = np.array(store.array("plan_targets")[offsets[0] : offsets[-1]])
     numbers, local = np.unique(store.array("plan_question")[first:stop], return_inverse=True)
@@ -129,14 +129,14 @@ def open_slice(store: Store, rows: tuple[int, int], entities: tuple[int, int]) -
 
 
 def _cut(store: Store, name: str, numbers: Int64) -> tuple[Int64, Int64]:
-    """Offsets of some lists one after another, and where their elements stand in the store."""
+    """Offsets of some lists in sequence, and positions of their elements in the store."""
     bounds = store.array(f"{name}_offsets")
     starts = np.array(bounds[numbers])
     return spans(starts, bounds[numbers + 1] - starts)
 
 
 def _lists(store: Store, name: str, numbers: Int64, met: _Met | None) -> Csr:
-    """Lists of some questions, renumbered, without what the part does not meet."""
+    """Lists of some questions, renumbered, with only the part's entities."""
     offsets, at = _cut(store, name, numbers)
     ids = np.array(store.array(f"{name}_ids")[at])
     if met is None:
@@ -168,11 +168,11 @@ ONE_THREAD = Settings(threads=1)
 
 @dataclass(frozen=True)
 class Inputs:
-    """What all parts of a ranking share, by path.
+    """The inputs that all parts of a ranking share, by path.
 
     - folder: The store of the questions (`kgtrec.cluster.question_store.save_questions`).
-    - files: None: every part is handed its block of scores.
-    - settings: Its threads are those of one worker.
+    - files: None if every part receives its block of scores.
+    - settings: With the threads of one worker.
     """
 
     folder: str
@@ -185,21 +185,21 @@ class Inputs:
 
 
 class NanFound(InputError):
-    """NaN among the candidates of a question, where names are not at hand."""
+    """NaN among the candidates of a question, on a worker without names."""
 
     def __init__(self, question: int, entity: int, more: int) -> None:
         super().__init__(f"NaN for question {question}, entity {entity}")
         self.at = question, entity, more
 
     def named(self, inputs: Inputs) -> InputError:
-        """The error as users read it, where all files of the questions are."""
+        """The error for users, with names; needs all files of the questions."""
         place = inputs.files.place if inputs.files else ""
         return nan_error(inputs.store().questions(), *self.at, place)
 
 
 @contextmanager
 def naming(inputs: Inputs) -> Iterator[None]:
-    """Turns what was found where names are not at hand into the error that users read."""
+    """Replace a `NanFound` by the error for users, with names."""
     try:
         yield
     except NanFound as problem:
@@ -210,7 +210,7 @@ def naming(inputs: Inputs) -> Iterator[None]:
 
 
 def answer_scores(task: Task, inputs: Inputs, block: Array | None = None) -> tuple[Float64, Bools]:
-    """Scores of the answers of the rows that lie in the task's range.
+    """Scores of the rows' answers in the task's range.
 
     Shapes: block (rows, entities of the range) -> values float64 (n_targets,), filled bool
     (n_targets,).
@@ -291,7 +291,7 @@ def partial(
 
 
 def _scores(task: Task, inputs: Inputs, store: Store, block: Array | None) -> ScoreBlock | Factors:
-    """The scores of a part: those that were handed over, or in the files."""
+    """The scores of a part: the given block, or from the files."""
     if block is None and isinstance(inputs.files, FactorFiles):
         return inputs.files.factors(inputs.files.some_queries(*task.rows), slice(*task.entities))
     whole = task.entities == (0, store.n_labels)
@@ -322,7 +322,7 @@ def rank_block(
 
 
 def merge(parts: Iterable[PartialRanks], inputs: Inputs) -> PartialRanks:
-    """`kgtrec.ranking.partial.merge`, with the order of names as the store has it."""
+    """`kgtrec.ranking.partial.merge`, with the store's order of names."""
     store = inputs.store()
     if store.ordered:
         return parts_of.merge(parts, None)
@@ -330,6 +330,6 @@ def merge(parts: Iterable[PartialRanks], inputs: Inputs) -> PartialRanks:
 
 
 def join_parts(parts: Sequence[PartialRanks], inputs: Inputs) -> tuple[Ranks, Run]:
-    """Ranks and run, the very ones of one pass, from parts with all entities of disjoint rows."""
+    """Ranks and run, equal to those of one pass, from parts with all entities of disjoint rows."""
     store = inputs.store()
     return assemble(parts, store.plan(), store.questions(mapped=False))

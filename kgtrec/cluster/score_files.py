@@ -1,7 +1,7 @@
 """Scores in files, as descriptions of a few hundred bytes that open them in place.
 
-`describe_scores` says what a path or URL holds, and `save_scores` writes what is in memory. A
-worker opens an `ArrayFile` by its path and reads the rows and columns that its part needs.
+`describe_scores` describes the scores at a path or URL, and `save_scores` writes scores in memory.
+A worker opens an `ArrayFile` by its path and reads the rows and columns that its part needs.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from kgtrec.scores.files import (
 )
 from kgtrec.scores.sources import JoinedSource, MatrixSource, alike, by_part
 
-_PIECE = 8 << 20  # bytes of an archive that are read at a time: of one at a URL, in a request
+_PIECE = 8 << 20  # bytes of an archive that are read at a time; at a URL, per request
 
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """An array of at most two dimensions that stands in a file as it does in memory.
+    """An array of at most two dimensions, in a file with the layout of memory.
 
-    ``path`` is that of a file, or the URL of an object.
+    ``path`` is the path of a file, or the URL of an object.
     """
 
     path: str
@@ -57,12 +57,12 @@ class ArrayFile:
 
     @property
     def is_remote(self) -> bool:
-        """Whether it lies in an object store, of which every worker reads what it needs."""
+        """Whether it is in an object store, from which every worker reads what it needs."""
         return is_location(self.path)
 
     def open(self) -> Any:
-        """A new memory map: its pages leave this process's memory when it is dropped; or an array
-        at a URL, of which what is asked for is read."""
+        """A new memory map, whose pages leave this process's memory when it is dropped; or an array
+        at a URL, which reads only the requested parts."""
         if 0 in self.shape:
             return np.empty(self.shape, dtype=self.dtype)
         if self.is_remote:
@@ -89,8 +89,8 @@ class ArrayFile:
 class ScoreFiles:
     """Matrices of consecutive rows.
 
-    - selection: A ``.npy`` with the file row of each row of the ranking; empty: they are the same.
-    - place: What the user named.
+    - selection: A ``.npy`` with the file row of each row of the ranking; "" if they are equal.
+    - place: The path or URL that the user gave.
     """
 
     parts: tuple[ArrayFile, ...]
@@ -99,7 +99,7 @@ class ScoreFiles:
 
     @property
     def arrays(self) -> dict[str, ArrayFile]:
-        """All arrays, by names that differ."""
+        """All arrays, by unique names."""
         return {f"scores{number}": part for number, part in enumerate(self.parts)}
 
     def with_arrays(self, arrays: Mapping[str, ArrayFile], selection: str) -> ScoreFiles:
@@ -132,12 +132,12 @@ class ScoreFiles:
         return self.parts[0].itemsize
 
     def rows(self, first: int, stop: int) -> Int64:
-        """File rows of rows of the ranking."""
+        """Numbers in the files of rows of the ranking."""
         return _selected(self.selection, first, stop)
 
     def block(self, first: int, stop: int, columns: slice) -> Array:
         """Scores of rows of the ranking, (stop - first, columns): mapped if they are in one file
-        and in order, else copied."""
+        in order, else copied."""
         rows = self.rows(first, stop)
         parts = [(self.parts[number], mine, own) for number, mine, own in self._by_part(rows)]
         if len(parts) == 1 and is_run(rows):
@@ -177,9 +177,9 @@ class ScoreFiles:
 
 @dataclass(frozen=True, eq=False)
 class HeldScores(ScoreFiles):
-    """Some consecutive rows of a matrix, in memory, in place of its files.
+    """Some consecutive rows of a matrix, in memory instead of files.
 
-    - first: Which row of the ranking is the first.
+    - first: Number in the ranking of the first row.
     - held: (rows, columns)
     """
 
@@ -230,7 +230,7 @@ class FactorFiles:
 
     @property
     def sources(self) -> list[str]:
-        """Paths of the user's files: of what was unpacked for workers, the archive."""
+        """Paths of the user's files: the archive, if it was unpacked for workers."""
         return [self.place] if self.place else [array.path for array in self.arrays.values()]
 
     @property
@@ -254,7 +254,7 @@ class FactorFiles:
         """The model of some queries and entities; a slice of them is mapped."""
         bias = None if self.bias is None else _some(self.bias, entities)
         table = _some(self.entities, entities)
-        # The computing type must not hang on which part of the model is looked at.
+        # The computing type must not depend on the part of the model.
         if self.dtype == "float64":
             queries = queries.astype(np.float64, copy=False)
         return Factors(queries, table, bias, self.metric)
@@ -287,7 +287,7 @@ def local_paths(files: Files | None) -> list[str]:
 def moved(
     files: Files | None, array_at: Callable[[str, ArrayFile], ArrayFile], selection: str
 ) -> Files | None:
-    """The same scores with each array of this machine at another place, its rows at `selection`."""
+    """The same scores with each array of this machine at another path, and rows at `selection`."""
     if files is None:
         return None
     arrays = {
@@ -298,7 +298,7 @@ def moved(
 
 
 def file_stamps(files: Files) -> list[tuple[int, ...]]:
-    """What changes when a file is written to, even if its time is set back afterwards."""
+    """Stamps that change when a file is written to, even if its time is set back afterwards."""
     return stamps_of(files.sources)
 
 
@@ -307,7 +307,7 @@ def _selected(selection: str, first: int, stop: int) -> Int64:
 
 
 def describe_scores(path: PathName, work: PathName) -> Files:
-    """What a path to scores holds, nothing of it in memory."""
+    """Description of the scores at a path; reads none into memory."""
     if is_location(path):
         path = local_path(path) or url_text(os.fspath(path))
     if Path(path).suffix == ".npz" and not is_folder(path):
@@ -362,7 +362,7 @@ def save_scores(source: Any, folder: PathName) -> Files:
 def _save(array: Array, path: Path) -> ArrayFile:
     if isinstance(array, np.memmap) and array.flags.c_contiguous and array.filename is not None:
         base = array.base
-        # The file of a copy-on-write map ("c") does not hold what was written to the array.
+        # The file of a copy-on-write map ("c") lacks what was written to the array.
         if type(base).__name__ == "mmap" and array.mode != "c":
             return _mapped(array, str(array.filename))
     with atomic_write(path) as file:
@@ -374,7 +374,7 @@ def _save(array: Array, path: Path) -> ArrayFile:
 
 
 def _factor_files(path: PathName, work: Path) -> FactorFiles:
-    """The arrays of an archive, opened where they stand in it uncompressed, else unpacked."""
+    """The arrays of an archive, opened in place if they are uncompressed, else unpacked."""
     try:
         with _stream(path) as file, zipfile.ZipFile(file) as archive:
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
@@ -393,7 +393,7 @@ def _factor_files(path: PathName, work: Path) -> FactorFiles:
         raise
     except Exception as error:  # zipfile, zlib and numpy each have errors of their own
         if isinstance(error, OSError) and error.errno is not None:
-            load_scores(path)  # names the reason
+            load_scores(path)  # raises an error with the reason
         raise FileError(
             path, found=f"not a readable .npz archive ({one_line(error)})",
             hint="save it with numpy.savez",
@@ -406,7 +406,7 @@ def _stream(path: PathName) -> BinaryIO:
 
 
 def _check_factors(files: FactorFiles, path: PathName) -> None:
-    """What `Factors` demands, of the shapes alone."""
+    """Check shapes as `Factors` does."""
     try:
         one = {
             name: np.zeros(
@@ -452,13 +452,13 @@ def _member(
                 shutil.copyfileobj(source, out, _PIECE)
         return _npy_at(target, 0, target.stat().st_size)
     with _stream(path) as file:
-        file.seek(info.header_offset + 26)  # the lengths of name and extra field, which follow
+        file.seek(info.header_offset + 26)  # lengths of the name and the extra field, which follow
         name, extra = struct.unpack("<HH", file.read(4))
     return _npy_at(path, info.header_offset + 30 + name + extra, info.file_size)
 
 
 def _holds(target: Path, info: zipfile.ZipInfo) -> bool:
-    """Whether a file has been unpacked from a member of an archive, and is still as it was."""
+    """Whether a file was unpacked from a member of an archive, and is unchanged."""
     try:
         if os.stat(target).st_size != info.file_size:
             return False
@@ -472,7 +472,7 @@ def _holds(target: Path, info: zipfile.ZipInfo) -> bool:
 
 
 def _npy_at(path: PathName, start: int, size: int) -> ArrayFile:
-    """The array whose ``.npy`` header begins at a byte of a file, and that has so many bytes."""
+    """The array of `size` bytes whose ``.npy`` header begins at byte `start` of a file."""
     with _stream(path) as file:
         file.seek(start)
         begin, shape, by_column, dtype = npy_header(file)

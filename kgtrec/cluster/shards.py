@@ -1,9 +1,9 @@
 """Parts of a ranking as the files of a job array (`kgtrec rank --shard`, `kgtrec merge`).
 
-Each job ranks its shard into a file, and one merges them all. No job waits for another, so every
-shard fetches the scores of its rows' answers itself. Shards know their inputs by content
-(`kgtrec.cluster.content_hash`); one that is there and whole is left as it is. `merge_shards` reads
-a folder of them as one ranking, or says in one sentence all that is wrong with them.
+Each job ranks its shard into a file, and one job merges them all. No job waits for another, so
+every shard fetches the scores of its rows' answers itself. Shards know their inputs by content
+(`kgtrec.cluster.content_hash`); a complete shard is kept. `merge_shards` reads a folder of shards
+as one ranking, or reports all faults in one sentence.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ WAYS = ("auto", "questions", "entities")
 COMMAND_BYTES = 44 << 20
 """What the command line, pyarrow and a small graph take of a shard's memory."""
 
-_FEW_ROWS = 64  # the native core scores as many queries in one pass over the entities
+_FEW_ROWS = 64  # queries that the native core scores in one pass over the entities
 _META = "meta.json"
 _DTYPES = ("float16", "bfloat16", "float32", "float64")
-_NAMED = 8  # faults that one message lists
+_NAMED = 8  # most faults listed in one message
 
 
 @dataclass(frozen=True)
 class ShardHeader:
-    """What a shard belongs to: equal among all shards of a ranking, but for ``number``."""
+    """Identity of a shard's ranking: equal for all its shards, except ``number``."""
 
     kgtrec: str
     questions: str
@@ -71,7 +71,7 @@ class ShardHeader:
 
     @classmethod
     def read(cls, path: PathName) -> ShardHeader:
-        """That of a file; FileError if it is not whole, or no shard could have it."""
+        """The header of a file; FileError if it is incomplete or impossible."""
         about = read_about(path)
         try:
             header = cls(**{field.name: about[field.name] for field in fields(cls)})
@@ -81,7 +81,7 @@ class ShardHeader:
         return header
 
     def _check(self) -> None:
-        """UsageError or TypeError for values that no shard has."""
+        """Raise UsageError or TypeError for impossible values."""
         _ = self.settings
         if self.by not in WAYS[1:] or os.path.basename(self.questions) != self.questions:
             raise UsageError(f"by is {self.by!r}, questions is {self.questions!r}")
@@ -94,14 +94,14 @@ class ShardHeader:
 
     @property
     def settings(self) -> Settings:
-        """How its scores were ranked."""
+        """The settings by which its scores were ranked."""
         atol, rtol = self.tolerance
         return Settings(
             self.run_depth, self.rows, self.higher_is_better, self.nan, atol, rtol, threads=1
         )
 
     def share(self, store: Store) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Its rows and its entities, each from the first to the one behind the last."""
+        """Its rows and its entities, each as the first and the one after the last."""
         whole = {"questions": store.n_rows, "entities": store.n_labels}
         total = whole[self.by]
         own = total * (self.number - 1) // self.count, total * self.number // self.count
@@ -109,7 +109,7 @@ class ShardHeader:
         return rows, entities
 
     def differences(self, other: ShardHeader) -> str:
-        """In what two shards differ, for people; "" if they are of one ranking."""
+        """Differences between two shards, for people; "" if they belong to one ranking."""
         named = []
         for key, name in _NAMES.items():
             mine, its = getattr(self, key), getattr(other, key)
@@ -138,7 +138,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Shard:
-    """One shard, its inputs, and stamps of the score files from before they were hashed."""
+    """One shard, its inputs, and stamps of the score files, taken before they were hashed."""
 
     inputs: Inputs
     path: Path
@@ -146,8 +146,8 @@ class Shard:
     stamps: list[tuple[int, ...]]
 
     def plan(self, memory: str | int, calibrate: bool = True) -> Plan:
-        """How it is cut into parts, and how long it will take, unless that is not to be measured:
-        scores at a URL are read for it."""
+        """How it is cut into parts; with `calibrate` also how long it will take. Measuring that
+        reads scores at a URL."""
         rows, entities = self.header.share(self.inputs.store())
         return make_plan(
             self.inputs, memory, calibrate=calibrate, rows=rows, entities=entities,
@@ -155,7 +155,7 @@ class Shard:
         )  # fmt: skip
 
     def state(self) -> str:
-        """ "missing", "whole" or "damaged"; FileError if the shard there is another ranking's."""
+        """ "missing", "whole" or "damaged"; FileError if the file belongs to another ranking."""
         if not self.path.exists():
             return "missing"
         try:
@@ -172,7 +172,7 @@ class Shard:
 
 
 def shard_inputs(store: Store, files: Files, settings: Settings) -> Inputs:
-    """Inputs of shards, which keep as many candidates as the check of every merge looks at."""
+    """Inputs of shards, which keep enough candidates for the check of every merge."""
     if settings.tolerance is not None:
         thresholds(np.zeros(1), files.dtype, settings.tolerance)
     depth = max(settings.run_depth, *(required_depth(name) or 0 for name in COMPARED))
@@ -268,8 +268,8 @@ def shard_files(folder: str | Path) -> list[Path]:
 
 
 def stored_depth(folder: str | Path) -> int:
-    """Candidates per question that the shards of a folder keep: those of the first one that can
-    be read, or 0."""
+    """Candidates per question that the shards of a folder keep, from the first readable one;
+    0 if there is none."""
     for path in shard_files(folder):
         try:
             return ShardHeader.read(path).run_depth
@@ -280,7 +280,7 @@ def stored_depth(folder: str | Path) -> int:
 
 @contextmanager
 def local_shards(folder: str, name: str) -> Iterator[Path]:
-    """The folder itself; for a URL, a local folder with its shard of this name, if there is one."""
+    """The folder itself; for a URL, a local folder with the shard of this name, if it exists."""
     local = local_path(folder) if is_location(folder) else folder
     if local is not None:
         yield Path(local)
@@ -293,10 +293,10 @@ def local_shards(folder: str, name: str) -> Iterator[Path]:
 
 
 def send_shard(shard: Path, questions: Path, folder: str) -> None:
-    """Send a shard to the folder's URL: first its questions, unless they are there, last itself."""
+    """Send a shard to the folder's URL: first its questions unless they exist, last the shard."""
     place = f"{folder}/{questions.name}"
     if not exists(f"{place}/{_META}"):
-        # Without this file no store is whole; shards that send it at once send the same bytes.
+        # No store is complete without this file; shards that send it together send equal bytes.
         for path in sorted(questions.iterdir(), key=lambda path: (path.name == _META, path.name)):
             _send(path, f"{place}/{path.name}")
     _send(shard, f"{folder}/{shard.name}")
@@ -311,7 +311,7 @@ def _send(path: Path, url: str) -> None:
 
 
 def merge_shards(folder: str | Path) -> tuple[Ranks, Run, Questions]:
-    """Ranks, run and questions of all shards in a folder: those of a ranking in one piece."""
+    """Ranks, run and questions of all shards in a folder, equal to those of one ranking."""
     folder = Path(folder)
     headers = _read_all(folder, shard_files(folder))
     first = next(iter(headers.values()))
@@ -339,8 +339,8 @@ def _joined_rows(parts: list[PartialRanks]) -> PartialRanks:
 
 
 def _checked_parts(path: PathName, header: ShardHeader, store: Store) -> Iterator[PartialRanks]:
-    """The parts of a shard, in order; FileError for what cannot be a part of its ranking, although
-    its hash is sound."""
+    """The parts of a shard, in order; FileError for an impossible part in spite of a correct
+    hash."""
     rows, entities = header.share(store)
     plan, settings = store.plan(), header.settings
     at = rows[0]
@@ -361,7 +361,7 @@ def _checked_parts(path: PathName, header: ShardHeader, store: Store) -> Iterato
 
 
 def _fault(part: PartialRanks, n_answers: int, n_lists: int, settings: Settings) -> str:
-    """What no part of so many answers and lists holds; "" if it could be one."""
+    """Why a part with this number of answers and lists is impossible; "" if it is possible."""
     if len(part.answer_nan) != n_answers or len(part.lengths) != n_lists:
         counted = f"{len(part.answer_nan)} answers and {len(part.lengths)} lists"
         return f"{counted} in place of {n_answers} and {n_lists}"
@@ -387,7 +387,7 @@ def _impossible(path: PathName, problem: str) -> FileError:
 
 
 def _read_all(folder: Path, paths: list[Path]) -> dict[Path, ShardHeader]:
-    """What each shard of a folder belongs to; one error for all that is wrong with them."""
+    """The headers of all shards of a folder; one error for all their faults."""
     headers, faults = {}, []
     for path in paths:
         try:
@@ -405,7 +405,7 @@ def _read_all(folder: Path, paths: list[Path]) -> dict[Path, ShardHeader]:
 
 
 def _mixed(headers: dict[Path, ShardHeader]) -> list[str]:
-    """Shards that are not of the ranking to which most of them belong."""
+    """Faults of shards that do not belong to the ranking of the majority."""
     kinds = {path: repr(replace(header, number=1)) for path, header in headers.items()}
     common = Counter(kinds.values()).most_common(1)[0][0]
     usual = next(path for path, kind in kinds.items() if kind == common)
@@ -428,7 +428,7 @@ def _doubled(headers: dict[Path, ShardHeader]) -> list[str]:
 
 
 def _missing(headers: dict[Path, ShardHeader], names: set[str]) -> list[str]:
-    """Numbers that no shard has, without those of damaged ones."""
+    """Numbers of missing shards, without those of damaged ones."""
     count = Counter(header.count for header in headers.values()).most_common(1)[0][0]
     there = {header.number for header in headers.values() if header.count == count}
     gone = [n for n in range(1, count + 1) if n not in there and shard_name(n, count) not in names]

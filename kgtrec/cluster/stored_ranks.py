@@ -3,9 +3,9 @@
 Every ranking of this package ends here: parts come in any order (`StoredRanks.add`), and their
 counts and candidates go to files. From these come the ranks and run of one process: in memory, as
 files of the same bytes, or as the result of a batch's job. Sums of a result run in the order of
-relations, of some instances at a time: of micro and macro means no more is in memory than that
-order, and the best answer of each question. Other measures (spreads, weights, expected and
-stratified values) look at a few columns of all instances.
+relations, over some instances at a time. So micro and macro means hold only that order, and the
+best answer of each question, in memory. Other measures (spreads, weights, expected and stratified
+values) read a few columns of all instances.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from kgtrec.trec.measures.agreement import checked_values
 
 Columns = dict[str, Array]
 
-_CANDIDATES = 1 << 18  # of a run, at a time
+_CANDIDATES = 1 << 18  # of a run, written at a time
 
 
 class StoredRanks:
-    """Ranks and run of a store's questions, of which no more than a block is in memory.
+    """Ranks and run of a store's questions, with at most one block in memory.
 
-    ``folder`` has no other files. Counts have a row per count and a column per target; candidates
-    are in the order in which parts came.
+    ``folder`` has no other files. Counts have one row per count and one column per target;
+    candidates are in the order in which parts came.
     """
 
     def __init__(self, folder: Path, inputs: Inputs) -> None:
@@ -60,8 +60,8 @@ class StoredRanks:
             "starts": (np.int64, (questions,)), "lengths": (np.int32, (questions,)),
         }  # fmt: skip
         for name, (dtype, shape) in self._arrays.items():
-            # Allocated, as they are written through maps: a full disk is an error here, and no
-            # signal there.
+            # Allocate the files before writing through maps: a full disk then raises an error here,
+            # not a signal there.
             with open(folder / name, "wb") as file:
                 size = np.dtype(dtype).itemsize * int(np.prod(shape))
                 os.posix_fallocate(file.fileno(), 0, size)
@@ -95,12 +95,12 @@ class StoredRanks:
 
     @cached_property
     def _manifest(self) -> dict[str, Any]:
-        """That of the ranks; UsageError if rows are missing."""
+        """The manifest of the ranks; UsageError if rows are missing."""
         questions, parts = self.store.questions(), sorted(self._parts, key=lambda part: part.task)
         return ranks_manifest(questions, describe_parts(parts, self.store.n_rows, questions))
 
     def loaded(self) -> tuple[Ranks, Run]:
-        """Ranks and run in memory: those of `kgtrec.rank`."""
+        """Ranks and run in memory, equal to those of `kgtrec.rank`."""
         manifest, questions = self._manifest, self.store.questions(mapped=False)
         blocks = list(self._blocks())
         columns = {name: np.concatenate([one[name] for one in blocks]) for name in blocks[0]}
@@ -113,11 +113,11 @@ class StoredRanks:
         return Ranks(columns, manifest, *labels), run
 
     def save(self, path: PathName) -> None:
-        """Write the file that `kgtrec.Ranks.save` writes of the same ranks, byte for byte."""
+        """Write the same file as `kgtrec.Ranks.save` for these ranks, byte for byte."""
         manifest, questions = self._manifest, self.store.questions()
         labels = questions.labels
         used = _used(questions, manifest)
-        del questions  # and the pages that it has mapped
+        del questions  # and its mapped pages
 
         def places(start: int, stop: int) -> tuple[Any, Any]:
             columns = self._columns(start, stop)
@@ -144,7 +144,7 @@ class StoredRanks:
         return Ranks(columns, manifest, *self.store.questions().labels)
 
     def save_run(self, path: PathName) -> None:
-        """Write the file that `Run.write` writes of the same run, byte for byte."""
+        """Write the same file as `Run.write` for this run, byte for byte."""
         names = None
         with atomic_write(path) as file:
             for run, *_ in self.runs():
@@ -152,7 +152,7 @@ class StoredRanks:
                 run.write_to(file, names=names)
 
     def runs(self) -> Iterator[tuple[Run, Csr, slice]]:
-        """Run, answers and rows of instances of some questions, then of the next, to the last."""
+        """Run, answers and rows of instances, for consecutive ranges of all questions."""
         docnos = self.store.questions().candidate_labels.docnos
         for first, stop in self._question_spans():
             names = self.store.questions().names(slice(first, stop))
@@ -188,9 +188,9 @@ class StoredRanks:
         return questions.popularity(questions)
 
     def _columns(self, start: int, stop: int) -> Columns:
-        """Columns of a range of instances, as `Ranks` has them."""
+        """Columns of a range of instances, as in `Ranks`."""
         some, question, own = _some_questions(self.store.questions(), start, stop)
-        # Counts of the whole questions: candidates are counted by question.
+        # Counts of whole questions: candidates are counted by question.
         first = start - own.start
         counts = self._counts(first, first + some.n_instances)
         columns = instance_columns(some, *counts, self._popular)
@@ -213,7 +213,7 @@ class StoredRanks:
 
 
 def _used(questions: Questions, manifest: dict[str, Any]) -> dict[str, Int64]:
-    """Ids that stand in the columns with labels; every question has an answer."""
+    """Ids used in the columns with labels; every question has an answer."""
     columns = {name: ids for name, (ids, _) in questions.columns.items()}
     columns |= {"answer": questions.answers.ids, "question": np.arange(len(questions))}
     if questions.kind == "relation":
@@ -222,8 +222,8 @@ def _used(questions: Questions, manifest: dict[str, Any]) -> dict[str, Int64]:
 
 
 def _some_questions(questions: Questions, start: int, stop: int) -> tuple[Questions, int, slice]:
-    """The questions of a range of instances, in memory; the number of the first; and where the
-    instances stand among theirs."""
+    """The questions of a range of instances, in memory; the number of the first; and the slice of
+    these instances among theirs."""
     if start == stop:
         first = last = 0
     else:
@@ -253,8 +253,8 @@ _BLOCK, _WRITTEN, _SUMMED, _INSTANCE, _ENTITY = 300, 12, 80, 100, 64
 
 
 def result_bytes(store: Store, measures: list[Measure] | None) -> int:
-    """What this process needs for the result of stored ranks, besides what it always needs; None:
-    for their files alone."""
+    """Bytes that this process needs for the result of stored ranks, in addition to its base; None:
+    only for their files."""
     n, each = store.n_instances, _WRITTEN
     if measures is not None:
         summed = all(map(_is_summed, measures)) and "terms" not in store.body["asked"]
@@ -263,7 +263,7 @@ def result_bytes(store: Store, measures: list[Measure] | None) -> int:
 
 
 def _is_summed(measure: Measure) -> bool:
-    """Whether it is made of a mean of values of some instances at a time."""
+    """Whether it follows from means that can be summed over some instances at a time."""
     if measure.is_trec:
         return True
     streamed = measure.averaging in ("micro", "macro", "macro_relation")
