@@ -1,17 +1,17 @@
 """Measures: counts in, numbers out.
 
 In: `Ranks`. Out: values by key, such as ``both.realistic.micro.mrr``. Open `rank_metrics` first:
-a metric is one row, there or in `chance_metrics` (those adjusted for chance); `metric` says what a
-row holds.
+a metric is one row, there or in `chance_metrics` (those adjusted for chance); `metric` defines the
+rows.
 
 ================== =====================================================================
 measure            `Measure`, a hashable value; `keys`: the grammar of keys, and suggestions
 ties               rank types, and expectations over all orders of a tie
-averaging          what each averaging counts, and how much it weighs; sums per cell
+averaging          items and weights of each averaging; sums per cell
 random_baseline    expectations and variances under a random scorer
 stratified         popularity weights; whole grids of exponents
 calculator         all of the above for one evaluation
-help               the table for people: a list, and one measure explained
+help               the table for people: a list, and explanations of single measures
 ================== =====================================================================
 """
 

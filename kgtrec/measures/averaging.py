@@ -1,4 +1,4 @@
-"""What an averaging counts, and how much each item weighs in it.
+"""Items and weights of each averaging.
 
 ============== ===============================================================================
 micro          instances, weight 1
@@ -9,8 +9,8 @@ relation       instances, weight 1 / (instances of the relation on the asked sid
 triple         triples, by the mean of the head's and the tail's rank
 ============== ===============================================================================
 
-``macro_relation`` is made of micro values, and ``stratified`` is native. Both, and ``group``,
-average over the groups of cells that share a relation or a value of the term.
+``macro_relation`` averages micro values, and ``stratified`` is native. Both, and ``group``,
+average over groups of cells with the same relation or value of the term.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ITEMS = 1 << 18
 
 
 def sides_present(ranks: Ranks) -> tuple[str, ...]:
-    """Side names that the ranks can answer for."""
+    """Names of the sides that the ranks cover."""
     if not len(ranks.side):
         raise InputError("there are no ranks to average: not one instance was evaluated")
     present = {code for code in range(len(NAMES)) if (ranks.side == code).any()}
@@ -50,9 +50,9 @@ def sides_present(ranks: Ranks) -> tuple[str, ...]:
 
 
 def require_side(request: object, side: str, present: tuple[str, ...]) -> str:
-    """The side as the ranks have it: where no graph has asked, "all" in place of both sides.
+    """The side as spelt in the ranks: "all" instead of both sides for questions without a graph.
 
-    UsageError if what is asked is about a side that the ranks do not hold.
+    UsageError if the request is about a side that the ranks do not hold.
     """
     if side == "both" and present == ("all",):
         return "all"
@@ -65,7 +65,7 @@ def require_side(request: object, side: str, present: tuple[str, ...]) -> str:
 
 
 def require_graph(request: object, ranks: Ranks) -> None:
-    """UsageError if what is asked needs triples, and no graph has asked the questions of ranks."""
+    """Raise UsageError if the request needs triples but the ranks' questions have no graph."""
     if not ranks.of_graph:
         known = ", ".join(ranks.manifest["terms"]) or "none"
         raise UsageError(
@@ -75,7 +75,7 @@ def require_graph(request: object, ranks: Ranks) -> None:
 
 
 def term_of_group(measure: Measure, ranks: Ranks) -> tuple[Term, list[str]]:
-    """The term of a group average, and those of its values that are named."""
+    """The term of a group average, and its values named in the measure."""
     name, _, named = measure.term.partition(":")
     term = term_of(ranks, name)
     if term is None:
@@ -94,8 +94,8 @@ class Cells:
 
     - relation, side, int64 (n,): Relation id and side code (0 head, 1 tail, 2 relation) of every
       item.
-    - relation, side, count, int64 (cells,): What each cell stands for, in ascending (relation,
-      side), and how many items it has.
+    - relation, side, count, int64 (cells,): Relation, side and number of items of each cell, in
+      ascending (relation, side).
     """
 
     def __init__(self, relation: Ints, side: Ints) -> None:
@@ -114,17 +114,17 @@ class Cells:
         self._groups: dict[tuple[str, bool], Groups] = {}
 
     def pieces(self, size: int) -> Iterator[slice]:
-        """Cells next to each other with so many items or fewer, or one cell that has more."""
+        """Slices of adjacent cells with at most `size` items, or of one cell with more."""
         ends, first = self._starts + self.count, 0
         while first < len(ends):
             last = int(np.searchsorted(ends, self._starts[first] + size, side="right"))
             yield slice(first, first := max(first + 1, last))
 
     def rows_of(self, piece: slice) -> NDArray[np.intp]:
-        """The items of cells next to each other, cell by cell."""
+        """The items of adjacent cells, cell by cell."""
         last = piece.stop - 1
         rows = self._order[self._starts[piece.start] : self._starts[last] + self.count[last]]
-        return rows.astype(np.intp)  # once, and not for every column that is indexed by them
+        return rows.astype(np.intp)  # once, not for every column that they index
 
     def sums(self, piece: slice, values: NDArray[Any]) -> NDArray[Any]:
         """Sum per cell of the values of `rows_of`; int64 sums are exact, float64 sums pairwise."""
@@ -159,7 +159,7 @@ def instance_ties(ranks: Ranks) -> Ties:
 
 
 def question_rows(ranks: Ranks) -> tuple[Ints, Ints]:
-    """Each question's best answer (lowest ordinal macro rank); some questions at a time.
+    """Each question's best answer (lowest ordinal macro rank); works on some questions at a time.
 
     Shape: rows int64 (questions,), level int64 (questions,).
     """
@@ -181,7 +181,7 @@ def question_rows(ranks: Ranks) -> tuple[Ints, Ints]:
 
 
 def _first_answers(question: Ints, greater: Ints, ahead: Ints) -> tuple[Ints, Ints]:
-    """See `question_rows`, of rows that stand in the order of their questions."""
+    """As `question_rows`, for rows sorted by question."""
     begins = np.ones(len(question), bool)
     np.not_equal(question[1:], question[:-1], out=begins[1:])
     starts, index = np.flatnonzero(begins), np.cumsum(begins) - 1
@@ -196,7 +196,7 @@ def question_ties(ranks: Ranks, rows: Ints, level: Ints) -> Ties:
     """Ties of the questions' best answers among the macro candidates; see `question_rows`.
 
     Answers with as many candidates above them as the best one share its tie. Answers without a
-    score (NaN counted worst) do not tie with one another: `equal` bounds their number.
+    score (NaN counted worst) do not tie with each other: `equal` bounds their number.
     """
     equal = ranks.macro_equal[rows]
     answers = np.minimum(level, equal + 1)
@@ -213,12 +213,12 @@ def _one(ties: Ranked, rows: NDArray[Any]) -> Scaled:
 
 
 class Weighing:
-    """Items with their ties, weights and numbers of candidates, and sums that are kept.
+    """Items with their ties, weights and numbers of candidates, and cached sums.
 
-    - cells, Cells: Where the items stand; groups (see `Cells.of_side`) are made of these.
+    - cells, Cells: The items' cells, which form groups (see `Cells.of_side`).
     - ties: Ranked
-    - candidates, (n,): A triple has the mean of its two numbers.
-    - weight, float64 (n,) or None: None: every item weighs 1, and sums of integers are exact.
+    - candidates, (n,): For a triple the mean of its two numbers.
+    - weight, float64 (n,) or None: If None, every item weighs 1, and sums of integers are exact.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class Weighing:
     ) -> None:
         self.cells, self.ties = cells, ties
         self.candidates, self.weight = candidates, weight
-        self._ordered: Ranked | None = None  # cell by cell, where they are few
+        self._ordered: Ranked | None = None  # cell by cell, if they are few
         self._sums: dict[object, Scaled] = {}
         self._tallies: dict[bytes, Tally] = {}
         self._chances: dict[object, Chance] = {}
@@ -257,7 +257,7 @@ class Weighing:
 
     @classmethod
     def _of_triples(cls, ranks: Ranks) -> Weighing:
-        """Head and tail instances of the same triples, side by side."""
+        """Head and tail instances of the same triples, paired."""
         order = np.lexsort((ranks.side, ranks.triple))
         head, tail = (order[ranks.side[order] == code] for code in SIDES["both"])
         if not np.array_equal(ranks.triple[head], ranks.triple[tail]):
@@ -276,23 +276,23 @@ class Weighing:
         return self.cells.of_side("head" if isinstance(self.ties, PairedTies) else side)
 
     def by_relation(self, side: str) -> Groups:
-        """One group a relation, relations ascending."""
+        """One group per relation, relations ascending."""
         return self.cells.by_relation("head" if isinstance(self.ties, PairedTies) else side)
 
     def mean(
         self, key: object, values: ValuesOf, groups: Groups, *, at_once: bool = False
     ) -> Floats:
-        """Weighted mean per group; sums per cell are kept under `key`."""
+        """Weighted mean per group; sums per cell are cached under `key`."""
         totals, scale = self.sums(key, values, groups, at_once=at_once)
         return np.asarray(totals / (self.total(groups) * scale), np.float64)
 
     def sums(
         self, key: object, values: ValuesOf, groups: Groups, *, at_once: bool = False
     ) -> Scaled:
-        """Weighted sum per group, kept as `mean` keeps them.
+        """Weighted sum per group, cached as in `mean`.
 
-        ``values`` gives those of some items, from their ties and rows; ``at_once``: of all, where
-        their scale depends on all of them.
+        ``values`` computes the values of some items from their ties and rows; with ``at_once`` of
+        all items, if the scale depends on all of them.
         """
         if key not in self._sums:
             self._sums[key] = self._per_cell(values, len(self.ties) if at_once else _ITEMS)
@@ -300,7 +300,7 @@ class Weighing:
         return Scaled(_per_group(sums.scaled, groups), sums.scale)
 
     def _per_cell(self, values: ValuesOf, n_items: int) -> Scaled:
-        """Weighted sum per cell, of so many items at a time."""
+        """Weighted sum per cell, over `n_items` items at a time."""
         pieces = list(self.cells.pieces(n_items))
         parts, scale = [], 1
         for piece in pieces:
@@ -314,7 +314,7 @@ class Weighing:
         return Scaled(np.concatenate(parts) if parts else np.zeros(0), scale)
 
     def total(self, groups: Groups) -> NDArray[np.int64] | Floats:
-        """Sum of the weights per group; the number of items where each weighs 1."""
+        """Sum of the weights per group; the number of items if each weighs 1."""
         if self.weight is None:
             per_cell: NDArray[np.int64] | Floats = self.cells.count
         else:
@@ -329,7 +329,7 @@ class Weighing:
         return self.ties[rows], None if self.weight is None else self.weight[rows]
 
     def chance(self, of: ChanceOf, parameter: float, group: NDArray[np.intp]) -> Chance:
-        """What a random scorer gets on a group; kept, as several metrics share it."""
+        """The chance level of a group; cached, because several metrics share it."""
         key = group.tobytes()
         if key not in self._tallies:
             rows = self.cells.rows(group)
@@ -342,8 +342,8 @@ class Weighing:
 
 
 def _per_group(per_cell: NDArray[Any], groups: Groups) -> NDArray[Any]:
-    """Sum of the cells of each group: of a single one pairwise, of relations one after the other,
-    which have a cell a side."""
+    """Sum of the cells of each group: pairwise for a single group, sequential for relations,
+    which have one cell per side."""
     if len(groups) < 2:
         return np.array([per_cell[cells].sum() for cells in groups])
     starts = np.cumsum([0, *map(len, groups[:-1])])
@@ -351,13 +351,13 @@ def _per_group(per_cell: NDArray[Any], groups: Groups) -> NDArray[Any]:
 
 
 def _pairs(one: Ints, other: Ints) -> Ints:
-    """One number for both; they may be any."""
+    """One number per pair of any two numbers."""
     low = int(other.min(initial=0))
     return one * (int(other.max(initial=0)) - low + 1) + (other - low)
 
 
 def _one_over_size(owner: NDArray[np.int64], counted: NDArray[np.bool_]) -> Floats:
-    """1 over how many counted rows have the same owner; 0 for those that do not count."""
+    """1 / (number of counted rows with the same owner); 0 for rows that are not counted."""
     _, index = np.unique(owner, return_inverse=True)
     size = np.bincount(index[counted], minlength=int(index.max()) + 1)
     return np.where(counted, 1.0 / np.maximum(size[index], 1), 0.0)

@@ -1,4 +1,4 @@
-"""Any measure, overall or per relation, from ranks and per-question trec_eval values.
+"""Compute any measure, overall or per relation, from ranks and per-question trec_eval values.
 
 If answers are missing from their lists, values are intervals from the best to the worst case.
 """
@@ -110,7 +110,7 @@ class Calculator:
         return self._weighed(measure, weighing, weighing.by_relation(measure.side))
 
     def _torn_by_relation(self) -> int:
-        """Questions with answers of several relations, as only relation questions can have."""
+        """Number of questions with answers of several relations (relation questions only)."""
         if self.ranks.kind == "entity":
             return 0
         pairs = np.unique(np.stack([self.ranks.question, self.ranks.relation]), axis=1)
@@ -128,7 +128,7 @@ class Calculator:
         return np.array([float(self.part(rows, ()).value(measure)) for rows in parts])
 
     def part(self, members: NDArray[np.int64], trec: Iterable[str]) -> Calculator:
-        """A calculator of some instances, in row order, with the listed trec_eval measures."""
+        """A calculator for some instances, in row order, with the listed trec_eval measures."""
         rows = np.sort(members)
         places = np.searchsorted(
             np.unique(self.ranks.question), np.unique(self.ranks.question[rows])
@@ -159,7 +159,7 @@ class Calculator:
         if name.startswith("num_"):
             return np.asarray(weighing.sums(name, per_question, groups).scaled)
         mean = weighing.mean(name, per_question, groups)
-        # Of a geometric mean, logarithms per question, as in trec_eval.
+        # For a geometric mean, logarithms per question, as in trec_eval.
         return np.asarray(np.exp(mean)) if name.startswith("gm_") else mean
 
     def _stratified(self, measure: Measure) -> float:
@@ -191,12 +191,12 @@ class ListedCalculator(Calculator):
         self._ends = ends
 
     def value(self, measure: Measure) -> float:
-        """See `Calculator`; UsageError for measures of spread, which the ends do not bound."""
+        """As in `Calculator`; UsageError for measures of spread, which the ends do not bound."""
         self._check_bounded(measure)
         return Interval.of(super().value(measure), *(end.value(measure) for end in self._ends))
 
     def per_relation(self, measure: Measure) -> Any:
-        """See `Calculator`; returns an object array of intervals."""
+        """As in `Calculator`; returns an object array of intervals."""
         self._check_bounded(measure)
         columns = super().per_relation(measure), *(e.per_relation(measure) for e in self._ends)
         rows = zip(*map(np.ndarray.tolist, columns), strict=True)

@@ -1,7 +1,7 @@
-"""Rows of the table: metrics adjusted for chance, each a base row as ratio, as index or as z-score.
+"""Rows of the table: metrics adjusted for chance, each a base row as ratio, index or z-score.
 
-``value`` and ``chance`` are those of the base. The form decides what is made of mean, expectation
-and variance, and with that help, formula, caveats and averagings.
+``value`` and ``chance`` are those of the base. The form combines mean, expectation and variance,
+and determines help, formula, caveats and averagings.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _index(base: OfMean) -> FromMoments:
 
 
 def _z_score(sign: float, base: OfMean) -> FromMoments:
-    """(M - E) / sqrt(Var), its sign changed where lower is better."""
+    """(M - E) / sqrt(Var), with the sign changed if lower is better."""
 
     def z_score(moments: GroupMoments) -> Floats:
         value, deviation = base(moments.mean), moments.chance_deviation
@@ -82,15 +82,15 @@ def _z_score(sign: float, base: OfMean) -> FromMoments:
 
 @dataclass(frozen=True, eq=False)
 class _Base:
-    """What is adjusted.
+    """A metric to adjust.
 
-    - row: The metric without adjustment; a rank if lower is better, whose expectation is written
-      ``E[symbol]``.
-    - words: In help.
+    - row: The metric without adjustment. If lower is better it is a rank, whose expectation is
+      written ``E[symbol]``.
+    - words: Text in help.
     - mean, variance: Formulas of expectation and variance under a random scorer.
-    - chance: In place of the row's.
-    - caveats: Of all forms.
-    - reference: Of all forms, where it is not that of the form.
+    - chance: Replaces the row's.
+    - caveats: Caveats of all forms.
+    - reference: Reference of all forms, if not the form's own.
     """
 
     row: Metric
@@ -107,11 +107,11 @@ class _Base:
 
     @property
     def expectation(self) -> str:
-        """Its symbol."""
+        """The symbol of the expectation."""
         return f"E[{self.row.symbol}]" if self.is_rank else "E"
 
     def ratio(self, name: str, title: str, range: str, **own: Any) -> Metric:
-        """Over its expectation: 1 is random."""
+        """The ratio to its expectation: 1 is random."""
         defaults: dict[str, Any] = {
             "help": f"{self.words} over that of a random scorer: 1 is random.",
             "formula": f"{self.row.symbol} / {self.expectation}, {self.expectation} = {self.mean}",
@@ -124,7 +124,7 @@ class _Base:
         return self._form(name, title, range, _ratio, defaults | own)
 
     def index(self, name: str, title: str, range: str, **own: Any) -> Metric:
-        """1 is perfect, 0 random."""
+        """The index: 1 is perfect, 0 random."""
         e, m = self.expectation, self.row.symbol
         form = f"1 - ({m} - 1) / ({e} - 1)" if self.is_rank else f"({m} - E) / (1 - E)"
         low = () if self.is_rank else (_LOW_END,)
@@ -139,7 +139,7 @@ class _Base:
         return self._form(name, title, range, _index, defaults | own)
 
     def z_score(self, name: str, title: str, **own: Any) -> Metric:
-        """In standard deviations of a random scorer, higher is better."""
+        """The z-score, in standard deviations of a random scorer; higher is better."""
         m = self.row.symbol
         spread = f"Var[{m}]" if self.is_rank else "Var"
         gap = f"E[{m}] - {m}" if self.is_rank else f"{m} - E"

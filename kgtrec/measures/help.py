@@ -1,4 +1,4 @@
-"""The table for people: a list of all measures, and one measure explained."""
+"""The table for people: a list of all measures, and explanations of single measures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SYMBOLS = (
 
 
 def overview() -> dict[str, Any]:
-    """Everything there is, as plain types: metrics, averagings, rank types, sides, trec_eval."""
+    """All metrics, averagings, rank types, sides and trec_eval measures, as plain types."""
     return {
         "metrics": [_row(metric) for metric in METRICS],
         "averagings": dict(AVERAGINGS),
@@ -70,7 +70,7 @@ def listed() -> str:
 
 
 def _is_key(row: Family) -> bool:
-    """Whether results have the measure, for their questions."""
+    """Whether results have the measure."""
     return row.format in ("any", "qrels") and row.output != "string"
 
 
@@ -79,7 +79,7 @@ def _first_sentence(text: str) -> str:
 
 
 def describe(name: str) -> dict[str, Any]:
-    """What the table says of one measure, averaging, rank type or side, as plain types."""
+    """The table's facts about one measure, averaging, rank type or side, as plain types."""
     word = name.strip().lower()
     metric = _metric_called(word)
     if metric is not None:
@@ -172,7 +172,7 @@ def _trec_row(family: str) -> dict[str, Any]:
 
 
 def _uses(kind: str, word: str) -> dict[str, Any]:
-    """Where an averaging, rank type or side stands in keys, and what has it."""
+    """The place of an averaging, rank type or side in keys, and the measures that have it."""
     if kind == "averaging":
         names = [metric.name for metric in METRICS if word in metric.averagings]
         if word == "group":  # a question average within each group
@@ -187,7 +187,7 @@ def _uses(kind: str, word: str) -> dict[str, Any]:
 
 
 def _metric_called(word: str) -> Metric | None:
-    """A metric by any of its names, with a parameter, without one, or with the letter for it."""
+    """A metric by any of its names, with a parameter, its letter, or neither."""
     if word.endswith("@p"):
         word = word.removesuffix("p") + "0.5"
     for spelled in (word, f"{word}@10", f"{word}@0.5", f"{word}10", f"{word}_10",
@@ -212,7 +212,7 @@ def _family_called(name: str) -> str | None:
 
 
 def _of_key(key: str) -> dict[str, Any]:
-    """A whole key: its metric, the key first."""
+    """A whole key: the key, then its metric."""
     measure = Measure.parse(key)
     facts = describe(measure.metric if measure.is_trec else measure.row[0].name)
     return facts | {"keys": list(dict.fromkeys([measure.key, *facts["keys"]]))}
@@ -234,7 +234,7 @@ def _block(title: str, texts: dict[str, str]) -> str:
 
 
 def _labelled(label: str, value: object) -> list[str]:
-    """One field: a value beside its label, sentences and keys one below the other."""
+    """One field: a value after its label, with sentences and keys on separate lines."""
     if not isinstance(value, list):
         texts = [str(value)]
     elif label in ("keys", "beware"):

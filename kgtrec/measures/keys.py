@@ -1,4 +1,4 @@
-"""The grammar of keys: the parts of a key, the rows that they name, and what is wrong with them."""
+"""The grammar of keys: the parts of a key, the rows that they name, and their faults."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _BY_NAME = {name: metric for metric in METRICS for name in (metric.name, *metric
 
 
 def find_metric(name: str) -> tuple[Metric, int | float] | None:
-    """Row and parameter (0 where it takes none) that a metric's name or alias stands for.
+    """Row and parameter (0 if it takes none) of a metric's name or alias.
 
     ``hits@10``, ``hits_at_10`` and ``hits.10`` all give (hits@k, 10), and ``p_mrr@0.5`` gives
-    (p_mrr@p, 0.5). An unknown name, or a parameter that is missing, not wanted, a cutoff below 1
-    or an exponent outside (0, 1), gives None.
+    (p_mrr@p, 0.5). None for an unknown name, a missing or surplus parameter, a cutoff below 1,
+    or an exponent outside (0, 1).
     """
     exponent = re.fullmatch(r"(.*@)([0-9]*\.?[0-9]+(?:e-?[0-9]{1,3})?)", name)
     if exponent and exponent[1] + "p" in _BY_NAME:
@@ -57,7 +57,7 @@ def find_metric(name: str) -> tuple[Metric, int | float] | None:
 
 FORM = "side.rank_type.averaging.metric, for example both.realistic.micro.hits@10, or hits@10"
 
-# How PyKEEN also spells rank types, in keys of its own form.
+# PyKEEN's other spellings of rank types, in keys of its own form.
 _PYKEEN_TYPES = {
     "best": "optimistic",
     "avg": "realistic",
@@ -78,7 +78,7 @@ class KeyParts(NamedTuple):
 
 
 def split_key(key: str) -> KeyParts | str:
-    """Take a key apart; a sentence when it does not have the form of one.
+    """Split a key into its parts; returns a sentence if it does not have the form of a key.
 
     Side, rank type and averaging may be left out: both sides, realistic, micro (macro for
     trec_eval's measures, which have no other average). ``side.rank_type.metric`` is PyKEEN's form.
@@ -109,7 +109,7 @@ def split_key(key: str) -> KeyParts | str:
         return KeyParts(
             side, rank_type or "realistic", averaging or "micro", canonical_name, params, term
         )
-    # Of trec_eval's names, which differ in case only: RBP has p = .8 in ir_measures.
+    # Names of trec_eval that differ only in case: RBP has p = .8 in ir_measures.
     measure = canonical(".".join(written[length:]))
     if measure is None and (wrong := _wrong_word(names, length)):
         return wrong
@@ -117,7 +117,7 @@ def split_key(key: str) -> KeyParts | str:
 
 
 def _leading_words(names: list[str]) -> tuple[str, str | None, str | None, int]:
-    """Side, rank type and averaging before the metric, and how many words they are.
+    """Side, rank type and averaging before the metric, and their number of words.
 
     The last word is always the metric's.
     """
@@ -127,7 +127,7 @@ def _leading_words(names: list[str]) -> tuple[str, str | None, str | None, int]:
     if words and words[0] in SIDES:
         side, length = words[0], 1
     elif len(words) > 1 and _kind_of(words[0]) is None and _kind_of(words[1]) in _AFTER_SIDE:
-        side, length = words[0], 1  # a side that is spelt wrong
+        side, length = words[0], 1  # a misspelt side
     if length < len(words) and _kind_of(words[length]) == "rank type":
         rank_type = words[length]
         length += 1
@@ -149,12 +149,12 @@ _WORDS["relation"] = "side"
 
 
 def _kind_of(word: str) -> str | None:
-    """What a word of a key is, unless it belongs to a metric."""
+    """The kind of a key's word, unless it belongs to a metric."""
     return "rank type" if word in _PYKEEN_TYPES else _WORDS.get(word)
 
 
 def _wrong_word(names: list[str], length: int) -> str | None:
-    """Which word before an unknown metric is in the wrong place, if any."""
+    """The misplaced word before an unknown metric, if any."""
     first, *more = names[length:]
     if not more:
         return f"{first!r} is not a metric; a key is {FORM}" if _kind_of(first) else None
@@ -172,7 +172,7 @@ def _is_metric(name: str) -> bool:
 
 
 def _named(metric: str, averaging: str, params: tuple[float, ...]) -> tuple[str, tuple[float, ...]]:
-    """``p_mrr(0.5)`` is ``p_mrr@0.5`` where the averaging takes no parameters itself."""
+    """Read ``p_mrr(0.5)`` as ``p_mrr@0.5`` if the averaging takes no parameters itself."""
     if averaging == "stratified" or len(params) != 1:
         return metric, params
     joined = f"{metric}@{number(params[0])}"
@@ -180,7 +180,7 @@ def _named(metric: str, averaging: str, params: tuple[float, ...]) -> tuple[str,
 
 
 def problem_of(measure: KeyParts) -> str | None:
-    """What is wrong with the parts, in one sentence; None when nothing is."""
+    """The fault of the parts, in one sentence; None if there is none."""
     for noun, word, known in (
         ("a side", measure.side, SIDES),
         ("an averaging", measure.averaging, AVERAGINGS),
@@ -275,7 +275,7 @@ def metric_names(aliases: bool = True, cutoff: str = "") -> list[str]:
 
 
 def near_metric(word: str, others: Iterable[str] = ()) -> str:
-    """ "did you mean ...?" of the most similar names, with the word's own cutoff; "" if none is."""
+    """ "did you mean ...?" with the most similar names and the word's own cutoff; "" if none."""
     match = re.search(r"(?<=[@_.])[1-9][0-9]*$", word)
     cutoff = match[0] if match else ""
     at = [
@@ -291,19 +291,19 @@ def near_metric(word: str, others: Iterable[str] = ()) -> str:
 def random_scorer(metric: str, candidates: ArrayLike, weight: ArrayLike | None = None) -> Chance:
     """Exact expectation and variance of a metric under a random scorer.
 
-    Every rank is uniform on 1 .. c, independently, with the item's own number of candidates c. With
-    M, E and Var the adjusted metrics follow, also of published values: the index (M - E) / (1 - E),
-    the ratio M / E, the z-score (M - E) / sqrt(Var), its sign changed for MR and GMR.
+    Every rank is uniform on 1 .. c, independently, with the item's own number of candidates c. From
+    M, E and Var follow the adjusted metrics, also of published values: the index (M - E) / (1 - E),
+    the ratio M / E, and the z-score (M - E) / sqrt(Var), with changed sign for MR and GMR.
 
     Parameters
     ----------
     metric : str
-        "mr", "mrr", "hits@k", "gmr", "log_mrr", "p_mrr@p" (with numbers in place of k and p), or
-        an alias of one.
+        "mr", "mrr", "hits@k", "gmr", "log_mrr", "p_mrr@p" (with numbers for k and p), or an
+        alias of one.
     candidates : array_like of int (n,)
         Candidates of every instance, the answer included: ``ranks.candidates``.
     weight : array_like (n,), optional
-        0 or more; without it every instance weighs 1.
+        At least 0; by default every instance weighs 1.
 
     Returns
     -------

@@ -15,29 +15,29 @@ from kgtrec.trec.measures.names import key_column
 
 @dataclass(frozen=True)
 class Measure:
-    """One number that can be asked of a result.
+    """One number that a result can give.
 
     Attributes
     ----------
     side : {"head", "tail", "both", "relation", "qualifier", "all"}
-        Side of the entity that is predicted; "all" of questions that no graph has asked.
+        Side of the predicted entity; "all" for questions without a graph.
     rank_type : {"optimistic", "realistic", "pessimistic", "expected", "ordinal"} or None
         None for trec_eval measures, which see the order of the run.
     averaging : {"micro", "macro", "question", "group", "relation", "triple", ...}
         See `kgtrec.measures.AVERAGINGS`.
     metric : str
         Canonical name with its parameter after "@" or "_": "mrr", "hits@10", "p_mrr@0.5",
-        "map_cut_20". What stands in parentheses belongs to the averaging.
+        "map_cut_20". Parameters in parentheses belong to the averaging.
     params : tuple of float
         (beta_e, beta_r) of stratified averages, else empty.
     term : str
-        Of group averages: the term whose values are averaged over, "structure"; or some of them,
-        "structure:2i+3i".
+        For group averages: the term over whose values to average, "structure"; or some of its
+        values, "structure:2i+3i".
 
     Raises
     ------
     UsageError
-        The parts do not make a measure; the message names the part and near misses.
+        The parts do not form a measure; the message names the part and near misses.
 
     Examples
     --------
@@ -67,14 +67,14 @@ class Measure:
     def parse(cls, key: str | Measure) -> Measure:
         """Read a key; case does not matter and aliases such as ``hits_at_10`` are understood.
 
-        What is left out is both sides, realistic ranks and the micro average: ``mrr`` is
+        The defaults are both sides, realistic ranks and the micro average: ``mrr`` is
         ``both.realistic.micro.mrr``, ``tail.hits@10`` is ``tail.realistic.micro.hits@10``, and
         ``map``, which has no micro average, is ``both.macro.map``.
 
         trec_eval's measures are understood in every spelling that `kgtrec.trec.evaluate` knows.
         ``RBP`` in capitals has p = 0.8, as in ir_measures.
 
-        So are PyKEEN's keys ``side.rank_type.metric``, which are micro averages.
+        PyKEEN's keys ``side.rank_type.metric`` are understood as micro averages.
 
         Raises
         ------
@@ -112,7 +112,7 @@ class Measure:
 
     @property
     def row(self) -> tuple[Metric, int | float]:
-        """Row of the metric table and its parameter (0 where it takes none); rank metrics only."""
+        """Row of the metric table and its parameter (0 if it takes none); rank metrics only."""
         row = find_metric(self.metric)
         if row is None:
             raise UsageError(f"{self.key} is a trec_eval measure: it has no row of rank metrics")
@@ -120,7 +120,7 @@ class Measure:
 
     @property
     def higher_is_better(self) -> bool | None:
-        """None where neither end is better."""
+        """None if neither end is better."""
         if not self.is_trec:
             return self.row[0].higher_is_better
         column = key_column(self.metric)
@@ -129,7 +129,7 @@ class Measure:
 
     @property
     def base(self) -> Measure:
-        """The measure whose mean over the same items orders systems as this one does."""
+        """The measure whose mean over the same items orders systems in the same way."""
         metric, parameter = self.row
         return replace(self, metric=metric.base_named(parameter))
 
@@ -161,7 +161,7 @@ _TREC_TITLES = {"map": "MAP", "map_cut_": "MAP@", "ndcg": "nDCG", "ndcg_cut_": "
 
 
 def trec_title(name: str) -> str:
-    """Heading of a trec_eval measure: "nDCG@10" of "ndcg_cut_10"; other names stay as they are."""
+    """Heading of a trec_eval measure: "nDCG@10" for "ndcg_cut_10"; other names unchanged."""
     stem = name.rstrip("0123456789")
     return _TREC_TITLES.get(stem, stem) + name[len(stem) :]
 
@@ -179,10 +179,10 @@ def _parsed(key: str) -> Measure:
 
 
 def headings(measures: Sequence[Measure], *, sides: bool = True) -> list[str]:
-    """Titles of columns that stand side by side, with the average where there are several.
+    """Titles of adjacent columns, with the average if there are several averages.
 
-    So that "MRR" is never micro in one column and macro in the next: "micro MRR", "macro Hits@10".
-    Where titles are still alike, keys take their place, with their sides if `sides`.
+    So "MRR" is never micro in one column and macro in the next: "micro MRR", "macro Hits@10".
+    If titles are still equal, keys replace them, with their sides if `sides`.
     """
     averages = {measure.averaging for measure in measures} - {"stratified"}
     titles = [
@@ -207,7 +207,7 @@ def parse_all(keys: Iterable[str | Measure]) -> list[Measure]:
     Raises
     ------
     UsageError
-        Names every key that is not a measure, not only the first.
+        Some keys are not measures; the message names all of them.
     """
     if isinstance(keys, (str, Measure)):
         keys = [keys]

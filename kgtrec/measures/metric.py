@@ -1,4 +1,4 @@
-"""One row of the table of rank metrics, and the means and expectations that it is computed from."""
+"""One row of the table of rank metrics, and the means and expectations behind its values."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ OfMean = Callable[[Floats], Floats]
 
 
 def same(mean: Floats) -> Floats:
-    """The mean as it is."""
+    """The mean, unchanged."""
     return mean
 
 
@@ -94,14 +94,14 @@ class Metric(NamedTuple):
     - title: Column heading; the parameter replaces "{k}" or "{p}".
     - help, formula, reference, caveats: For people. In formulas r is the rank, c the number of
       candidates; E and Var belong to a random scorer.
-    - higher_is_better: None where neither end is better.
-    - averagings: Those for which the metric is defined.
+    - higher_is_better: None if neither end is better.
+    - averagings: Averagings for which the metric is defined.
     - value: The metric per item, before averaging.
     - of_mean: The metric as a function of the mean over items; None if it needs more than the mean.
-    - from_moments: The metric of every group where `of_mean` is None.
+    - from_moments: The metric of every group, if `of_mean` is None.
     - chance: Expectation and variance under a random scorer.
     - base: Name of the metric that is averaged over the same items; "" for this one.
-    - pykeen, libkge, papers: Other accepted spellings in lower case, by who uses them.
+    - pykeen, libkge, papers: Other accepted spellings in lower case, by their users.
     - digits: Decimals in tables.
     """
 
@@ -169,7 +169,7 @@ class Metric(NamedTuple):
         return np.asarray(values.scaled / values.scale, np.float64)
 
     def with_chance(self, mean: Floats, chance: Chance) -> Floats:
-        """An adjusted metric of means over items whose chance level is known."""
+        """An adjusted metric from means over items and their chance level."""
         moments = SimpleNamespace(
             mean=mean, chance=chance.mean, chance_deviation=np.sqrt(chance.variance)
         )

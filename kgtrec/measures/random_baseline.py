@@ -118,7 +118,7 @@ def _smooth(items: Tally, f: Callable[[Floats], Floats]) -> Chance:
     mean = sums_over(lambda x, rows: f(x), first, whole) / items.candidates
 
     def squared(x: Floats, rows: NDArray[np.intp]) -> Floats:
-        return np.asarray((f(x) - mean[rows]) ** 2)  # around the mean, so nothing cancels
+        return np.asarray((f(x) - mean[rows]) ** 2)  # around the mean, to avoid cancellation
 
     spread = sums_over(squared, first, whole) / items.candidates
     return Chance(items.mean(mean), items.variance_of_mean(spread))

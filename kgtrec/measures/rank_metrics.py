@@ -48,7 +48,7 @@ def reciprocal_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
 
 
 def hits(ties: Ranked, rank_type: str, k: float) -> Scaled:
-    """1 if rank <= k, else 0; expected: the probability of that."""
+    """1 if rank <= k, else 0; expected: the probability of rank <= k."""
     k = int(min(k, 1 << 60))  # 4k must fit int64
     if rank_type != "expected":
         scaled, scale = ties.ranks(rank_type)

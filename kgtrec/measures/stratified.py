@@ -42,7 +42,7 @@ def stratified_grid(
 
     Each value equals the key ``side.rank_type.stratified.metric(beta_e,beta_r)`` of a result.
     Entities are weighted by ``popularity ** -beta_e`` and relations by ``popularity ** -beta_r``: a
-    positive exponent favours what is rare, (0, -1) is the micro average, (0, 0) the mean over
+    positive exponent favours rare ones, (0, -1) is the micro average, (0, 0) the mean over
     relations. The default popularities are those of `Ranks`.
 
     Parameters
@@ -57,7 +57,7 @@ def stratified_grid(
     rank_type : {"optimistic", "realistic", "pessimistic", "expected", "ordinal"}
         How ties count; "expected" is each metric's exact expectation.
     side : {"head", "tail", "both"}
-        Side of the entity that is predicted. On a single side the entity weights cancel.
+        Side of the predicted entity. On a single side the entity weights cancel.
 
     Returns
     -------
@@ -67,11 +67,11 @@ def stratified_grid(
     Raises
     ------
     UsageError
-        Not a metric, rank type or side (all bad metrics are named), a side that the ranks do not
-        hold, or exponents that are no list of numbers in [-1, 1].
+        Unknown metrics (all are named), rank type or side, a side that the ranks do not hold, or
+        exponents that are not a list of numbers in [-1, 1].
     InputError
-        No ranks; an entity or relation with popularity 0 would need an infinite weight (an
-        exponent above 0), or nothing with a weight is left (one below 0).
+        No ranks; an entity or relation with popularity 0 would need an infinite weight (for an
+        exponent above 0), or no item has a weight (for an exponent below 0).
 
     Notes
     -----
@@ -115,14 +115,14 @@ class Strata(NamedTuple):
     """The instances of a side by relation and triple, and their popularities.
 
     - rows, int64 (m,): Rows of the ranks on the asked side, ordered by relation, triple and side.
-    - triples, int64 (triples + 1,): Offsets into `rows`: where each triple's instances begin.
-    - relations, int64 (relations + 1,): Offsets into the triples: where each relation's triples
-      begin.
-    - popularity_of, int32 (m,): Place in `popularity` of the entity that the instance predicts.
-    - popularity, float64 (p,): Distinct numbers of triples in which predicted entities stand,
+    - triples, int64 (triples + 1,): Offsets into `rows`: the start of each triple's instances.
+    - relations, int64 (relations + 1,): Offsets into the triples: the start of each relation's
+      triples.
+    - popularity_of, int32 (m,): Index into `popularity` of the entity that the instance predicts.
+    - popularity, float64 (p,): Distinct numbers of triples that contain predicted entities,
       ascending.
     - relation_popularity, float64 (relations,): Triples of each relation.
-    - counted_on: Where the triples of entities, and those of relations, were counted, in words.
+    - counted_on: Splits in which triples of entities, and of relations, were counted, in words.
     """
 
     rows: Ints
@@ -156,14 +156,14 @@ class Strata(NamedTuple):
 
 
 def _counted_on(ranks: Ranks) -> tuple[str, str]:
-    """The splits that the manifest names where popularity was counted anew."""
+    """The splits that the manifest names if popularity was recounted."""
     named = ranks.provenance.popularity
     entities, relations = (" and ".join(named.get(what, ())) for what in ("entities", "relations"))
     return entities or "all splits", relations or "the evaluated split"
 
 
 def _offsets(changes: NDArray[np.bool_]) -> Ints:
-    """Offsets of runs, where ``changes[i]`` says that item i + 1 begins a new one."""
+    """Offsets of runs; ``changes[i]`` is true if item i + 1 begins a new run."""
     return np.concatenate(([0], np.flatnonzero(changes) + 1, [len(changes) + 1]))
 
 
@@ -171,8 +171,8 @@ def stratified_means(values: Floats, strata: Strata, beta_e: Floats, beta_r: Flo
     """Stratified means of several metrics at every point of a grid.
 
     Per triple the values of its head and tail instance are averaged with weights
-    ``popularity(predicted entity) ** -beta_e``; on a single side, or for a triple of which only
-    one side was asked, the entity weights cancel. Triples are averaged within relations, and
+    ``popularity(predicted entity) ** -beta_e``; on a single side, or for a triple with only one
+    asked side, the entity weights cancel. Triples are averaged within relations, and
     relations with weights ``popularity(relation) ** -beta_r``.
 
     Shapes: values float64 (metrics, n) -> float64 (metrics, e, r).
@@ -204,7 +204,7 @@ def _check_weights(strata: Strata, beta_e: Floats, beta_r: Floats) -> None:
 
 
 def _refuse(known: NDArray[np.bool_], enough: bool, betas: Floats, what: str, splits: str) -> None:
-    """Popularity 0 weighs infinitely much under beta > 0, and nothing under beta < 0."""
+    """Refuse popularity 0, which weighs infinitely much for beta > 0, and 0 for beta < 0."""
     missing = int(np.count_nonzero(~known))
     refused = betas[(betas > 0) | ((betas < 0) & (not enough))]
     if missing and len(refused):

@@ -1,7 +1,7 @@
-"""Ties: what is known of the rank of an answer, the ranks that follow, and expectations.
+"""Ties: bounds on the rank of an answer, its rank by each rank type, and expectations.
 
-A tie holds ``size`` candidates below ``greater`` others; ``answers`` of them are right (always 1
-for an instance, and 1 or more for a question, whose rank is that of its first answer). All orders
+A tie holds ``size`` candidates below ``greater`` others; ``answers`` of them are right. That is 1
+for an instance, and 1 or more for a question, whose rank is that of its first answer. All orders
 of the tie are equally likely. The named sums are native, see ``csrc/stat_expected.c``; `sums_over`
 adds up any other smooth function.
 """
@@ -63,8 +63,8 @@ class Ranked(Protocol):
 class Ties:
     """Counts per item: an instance (micro) or the best answer of a question (macro).
 
-    - greater, equal, tied_ahead, int64 (n,): Candidates above; other candidates at the same score;
-      those of them that trec order puts ahead.
+    - greater, equal, tied_ahead, int64 (n,): Candidates above; other candidates with the same
+      score; those of them that precede in trec order.
     - answers, int64 (n,): Answers inside the tie: 1 for an instance, 1 .. equal + 1 for a question.
     """
 
@@ -87,8 +87,8 @@ class Ties:
     def twice_rank(self, rank_type: str) -> Ints:
         """2 x rank as integers (a realistic rank can end in a half); not for ``expected``.
 
-        Of several answers in a tie the first counts: at worst, only the others of the tie are ahead
-        of it.
+        Of several answers in a tie the first counts: at worst, all candidates of the tie that are
+        not answers precede it.
         """
         twice = 2 * self.greater
         twice += 2
@@ -128,7 +128,7 @@ class PairedTies:
 
     The two ties of a triple are broken independently.
 
-    - head, tail: Of the same triples, in the same order; one answer a tie.
+    - head, tail: Ties of the same triples, in the same order; one answer per tie.
     """
 
     head: Ties
@@ -146,7 +146,7 @@ class PairedTies:
         return Scaled(self.head.twice_rank(kind) + self.tail.twice_rank(kind), 4)
 
     def mean_of(self, f: Callable[[Floats], Floats]) -> Floats:
-        """See `Ranked`: the number of pairs of ranks with a sum rises, stays, and falls again."""
+        """See `Ranked`: the number of pairs of ranks with a given sum rises, stays, and falls."""
         start = self.head.greater + self.tail.greater + 2
         narrow = np.minimum(self.head.size, self.tail.size)
         wide = np.maximum(self.head.size, self.tail.size)
@@ -187,7 +187,7 @@ def _triangle(total: Ints) -> Floats:
 
 Smooth = Callable[[Floats, NDArray[np.intp]], Floats]
 
-# Terms that are added one by one; from there on differences of order 7 are below 1e-14.
+# Terms to add one by one; beyond these, differences of order 7 are below 1e-14.
 _PEELED = 64
 _N_NODES = 32
 _CELLS = 1 << 19  # terms at a time: a few megabytes
@@ -195,7 +195,7 @@ _CELLS = 1 << 19  # terms at a time: a few megabytes
 
 @cache
 def _nodes() -> tuple[Floats, Floats]:
-    """Nodes and weights of Gauss and Legendre; few need them, and their import takes 10 ms."""
+    """Gauss-Legendre nodes and weights; few calls need them, and their import takes 10 ms."""
     nodes, weights = np.polynomial.legendre.leggauss(_N_NODES)
     return nodes, weights
 
@@ -221,7 +221,7 @@ def expected_hits(greater: Ints, size: Ints, answers: Ints, k: int) -> Floats:
 
 def expected_log_rank(greater: Ints, size: Ints) -> Floats:
     """Expected ``ln rank`` of the only answer of a tie, float64 (n,)."""
-    out = np.log(greater + 1.0)  # without a tie: the same bits as for every other rank type
+    out = np.log(greater + 1.0)  # without a tie: the same bits as other rank types
     tied = np.flatnonzero(size > 1)
     means = np.empty(len(tied))
     _core.expected_log(greater[tied], size[tied], means)
@@ -232,9 +232,9 @@ def expected_log_rank(greater: Ints, size: Ints) -> Floats:
 def sums_over(f: Smooth, first: Ints, count: Ints) -> Floats:
     """``sum of f(x) for x = first .. first + count - 1``, for every row.
 
-    The sum over whole numbers is the integral between half numbers, less a series of central
-    differences at both ends (Gauss's form of Euler and Maclaurin's formula). The integral is taken
-    in ln x, in which powers and logarithms are tame.
+    The sum over whole numbers is the integral between half numbers, minus a series of central
+    differences at both ends (Gauss's form of Euler and Maclaurin's formula). The integral is over
+    ln x, in which powers and logarithms are smooth.
 
     Shapes: first int64 (n,), count int64 (n,) -> float64 (n,).
     """
@@ -269,7 +269,7 @@ def _long_sums(f: Smooth, start: Floats, length: Floats, rows: NDArray[np.intp])
 
 
 def _end_terms(f: Smooth, end: Floats, rows: NDArray[np.intp]) -> Floats:
-    """What the midpoint rule misses at one end: d/24 - 17 d3/5760 + 367 d5/967680."""
+    """Correction of the midpoint rule at one end: d/24 - 17 d3/5760 + 367 d5/967680."""
     values = f(end + np.arange(-2, 4), rows)
     first = np.diff(values, axis=1)
     third = np.diff(first, n=2, axis=1)

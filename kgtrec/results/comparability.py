@@ -1,4 +1,4 @@
-"""Whether two sets of ranks may stand in one table: what differs in how they came about."""
+"""Whether one table may compare two sets of ranks: differences in how they were made."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Comparability:
-    """Whether the numbers of two evaluations may stand in one table; true if they may.
+    """Whether one table may compare the numbers of two evaluations; true if it may.
 
     Attributes
     ----------
@@ -35,18 +35,18 @@ class Comparability:
 
 
 def comparable(a: Ranks | Result, b: Ranks | Result) -> Comparability:
-    """Whether the numbers of two evaluations may stand in one table.
+    """Whether one table may compare the numbers of two evaluations.
 
     Parameters
     ----------
     a, b : Ranks or Result
-        Of any models.
+        Ranks or results of any models.
 
     Returns
     -------
     Comparability
-        True if both answer the same questions among the same candidates; ``reasons`` say what
-        differs.
+        True if both answer the same questions among the same candidates; ``reasons`` lists the
+        differences.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def _graph(facts: Provenance) -> str:
 
 
 def filter_text(facts: Provenance) -> str:
-    """The splits that filter, and what they count as known of questions at a context."""
+    """The splits that filter, and the known answers they give for questions with a context."""
     if facts.filter_splits is None:
         return "not recorded"
     at_context = f" ({facts.context_filter})" if facts.context_filter else ""
@@ -111,7 +111,7 @@ def _evaluated(facts: Provenance) -> str:
 
 
 def tolerance_text(facts: Provenance) -> str:
-    """What ties with an answer."""
+    """The tolerance within which scores tie with an answer."""
     if not facts.tie_tolerance:
         return "equal scores"
     return f"within {facts.tie_tolerance['atol']:g} + {facts.tie_tolerance['rtol']:g} |score|"
@@ -124,7 +124,7 @@ def _unlinkable(facts: Provenance) -> str | None:
     return {"place": "take a place", "drop": "are dropped"}[lists["unlinkable"]]
 
 
-# What is said of each fact; None: it makes no difference. A graph's folder may have any name: its
+# Text for each fact; None if it makes no difference. A graph's folder may have any name: its
 # triples and labels decide.
 _FACTS: dict[str, Callable[[Provenance], str | None]] = {
     "candidates": _candidates,
@@ -142,7 +142,7 @@ _FACTS: dict[str, Callable[[Provenance], str | None]] = {
 
 
 def check_graph(ranks: Ranks, graph: Graph) -> None:
-    """Refuse a graph on which the ranks were not made."""
+    """Refuse a graph other than the one of the ranks."""
     made_on, name = ranks.provenance, graph.name or "the graph"
     if made_on.graph_hash not in (None, graph.fingerprint):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""The text of a result: what was evaluated, the published table, and what to beware of."""
+"""The text of a result: what was evaluated, the published table, and warnings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def summary(result: Result) -> str:
 
 
 def side_by_side(results: Mapping[str, Result]) -> str:
-    """The text of results that differ in their filter alone, by its name."""
+    """The text of results that differ only in their filter, by the filter's name."""
     first = next(iter(results.values()))
     parts = [_header(first, f"filters {', '.join(results)}")]
     headings = {
@@ -80,7 +80,7 @@ def _published(result: Result) -> list[str]:
 
 
 def fitting(result: Result, table: Table) -> str:
-    """As text; intervals are too wide to stand side by side, and their metrics go down the page."""
+    """The table as text; intervals are too wide for columns, so their metrics become rows."""
     return (table.transposed() if result.has_intervals else table).to_text()
 
 
@@ -89,7 +89,7 @@ def _sampled(result: Result) -> str:
 
 
 def _over_relations(result: Result, side: str) -> str:
-    """Averages that weigh relations, as sentences: "Relations equally: MRR ..., Hits@10 ..."."""
+    """Averages with weighted relations, as sentences: "Relations equally: MRR ..., Hits@10 ..."."""
     groups: dict[str, list[str]] = {}
     for tail in over_groups(result.ranks):
         measure = Measure.parse(f"{side}.{tail}")
@@ -109,7 +109,7 @@ def _sides(side: str) -> str:
 
 
 def _header(result: Result, filters: str | None = None) -> str:
-    """What was evaluated; ``filters`` in place of the result's own filter."""
+    """Lines on what was evaluated; ``filters`` replaces the result's own filter."""
     facts = result.ranks.provenance
     side = result.sides[-1]
     questions, instances = result.count(side)
@@ -142,7 +142,7 @@ def _tolerance(result: Result) -> list[str]:
 
 
 def _predictions(result: Result) -> list[str]:
-    """What was listed, of predicted lists, and what lies beyond them."""
+    """Sentences on predicted lists, and on answers beyond them."""
     facts = result.ranks.provenance.predictions
     if not facts:
         return []
@@ -168,7 +168,7 @@ def _predictions(result: Result) -> list[str]:
 
 
 def _restrictions(facts: Provenance) -> list[str]:
-    """What narrows questions and candidates, or widens the filter, a sentence each."""
+    """Restrictions of questions and candidates, and additions to the filter, one sentence each."""
     sentences = []
     subset, lists = facts.subset, facts.lists
     if subset:
@@ -227,7 +227,7 @@ def _ties(result: Result) -> str:
 
 
 def _trec_notes(result: Result) -> list[str]:
-    """Where the trec_eval values come from, and that both computations agree."""
+    """The source of the trec_eval values, and the agreement of both computations."""
     measures = result.measures or [
         Measure.parse(f"{result.sides[-1]}.{key}") for key in QUESTIONWISE
     ]
@@ -254,13 +254,13 @@ def _trec_notes(result: Result) -> list[str]:
 
 
 def warnings_of(result: Result) -> list[str]:
-    """What makes its numbers other than people take them for, a sentence each."""
+    """Warnings about easily misread numbers, one sentence each."""
     facts = result.ranks.provenance
     sentences = []
     outside, nan_count = (
         facts.outside,
         facts.nan_count,
-    )  # those outside have no score either, and their own sentence
+    )  # answers outside have no score either, but their own sentence
     unscored = int(np.count_nonzero(result.ranks.answer_nan)) - outside
     lost = [f"{nan_count:,} scores were NaN and counted below everything"] * (nan_count > 0)
     lost += [f"{unscored:,} answers had no score and got the worst rank"] * (unscored > 0)
@@ -293,7 +293,7 @@ def _is_usual(facts: Provenance) -> bool:
 
 
 def _beside_chance(result: Result) -> list[str]:
-    """Whether every side is as by chance, or a side is worse, by a z-test per side."""
+    """A warning if all sides are at chance level, or one is worse, by a z-test per side."""
     if len(result.ranks) <= INSTANCES:
         return []
     sides = ("head", "tail") if result.sides[-1] == "both" else result.sides
@@ -322,14 +322,14 @@ def _listed(amri: Mapping[str, float]) -> str:
 def _spread_by_chance(ranks: Ranks, side: str) -> float:
     """An upper bound on the standard deviation of the AMRI of a side under random scores.
 
-    The ranks of one answer move together where columns were permuted, and are independent where
-    scores are random numbers: they are taken to move together. Answers may be too few for that test
-    to notice an AMRI of 0.5; then all instances are taken to be independent.
+    The ranks of one answer move together if columns were permuted, and are independent if scores
+    are random numbers. The bound assumes that they move together. If answers are too few for that
+    test to notice an AMRI of 0.5, it assumes that all instances are independent.
     """
     rows = np.isin(ranks.side, SIDES[side])
     size = ranks.candidates[rows].astype(np.float64)
     deviation = np.sqrt((size**2 - 1) / 12)
-    best = ((size - 1) / 2).sum()  # the difference from chance that makes an AMRI of 1
+    best = ((size - 1) / 2).sum()  # the difference from chance at an AMRI of 1
     answers = np.unique(ranks.answer[rows], return_inverse=True)[1]
     together = np.sqrt((np.bincount(answers.reshape(-1), weights=deviation) ** 2).sum())
     alone = np.sqrt((deviation**2).sum())

@@ -1,4 +1,4 @@
-"""Every number that follows from ranks and a run, computed when asked for; and `evaluate`."""
+"""All numbers from ranks and a run, computed on demand; and `evaluate`."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ MACRO = ("realistic.macro.mr", "realistic.macro.mrr", "realistic.macro.hits@1",
 class Result(Mapping[str, float]):
     """Numbers of one evaluation, by key: ``result["mrr"]``, ``result["both.realistic.micro.mrr"]``.
 
-    Any key that `Measure.parse` reads is computed on demand and kept: what is left out of a key is
-    both sides, realistic ranks, and the micro average (trec_eval's measures: macro). Iterating
-    gives the keys that were asked for, or else every key of the default selection. Where
-    candidates were sampled, keys begin with ``sampled.`` and tables say so; keys without it are
-    understood.
+    Any key that `Measure.parse` reads is computed on demand and cached. Defaults in a key are both
+    sides, realistic ranks, and the micro average (trec_eval's measures: macro). Iteration gives
+    the requested keys, or else every key of the default selection. If candidates were sampled,
+    keys begin with ``sampled.``, and tables mention it; keys without the prefix are also
+    accepted.
 
     Parameters
     ----------
@@ -54,13 +54,13 @@ class Result(Mapping[str, float]):
     questions : Questions, optional
         The questions of the run.
     trec_values : dict of str to float64 array (questions,), optional
-        trec_eval measures already at hand, per question in ascending question number. Others
-        come from `run`, or without one natively from the ranks.
+        Known trec_eval measures, per question in ascending question number. Others come from
+        `run`, or without one natively from the ranks.
     agreement : dict of str to float, optional
         Largest difference per measure between pytrec_eval's and the native values.
     check : bool
-        Compare both before the first trec_eval measure of the run is given; the ranks' manifest
-        then holds the agreement. By default the values are taken as they are.
+        Compare both before the run's first trec_eval measure is returned; the ranks' manifest
+        then holds the agreement. By default the values are not compared.
     measures : sequence of keys or Measure, optional
         What to list and print instead of the default selection.
 
@@ -83,7 +83,7 @@ class Result(Mapping[str, float]):
         self._ranks = ranks
         self.run = run
         self._agreement: Mapping[str, float] = agreement or ranks.provenance.trec_agreement
-        self._unchecked = check and ranks.of_graph  # others have their measures from places
+        self._unchecked = check and ranks.of_graph  # others compute their measures from places
         self.measures = None if measures is None else parse_all(measures)
         self._questions = questions
         self._trec = dict(trec_values or {})
@@ -91,11 +91,11 @@ class Result(Mapping[str, float]):
         self._calculator = calculator_of(ranks, self.per_question)
         self._values: dict[Measure, float] = {}
         for measure in self.measures or ():
-            self[measure]  # an impossible measure is an error now, not when it is printed
+            self[measure]  # an impossible measure raises now, not when it is printed
 
     @property
     def ranks(self) -> Ranks:
-        """One row per instance; compared with the run, if that is due."""
+        """One row per instance; compares them with the run first, if not yet done."""
         self._check()
         return self._ranks
 
@@ -106,7 +106,7 @@ class Result(Mapping[str, float]):
         return self._agreement
 
     def _check(self) -> None:
-        """Take measures from the run, and hold two of them against the ranks, once."""
+        """Take measures from the run, and compare two of them with the ranks, once."""
         if not self._unchecked or self.run is None or self._questions is None:
             return
         names = [measure.metric for measure in self.measures or () if measure.is_trec]
@@ -118,8 +118,8 @@ class Result(Mapping[str, float]):
     def __getitem__(self, key: str | Measure) -> float:
         """The value of a measure; NaN where it is undefined (AMRI with one candidate only).
 
-        Where answers lie beyond their predicted lists it is an `Interval`: a float with the
-        attributes low and high, itself the value at the middle of every open rank.
+        If answers are missing from their predicted lists, it is an `Interval`: a float with the
+        attributes low and high, equal to the value at the middle of every open rank.
         """
         if isinstance(key, str) and key.startswith(tables.SAMPLED):
             key = key.removeprefix(tables.SAMPLED)
@@ -131,7 +131,7 @@ class Result(Mapping[str, float]):
         return self._values[measure]
 
     def get(self, key: str | Measure, default: Any = None) -> Any:
-        """The value, or `default` if the key is not a measure or is out of reach."""
+        """The value, or `default` if the key is not a measure or cannot be computed."""
         try:
             return self[key]
         except (UsageError, InputError):
@@ -178,7 +178,7 @@ class Result(Mapping[str, float]):
 
     @property
     def label(self) -> str:
-        """What keys begin with: "sampled." if candidates were sampled, else nothing."""
+        """Prefix of keys: "sampled." if candidates were sampled, else ""."""
         return tables.SAMPLED if self._ranks.sampled else ""
 
     def count(self, side: str) -> tuple[int, int]:
@@ -191,7 +191,7 @@ class Result(Mapping[str, float]):
 
     @property
     def has_intervals(self) -> bool:
-        """Whether answers lie beyond their predicted lists, so that values are intervals."""
+        """Whether values are intervals, because answers are missing from their predicted lists."""
         return isinstance(self._calculator, ListedCalculator)
 
     def to_json(self) -> str:
@@ -207,11 +207,11 @@ class Result(Mapping[str, float]):
         return self.long_table().to_csv()
 
     def to_markdown(self) -> str:
-        """The published selection, a row per side."""
+        """The published selection, one row per side."""
         return self.wide_table().to_markdown()
 
     def to_latex(self) -> str:
-        """The published selection, a row per side, as a LaTeX ``tabular``."""
+        """The published selection, one row per side, as a LaTeX ``tabular``."""
         return self.wide_table().to_latex()
 
     def long_table(self) -> Table:
@@ -219,34 +219,34 @@ class Result(Mapping[str, float]):
         return tables.long_table(self, self._listed())
 
     def wide_table(self) -> Table:
-        """A row per side, a column per published metric; a row per key if keys were asked for."""
+        """One row per side, one column per published metric; or one row per requested key."""
         return tables.wide_table(self)
 
     def side_table(self, tails: Sequence[str]) -> Table:
-        """A row per side; `tails` are keys without their side."""
+        """One row per side; `tails` are keys without their side."""
         return tables.side_table(self, tails)
 
     def rank_type_table(self) -> Table:
-        """A row per rank type: what ties alone can do to the metrics that papers print."""
+        """One row per rank type: the effect of ties on the metrics that papers print."""
         tails = ("mrr", "hits@1", "hits@10", "mr", "amr")
         return self.rank_types([f"{self.sides[-1]}.micro.{tail}" for tail in tails])
 
     def rank_types(self, measures: Sequence[str | Measure] | None = None) -> Table:
-        """All rank types side by side, a row each; ``ranks.tie_report()`` says what they differ by.
+        """All rank types, one row each; ``ranks.tie_report()`` explains their differences.
 
-        A scorer that gives many candidates the same score (a constant, a sigmoid that is 1 to the
-        last bit) looks perfect by optimistic ranks, and random by realistic ones.
+        A scorer that gives many candidates the same score (a constant, or a saturated sigmoid)
+        looks perfect by optimistic ranks, and random by realistic ones.
 
         Parameters
         ----------
         measures : sequence of keys or Measure, optional
-            Columns; the keys' own rank types give way to the row's. By default MRR, Hits@1, 3, 10,
+            Columns; the row's rank type replaces that of the keys. By default MRR, Hits@1, 3, 10,
             MR, GMR, median and AMRI of all instances.
 
         Raises
         ------
         UsageError
-            A measure of trec_eval, which has no rank type, or a side that was not asked.
+            A measure of trec_eval, which has no rank type, or a side that was not evaluated.
         """
         return tables.by_rank_type(self, measures)
 
@@ -264,15 +264,14 @@ class Result(Mapping[str, float]):
         ----------
         by : str, or several
             "relation", "category", "side", "quartile", "given-quartile", "relation-quartile",
-            "label", "time", "qualifiers" (how many the question gives).
-            Or a term of questions that no graph has asked, by its name.
-            What makes the parts: "category,side" gives a row for every category on every side.
-            Categories (1-1, 1-N, N-1, N-N) come from the train split; quartiles from how many
-            triples of the graph the answer (the given entity, the relation) stands in, among all
-            entities or relations (Q1: the rarest).
+            "label", "time", "qualifiers" (number of qualifiers in the question), or the name of a
+            term of questions without a graph. "category,side" gives one row per category and side.
+            Categories (1-1, 1-N, N-1, N-N) come from the train split. Quartiles come from the
+            number of triples of the graph that contain the answer (the given entity, the relation),
+            among all entities or relations (Q1: the rarest).
         measures : sequence of keys or Measure, optional
-            Columns; by default the metrics that papers print. By side, the keys' own sides give
-            way to the row's.
+            Columns; by default the metrics that papers print. By side, the row's side replaces
+            that of the keys.
         graph : Graph, optional
             The graph that the ranks were made on; categories and quartiles need it.
         labels : path or sequence of str, optional
@@ -282,17 +281,17 @@ class Result(Mapping[str, float]):
         Returns
         -------
         Table
-            The names of the part, its numbers of questions and instances (by relation alone: of
-            instances), and the measures. Relations and labels come largest first. By quartile, also
-            the least and largest popularity in it. Parts without an instance have no row.
+            Names of the part, numbers of questions and instances (by relation only: of instances),
+            and the measures. Relations and labels are sorted by size, largest first. By quartile,
+            also the least and largest popularity in it. Parts without instances have no row.
 
         Raises
         ------
         UsageError
-            No such slices, a graph or labels are missing or others, or a measure of whole questions
-            where their answers fall into several parts.
+            Unknown slices, a missing or wrong graph or labels, or a measure of whole questions
+            whose answers fall into several parts.
         InputError
-            Labels that cannot be used; the line is named.
+            Invalid labels; the message names the line.
         """
         if by == "side":
             return tables.by_side(self, None if measures is None else parse_all(measures))
@@ -312,17 +311,17 @@ class Result(Mapping[str, float]):
         return [Measure.parse(f"{side}.{tail}") for side in self.sides for tail in tails]
 
     def per_question(self, name: str) -> Floats:
-        """A trec_eval measure per question: given, or from the run, or natively from the ranks.
+        """A trec_eval measure per question: as given, from the run, or natively from the ranks.
 
         Returns
         -------
         float64 array (questions,)
-            In ascending question number.
+            Values in ascending question number.
 
         Raises
         ------
         UsageError
-            No trec_eval measure, or out of reach.
+            Not a trec_eval measure, or it cannot be computed.
         """
         self._check()
         if name not in self._trec:
@@ -337,7 +336,7 @@ class Result(Mapping[str, float]):
         return values
 
     def _from_run(self, name: str) -> Mapping[str, Floats]:
-        """Of a graph from the run; natively from the ranks where there is none or no graph."""
+        """From the run for a graph; natively from the ranks without a run or without a graph."""
         reason, run, asked = "only ranks are at hand, no run", self.run, self._questions
         if run is not None and asked is not None and self._ranks.of_graph:
             from kgtrec.trec.measures.agreement import trec_values
@@ -388,16 +387,16 @@ def evaluate(
     ----------
     scores : score source, or Ranks
         Anything that `kgtrec.rank` takes: an array (questions, entities), a .npy file or folder
-        of shards, chunks, a callable, `Factors`. Or ranks computed before; then trec_eval
-        measures come natively from the answers' ordinal ranks, as of runs of unlimited depth.
+        of shards, chunks, a callable, `Factors`. Or ranks; then trec_eval measures are computed
+        natively from the answers' ordinal ranks, as for runs of unlimited depth.
     questions : Questions, or mapping of str to Questions
-        From ``graph.questions()``; not needed with `Ranks`. Of ``graph.questions_by_filter()``:
-        several filters side by side, from one pass.
+        From ``graph.questions()``; not needed with `Ranks`. From ``graph.questions_by_filter()``
+        for several filters in one pass.
     measures : sequence of keys or Measure, optional
-        What to list and print; by default all that papers print. Others stay available by key.
+        What to list and print; by default what papers print. Others are available by key.
     run_depth : int, default 20
-        Candidates kept per question, at least 20 and at least what `measures` see. Measures that
-        see a whole run (map, bpref, recip_rank, ...) refer to the run at this depth.
+        Candidates kept per question: at least 20, and at least as many as `measures` need.
+        Measures of a whole run (map, bpref, recip_rank, ...) refer to the run at this depth.
     threads, rows, higher_is_better, nan, columns, atol, rtol
         As for `kgtrec.Ranker`.
     progress : bool, optional
@@ -408,7 +407,7 @@ def evaluate(
     Result
         ``result[key]``, ``print(result)``, ``result.ranks``, ``result.run``.
     dict of str to Result
-        Of a mapping of questions: a result of each, from one pass over the scores.
+        For a mapping of questions: one result each, from one pass over the scores.
 
     Raises
     ------
@@ -450,7 +449,7 @@ def _depths(measures: Sequence[Measure]) -> list[int]:
 
 
 def _check_same(ranks: Ranks, questions: Questions | None) -> None:
-    """Ranks of other questions than those given are a mistake that no number would show."""
+    """Refuse ranks of other questions than those given: no number would reveal the mistake."""
     if questions is None:
         return
     recorded = ranks.provenance.questions_hash

@@ -1,4 +1,4 @@
-"""The same metrics for parts of the instances: by category, side, quartile, label, and products."""
+"""The same metrics for parts of the instances: by category, side, quartile, label, or products."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ HALF_LINKS = ("both", "given only", "asked only", "neither")
 
 @dataclass(frozen=True)
 class _Groups:
-    """One dimension: the place of every instance's group in `names`, which stand in row order."""
+    """One dimension: the index of every instance's group in `names`, which are in row order."""
 
     code: Ints
     names: Sequence[str]
@@ -60,9 +60,9 @@ class _Groups:
 
 
 def parse_by(by: str | Iterable[str], terms: Sequence[str] | None = ()) -> tuple[str, ...]:
-    """The dimensions that are meant: "category,side" or a list of names; the side goes last.
+    """The dimensions of "category,side" or a list of names; the side is last.
 
-    ``terms`` are names of terms; None: not known yet, any name may be one.
+    ``terms`` are names of terms; None if unknown yet: any name may be one.
     """
     names = by.split(",") if isinstance(by, str) else list(by)
     names = [name.strip() if isinstance(name, str) else name for name in names]
@@ -91,13 +91,13 @@ def sliced(
     dimensions = parse_by(by, term_names(calculator.ranks))
     parsed = parse_all(measures or [f"{calculator.sides[-1]}.{tail}" for tail in BY_RELATION])
     for measure in parsed:
-        calculator.value(measure)  # refuses what cannot be had, with the reason
+        calculator.value(measure)  # refuses impossible measures, with the reason
     sources = _Sources(calculator, graph, labels)
     parts = [_grouped(name, sources) for name in _grouping(dimensions)]
     _check_whole_questions(calculator, parsed, dimensions, parts)
     sides = calculator.sides if "side" in dimensions else None
     if sides is not None:
-        # A measure of each side makes one column: the side is the row's.
+        # A measure of each side becomes one column: the row gives the side.
         parsed = list(dict.fromkeys(replace(measure, side=sides[-1]) for measure in parsed))
     rows = [
         row
@@ -125,7 +125,7 @@ def rows_by_part(
 
 
 def _grouping(dimensions: Sequence[str]) -> list[str]:
-    """The dimensions that part instances whatever their side."""
+    """The dimensions other than the side."""
     return [name for name in dimensions if name != "side"]
 
 
@@ -152,7 +152,7 @@ def _table(
 def _groups(
     parts: Sequence[_Groups], n: int
 ) -> Iterable[tuple[tuple[str, ...], tuple[int, ...], Ints]]:
-    """Names, notes and instances of every group that has any, in the order of the names."""
+    """Names, notes and instances of every group with instances, in the order of the names."""
     code = np.zeros(n, np.int64)
     for part in parts:
         code = code * len(part.names) + part.code
@@ -189,14 +189,14 @@ def _rows(
 
 
 def _present(part: Calculator, side: str) -> str | None:
-    """The side to ask a part for: a part of a single side is what it has of both."""
+    """The side to request from a part: its only side if "both" is requested."""
     if side in part.sides:
         return side
     return part.sides[-1] if side == "both" else None
 
 
 def _value(part: Calculator, measure: Measure) -> float:
-    """NaN where the part has no instance on the measure's side."""
+    """The value; NaN if the part has no instance on the measure's side."""
     side = _present(part, measure.side)
     return float("nan") if side is None else part.value(replace(measure, side=side))
 
@@ -212,7 +212,7 @@ def _check_whole_questions(
     dimensions: Sequence[str],
     parts: Sequence[_Groups],
 ) -> None:
-    """A question whose answers fall into several groups has a value in none of them."""
+    """Refuse questions whose answers fall into several groups: they have a value in none."""
     whole = [measure for measure in measures if measure.averaging == "macro"]
     if not whole or not parts:
         return
@@ -232,7 +232,7 @@ def _check_whole_questions(
 
 @dataclass(frozen=True)
 class _Sources:
-    """What dimensions follow from."""
+    """The data from which dimensions are computed."""
 
     calculator: Calculator
     graph: Graph | None
@@ -259,8 +259,8 @@ class _Sources:
 
 
 def _grouped(name: str, of: _Sources) -> _Groups:
-    """The groups of a dimension: the values of a term in their order (relations by size), or what
-    follows from terms."""
+    """The groups of a dimension: the values of a term in their order (relations by size), or
+    groups derived from terms."""
     term = term_of(of.ranks, name)
     if term is None and name in _WITHOUT_TERM:
         raise UsageError(f"slices by {name} need questions {_WITHOUT_TERM[name]}")
@@ -288,7 +288,7 @@ def _by_category(of: _Sources) -> _Groups:
 
 
 def _by_quartile(of: _Sources, what: str = "quartile", column: str = "answer") -> _Groups:
-    """The quarter of all entities (relations) to which each instance's one of a column belongs."""
+    """The quarter of all entities (relations) that contains each instance's value in a column."""
     graph = of.graph_for(what)
     of_relations = column == "relation" or (column == "answer" and of.ranks.kind == "relation")
     counts = relation_popularity(graph) if of_relations else graph.entity_counts()
@@ -338,7 +338,7 @@ def _by_number(qualifiers: Term) -> _Groups:
 
 
 def _largest_first(code: NDArray[Any], names: Sequence[str]) -> _Groups:
-    """Groups by size, then by name; what has no label last."""
+    """Groups by size, then by name; those without a label last."""
     size = np.bincount(code, minlength=len(names))
     order = sorted(range(len(names)), key=lambda i: (names[i] == UNLABELLED, -size[i], names[i]))
     place = np.empty(len(names), np.int64)

@@ -21,7 +21,7 @@ PUBLISHED = ("realistic.micro.mr", "realistic.micro.mrr", "realistic.micro.hits@
              "realistic.micro.amri")  # fmt: skip
 QUESTIONWISE = ("realistic.macro.mrr", "realistic.macro.hits@1", "realistic.macro.hits@10",
                 "macro.map_cut_20", "macro.ndcg_cut_20")  # fmt: skip
-BY_SIDE = tuple(key for key in PUBLISHED if not key.endswith("amri"))  # 80 columns
+BY_SIDE = tuple(key for key in PUBLISHED if not key.endswith("amri"))  # fits 80 columns
 BY_RANK_TYPE = ("mrr", "hits@1", "hits@3", "hits@10", "mr", "gmr", "median_rank", "amri")
 BY_RELATION = ("realistic.micro.mrr", "realistic.micro.hits@1", "realistic.micro.hits@10",
                "realistic.micro.mr", "realistic.micro.amr")  # fmt: skip
@@ -59,7 +59,7 @@ def _ends(value: float) -> tuple[float, float]:
 
 
 def wide_table(result: Result) -> Table:
-    """A row per side, a column per published metric; a row per key if keys were asked for."""
+    """One row per side and one column per published metric; one row per requested key, if any."""
     if result.measures is not None:
         rows: list[tuple[Cell, ...]] = [
             (result.label + measure.key, printed_cell(result[measure], measure.digits))
@@ -71,7 +71,7 @@ def wide_table(result: Result) -> Table:
 
 
 def side_table(result: Result, tails: Sequence[str]) -> Table:
-    """A row per side; `tails` are keys without their side."""
+    """One row per side; `tails` are keys without their side."""
     measures = [Measure.parse(f"{result.sides[-1]}.{tail}") for tail in tails]
     rows: list[tuple[Cell, ...]] = [
         (side, *(result[f"{side}.{tail}"] for tail in tails)) for side in result.sides
@@ -80,7 +80,7 @@ def side_table(result: Result, tails: Sequence[str]) -> Table:
 
 
 def by_filter(results: Mapping[str, Result], side: str, tails: Sequence[str]) -> Table:
-    """A row per filter, of results that differ in it alone; `tails` are keys without their side."""
+    """One row per filter, for results that differ in it; `tails` are keys without their side."""
     measures = [Measure.parse(f"{side}.{tail}") for tail in tails]
     rows: list[tuple[Cell, ...]] = [
         (name, *(result[measure] for measure in measures)) for name, result in results.items()
@@ -90,7 +90,7 @@ def by_filter(results: Mapping[str, Result], side: str, tails: Sequence[str]) ->
 
 
 def by_rank_type(result: Result, measures: Sequence[str | Measure] | None) -> Table:
-    """A row per rank type; see `Result.rank_types`."""
+    """One row per rank type; see `Result.rank_types`."""
     parsed = parse_all(measures or [f"{result.sides[-1]}.micro.{tail}" for tail in BY_RANK_TYPE])
     for measure in parsed:
         if measure.rank_type is None:
@@ -105,7 +105,7 @@ def by_rank_type(result: Result, measures: Sequence[str | Measure] | None) -> Ta
 
 
 def by_side(result: Result, measures: Sequence[Measure] | None) -> Table:
-    """A row per side with its numbers of questions and instances."""
+    """One row per side with its numbers of questions and instances."""
     tails = [m.key.partition(".")[2] for m in measures] if measures else list(BY_SIDE)
     measured = side_table(result, list(dict.fromkeys(tails)))
     rows = [(row[0], *result.count(str(row[0])), *row[1:]) for row in measured.rows]
@@ -120,7 +120,7 @@ def by_side(result: Result, measures: Sequence[Measure] | None) -> Table:
 
 
 def by_relation(result: Result, calculator: Calculator, measures: Sequence[Measure]) -> Table:
-    """A row per relation, largest first."""
+    """One row per relation, largest first."""
     sides = {measure.side for measure in measures}
     if len(sides) > 1:
         raise UsageError(
@@ -128,7 +128,7 @@ def by_relation(result: Result, calculator: Calculator, measures: Sequence[Measu
             "ask for each in turn"
         )
     for measure in measures:
-        result[measure]  # refuses what cannot be had, with the reason
+        result[measure]  # refuses impossible measures, with the reason
     relation, count = calculator.relations(sides.pop())
     labels = result.ranks.relation_labels
     names = [str(r) if labels is None else str(labels[r]) for r in relation.tolist()]
@@ -139,7 +139,7 @@ def by_relation(result: Result, calculator: Calculator, measures: Sequence[Measu
 
 
 def labelled(result: Result, table: Table) -> Table:
-    """A table that says so, in its first heading, if candidates were sampled or ties are wider."""
+    """The table; its first heading mentions sampled candidates or wider ties."""
     if result.ranks.provenance.tie_tolerance:
         table = replace(table, titles=(f"tolerant {table.titles[0]}", *table.titles[1:]))
     if not result.ranks.sampled:

@@ -1,4 +1,4 @@
-"""Labels that users give to evaluated triples: a TSV file, or one label per triple."""
+"""Users' labels of evaluated triples: a TSV file, or one label per triple."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def _from_sequence(ranks: Ranks, labels: Sequence[str]) -> list[str | None]:
 
 
 def _check_number(ranks: Ranks, n_labels: int) -> None:
-    """InputError unless there is one label a triple: behind one too many, all would be others'."""
+    """Raise InputError unless there is one label per triple: a surplus one would shift others."""
     facts, least = ranks.provenance, int(ranks.triple.max(initial=-1)) + 1
-    of_triples = facts.sides != "qualifier"  # whose rows are qualifiers
+    of_triples = facts.sides != "qualifier"  # rows of "qualifier" are qualifiers
     n_triples = facts.triples.get(facts.split or "") if of_triples else None
     if n_labels == n_triples or (n_triples is None and n_labels >= least):
         return
