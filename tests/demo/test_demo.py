@@ -1,4 +1,4 @@
-"""The demo: the facts of its graph, its baselines, and what it leaves and prints."""
+"""The demo: the facts of its graph, its baselines, its files and its text."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def questions():
 
 
 def _small(test):
-    """Four entities, two relations; `test` is all that differs."""
+    """Four entities, two relations; only `test` differs."""
     train = np.array([[0, 0, 1], [2, 0, 1], [3, 0, 2], [0, 1, 3], [2, 1, 3], [1, 1, 0]])
     return kgtrec.Graph.from_arrays(train=train, test=test, n_entities=4, n_relations=2).questions()
 
@@ -243,7 +243,7 @@ def test_svd_answers_questions_without_a_training_row(questions):
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo") / "new" / "kgtrec-demo"
-    started = time.process_time()  # what else the machine does has no part in it
+    started = time.process_time()  # excludes the machine's other work
     text = run_demo(folder)
     return folder, text, time.process_time() - started
 
@@ -351,7 +351,7 @@ def test_orders_are_computed_not_claimed():
     assert "by X a > b; by Y b > a" in said
 
 
-# --- what can stand in the way
+# --- obstacles
 
 
 @pytest.mark.parametrize("inside", ["", "deeper/down", "graph"])

@@ -1,4 +1,4 @@
-"""One graph in every format: the same triples by label; and what is wrong with wrong files."""
+"""One graph in every format: the same triples by label; and errors of faulty files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SPLITS = {
     "valid": [("b c", "knows", "adam")],
     "test": [("adam", "likes", "zoë"), ("zoë", "knows", "b c")],
 }
-# Numbers of their own: neither byte order nor order of appearance.
+# Separate numbers: neither byte order nor order of appearance.
 ENTITIES = ["b c", "zoë", "adam"]
 RELATIONS = ["likes", "knows"]
 
@@ -328,7 +328,7 @@ def test_graphs_of_grail_can_be_named_by_either_folder(tmp_path: Path) -> None:
     assert one.fingerprint == other.fingerprint
 
 
-# -- What is wrong -------------------------------------------------------------------------------
+# -- Faulty files --------------------------------------------------------------------------------
 
 
 def _spoil(name: str, text: str | bytes) -> Callable[[Path], None]:
@@ -344,7 +344,7 @@ def _arrays(**arrays: Any) -> Callable[[Path], None]:
 
 
 def _members(home: Path) -> None:
-    """An archive whose members have the right names, and no header of numpy's."""
+    """An archive whose members have the right names, but no header of numpy."""
     with zipfile.ZipFile(home / "train.npz", "w") as archive:
         for name in ("head", "relation", "tail"):
             archive.writestr(f"{name}.npy", b"12345678")

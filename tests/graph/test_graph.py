@@ -1,4 +1,4 @@
-"""Graph: reading triples, arrays, duplicates, and what every bad input is told."""
+"""Graph: reading triples, arrays, duplicates, and the message for every bad input."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_line_ends(tmp_path: Path, monkeypatch, content: bytes, block: int) -> N
 def test_file_names(tmp_path: Path, stem: str, suffix: str, packed: str) -> None:
     content = PLAIN
     if packed == ".gz":
-        content = gzip.compress(PLAIN[:10]) + gzip.compress(PLAIN[10:])  # members may follow on
+        content = gzip.compress(PLAIN[:10]) + gzip.compress(PLAIN[10:])  # two members
     elif packed == ".zst":
         sink = pa.BufferOutputStream()
         with pa.CompressedOutputStream(sink, "zstd") as stream:
@@ -95,7 +95,7 @@ rows = st.lists(st.tuples(label, label, label), min_size=1, max_size=30)
 def test_read_against_naive(tmp_path_factory, splits: dict) -> None:
     folder = tmp_path_factory.mktemp("graph")
     for name, triples in splits.items():
-        # A file that starts with the byte order mark is taken to have one.
+        # A file that starts with the byte order mark counts as having one.
         triples[0] = (triples[0][0].replace(b"\xef\xbb\xbf", b"x"), *triples[0][1:])
         (folder / f"{name}.txt").write_bytes(b"\n".join(map(b"\t".join, triples)))
     graph = read_graph(folder)
@@ -431,7 +431,7 @@ LABELS = {
 
 
 def test_openke_by_number(tmp_path: Path) -> None:
-    """Head tail relation, as WN18 is handed out: files with plain names, and no labels."""
+    """Head tail relation, as WN18 is distributed: files with plain names, and no labels."""
     files = {f"{split}__txt": text for split, text in NUMBERED.items()}
     graph = read_graph(folder_with(tmp_path, **files))
     assert graph.splits["train"].tolist() == [[0, 0, 1], [1, 1, 0]]
@@ -446,7 +446,7 @@ def test_openke_with_labels_keeps_its_numbers(tmp_path: Path) -> None:
     assert list(graph.entities) == ["zeta", "mid", "the alpha", "unused"]
     assert list(graph.relations) == ["r", "a"]
     assert labelled(graph, "test") == [(b"zeta", b"a", b"the alpha"), (b"zeta", b"r", b"zeta")]
-    # The same graph in TSV has the same triples, under other numbers.
+    # The same graph in TSV has the same triples, with other numbers.
     lines = {
         f"{split}__txt": b"".join(b"\t".join(row) + b"\n" for row in labelled(graph, split))
         for split in graph.splits

@@ -1,4 +1,4 @@
-"""Labels: ids and labels both ways, docnos, byte order; of arrays also as a mapping to ids."""
+"""Labels: ids and labels both ways, docnos, byte order; with arrays also as a mapping to ids."""
 
 from __future__ import annotations
 

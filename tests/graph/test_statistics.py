@@ -1,4 +1,4 @@
-"""Statistics of a graph by hand, against sets and as published: popularity, categories, leakage."""
+"""Statistics of a graph by hand, by sets and as published: popularity, categories, leakage."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ PUBLISHED = {
 @given(graphs(), st.sampled_from(["train", "all", "train,valid"]), st.sampled_from([1.5, 1.2, 3]))
 def test_by_hand(graph: kgtrec.Graph, splits: str, threshold: float) -> None:
     categories = relation_categories(graph, splits, threshold)
-    # A triple of several splits is one fact.
+    # A triple in several splits is one fact.
     triples = set(listed(graph, *(() if splits == "all" else splits.split(","))))
     due = [
         category([(h, t) for h, q, t in triples if q == r], threshold) for r in range(N_RELATIONS)
@@ -342,7 +342,7 @@ def mirrors_of(known: Triples, enough: float, fewest: int) -> dict[tuple[int, in
 def test_by_sets(graph: kgtrec.Graph, enough: float, fewest: int) -> None:
     known, evaluated = listed(graph, "train", "valid"), listed(graph, "test")
     leaks = find_leaks(graph, "test", "train,valid", enough, fewest)
-    # A triple may stand in both known splits: it is one fact.
+    # A triple may be in both known splits: it is one fact.
     facts = set(known)
     linked = {(h, t): {r for a, r, b in facts if (a, b) == (h, t)} for h, _, t in facts}
     assert leaks.triples == len(evaluated)
@@ -392,14 +392,14 @@ def test_wrong_arguments_of_leakage(arguments: dict, hint: str) -> None:
 
 @pytest.mark.data
 def test_the_benchmarks(shared_data: Path) -> None:
-    """WN18 can be answered by turning triples around (Dettmers et al. 2018: 94 %); FB15k-237 was
-    cleaned of all pairs that train links."""
+    """Reversed triples answer WN18 (Dettmers et al. 2018: 94 %); FB15k-237 was cleaned of all pairs
+    that train links."""
     leaky = find_leaks(wn18(shared_data))
     assert round(leaky.turned_pair / leaky.triples, 2) == 0.94
     assert leaky.mirrored / leaky.triples > 0.93
     clean = find_leaks(kgtrec.read_graph(shared_data / "fb15k-237"))
     assert (clean.repeated, clean.same_pair, clean.turned_pair, clean.mirrored) == (0, 0, 0, 0)
-    # What is left in WN18RR are its symmetric relations.
+    # WN18RR still has its symmetric relations.
     half = find_leaks(kgtrec.read_graph(shared_data / "wn18rr"))
     assert {m.kind for m in half.mirrors} == {"symmetric"}
     assert half.mirrored / half.triples == pytest.approx(0.336, abs=0.001)

@@ -19,7 +19,7 @@ BOM = b"\xef\xbb\xbf"
 
 
 def slow(content: bytes) -> list[list[bytes]] | int | None:
-    """Fields of all lines, or the number of the first that is wrong, or None: no triples."""
+    """Fields of all lines, or the number of the first faulty one, or None: no triples."""
     rows, blank = [], None
     for number, line in enumerate(content.removeprefix(BOM).split(b"\n"), start=1):
         text = line[:-1] if line.endswith(b"\r") else line
@@ -86,7 +86,7 @@ def test_any_bytes(tmp_path_factory, content: bytes, block: int, threads: int) -
         return
     with pytest.raises(FileError) as caught:
         read({"train": path}, block, threads)
-    # Binary data and UTF-16 are told of the first line, or of the file.
+    # Messages about binary data and UTF-16 name the first line, or the file.
     other = any(kind in str(caught.value) for kind in ("binary data", "UTF-16"))
     assert caught.value.line in ((1, None) if other else (due,))
 
@@ -120,7 +120,7 @@ def odd(text: bytes) -> bool:
 
 
 def slow_facts(content: bytes) -> list[tuple[str, ...]] | int | None:
-    """Distinct facts, or the number of the first line that is wrong, or None: no facts."""
+    """Distinct facts, or the number of the first faulty line, or None: no facts."""
     facts: dict[tuple[str, ...], None] = {}
     blank, width = None, 0
     for number, line in enumerate(content.split(b"\n"), start=1):

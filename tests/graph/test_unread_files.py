@@ -1,4 +1,4 @@
-"""Files of a graph's folder that look like splits and are not read are named: error or warning."""
+"""Unread files that look like splits of a graph are named in an error or a warning."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_graphs_that_look_misread_are_said(tmp_path: Path, splits: dict, words: 
         kgtrec.read_graph(tmp_path)
     told = [str(warning.message) for warning in caught]
     assert all(issubclass(warning.category, kgtrec.GraphWarning) for warning in caught)
-    assert all(warning.filename == __file__ for warning in caught)  # of the caller's line
+    assert all(warning.filename == __file__ for warning in caught)  # at the caller's line
     assert bool(told) == bool(words)
     for word in words:
         assert any(word in text and text.startswith(f"{tmp_path}: ") for text in told), told

@@ -1,4 +1,4 @@
-"""Ranks of predicted lists, held against plain Python, and against every way to complete a list."""
+"""Ranks of predicted lists, against plain Python and against every completion of a list."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ KEYS = ("both.realistic.micro.mrr", "tail.realistic.micro.mr", "head.realistic.m
 
 @pytest.mark.slow
 def test_intervals_are_the_ends_over_every_completion_of_the_lists(tmp_path: Path) -> None:
-    """Whatever order the candidates behind a list may have: scores say it, `rank` ranks it."""
+    """For every order of the candidates behind a list: scores express it, `rank` ranks it."""
     compared = 0
     for seed in range(25):
         case = random_case(seed, scored=False)
@@ -102,7 +102,7 @@ def test_intervals_are_the_ends_over_every_completion_of_the_lists(tmp_path: Pat
         graph = graph_of(case, tmp_path / str(seed))
         questions = graph.questions()
         result = kgtrec.Result(kgtrec.rank_lists(records_of(case), questions))
-        # One question at a time is completed in all ways; the others stay at an end.
+        # One question at a time is completed in all ways; the others stay at one end.
         for question in range(len(questions)):
             ranks = result.ranks.subset(result.ranks.question == question)
             if not ranks.n_unlisted:
@@ -118,7 +118,7 @@ def test_intervals_are_the_ends_over_every_completion_of_the_lists(tmp_path: Pat
                     values.append(one[_own(key, part)])
             for key, values in possible.items():
                 value = part[_own(key, part)]
-                ends = [min(values), max(values)]  # NaN where a question has one candidate
+                ends = [min(values), max(values)]  # NaN if a question has one candidate
                 assert np.allclose(_ends(value), ends, 0, 1e-12, True), (seed, question, key)
                 low, high = _ends(value)
                 assert low <= value <= high or not isinstance(value, Interval)
@@ -146,7 +146,7 @@ def _rest(case: ListCase, graph: Any, questions: Any, question: int) -> list[lis
 
 
 def _completions(case: ListCase, graph: Any, questions: Any, question: int) -> Any:
-    """Score matrices in which the list of a question goes on in every possible order."""
+    """Score matrices that continue the list of a question in every possible order."""
     listed, rest, dropped = _rest(case, graph, questions, question)
     names = list(graph.entities)
     for order in itertools.permutations(rest):
@@ -170,7 +170,7 @@ def test_a_list_of_all_entities_gives_the_ranks_of_the_scores() -> None:
         for prefix in ("", "macro_"):
             column = getattr(ranks, prefix + name)
             if prefix + name == "equal":
-                continue  # a run holds macro candidates: those that micro filters are filtered
+                continue  # a run has macro candidates; micro ranks filter some of them
             np.testing.assert_array_equal(getattr(ours, prefix + name), column, prefix + name)
     np.testing.assert_array_equal(ours.equal, ranks.equal)
     np.testing.assert_array_equal(listed.documents, run.documents)
@@ -199,7 +199,7 @@ def test_ranks_of_lists_are_saved_joined_and_cut_with_what_is_open(tmp_path: Pat
 def test_answers_outside_their_candidates_are_behind_them_all(tmp_path: Path) -> None:
     graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [0, 0, 2], [3, 0, 1]], n_entities=5)
     questions = graph.questions().restrict(entities=[1, 3, 4], outside="worst")
-    # Beyond their lists, in a tie of one, and where no list is.
+    # Beyond their lists, alone in a tie, and without a list.
     records = [
         {"head": "0", "relation": "0", "predictions": [("4", 2.0), ("2", 1.0), ("3", 1.0)]},
         {"tail": "1", "relation": "0", "predictions": [("4", 1.0)]},
@@ -246,7 +246,7 @@ def test_unlinkable_labels_differ_in_what_can_be_compared(tmp_path: Path) -> Non
     records = [{"head": "a", "relation": "r", "predictions": ["x", "y", "x", "c"]}]
     placed = kgtrec.rank_lists(records, questions)
     dropped = kgtrec.rank_lists(records, questions, unlinkable="drop")
-    assert placed.rank()[1] == 2  # of two candidates: no rank is below the last
+    assert placed.rank()[1] == 2  # two candidates: no rank is below the last
     assert dropped.rank()[1] == 1
     assert "predictions that name no entity" in kgtrec.comparable(placed, dropped).reasons[0]
     text = str(kgtrec.Result(placed))
@@ -256,7 +256,7 @@ def test_unlinkable_labels_differ_in_what_can_be_compared(tmp_path: Path) -> Non
 
 
 def test_lists_made_for_a_triple_serve_it_alone_and_macro_joins_them(tmp_path: Path) -> None:
-    """As programs that filter write them: the other answer of the question is missing."""
+    """Lists of programs that filter: the question's other answer is missing."""
     graph = graph_of(
         ListCase({"train": [("x", "r", "y")], "test": [("a", "r", "b"), ("a", "r", "c")]}),
         tmp_path,
@@ -283,7 +283,7 @@ def test_answers_beyond_one_list_come_one_after_the_other() -> None:
 
 
 def test_listed_places_decide_among_equal_scores(tmp_path: Path) -> None:
-    """AnyBURL orders by more than it prints: equal confidences are no ties there."""
+    """AnyBURL orders by more than it prints: its equal confidences are no ties."""
     rows = [("a", "r", "b"), ("a", "r", "c"), ("x", "r", "y"), ("z", "r", "a")]
     graph = graph_of(ListCase({"train": rows[2:], "test": rows[:2]}), tmp_path)
     (tmp_path / "rules.txt").write_text(
@@ -299,7 +299,7 @@ def test_listed_places_decide_among_equal_scores(tmp_path: Path) -> None:
     assert tied.rank().tolist() == [2, 2]
     assert placed.rank().tolist() == [2, 3]
     assert placed.equal.tolist() == [0, 0]
-    # Joined by score, in each list its order: y, b, x, then c.
+    # Merged by score, with each list's order kept: y, b, x, then c.
     assert placed.macro_rank().tolist() == [2, 4]
     _, run = ranked["listed"]
     assert [graph.entities[i] for i in run.documents] == ["y", "b", "x", "c"]

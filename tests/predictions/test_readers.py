@@ -1,4 +1,4 @@
-"""Files of predictions: the same lists in every format, and what is wrong with wrong ones."""
+"""Files of predictions: the same lists in every format, and errors of faulty files."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def test_every_format_gives_the_same_ranks(home: Path, name: str) -> None:
     ranks = kgtrec.rank_lists(path, questions, name)
     for column in ("greater", "equal", "tied_ahead", "unlisted", "macro_greater", "macro_equal"):
         np.testing.assert_array_equal(getattr(ranks, column), getattr(base, column), column)
-    # By hand: (a, r, ?) without b, which train knows; é for c and c for é.
+    # By hand: (a, r, ?) without b (known from train), é for the answer c and c for é.
     tail = {
         ranks.entity_labels[int(a)]: (int(g), int(e))
         for a, g, e, s in zip(ranks.answer, ranks.greater, ranks.equal, ranks.side, strict=True)
         if s == 1 and ranks.relation_labels[int(ranks.relation[0])] == "r"
     }
-    assert tail["c"] == (1, 0)  # behind c d alone
+    assert tail["c"] == (1, 0)  # only "c d" is ahead of c
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv"])

@@ -1,4 +1,4 @@
-"""Questions made from answers, beside plain loops; every form of the same questions; mistakes."""
+"""Questions from answers, compared with plain loops; every form of them; mistakes."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_graded_measures_are_those_of_complete_runs(tied: bool) -> None:
     for name in theirs["q0"]:
         expected = [theirs[query][name] for query in questions.ids]
         assert result.per_question(name).tolist() == expected, name
-    # The run to a depth gives the same, graded, and the two computations are compared.
+    # The run to a depth gives the same grades; the two computations are compared.
     kgtrec.evaluate(scores, questions, ["macro.ndcg_cut_20", "macro.map_cut_5"])
     deep = Questions.from_answers(qrels, labels=documents, level=2, ids=["q0"])
     with pytest.raises(UsageError, match="ndcg: judged documents below relevance 2 play"):
@@ -325,7 +325,7 @@ def test_terms_of_answers_part_questions() -> None:
     ranks = result.ranks.rank()
     full, some = (1 / ranks[0] + 1 / ranks[1]) / 2, (1 / ranks[2] + 1 / ranks[3]) / 2
     assert result["group.mrr(part)"] == pytest.approx((full + some) / 2, abs=1e-12)
-    three = replace(part, codes=np.array([0, 1, 1, 1]))  # the first question weighs as the second
+    three = replace(part, codes=np.array([0, 1, 1, 1]))  # both questions weigh the same
     result = kgtrec.evaluate(scores, replace(questions, answer_terms={"part": three}))
     some = ((1 / ranks[1] + 1 / ranks[2]) / 2 + 1 / ranks[3]) / 2
     assert result["group.mrr(part:some)"] == pytest.approx(some, abs=1e-12)

@@ -148,7 +148,7 @@ def test_what_does_not_fit_is_refused(options: dict, error: type, message: str) 
 
 @given(seed=st.integers(0, 10**6))
 def test_separate_questions_keep_which_answers_are_outside(seed: int) -> None:
-    """One question per triple: answers outside their candidates stay outside, each its own."""
+    """One question per triple: answers outside their candidates stay outside, one by one."""
     rng = np.random.default_rng(seed)
     questions = random_questions(rng)
     candidates = set(np.flatnonzero(rng.random(N) < 0.5).tolist())

@@ -35,7 +35,7 @@ statements = st.tuples(
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[dict[str, list[Statement]], list[Statement]]:
     pool = draw(st.lists(statements, min_size=2, max_size=8))
-    # The same primary triples with other qualifiers: what is static is not always aware.
+    # The same primary triples with other qualifiers: "static" and "aware" filters differ.
     more = [(*fact[:3], draw(st.sampled_from(pool))[3]) for fact in pool]
     some = st.lists(st.sampled_from(pool + more), min_size=3, max_size=12)
     splits = {"train": draw(some), "valid": draw(some) if draw(st.booleans()) else [],
@@ -48,7 +48,7 @@ def graph_of(splits: dict[str, list[Statement]]) -> kgtrec.Graph:
               for name, rows in splits.items()}  # fmt: skip
     qualifiers = {}
     for name, rows in splits.items():
-        # In any order, and one of them twice
+        # in any order, one of them twice
         own = [list(fact[3])[::-1] + list(fact[3])[:1] for fact in rows]
         offsets = np.cumsum([0, *map(len, own)])
         flat = [pair for some in own for pair in some]
@@ -59,7 +59,7 @@ def graph_of(splits: dict[str, list[Statement]]) -> kgtrec.Graph:
 
 
 def score(question: tuple, candidate: int) -> float:
-    """Few values, others with other qualifiers."""
+    """Few values, which change with the qualifiers."""
     number = sum((i + 2) * (int(x) + 1) for i, x in enumerate(question[1:-1], len(question[0])))
     number += sum(3 * r + 5 * v + 1 for r, v in question[-1])
     return float((number * (candidate + 3) + candidate) % 4)
@@ -76,7 +76,7 @@ def questions_of(fact: Statement, sides: str) -> list[tuple[tuple, int]]:
 
 
 def is_known(question: tuple, value: int, known: set[Statement], filter_: str) -> bool:
-    """Whether a statement that is known says it, or the question itself."""
+    """Whether a known statement, or the question itself, says it."""
     if filter_ == "raw" or not known:
         return False
     own = question[-1]
@@ -134,7 +134,7 @@ def pairs_of(graph: kgtrec.Graph, number: int) -> frozenset[Pair]:
 
 
 def known_to(graph: kgtrec.Graph, facts: list[Statement]) -> list[Statement]:
-    """Those whose set of qualifiers has a number."""
+    """Facts whose set of qualifiers has a number."""
     sets = {pairs_of(graph, number) for number in range(len(graph.qualifiers))}
     return [fact for fact in facts if fact[3] in sets]
 
@@ -171,7 +171,7 @@ def test_counts_are_those_of_sets_of_statements(
     else:
         options["filter_splits"] = ("train",) if train_alone else ("train", "valid", "test")
         extra = extra if by_file else known_to(graph, extra)
-    if extra and by_file:  # with sets that the graph has not
+    if extra and by_file:  # with sets that the graph lacks
         options["known"] = file_of(extra)
     elif extra:
         sets = {pairs_of(graph, number): number for number in range(len(graph.qualifiers))}
@@ -207,7 +207,7 @@ def test_counts_are_those_of_sets_of_statements(
 
 
 def _question(graph: kgtrec.Graph, ranks: kgtrec.Ranks, i: int) -> tuple:
-    """What the columns of ranks say is asked."""
+    """What is asked, by the columns of ranks."""
     side = NAMES[int(ranks.side[i])]
     context = pairs_of(graph, int(ranks.context[i]))
     head, relation = int(ranks.given[i]), int(ranks.relation[i])
@@ -222,7 +222,7 @@ def _question(graph: kgtrec.Graph, ranks: kgtrec.Ranks, i: int) -> tuple:
 def test_known_facts_may_leave_a_set_that_no_question_has() -> None:
     whole = frozenset({(0, 1), (1, 2), (2, 3)})
     graph = graph_of({"test": [(0, 0, 1, whole), (0, 0, 1, frozenset({(0, 3), (2, 0)}))]})
-    number = graph.contexts.index("0=1,1=2")  # as a rest: no fact has it
+    number = graph.contexts.index("0=1,1=2")  # only as a rest: no fact has it
     assert (graph.qualifiers.without[graph.qualifiers.offsets[number] :][:2] == -1).all()
     for filter_, known in (("qualifier-aware", [1] * 5), ("static", [2, 1, 2, 2, 2])):
         questions = graph.questions(
@@ -284,7 +284,7 @@ def test_files_of_statements_and_of_roles(tmp_path: Path) -> None:
     other = {**WD50K, "test": [*WD50K["test"][:2], "Q9,P17,Q5,P582,Q9"]}
     changed = kgtrec.read_graph(folder(tmp_path / "other", other))
     assert changed.fingerprint != graph.fingerprint
-    # What parts names in labels of sets is encoded in them.
+    # Separators of labels of sets are encoded in names.
     odd = kgtrec.read_graph(folder(tmp_path / "odd", {"test": ["a,r,b,r=,%c", "a,r,b,r,=%c"]}))
     assert sorted(odd.contexts) == ["-", "r%3D=%25c", "r=%3D%25c"]
 
@@ -353,7 +353,7 @@ def test_the_command_line_goes_all_the_way(
         run(*words, "-o", "shards", "--shard", f"{number}/2", "--run-depth", "1000")
     run("merge", "shards", "-o", "m.parquet", "--write-run", "m.run", "--write-qrels", "m.qrels")
     assert [Path(name).read_bytes() for name in ("m.parquet", "m.run", "m.qrels")] == due_bytes
-    # A run of everything, filtered by the graph afterwards: as lists, and by eval
+    # An unfiltered run, filtered by the graph afterwards: as lists, and by eval
     run(*words, "-o", "raw.parquet", "--filter", "raw", "--write-run", "raw.run")
     run("rank", "--graph", place, "--context", "qualifiers", "--sides", sides, "--predictions",
         "raw.run", "--predictions-format", "trec", "-o", "lists.parquet")  # fmt: skip
@@ -415,7 +415,7 @@ def test_relation_of_a_value_question_is_that_of_the_qualifier(tmp_path: Path) -
         sides="qualifier", context="qualifiers", relations=[graph.relations.index("P582")]
     )
     assert sorted(graph.entities[part.answers.ids]) == ["Q1 0", "Q8"]
-    small = kgtrec.evaluate(scores, part)  # from the rows of all
+    small = kgtrec.evaluate(scores, part)  # from the rows of all questions
     assert small.count("qualifier") == (2, 2)
     q5, q8, q9 = graph.entities.ids(["Q5", "Q8", "Q9"]).tolist()
     (only,) = graph.questions(

@@ -130,7 +130,7 @@ def test_one_worked_example() -> None:
 
 
 def test_ids_whose_products_pass_31_bits() -> None:
-    """Ids are int32: keys made of them are not. The same graph with small ids tells what is due."""
+    """Ids are int32, but keys of them are not. The same graph with small ids has equal results."""
     spread_entities, spread_relations = 19_993, 5_003
     small = np.random.default_rng(3).integers(0, (10, 4, 10), (60, 3))
     large = small * [spread_entities, spread_relations, spread_entities]

@@ -1,4 +1,4 @@
-"""Restricted evaluation by files and by arguments, against sets; what falls outside is counted."""
+"""Restricted evaluation by files and by arguments, against sets; outside answers are counted."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_shards_factors_and_sides_of_all_questions(tmp_path: Path) -> None:
         kgtrec.rank(scores[:-1], part)
 
 
-# -- Negatives as OGB has them -----------------------------------------------------------------
+# -- Negatives in OGB's form -------------------------------------------------------------------
 
 
 def negatives(rng: np.random.Generator, questions: kgtrec.Questions, m: int) -> dict:
@@ -145,7 +145,7 @@ def test_each_triple_is_ranked_among_its_own_negatives(seed: int, m: int, raw: b
     sampled = questions.restrict(candidates=arrays)
     triples = graph.splits["test"].tolist()
     assert len(sampled) == sampled.n_instances == 2 * len(triples)
-    scores = some_scores(rng, (len(questions), N))  # a row per question serves all its triples
+    scores = some_scores(rng, (len(questions), N))  # one row per question serves all its triples
     ranks = kgtrec.rank(scores, sampled)[0]
     known = set() if raw else {tuple(t) for s in graph.splits.values() for t in s.tolist()}
     keys = list(zip(questions.side, questions.entity, questions.relation, strict=True))
@@ -229,7 +229,7 @@ def test_negatives_that_do_not_fit(change: object, message: str) -> None:
         questions.restrict(candidates=arrays)
 
 
-# -- One restriction upon another --------------------------------------------------------------
+# -- Combined restrictions ---------------------------------------------------------------------
 
 
 @given(seed=st.integers(0, 10**6))
@@ -262,7 +262,7 @@ def test_lists_meet_the_entities_given_before(seed: int) -> None:
 
 @pytest.fixture
 def openke(tmp_path: Path) -> Path:
-    """A graph in TSV and, under other numbers, OpenKE's files."""
+    """A graph in TSV and, with other numbers, OpenKE's files."""
     (tmp_path / "g").mkdir()
     (tmp_path / "g" / "train.txt").write_text("a\tr\tb\nc\ts\td\n")
     (tmp_path / "g" / "test.txt").write_text("a\tr\td\nc\ts\ta\n")
@@ -416,7 +416,7 @@ def test_other_list_files(tmp_path: Path) -> None:
         read_openke_ids(path)
 
 
-# -- The command line, and what may be compared ------------------------------------------------
+# -- The command line, and comparable results --------------------------------------------------
 
 
 def run(command: object, *arguments: object) -> object:

@@ -1,4 +1,4 @@
-"""Questions at a time: by the protocol of TGB 2.0 in plain Python, and from files to tables."""
+"""Questions with a time: TGB 2.0's protocol in plain Python, and from files to tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def graph_of(splits: dict[str, list[Fact]]) -> kgtrec.Graph:
 
 
 def score(fact: Fact) -> float:
-    """Few values, other ones at other times."""
+    """Few values, which change with the time."""
     h, r, t, time = fact
     return float((7 * h + 3 * r + 5 * t + 11 * time * h + t * time) % 4)
 
@@ -50,7 +50,7 @@ def with_column(fact: Fact, column: int, value: int) -> Fact:
 def rivals(
     fact: Fact, asked: int, known: set[Fact], filter_: str, evaluated: set[Fact] = frozenset()
 ) -> list[Fact]:
-    """What is ranked against a fact: all but itself, the known, and (macro) what stays."""
+    """Competitors of a fact: all but itself, the known, and (macro) other answers that stay."""
     left = []
     for value in range(R if asked == 1 else N):
         other = with_column(fact, asked, value)
@@ -224,7 +224,7 @@ def test_the_command_line_goes_all_the_way(tmp_path: Path, monkeypatch: pytest.M
         run(*words, "-o", "shards", "--shard", f"{number}/2", "--run-depth", "1000")
     run("merge", "shards", "-o", "m.parquet", "--write-run", "m.run", "--write-qrels", "m.qrels")
     assert [Path(name).read_bytes() for name in ("m.parquet", "m.run", "m.qrels")] == due
-    # A run of everything, filtered by the graph afterwards
+    # An unfiltered run, filtered by the graph afterwards
     run(*words, "-o", "raw.parquet", "--filter", "raw", "--write-run", "raw.run")
     printed = run("eval", "--graph", place, "--context", "time", "-m", "kg_mrr", "a.qrels",
                   "raw.run")  # fmt: skip
@@ -255,7 +255,7 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
     ):
         with pytest.raises((UsageError, InputError), match=message):
             call()
-    with warnings.catch_warnings():  # TGB's conflicts: nothing to warn of
+    with warnings.catch_warnings():  # TGB's conflicts give no warning
         warnings.simplefilter("error")
         of_tgb = timed.questions(context="time", filter="time-aware:test")
     assert of_tgb.filter_splits == ("test",)

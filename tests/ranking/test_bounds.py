@@ -1,4 +1,4 @@
-"""Factorised models ranked by bounds from 8-bit codes: the bits of tiles of scores, always."""
+"""Factorised models ranked by bounds from 8-bit codes: always the bits of tiles of scores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ N, ROWS, DIM = 1300, 150, 101
 COUNTS = [
     f"{prefix}{name}" for prefix in ("", "macro_") for name in ("greater", "equal", "tied_ahead")
 ]
-# Products that are dear beside scores: bounds pay where vectors tell answers apart, no sooner.
+# Products cost much more than scores, so bounds pay only if vectors separate answers.
 DEAR = [("avx512vnni", "dot"), ("avx2madd", "dot"), ("avx2madd", "l2")]
 # One of the metrics whose sums are products.
 SUMS = [(path, metric) for path, metric in BOUNDED if metric != "l2"]
@@ -106,7 +106,7 @@ def outliers(rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 def beyond_float32(rng: np.random.Generator) -> tuple[Array, Array]:
-    """Vectors that are equal, vanish or overflow once they are rounded to it, and half numbers."""
+    """Vectors that are equal, vanish or overflow after rounding to it, and half numbers."""
     queries, entities = normal(rng)
     entities[:400] = entities[0] * (1 + 1e-12 * rng.integers(0, 9, (400, 1)))
     queries[::9] = entities[0]
@@ -118,7 +118,7 @@ def beyond_float32(rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 def errors_that_add_up(rng: np.random.Generator) -> tuple[Array, Array]:
-    """Codes that round all values of a vector to one side: of entities, and of every other query.
+    """Codes that round all values of a vector to one side, for entities and every other query.
 
     Errors are as large as they can be, while those of random vectors are far below their bounds.
     """
@@ -138,8 +138,8 @@ KINDS: list[Callable[[np.random.Generator], tuple[Array, Array]]] = [
     infinite, outliers, beyond_float32, errors_that_add_up, nothing_but_bias,
 ]  # fmt: skip
 CASES = [(kind, dtype) for kind in KINDS for dtype in DTYPES]
-# Nearly all decided by bounds; ties; bounds that hold nothing; bounds that are reached; what
-# float32 cannot say.
+# Nearly all decided by bounds; ties; bounds that decide nothing; bounds that are reached; numbers
+# that float32 cannot hold.
 QUICK = [
     *((kind, np.float32) for kind in (near_answers, one_block_equal, tiny_and_huge, infinite)),
     (errors_that_add_up, np.float32),
@@ -148,7 +148,7 @@ QUICK = [
 
 
 def paths_of(metric: str) -> list[str]:
-    """Those that rank models of a metric by bounds."""
+    """Kernel paths that rank models of a metric by bounds."""
     return [path for path, own in BOUNDED if own == metric]
 
 
@@ -169,7 +169,7 @@ def assert_same(got, expected) -> None:
 
 @pytest.fixture(scope="module")
 def by_scores(questions):
-    """(kind, metric, dtype) -> factors, how many best, and the results from scores alone."""
+    """(kind, metric, dtype) -> factors, number of best, and the results from scores alone."""
 
     @cache
     def cases(kind, metric: str, dtype: type):
@@ -179,7 +179,7 @@ def by_scores(questions):
             halves = entities.astype(np.float16)
         bias = rng.standard_normal(N).astype(dtype)
         if kind is nothing_but_bias:
-            bias *= dtype(1e-43)  # less than float32 can tell apart
+            bias *= dtype(1e-43)  # less than float32 can distinguish
         tables = ((0, None, entities), (20, bias, entities), (150, None, halves))
         models = [(depth, kgtrec.Factors(queries, table, b, metric)) for depth, b, table in tables]
         return [(depth, one, ranked("scalar", one, questions, depth)) for depth, one in models]
@@ -201,7 +201,7 @@ def test_counts_and_best_are_those_of_scores(questions, by_scores, path, kind, m
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("metric", ["dot", "l1"])
 def test_restricted_candidates(metric, depth, n_candidates, dtype):
-    """One list for all, since rows with lists of their own are too few for bounds."""
+    """One list for all, because rows with separate lists are too few for bounds."""
     rng = np.random.default_rng(12)
     candidates = np.sort(rng.choice(N, n_candidates, replace=False))
     rows = np.arange(ROWS)
@@ -217,12 +217,12 @@ def test_restricted_candidates(metric, depth, n_candidates, dtype):
     for path in paths_of(metric):
         assert_same(ranked(path, factors, questions, depth), expected)
         assert last_shares()[0] < 1 or (path, metric) in DEAR, path
-    queries[:] = entities[test[:, 2]]  # nearly all is decided
+    queries[:] = entities[test[:, 2]]  # bounds decide nearly all
     factors = kgtrec.Factors(queries, entities, metric=metric)
     expected = ranked("scalar", factors, questions, depth)
     for path in paths_of(metric):
         assert_same(ranked(path, factors, questions, depth), expected)
-        # Keeping the best of so few leaves more open.
+        # Bounds decide less if the best of so few are kept.
         assert last_shares()[0] < (1 if depth > 0 and (path, metric) in DEAR else 0.9), path
 
 
@@ -298,7 +298,7 @@ def test_labels_in_another_order(metric, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("metric", METRICS)
 def test_wrong_guesses_are_made_good(metric, dtype):
-    """The first bound of the best is a guess, wrong for one row in some hundreds."""
+    """The first bound of the best is a guess, which is wrong for one row in a few hundred."""
     rng, n_rows, n, dim = np.random.default_rng(16), 3000, 640, 32
     row = np.arange(n_rows)
     test = np.column_stack([row % n, row // n, rng.integers(0, n, n_rows)])
@@ -314,7 +314,7 @@ def test_wrong_guesses_are_made_good(metric, dtype):
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_float64_against_integers(metric):
-    """Scores that are exact in float64, while vectors, let alone scores, are not in float32."""
+    """Scores are exact in float64, but in float32 not even the vectors are."""
     rng = np.random.default_rng(18)
     large = rng.integers(-(1 << 25), 1 << 25, (N + ROWS, 3))
     table = np.column_stack([large, rng.integers(-(1 << 10), 1 << 10, (N + ROWS, DIM - 3))])

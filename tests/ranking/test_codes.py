@@ -1,4 +1,4 @@
-"""Entities quantised once for all calls of a ranking, or anew by each: results are the same."""
+"""Entities quantised once for all calls of a ranking, or again by each: same results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def best_path_afterwards() -> Iterator[None]:
 
 @pytest.fixture
 def made(monkeypatch) -> list[_core.Codes]:
-    """The codes that are made from here on."""
+    """Collects all codes made from now on."""
     codes, make = [], _core.Codes
 
     def noted(*args: Any, **settings: Any) -> _core.Codes:
@@ -81,7 +81,7 @@ def expected(name: str, metric: str, depth: int) -> Any:
 
 
 def n_blocks(path: str, metric: str) -> int:
-    """Blocks are wider where the products of a block are compared as they are made."""
+    """Blocks are wider if their products are compared while they are computed."""
     return 2 if path in ("avx512vnni", "scalar8") and metric != "l1" else 3
 
 
@@ -108,7 +108,7 @@ def test_shared_and_not(path, metric, name, made, monkeypatch):
             results = ranked(path, model(name, metric), depth, 7)
         assert made.pop().n_parts == 0
         assert last_shares()[0] < 0.6
-        assert metric == "l1" or last_shares() == shares  # L1: steps are those of a call
+        assert metric == "l1" or last_shares() == shares  # L1: each call has its own steps
         assert_expected(results, name, metric, depth)
 
 
@@ -133,7 +133,7 @@ def test_mapped_tables_are_streamed(path, metric, made, tmp_path):
 
 @pytest.mark.parametrize(("path", "metric"), BOUNDED)
 def test_codes_of_another_path_are_left_alone(path, metric, monkeypatch):
-    """The path may be another from one call to the next."""
+    """The path may change between calls."""
     make = _core.Codes
 
     def by_scalar(*args: Any, **settings: Any) -> _core.Codes:
@@ -149,7 +149,7 @@ def test_codes_of_another_path_are_left_alone(path, metric, monkeypatch):
 
 
 def once_none(even_parts: Any) -> Any:
-    """Parts as they are, but none of codes, which are few."""
+    """Parts unchanged, but no codes: there are few parts."""
     return lambda start, stop, n: [] if stop < 10 else even_parts(start, stop, n)
 
 

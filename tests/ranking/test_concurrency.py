@@ -1,4 +1,4 @@
-"""Several threads, Ctrl-C and forks: the ranks of one quiet thread, or an error, never others."""
+"""Several threads, Ctrl-C and forks: the ranks of one undisturbed thread, or an error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COLUMNS = ("greater", "equal", "tied_ahead", "macro_greater", "macro_equal", "ma
 
 @pytest.fixture(autouse=True)
 def ctrl_c_is_heard():
-    """A job in the background inherits that SIGINT is ignored."""
+    """A background job inherits an ignored SIGINT; restore Ctrl-C."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -55,7 +55,7 @@ def due(questions: kgtrec.Questions, scores: np.ndarray) -> tuple:
 
 
 def content(ranked: tuple[kgtrec.Ranks, kgtrec.Run]) -> tuple:
-    """All that was ranked, to be compared."""
+    """Everything that was ranked, for comparisons."""
     ranks, run = ranked
     columns = tuple(getattr(ranks, name).tobytes() for name in COLUMNS)
     return *columns, run.offsets.tobytes(), run.documents.tobytes(), run.scores.tobytes()
@@ -65,7 +65,7 @@ def of(scores: np.ndarray, batch: kgtrec.ranking.ranker.Batch) -> np.ndarray:
     return scores[batch.start : batch.stop]
 
 
-# -- Threads of the caller's -------------------------------------------------------------------
+# -- Threads of the caller ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("own_threads", [1, 3])
@@ -90,7 +90,7 @@ def test_any_interleaving_gives_the_ranks_of_one_thread(
 
 
 def test_two_first_batches_at_the_same_moment(questions, scores, due, monkeypatch) -> None:
-    """Each thread is held where it makes the arrays, until the other is there too."""
+    """Each thread waits where it makes the arrays, until the other arrives too."""
     together = threading.Barrier(2)
 
     class Slow(NativeRanking):
@@ -108,7 +108,7 @@ def test_two_first_batches_at_the_same_moment(questions, scores, due, monkeypatc
 
 
 class Meeting:
-    """Scores that are handed over when all threads have arrived."""
+    """Scores that are passed on when all threads have arrived."""
 
     def __init__(self, scores: np.ndarray, barrier: threading.Barrier) -> None:
         self.scores, self.barrier = scores, barrier
@@ -136,7 +136,7 @@ def test_a_batch_is_taken_once_however_many_bring_it(questions, scores, due) -> 
 
 @pytest.fixture
 def held(monkeypatch) -> Iterator[tuple[threading.Event, threading.Event]]:
-    """Ranking begins, says so with the first event, and goes on at the second."""
+    """Ranking begins, sets the first event, and continues after the second."""
     begun, go_on = threading.Event(), threading.Event()
     rank_rows = NativeRanking.rank_rows
 
@@ -305,7 +305,7 @@ def storm() -> Iterator[Callable]:
 
     def interrupt(_: int, frame) -> None:
         if busy:
-            return  # signals may come faster than they are dealt with
+            return  # signals may come faster than they are handled
         busy.append(True)
         try:
             while armed and frame is not None and frame.f_code.co_name not in CALLBACKS:
@@ -317,7 +317,7 @@ def storm() -> Iterator[Callable]:
             busy.clear()
 
     def drop_interrupt(lost) -> None:
-        """A signal may still come while Python clears up, where nothing can be raised."""
+        """A signal may still come while Python cleans up, where nothing can be raised."""
         if lost.exc_type is not KeyboardInterrupt:
             report_lost(lost)
 
@@ -390,7 +390,7 @@ def test_a_fork_after_use_goes_on_by_itself(questions, scores, due) -> None:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     with pytest.raises(UsageError, match="were never scored"):
-        ranker.finish()  # what the child ranked is the child's
+        ranker.finish()  # the child's rows belong to the child
     for batch in batches[2:]:
         ranker.update(batch, of(scores, batch))
     assert content(ranker.finish()) == due
@@ -420,7 +420,7 @@ def test_factors_claim_the_first_row_too(questions, scores) -> None:
 
 @pytest.mark.parametrize("listed", [False, True])
 def test_factors_that_were_refused_may_be_given_again(questions, scores, listed) -> None:
-    """With candidate lists rows are ranked in another order; a second try begins anew."""
+    """With candidate lists, rows are ranked in another order; a second try starts anew."""
     lists = {relation: range(relation, N, 2) for relation in range(2)}
     restricted = questions.restrict(heads=lists, tails={2: [1, 2, 3]}, outside="worst")
     restricted = restricted if listed else questions

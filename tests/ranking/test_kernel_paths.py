@@ -1,4 +1,4 @@
-"""Every kernel path on every awkward row length, against plain numpy and against each other."""
+"""Every kernel path on every awkward row length, against plain numpy and each other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LENGTHS = [
     *range(1, 71),
     *(base + step for base in (127, 129, 1023, 1025, 2047, 2049, 4095, 4097) for step in (0, 1)),
     *(129 + 2, 1027, 2051, 4099),
-    *(4161, 8257, 16384, 16385, 16451),  # in halves, and more than one stretch
+    *(4161, 8257, 16384, 16385, 16451),  # in halves, and in several stretches
 ]
 EDGES = {
     *(*range(1, 10), 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 70, 128, 129),
@@ -27,13 +27,13 @@ EDGES = {
 }
 """The lengths that are tried by default."""
 DTYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16)]
-WIDE = DTYPES[:2]  # in which factors are computed
+WIDE = DTYPES[:2]  # computing types of factors
 OFFSETS = (0, 1, 2, 3)
 
 
 @pytest.fixture(params=PATHS)
 def path(request) -> Iterator[str]:
-    """One kernel path after the other, forced."""
+    """Force one kernel path after the other."""
     _core.force_path(request.param)
     yield request.param
     _core.force_path(None)
@@ -63,7 +63,7 @@ def questions_of(n_entities: int) -> kgtrec.Questions:
 
 
 def brute_force(scores: np.ndarray, questions: kgtrec.Questions) -> dict[str, np.ndarray]:
-    """The counts of every instance, with masks over whole rows."""
+    """Counts of every instance, with masks over whole rows."""
     n_entities = scores.shape[1]
     docnos = np.array([str(entity).encode() for entity in range(n_entities)])
     columns: dict[str, list[int]] = {}
@@ -134,14 +134,14 @@ def check(
 
 @functools.cache
 def tied_case(length: int) -> tuple[np.ndarray, Expected]:
-    """Scores that every type holds exactly, and what is expected of all of them with the best 7."""
+    """Scores that every type holds exactly, and the expected results with the best 7."""
     questions = questions_of(length)
     scores = np.random.default_rng(length).integers(0, 5, (len(questions), length))
     return scores, expected_of(scores, questions, depth=7)
 
 
 def some_offsets(length: int) -> tuple[int, ...]:
-    """The even start, and one of the odd ones, another for the next length."""
+    """The even start, and an odd one that changes with the length."""
     return 0, OFFSETS[1 + length % 3]
 
 
@@ -164,7 +164,7 @@ def test_extreme_values_in_every_lane(dtype, path):
 
 @functools.cache
 def extreme_cases(length: int, dtype: np.dtype) -> list[tuple[np.ndarray, int, Expected]]:
-    """Scores, how many best, and what is expected of them."""
+    """Scores, number of best, and the expected results."""
     info = np.finfo(dtype)
     values = np.array(
         [np.inf, -np.inf, 0.0, -0.0, info.smallest_subnormal, -info.smallest_subnormal, info.max],
@@ -203,7 +203,7 @@ def check_nan_at_every_place(length: int, dtype: np.dtype) -> None:
 @pytest.mark.parametrize("rows", ["questions", "instances"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_nan_candidates_are_counted(dtype, rows, path):
-    """NaN of known entities do not count, unless these are the row's own answers."""
+    """NaN of known entities do not count, unless they are the row's own answers."""
     for length in (2, 17, 130, 2049, 4500):
         check_counts_of_nan(length, dtype, rows)
 
@@ -258,7 +258,7 @@ def check_strides(length: int, dtype: np.dtype) -> None:
 
 @functools.cache
 def many_answers(length: int, n_answers: int, labels_in_order: bool) -> kgtrec.Questions:
-    """A question with many answers and one with as many known entities, beside two with one."""
+    """A question with many answers, one with as many known entities, and two with one."""
     rng = np.random.default_rng(n_answers)
     answers = rng.permutation(length)[:n_answers]
     known = rng.permutation(length)[: length // 3]
@@ -277,9 +277,9 @@ def many_answers(length: int, n_answers: int, labels_in_order: bool) -> kgtrec.Q
     ("length", "n_answers"), slow_after(2, [(90, 60), (2500, 300), (700, 17), (5000, 1100)])
 )
 def test_many_answers_a_row(length, n_answers, dtype, path):
-    """More than are compared one by one: with few ties, with many, all tied, both zeros, close
-    together but for a few, as far apart as can be, and subnormal; in columns, too, of which long
-    rows are ranked in ranges."""
+    """More answers than are compared one by one: with few ties, many, all tied, both zeros, mostly
+    close together, extremely far apart, and subnormal. Also in columns, where long rows are ranked
+    in ranges."""
     for in_order in (True, False):
         questions = many_answers(length, n_answers, in_order)
         for scores, due in scores_and_counts(length, n_answers, dtype, in_order):
@@ -363,7 +363,7 @@ def test_columns_in_memory(dtype, path):
 
 @functools.cache
 def columns_of(length: int, dtype: np.dtype) -> tuple[kgtrec.Questions, list[np.ndarray], dict]:
-    """Questions, scores in columns, and what scores in rows give in both directions."""
+    """Questions, scores in columns, and the results of scores in rows in both directions."""
     triples = np.array([(e % length, e // length, (7 * e) % length) for e in range(131)])
     graph = kgtrec.Graph.from_arrays(
         test=triples, train=triples[:40] * (1, 1, 0), n_entities=length, n_relations=131
@@ -433,7 +433,7 @@ def test_paths_give_the_same_bits(depth, dtype):
 @pytest.mark.parametrize("metric", ["dot", "l2"])
 @pytest.mark.parametrize("dim", [1, 3, 17, 100])
 def test_factors_on_every_path(dim, metric, dtype):
-    """Real numbers: the sums must be made in one order, or paths and copies would differ."""
+    """Real numbers: sums need one order, or paths and copies would differ."""
     rng = np.random.default_rng(dim)
     for n_entities in (1, 15, 17, 65, 500):
         questions = questions_of(n_entities)
@@ -505,7 +505,7 @@ def test_a_hundred_million_comparisons_agree():
 
 @pytest.mark.parametrize("order", ["of names", "turned", "shuffled"])
 def test_ties_in_every_order_of_names(order):
-    """The best of rows that tie, rise and fall, where ids are in the order of names and not."""
+    """The best of rows that tie, rise and fall; ids are in the order of names, or not."""
     rng = np.random.default_rng(4)
     n = 3_000
     place = {"of names": np.arange(n), "turned": np.arange(n)[::-1], "shuffled": rng.permutation(n)}
@@ -556,7 +556,7 @@ def test_many_ties_with_the_last_of_the_best():
 
 @pytest.mark.parametrize("removed", [[698], [*range(400, 699, 30), 698]], ids=["one", "some"])
 def test_the_best_of_many_ties_are_the_last_but_the_removed(removed, path):
-    """Names in the order of ids: of a row of ties, only the end is looked at."""
+    """Names in the order of ids: only the end of a row of ties is read."""
     n = 700
     labels = [f"e{entity:03d}" for entity in range(n)]
     for answer, depth in itertools.product((5, 699), (60, 100, 289)):

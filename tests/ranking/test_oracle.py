@@ -1,4 +1,4 @@
-"""The judges are judged: the oracle on hand-worked examples, the comparisons on wrong output."""
+"""Tests of the oracle on hand-worked examples, and of its comparisons on wrong output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from strategies import DTYPES, LAYOUTS, graph_cases, laid_out, rank_cases, value
 
 NAN, INF = math.nan, math.inf
 
-# For find(): the first example will do, the smallest would take seconds.
+# For find(): the first example is enough; the smallest would take seconds.
 SEARCH = settings(
     max_examples=20_000,
     deadline=None,
@@ -27,7 +27,7 @@ SEARCH = settings(
     suppress_health_check=list(HealthCheck),
 )
 
-# Entities 0..4, one relation. (0, 0, 3) stands twice in test; 1 and 2 are known from elsewhere.
+# Entities 0..4, one relation. (0, 0, 3) is in test twice; 1 and 2 are known from other splits.
 SPLITS = {
     "train": [(0, 0, 1)],
     "valid": [(0, 0, 2)],
@@ -223,7 +223,7 @@ def test_expected_metrics_worked_by_hand():
 
 
 def test_expected_first_answer_worked_by_hand():
-    """Two of three tied candidates are answers: the first of them stands first or second."""
+    """Two of three tied candidates are answers: the first of them is first or second."""
     two = [oracle.Counts(1, 2, ahead, 9, False) for ahead in (0, 1)]
     worse = oracle.Counts(4, 0, 0, 9, False)
     assert oracle.expected_first(lambda r: r, [worse, *two]) == Fraction(2 + 2 + 3, 3)
@@ -285,7 +285,7 @@ def oracle_text(result: oracle.Outcome) -> str:
 
 
 def as_ranks(result: oracle.Outcome) -> SimpleNamespace:
-    """Columns as kgtrec's Ranks has them, straight from the oracle."""
+    """Columns in the form of kgtrec's Ranks, straight from the oracle."""
     rows = [oracle.due_row(result, number) for number in range(len(result.instances))]
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     columns["question"] = np.array([i.question for i in result.instances])
@@ -298,7 +298,7 @@ def as_ranks(result: oracle.Outcome) -> SimpleNamespace:
 
 
 def as_run(result: oracle.Outcome) -> SimpleNamespace:
-    """A run as kgtrec's Run has it, straight from the oracle."""
+    """A run in the form of kgtrec's Run, straight from the oracle."""
     lengths = [len(documents) for documents in result.run]
     return SimpleNamespace(
         query_ids=[q.name for q in result.questions],
@@ -456,7 +456,7 @@ MUTANTS = [
 
 
 def by_oracle(case) -> oracle.Outcome | None:
-    """What the oracle makes of a drawn case; None where NaN is an error."""
+    """The oracle's results for a drawn case; None if NaN is an error."""
     try:
         return case.outcome()
     except oracle.NanScore:
@@ -466,7 +466,7 @@ def by_oracle(case) -> oracle.Outcome | None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "mutant"), MUTANTS, ids=[m.__name__ for _, m in MUTANTS])
 def test_random_cases_find_every_usual_mistake(name, mutant, monkeypatch):
-    """The strategies reach each mistake, and the comparisons see it."""
+    """The strategies reach each mistake, and the comparisons find it."""
 
     def is_noticed(case) -> bool:
         right = by_oracle(case)

@@ -67,7 +67,7 @@ def at_odd_byte(array):
 @pytest.mark.parametrize("metric", ["dot", "l2", "l1"])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_factors_may_begin_at_any_byte(metric: str, dtype: type) -> None:
-    # Arrays in an .npz are mapped where they stand, which is anywhere; the sanitizers look on.
+    # Arrays in an .npz are mapped at any offset; sanitizers check the accesses.
     rng = np.random.default_rng(11)
     questions = random_questions(rng)
     wide = np.float64 if dtype == np.float64 else np.float32
@@ -189,14 +189,14 @@ def test_half_precision_entities_score_as_their_widened_copies(metric: str) -> N
 
 
 def dense_questions(seed: int) -> kgtrec.Questions:
-    """With known entities beside most answers."""
+    """Questions with known entities besides most answers."""
     rng = np.random.default_rng(seed)
     splits = {name: rng.integers(0, (N, 2, N), (25, 3)) for name in ("train", "test")}
     return kgtrec.Graph.from_arrays(**splits, n_entities=N, n_relations=2).questions()
 
 
 def assert_by_definition(ranked, questions, scores, depth=4) -> None:
-    """Among all candidates by sets and sorting; a NaN is below everything, and in no run."""
+    """Results by sets and sorting; a NaN is below everything, and in no run."""
     ranks, run = ranked
     known, removed = questions.known, questions.removed
     for row, (number, answer) in enumerate(zip(ranks.question, ranks.answer, strict=True)):
@@ -246,7 +246,7 @@ def test_nan_in_a_range_is_refused_as_in_one_pass() -> None:
     question = int(np.flatnonzero(questions.removed.lengths)[0])
     free = sorted(set(range(10, N)) - set(questions.known[question].tolist()))
     removed = int(questions.removed[question][0])
-    scores[question, removed] = np.nan  # is not a candidate of any answer
+    scores[question, removed] = np.nan  # they are candidates of no answer
     kgtrec.rank_range(scores, answers)
     scores[question, free[:2]] = np.nan
     with pytest.raises(InputError) as ranged:
@@ -258,7 +258,7 @@ def test_nan_in_a_range_is_refused_as_in_one_pass() -> None:
 
 
 def test_factors_go_by_entity_where_score_columns_go_by_candidate() -> None:
-    """A NaN is looked for among a model's entities, not at the place of a candidate's column."""
+    """NaN are searched among a model's entities, not at the place of a candidate's column."""
     questions = dense_questions(2)
     rng = np.random.default_rng(3)
     lists = []
@@ -294,7 +294,7 @@ def graph() -> kgtrec.Graph:
 
 
 class Once:
-    """Chunks of scores, with a count of those that were read."""
+    """Chunks of scores, with the number of chunks read."""
 
     def __init__(self, scores: np.ndarray) -> None:
         self.scores, self.read = scores, 0

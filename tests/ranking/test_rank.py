@@ -47,7 +47,7 @@ def graph_case(**changes) -> GraphCase:
 
 
 def rank_case(graph: GraphCase, scores, **changes) -> RankCase:
-    """Ranking on the plain terms, unless told otherwise."""
+    """Rank with default settings, unless stated otherwise."""
     plain = RankCase(graph, False, np.array(scores, np.float32), "contiguous", True, "error", 5)
     return replace(plain, **changes)
 
@@ -81,7 +81,7 @@ def in_columns_of_its_own(case: RankCase, questions: kgtrec.Questions, data: Any
 
 
 def in_any_order(case: RankCase, questions: kgtrec.Questions, data: Any) -> Any:
-    """As a distributed sampler shares rows out: shuffled, padded with repeats, sent or saved."""
+    """Rows as a distributed sampler gives them: shuffled, padded with repeats, sent or saved."""
     scores, n_rankers = case.source(), data.draw(st.integers(1, 3))
     order = np.array(data.draw(st.permutations(range(len(scores)))))
     padded, size = np.append(order, order[: -len(order) % n_rankers]), data.draw(st.integers(1, 9))
@@ -106,7 +106,7 @@ def in_any_order(case: RankCase, questions: kgtrec.Questions, data: Any) -> Any:
 
 
 def in_ranges(case: RankCase, questions: kgtrec.Questions, data: Any) -> Any:
-    """Range by range of the entities, in any order; a row per question."""
+    """Range by range of the entities, in any order; one row per question."""
     if case.per_instance:
         return in_one_pass(case, questions, data)
     options, scores = case.options(), case.source()
@@ -137,7 +137,7 @@ WAYS: dict[str, Callable[..., Any]] = {
 
 
 def check(case: RankCase, rank: Callable[..., Any] = in_one_pass, data: Any = None) -> None:
-    """What ranks agrees with the oracle on a case, errors included."""
+    """The ranking agrees with the oracle on a case, errors included."""
     questions = case.graph.questions()
     try:
         due = case.outcome()
@@ -259,11 +259,11 @@ def test_nan_at_a_known_entity_is_no_error(nan):
 @pytest.mark.parametrize("own", [[np.nan, 0], [0, np.nan], [np.nan, np.nan], [0, 1]], ids=str)
 @pytest.mark.parametrize("nan", ["error", "worst"])
 def test_nan_in_the_first_or_in_the_own_row(nan, own, first):
-    """Micro counts know the own row alone, macro counts and the run the first row alone."""
+    """Micro counts use only their own row, macro counts and the run only the first row."""
     graph = graph_case(n_entities=2, splits={"test": [(0, 0, 0), (1, 0, 0)]}, sides="head")
     case = rank_case(graph, [first, own], per_instance=True, nan=nan)
     check(case)
-    if nan == "worst":  # and the run and the ranks agree on what has no score
+    if nan == "worst":  # the run and the ranks agree on answers without a score
         kgtrec.evaluate(case.source(), graph.questions(), rows="instances", nan="worst")
 
 
@@ -295,7 +295,7 @@ def test_rows_of_a_dictionary_are_those_of_one_array():
 
 @pytest.mark.parametrize("rows", [(2, 4), (4, 2), (6, 0), (0, 6)], ids=str)
 def test_a_dictionary_whose_sides_are_not_of_one_length(rows):
-    """Six rows in all, as wanted; but the rows of one side would be taken for the other's."""
+    """The total of six rows is right, but rows of one side would count for the other."""
     graph = graph_case(splits={"test": [(0, 0, 1), (0, 0, 2), (2, 0, 1)]})
     halves = {"head": np.zeros((rows[0], 3)), "tail": np.zeros((rows[1], 3))}
     with pytest.raises(InputError, match=r"head|tail"):
@@ -370,7 +370,7 @@ def test_laid_out_views_are_not_copied_to_nan():
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("depth", [0, 5])
 def test_columns_of_packed_records(dtype: type, depth: int):
-    """Scores of an entity side by side, and the next entity's where no score can be aligned."""
+    """An entity's scores are adjacent; the next entity's start where no score can be aligned."""
     rng = np.random.default_rng(3)
     splits = {name: rng.integers(0, (50, 2, 50), (20, 3)) for name in ("train", "test")}
     questions = kgtrec.Graph.from_arrays(**splits, n_entities=50).questions()
@@ -382,7 +382,7 @@ def test_columns_of_packed_records(dtype: type, depth: int):
 
 
 def test_popularity_is_counted_in_distinct_triples():
-    """Entities over all splits, as head and as tail; relations in the evaluated split."""
+    """Entities count over all splits, as head and as tail; relations in the evaluated split."""
     splits = {"train": [(0, 0, 1), (0, 0, 1), (2, 1, 2)], "test": [(0, 0, 1), (1, 1, 0)]}
     graph = graph_case(n_relations=2, splits=splits)
     scores = np.zeros((len(graph.oracle_questions()[0]), 3), np.float32)

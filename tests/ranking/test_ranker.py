@@ -1,4 +1,4 @@
-"""Ranker: rows in any order, batches, rankers that merge, and what is refused."""
+"""Ranker: rows in any order, batches, rankers that merge, and refused input."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def varied(rng, kind: str) -> kgtrec.Questions:
 def test_shuffled_rows_of_several_rankers_are_the_whole(
     seed, rows, kind, dtype, n_rankers, nan
 ) -> None:
-    """As a distributed sampler shares rows out, of questions with candidates of their own; those of
-    all are compared with the oracle in `test_rank.py`."""
+    """Rows as a distributed sampler gives them, for questions with their own candidates.
+    `test_rank.py` compares questions with all candidates with the oracle."""
     rng = np.random.default_rng(seed)
     questions = varied(rng, kind)
     options = {"rows": rows, "nan": "worst" if nan else "error", "higher_is_better": seed % 2 == 0}
@@ -170,7 +170,7 @@ def test_rows_of_triples(rows: str, sides: str) -> None:
         with pytest.raises(UsageError, match="is not asked"):
             ranker.rows_of(questions.triples, other)
     foreign = questions.triples[:2].copy()
-    foreign[1] = (N - 1, 0, N - 1)  # left out by the restriction
+    foreign[1] = (N - 1, 0, N - 1)  # excluded by the restriction
     with pytest.raises(InputError, match=r"triple 1, \(22, 0, 22\), is not one of the"):
         ranker.rows_of(foreign, names[0])
     with pytest.raises(InputError, match="triples"):
@@ -273,7 +273,7 @@ def test_parts_that_cannot_be_are_refused(case) -> None:
 
 @pytest.mark.parametrize("restricted", [True, False])
 def test_a_run_as_deep_as_there_are_candidates(case, restricted: bool) -> None:
-    """Fewer places are made for it than `run_depth` says; what needs more is refused."""
+    """It gets fewer places than `run_depth`; parts that need more are refused."""
     questions, scores, _ = case
     lists = [list(range(N))] * len(questions)
     if restricted:
@@ -356,7 +356,7 @@ def test_a_batch_cannot_be_moved_to_other_rows() -> None:
         batch.start = 1  # type: ignore[misc]
 
 
-# -- What refused batches, other threads, merges and lists leave behind --------------------------
+# -- State after refused batches, other threads, merges and lists --------------------------------
 
 
 @pytest.fixture
@@ -419,7 +419,7 @@ def test_duplicates_that_another_thread_is_ranking_are_ignored() -> None:
     claims = RowClaims(8, "ignore", str)
     assert claims.take("one", np.arange(0, 4)).all()
     assert claims.take("two", np.arange(2, 6)).tolist() == [False, False, True, True]
-    assert claims.at_work["two"].tolist() == [4, 5]  # what the other is ranking is not ours
+    assert claims.at_work["two"].tolist() == [4, 5]  # the other call's rows are not ours
     assert claims.take("three", np.array([5, 7, 3])).tolist() == [False, True, False]
 
 
@@ -498,7 +498,7 @@ def test_where_both_ends_of_a_list_agree_a_value_is_a_number() -> None:
     first, reciprocal = (result[f"tail.realistic.micro.{name}"] for name in ("hits@1", "mrr"))
     assert isinstance(reciprocal, Interval)
     assert (reciprocal.low, reciprocal.high) == (1 / 9, 1 / 3)
-    assert type(first) is float  # whatever its place, it is not the first
+    assert type(first) is float  # at any place but the first
     assert first == 0.0
     best, worst = result.ranks.listed_ends()
     assert (best.rank().tolist(), worst.rank().tolist()) == ([3.0], [9.0])

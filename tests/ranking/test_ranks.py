@@ -1,4 +1,4 @@
-"""Ranks as an object and as a file: conventions, ties, what cannot be, what may be joined."""
+"""Ranks as an object and as a file: conventions, ties, impossible values, joining."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_columns_that_a_cast_would_change(greater: list) -> None:
     assert Ranks(columns | {"greater": [2.0] * 10}).greater.tolist() == [2] * 10
 
 
-# -- What no ranking can have left behind --------------------------------------------------------
+# -- Columns that no ranking can produce ---------------------------------------------------------
 
 
 def loaded(ranks: Ranks, folder: Path) -> Ranks:
@@ -128,7 +128,7 @@ def test_relations_without_a_label(relation: int) -> None:
 
 
 def parts_of(ranks: Ranks, *masks: np.ndarray) -> list[Ranks]:
-    """The instances of each mask, with a manifest of their own."""
+    """The instances of each mask, with a separate manifest."""
     parts = []
     for mask in masks:
         columns = {name: getattr(ranks, name)[mask] for name in ranks._names}
@@ -218,7 +218,7 @@ def test_ranks_by_hand(ranks: kgtrec.Ranks) -> None:
     for kind, due in DUE.items():
         assert ranks.rank(kind).tolist() == [due]
         assert ranks.macro_rank(kind).tolist() == [due]
-    # trec_eval takes equal scores in descending order of names: 6 and 5 stand before 3.
+    # trec_eval sorts equal scores in descending order of names: 6 and 5 come before 3.
     assert ranks.rank("ordinal").tolist() == [5.0]
     assert ranks.macro_rank("ordinal").tolist() == [5.0]
 
@@ -233,7 +233,7 @@ def test_a_first_place_is_rank_one() -> None:
 
 
 def test_every_rank_is_a_place_in_some_sorted_list() -> None:
-    """The answer sorted before, after, and among those that score the same."""
+    """Ranks with the answer sorted before, after, and among equal scores."""
     rng = np.random.default_rng(0)
     triples = rng.integers(0, (12, 2, 12), (40, 3))
     questions = kgtrec.Graph.from_arrays(train=triples, test=triples[:25]).questions(filter="raw")
@@ -329,7 +329,7 @@ def test_a_rank_that_does_not_follow_from_the_counts(tmp_path: Path, kind: str) 
 
 
 def test_a_flipped_bit_is_an_error_or_in_nothing_that_is_read(tmp_path: Path) -> None:
-    """Such as in the number of rows of a row group, of which fewer than all were read once."""
+    """For instance in a row group's number of rows: an earlier version then read only some rows."""
     ranks = ranked_with(TEXTS)
     ranks.save(tmp_path / "x", rank_type="realistic")
     sound, noticed = (tmp_path / "x").read_bytes(), 0
@@ -351,7 +351,7 @@ def test_a_flipped_bit_is_an_error_or_in_nothing_that_is_read(tmp_path: Path) ->
 
 
 def test_what_reading_ranks_does_not_import(tmp_path: Path) -> None:
-    """These take longer to import than a report takes."""
+    """Importing these takes longer than a report."""
     ranked_with(TEXTS).save(tmp_path / "x")
     code = (
         "import sys\n"

@@ -1,4 +1,4 @@
-"""Questions for the relation, (h, ?, t): by an oracle of sets, and the same by every way."""
+"""Questions for the relation, (h, ?, t): an oracle of sets, and equal results by every way."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 N, R = 6, 5
-LABELS = ["likes", "a b", "éa", "is%20", "zz"]  # not in byte order: ties in runs are by name
+LABELS = ["likes", "a b", "éa", "is%20", "zz"]  # not in byte order: runs break ties by name
 
 
 def docno(label: str) -> bytes:
@@ -116,14 +116,14 @@ def test_a_list_of_relations_restricts(case: tuple, allowed: set[int]) -> None:
     ranks, _ = kgtrec.rank(scores[some.entity, some.tail], some)
     due = expected(splits, filter_, scores, allowed)
     for (_, r, _), row in due.items():
-        if r not in allowed:  # outside: behind all of them
+        if r not in allowed:  # outside: ranked last
             for prefix in ("", "macro_"):
                 n = row[prefix + "candidates"] + (prefix == "macro_")
                 row |= {prefix + "greater": n - 1, prefix + "equal": 0, prefix + "tied_ahead": 0}
                 row[prefix + "candidates"] = n
     assert_counts(ranks, due)
     kept = [row for row in splits["test"] if row[1] in allowed]
-    if kept:  # PyKEEN's restriction: the triples of these relations, ranked among them
+    if kept:  # PyKEEN's restriction: triples of these relations, ranked among them
         subset = graph_of(splits).questions(
             sides="relation", filter=filter_, relations=sorted(allowed)
         )
@@ -132,7 +132,7 @@ def test_a_list_of_relations_restricts(case: tuple, allowed: set[int]) -> None:
         assert_counts(ranks, due)
 
 
-# -- Every way there is ----------------------------------------------------------------------------
+# -- Every way to rank -----------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Rows of few candidates have a way of their own: counts and best lists against plain Python."""
+"""The special code for rows of few candidates: counts and best lists against plain Python."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROWS = 12
 
 @pytest.fixture(params=PATHS)
 def path(request) -> Iterator[str]:
-    """One kernel path after the other, forced."""
+    """Force one kernel path after the other."""
     _core.force_path(request.param)
     yield request.param
     _core.force_path(None)
@@ -35,7 +35,7 @@ def path(request) -> Iterator[str]:
 def questions_of(
     rng: np.random.Generator, n: int, *, in_order: bool, most_answers: int
 ) -> kgtrec.Questions:
-    """A row each: one answer or some, none known to all of the others."""
+    """One row per question: one or several answers, none known to all of the others."""
     splits: dict[str, list[tuple[int, int, int]]] = {"test": [], "train": [(0, 0, 0)]}
     for row in range(ROWS):
         order = rng.permutation(n)
@@ -107,12 +107,12 @@ def test_short_rows(in_order: bool) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [64, 65, 100, 256])
 def test_the_best_of_distinct_scores(n: int, dtype: str) -> None:
-    """Where no scores tie, a bound leaves about as many as are listed."""
+    """If no scores tie, a bound leaves about as many candidates as are listed."""
     rng = np.random.default_rng(n)
     for depth in (1, 3, 6, 20, 70, n):
         questions = questions_of(rng, n, in_order=bool(depth % 2), most_answers=2)
         scores = rng.standard_normal((ROWS, n)).astype(dtype)
-        scores[6:] = np.exp(5 * scores[6:])  # few are far above the others: bounds fall between
+        scores[6:] = np.exp(5 * scores[6:])  # few are far above the others, with bounds between
         scores[0] = np.sort(scores[0])
         scores[1, : n // 2] = -np.inf
         check(questions, scores, depth)
@@ -167,7 +167,7 @@ def test_of_other_types_directions_and_layouts(n: int, dtype: str) -> None:
 @pytest.mark.usefixtures("best_path_afterwards")
 @pytest.mark.parametrize("n", [20, 64, 65, 200])
 def test_nan_of_some_rows_is_the_worst(n: int) -> None:
-    """Such rows go the long way; their neighbours do not."""
+    """Such rows take the slow way; their neighbours do not."""
     rng = np.random.default_rng(n)
     questions = questions_of(rng, n, in_order=True, most_answers=2)
     scores = rng.integers(-3, 4, (ROWS, n)).astype(np.float32)
@@ -189,7 +189,7 @@ def test_nan_of_some_rows_is_the_worst(n: int) -> None:
 
 @pytest.mark.parametrize("atol", [0.5, 1.0])
 def test_tolerance_counts_the_answer_once(path: str, atol: float) -> None:
-    """The answer's own score is above the limit of its ties, and only one filter takes it out."""
+    """The answer's own score is above the limit of its ties, and only one filter excludes it."""
     for n in (20, 200, 300):
         rng = np.random.default_rng(n)
         questions = questions_of(rng, n, in_order=True, most_answers=1)
@@ -241,7 +241,7 @@ def csr_of(rows: list[npt.NDArray[Any]]) -> Csr:
 
 @pytest.mark.parametrize("n", [64, 200, 300])
 def test_filters_that_are_nearly_alike(path: str, n: int) -> None:
-    """Where they differ in more than the one answer, each is counted by itself."""
+    """If they differ in more than the one answer, each is counted separately."""
     rng = np.random.default_rng(n)
     scores = rng.integers(-3, 4, (ROWS, n)).astype(np.float32)
     answers = rng.integers(n, size=ROWS).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Tolerant ties, held against the definition pair by pair, and against what LibKGE computes."""
+"""Tolerant ties, compared with the definition pair by pair, and with LibKGE's results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMNS = ("greater", "equal", "tied_ahead", "macro_greater", "macro_equal", "ma
 
 
 def ties(scores: np.ndarray, own: Any, atol: float, rtol: float) -> np.ndarray:
-    """Which scores tie, in their dtype: as isclose, whose infinities are close to themselves."""
+    """Which scores tie, in their dtype: as isclose, where infinities are close to themselves."""
     kind = scores.dtype.type
     with np.errstate(all="ignore"):
         apart = np.abs(scores - kind(own))
@@ -47,7 +47,7 @@ def crowded(rng: np.random.Generator, shape: tuple[int, int], dtype: str) -> np.
 
 
 def check(ranks: kgtrec.Ranks, exact: kgtrec.Ranks, questions: Any, scores: np.ndarray) -> None:
-    """Every instance by the definition; everything but micro ties as without a tolerance."""
+    """Every instance by the definition; all but micro ties as without a tolerance."""
     for row in range(len(ranks)):
         question, answer = int(ranks.question[row]), int(ranks.answer[row])
         keep = np.ones(questions.n_entities, bool)
@@ -129,7 +129,7 @@ def test_either_part_alone_is_a_tolerance(tolerance: dict[str, float]) -> None:
 
 
 def test_libkge_numbers_come_out_with_its_defaults() -> None:
-    """Its ranks: those greater and not close, plus half of those that are close, rounded down."""
+    """LibKGE's ranks: greater and not close ones, plus half of the close ones, rounded down."""
     questions = graph_of(31, 3).questions()
     scores = crowded(np.random.default_rng(3), (len(questions), 31), "float32")
     ranks = kgtrec.rank(scores, questions, atol=1e-5, rtol=1e-4)[0]
@@ -138,7 +138,7 @@ def test_libkge_numbers_come_out_with_its_defaults() -> None:
         question, answer = int(ranks.question[row]), int(ranks.answer[row])
         line, own = scores[question].copy(), scores[question, answer]
         others = [e for e in questions.known[question].tolist() if e != answer]
-        line[others] = -np.inf  # as it filters
+        line[others] = -np.inf  # LibKGE's filter
         close = np.isclose(line, own, rtol=1e-4, atol=1e-5) & ties(line, own, 1e-5, 1e-4)
         theirs.append(((line > own) & ~close).sum() + close.sum() // 2 + 1)
     ours = ranks.greater + (ranks.equal + 1) // 2 + 1
@@ -222,7 +222,7 @@ def test_the_command_takes_it(tmp_path: Path) -> None:
 
 
 def awkward(dtype: str, seed: int) -> tuple[Any, np.ndarray]:
-    """Questions, and scores of which many are close, some infinite."""
+    """Questions, and scores: many are close, some infinite."""
     questions = graph_of(31, seed).questions()
     rng = np.random.default_rng(seed)
     scores = crowded(rng, (len(questions), 31), dtype)

@@ -1,4 +1,4 @@
-"""Scores that are written to, cut short, replaced or removed while they are ranked: one line."""
+"""Scores that are written to, cut short, replaced or removed during ranking: one line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kgtrec.scores.mapped_files import Watch, guarded_maps, mapped_file
 
 N = 4096  # entities: a row of float32 is four pages
 
-# A command in a process of its own, in which the file changes at some point of the work.
+# A command in a separate process, where the file changes at some point of the work.
 _PATCHED = """
 import os, sys
 import numpy as np
@@ -148,7 +148,7 @@ def test_other_layouts(home: Path, path: str, scores: str, more: tuple[str, ...]
 
 @pytest.mark.parametrize("act", slow_after(1, ["write", "cut"]))
 def test_the_last_block(home: Path, act: str) -> None:
-    """What changes after the last look between blocks."""
+    """Files that change after the last check between blocks."""
     rows = np.load("s.npy", mmap_mode="r").shape[0]
     blocks = -(-rows // ((1 << 17) // (4 * N)))
     refused(ranked("s.npy", act, blocks, "s.npy"), "s.npy", SAID[act])
@@ -163,7 +163,7 @@ def test_arrays_that_numpy_has_mapped(home: Path) -> None:
     for array in (matrix, np.asarray(matrix), matrix[:]):
         assert mapped_file(array) == str(home / "s.npy")
     assert mapped_file(np.array(matrix)) is None
-    assert mapped_file(np.load("s.npy", mmap_mode="r+")) is None  # whoever has it may write
+    assert mapped_file(np.load("s.npy", mmap_mode="r+")) is None  # open for writing
 
     def blocks():
         yield matrix[:4]
@@ -213,7 +213,7 @@ def test_pages_that_are_gone_are_zeros_and_counted(tmp_path: Path) -> None:
         cut()
     with pytest.raises(FileError, match="cut short while it was read"):
         cut_and_seen()
-    with guarded_maps(path):  # what was counted before is nobody's fault
+    with guarded_maps(path):  # earlier counts are no fault of this file
         pass
     with pytest.raises(InputError, match="mine"), guarded_maps(path):
         raise InputError("mine")
@@ -243,7 +243,7 @@ mapped.sum()
 
 @pytest.mark.parametrize(("where", "said"), [("after", "guarded\n"), ("inside", "")])
 def test_sigbus_is_what_it_was_for_all_else(tmp_path: Path, where: str, said: str) -> None:
-    # A sanitizer's own handler, where it is loaded, would end the process in another way.
+    # A loaded sanitizer has its own handler, which would end the process in another way.
     options = f"{os.environ.get('ASAN_OPTIONS', '')}:handle_sigbus=0"
     done = subprocess.run(
         [sys.executable, "-c", _AFTER, str(tmp_path / "x"), where],

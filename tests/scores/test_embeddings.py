@@ -29,7 +29,7 @@ def unit(*shape: int) -> np.ndarray:
     return np.exp(1j * normal(*shape))
 
 
-# -- Scores of one triple, as the papers have them ---------------------------------------------
+# -- Scores of one triple, by the papers -------------------------------------------------------
 
 
 def distmult(h, r, t, **_):
@@ -163,7 +163,7 @@ def test_every_formula_scores_each_triple(name: str, questions: kgtrec.Questions
     ranks, _ = kgtrec.rank(
         kgtrec.Factors.from_embeddings(questions, name.split()[0], **arrays), questions
     )
-    # Scores of hundreds of triples that are told apart by far more than rounding.
+    # Scores of hundreds of triples, which differ by far more than rounding.
     np.testing.assert_array_equal(ranks.greater, kgtrec.rank(due, questions)[0].greater)
     single = {k: v if isinstance(v, str) else v.astype("c8" if v.dtype.kind == "c" else "f4")
               for k, v in arrays.items()}  # fmt: skip

@@ -1,4 +1,4 @@
-"""One answer, however it is asked: threads, chunks, parts of files and every kind of source."""
+"""The same results for any threads, chunks, parts of files and kind of source."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_threads_and_chunks_of_factors(metric, bias, factors, questions, monkeyp
 
 
 def in_chunks(scores: np.ndarray, sizes=(1, 5, 40)):
-    """Chunks of uneven sizes, that together are the scores."""
+    """Chunks of uneven sizes, which together are the scores."""
     start = step = 0
     while start < len(scores):
         stop = start + sizes[step % len(sizes)]
@@ -166,7 +166,7 @@ class ByArray:
 
 
 class ByDlpack:
-    """What newer tensors can do, those that record gradients only once detached."""
+    """What newer tensors can do; those that record gradients must be detached first."""
 
     def __init__(self, scores: np.ndarray, detached: bool = False) -> None:
         self.scores, self.detached = scores, detached
@@ -258,7 +258,7 @@ def test_a_row_per_instance_equals_a_row_per_question(scores, questions, due, mo
 
 
 def by_ranker(case: RankCase, size: int, backward: bool):
-    """The ranks and run of a Ranker that is fed batch by batch."""
+    """The ranks and run of a Ranker that gets scores batch by batch."""
     options = case.options()
     ranker = kgtrec.Ranker(case.graph.questions(), options.pop("run_depth"), **options)
     start, pairs = 0, []
@@ -288,7 +288,7 @@ def test_every_route_agrees_on_random_cases(case, size, backward, threads):
     assert_identical(by_ranker(case, size, backward), due)
 
 
-# -- What is wrong with a stream is said -------------------------------------------------------
+# -- Messages about faulty streams -------------------------------------------------------------
 
 
 def test_too_few_and_too_many_rows(scores, questions):
@@ -351,7 +351,7 @@ def test_a_chunk_with_another_dtype_or_width(scores, questions):
 
 
 class Counting:
-    """A file in memory that keeps what was asked of it."""
+    """A file in memory that records the requests to it."""
 
     url = "s3://b/x.npy"
 
@@ -400,13 +400,13 @@ def test_parts_of_arrays(data: st.DataObject) -> None:
 
 
 def _plain(part: slice, size: int) -> slice:
-    """A slice that goes up one by one."""
+    """A slice with step 1."""
     first, stop, step = part.indices(size)
     return slice(first, max(first, stop)) if step > 0 else slice(max(stop, 0), first)
 
 
 def _is_whole(key: Any, width: int) -> bool:
-    """Whether rows are asked for that lie together, which is one request however long."""
+    """Whether the requested rows are adjacent, which is one request of any length."""
     return isinstance(key, tuple) and isinstance(key[0], slice) and key[1] == slice(0, width)
 
 

@@ -1,6 +1,6 @@
-"""Tensors where they are: of torch on the CPU, and on a device that is faked.
+"""Tensors read in place: of torch on the CPU, and on a fake device.
 
-No GPU takes part: `fake_device` has torch's names, and copies as late as a device may.
+No GPU is needed: `fake_device` has torch's names, and copies as late as a device may.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def content(ranked) -> tuple:
 
 @pytest.fixture
 def case(monkeypatch):
-    """Questions, scores and what is due; pieces of three rows, blocks of seven."""
+    """Questions, scores and expected results; pieces of three rows, blocks of seven."""
     fake_device.install(monkeypatch)
     rng = np.random.default_rng(1)
     questions = random_questions(rng)
@@ -38,7 +38,7 @@ def case(monkeypatch):
 
 
 def ways(questions, scores, kind: str = "npu"):
-    """Every way to hand over a matrix on a device."""
+    """Every way to pass a matrix on a device."""
 
     def on(rows) -> fake_device.Tensor:
         return fake_device.Tensor(rows, kind)
@@ -74,7 +74,7 @@ def test_a_device_gives_the_ranks_of_the_host(case, way, kind, pinned, monkeypat
     monkeypatch.setattr(fake_device, "PINNED", pinned)
     _, rank = list(ways(questions, scores, kind))[way]
     assert content(rank()) == due
-    if kind == "tpu":  # no streams: piece by piece all the same
+    if kind == "tpu":  # no streams, but piece by piece too
         assert set(fake_device.LOG) <= {f"plain copy of {n}" for n in (1, 2, 3)}
         return
     assert fake_device.LOG.count("arrived") == sum(e.startswith("begin") for e in fake_device.LOG)
