@@ -1,4 +1,4 @@
-"""pyarrow's threads get no Python file to read, whose bytes they drop when Python may be ending."""
+"""pyarrow's threads never read from a Python file: they could free its bytes while Python ends."""
 
 from __future__ import annotations
 

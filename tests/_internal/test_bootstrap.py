@@ -20,7 +20,7 @@ def one(values: list[float] | np.ndarray, how: Resampling | None = None, below=N
 
 
 def slow(values: list[float], below: list[float], percent: float, seed: int) -> list[float]:
-    """The same idea with other random numbers."""
+    """The same method with other random numbers."""
     draw = random.Random(seed)
     means = []
     for _ in range(4000):
@@ -65,7 +65,7 @@ def test_draws_are_seeded_shared_and_independent_of_other_columns() -> None:
 
 
 def test_sums_do_not_depend_on_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole multiples: any order of adding, hence any library and number of threads, agrees."""
+    """Whole multiples: order of additions, library and number of threads do not matter."""
     values = np.random.default_rng(3).random(1000)[:, None]
     whole, scale = room._whole_multiples(values)
     assert np.abs(whole).sum() * 2 < 2**54
@@ -83,7 +83,7 @@ def test_awkward_columns() -> None:
     assert all(map(math.isnan, one([])))
     assert ratio_intervals([], [], Resampling()).shape == (0, 2)
     assert one([-1e6, 0.0, 0.0], Resampling(99.0))[0] < -3e5
-    # One query in four has answers: draws without any say nothing.
+    # One query in four has answers: draws without any have no value.
     assert one([1.0, 0, 0, 0], None, np.array([2.0, 0, 0, 0])) == pytest.approx([0.5, 0.5])
     assert all(map(math.isnan, one([0.0, 0], None, np.zeros(2))))
 
@@ -99,7 +99,7 @@ def test_what_is_out_of_range_is_said(wrong: dict, word: str) -> None:
 
 
 def test_a_seed_gives_the_values_that_it_always_gave() -> None:
-    """Of version 0.1: published intervals can be computed again."""
+    """Values of version 0.1: published intervals can be computed again."""
     values = [np.arange(40) ** 2 / 7.0, np.arange(40) % 3 + 0.0]
     assert ratio_intervals(values, [None, values[0] + 1], Resampling(90, 500, 3)).tolist() == [
         [56.29303571428602, 90.24232142857142],

@@ -1,4 +1,4 @@
-"""Arrays as files: numpy's bytes, and one sentence where they cannot be written."""
+"""Arrays as files: numpy's bytes, and one sentence if they cannot be written."""
 
 from __future__ import annotations
 

@@ -35,11 +35,11 @@ def test_numbers_are_those_of_unique(low_high: tuple[int, int], n: int) -> None:
 def test_keys_are_found_where_they_stand(n_ordered: int, most: int, n_keys: int) -> None:
     rng = np.random.default_rng(n_ordered)
     ordered = np.unique(rng.integers(0, most, n_ordered))
-    # Those that are there, others with the same last bits, and any.
+    # Keys of the array, others with the same last bits, and any keys.
     keys = np.concatenate([ordered, ordered + (1 << 16), rng.integers(0, 2 * most, n_keys)])
     keys = rng.permutation(np.append(keys, most))
     place = {key: number for number, key in enumerate(ordered.tolist())}
     expected = [place.get(key, -1) for key in keys.tolist()]
     assert contains(ordered, keys).tolist() == [at >= 0 for at in expected]
-    for n_expected in (0, len(keys)):  # by search, and where the keys lie close enough by a table
+    for n_expected in (0, len(keys)):  # by search, and by a table if keys are dense
         assert finder(ordered, n_expected)(keys).tolist() == expected

@@ -1,4 +1,4 @@
-"""Rows shared out over threads: every part once, the first error, an end to the rest."""
+"""Rows shared by threads: every part runs once, the first error is raised, the rest ends."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_an_error_is_raised_and_ends_the_rest(threads: int) -> None:
 
 
 def test_all_threads_have_ended_when_it_returns() -> None:
-    """Whatever is raised: the parts write to arrays that the caller owns."""
+    """For any exception, because the parts write to arrays that the caller owns."""
     before = threading.active_count()
     barrier = threading.Barrier(2)
 

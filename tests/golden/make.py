@@ -1,11 +1,11 @@
-"""Expected output of ``kgtrec eval`` for the cases of ``eval/cases.txt``, worked out slowly.
+"""Expected output of ``kgtrec eval`` for the cases of ``eval/cases.txt``, computed slowly.
 
     python tests/golden/make.py           write eval/NAME.out of every case
-    python tests/golden/make.py --check   say which of them differ from what stands there
+    python tests/golden/make.py --check   name the files that differ from the present ones
 
-Plain Python from the published definitions of the measures (slow_measures.py) and from how
-trec_eval prints them. It shares no code with the package. That its measures are those of
-pytrec_eval, where that has them, is tested in tests/cli/test_eval_golden.py.
+Plain Python from the published definitions of the measures (slow_measures.py) and the output format
+of trec_eval. It shares no code with the package. tests/cli/test_eval_golden.py compares its
+measures with those that pytrec_eval has.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def single(score: float) -> float:
 
 
 def queries_of(options: Options, run: Path) -> tuple[list[tuple[bytes, Query, bool]], list[int]]:
-    """Queries in byte order with whether the run has them, and all judgements of the qrels."""
+    """Queries in byte order, whether the run has each, and all judgements of the qrels."""
     judged: dict[bytes, dict[bytes, int]] = {}
     for query, _, document, grade in fields(HERE / options.files[0]):
         judged.setdefault(query, {})[document] = int(grade)
@@ -195,7 +195,7 @@ def block(options: Options, run: Path) -> bytes:
         elif family == "num_q":
             value = len(rows)
         elif family == "num_rel" and "c" in options.flags:
-            value = sum(grade > 0 for grade in grades)  # whatever the level
+            value = sum(grade > 0 for grade in grades)  # for any level
         elif family.startswith("num_"):
             value = sums[name]
         elif family.startswith("gm_"):

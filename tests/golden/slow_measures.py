@@ -43,7 +43,7 @@ FLOOR = 1e-5
 
 
 class Query:
-    """One query: what was retrieved, best first, and how many documents have which level."""
+    """One query: retrieved documents, best first, and the number of documents per level."""
 
     def __init__(self, ranked: list[int], judged: list[int], options: Any) -> None:
         self.level = options.level
@@ -61,7 +61,7 @@ class Query:
         return sum(self.hits[:k])
 
 
-# -- Measures: one function a family, from a Query and a parameter ------------------------------
+# -- Measures: one function per family, from a Query and a parameter ----------------------------
 
 
 def average_precision(q: Query, k: int | None = None) -> float:
@@ -136,7 +136,7 @@ def ndcg_rel(q: Query) -> float:
 
 
 def ndcg_r(q: Query) -> float:
-    """nDCG averaged over the ranks where the ideal list steps down, and the end beyond them."""
+    """nDCG averaged over the ranks where the ideal list steps down, and the end after them."""
     if q.R == 0:
         return 0.0
     ends = [
@@ -179,7 +179,7 @@ def rank_biased_residual(q: Query) -> float:
 
 
 def power(exponent: int) -> float:
-    """Of .9, one factor after the other: half-way cases must fall where trec_eval's do."""
+    """Powers of .9, one factor after the other: half-way cases must round as in trec_eval."""
     return math.prod([0.9] * exponent)
 
 
@@ -245,7 +245,7 @@ AT = {
     "success": lambda q, k: float(q.within(k) > 0),
     "unj": lambda q, k: sum(grade < 0 for grade in q.ranked[:k]) / k,
 }
-# With parameters that are not cutoffs, which stand in the name as they were typed.
+# With parameters that are not cutoffs; names show them as typed.
 WITH = {
     "utility": lambda q, a, b, c, d: (
         a * q.n_hits

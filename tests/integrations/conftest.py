@@ -1,4 +1,4 @@
-"""Other libraries' warnings when they are loaded are none of ours."""
+"""Ignore warnings of other libraries while they are loaded."""
 
 from __future__ import annotations
 

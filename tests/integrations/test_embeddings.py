@@ -1,4 +1,4 @@
-"""Files of vectors: what was saved, or one sentence that names the file."""
+"""Files of vectors: the saved values, or one sentence that names the file."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_torch_weights_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Trap:
-    """What pickle would call."""
+    """A function that pickle would call."""
 
     fired = False
 

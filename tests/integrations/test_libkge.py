@@ -1,4 +1,4 @@
-"""LibKGE, which no index has: a stand-in with the parts of its interface that are used."""
+"""LibKGE, which no package index has: a stand-in with the used parts of its interface."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ KNOWN = {"": None, "_filtered": ["train", "valid"],
 
 
 def ranks_of_libkge(known: list[str] | None, kind: str, atol: float, rtol: float) -> Any:
-    """As its job counts, pair by pair: the answer is one of its own ties."""
+    """Count as its job does, pair by pair: the answer is one of its own ties."""
     dataset, table = Dataset(), Model().table.detach()
     taken = {tuple(row) for name in known or [] for row in dataset.split(name).tolist()}
     ranks = []

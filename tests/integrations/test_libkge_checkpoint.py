@@ -29,7 +29,7 @@ RELATION_DIM = {"rotate": DIM // 2, "rescal": DIM * DIM, "cp": DIM // 2}
 
 
 def score(model: str, s: Any, p: Any, o: Any, norm: float) -> float:
-    """Of one triple, by the papers' formulas on halves as LibKGE has them."""
+    """The score of one triple, by the papers' formulas on LibKGE's halves of vectors."""
     half = DIM // 2
     if model == "distmult":
         return float((s * p * o).sum())
@@ -55,7 +55,7 @@ def questions_of() -> Any:
 
 
 def options_of(model: str, reciprocal: bool = False, norm: float = 2.0) -> dict[str, Any]:
-    version = torch.torch_version.TorchVersion("2.1.0")  # as training jobs note it
+    version = torch.torch_version.TorchVersion("2.1.0")  # as training jobs store it
     options: dict[str, Any] = {"job": {"type": "train"}, "import": [model], "torch": version}
     options[model] = {"class_name": CLASSES.get(model, model), "l_norm": 1.0,
                       "entity_embedder": {"type": "lookup_embedder"}}  # fmt: skip
@@ -152,7 +152,7 @@ def test_transe_by_default_has_l1(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_printed_conversion_makes_a_checkpoint_that_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A configuration with any other object is refused, and the message says what to run."""
+    """A configuration with any other object is refused; the message says what to run."""
     path, questions = tmp_path / "c.pt", questions_of()
     weights = state_dict(*tables("distmult", False))
     save(path, monkeypatch, options_of("distmult"), weights)

@@ -1,4 +1,4 @@
-"""PyTorch Geometric and TorchKGE: the numbers of their own evaluators, and those beyond."""
+"""PyTorch Geometric and TorchKGE: the numbers of their own evaluators, and further ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def splits() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(1)
     triples = np.unique(rng.integers(0, (N, R, N), (400, 3)), axis=0)
     rng.shuffle(triples)
-    # Every entity and relation stands in train, so that no library leaves one out.
+    # Every entity and relation is in train, so that no library omits one.
     rows = [[e, e % R, (e + 1) % N] for e in range(N)]
     rest = np.array([row for row in triples.tolist() if row not in rows])
     return {"train": np.concatenate([rows, rest[:200]]), "valid": rest[200:260],
@@ -127,7 +127,7 @@ def test_torchkge(name: str) -> None:
     model.normalize_parameters()
     theirs = LinkPredictionEvaluator(model, test)
     theirs.evaluate(b_size=16, verbose=False)
-    # split_kg() leaves the facts of all splits in each of them: they are known by default.
+    # split_kg() keeps the facts of all splits in each: they are known by default.
     for known, place in ((None, 0), ([train, valid], 1), ((), 1)):
         result = evaluate(model, test, known=known, batch_size=9)
         for metric, due in (("mr", theirs.mean_rank()), ("mrr", theirs.mrr()),
@@ -179,7 +179,7 @@ def test_torchkge_relation_questions(name: str) -> None:
 
 
 def _first_of_each(rows: np.ndarray) -> np.ndarray:
-    """Rows in which an entity or a relation stands for the first time, for the training split."""
+    """Rows where an entity or a relation occurs first, for the training split."""
     return np.concatenate([np.unique(rows[:, c], return_index=True)[1] for c in range(3)])
 
 

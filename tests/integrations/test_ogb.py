@@ -1,4 +1,4 @@
-"""OGB: its protocol to the digit, and kgtrec's beside it."""
+"""OGB: its protocol to the digit, and kgtrec's."""
 
 from __future__ import annotations
 

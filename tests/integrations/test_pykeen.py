@@ -55,13 +55,13 @@ def known(dataset: Any) -> list[Any]:
 
 
 def both(dataset: Any, model: Any, **more: Any) -> tuple[Any, Any, KgtrecEvaluator]:
-    """Results of PyKEEN's evaluator and of ours, and ours itself."""
+    """Results of PyKEEN's evaluator and of ours, and our evaluator itself."""
     options = {"additional_filter_triples": known(dataset), "use_tqdm": False, "batch_size": 32}
     ours = KgtrecEvaluator()
     triples = dataset.testing.mapped_triples
     theirs = RankBasedEvaluator(clear_on_finalize=False)
     rough = theirs.evaluate(model, triples, **(options | more)).to_flat_dict()
-    # PyKEEN's ranks are float32, and with them its sums: once more in float64.
+    # PyKEEN's ranks, and so its sums, are float32: compute them again in float64.
     for key, parts in theirs.ranks.items():
         theirs.ranks[key] = [part.astype(np.float64) for part in parts]
     due = theirs.finalize()
@@ -147,7 +147,7 @@ def test_ties(dataset: Any, model: Any, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_unfiltered_means_unfiltered(dataset: Any, model: Any) -> None:
-    """PyKEEN's own evaluator raises with filtered=False; so: by counting."""
+    """PyKEEN's own evaluator raises with filtered=False, so count ranks directly."""
     ours = KgtrecEvaluator(filtered=False)
     triples = dataset.testing.mapped_triples
     got = ours.evaluate(model, triples, use_tqdm=False, batch_size=50)
@@ -164,13 +164,13 @@ def test_unfiltered_means_unfiltered(dataset: Any, model: Any) -> None:
     in_pipeline = trained(dataset, evaluator=KgtrecEvaluator, evaluator_kwargs={"filtered": False})
     filtered = trained(dataset, evaluator=KgtrecEvaluator)
     low, high = (run.metric_results.get_metric("mrr") for run in (in_pipeline, filtered))
-    assert low < 0.9 * high  # the filter is not lost without a word
+    assert low < 0.9 * high  # the filter is not lost silently
 
 
 def test_a_smaller_batch_after_running_out_of_memory(
     dataset: Any, model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PyKEEN halves the batch and begins anew: clear() is called, and rows come again."""
+    """PyKEEN halves the batch and starts again: it calls clear(), and rows come again."""
     tries = []
     evaluate_batch = pykeen_evaluator._evaluate_batch
 

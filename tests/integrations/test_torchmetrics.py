@@ -175,7 +175,7 @@ def test_early_stopping_on_validation_mrr(tmp_path: Any) -> None:
     value = due["both.realistic.micro.mrr"]
 
     class Model(lightning.LightningModule):
-        """Scores that are those of the tables, and no better after any epoch."""
+        """Scores of the tables, which no epoch improves."""
 
         def __init__(self) -> None:
             super().__init__()

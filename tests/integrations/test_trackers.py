@@ -1,4 +1,4 @@
-"""Trackers: names that each of them takes, and the values of the result."""
+"""Trackers: names that each of them accepts, and the values of the result."""
 
 from __future__ import annotations
 

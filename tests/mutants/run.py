@@ -1,16 +1,16 @@
 """Tries mutants: small faults that the tests must notice.
 
-    python tests/mutants/run.py                     # all of them, by the tests that each names
-    python tests/mutants/run.py --only ranking      # those of one file beside this one
+    python tests/mutants/run.py                     # all of them, with the tests that each names
+    python tests/mutants/run.py --only ranking      # the mutants of one file in this folder
     python tests/mutants/run.py --number cluster:7  # one, with what pytest prints
     python tests/mutants/run.py --check             # every mutant still fits the code; runs nothing
 
-A file of mutants is TOML: ``[[mutant]]`` with ``file``, the text ``old`` that stands there once,
-``new`` in its place, ``why`` it is wrong, and ``tests`` that notice it. ``slow = true``: only slow
-tests notice it. ``equivalent`` says why no test can, and the mutant is not run.
+A file of mutants is TOML: ``[[mutant]]`` with ``file``, the text ``old`` that occurs there once,
+its replacement ``new``, ``why`` it is wrong, and ``tests`` that notice it. ``slow = true``: only
+slow tests notice it. ``equivalent`` says why no test can, and the mutant is not run.
 
-Each is tried in a copy of the checkout. Sources in C are compiled again there; a mutant that does
-not compile is an error of its list, as tests have nothing to notice.
+Each is tried in a copy of the checkout, where C sources are compiled again. A mutant that does not
+compile is an error in its list, because tests have nothing to notice.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ else:
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-LIMIT = 600  # seconds per mutant; a test that hangs has noticed it
+LIMIT = 600  # seconds per mutant; a hanging test has noticed it
 COPIED = ("kgtrec", "csrc", "tests", "benchmarks", "pyproject.toml", "setup.py", "README.md",
           "CONTRIBUTING.md", "CHANGELOG.md", "MANIFEST.in", "LICENSE", ".ci", "build")  # fmt: skip
 
 
 class Mutant(NamedTuple):
-    """One small fault: where it is, what it changes, why it is wrong, and who must notice."""
+    """One small fault: its place, its change, why it is wrong, and the tests that must notice."""
 
     name: str
     file: str
@@ -68,7 +68,7 @@ def mutants(only: str = "") -> Iterator[Mutant]:
 
 
 def misfits(all_mutants: Iterator[Mutant], root: Path = ROOT) -> list[str]:
-    """What is wrong with mutants: text that is gone or stands twice, tests that are not there."""
+    """Faults of mutants: text that is missing or repeated, tests that do not exist."""
     wrong = []
     for mutant in all_mutants:
         path = root / mutant.file
@@ -103,21 +103,21 @@ def copied_checkout(folder: Path) -> Path:
 
 
 def compile_extension(place: Path) -> str:
-    """Compile the copy's sources in C; what is said last if they do not compile."""
+    """Compile the copy's C sources; return the last message if that fails."""
     command = [sys.executable, "setup.py", "build_ext", "--inplace"]
     done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
     return (done.stderr.strip().splitlines() or ["no reason"])[-1] if done.returncode else ""
 
 
 def compile_sound(place: Path) -> None:
-    """The same without a mutant, which must succeed: else no verdict means anything."""
+    """Run the tests without a mutant. They must pass, or no verdict means anything."""
     if said := compile_extension(place):
         raise SystemExit(f"the sources in C do not compile, with no mutant in them: {said}")
 
 
 def verdict_on(mutant: Mutant, place: Path, show: bool) -> str:
-    """Says "killed" if the tests that the mutant names fail on it, else "SURVIVED"; "NO BUILD" if
-    what it changes does not compile."""
+    """Return "killed" if the tests that the mutant names fail on it, else "SURVIVED"; "NO BUILD" if
+    its change does not compile."""
     path = place / mutant.file
     sound = path.read_text("utf-8")
     path.write_text(sound.replace(mutant.old, mutant.new), "utf-8")
@@ -134,7 +134,7 @@ def verdict_on(mutant: Mutant, place: Path, show: bool) -> str:
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return "killed"
-        if done.returncode > 2:  # 5: no test was run; below 0: it crashed
+        if done.returncode > 2:  # 5: no test ran; below 0: a crash
             raise SystemExit(f"{mutant.name}: pytest ended with {done.returncode}")
         return "killed" if done.returncode else "SURVIVED"
     finally:

@@ -1,9 +1,8 @@
 """The kernel paths without Python: tests/native, compiled and run here and under an emulator.
 
-All are slow: they compile as setup.py does, check everything, with sanitizers and valgrind too.
-
-What a check needs and this machine does not have (a C compiler, sanitizers, a cross-compiler with
-its emulator, valgrind) is a reason to skip it, which says so.
+All are slow: they compile as setup.py does and check everything, with sanitizers and valgrind too.
+If this machine lacks a tool (a C compiler, sanitizers, a cross-compiler with its emulator,
+valgrind), the check is skipped with that reason.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from checkout import ROOT
 from kgtrec import _core
 
 SOURCES = [*sorted(ROOT.glob("tests/native/*.c")), *sorted(ROOT.glob("csrc/*.c"))]
-# As setup.py compiles, but a warning is an error.
+# Flags as in setup.py, but a warning is an error.
 FLAGS = ["-std=c11", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 RELEASE = ["-O3"]
 SANITIZE = [
     *("-O1", "-g", "-fno-omit-frame-pointer"),
     *("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
 ]
-# What the program can spoil on purpose, and the check that must notice.
+# Faults that the program can make on purpose, and the check that must notice each.
 WRONGS = {
     "count_end": "count_f32",
     "count_ties": "count_f32",
@@ -91,7 +90,7 @@ BYTES = {
 
 
 def tool(*names: str) -> str:
-    """The first of these programs that there is."""
+    """The first of these programs that is installed."""
     for name in names:
         if path := shutil.which(name):
             return path
@@ -99,7 +98,7 @@ def tool(*names: str) -> str:
 
 
 def build(compiler: str, flags: list[str], out: Path) -> Path:
-    """The test program, compiled with flags of its own."""
+    """The test program, compiled with the given flags."""
     command = [compiler, *FLAGS, *flags, "-I", ROOT / "csrc", *SOURCES, "-lm", "-o", out]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -107,8 +106,8 @@ def build(compiler: str, flags: list[str], out: Path) -> Path:
 
 
 def run(*command: str | Path, status: int = 0) -> str:
-    """What a command prints, on both streams; its exit status must be the one expected."""
-    # A suite under a sanitizer has settings that are not for these programs.
+    """The output of a command on both streams; its exit status must be the expected one."""
+    # A suite under a sanitizer has settings that these programs must not get.
     alien = ("LD_PRELOAD", "ASAN_OPTIONS", "UBSAN_OPTIONS")
     done = subprocess.run(
         command,
@@ -123,7 +122,7 @@ def run(*command: str | Path, status: int = 0) -> str:
 
 
 def agreeing(output: str) -> set[str]:
-    """The paths that a run has found to agree with the scalar one."""
+    """The paths that agree with the scalar one in a run's output."""
     return set(re.findall(r"^(\w+): \d{6,} checks against scalar, 0 failed$", output, re.M))
 
 
@@ -155,7 +154,7 @@ def test_every_path_under_sanitizers(sanitized):
 
 @pytest.mark.slow
 def test_paths_under_valgrind(program):
-    """Of those whose instructions valgrind knows, the ones that have all that the others have."""
+    """Of the paths that valgrind knows, those that have all features of the others."""
     valgrind = tool("valgrind")
     for path in {*_core.available_paths()} & {"scalar8", "avx2madd", "neondot"}:
         command = [valgrind, "-q", "--error-exitcode=9", "--leak-check=full", program]

@@ -1,4 +1,4 @@
-"""Who may import whom, what stays unloaded, and what never appears: the rooms, as a test."""
+"""Allowed imports, modules that stay unloaded, and modules that never appear."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import kgtrec
 PACKAGE = ROOT / "kgtrec"
 
 # From left to right: a module imports from its own folder, and from those above it in this list. A
-# folder inside another may stand elsewhere than its parent.
+# folder inside another may have another place than its parent.
 LAYERS = (
     "_version",
     "errors",
@@ -93,7 +93,7 @@ def _walk(node: ast.AST, at_load: bool, homes: dict[str, str]) -> Iterator[Impor
 
 
 def _module(module: str, name: str, homes: dict[str, str]) -> str:
-    """The module that ``from module import name`` is about."""
+    """The module that ``from module import name`` loads."""
     if module == "kgtrec":
         return homes.get(name, f"kgtrec.{name}")
     return f"{module}.{name}" if f"{module}.{name}" in MODULES else module
@@ -221,7 +221,7 @@ def test_the_front_page_loads_nothing():
     ],
 )
 def test_heavy_libraries_stay_unloaded(statement: str, tmp_path: Path):
-    # Elsewhere than the checkout, so that what is installed is what is looked at.
+    # Outside the checkout, so that the installed package is tested.
     code = f"import sys; {statement}; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
@@ -377,7 +377,7 @@ def test_type_checkers_are_told_the_same(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_no_name_is_that_of_a_module_too(page: str) -> None:
-    """Which of the two one got would hang on what was imported before."""
+    """Earlier imports would decide which of the two one gets."""
     module = import_module(page)
     folder = Path(str(module.__file__)).parent
     modules = {path.stem for path in folder.iterdir() if path.suffix in (".py", ".so", "")}
@@ -396,7 +396,7 @@ def test_a_front_page_loads_nothing(tmp_path: Path) -> None:
 
 
 def test_the_site_describes_every_class_once() -> None:
-    """A class that two pages have is left out of one: Sphinx refuses to describe it twice."""
+    """A class on two pages is left out of one: Sphinx refuses to describe it twice."""
     text = (files("kgtrec.guides") / "site" / "api.md").read_text("utf-8")
     described: dict[type, list[str]] = {}
     for page, options in re.findall(r"automodule:: (\S+)\n((?:   :.*\n)*)", text):

@@ -1,4 +1,4 @@
-"""What is reported as written is on the disk, bytes and name."""
+"""A file that is reported as written is on the disk, bytes and name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kgtrec.errors import FileError
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, int]]:
-    """What was waited for and renamed, in order: kind, name, bytes of the file by then."""
+    """Synced and renamed files, in order: kind, name, and bytes of the file at that time."""
     done: list[tuple[str, str, int]] = []
     fsync, replace = os.fsync, os.replace
 

@@ -1,7 +1,7 @@
-"""In a checkout the source folder hides the installed package: it must stand in for it.
+"""In a checkout, the source folder hides the installed package and must lead to it.
 
-The checkout is made here from the sources without what was compiled, the installation from those
-with it; neither is the one that runs this test.
+The test makes a checkout from the sources without compiled files, and an installation from the
+sources with them. Neither is the one that runs this test.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `pip install .` leaves in site-packages."""
+    """The files of `pip install .` in site-packages."""
     folder = tmp_path_factory.mktemp("site")
     unwanted = shutil.ignore_patterns("*.so", "*.pyx", "*.pxd")  # compiled Python is kept
     shutil.copytree(ROOT / "kgtrec", folder / "kgtrec", ignore=unwanted)
@@ -41,8 +41,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(checkout: Path, site: Path | None, *arguments: str, text: str = "") -> str:
-    """What Python prints in the checkout, where kgtrec is installed at `site`; fails with it."""
-    # What pytest is told here (PYTEST_ADDOPTS) is not for the one that is started there.
+    """Python's output in the checkout, with kgtrec installed at `site`; fails if Python fails."""
+    # Options for this pytest (PYTEST_ADDOPTS) must not reach the one that is started.
     environment = {name: text for name, text in os.environ.items() if name[:7] != "PYTEST_"}
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     if site:
@@ -66,7 +66,7 @@ def test_the_first_example_of_the_readme_can_be_pasted(checkout: Path, site: Pat
 
 
 def test_no_module_is_the_checkouts(checkout: Path, site: Path) -> None:
-    """Else one version's Python would call another's C."""
+    """Otherwise one version's Python would call another's C."""
     code = (
         "import sys, pathlib, kgtrec.cli, kgtrec.ranking.rank\n"
         "for name, module in sys.modules.items():\n"
@@ -96,7 +96,7 @@ def test_where_nothing_is_compiled_one_line_says_what_to_do(checkout: Path) -> N
 
 
 def test_a_checkout_that_is_compiled_is_used_itself(checkout: Path, site: Path) -> None:
-    """As after `pip install -e .`, whatever else is installed."""
+    """As after `pip install -e .`, regardless of other installations."""
     own = checkout / "kgtrec" / COMPILED.name
     shutil.copy(COMPILED, own)
     try:

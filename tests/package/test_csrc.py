@@ -1,4 +1,4 @@
-"""The C core: who calls and includes whom, one way, and which features are looked up where."""
+"""The C core: calls and includes go one way, and each file looks up the features it uses."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ NAME = re.compile(r"\bkgt_\w+")
 
 
 def plain(text: str) -> str:
-    """A file without comments, in which names that are made for a type are whole: ``kgt_x_f32``."""
+    """A file without comments, with full names of functions made per type: ``kgt_x_f32``."""
     return re.sub(r"\bFN\((\w+)\)", r"\1_f32", COMMENT.sub(" ", text)).replace("_f64", "_f32")
 
 
 def unit(name: str, files: Mapping[str, str]) -> str:
-    """A file with the templates that it includes in their places."""
+    """A file with its included templates inserted."""
     return INCLUDE.sub(
         lambda match: unit(match[1], files) if match[1].endswith("_body.h") else match[0],
         plain(files[name]),
@@ -34,7 +34,7 @@ def unit(name: str, files: Mapping[str, str]) -> str:
 
 
 def graph(files: Mapping[str, str]) -> dict[str, set[str]]:
-    """What each file needs, a ``.c`` and its header being one: by calls and by includes."""
+    """The files that each file needs by calls and by includes; a ``.c`` and its header are one."""
     units = {name: unit(name, files) for name in files if not name.endswith("_body.h")}
     stems = {name: name.partition(".")[0] for name in units}
     home = {
@@ -62,7 +62,7 @@ def families(needs: Mapping[str, set[str]]) -> dict[str, set[str]]:
 
 
 def circle(needs: Mapping[str, set[str]]) -> list[str]:
-    """The names along a circle, or none."""
+    """The names along a cycle, or none."""
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:
@@ -110,9 +110,9 @@ ANY_INCLUDE = re.compile(r'^\s*#\s*include\s*(?:<(?P<system>[^>]+)>|"(?P<own>[^"
 STANDARD = {
     "arm_neon.h", "cpuid.h", "immintrin.h", "locale.h", "math.h", "stdatomic.h", "stdbool.h",
     "stddef.h", "stdint.h", "stdlib.h", "string.h",
-    "sys/auxv.h", "sys/syscall.h", "unistd.h",  # what only the system can be asked
+    "sys/auxv.h", "sys/syscall.h", "unistd.h",  # for questions that only the system answers
 }  # fmt: skip
-# What is of the operating system, in the one file that asks it for something.
+# Headers of the operating system, each for the one file that uses it.
 SYSTEM = {
     "label_table.c": {"sys/mman.h"},  # on Linux
     "map_guard.c": {"errno.h", "signal.h", "sys/mman.h", "unistd.h"},
@@ -239,7 +239,7 @@ def test_c_files_do_not_mention_python_objects():
 def test_cpu_features_are_looked_up_in_isa_files_only():
     question = re.compile(r"__builtin_cpu_\w+\(|kgt_cpu_has_\w+\(\)|__get_cpuid\(")
     asking = {name for name in C_FILES if question.search(FILES[name])}
-    # isa_platform.h asks for what not every compiler's builtin knows, on behalf of the ISA files.
+    # isa_platform.h looks up, for the ISA files, features that not every compiler's builtin knows.
     assert {name[:4] for name in asking} == {"isa_"}
 
 
@@ -250,8 +250,8 @@ def has_kernels(name: str) -> bool:
 def unasked(text: str) -> set[str]:
     """Features that a kernel file compiles for, less those that its ``available()`` asks for.
 
-    A file with several paths has a section with a target, and an ``available_...()`` behind it, for
-    each; all use what the first section holds.
+    A file with several paths has a section with a target per path, followed by its
+    ``available_...()``; all paths use the first section.
     """
     sections = [
         (match.start(), {name.replace("-", "_") for name in match[1].split(",")})

@@ -24,7 +24,7 @@ from kgtrec.demo import run_demo
 from kgtrec.errors import UsageError
 from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES
 
-# What a reader of README sees first, and how to use the package from Python.
+# The first texts for a reader of README, and the use of the package from Python.
 QUICK = ("first-evaluation", "ties", "filters-and-protocols")
 TEXTS = {name: guides.text(name) for name in guides.ORDER}
 
@@ -178,7 +178,7 @@ def test_a_terminal_pages_and_a_pipe_gets_plain_markdown() -> None:
     with subprocess.Popen(program, stdout=there, stdin=there, env=environment) as process:
         os.close(there)
         printed = b""
-        with contextlib.suppress(OSError):  # what Linux says at the end of a terminal
+        with contextlib.suppress(OSError):  # Linux's error at the end of a terminal
             while part := os.read(terminal, 1 << 16):
                 printed += part
     os.close(terminal)

@@ -1,4 +1,4 @@
-"""Files at URLs: the same bytes as from this machine, and one sentence for what is not there."""
+"""Files at URLs: the same bytes as from this machine, and one sentence for a missing one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from kgtrec.scores.sources import selected
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A graph, its scores as a matrix, as shards and as vectors, and what is ranked locally."""
+    """A graph, its scores as a matrix, as shards and as vectors, and local results."""
     home = tmp_path_factory.mktemp("home")
     _, scores = write_graph_and_scores(home, n_train=50, n_test=20, n_entities=9, prefix="é")
     np.save(home / "fortran.npy", np.asfortranarray(scores))
@@ -62,7 +62,7 @@ def bucket(s3_server: str, system: Any, monkeypatch: pytest.MonkeyPatch) -> tupl
 
 
 def check_everything(url: str, home: Path, read: Any) -> None:
-    """All that is read and written at a URL, against the files of `home`."""
+    """Everything that is read and written at a URL, compared with the files of `home`."""
     for name in ("s.npy", "m.npz"):
         out = f"{url}/out-{name}"
         call("rank", "--graph", f"{url}/g", "--scores", f"{url}/{name}", "-o", f"{out}.parquet",
@@ -113,7 +113,7 @@ def check_faults(url: str) -> None:
 def test_a_store_that_is_a_folder(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is asked of an object store, without a server: pyarrow's view of a folder answers."""
+    """Requests to an object store, without a server: pyarrow's view of a folder answers them."""
     from pyarrow import fs
 
     shutil.copytree(home, tmp_path / "bucket")
@@ -162,7 +162,7 @@ def test_a_google_store(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def replace_and_fail(url: str) -> None:
-    """Write an object, then begin another of its name, which an interruption ends."""
+    """Write an object, then begin another with its name, which an interruption stops."""
     with atomic_write(url) as file:
         file.write(b"first")
 
@@ -205,7 +205,7 @@ def test_a_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_google_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """pyarrow would ask again and again, for as long as a store that once answered is asked."""
+    """pyarrow would retry for as long as it does with a store that has answered once."""
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
     monkeypatch.setattr(locations, "_FIRST", timedelta(seconds=0.1))
     monkeypatch.setattr(locations, "_PATIENCE", timedelta(seconds=900))

@@ -182,7 +182,7 @@ def test_a_repr_says_in_three_lines_what_is_inside(things: dict[str, Any], name:
 
 
 def returned_classes() -> set[type]:
-    """Classes of kgtrec that the public functions of Python name as what they give."""
+    """Classes of kgtrec that public functions declare as their results."""
     import importlib
     import inspect
     import pkgutil
@@ -207,8 +207,8 @@ def returned_classes() -> set[type]:
 
 
 def test_every_result_of_public_functions_shows_itself(things: dict[str, Any]) -> None:
-    """So each of them is among the things that are shown above and below."""
-    # What is read or written, line by line, and pairs of arrays.
+    """So each of them is among the shown results of this file."""
+    # Excluded: line-by-line readers and writers, and pairs of arrays.
     plain = {"Sheet", "Templates", "Fault", "PooledTriple", "SheetBatch", "Strengths", "Journal",
              "Comparability"}  # fmt: skip
     returned = {cls for cls in returned_classes() if cls.__name__ not in plain}
@@ -245,7 +245,7 @@ def test_html_holds_labels_as_text(things: dict[str, Any], name: str) -> None:
 
 
 def test_every_result_with_a_table_shows_itself() -> None:
-    """Classes of the whole package; what needs a graph to be told cannot show itself alone."""
+    """Classes of the whole package; those whose tables need a graph cannot show themselves."""
     import importlib
     import inspect
     import pkgutil

@@ -94,7 +94,7 @@ KNOWN = {
 
 
 def texts_of(path: Path) -> Iterator[str]:
-    """Every text of a module, of f-strings the parts around what is filled in, and guides whole."""
+    """Every text of a module, the constant parts of f-strings, and whole guides."""
     if path.suffix == ".md":
         yield path.read_text("utf-8")
         return

@@ -23,7 +23,7 @@ BLOCKS = blocks_of(README.read_text(encoding="utf-8"))
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A folder in which the demo has been run, and what it printed."""
+    """A folder where the demo has run, and its output."""
     folder = tmp_path_factory.mktemp("reader")
     return folder, run_demo(folder / "kgtrec-demo")
 

@@ -1,6 +1,6 @@
-"""setup.py compiles a source again if anything has changed that its object is made from, else not.
+"""setup.py compiles a source again exactly if something that its object depends on has changed.
 
-No compiler runs: what compiles here is a function that writes down what it was asked for.
+No compiler runs: a function replaces it and records the requests.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Toolchain:
         self.prints("gcc 12")
 
     def prints(self, version: str) -> None:
-        """What the program answers to --version."""
+        """The program's answer to --version."""
         self.program.write_text(f"#!/bin/sh\necho '{version}'\n")
         self.program.chmod(0o755)
 
@@ -54,7 +54,7 @@ class Toolchain:
         return [str(made)]
 
     def halfway(self, source: str) -> None:
-        """What happens while a source is compiled."""
+        """An event while a source is compiled."""
 
     def build(self, *flags: str, macros: tuple[str, ...] = (), program: str = "") -> list[str]:
         """The sources that a build compiles; it links an object of each of them."""
@@ -71,7 +71,7 @@ class Toolchain:
 
 
 class BuildExt:
-    """setuptools' build_ext, as far as setup.py needs it."""
+    """The parts of setuptools' build_ext that setup.py needs."""
 
     compiler: Any
     linked: list[str]

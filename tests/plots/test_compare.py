@@ -1,4 +1,4 @@
-"""Figures of compared systems show what they are given."""
+"""Figures of compared systems show their data."""
 
 from __future__ import annotations
 

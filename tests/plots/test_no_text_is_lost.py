@@ -54,7 +54,7 @@ def test_ties_are_drawn_in_steps() -> None:
         line = lines[name]
         x, y = STEP_LOOKUP_MAP[line.get_drawstyle()](*line.get_data())
         for width in range(1, int(ranks.equal.max()) + 1):
-            # As it is read off: a little left of w, where the curve has not fallen yet.
+            # As a reader reads it: a little left of w, before the curve falls.
             read = np.interp(width - 1e-6, x, y)
             assert read == pytest.approx(np.mean(ranks.equal >= width), abs=1e-5)
             checked += 1
@@ -67,7 +67,7 @@ def test_a_system_named_random_is_not_the_chance_line() -> None:
     assert {CHANCE, "random"} <= set(lines)
     chance, system = (lines[name] for name in (CHANCE, "random"))
     assert chance.get_color() != system.get_color()
-    assert chance.get_zorder() > system.get_zorder()  # where both are the same, it shows
+    assert chance.get_zorder() > system.get_zorder()  # visible if both are the same
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
     assert texts == [CHANCE, *NAMES[:2], texts[3], *NAMES[3:]]
 

@@ -168,7 +168,7 @@ def test_a_model_has_one_colour_in_all_figures(results):
 
 
 def test_the_page_has_the_dashes_of_figures():
-    """In multiples of the line's width, as matplotlib draws them."""
+    """Dashes in multiples of the line's width, as matplotlib draws them."""
     import re
     from importlib import resources
 

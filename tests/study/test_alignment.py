@@ -137,7 +137,7 @@ def test_csls_and_cosine_order_as_by_definition(name: str, k: int, dtype: str) -
 
 
 def test_csls_changes_an_order_that_hubs_spoil() -> None:
-    # Right 0 is near everything; CSLS makes up for that.
+    # Right 0 is near everything; CSLS compensates for that.
     matrix = np.array([[0.9, 0.1, 0.1], [0.8, 0.7, 0.1], [0.8, 0.1, 0.7]])
     pairs = [(0, 0), (1, 1), (2, 2)]
     plain, scaled = (align(pairs, similarity=matrix, csls=k, sides="tail") for k in (0, 2))
@@ -155,7 +155,7 @@ def test_all_measures_and_files_are_those_of_link_prediction(tmp_path: Path) -> 
     assert result["both.realistic.micro.mr"] == pytest.approx(np.mean(realistic))
     assert result["both.realistic.micro.amr"] == pytest.approx(np.mean(realistic) / 3)
     assert result.sides == ("head", "tail", "both")
-    assert result.run.offsets.tolist() == list(range(0, 55, 5))  # candidates alone, five of each
+    assert result.run.offsets.tolist() == list(range(0, 55, 5))  # five candidates per question
     result.ranks.save(tmp_path / "r.parquet")
     again = kgtrec.Result(kgtrec.Ranks.load(tmp_path / "r.parquet"))
     assert again.to_dict() == result.to_dict()
@@ -237,7 +237,7 @@ def test_amr_is_flat_where_mr_and_hits_move() -> None:
     assert mean["mrr"][0] > 2 * mean["mrr"][2]
     assert np.ptp(mean["amr"]) < 0.15 * mean["amr"][2]
     assert np.ptp(mean["amri"]) < 0.1 * mean["amri"][2]
-    assert np.ptp(experiment.values["mr"][2]) == 0  # all alignments, whatever the order
+    assert np.ptp(experiment.values["mr"][2]) == 0  # all alignments, in any order
     whole = align(pairs, left, right)
     for name, values in mean.items():
         assert values[2] == pytest.approx(whole[f"both.realistic.micro.{name}"], rel=1e-12)

@@ -33,7 +33,7 @@ METRICS: dict[str, Callable[[list[Fraction]], Fraction]] = {
 
 
 def rounded(value: Fraction, digits: int) -> str:
-    """To the nearest, ties to even: what format() does with exact numbers."""
+    """Rounds to the nearest, ties to even, as format() does with exact numbers."""
     return f"{round(value * 10**digits) / 10**digits:.{digits}f}"
 
 
@@ -137,11 +137,11 @@ def test_a_changed_digit_is_mostly_found(graph: kgtrec.Graph) -> None:
     assert found >= 15
 
 
-# -- Cases from public threads: their figures, in tables of our own ------------------------------
+# -- Cases from public threads: their figures, in our own tables ---------------------------------
 
 
 def test_a_reciprocal_rank_that_hits_rule_out() -> None:
-    """HINGE_code, thread 7: MRR 0.06 beside Hits@1 0.06 and Hits@10 0.3."""
+    """HINGE_code, thread 7: MRR 0.06 with Hits@1 0.06 and Hits@10 0.3."""
     table = {"m-TransH": {"mrr": "0.06", "hits@1": "0.06", "hits@10": "0.30"}}
     found = audit(table, entities=47_765)
     (problem,) = found.problems

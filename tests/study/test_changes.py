@@ -18,7 +18,7 @@ from kgtrec.study.reporting.page import page_data
 from kgtrec.trec.files.run import read_run_columns
 
 N = 15
-NAMES = ("a b", "%41", *map(str, range(2, N)))  # what run files have to encode
+NAMES = ("a b", "%41", *map(str, range(2, N)))  # labels that run files must encode
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_what_is_refused(models):
 
 
 def test_runs_of_something_else_are_refused(models):
-    """Both ways: an answer that ranks place first is not first, or another answer is."""
+    """In both directions: the first answer by ranks is not first, or another one is."""
     questions, scores, ranks, runs = models
     worse, better = scores[0].copy(), scores[0].copy()
     behind = np.flatnonzero(ranks[0].macro_rank("ordinal") > 1)[-1]

@@ -1,4 +1,4 @@
-"""Triple classification: metrics, calibration and intervals against scikit-learn and long ways."""
+"""Triple classification: metrics, calibration and intervals against scikit-learn and loops."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_brier_and_ece_by_hand():
 @pytest.mark.slow
 @pytest.mark.parametrize("bent", [0.0, 0.15])
 def test_the_interval_of_the_calibration_error_covers(bent):
-    """Of many samples, at most the 5 % (and chance) have an interval beside the true error."""
+    """Of many samples, at most 5 % (plus chance) have an interval without the true error."""
     random = np.random.default_rng(6)
     missed, samples = 0, 150
     for _ in range(samples):

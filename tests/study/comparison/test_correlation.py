@@ -1,6 +1,6 @@
-"""Orders held against each other: scipy, slow definitions, published correlations.
+"""Comparisons of orders: scipy, slow definitions, published correlations.
 
-And reproduction of runs: tau union, rank-biased overlap and effects, each the long way round.
+And reproduction of runs: tau union, rank-biased overlap and effects, each by definition.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def test_the_top_weighs_more_and_directions_are_heeded() -> None:
     assert ranking_correlation(order, order) == (1.0, 1.0)
     assert ranking_correlation(order, -order) == (-1.0, -1.0)
     assert ranking_correlation(order, -order, y_higher=False) == (1.0, 1.0)
-    # Equal but for their last bits: a tie, as in exact arithmetic.
+    # Equal except for their last bits: a tie, as in exact arithmetic.
     assert tau_b([0.1 + 0.2, 0.3, 1], [1, 2, 3]) == tau_b([0.3, 0.3, 1], [1, 2, 3])
 
 
@@ -131,7 +131,7 @@ def test_depth_curves() -> None:
     rows = [[1, 2, 3, 4], [1, 2, 4, 3], [4, 3, 2, 1]]
     curves = depth_curves({"mrr": rows, "mr": rows}, (0, 2, 5), lower_is_better=("mr",))
     assert curves.tau.tolist() == [pytest.approx([1, 2 / 3, -1])] * 2
-    # The exchanged systems are the best two by the one measure, and the worst by the other.
+    # The exchanged systems are the best two by one measure, and the worst two by the other.
     assert curves.tau_ap[0, 1] < curves.tau_ap[1, 1]
     assert [row[0] for row in curves.table().rows] == ["0", "2", "5"]
     last = depth_curves({"mrr": rows}, (0, 2, 5), reference=5)
@@ -169,7 +169,7 @@ FAR = 500
 
 
 def overlap_to(first: list[str], second: list[str], p: float) -> float:
-    """The sum of the definition, over as many depths as leave nothing."""
+    """The sum of the definition, over so many depths that the rest is negligible."""
     total = 0.0
     for d in range(1, min(FAR, math.ceil(math.log(1e-15, p)))):
         shared = len(set(first[:d]) & set(second[:d]))
@@ -178,7 +178,7 @@ def overlap_to(first: list[str], second: list[str], p: float) -> float:
 
 
 def best_continuation(first: list[str], second: list[str]) -> tuple[list[str], list[str]]:
-    """Lists that agree as soon as they can: each takes what the other has and it lacks."""
+    """Lists that agree as soon as possible: each takes the items that only the other has."""
     short, long = sorted((list(first), list(second)), key=len)
     new = (f"new{i}" for i in itertools.count())
     while len(short) < 150:
@@ -207,7 +207,7 @@ def test_rank_biased_overlap_lies_between_its_worst_and_best_continuation(p: flo
                zip((first, second), "xy", strict=True)]  # fmt: skip
         assert overlap.low == pytest.approx(overlap_to(*far, p), abs=1e-12)
         best = overlap_to(*best_continuation(first, second), p)
-        # 150 ranks of the best continuation hold all but p^150 / (1 - p) of it.
+        # 150 ranks of the best continuation give all but p^150 / (1 - p) of it.
         assert overlap.low + overlap.residual == pytest.approx(best, abs=p**150 / (1 - p) + 1e-12)
         assert overlap.low - 1e-12 <= overlap.extrapolated <= overlap.low + overlap.residual + 1e-12
 
@@ -300,7 +300,7 @@ def test_a_run_reproduces_itself(tmp_path: Path) -> None:
         reproduction_of(QRELS, {"a": tmp_path / "one", "b": tmp_path / "other"}, ["map"])
 
 
-# -- Zhou et al. 2022, from the result tables that they published --------------------------------
+# -- Zhou et al. 2022, from their published result tables ----------------------------------------
 
 
 def table(shared_data: Path, folder: str, name: str = "evaluation") -> list[dict[str, str]]:
@@ -320,7 +320,7 @@ def test_figure_3(shared_data: Path) -> None:
     )
     assert tau_b(sparse, complete) == pytest.approx(-0.2308, abs=5e-5)
     assert tau_b(sparse, original) == pytest.approx(0.7949, abs=5e-5)
-    # Systems are lettered by their place on the original test set.
+    # Letters of systems follow their order on the original test set.
     letters = [chr(65 + sum(other > one for other in original)) for one in original]
     place = [1 + sum(other > one for other in complete) for one in complete]
     places = dict(zip(letters, place, strict=True))
@@ -367,7 +367,7 @@ def test_table_3_head_questions(shared_data: Path, category: str) -> None:
     metrics = ("mrr", "hits@1", "hits@3", "hits@10")
     for metric, published in zip(metrics, PER_CATEGORY[category], strict=True):
         tau = float(tau_b(column(sparse, f"micro_{metric}"), column(complete, f"micro_{metric}")))
-        if published is not None:  # some of their digits are cut, others rounded
+        if published is not None:  # some of them are truncated, others rounded
             assert tau == pytest.approx(published, abs=1.01e-4), metric
 
 

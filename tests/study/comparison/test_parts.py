@@ -1,4 +1,4 @@
-"""Systems on parts of the questions: values, and whether two sets of labels rank them alike."""
+"""Systems on parts of the questions: values, and agreement of two sets of labels on orders."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_ratios_weigh_relations() -> None:
 
 
 def mrr(ranks: Ranks, relation: int, side: str) -> float:
-    """Of the instances of a part, one after the other."""
+    """The metric over the instances of a part, one after the other."""
     codes = {"head": (0,), "tail": (1,), "both": (0, 1)}[side]
     rows = zip(*(c.tolist() for c in (ranks.relation, ranks.side, ranks.greater, ranks.equal)),
                strict=True)  # fmt: skip
@@ -165,7 +165,7 @@ def test_what_cannot_be_held_against_each_other(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two sets of labels on two graphs: ranks, and the values that they give as tables."""
+    """Two sets of labels on two graphs: ranks, and tables of their values."""
     place = tmp_path_factory.mktemp("parts")
     for name, seed in (("sparse", 0), ("complete", 5)):
         (place / name / "graph").mkdir(parents=True)
@@ -195,7 +195,7 @@ def parts_of(folder: Path, *words: str) -> str:
 
 
 def taus(text: str) -> dict[tuple[str, ...], float]:
-    """Measure and part to tau, of CSV."""
+    """Measure and part to tau, from CSV."""
     head, *rows = csv.reader(text.splitlines())
     names = head.index("systems")
     return {tuple(row[:names]): float(row[names + 1]) for row in rows}

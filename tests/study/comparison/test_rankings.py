@@ -1,4 +1,4 @@
-"""The same systems in several orders: places, tau with intervals that cover, depths of a pool."""
+"""The same systems in several orders: places, tau, coverage of its intervals, pool depths."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_intervals_over_systems_cover(n_systems: int, rho: float) -> None:
 
 
 def order(n: int, kind: str) -> np.ndarray:
-    """True values by a second measure, where those by the first rise."""
+    """True values by a second measure, in ascending order by the first."""
     other = np.arange(float(n))
     if kind == "swapped":
         other[[0, 1, n - 2, n - 1]] = other[[1, 0, n - 1, n - 2]]
@@ -160,7 +160,7 @@ def test_intervals_over_questions_cover_what_endless_questions_would_give(
         assert agreement.tau_interval[1] >= high - 1e-12
     assert (inside / trials >= 0.95 - 3.1 * np.sqrt(0.95 * 0.05 / trials)).all()
     if kind in ("same", "turned") and gap == 0.02:
-        assert naive / trials < 0.5  # why draws alone are not enough
+        assert naive / trials < 0.5  # so draws alone are not enough
 
 
 def test_settled_rankings_have_narrow_intervals() -> None:
@@ -241,10 +241,10 @@ def test_depth_curves_of_runs_by_their_definition(pooled: tuple[dict, dict, dict
 
 
 def test_questions_without_a_judgement_yet_are_unanswered(pooled: tuple[dict, dict, dict]) -> None:
-    """What is judged later only, most questions have nothing else: AP 0, and gm_map's floor."""
+    """Most questions have only documents judged later: AP 0, and gm_map's floor."""
     _, runs, depth_of = pooled
     qrels = {query: {max(row, key=row.get): 1} for query, row in depth_of.items()}
-    depth_of[QUERIES[0]] = {}  # a seed, say: judged at every depth
+    depth_of[QUERIES[0]] = {}  # as for a seed: judged at every depth
     measures = ["map", "gm_map", "rbp_resid"]
     curves = curves_of_runs(qrels, runs, depth_of, measures, resampling=Resampling(resamples=100))
     own = dict(zip(curves.measures, curves.values, strict=True))
@@ -253,7 +253,7 @@ def test_questions_without_a_judgement_yet_are_unanswered(pooled: tuple[dict, di
         ap = kgtrec.trec.evaluate({QUERIES[0]: first}, runs[name], ["map"])[QUERIES[0]]["map"]
         assert own["map"][0, k] == pytest.approx(ap / 30)
         assert own["gm_map"][0, k] == pytest.approx(ap ** (1 / 30) * 1e-5 ** (29 / 30))
-    assert (own["rbp_resid"][0] > 29 / 30).all()  # of what nothing is known
+    assert (own["rbp_resid"][0] > 29 / 30).all()  # nothing is judged
 
 
 def test_depth_intervals_draw_the_same_questions_at_every_depth() -> None:
@@ -286,7 +286,7 @@ def test_reverse_questions_are_asked_from_their_triples_depth_on(tmp_path: Path)
     names = dict(zip(zip(*(getattr(graph.questions("test"), column).tolist()
                            for column in ("side", "entity", "relation")), strict=True),
                      graph.questions("test").ids, strict=True))  # fmt: skip
-    asked, reverse = names[0, 1, 0], names[1, 3, 0]  # (?, r, B) is a seed's, (D, r, ?) is not
+    asked, reverse = names[0, 1, 0], names[1, 3, 0]  # a seed asks (?, r, B), none asks (D, r, ?)
     pool = Pool(graph, ("one",), 5, np.array([[3, 0, 1]]), np.array([[4]]),
                 np.array([[True, False]]), [asked])  # fmt: skip
     assert names_of_pool(pool) == names

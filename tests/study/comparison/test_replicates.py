@@ -21,7 +21,7 @@ from kgtrec.trec.files.columns import RunColumns
 
 
 def runs(name: int, n: int, noise: float, level: float = 1.0, seed: int = 0) -> list[Ranks]:
-    """Runs of one system: a common part of the scores, and one that is the run's own."""
+    """Runs of one system: scores have a common part and one per run."""
     questions = graph(seed).questions("test")
     common = np.random.default_rng([name, seed]).random((len(questions), N_ENTITIES))
     ranks = []
@@ -107,7 +107,7 @@ def test_the_spread_between_runs_widens_intervals(systems: dict[str, list[Ranks]
 
 
 def slow_folds(folds: Sequence[Sequence[Ranks]], draws: int) -> list[list[float]]:
-    """Means of each system on draws of folds, the same for all, and of questions in each."""
+    """Means of each system on draws of folds, common to all, and of questions in each fold."""
     rng = random.Random(4)
     tables = [[slow_values(run) for run in own] for own in folds]
     lines = []
@@ -247,7 +247,7 @@ def columns(run: dict[str, list[tuple[bytes, float]]]) -> RunColumns:
 
 
 def test_best_answers_are_those_of_loops(systems: dict[str, list[Ranks]]) -> None:
-    """Runs with many ties, in any order of lines: the first is the best score, then the name."""
+    """Runs with many ties, in any order of lines: sorted by score, then by name."""
     models = {f"{n}{i}": run for n, own in systems.items() for i, run in enumerate(own)}
     queries = sorted(set(models["a0"].question_ids))
     lists = {n: slow_run(queries, seed) for seed, n in enumerate(models)}

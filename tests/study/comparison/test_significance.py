@@ -40,7 +40,7 @@ def sums_of(values: np.ndarray, first: int, n: int, seed: int = 3) -> np.ndarray
 
 @pytest.mark.parametrize("offset", [0, 62, 127])
 def test_all_signs_are_equally_likely(offset: int) -> None:
-    # Powers of two tell from the sum which signs there were; rows before are nothing.
+    # With powers of two, the sum reveals the signs; earlier rows are 0.
     values = np.concatenate([np.zeros(offset), [1, 2, 4, 8, 16]])[:, None]
     n = 64_000
     sums = sums_of(values, 0, n)[:, 0]
@@ -93,7 +93,7 @@ def test_nothing_is_written_beyond_the_sums_that_are_asked(n: int, n_columns: in
     signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * 5)).reshape(5, -1).T
     possible = {tuple(row) for row in (signs @ values).tolist()}
     assert {tuple(row) for row in room[:n].tolist()} <= possible
-    # Any part is the same, whatever it is made with.
+    # Any part has the same bits in any call.
     first = np.empty((n, n_columns))
     for at in range(0, n, 500):
         _core.sign_sums(values, 3, at, first[at : at + 500])
@@ -121,7 +121,7 @@ def exact_randomisation(gap: list[float]) -> float:
     ],
 )
 def test_randomisation_by_enumeration(gap: list[float]) -> None:
-    # The second system is no 0: differences are off by their rounding, and must still tie.
+    # The second system is not 0: rounding changes differences, which must still tie.
     base = np.linspace(0.1, 0.9, len(gap))
     tests = pairwise(samples(np.column_stack([base + gap, base])), permutations=40_000)
     exact = exact_randomisation(gap)
@@ -192,7 +192,7 @@ SIMULATED = ("randomisation", "t", "wilcoxon")
 
 
 def reciprocal_ranks(rng: np.random.Generator, shift: np.ndarray) -> np.ndarray:
-    """Hard and easy items, alike for all systems; skewed, in [0, 1]; a shift makes one better."""
+    """Hard and easy items, the same for all systems; skewed, in [0, 1]; a shift improves one."""
     ease = rng.normal(-0.5, 1.2, (ITEMS, 1)) + shift
     rank = np.ceil(np.exp(np.maximum(0, -ease + rng.normal(0, 1.0, (ITEMS, len(shift))))))
     return 1 / rank
@@ -221,7 +221,7 @@ def test_each_pair_is_found_at_the_level(test: str) -> None:
         for pair in p.T:
             share = np.mean(pair <= level)
             assert share <= bound(level)
-            assert share >= level - 4 * np.sqrt(level * (1 - level) / FAMILIES)  # nor too careful
+            assert share >= level - 4 * np.sqrt(level * (1 - level) / FAMILIES)  # nor too cautious
 
 
 @pytest.mark.slow
@@ -231,8 +231,8 @@ def test_any_false_finding_is_rare_where_all_are_alike(test: str, method: str) -
     p = p_values(test, False)
     plain = np.mean((p <= 0.05).any(axis=1))
     rate = np.mean([(corrected(row, method) <= 0.05).any() for row in p])
-    assert plain > bound(0.05)  # without a correction, they are not rare
-    # Where no difference is real, the false discovery rate is the chance of any finding.
+    assert plain > bound(0.05)  # without a correction, false findings are not rare
+    # If no difference is real, the false discovery rate is the chance of any finding.
     assert 0.005 < rate <= bound(0.05)
 
 
@@ -246,7 +246,7 @@ def test_false_findings_beside_true_ones(test: str) -> None:
     assert np.mean(holm[:, ~real].any(axis=1)) <= bound(0.05)
     share = bh[:, ~real].sum(axis=1) / np.maximum(bh.sum(axis=1), 1)
     assert share.mean() <= bound(0.05)
-    # The price is power, and Benjamini and Hochberg's is the smaller one.
+    # The price is power: less for Benjamini and Hochberg's.
     assert 0.3 < holm[:, real].mean() < bh[:, real].mean()
 
 
@@ -369,7 +369,7 @@ KEYS = ("both.realistic.micro.mrr", "tail.expected.micro.hits@3", "both.realisti
 
 def test_values_are_those_of_results() -> None:
     by_system = systems(3)
-    # One of them with its rows in another order.
+    # One of them has its rows in another order.
     by_system["s1"] = by_system["s1"].subset(
         np.random.default_rng(0).permutation(len(by_system["s1"]))
     )

@@ -232,12 +232,12 @@ def test_published_p_values_figure_8(shared_data: Path) -> None:
         path = shared_data / "kgc-sparsity" / "result" / folder / "discriminative_power.csv"
         with path.open(newline="") as lines:
             rows = list(csv.DictReader(lines))
-        # Both orders of every pair stand in the file, with the same p-value.
+        # The file has both orders of every pair, with the same p-value.
         pairs = {tuple(sorted((r["SystemA"], r["SystemB"]))): r for r in rows}
         assert (len(rows), len(pairs)) == (156, 78)
         p = {name: [float(row[name]) for row in pairs.values()] for name in names}
         areas[folder] = dict(zip(names, discrimination_of(p).area.tolist(), strict=True))
-    # Macro metrics are the more discriminative ones on incomplete test sets; not on the other.
+    # Macro metrics are more discriminative on incomplete test sets, but not on the complete one.
     for name in ("macro_mrr", "map_cut_20", "ndcg_cut_20"):
         for folder in ("FB-Test-O", "WN18RR"):
             assert areas[folder][name] < areas[folder]["micro_mrr"]
@@ -301,7 +301,7 @@ def test_geometric_means_without_ones_own_judgements() -> None:
         "b": {"q": {"v": 1.0}, "r": {"x": 1.0}},
     }
     result = leave_one_out(qrels, runs, {"s": {"y": frozenset("a")}}, "gm_map")
-    # AP of a: 5/6, 1/2, 1; and nothing where it loses its only answer. trec_eval's floor: 1e-5.
+    # AP of a: 5/6, 1/2, 1; and 0 if it loses its only answer. trec_eval's floor: 1e-5.
     assert result.full == pytest.approx([(5 / 12) ** (1 / 3), 1e-10 ** (1 / 3)])
     assert result.left_out == pytest.approx([(5e-5 / 12) ** (1 / 3), 1e-10 ** (1 / 3)])
 

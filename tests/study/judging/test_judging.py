@@ -163,7 +163,7 @@ def test_names_are_read_without_spaces_and_marks(tmp_path: Path):
 
 def items_strategy() -> st.SearchStrategy[list[Item]]:
     text = st.text(st.characters(blacklist_characters="\t\r\n\0\ufeff", codec="utf-8"), max_size=8)
-    # The header is found by its words; a label of a column's name is a word too far.
+    # The header is recognised by its words; a label that equals a column's name breaks it.
     name = text.filter(lambda one: one and one.lower().strip() not in ("head", "label"))
     item = st.builds(Item, name, name, name, text, st.sampled_from(["Y", "N", "?", ""]), text, text)
     return st.lists(item, min_size=1, max_size=8, unique_by=lambda one: one.triple)
@@ -291,7 +291,7 @@ def test_the_order_tells_nothing_of_the_pool():
 
 @pytest.mark.slow
 def test_the_order_is_random_in_every_place():
-    # A triple is as likely in the first half as in the second, whatever its place in the pool.
+    # A triple is equally likely in both halves, for any place in the pool.
     early = np.zeros(10)
     for seed in range(400):
         (batch,) = shared_out(pooled(10), 1, seed=seed)
@@ -574,7 +574,7 @@ def test_cells_are_no_formulas_and_read_back() -> None:
         assert not cell.startswith(("=", "+", "-", "@"))
         assert text_of_cell(cell) == text
     assert len({cell_of(text) for text in TEXTS}) == len(TEXTS)
-    assert text_of_cell("=x") == "=x"  # of a program that drops the apostrophe when it saves
+    assert text_of_cell("=x") == "=x"  # from a program that drops the apostrophe on saving
 
 
 def test_a_sheet_reaches_a_spreadsheet_as_text(tmp_path: Path) -> None:
@@ -585,7 +585,7 @@ def test_a_sheet_reaches_a_spreadsheet_as_text(tmp_path: Path) -> None:
         rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
     assert not [cell for row in rows for cell in row if cell[:1] in "=+-@" and cell]
     assert list(read_sheet(tmp_path / "s.tsv").items) == items
-    # Without a header a file is somebody else's, and taken as it is.
+    # A file without a header is from another program, and stays unchanged.
     (tmp_path / "plain.tsv").write_text("'=x\tr\ty\tY\n")
     assert read_sheet(tmp_path / "plain.tsv").items[0].head == "'=x"
 
@@ -643,7 +643,7 @@ def test_facts_are_of_different_relations_first_and_never_what_is_asked(tmp_path
     assert Context().facts(graph, "nobody", ("a", "r", "b")) == []
 
 
-# -- What is refused -------------------------------------------------------------------------------
+# -- Refusals --------------------------------------------------------------------------------------
 
 TEMPLATES = "relation\ttemplate\n"
 SHEET = "head\trelation\ttail\tlabel"

@@ -40,14 +40,14 @@ def sheet(tmp_path: Path) -> Path:
 
 
 def a_browser() -> str:
-    """A program; without one the test skips and says why."""
+    """A program; without one, the test skips with a reason."""
     return Browser.find() or pytest.skip(
         "this test needs a browser: put a Chromium on PATH, or name it in KGTREC_TEST_BROWSER"
     )
 
 
 def open_page(browser: Browser, server: Client) -> None:
-    # Chromium asks before it leaves a page with something unsaved; a crash would not.
+    # Chromium asks before it leaves a page with unsaved data; a crash does not.
     browser.eval("window.onbeforeunload = null")
     browser.open(server.url)
     browser.wait(f"{PLACE} !== ''")
@@ -77,13 +77,13 @@ def test_a_sheet_is_judged_by_keyboard(browser: Browser, sheet: Path):
         browser.press("u")
         done(browser, 2)
         assert labels(sheet) == ["Y", "N", "", "", "", ""]
-        open_page(browser, server)  # as another browser would, after a crash
+        open_page(browser, server)  # as in another browser, after a crash
         done(browser, 2)
         assert browser.eval(PLACE) == "Triple 3 of 6"
         browser.press("ArrowLeft")
         browser.wait(f"{PLACE} === 'Triple 2 of 6'")
         assert browser.eval("document.querySelector('[aria-pressed=true]').dataset.label") == "N"
-        browser.press("y")  # changed, and on to the next that is open
+        browser.press("y")  # changed, and on to the next open one
         browser.wait(f"{PLACE} === 'Triple 3 of 6'")
         browser.press("ArrowRight")
         browser.wait(f"{PLACE} === 'Triple 4 of 6'")
@@ -113,7 +113,7 @@ def test_links_and_notes_are_kept_as_they_are_typed(browser: Browser, sheet: Pat
         assert browser.eval(FOCUS) == "note"
         browser.type("seen <b>twice</b>")
         browser.press("Enter")
-        browser.press("y")  # at once, while the note may still be on its way
+        browser.press("y")  # at once, while the note may still be in transit
         done(browser, 1)
         first = judged_sheet(sheet).items[0]
         assert (first.label, first.evidence, first.note) == (
@@ -152,8 +152,8 @@ def test_a_killed_server_is_waited_for(browser: Browser, sheet: Path):
         browser.press("n")
         browser.wait("document.getElementById('alarm').textContent.startsWith('Not saved yet')")
         assert browser.eval(PLACE) == "Triple 2 of 6"
-        browser.press("y")  # about the same triple: the first word stands
-        with Running(sheet, port=server.port):  # which knows the page again
+        browser.press("y")  # about the same triple: the first label stays
+        with Running(sheet, port=server.port):  # which accepts the page again
             done(browser, 2)
             browser.wait("document.getElementById('alarm').hidden")
             assert labels(sheet) == ["Y", "N", "", "", "", ""]
@@ -193,7 +193,7 @@ def test_it_works_by_tab_and_enter_alone(browser: Browser, sheet: Path):
         browser.press("Enter")
         done(browser, 1)
         assert labels(sheet)[0] == "N"
-        assert browser.eval(FOCUS) == "question"  # where the next question is read out
+        assert browser.eval(FOCUS) == "question"  # where screen readers read the next question
         assert browser.eval("document.getElementById('saved').textContent") == (
             "Saved: No for triple 1."
         )

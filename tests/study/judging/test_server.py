@@ -1,4 +1,4 @@
-"""The judging server and its journal: nothing acknowledged is lost, nobody else gets in."""
+"""The judging server and its journal: it loses no acknowledged label, and lets nobody else in."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def labels(sheet: Sheet) -> list[str]:
 
 
 def slow_replay(rows: int, text: str) -> list[tuple[str, str, str]]:
-    """What whole lines of a journal mean, from first principles: the labels in force are those
-    that no undo has struck out."""
+    """The meaning of complete lines of a journal, by definition: labels count unless an undo has
+    removed them."""
     entries = [json.loads(line) for line in text.split("\n")[1:-1]]
     state = [("", "", "")] * rows
     changes: list[tuple[int, str]] = []
@@ -66,7 +66,7 @@ def test_answers_survive_and_the_sheet_is_left_alone(tmp_path: Path):
         assert (journal.undo(), journal.items[3].label) == (3, "")
         assert (journal.undo(), journal.items[1].label) == (1, "")
         assert journal.undo() is None
-        assert journal.items[1].note == "note"  # a text is not taken back with a label
+        assert journal.items[1].note == "note"  # undoing a label keeps the note
     assert path.read_bytes() == before
 
 
@@ -139,7 +139,7 @@ def test_an_answer_is_on_the_disk_before_it_counts(tmp_path: Path, monkeypatch):
         monkeypatch.setattr(os, "fsync", fsync)
         journal.answer(2, "Y")
     (written, known), *_ = synced
-    assert b'"row": 2, "label": "Y"' in written  # written out when the disk was waited for,
+    assert b'"row": 2, "label": "Y"' in written  # written out when the journal synced,
     assert known == [""] * 6  # and not yet taken as an answer
     assert len(synced) == 1
 
@@ -278,12 +278,12 @@ def test_kill_9_in_the_middle_loses_nothing(tmp_path: Path):
         for thread in threads:
             thread.join()
     assert 60 <= len(acknowledged) < 4000
-    with open(journal_path(path), "ab") as file:  # as if the machine had died in a line
+    with open(journal_path(path), "ab") as file:  # as if the machine had crashed within a line
         file.write(b'{"row": 3999, "label": "Y", "evid')
     sheet = judged_sheet(path)
     assert {row: sheet.items[row].label for row in acknowledged} == acknowledged
     labelled = {row for row, item in enumerate(sheet.items) if item.label}
-    assert len(labelled - set(acknowledged)) <= 3  # on the disk, the word of it lost on its way
+    assert len(labelled - set(acknowledged)) <= 3  # on the disk, but their answers were lost
     with Running(path) as server:
         _, state = server.get("/api/state")
         assert 4000 - state["open"] == len(labelled)
@@ -409,7 +409,7 @@ def test_the_page_may_load_nothing_from_elsewhere(server: Client):
         assert "unsafe" not in policy
         assert server.headers["X-Content-Type-Options"] == "nosniff"
         assert server.headers["Cache-Control"] == "no-store"
-        assert server.headers["Server"].strip() == "kgtrec"  # not which Python
+        assert server.headers["Server"].strip() == "kgtrec"  # without Python's version
         for scheme in (b"http://", b"https://", b"//cdn"):
             outside = body.replace(b'placeholder="https://"', b"")
             assert scheme not in outside
@@ -472,7 +472,7 @@ def test_nothing_is_told_without_the_token_of_the_printed_address(server: Client
 
 
 def test_no_answer_holds_the_token(server: Client) -> None:
-    """Whatever another user can ask for, that is, and what the page is told."""
+    """Neither answers to other users' requests, nor the data of the page."""
     for path in ("/", "/judge.js", "/judge.css", "/api/state", "/api/nothing"):
         status, said = server.ask("GET", path)
         text = said if isinstance(said, bytes) else json.dumps(said).encode()
@@ -558,7 +558,7 @@ def test_malformed_requests_get_an_answer(server: Client, raw: bytes) -> None:
         (b"-1", b"{}", 411),
         (b"1e3", b"{}", 411),
         (b"", b"{}", 411),
-        (b"40", b"{}", 400),  # and the connection ends
+        (b"40", b"{}", 400),  # and the connection closes
         (b"6", b'{"row"', 400),
         (b"2", b"\xff\xfe", 400),
     ],
@@ -593,7 +593,7 @@ def _sent(server: Client, raw: bytes) -> bytes:
         try:
             while piece := connection.recv(1 << 16):
                 answer += piece
-        except ConnectionResetError:  # what was sent too much is thrown away
+        except ConnectionResetError:  # surplus bytes are discarded
             pass
     return answer
 

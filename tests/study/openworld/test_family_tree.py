@@ -1,4 +1,4 @@
-"""Family trees: every fact against first principles; what is hidden, and how."""
+"""Family trees: every fact against first principles; which facts are hidden, and how."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kgtrec.study.openworld.family_tree import (
 
 
 def kinship(tree):
-    """Every relation as a set of pairs, from who bore whom and who married whom alone."""
+    """Every relation as a set of pairs, from births and marriages alone."""
     people = range(len(tree.family))
     parents = [{int(p) for p in (tree.mother[x], tree.father[x]) if p >= 0} for x in people]
     children = [set() for _ in people]
@@ -131,7 +131,7 @@ def test_its_graph_has_readable_labels(tree):
     assert graph.entities[5999] == "f19p299"
 
 
-# -- What is hidden --------------------------------------------------------------------------------
+# -- Hidden facts ----------------------------------------------------------------------------------
 
 
 def as_set(*parts):
@@ -140,7 +140,7 @@ def as_set(*parts):
 
 @pytest.fixture(scope="module")
 def world():
-    """A small tree of which a quarter of the facts is not recorded."""
+    """A small tree; a quarter of its facts is not recorded."""
     return random_removal(family_tree(4, people=120, seed=3).facts, 0.75, seed=2)
 
 

@@ -54,7 +54,7 @@ def question_value(missing, predicted, order, false, metric):
 
 
 def worlds(l1, l2, beta, answers, false, metric):
-    """Number missing, probability and value of everything that can happen to a question."""
+    """Number missing, probability and value for every possible outcome of a question."""
     orders = list(permutations(range(answers + false)))
     for missing in product((False, True), repeat=answers):
         for predicted in product((False, True), repeat=answers):
@@ -140,7 +140,7 @@ def test_lemma_is_the_expectation_over_a_binomial_number_of_missing(metric):
 
 
 def test_delta_matters_for_what_looks_less_at_the_top():
-    # Why it must not be dropped: at N = 43 it is a fifth of the log-MRR, and nothing of the MRR.
+    # Why it must stay: at N = 43 it is a fifth of the log-MRR, and no part of the MRR.
     shares = {
         metric: ow.negative_part(0.3, 0.35, 43, metric=metric)
         / ow.expectation(0.3, 0.35, 43, metric=metric)
@@ -169,7 +169,7 @@ def test_complete_labels_score_a_perfect_model_one():
 @pytest.mark.parametrize(("beta", "n_answers"), GRID)
 def test_error_bound_of_the_logarithm_holds(beta, n_answers):
     close = ow.approximation(LEVELS, beta, n_answers)
-    assert (close[0] < 0) == (beta * n_answers < 20)  # where little is missing, it is of no use
+    assert (close[0] < 0) == (beta * n_answers < 20)  # useless if few are missing
     distance = abs(close - ow.expectation_main(LEVELS, beta, n_answers))
     assert (distance <= ow.approximation_error(LEVELS, beta, n_answers) + 1e-14).all()
 
@@ -238,7 +238,7 @@ def test_correlation_range_is_where_both_strengths_are_probabilities(strength, b
     assert beta * missing + (1 - beta) * recorded == pytest.approx(strength)
 
 
-# -- Two models: the theorem, by drawing both of them many times ---------------------------------
+# -- Two models: the theorem, by many draws of both ----------------------------------------------
 
 
 def test_inconsistency_is_what_repeated_evaluations_show():
@@ -271,7 +271,7 @@ def test_queries_needed_bring_the_probability_asked_for():
 
 
 def test_the_papers_example_of_queries_follows_another_constant():
-    # Printed: c = 2.85 and 1140 questions. Its formula and its V make 4.65 and 1861.
+    # Printed: c = 2.85 and 1140 questions. The paper's formula and V give 4.65 and 1861.
     constant = ow.queries_constant(0.7, 0.35, 43, 0.05, variance=7.4e-3)
     assert constant == pytest.approx(4.653222, abs=1e-6)
     needed = ow.queries_needed(0.7, 0.05, 0.35, 43, 0.05, variance=7.4e-3)
@@ -293,7 +293,7 @@ def test_sparsity_of_the_papers_densities(density, printed, exact):
 
 
 def test_table_one_of_the_paper_by_ranking_it():
-    # What the paper prints of each answer's filtered rank, without and with the missing answers.
+    # Each answer's filtered rank in the paper, without and with the missing answers.
     order = ("water polo", "boxing", "dressage", "show jumping", "swimming", "sailing", "no sport",
              "no sport either", "canoe sprint", "nor this", "cycling")  # fmt: skip
     test = ["swimming", "sailing"]
@@ -372,7 +372,7 @@ def test_tied_gains_are_means_over_the_tie(greater, equal, metric):
 
 
 def drawn_ranks(strengths, beta, n, false, questions, seed):
-    """Ranks of two models of known strengths, where answers are missing for both."""
+    """Ranks of two models of known strengths; both have missing answers."""
     rng = np.random.default_rng(seed)
     n_entities = n + false
     answers = np.arange(n)
@@ -404,7 +404,7 @@ def test_strengths_are_found_again():
     differences = ow.question_values(ranks[1])[0] - ow.question_values(ranks[0])[0]
     error = np.std(differences, ddof=1) / math.sqrt(len(differences))
     assert result.paired_error == pytest.approx(error)
-    # The model was drawn as the paper has it, so Hits@10 is what it says.
+    # The model was drawn as in the paper, so Hits@10 is close to its formula.
     for expected, seen in at.control:
         assert expected == pytest.approx(seen, abs=0.03)
     assert "does not describe" not in str(result)
@@ -551,7 +551,7 @@ def test_study_shows_what_the_paper_says(study):
     for panel in study.panels:
         assert panel.full_answers >= 10
         assert panel.sparse_answers < panel.full_answers
-        # Degradation, less of it where a metric looks less at the top.
+        # Metrics degrade, and less so if they depend less on the top.
         assert panel.flattening("mrr") < panel.flattening("p_mrr@0.5") < 1
         assert panel.reach("mrr") < panel.reach("p_mrr@0.5")
         for curve in panel.curves:
@@ -563,7 +563,7 @@ def test_study_shows_what_the_paper_says(study):
 
 
 def check_tables(study) -> None:
-    """They hold every point and explain every column."""
+    """Files hold every point and explain every column."""
     assert len(study.points()) == sum(len(c.steps) for p in study.panels for c in p.curves)
     assert len(study.table()) == len(study.panels) * len(METRICS)
     for title in study.table().titles[1:]:

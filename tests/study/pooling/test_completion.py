@@ -84,7 +84,7 @@ def labelled(completion: Completion) -> dict[Triple, int]:
 
 
 def slow_labels(case: Case, labels: dict[Triple, int], depth: int) -> dict[Triple, int]:
-    """Label of every seed and pooled triple: 1, 0, or -1 where nobody decided."""
+    """Label of every seed and pooled triple: 1, 0, or -1 if undecided."""
     pool = {
         t for t, own in slow_pool(case, DEPTH, "filtered").items() if min(own.values()) <= depth
     }
@@ -205,7 +205,7 @@ def test_shares(judged_case: tuple[Case, dict[Triple, int]], cutoff: int) -> Non
 def value(name: str, own: list[int | None], others: list[int]) -> float:
     """A measure of a list of 1, 0 and None (never judged), by its definition.
 
-    `others` are the judgements of what is not in the list.
+    `others` are the judgements of documents outside the list.
     """
     true = [int(r == 1) for r in own]
     total = sum(true) + others.count(1)
@@ -232,13 +232,13 @@ def test_intervals_are_the_extremes_of_all_labellings(
     judged_case: tuple[Case, dict[Triple, int]], depth: int, within: int
 ) -> None:
     case, labels = judged_case
-    # Some lists end above what is pooled, and some go on below it.
+    # Some lists end above the pool's depth, others continue below it.
     completion, label_of = done(case, labels, 2), slow_labels(case, labels, 2)
     runs = case.lists(depth=depth)
     candidates = open_candidates(runs, completion, within)
     entities = {
         one.name: np.split(one.entities, one.offsets[1:-1]) for one in runs
-    }  # what is in lists, test_pool.py says
+    }  # test_pool.py checks the contents of lists
     for lists in runs:
         ends: dict[str, list[tuple[float, float]]] = {}
         for number, question in enumerate(asked_by(case.seeds)):
@@ -302,7 +302,7 @@ def test_values_condensed_values_and_the_residual(
 
 
 def bpref(lists: list[list[int | None]], relevant: list[int], false: list[int]) -> float:
-    """Buckley and Voorhees: of the judged false ones, the share below each true one."""
+    """Buckley and Voorhees: the share of judged false ones below each true one."""
     values = []
     for own, r, n in zip(lists, relevant, false, strict=True):
         total = 0.0
@@ -329,7 +329,7 @@ def test_decided_pairs() -> None:
     assert "7 candidates without a label, in the pool or the first 20 of a run's list" in notes[0]
     assert notes[1] == "infAP has no interval: an estimate"
     assert "in the pool," in open_remarks(by_system, np.arange(7), 0)[0]
-    # Of what is not open, bpref sees nothing: judged false, it could still lower the value.
+    # bpref ignores unjudged ones, but once judged false, they could lower the value.
     assert bpref([[None, 1]], [1], [1]) == 1.0 > bpref([[0, 1]], [1], [1])
     assert notes[0].endswith("and bpref ignores them")
     assert open_remarks({}, np.arange(7), 0) == []
@@ -433,7 +433,7 @@ def test_remarks_and_tables() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A graph with blanks in its labels, seeds, runs, their pool and judgements of most of it."""
+    """A graph with blanks in its labels, seeds, runs, their pool and most of its judgements."""
     write_case(tmp_path)
     words = ["--graph", tmp_path / "graph", "--seed-triples", tmp_path / "seed.tsv", "-o",
              tmp_path / "pool.tsv", tmp_path / "a.run", "--depth", 3]  # fmt: skip
@@ -474,7 +474,7 @@ def test_the_command_writes_what_the_library_says(folder: Path) -> None:
     assert {label for own in qrels.values() for label in own.values()} == {1, 0, -1}
     from kgtrec.trec import evaluate, read_run, summarise
 
-    for system in "ab":  # the files that are written give what is printed
+    for system in "ab":  # the written files give the printed values
         filtered = read_run(folder / "runs" / f"{system}.run")
         assert set(filtered) == set(qrels)
         names = ["P.10", "bpref", "infAP", "ndcg_cut.20", "rbp"]
@@ -485,7 +485,7 @@ def test_the_command_writes_what_the_library_says(folder: Path) -> None:
 
 @pytest.mark.parametrize("depth", [1, 3])
 def test_the_share_of_newly_annotated_positives_in_any_top(folder: Path, depth: int) -> None:
-    """Counted again from the files that are written, line by line."""
+    """Counts again from the written files, line by line."""
     table = json.loads(
         run(folder, "--depth", depth, "--top", 1, "--top", 3, "--write-qrels", folder / "q.txt",
             "--write-runs", folder / "runs", folder / "a.run", folder / "b.run", "--format", "json")
@@ -543,7 +543,7 @@ def test_the_command_refuses_bad_input(folder: Path) -> None:
         assert not out.exists()
 
 
-# -- Pools of which a sample is judged -------------------------------------------------------------
+# -- Pools with a judged sample --------------------------------------------------------------------
 
 
 LABEL = st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), min_size=1)
@@ -564,7 +564,7 @@ def test_what_is_drawn_depends_on_the_triple_alone(
     drawn = Draw(share, seed).takes(triples)
     assert drawn.tolist() == [slow_draw(share, seed, triple) for triple in triples]
     more = Draw(max(share, other), seed).takes(triples)
-    assert (more >= drawn).all()  # a larger share keeps what was drawn
+    assert (more >= drawn).all()  # a larger share keeps earlier draws
 
 
 def test_a_draw_has_its_share_and_differs_by_seed() -> None:

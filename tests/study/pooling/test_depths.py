@@ -217,7 +217,7 @@ def ranked_of(one: RankedLists, seeds: SeedQuestions) -> dict[str, list[str]]:
 def check_against_new_pools(
     lists: list[RankedLists], seeds: SeedQuestions, judged: Judgements, depth: int, folder: Path
 ) -> None:
-    """`compare depths` and `reuse`, from the file of one pool, say what new pools say."""
+    """`compare depths` and `reuse` give from one pool's file the values of new pools."""
     pool = make_pool(lists, seeds, depth)
     write_pool(folder / "pool.tsv", pool)
     pool, _ = read_pool(folder / "pool.tsv", seeds.graph)
@@ -283,7 +283,7 @@ QUESTIONS = ("?rB", "?rD", "Ar?", "Cr?")
 
 
 def example(orders: Mapping[str, tuple[str, str, str, str]], folder: Path) -> tuple:
-    """Seeds, and lists of systems that are given as entities per question, the best first."""
+    """Seeds, and lists of systems as entities per question, best first."""
     (folder / "graph").mkdir()
     (folder / "graph" / "train.txt").write_text("E\tr\tF\n")
     (folder / "graph" / "valid.txt").write_text("E\tr\tG\n")
@@ -375,7 +375,7 @@ def test_a_comma_in_the_name_of_a_question_is_refused(tmp_path: Path) -> None:
 
 
 def test_questions_without_an_answer_at_a_depth_count_there(tmp_path: Path) -> None:
-    qrels = {"q": {"a": 1}, "late": {"b": 1}}  # of "late" nothing is known before depth 2
+    qrels = {"q": {"a": 1}, "late": {"b": 1}}  # "late" has no judgement before depth 2
     paths = {}
     for number, name in enumerate("xyz"):
         paths[name] = tmp_path / name
@@ -387,7 +387,7 @@ def test_questions_without_an_answer_at_a_depth_count_there(tmp_path: Path) -> N
         curves_of_runs(qrels, paths, {"q": {"c": 1}}, ["map"])
     curves = curves_of_runs(qrels, paths, depths, ["map"], resampling=Resampling(resamples=100))
     assert curves.depths == (0, 1, 2)
-    ranks = {"a": (1, 3, 2), "b": (2, 1, 3)}  # of both documents in the three runs
+    ranks = {"a": (1, 3, 2), "b": (2, 1, 3)}  # places of both documents in the three runs
     alone = [0.5 / rank for rank in ranks["a"]]  # the other question has AP 0, and counts
     assert curves.values[0][0] == pytest.approx(alone)
     both = [own + 0.5 / rank for own, rank in zip(alone, ranks["b"], strict=True)]

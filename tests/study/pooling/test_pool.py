@@ -270,7 +270,7 @@ def test_files_of_runs_and_pools_give_the_same(
     for name, run in case.runs().items():
         run.write(place / f"{name}.run")
         text = (place / f"{name}.run").read_text().splitlines(keepends=True)
-        (place / f"{name}.run").write_text("".join(reversed(text)))  # lines come in any order
+        (place / f"{name}.run").write_text("".join(reversed(text)))  # lines may be in any order
         lists.append(run_lists(place / f"{name}.run", seeds, name))
     pool = make_pool(case.lists(), seeds, 4)
     assert places_of(make_pool(lists, seeds, 4)) == places_of(pool)
@@ -318,7 +318,7 @@ def test_lists_tell_what_is_missing_and_short() -> None:
 
 
 def small_lists(kind: str = "filtered", *, raw: bool = False) -> list[RankedLists]:
-    """Lists of the small case; with `raw`, raw places of runs that are filtered already."""
+    """Lists of the small case; with `raw`, raw places of already filtered runs."""
     case = small()
     if raw:
         runs = case.runs("filtered").items()
@@ -562,7 +562,7 @@ def test_the_command_refuses_bad_input(folder: Path) -> None:
         assert not out.exists()
 
 
-# -- Pools from scores, ranked on the spot ---------------------------------------------------------
+# -- Pools from scores, ranked at once -------------------------------------------------------------
 
 
 FORMS = st.sampled_from(["whole", "seeds", "instances", "parts"])
@@ -581,7 +581,7 @@ def test_scores_are_pooled_as_their_runs_would_be(
             "instances": questions_of_instances(case),
         }.get(form)
         if form == "seeds" and len(seeds) == len(whole):
-            rows = None  # there are no fewer: they stand as in the split
+            rows = None  # there are no fewer: they are as in the split
         row_scores = scores if rows is None else scores[rows]
         path = place / f"{name}.npy"
         if form == "parts":
@@ -673,7 +673,7 @@ def test_a_weak_model_is_pointed_out() -> None:
     lists = case.lists()[0]
     weak = replace(lists, found=0, from_scores=True)
     assert "a weak model, or scores with another order" in doubts([weak], case.questions, 99)[0]
-    assert len(doubts([weak], case.questions, 99)) == 1  # nor are they called short
+    assert len(doubts([weak], case.questions, 99)) == 1  # and it is not reported as short
 
 
 # -- The command -----------------------------------------------------------------------------------

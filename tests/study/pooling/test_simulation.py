@@ -1,8 +1,8 @@
-"""Pools where the truth is known: what is judged converges to it, and samples estimate it.
+"""Pools with a known truth: judgements converge to it, and samples estimate it.
 
-A family tree is a closed world: judges who know it label every pooled triple as it is. Of the
-simulated systems, the first know best what the test split records, the last what it lacks, so that
-sparse labels rank them the wrong way round.
+A family tree is a closed world: judges who know it label every pooled triple correctly. The first
+simulated systems know best what the test split records, the last ones what it lacks. So sparse
+labels rank them in reverse.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DEPTHS = (0, 1, 2, 5, 10, 20)
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A graph whose every true fact is known, seeds, and scores of systems for its questions.
+    """A graph with all true facts known, seeds, and scores of systems for its questions.
 
     Attributes
     ----------
@@ -40,9 +40,9 @@ class World:
     facts : set of triples
     seeds : list of triples
     strengths : list of (float, float)
-        Of every system: how far it raises recorded answers, and those that no split records.
+        For every system: how far it raises recorded answers, and unrecorded ones.
     noise : int
-        Seed of what else is in the scores.
+        Seed of the noise in the scores.
     """
 
     graph: kgtrec.Graph
@@ -84,7 +84,7 @@ class World:
 
     @cached_property
     def pool(self) -> Pool:
-        """As deep as there are entities: everything is in it."""
+        """A pool as deep as the number of entities: it contains everything."""
         return make_pool(self.lists, self.questions, self.graph.n_entities)
 
     def judged(self, wrong: Callable[[Triple], bool] = lambda _: False) -> Judgements:
@@ -98,13 +98,13 @@ class World:
         return complete(self.questions, self.pool, judged or self.judged(), depth=depth)
 
     def values(self, depth: int, judged: Judgements | None = None) -> np.ndarray:
-        """Of `MEASURES`, shape (measures, systems)."""
+        """Values of `MEASURES`, shape (measures, systems)."""
         completion, columns = self.at(depth, judged), mean_columns(MEASURES)
         by_system = [judged_values(one, completion, columns) for one in self.lists]
         return np.array([[own[name] for own in by_system] for name in MEASURES])
 
     def truth(self) -> np.ndarray:
-        """The same from the facts alone, by the definitions, without pool, qrels or kgtrec."""
+        """The same values from facts and definitions alone, without pool, qrels or kgtrec."""
         questions = self.graph.questions()
         columns = questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist()
         row = {key: i for i, key in enumerate(zip(*columns, strict=True))}
@@ -124,7 +124,7 @@ class World:
 
 
 def by_definition(ranked: list[bool]) -> list[float]:
-    """AP, nDCG@20 and P@10 of a list that holds every relevant document."""
+    """AP, nDCG@20 and P@10 of a list with every relevant document."""
     places = [place for place, true in enumerate(ranked, start=1) if true]
     ap = sum((i + 1) / place for i, place in enumerate(places)) / len(places)
     gain = sum(1 / math.log2(place + 1) for place in places if place <= 20)
@@ -157,11 +157,11 @@ def small() -> World:
 def test_values_of_all_labels_are_reached(small: World) -> None:
     judged, truth = small.judged(), small.truth()
     assert small.values(small.pool.depth, judged) == pytest.approx(truth, abs=1e-12)
-    # P@10 sees ten places, which a pool of depth 10 has judged: in every system that took part.
+    # P@10 uses ten places, which a pool of depth 10 has judged for every system in it.
     at_10 = small.values(10, judged)
     assert at_10[2] == pytest.approx(truth[2], abs=1e-12)
     assert (at_10[0] != truth[0]).any()  # AP sees all
-    assert np.abs(small.values(0, judged) - truth).mean() > 0.04  # what sparse labels are wrong by
+    assert np.abs(small.values(0, judged) - truth).mean() > 0.04  # the error of sparse labels
 
 
 @pytest.mark.slow
@@ -171,8 +171,8 @@ def test_values_approach_those_of_all_labels(world: World) -> None:
     error = np.abs(by_depth - truth).mean(axis=2)  # (depths, measures)
 
     assert (error[1:4] < 0.5 * error[:3]).all()  # depths 0, 1, 2, 5
-    assert (np.diff(error, axis=0) < 1e-4).all()  # of what little is left, some overshoots
-    assert (error[0] > 0.04).all()  # what sparse labels are wrong by
+    assert (np.diff(error, axis=0) < 1e-4).all()  # small rests may overshoot
+    assert (error[0] > 0.04).all()  # the error of sparse labels
     assert (error[DEPTHS.index(5)] < 0.05 * error[0]).all()
 
 
@@ -231,7 +231,7 @@ def test_intervals_hold_the_truth_at_every_depth(small: World) -> None:
 
 @pytest.fixture(scope="module")
 def dense() -> World:
-    """Questions with about 80 answers each: inferred AP is made for such."""
+    """Questions with about 80 answers each, for which inferred AP was designed."""
     random = np.random.default_rng(4)
     pairs = np.argwhere(random.random((200, 200)) < 0.4)
     facts = {(h, 0, t) for h, t in pairs.tolist()}
@@ -263,15 +263,15 @@ def test_inferred_ap_from_samples_is_nearly_unbiased(dense: World) -> None:
         assert error.max() < 0.004  # the standard error of the mean over draws
         assert (np.abs(values.mean(axis=0) - truth) < margin + 3 * error).all()
         assert values.std(axis=0).min() > 0.003  # the samples do differ
-    assert np.abs(estimates(dense, 1.0, 1)[0] - truth).max() < 1e-4  # but for trec_eval's epsilon
+    assert np.abs(estimates(dense, 1.0, 1)[0] - truth).max() < 1e-4  # but trec_eval's epsilon
     assert np.ptp(truth) > 0.3  # systems that differ
 
 
 @pytest.mark.slow
 def test_seeds_that_are_judged_in_any_case_bias_it(world: World) -> None:
-    """Why seeds are drawn like all others: known to be true, they would count too much."""
+    """Why seeds are sampled like all others: as known true triples, they would count too much."""
     truth = world.truth()[0]
     fair, unfair = (estimates(world, 0.3, 8, keep).mean(axis=0) - truth for keep in (False, True))
-    assert unfair[0] > 0.1  # of the system that knows the seeds best
-    assert unfair[-1] < -0.08  # and of the one that knows best what is missing
+    assert unfair[0] > 0.1  # the system that knows the seeds best
+    assert unfair[-1] < -0.08  # and the one that knows missing facts best
     assert np.abs(fair).max() < 0.6 * np.abs(unfair).max()

@@ -1,4 +1,4 @@
-"""The table of models: values, places and marks against plain Python; markup that others read."""
+"""The table of models: values, places and marks against plain Python; valid markup."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_micro_and_macro_never_share_a_heading(
 
 
 def slow_places(values: list[str], higher: bool) -> list[int]:
-    """By counting: how many distinct printed values are better."""
+    """Places by counting distinct better printed values."""
     numbers = [None if v == "\N{EN DASH}" else printed(v) for v in values]
     known = [v for v in numbers if v is not None]
     if len(set(known)) < 2:
@@ -120,7 +120,7 @@ def test_nothing_is_best_where_neither_end_is_better_or_one_model_is_alone(
 
 
 def slow_beaten(ranks: Mapping[str, Ranks], level: float) -> list[list[int]]:
-    """By scipy's paired t-test of reciprocal ranks, Holm by hand."""
+    """Marks by scipy's paired t-test of reciprocal ranks, and Holm by hand."""
     from scipy.stats import ttest_rel
 
     names = list(ranks)
@@ -331,7 +331,7 @@ def test_typst_compiles_hostile_names(tmp_path: Path) -> None:
 
 
 class Reader(HTMLParser):
-    """Texts of all cells, and every tag that is met."""
+    """Texts of all cells, and all tags."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

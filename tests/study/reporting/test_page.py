@@ -1,4 +1,4 @@
-"""The report page in a headless Chromium: sorted, searched, clicked; skips where there is none."""
+"""The report page in a headless Chromium: sorted, searched, clicked; skips without one."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_changes_of_two_models_in_either_order(
     assert browser.eval(row)[5:7] == [str(gained), str(lost)]
     largest = column(browser, "changes", 0)[-len(pair["largest"]) :]
     assert largest == [question for question, *_ in pair["largest"]]
-    select(0, 2)  # of the model after: both change places
+    select(0, 2)  # choosing the other model swaps the two
     values = "[...document.querySelectorAll('#changes select')].map(select => select.value)"
     assert browser.eval(values) == ["2", "0"]
     assert browser.eval(row)[5:7] == [str(lost), str(gained)]

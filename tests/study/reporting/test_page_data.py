@@ -1,4 +1,4 @@
-"""What the report page shows, against plain Python over the columns of the ranks."""
+"""The contents of the report page, against plain Python over the columns of ranks."""
 
 from __future__ import annotations
 

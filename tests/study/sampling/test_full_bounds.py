@@ -1,4 +1,4 @@
-"""What sampled candidates tell of full ranking: exact tails, and simulated coverage."""
+"""Bounds on full ranking from sampled candidates: exact tails, and simulated coverage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kgtrec.study.sampling.bounds import count_bounds, full_bounds, rank_bounds
 
 
 def tail(seen: int, drawn: int, population: int, special: int) -> Fraction:
-    """P(at most `seen` special among those drawn), by counting."""
+    """P(at most `seen` special candidates are drawn), by counting."""
     ways = sum(
         math.comb(special, j) * math.comb(population - special, drawn - j)
         for j in range(min(seen, special, drawn) + 1)

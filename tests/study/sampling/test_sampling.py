@@ -64,9 +64,9 @@ def slow_ranks(questions: kgtrec.Questions, scores: np.ndarray) -> list[float]:
 
 
 def every_draw(questions: kgtrec.Questions) -> list[CandidateDraw]:
-    """All draws of 1 or 2 from strata of two parts of the candidates; each question by itself.
+    """All draws of 1 or 2 from strata of two parts of the candidates, for each question separately.
 
-    Estimates are sums over questions, so that it is enough for each to go through its own.
+    Estimates are sums over questions, so each question needs only its own draws.
     """
     options = []
     for question in range(len(questions)):
@@ -94,7 +94,7 @@ def every_draw(questions: kgtrec.Questions) -> list[CandidateDraw]:
 
 @pytest.mark.parametrize("known", ["all", "raw"])
 def test_estimated_ranks_and_variances_over_every_draw(known: str) -> None:
-    """Unbiased to rounding: the mean over all draws, each as likely, is the rank itself."""
+    """Unbiased to rounding: the mean over all equally likely draws is the rank itself."""
     questions = small_graph().questions(filter=known)
     scores = tied_scores(questions)
     true = slow_ranks(questions, scores)
@@ -153,7 +153,7 @@ def test_corrected_estimates_over_every_second_draw() -> None:
 
 
 def test_draws_are_what_they_say() -> None:
-    """Sizes, no known answer, and each entity as often as its inclusion probability says."""
+    """Sizes, no known answer, and each entity as often as by its inclusion probability."""
     graph = small_graph(40, 60)
     questions = graph.questions()
     n, repeats = graph.n_entities, 80
@@ -175,7 +175,7 @@ def test_draws_are_what_they_say() -> None:
         assert draw.population[question].sum() == n - len(out)
         likely = weights[2 * questions.relation[question] + questions.side[question]]
         rest = [e for e in range(n) if e not in out]
-        # What stands in train more often is not drawn less often, but for noise.
+        # Except for noise, entities that are more frequent in train are not drawn less often.
         low, high = (np.mean([hits[question, e] for e in rest if test(likely[e])] or [math.nan])
                      for test in (lambda w: w == 0, lambda w: w > 1))  # fmt: skip
         assert not high < low
@@ -274,7 +274,7 @@ def test_bounds_without_full_rankings_hold() -> None:
 
 
 def timed_files(folder: Path) -> np.ndarray:
-    """A graph whose facts have a time, and scores of what is asked at the time of each."""
+    """A graph whose facts have a time, and scores of the questions at these times."""
     rng = np.random.default_rng(8)
     for split, n in (("train", 300), ("test", 60)):
         facts = rng.integers(0, (30, 3, 30, 4), (n, 4)).tolist()
@@ -326,7 +326,7 @@ def test_everything_drawn_is_full_ranking() -> None:
 
 
 def generated(n: int = 300, n_test: int = 150) -> tuple[kgtrec.Questions, list[np.ndarray]]:
-    """Entities of four types, and models that know the type, and half of the answers."""
+    """Entities of four types, and models that know the type and half of the answers."""
     rng = np.random.default_rng(7)
     relation = rng.integers(0, 4, 1500)
     size = n // 4
@@ -355,7 +355,7 @@ def coverage(
     questions: kgtrec.Questions, models: list[np.ndarray], size: int, full: float,
     draws: int, checks: int,
 ) -> dict[str, dict[str, float]]:  # fmt: skip
-    """By measure: how often intervals hold the value of full ranking, and mean errors."""
+    """By measure: how often intervals cover the value of full ranking, and mean errors."""
     ranks = [kgtrec.rank(scores, questions, progress=False)[0] for scores in models]
     true = [{name: mean(map(f, one.rank())) for name, f in MEASURES.items()} for one in ranks]
     held: dict[str, list[bool]] = {name: [] for name in MEASURES}

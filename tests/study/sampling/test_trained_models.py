@@ -16,7 +16,7 @@ TRIPLES, SIZE, FULL, DRAWS, CHECKS = 250, 300, 120, 3, 5
 
 
 def score_matrix(folder: Path, name: str, questions: kgtrec.Questions) -> np.ndarray:
-    """Higher is better; what is the same for all candidates is left out."""
+    """Scores, higher is better, without terms that are equal for all candidates."""
     with np.load(folder / "models" / f"fb15k-237-{name}.npz") as file:
         entity, relation = file["entity"], file["relation"]
     inverse = questions.relation + questions.graph.n_relations
@@ -50,7 +50,7 @@ def test_intervals_hold_the_values_of_full_ranking(shared_data: Path) -> None:
         own = kgtrec.rank(scores, questions, progress=False)[0].rank()
         true = {f"Hits@{k}": float((own <= k).mean()) for k in (1, 3, 10)}
         true |= {"MR": float(own.mean()), "MRR": float((1 / own).mean())}
-        assert true["MRR"] > 0.2  # a model, and not the wrong columns
+        assert true["MRR"] > 0.2  # a trained model, with the right columns
         errors = []
         for seed, draw in enumerate(draws):
             counts = study.count_sampled(draw, scores, progress=False)
@@ -62,7 +62,7 @@ def test_intervals_hold_the_values_of_full_ranking(shared_data: Path) -> None:
                     inside = bool(row["low"] <= true[measure] <= row["high"])
                     held.setdefault(measure, []).append(inside)
                 errors.append(rows["MRR"]["estimate"] - true["MRR"])
-                assert rows["MRR"]["sampled"] > true["MRR"] + 0.03  # which is no estimate
+                assert rows["MRR"]["sampled"] > true["MRR"] + 0.03  # so no estimate
         assert abs(mean(errors)) < 0.012
     for measure, inside in held.items():
         assert mean(inside) >= 0.93, measure
