@@ -1,6 +1,6 @@
 """The command line: ``kgtrec COMMAND``, one file per command, no arithmetic here.
 
-Commands are imported when they are called, so that one does not pay for the libraries of another.
+A command is imported when it is called, so that it does not load other commands' libraries.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class _Commands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Only `kgtrec eval` ends with trec_eval's own codes, which errors about runs have."""
+        """Only `kgtrec eval` exits with trec_eval's own codes, which errors about runs carry."""
         try:
             return super().invoke(ctx)
         except KgtrecError as error:
@@ -133,7 +133,7 @@ class _Commands(click.Group):
 
 
 def _name_guide(command: click.Command, guide: str) -> None:
-    """The last line of a command's help, and of its subcommands'."""
+    """Add the guide as the last line of a command's help, and of its subcommands' help."""
     command.epilog = f"Guide: kgtrec guide {guide}"
     for each in getattr(command, "commands", {}).values():
         _name_guide(each, guide)
@@ -169,7 +169,7 @@ cli.params.append(quiet_option(cli))
 
 
 def run() -> None:
-    """The process ``kgtrec``: `main`, and an end without delay."""
+    """The process ``kgtrec``: runs `main` and ends without delay."""
     end = LeaveAtExit()
     let_blas_sleep()
     collect_seldom()
@@ -190,7 +190,7 @@ def main() -> None:
         try:
             code = _run()
         except Exception:
-            # A library that was interrupted while it was loaded, say.
+            # Such as a library that was interrupted while it was loaded.
             if Terminated.came is None:
                 raise
             code = _say_interrupted(Terminated.came)
@@ -214,8 +214,8 @@ def _run() -> int:
     except MemoryError as error:
         hint = "allow more memory, pass fewer rows at a time, or rank from Factors"
         return _say(f"out of memory ({error}); {hint}", 2)
-    except (BrokenPipeError, SystemExit):  # the latter is what click makes of the former
-        # The reader of our output has gone (`| head`): not an error, and nothing left to say.
+    except (BrokenPipeError, SystemExit):  # click turns the former into the latter
+        # The reader of our output has closed it (`| head`): not an error, and no message needed.
         give_up_stdout()
         return 0
     except OSError as error:

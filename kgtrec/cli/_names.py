@@ -1,6 +1,6 @@
 """The headings of --help, and the options below each.
 
-A name has one meaning and one heading, wherever it is used. A new option is entered here first.
+A name has one meaning and one heading everywhere. Enter a new option here first.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ HEADINGS = {
 def by_heading(
     parameters: Sequence[click.Parameter], ctx: click.Context
 ) -> dict[str, list[tuple[str, str]]]:
-    """The lines of --help, under headings if they are many."""
+    """The lines of --help, under headings if there are many."""
     options = [one for one in parameters if isinstance(one, click.Option)]
     records = {long_name(one): one.get_help_record(ctx) for one in options}
     shown = {name: record for name, record in records.items() if record is not None}
@@ -81,7 +81,7 @@ _TWICE = re.compile(r"(--[\w-]+ [^\s,;()]+) \(\1\)")
 
 
 def in_option_names(message: str, command: click.Command) -> str:
-    """A message of the library, in which ``filter='x'`` is what a user types: ``--filter x``."""
+    """A message of the library in terms of options: ``--filter x`` instead of ``filter='x'``."""
     options = [one for one in command.params if isinstance(one, click.Option)]
     names = {str(one.name): long_name(one) for one in options}
     names |= {name[2:].replace("-", "_"): name for name in names.values()}

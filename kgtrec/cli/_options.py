@@ -1,4 +1,4 @@
-"""Options that several commands have: one name, one type, one default and one meaning each."""
+"""Options of several commands: one name, one type, one default and one meaning each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CORRECTIONS = ("holm", "bh", "bonferroni", "none")
 
 
 def system_names(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
-    """A name for each file: as given, or its own without folder and ending."""
+    """A name for each file: the given one, or the file's without folder and ending."""
     from kgtrec.ranking.parquet import system_name
 
     refuse(one_per_file("--name", names, files))
@@ -48,7 +48,7 @@ def refuse(*rows: tuple[object, str]) -> None:
 def one_per_file(
     option: str, values: Sequence[object], files: Sequence[object]
 ) -> tuple[bool, str]:
-    """A row for `refuse`: an option that is given for some of the files only."""
+    """A row for `refuse`: an option that is given for only some of the files."""
     counts = f"{len(values)} given for {len(files)} files"
     return bool(values) and len(values) != len(files), f"give one {option} per file ({counts})"
 
@@ -58,24 +58,24 @@ Decorator = Callable[[Command], Command]
 
 
 def on_command_line(name: str) -> bool:
-    """Whether the user has typed an option, even if with its default."""
+    """Whether the user typed an option, even with its default."""
     source = click.get_current_context().get_parameter_source(name)
     return source is click.core.ParameterSource.COMMANDLINE
 
 
 def option_of(name: str) -> str:
-    """How the user spells the option with a parameter of this name."""
+    """The option of a parameter, as users spell it."""
     command = click.get_current_context().command
     return next(long_name(one) for one in command.params if one.name == name)
 
 
 def typed(names: Iterable[str]) -> list[str]:
-    """The options that the user has typed, of those with these parameters."""
+    """The options of these parameters that the user typed."""
     return [option_of(name) for name in names if on_command_line(name)]
 
 
 def leave_out(*rows: tuple[object, Sequence[str], str]) -> None:
-    """UsageError of the first row that holds and names a typed option, which fills its sentence."""
+    """Raise UsageError for the first true row with a typed option, which its sentence names."""
     for applies, names, text in rows:
         if applies and (wrong := typed(names)):
             raise UsageError(text.format(", ".join(wrong)))
@@ -110,7 +110,7 @@ draws = partial(option, type=DRAW, metavar="FILE")
 
 
 def files(name: str, metavar: str) -> Decorator:
-    """One file or more that are read."""
+    """One or more files to read."""
     return click.argument(name, nargs=-1, required=True, metavar=metavar, type=READ)
 
 
@@ -145,12 +145,12 @@ QUESTION_NAMES = reads("--questions", "Names of questions in the runs, lines "
 
 
 def graph(text: str, *, required: bool = False) -> Decorator:
-    """A graph that some calls need only."""
+    """A graph, which only some calls need."""
     return option("--graph", text, type=GRAPH_FOLDER, metavar="DIR", required=required)
 
 
 def runs(text: str) -> Decorator:
-    """Runs beside files of ranks."""
+    """Runs in addition to files of ranks."""
     return reads("--run runs", f"A TREC run per file of ranks, in their order: {text}",
                  multiple=True, metavar="RUN")  # fmt: skip
 
@@ -176,7 +176,7 @@ HOW_SCORED = all_of(
 
 
 def seed(text: str, default: int | None = 0) -> Decorator:
-    """None where it must be known whether it was given."""
+    """--seed; the default None shows that it was not given."""
     return option("--seed", text, type=click.IntRange(0), metavar="N", default=default)
 
 
@@ -195,7 +195,7 @@ def intervals(drawn: str, resamples: int) -> Decorator:
 
 
 def resampling(options: Mapping[str, Any]) -> Resampling:
-    """What --ci, --resamples and --seed say."""
+    """Settings from --ci, --resamples and --seed."""
     from kgtrec._internal.bootstrap import Resampling
 
     return Resampling(options["ci"], options["resamples"], options["seed"])
@@ -254,7 +254,7 @@ def ranking_files(
     ranks: str = "Ranks, as Parquet.", *, required: bool = True, kind: PathType = WRITE,
     depth: str = "Candidates per question in the run.", default_depth: int | None = 1000,
 ) -> Decorator:  # fmt: skip
-    """The ranks, a run with its depth and tag, and qrels."""
+    """Options for ranks, a run with its depth and tag, and qrels."""
     return all_of(
         output(ranks, required=required, kind=kind),
         option("--write-run run", "Also write the best candidates as a TREC run.",

@@ -1,4 +1,4 @@
-"""What the command line asks of its process: streams, signals, and what is not to be loaded."""
+"""Settings of the command line's process: streams, signals, and modules not to load."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def open_closed_streams() -> None:
-    """After `>&-`, no file may be opened as number 1, and printing goes nowhere."""
+    """After `>&-`, keep files from being opened as number 1, and discard printed text."""
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(number)
@@ -40,23 +40,23 @@ def open_closed_streams() -> None:
 
 
 class LeaveAtExit:
-    """The process ends when its exit handlers have run, without the interpreter's own teardown.
+    """End the process once its exit handlers have run, without the interpreter's own teardown.
 
-    That looks through all modules, which takes a fifth of the time of a short command. Made first,
-    so that handlers of libraries, which run in reverse order, come before.
+    The teardown visits all modules, which takes a fifth of a short command's time. Make this
+    first: handlers run in reverse order, so those of libraries run before it.
 
     - code, int: The process's exit code.
     """
 
     def __init__(self) -> None:
-        self.code = 1  # of an exception that nobody caught
+        self.code = 1  # for an exception that nobody caught
         atexit.register(lambda: exit_at_once(self.code))
 
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """No search for cycles where none are made: a short command, and all imports, whose searches
-    take a tenth of a short command's time."""
+    """Do not search for cycles in a short command and in imports, which make none. Searches
+    during imports take a tenth of a short command's time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -67,17 +67,17 @@ def without_collector() -> Iterator[None]:
 
 
 def collect_seldom() -> None:
-    """Look for cycles after a hundred times as many new objects as Python would.
+    """Search for cycles after a hundred times as many new objects as Python does.
 
-    What a command loads are some ten thousand objects that stay: to look through them again and
-    again takes a twentieth of a short command's time.
+    A command loads some ten thousand objects that stay. Searching them again and again takes a
+    twentieth of a short command's time.
     """
     gc.set_threshold(70_000)
 
 
 def keep_blas_single() -> None:
-    """No threads of the BLAS, which reads this when numpy is loaded: where products are small they
-    cost more than they give, and threads of ours wait for them. Undone when the command ends."""
+    """Turn off threads of the BLAS, which reads this when numpy is loaded. For small products they
+    cost more than they gain, and our threads wait for them. Undone when the command ends."""
     import click
 
     names = {"OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"} - set(os.environ)
@@ -88,19 +88,19 @@ def keep_blas_single() -> None:
 
 
 def let_blas_sleep() -> None:
-    """No turning round of OpenBLAS's threads, one a core, which it starts when numpy is loaded.
+    """Do not let OpenBLAS's threads spin. It starts one per core when numpy is loaded.
 
-    They would for some hundredths of a second, a tenth of a short command's time, and after each
-    product again.
+    They would spin for some hundredths of a second, a tenth of a short command's time, and
+    again after each product.
     """
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # 2^4 ticks, the least
 
 
 def keep_freed_memory() -> None:
-    """Let glibc use the memory of freed arrays again, where it would give it back to the system at
-    once, which hands it out again page by page and clears it: a tenth of a short command's time.
+    """Let glibc reuse the memory of freed arrays. It would return it at once to the system, which
+    clears it page by page for the next array: a tenth of a short command's time.
 
-    From the start the limits that glibc raises its own to when an array of 32 MB is freed.
+    Sets from the start the limits that glibc itself adopts when an array of 32 MB is freed.
     """
     import ctypes
 
@@ -111,12 +111,12 @@ def keep_freed_memory() -> None:
 
 
 def give_up_stdout() -> None:
-    """Send what is still unwritten nowhere: the interpreter would fail on it when it ends."""
+    """Discard unwritten output: the interpreter would fail on it at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def exit_at_once(code: int) -> NoReturn:
-    """End without taking anything down: pyarrow aborts if it is half loaded."""
+    """End without teardown: pyarrow aborts if it is half loaded."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     with suppress(OSError, ValueError):
@@ -146,11 +146,11 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def pyarrow_alone() -> Iterator[None]:
-    """Keep pyarrow from loading pandas, of which no command has any use, and cloudpickle, which is
-    for Dask.
+    """Keep pyarrow from loading pandas, which no command uses, and cloudpickle, which only Dask
+    needs.
 
-    It would load pandas at the first array it meets, which takes longer than many a command, and
-    swallow a Ctrl-C that comes meanwhile.
+    It would load pandas at the first array, which takes longer than many commands, and ignore
+    a Ctrl-C meanwhile.
     """
     finder = _NotForPyarrow()
     sys.meta_path.insert(0, finder)
@@ -161,7 +161,7 @@ def pyarrow_alone() -> Iterator[None]:
 
 
 class _NotForPyarrow:
-    """A MetaPathFinder; importing importlib.abc, to say so, would take milliseconds."""
+    """A MetaPathFinder; it is no subclass, as importing importlib.abc takes milliseconds."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
         if fullname == "pandas" or (fullname == "cloudpickle" and "dask" not in sys.modules):

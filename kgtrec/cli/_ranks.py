@@ -1,4 +1,4 @@
-"""What readers must not miss about ranks, in whatever form they are printed."""
+"""Warnings about ranks that readers must not miss, in every output format."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def warn_of_results(results: Mapping[str, Result], form: str = "table") -> None:
-    """Say on stderr which files can't be compared and, where no table does, what to beware of.
+    """Say on stderr which files can't be compared and, unless tables do so, print warnings.
 
-    `form` is "table" where the text of every result is printed, which says the latter itself.
+    `form` is "table" if the text of every result is printed, which contains the warnings.
     """
     from kgtrec.results.comparability import comparable
 
@@ -38,14 +38,14 @@ def _warn_of(file: str, result: Result) -> None:
 
 
 def warn_of_ranks(loaded: Mapping[str, Ranks]) -> None:
-    """The same of ranks, of which something else than the table is shown."""
+    """The same for ranks of which something other than the table is shown."""
     from kgtrec.results.result import Result
 
     warn_of_results({name: Result(ranks) for name, ranks in loaded.items()}, "other")
 
 
 def load_ranks(files: Mapping[str, str]) -> dict[str, Ranks]:
-    """Ranks by name, with warnings of what makes their values other than people take them for."""
+    """Ranks by name; warns about values that are easily misread."""
     from kgtrec.ranking.ranks import Ranks
 
     loaded = {name: Ranks.load(path) for name, path in files.items()}
@@ -54,7 +54,7 @@ def load_ranks(files: Mapping[str, str]) -> dict[str, Ranks]:
 
 
 def load_comparable(files: Mapping[str, str]) -> dict[str, Ranks]:
-    """The same for a command that refuses those that can't be compared; warnings name the files."""
+    """The same for commands that refuse incomparable ranks; warnings name the files."""
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
 
@@ -65,7 +65,7 @@ def load_comparable(files: Mapping[str, str]) -> dict[str, Ranks]:
 
 
 def ranks_of_batch(folder: str) -> Iterator[tuple[str, str, str]]:
-    """Graph, model and path of what a batch has finished; several protocols are named by graphs."""
+    """Graph (and protocol, if there are several), model and path of a batch's finished ranks."""
     from kgtrec.cluster.batch.records import finished_ranks
 
     finished = finished_ranks(folder)
@@ -75,7 +75,7 @@ def ranks_of_batch(folder: str) -> Iterator[tuple[str, str, str]]:
 
 
 def bounds_block(result: Result) -> str:
-    """A table of what sampled ranks say of full ones; empty for full ones."""
+    """A table of bounds on full ranks from sampled ones; empty for full ranks."""
     if result.ranks.full_candidates is None:
         return ""
     from kgtrec.study.sampling.bounds import full_bounds
@@ -90,7 +90,7 @@ def bounds_block(result: Result) -> str:
 
 
 def bounds_by_key(result: Result) -> dict[str, float]:
-    """The same as numbers, for JSON: ``full.low.both.realistic.micro.mrr`` and so on."""
+    """The same bounds as numbers, for JSON: ``full.low.both.realistic.micro.mrr`` and so on."""
     if result.ranks.full_candidates is None:
         return {}
     from kgtrec.study.sampling.bounds import full_bounds

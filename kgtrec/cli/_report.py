@@ -1,4 +1,4 @@
-"""What a command has found, and the one place that shows it: formats, files, figures and notes.
+"""A command's results, and the one place that shows them: formats, files, figures and notes.
 
 A command reads its files, calls one function and returns a `Report`. The class `Command` does the
 rest: it checks the files named on the command line first, and shows the report last.
@@ -31,21 +31,21 @@ Figure = tuple[Any, ...]
 
 
 class FailedInPart(KgtrecError):
-    """Some of the work has failed; the results of the rest are shown."""
+    """Part of the work failed; the other results are shown."""
 
 
 @dataclass
 class Report:
-    """Results in every format, and what is said and drawn besides.
+    """Results in every format, with notes and figures.
 
     - text: For people.
     - data: For JSON; None if the command has no --format json.
     - rows: One table for CSV, TSV, Markdown and LaTeX.
-    - forms: Formats that are made in another way.
+    - forms: Formats with their own content.
     - notes: Lines for standard error, after the results.
-    - figures: By the name of the parameter that names the file, such as "plot".
+    - figures: Figures by the parameter that names the file, such as "plot".
     - code: The command's exit code.
-    - error: What failed in spite of these results; the exit code is 2 then.
+    - error: The failure in spite of these results; the exit code is then 2.
     """
 
     text: Callable[[], str] | None = None
@@ -59,7 +59,7 @@ class Report:
 
     @classmethod
     def of_table(cls, table: Table, text: Callable[[], str] | None = None, **more: Any) -> Report:
-        """A report of one table, for people perhaps with other words around it."""
+        """A report of one table; `text` may replace the table for people."""
         return cls(text or table.to_text, table.to_dict, table, **more)
 
     @classmethod
@@ -67,7 +67,7 @@ class Report:
         cls, tables: Mapping[str, Table], text: Callable[[], str] | None = None,
         named: str = "file", **more: Any,
     ) -> Report:  # fmt: skip
-        """A table per file: blocks of text, JSON by file, or one table that names the files."""
+        """One table per file: blocks of text, JSON by file, or one table with the files' names."""
         from kgtrec._internal.table import stacked
 
         def blocks_of_text() -> str:
@@ -80,7 +80,7 @@ class Report:
 
     @classmethod
     def of_tables(cls, tables: Mapping[str, Table], **more: Any) -> Report:
-        """Several tables one under another, or one JSON object."""
+        """Several tables one after another, or one JSON object."""
         return cls(
             lambda: "\n\n".join(table.to_text() for table in tables.values()),
             lambda: {name: table.to_dict() for name, table in tables.items()},
@@ -158,14 +158,14 @@ def rendered(table: Table, form: str) -> str:
 
 
 def blocks(texts: Mapping[str, str]) -> str:
-    """Texts of files under their names; of one file alone, without."""
+    """Texts of files under their names; the text of a single file has no name."""
     if len(texts) == 1:
         return next(iter(texts.values()))
     return "\n\n".join(f"== {file}\n{text}" for file, text in texts.items())
 
 
 def single_or_all(data: Mapping[str, object]) -> object:
-    """JSON of several files is by file; that of one file is its own."""
+    """JSON of several files by file; that of a single file unchanged."""
     return next(iter(data.values())) if len(data) == 1 else data
 
 
@@ -173,10 +173,10 @@ def single_or_all(data: Mapping[str, object]) -> object:
 
 
 class PathType(click.ParamType):
-    """A path, and what the command does with it.
+    """A path, and its role in the command.
 
-    - role: What a message calls an input ("the graph"); of an output "output", "figure", "text" if
-      results go there instead of to standard output, or "later" if the command checks it itself.
+    - role: For an input its name in messages ("the graph"). For an output "output", "figure",
+      "text" (replaces standard output), or "later" if the command checks it itself.
     """
 
     name = "path"
@@ -216,7 +216,7 @@ def _paths(command: click.Command, values: Mapping[str, Any]) -> Iterator[tuple[
 
 
 def check_paths(command: click.Command, values: Mapping[str, Any]) -> None:
-    """Refuse outputs that cannot be written, and those that would cost the user a file."""
+    """Refuse outputs that cannot be written, or would overwrite an input or each other."""
     paths = list(_paths(command, values))
     outputs = {option: path for role, option, path in paths if role in _CHECKED}
     if not outputs:
@@ -242,16 +242,16 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[tuple[str,
 
 
 def keep_inputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None]) -> None:
-    """UsageError if an output is one of the input files, or two outputs are one file."""
+    """Raise UsageError if an output is one of the input files, or two outputs are one file."""
     taken = {real_path(path): "an input" for path in inputs if path is not None}
     keep_files(taken, outputs)
 
 
 def keep_files(taken: dict[str, str], outputs: Mapping[str, str | None]) -> None:
-    """UsageError if an output is a file that `taken` names, by its real path, or another output."""
+    """Raise UsageError if an output is a file of `taken`, by its real path, or another output."""
     for option, path in outputs.items():
         if path is None or (os.path.exists(path) and not os.path.isfile(path)):
-            continue  # a pipe or /dev/null takes whatever comes
+            continue  # a pipe or /dev/null accepts any output
         other = taken.setdefault(real_path(path), option)
         if other is not option:
             raise UsageError(
@@ -261,7 +261,7 @@ def keep_files(taken: dict[str, str], outputs: Mapping[str, str | None]) -> None
 
 def _files_of(role: str, path: str) -> Iterable[str | Path]:
     if role == GRAPH_FOLDER.role:
-        with warnings.catch_warnings():  # they come when the graph is read
+        with warnings.catch_warnings():  # reading the graph repeats them
             warnings.simplefilter("ignore")
             return list(_graph_files(path).values())
     if role == SCORES.role and is_folder(path):
@@ -410,15 +410,15 @@ def _print(text: str | bytes, output: str | None) -> None:
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """A text and a newline. Bytes of ids that are no UTF-8 come out as they went in."""
+    """Print a text and a newline. Ids' bytes that are not UTF-8 are printed unchanged."""
     click.echo(text.rstrip("\n").encode("utf-8", "surrogateescape"), err=err)
 
 
 def note(text: str) -> None:
-    """A line on standard error: what was written, left out, or is good to know.
+    """Print a line on standard error: on written or omitted data, or other useful facts.
 
-    Where nobody takes it (a full disk, a reader that has gone), the work and its exit code are
-    those of before.
+    If it cannot be written (a full disk, a closed reader), the work and its exit code are
+    unchanged.
     """
     with suppress(OSError):
         echo(f"kgtrec: {text}", err=True)
@@ -430,5 +430,5 @@ def warning(text: str) -> str:
 
 
 def warn(text: str) -> None:
-    """Say a warning at once."""
+    """Print a warning at once."""
     note(warning(text))

@@ -1,4 +1,4 @@
-"""``kgtrec demo``, ``formats`` and ``measures``: what explains the rest."""
+"""``kgtrec demo``, ``formats`` and ``measures``: commands that explain the others."""
 
 from __future__ import annotations
 

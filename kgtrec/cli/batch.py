@@ -107,8 +107,8 @@ def _run(
 
 
 def _release_semaphores() -> None:
-    """What multiprocessing does when a process ends, which an interrupted command leaves out: else
-    its tracker would report those of the cluster, which is closed by now, as leaked."""
+    """Run the finalizers of multiprocessing, which an interrupted command skips. Otherwise its
+    tracker would report semaphores of the closed cluster as leaked."""
     from multiprocessing import util
 
     util._run_finalizers(0)  # type: ignore[attr-defined]

@@ -144,7 +144,7 @@ def _estimates(
 
 
 def _written(path: str | None, array: Any) -> list[str]:
-    """Write an array, if a file is named; a note of that."""
+    """Write an array if a file is named; returns a note about it."""
     from kgtrec._internal.files import atomic_write, write_array
 
     if path is None:

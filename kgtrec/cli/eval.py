@@ -1,6 +1,6 @@
-"""``kgtrec eval``: what trec_eval prints for qrels and a run, and tables of several runs.
+"""``kgtrec eval``: trec_eval's output for qrels and a run, and tables of several runs.
 
-The options are those of trec_eval by its letters and long names, and its own.
+The options are those of trec_eval, with its letters and long names, and kgtrec's own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FORMATS = ("trec", "tsv", "csv", "json", "markdown", "latex")
 VERSIONS = {9: "9.0.8", 10: "10.0"}
 
-# trec_eval's long names, where they differ from ours.
+# trec_eval's long names, if they differ from ours.
 _LONG_NAMES = {
     "query_eval_wanted": "per-query", "nosummary": "no-summary",
     "complete_rel_info_wanted": "complete", "level_for_rel": "relevance-level",
@@ -47,7 +47,7 @@ CONTEXT = {
 
 
 class _Whole(click.ParamType):
-    """A whole number from 0 that fits 64 bits, where C's atol takes whatever comes."""
+    """A whole number from 0 that fits 64 bits; trec_eval's atol would accept any text."""
 
     name = "whole number"
 
@@ -63,7 +63,7 @@ _WHOLE = _Whole()
 
 
 def _help(context: click.Context, _parameter: click.Parameter, flag: bool) -> None:
-    """All of the help; or, with -m, what these measures are."""
+    """Print all of the help, or with -m descriptions of these measures."""
     if not flag or context.resilient_parsing:
         return
     measures = context.params.get("measures")
@@ -86,7 +86,7 @@ def _debug_level(_context: click.Context, _parameter: click.Parameter, text: str
 
 
 of_trec_eval = shared.all_of(
-    # Eager: -h and -v answer for them, wherever they stand.
+    # Eager: -h and -v take effect in any position.
     shared.option("-m --measure measures", "A measure, with parameters behind a dot (P.5,10), or a "
                   "nickname: official, set, all_trec; prefs, all_prefs; qrels_jg. Repeatable. "
                   "Default: official, or all of -R.",
@@ -220,7 +220,7 @@ def _evaluate(
         raise UsageError(f"{twice!r} is named twice; name each run once")
     _refuse_ranks(qrels, runs)
     request = _request(qrels, runs, options)
-    scored = score(request)  # every run, before anything is printed
+    scored = score(request)  # all runs, before anything is printed
     notes = []
     for run in scored:
         start = f"{run.file}: " if len(runs) > 1 else ""
@@ -237,7 +237,7 @@ def _evaluate(
 
 
 def _request(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Request:
-    """What is asked for, by the values of the options."""
+    """The request, from the values of the options."""
     from kgtrec.trec.eval.request import Request, UnknownFormat
     from kgtrec.trec.measures.family import EvalOptions
 
@@ -268,7 +268,7 @@ def _request(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Req
 
 
 def _resampling(options: Mapping[str, Any]) -> Resampling | None:
-    """How intervals are drawn, if any are."""
+    """The resampling for intervals, if requested."""
     resamples, seed = options["resamples"], options["seed"]
     if options["ci"] is None:
         if seed is not None or resamples is not None:
@@ -280,7 +280,7 @@ def _resampling(options: Mapping[str, Any]) -> Resampling | None:
 
 
 def _refuse_ranks(qrels: str, runs: Sequence[str]) -> None:
-    """FileError if a file is Parquet, as files of ranks are."""
+    """Raise FileError if a file is Parquet, as files of ranks are."""
     for path, what in ((qrels, "qrels"), *((run, "run") for run in runs)):
         with suppress(OSError), open(path, "rb") as file:
             if os.path.isfile(path) and file.read(4) == b"PAR1":
@@ -390,7 +390,7 @@ def _engines(run: Scored, request: Request) -> str:
 
 
 def _measure_help(measures: Sequence[str]) -> str:
-    """What each measure is; a nickname stands for its measures."""
+    """A description of each measure; for a nickname, of all its measures."""
     from kgtrec.trec.eval.kg_names import micro_columns, micro_help
     from kgtrec.trec.measures.names import NICKNAMES, help_text, resolve
 

@@ -1,6 +1,6 @@
 """``kgtrec guide``: the guides, laid out for a terminal.
 
-Only the part of Markdown that guides use is known here: a library would double the start-up time.
+Supports only the Markdown that guides use: a library would double the start-up time.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from kgtrec import guides
 from kgtrec.cli import _options as shared
 from kgtrec.cli._report import Command, Report
 
-MOST = 100  # columns, on wider terminals too
-# Texts, which are compiled where a guide is laid out.
+MOST = 100  # columns, even on wider terminals
+# Patterns as text, compiled only when a guide is laid out.
 _BLOCK = r"""(?x)(?P<indent>\ *)```\w*\ *(?P<file>.*)\n(?P<code>(?:.*\n)*?)(?P=indent)```\n
     | (?P<blank>\n)
     | \#+\ (?P<heading>.*)\n
@@ -71,12 +71,12 @@ def _styled(text: str) -> str:
 
 
 def _length(text: str) -> int:
-    """The columns that a text takes without its escape codes."""
+    """Number of columns of a text, without its escape codes."""
     return len(click.unstyle(text))
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Lines of whole words; a longer word has a line of its own."""
+    """Lines of whole words; a word that is too long has its own line."""
     lines = [""]
     for word in text.split():
         if lines[-1] and _length(lines[-1]) + 1 + _length(word) > width:
@@ -87,7 +87,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _table(lines: list[str], width: int) -> list[str]:
-    """Aligned columns under headings; the widest are wrapped until the table fits, words never."""
+    """Aligned columns under headings; wraps the widest until the table fits, but never in words."""
     cells = [re.split(r"(?<!\\)\|", line.strip()[1:-1]) for line in lines[:1] + lines[2:]]
     rows = [[_styled(cell.strip().replace("\\|", "|")) for cell in row] for row in cells]
     widths = [max(map(_length, column)) for column in zip(*rows, strict=True)]

@@ -1,4 +1,4 @@
-"""``kgtrec judge``: people say which pooled triples are true."""
+"""``kgtrec judge``: people judge which pooled triples are true."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def serve(
 
 
 def _how_to_end() -> str:
-    """A shell without job control makes its background processes ignore Ctrl-C for good."""
+    """How to end the server: background processes of shells without job control ignore Ctrl-C."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         return (
             f"this process is in the background and ignores Ctrl-C: end it with kill {os.getpid()}"

@@ -98,7 +98,7 @@ def command(**_options: Any) -> Report:
 
 
 def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
-    """What may be wrong: whether it is, and what to say about it."""
+    """Possible contradictions: whether they hold, and the message."""
     figure, study, values, files = (
         getattr(request, name) for name in ("figure", "study", "values", "files")
     )
@@ -128,7 +128,7 @@ def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
 
 
 def _betas(request: SimpleNamespace, train_share: float | None = None) -> tuple[float, ...]:
-    """The sparsities, if need be from densities and the train share of the ranks."""
+    """The sparsities, if necessary from densities and the train share of the ranks."""
     from kgtrec.study.openworld.model import sparsity_of_density
 
     share = train_share if request.train_share is None else request.train_share

@@ -124,7 +124,7 @@ def _of_side(name: str, ranks: Ranks, side: str) -> Ranks:
 def _drawn(
     kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...], by: str | None, graph: str | None
 ) -> tuple[Any, ...]:
-    """What the function of a kind takes."""
+    """Input of the drawing function of a kind."""
     from kgtrec._internal.bootstrap import Resampling
     from kgtrec.measures.averaging import sides_present
     from kgtrec.questions.api import read_graph

@@ -324,7 +324,7 @@ def _targets(
 def _of_runs(
     lists: list[RankedLists], done: Completion, columns: list[str], options: dict[str, Any]
 ) -> tuple[dict[str, Table], list[str]]:
-    """What is judged of every run, its measures while candidates are open, and remarks on them."""
+    """The judged share of every run, its measures with open candidates, and remarks on them."""
     from kgtrec.study.pooling import unjudged
 
     if not lists:

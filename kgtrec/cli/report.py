@@ -186,11 +186,11 @@ def _file_by_file(results: dict[str, Result]) -> Report:
 
 
 def _parts(files: tuple[str, ...], measures: list[Measure] | None, options: Options) -> Report:
-    """Slices of every file, or the quartiles over them; or other ratios, or rank types."""
+    """Slices of every file, quartiles over them, other ratios, or rank types."""
     from kgtrec.questions.api import read_graph
     from kgtrec.study.relations import spreads
 
-    # What is printed by parts or by other ratios leaves no other list of measures to check.
+    # Output by parts or by other ratios has no other list of measures to check.
     results = _loaded(files, None, "parts")
     if options["rank_types"]:
         return _by_rank_type(results, measures)
@@ -217,7 +217,7 @@ def _reweighted(results: dict[str, Result], path: str, measures: list[Measure] |
 
 
 def _by_rank_type(results: dict[str, Result], measures: list[Measure] | None) -> Report:
-    """All rank types side by side, and how many candidates tie."""
+    """All rank types, one row each, and how many candidates tie."""
     from kgtrec.results.report import fitting, tie_note
 
     tables = {file: result.rank_types(measures) for file, result in results.items()}
@@ -241,7 +241,7 @@ def _by_rank_type(results: dict[str, Result], measures: list[Measure] | None) ->
 
 
 class _Evaluation(NamedTuple):
-    """A file of ranks, its model's name, and that of its graph; "" where its ranks say it."""
+    """A file of ranks, and the names of its model and graph; "" if the ranks give the name."""
 
     model: str
     dataset: str
@@ -297,12 +297,12 @@ def _write_page(files: tuple[str, ...], options: Options) -> Report:
 
 
 def _listed(text: str | None) -> list[str]:
-    """The items of a list with commas, and perhaps blanks."""
+    """The items of a list separated by commas and optional blanks."""
     return [item.strip() for item in text.split(",")] if text else []
 
 
 def _check(columns: Sequence[str], sides: Sequence[str] | None) -> None:
-    """Refuse what is not a measure or a side before any file is read."""
+    """Refuse unknown measures and sides before any file is read."""
     from kgtrec.measures import parse_all
     from kgtrec.measures.averaging import SIDES
 
@@ -317,7 +317,7 @@ def _systems(
 ) -> dict[str, dict[str, list[Ranks]]]:
     """Ranks by graph and model; files are named as given, those of batches by their batch.
 
-    A model has several only with `replicates`: files whose names differ in a number at the end.
+    Only with `replicates` has a model several: files whose names differ in a final number.
     """
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.comparison.replicates import grouped_names
@@ -345,7 +345,7 @@ def _systems(
 
 
 def _folds_as_one(systems: dict[str, dict[str, list[Ranks]]]) -> dict[str, dict[str, list[Ranks]]]:
-    """One column of several graphs that are folds: every model was run on each, once."""
+    """Join graphs that are folds into one column: every model was run once on each."""
     places = list(systems.values())
     once = all(len(runs) == 1 for one in places for runs in one.values())
     if len(places) < 2 or not once or any(one.keys() != places[0].keys() for one in places):
@@ -355,7 +355,7 @@ def _folds_as_one(systems: dict[str, dict[str, list[Ranks]]]) -> dict[str, dict[
 
 
 def _dataset(ranks: Ranks, graphs: dict[str, str]) -> str:
-    """What the graph of ranks is called: by its folder, numbered where two are called alike."""
+    """The name of the ranks' graph: its folder's name, numbered if two are equal."""
     facts = ranks.provenance
     name, key = facts.graph_name or "graph", str(facts.graph_hash)
     if key not in graphs:

@@ -69,7 +69,7 @@ def command(runs: tuple[str, ...], graph: str, cutoffs: str, **options: Any) -> 
 
 
 def _fitting(graph: Graph, options: Mapping[str, Any]) -> FittingEntities:
-    """What fits, from whichever source is named."""
+    """The fitting entities, from the named source."""
     from kgtrec.study.semantics import fitting_by_constraints, fitting_by_types, fitting_observed
 
     if options["type_constraints"] is not None:

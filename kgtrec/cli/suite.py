@@ -148,7 +148,7 @@ def _report(suites: list[Suite], show: str) -> Report:
 
 
 def _figures(suite: Suite) -> list[tuple[str, Figure]]:
-    """The figures of a page that can be drawn; none without matplotlib."""
+    """The figures that can be drawn for a page; none without matplotlib."""
     if find_spec("matplotlib") is None:
         return []
     from kgtrec import plots
@@ -167,8 +167,8 @@ def read_ranks(paths: Sequence[str]) -> dict[str, dict[str, dict[str, Ranks]]]:
     """Ranks by graph, model and seed.
 
     A folder is the output of a batch, or holds ``graph/model.parquet`` or
-    ``graph/model/seed.parquet``. Runs of a batch whose names end in a number are seeds of a model
-    if its name without the number is that of several.
+    ``graph/model/seed.parquet``. Models of a batch whose names differ only in a final number are
+    seeds of one model.
     """
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.comparison.replicates import grouped_names

@@ -1,10 +1,10 @@
-"""kgtrec where people train: a small file for each library, imported by its name.
+"""kgtrec in training libraries: one small module per library, imported by its name.
 
 In: models, data sets and loops of other libraries. Out: their own kinds of results, and `Result`.
 Each module imports its library, which an extra of the same name installs
-(``pip install 'kgtrec[pykeen]'``); nothing else in the package imports one of them, and
-``import kgtrec`` none. Open `pykeen` for an evaluator class, `pyg` for a function over a model's
-scores, `torchmetrics` for a metric in a loop; `ogb` knows OGB's own protocol, `embeddings` reads
-vectors from files, `libkge_checkpoint` LibKGE's, `trackers` gives results the form that experiment
-trackers take.
+(``pip install 'kgtrec[pykeen]'``). No other module imports these libraries, nor does
+``import kgtrec``. Open `pykeen` for an evaluator class, `pyg` for a function over a model's
+scores, `torchmetrics` for a metric in a loop. `ogb` has OGB's own protocol, `embeddings` reads
+vectors from files, and `libkge_checkpoint` those of LibKGE. `trackers` converts results for
+experiment trackers.
 """

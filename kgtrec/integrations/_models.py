@@ -1,4 +1,4 @@
-"""One adapter for libraries of models: their triples become questions, their scores rows."""
+"""One adapter for model libraries: triples become questions, scores become rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def as_triples(heads: Any, relations: Any, tails: Any) -> Int64:
 
 
 def require_entity_sides(sides: str) -> None:
-    """UsageError if the relation is asked of a library whose models score entities alone."""
+    """Raise UsageError if the relation is asked, for libraries whose models score only entities."""
     if sides == "relation":
         raise UsageError(
             "sides='relation': this library's models score entities only; rank scores of your own "
@@ -50,7 +50,7 @@ def questions_of(
     sides: str,
     **restricted: Any,
 ) -> Questions:
-    """Questions of triples; ``known`` triples are filtered out as well, None: no triple is."""
+    """Questions of triples; also filters out ``known`` triples. None: filters nothing."""
     graph = Graph.from_arrays(test=triples, n_entities=sizes[0], n_relations=sizes[1])
     if known is None:
         return graph.questions(sides=sides, filter="raw", **restricted)
@@ -84,7 +84,7 @@ def evaluate_model(
 ) -> Result:
     """Rank ``score(entity, relation, asked side)`` batch by batch, in evaluation mode.
 
-    Where the relation is asked, it is ``score(head, tail, "relation")``.
+    If the relation is asked, the call is ``score(head, tail, "relation")``.
     """
     was_training = model.training
     model.eval()
@@ -94,7 +94,7 @@ def evaluate_model(
         first, other = (torch.from_numpy(ids).to(device) for ids in (batch.entity, second))
         return score(first, other, NAMES[int(batch.side[0])])
 
-    ranker = Ranker(questions)  # for its batches alone
+    ranker = Ranker(questions)  # only for its batches
     try:
         with torch.inference_mode():
             return evaluate(map(scores, ranker.batches(batch_size)), questions, **options)

@@ -1,4 +1,4 @@
-"""Vectors of models from files, by the names that they have there. Nothing is unpickled.
+"""Read models' vectors from files, by their names there. Nothing is unpickled.
 
 Examples
 --------
@@ -50,7 +50,7 @@ def load_factors(
     inverse: str = "none",
     rows: str = "questions",
 ) -> Factors:
-    """A known embedding model over the questions, from the vectors in a file.
+    """A known embedding model for the questions, from the vectors in a file.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def load_factors(
     Raises
     ------
     FileError
-        As for `load_embeddings`; arrays whose names do not say what they are, or say the same.
+        As for `load_embeddings`; arrays with unknown names, or two names of the same role.
     InputError, UsageError
         As for `Factors.from_embeddings`; the message names the file.
     """
@@ -79,7 +79,7 @@ def load_factors(
 
 
 def _by_role(path: str | PathLike[str], arrays: Mapping[str, Array]) -> dict[str, Any]:
-    """Arrays by argument; FileError unless entity and relation are there, and nothing unknown."""
+    """Arrays by argument; FileError if entity or relation is missing, or any name is unknown."""
     roles: dict[str, str] = {}
     arrays = {name: array for name, array in arrays.items() if array.ndim}
     for name in arrays:
@@ -104,7 +104,7 @@ def _misnamed(path: str | PathLike[str], found: str) -> FileError:
 
 
 def load_embeddings(path: str | PathLike[str]) -> dict[str, Array]:
-    """Arrays of a model by the names that they have in the file.
+    """Arrays of a model by their names in the file.
 
     Parameters
     ----------
@@ -121,8 +121,8 @@ def load_embeddings(path: str | PathLike[str]) -> dict[str, Array]:
     Raises
     ------
     FileError
-        No such file, another kind, damaged, one that only pickle could read, or without the library
-        that reads it.
+        A file that is missing, damaged or of another kind, that only pickle could read, or whose
+        library is not installed.
     """
     with fetched(path, folders=True) as copy:
         return _loaded(copy)

@@ -1,8 +1,8 @@
-"""LibKGE: an evaluation job by module name, and a function over a model and its data set.
+"""LibKGE: an evaluation job by module name, and a function for a model and its data set.
 
-The library is on no package index, so this is tested against a stand-in with its interface alone:
+No package index has the library, so tests use a stand-in with only its interface:
 ``model.score_sp``, ``model.score_po``, ``dataset.split``, ``num_entities``, ``num_relations``.
-Defaults, the rule for ties and what a job leaves in the trace are those of its sources
+Defaults, the rule for ties and a job's entries in the trace follow its sources
 (https://github.com/uma-pi1/kge: ``kge/config-default.yaml``, ``kge/job/eval_entity_ranking.py`` and
 ``eval.py``, as of 2021 and later).
 
@@ -48,8 +48,8 @@ def evaluate(
 ) -> Result:
     """Rank a model of LibKGE on a split, with every number of kgtrec.
 
-    Its own job takes scores as tied that are close, which ``atol=1e-5, rtol=1e-4`` does here too,
-    and rounds the mean rank of ties up; `KgtrecJob` has its numbers.
+    LibKGE's own job treats close scores as tied (here: ``atol=1e-5, rtol=1e-4``), and rounds the
+    mean rank of ties up. `KgtrecJob` gives its numbers.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def evaluate(
     dataset : kge.Dataset
     split : str
     known : sequence of str, or None
-        Splits that are filtered out. None: nothing is filtered.
+        Splits to filter out. None: filter nothing.
     sides : {"both", "head", "tail"}
     batch_size : int
         Questions scored at a time.
@@ -81,17 +81,17 @@ class KgtrecJob(EvaluationJob):
     """LibKGE's entity ranking with the ranks of kgtrec, by its rule for ties.
 
     The trace has ``mean_rank``, ``mean_reciprocal_rank`` and the ``hits_at_k`` of
-    ``entity_ranking.hits_at_k_s`` up to the number of entities, raw, ``_filtered`` and, where test
-    is not filtered yet and ``entity_ranking.filter_with_test`` is not off,
-    ``_filtered_with_test``: the numbers of its own job, with the tolerances and the rank type of
-    ``entity_ranking.tie_handling`` (by default 1e-5, 1e-4 and ``rounded_mean_rank``). What its job
-    traces of parts (``entity_ranking.metrics_per``) is in `results`, by slices.
+    ``entity_ranking.hits_at_k_s`` up to the number of entities, raw and ``_filtered``; also
+    ``_filtered_with_test`` if test is not yet filtered and ``entity_ranking.filter_with_test`` is
+    on. They are the numbers of LibKGE's own job, with the tolerances and the rank type of
+    ``entity_ranking.tie_handling`` (by default 1e-5, 1e-4 and ``rounded_mean_rank``). For the parts
+    of ``entity_ranking.metrics_per``, use slices of `results`.
 
     Attributes
     ----------
     results : dict of str to Result
-        Of the last run, by the ending of the trace's names: ranks with the same tolerances, of
-        which kgtrec's keys are taken (``results["_filtered"]["both.micro.mrr"]``).
+        Results of the last run, by the ending of the trace's names. They have the same
+        tolerances and take kgtrec's keys (``results["_filtered"]["both.micro.mrr"]``).
     """
 
     results: dict[str, Result]
@@ -122,7 +122,7 @@ class KgtrecJob(EvaluationJob):
         trace.update(epoch_time=time.monotonic() - started, event="eval_completed")
 
     def _begin_trace(self, splits: list[str]) -> None:
-        """The epoch's entry, which LibKGE leaves to its jobs, and the hooks that may change it."""
+        """Make the epoch's entry, as LibKGE expects, and run the hooks that may change it."""
         size = len(self.dataset.split(self.eval_split))
         self.current_trace["epoch"] = {
             "type": "entity_ranking", "scope": "epoch", "split": self.eval_split,
@@ -134,7 +134,7 @@ class KgtrecJob(EvaluationJob):
 
 
 def _option(config: Any, key: str, default: Any) -> Any:
-    """An option that not every version of LibKGE has."""
+    """An option that some versions of LibKGE lack."""
     try:
         return config.get(key)
     except KeyError:
@@ -142,7 +142,7 @@ def _option(config: Any, key: str, default: Any) -> Any:
 
 
 def _tie_handling(config: Any) -> tuple[str, float, float]:
-    """The rank type of ties and their tolerances; the first alone in early versions of LibKGE."""
+    """The rank type of ties and their tolerances; early versions of LibKGE have only the first."""
     handling = _option(config, _TIES, {})
     if isinstance(handling, str):
         return handling, 0.0, 0.0
@@ -154,7 +154,7 @@ def _tie_handling(config: Any) -> tuple[str, float, float]:
 
 
 def _ranks(ranks: Ranks, kind: str) -> Any:
-    """LibKGE's ranks: its ties are those of the answer with itself, too."""
+    """LibKGE's ranks: its ties include the answer itself."""
     choose(f"{_TIES}.type", kind, _BEHIND)
     return ranks.greater + _BEHIND[kind](ranks.equal) + 1
 

@@ -1,8 +1,8 @@
-"""Checkpoints of LibKGE as `Factors`, by the model that their configuration names.
+"""Checkpoints of LibKGE as `Factors`, for the model in their configuration.
 
-Needs torch, and no LibKGE: a checkpoint is read with ``weights_only``, and its configuration, an
-object there, becomes a plain record of what it holds. LibKGE is on no package index, so this is
-tested against files written by a stand-in.
+Needs torch, but not LibKGE: a checkpoint is read with ``weights_only``, and its configuration
+object becomes a plain record of its attributes. No package index has LibKGE, so tests use files
+written by a stand-in.
 
 Examples
 --------
@@ -46,7 +46,7 @@ CONVERT = (
 
 
 class _Config:
-    """What a checkpoint holds of a ``kge.config.Config``: its attributes, no code of it."""
+    """Attributes of a checkpoint's ``kge.config.Config``, without its code."""
 
     options: Mapping[str, Any]
 
@@ -54,30 +54,30 @@ class _Config:
 def checkpoint_factors(
     path: str | PathLike[str], questions: Questions, *, rows: str = "questions"
 ) -> Factors:
-    """The model of a checkpoint over the questions that it is to be ranked for.
+    """The model of a checkpoint, for the questions to rank.
 
     Parameters
     ----------
     path : path
-        A ``.pt`` file of LibKGE's training, or ``{"model": ..., "config": options}`` of one.
+        A ``.pt`` file of LibKGE's training, or one with ``{"model": ..., "config": options}``.
     questions : Questions
-        Of the data set's folder (``dataset.yaml``), whose numbers of entities and relations the
-        checkpoint has.
+        Questions of the data set's folder (``dataset.yaml``), with the checkpoint's numbers of
+        entities and relations.
     rows : {"questions", "instances"}
-        What a query stands for, as for `kgtrec.Ranker`.
+        What a query represents, as for `kgtrec.Ranker`.
 
     Returns
     -------
     Factors
-        Of DistMult, ComplEx, TransE, RotatE (with ``l_norm`` 2), RESCAL, CP or SimplE with lookup
-        embedders, also inside of ReciprocalRelationsModel.
+        The model: DistMult, ComplEx, TransE, RotatE (with ``l_norm`` 2), RESCAL, CP or SimplE with
+        lookup embedders, also inside ReciprocalRelationsModel.
 
     Raises
     ------
     FileError
-        No checkpoint of LibKGE, damaged, or one that only pickle could read.
+        Not a checkpoint of LibKGE, a damaged one, or one that only pickle could read.
     UsageError
-        A model that is not known, or is no product or distance of two vectors, with the reason.
+        An unknown model, or one that is not a product or distance of two vectors, with the reason.
     InputError
         Vectors that do not fit the questions.
     """
@@ -138,7 +138,7 @@ def _described(path: PathName, options: Mapping[str, Any]) -> tuple[str, dict[st
 def _resolved(options: Mapping[str, Any], described: Any) -> dict[str, Any]:
     """A model's settings: its own before those of the type that it names."""
     settings: dict[str, Any] = {}
-    for _ in range(len(options)):  # types do not name one another in a circle
+    for _ in range(len(options)):  # types do not refer to each other in a circle
         section = options.get(described) if isinstance(described, str) else described
         if not isinstance(section, Mapping):
             break
@@ -155,7 +155,7 @@ def _norm(path: PathName, settings: Mapping[str, Any]) -> str:
 
 
 def _vectors(path: PathName, weights: Mapping[str, Any], kind: str) -> Array:
-    """The table of a lookup embedder, by its name in today's or in older checkpoints."""
+    """The table of a lookup embedder, by its name in current or older checkpoints."""
     for name in ("_embeddings", "embeddings"):
         for owner in ("", "_base_model."):
             key = f"{owner}_{kind}_embedder.{name}.weight"
@@ -180,7 +180,7 @@ def _named(weights: Mapping[str, Any]) -> str:
 
 
 def _arrays(path: PathName, model: str, entity: Array, relation: Array) -> dict[str, Array]:
-    """A model's arrays as `Factors.from_embeddings` names them."""
+    """A model's arrays, named as in `Factors.from_embeddings`."""
     if model == "rescal":
         dim = entity.shape[1]
         if relation.shape[1] != dim * dim:

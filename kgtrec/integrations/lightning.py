@@ -32,26 +32,26 @@ class RankingCallback(Callback):
     Parameters
     ----------
     questions : Questions
-        Of the validation split, as a rule with ``filter="valid"``.
+        Questions of the validation split, usually with ``filter="valid"``.
     score : callable
-        ``score(module, batch)`` gives a row of scores for every row of a `kgtrec.Batch`; it runs
+        ``score(module, batch)`` returns one row of scores per row of a `kgtrec.Batch`. It runs
         without gradients, with the module in evaluation mode.
     measures : sequence of str, optional
         Keys to log.
     every : int
-        Validations from one ranking to the next.
+        Rank after every ``every``-th validation.
     **options
         As for `kgtrec.evaluate`.
 
     Attributes
     ----------
     result : Result or None
-        Of the last ranking.
+        Result of the last ranking.
 
     Notes
     -----
-    In a distributed run every process ranks everything, and logs the same; to share the questions
-    out, feed `kgtrec.integrations.torchmetrics.LinkPrediction` in ``validation_step``.
+    In a distributed run every process ranks everything, and logs the same. To divide the work,
+    update `kgtrec.integrations.torchmetrics.LinkPrediction` in ``validation_step``.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class RankingCallback(Callback):
         self._validations = 0
 
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Rank and log; nothing while Lightning only checks that validation runs."""
+        """Rank and log; skipped in Lightning's sanity check."""
         if trainer.sanity_checking:
             return
         self._validations += 1

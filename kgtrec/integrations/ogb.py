@@ -1,6 +1,6 @@
 """OGB: scores of answers and of their fixed negatives, by OGB's protocol or by kgtrec's.
 
-Nothing of OGB is imported: what `ogb.linkproppred.Evaluator.eval` takes is taken here.
+Does not import OGB, and takes the same input as `ogb.linkproppred.Evaluator.eval`.
 
 Examples
 --------
@@ -41,26 +41,26 @@ def evaluate(
     ----------
     predictions : mapping
         ``y_pred_pos``, shape (n,), and ``y_pred_neg``, shape (n, negatives), as OGB's evaluator
-        takes them: arrays of numpy or tensors, on a device too. Higher is better.
+        takes them: arrays of numpy or tensors on any device. Higher is better.
     protocol : {"ogb", "kgtrec"}
-        "ogb": every column is a negative, so that one which was drawn twice counts twice, and one
+        "ogb": every column is a negative. So a negative that was drawn twice counts twice, and one
         that is the answer itself ties with it. "kgtrec": a candidate counts once.
     answers, negatives : array of int, shape (n,) and (n, negatives), optional
-        Ids of the entities scored; "kgtrec" needs them to see which are the same.
+        Ids of the scored entities; "kgtrec" needs them to detect repeats.
     side : {"tail", "head"}
-        Which side these questions ask.
+        Side that these questions ask.
 
     Returns
     -------
     Result
-        Of sampled candidates. Ties count half: OGB's ranks are the realistic ones.
+        Result for sampled candidates. Ties count half: OGB's ranks are the realistic ones.
 
     Raises
     ------
     InputError
-        Arrays that are missing or do not fit, or NaN among the scores (OGB ranks a NaN first).
+        Missing arrays, arrays of wrong shapes, or NaN among the scores (OGB ranks a NaN first).
     UsageError
-        An unknown protocol, or one without the ids that it needs.
+        An unknown protocol, or "kgtrec" without ids.
     """
     choose("protocol", protocol, ("ogb", "kgtrec"))
     choose("side", side, ("head", "tail"))
@@ -81,7 +81,7 @@ def evaluate(
 
 
 def as_lists(result: Result) -> dict[str, npt.NDArray[np.float32]]:
-    """What OGB's evaluator returns: ``mrr_list``, ``hits@1_list``, ..., to the bit.
+    """The values of OGB's evaluator: ``mrr_list``, ``hits@1_list``, ..., to the bit.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def _two_columns(positive: Any, negative: Any) -> tuple[tuple[Any, Any], str]:
 def _count(
     positive: Any, negative: Any, counted: npt.NDArray[np.bool_] | None
 ) -> tuple[Int64, Int64]:
-    """Negatives above, and tied with, each answer."""
+    """Numbers of negatives above, and tied with, each answer."""
     answer = ScoreBlock.of(to_host(positive)).directed(slice(None))
     greater, equal = np.zeros((2, len(answer)), dtype=np.int64)
     _refuse_nan(np.asarray(np.isnan(answer)), "y_pred_pos", 0)
@@ -142,7 +142,7 @@ def _refuse_nan(wrong: npt.NDArray[np.bool_], name: str, first: int) -> None:
 
 
 def _distinct(answers: Any, negatives: Any, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
-    """Which negatives count: each once, and none that is the answer."""
+    """Which negatives count: each once, but not the answer."""
     if answers is None or negatives is None:
         raise UsageError(
             "protocol='kgtrec' counts every candidate once, and needs the ids: pass answers= of "
@@ -171,7 +171,7 @@ def _distinct(answers: Any, negatives: Any, shape: tuple[int, int]) -> npt.NDArr
 def _ranks(
     greater: Int64, equal: Int64, candidates: Int64, side: str, protocol: str, dtype: str
 ) -> Ranks:
-    """Every answer as an instance of a question of its own."""
+    """Every answer as an instance of a separate question."""
     n = len(greater)
     number, nothing = np.arange(n), np.zeros(n, dtype=np.int64)
     counts = {"greater": greater, "equal": equal, "candidates": candidates, "tied_ahead": nothing}
@@ -179,7 +179,7 @@ def _ranks(
     columns |= {"triple": number, "question": number}
     columns |= {"side": nothing + (side == "tail")}
     columns |= dict.fromkeys(("relation", "given", "answer"), nothing)
-    # Unknown here: all alike, so that weights by popularity are none.
+    # Unknown here: all equal, so that weights by popularity have no effect.
     columns |= dict.fromkeys(("answer_popularity", "relation_popularity"), nothing + 1)
     flags = dict.fromkeys(("answer_nan", "macro_answer_nan"), np.zeros(n, dtype=bool))
     manifest = {

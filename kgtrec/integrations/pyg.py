@@ -16,8 +16,8 @@ from kgtrec.errors import UsageError
 from kgtrec.integrations._models import as_triples, evaluate_triples, require_entity_sides
 from kgtrec.results.result import Result
 
-# Of the candidates' embeddings in one call of a model, which holds several arrays of that size:
-# larger ones are given back to the system by each call, and cost more than the calls.
+# Bytes of the candidates' embeddings in one call of a model, which holds several such arrays.
+# Each call returns larger arrays to the system, which costs more than additional calls.
 _SCORED_BYTES = 4 << 20
 
 
@@ -32,7 +32,7 @@ def evaluate(
 ) -> Result:
     """Rank a model on the triples of a data object, with every number of kgtrec.
 
-    The model's own ``test`` asks tails alone, unfiltered, and counts ranks from 0.
+    The model's own ``test`` asks only tails, unfiltered, and counts ranks from 0.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def evaluate(
     data : Data, or (heads, relations, tails)
         Triples to evaluate: with ``edge_index`` and ``edge_type``.
     known : sequence of the same, or None
-        Further triples that are filtered out, of the other splits. None: nothing is filtered.
+        Further triples to filter out, from the other splits. None: filter nothing.
     sides : {"both", "head", "tail"}
     batch_size : int, optional
         Questions scored at a time; by default as many as fit in 4 MiB of embeddings.
@@ -55,7 +55,7 @@ def evaluate(
         batch_size = max(1, _SCORED_BYTES // row_bytes)
 
     def score(entity: torch.Tensor, relation: torch.Tensor, side: str) -> torch.Tensor:
-        # The models are written for one triple a row: no broadcasting.
+        # The models expect one triple per row: no broadcasting.
         fixed = entity.repeat_interleave(len(every))
         relations, others = relation.repeat_interleave(len(every)), every.repeat(len(entity))
         pair = (others, relations, fixed) if side == "head" else (fixed, relations, others)

@@ -1,4 +1,4 @@
-"""PyKEEN: `KgtrecEvaluator` in place of `RankBasedEvaluator`, and `evaluate(model, dataset)`.
+"""PyKEEN: `KgtrecEvaluator` instead of `RankBasedEvaluator`, and `evaluate(model, dataset)`.
 
 Examples
 --------
@@ -35,29 +35,29 @@ _RANK_TYPES = ("optimistic", "realistic", "pessimistic")
 class KgtrecEvaluator(RankBasedEvaluator):
     """PyKEEN's rank-based evaluator, with the ranks of kgtrec.
 
-    It goes wherever PyKEEN takes an evaluator, and gives every key of `RankBasedMetricResults`.
-    Ranks are exact integers; scores are never written to, nor kept. What PyKEEN does in place
-    (NaN over known scores, a mask of batch x all triples) does not happen.
+    It works wherever PyKEEN takes an evaluator, and gives every key of `RankBasedMetricResults`.
+    Ranks are exact integers. It neither changes nor keeps scores, and avoids PyKEEN's in-place
+    work (NaN over known scores, a mask of batch x all triples).
 
     Parameters
     ----------
     filtered : bool
-        Whether known triples are filtered out: those evaluated and those that PyKEEN hands over.
+        Whether to filter out known triples: those evaluated and those passed by PyKEEN.
     higher_is_better : bool
-        False for a model whose scores are distances (PyKEEN's own negate theirs).
+        False for a model whose scores are distances (PyKEEN's own models negate them).
     **options
         As for PyKEEN's `RankBasedEvaluator`.
 
     Attributes
     ----------
     kgtrec_ranks : Ranks or None
-        What the last evaluation counted, by instance.
+        Ranks of the last evaluation, by instance.
     result : Result
-        Every number of kgtrec, from these.
+        Every number of kgtrec, from these ranks.
 
     Notes
     -----
-    A triple that stands twice among those evaluated counts once, where PyKEEN counts it twice.
+    A repeated evaluated triple counts once; PyKEEN counts it twice.
     """
 
     filtered: bool
@@ -73,7 +73,7 @@ class KgtrecEvaluator(RankBasedEvaluator):
 
     @property
     def result(self) -> Result:
-        """Every number of kgtrec from the last evaluation; UsageError before there was one."""
+        """Every number of kgtrec from the last evaluation; UsageError before the first."""
         if self.kgtrec_ranks is None:
             raise UsageError("nothing was evaluated yet; call evaluate() or run the pipeline")
         return Result(self.kgtrec_ranks)
@@ -90,7 +90,7 @@ class KgtrecEvaluator(RankBasedEvaluator):
         targets: Collection[str] = ("head", "tail"),
         **kwargs: Any,
     ) -> Any:
-        """As PyKEEN's; restrictions are those of kgtrec's questions."""
+        """As in PyKEEN, but with the restrictions of kgtrec's questions."""
         for target in targets:
             require_entity_sides(target)
         triples = ids_of(mapped_triples)
@@ -120,8 +120,8 @@ class KgtrecEvaluator(RankBasedEvaluator):
                     "to drop them"
                 )
         filtered = self.filtered
-        # Else PyKEEN writes NaN over known scores. The attribute is True again as soon as PyKEEN
-        # asks it whether to hand over filter triples.
+        # Else PyKEEN writes NaN over known scores. The attribute becomes True again when PyKEEN
+        # reads it to decide whether to pass filter triples.
         self.filtered = False
         try:
             return super().evaluate(
@@ -135,7 +135,7 @@ class KgtrecEvaluator(RankBasedEvaluator):
             self.filtered = filtered
 
     def clear(self) -> None:
-        """Forget everything; PyKEEN calls this at every try of another batch size."""
+        """Forget everything; PyKEEN calls this when it tries another batch size."""
         super().clear()
         if self._questions is not None:
             self._ranker = Ranker(
@@ -182,7 +182,7 @@ def evaluate(
 ) -> Result:
     """Rank a model of PyKEEN on a split of a data set, with every number of kgtrec.
 
-    Equal questions are scored once, where PyKEEN's own evaluation scores each triple.
+    Scores equal questions once; PyKEEN's own evaluation scores each triple.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def evaluate(
     dataset : pykeen.datasets.Dataset
     split : {"test", "valid", "train"}
     batch_size, slice_size : int
-        Questions that the model scores at a time; entities at a time, if not all.
+        Questions scored at a time; entities scored at a time, by default all.
     sides, filter
         As for `Graph.questions`.
     **options
@@ -205,7 +205,7 @@ def evaluate(
         )
 
     def score(entity: torch.Tensor, relation: torch.Tensor, side: str) -> Any:
-        # PyKEEN ignores the column that is asked.
+        # PyKEEN ignores the asked column.
         hrt = torch.stack([entity, relation, entity], dim=1)
         return model.predict(hrt_batch=hrt, target=side, slice_size=slice_size)
 
@@ -213,13 +213,13 @@ def evaluate(
 
 
 def graph_of(dataset: Any) -> Graph:
-    """The graph of a data set of PyKEEN, with its numbering and, where there are any, its labels.
+    """The graph of a data set of PyKEEN, with its numbering and, if there are any, its labels.
 
     Returns
     -------
     Graph
-        With the splits train, test and, if there is one, valid; named like the class of the data
-        set, unless that is one of PyKEEN's general ones.
+        Graph with the splits train, test and, if there is one, valid. It has the name of the data
+        set's class, unless that is one of PyKEEN's general classes.
     """
     factories = {name: getattr(dataset, theirs, None) for name, theirs in _SPLITS.items()}
     splits: dict[str, Any] = {
@@ -233,7 +233,7 @@ def graph_of(dataset: Any) -> Graph:
         graph = Graph.from_arrays(
             **splits, n_entities=dataset.num_entities, n_relations=dataset.num_relations
         )
-    # PyKEEN's own data sets are classes; one made of triples has the name of none.
+    # PyKEEN's own data sets are classes; a data set made from triples has no such name.
     if not type(dataset).__module__.startswith("pykeen.datasets.base"):
         graph.name = type(dataset).__name__
     return graph

@@ -28,16 +28,16 @@ def evaluate(
 ) -> Result:
     """Rank a model on the facts of a graph, with every number of kgtrec.
 
-    TorchKGE's own evaluators give pessimistic ranks; that of relations is ``sides="relation"``.
+    TorchKGE's own evaluators give pessimistic ranks; for relations use ``sides="relation"``.
 
     Parameters
     ----------
     model : torchkge.models.Model
     kg : torchkge.data_structures.KnowledgeGraph
-        Facts to evaluate. All facts that it knows are filtered out, as by TorchKGE's evaluators:
-        ``split_kg()`` leaves those of every split in its ``dict_of_heads`` and ``dict_of_tails``.
+        Facts to evaluate. Filters out all facts that it knows, as TorchKGE's evaluators do:
+        ``split_kg()`` keeps those of all splits in its ``dict_of_heads`` and ``dict_of_tails``.
     known : sequence of KnowledgeGraph, or None
-        Further facts that are filtered out. None: nothing is filtered.
+        Further facts to filter out. None: filter nothing more.
     sides : {"both", "head", "tail", "relation"}
     batch_size : int
         Questions scored at a time.
@@ -51,7 +51,7 @@ def evaluate(
                 entity, relation, torch.zeros_like(entity), entities=False
             )
             return model.inference_scoring_function(head, tail, candidates)
-        # The entity that is asked is looked up too, and not used.
+        # Also looks up the asked entity, which is not used.
         heads, tails, relations, candidates = model.inference_prepare_candidates(
             entity, entity, relation, entities=True
         )
@@ -70,7 +70,7 @@ def _triples(kg: Any) -> Any:
 
 
 def _known_to(kg: Any) -> Any:
-    """Every fact that a graph knows, int64 (n, 3): its own, and those of its dictionaries."""
+    """All facts of a graph, int64 (n, 3): its own, and those in its dictionaries."""
     facts = [(h, r, t) for (t, r), heads in kg.dict_of_heads.items() for h in heads]
     facts += [(h, r, t) for (h, r), tails in kg.dict_of_tails.items() for t in tails]
     listed = np.array(facts, dtype=np.int64).reshape(-1, 3)

@@ -1,4 +1,4 @@
-"""torchmetrics: a metric with ``update``, ``compute`` and ``reset``, in one process or in many.
+"""torchmetrics: a metric with ``update``, ``compute`` and ``reset``, for one or many processes.
 
 Examples
 --------
@@ -34,20 +34,20 @@ KEYS = ("both.realistic.micro.mrr", "both.realistic.micro.hits@1",
 class LinkPrediction(torchmetrics.Metric):
     """Link prediction as a metric of torchmetrics.
 
-    Batches come in any order, in as many processes as there are; what a distributed sampler repeats
-    counts once. Scores may be on any device, and are not kept.
+    Batches may come in any order, in any number of processes. Rows that a distributed sampler
+    repeats count once. Scores may be on any device, and are not kept.
 
     Parameters
     ----------
     questions : Questions
-        Of ``graph.questions()``: what is evaluated, and filtered.
+        From ``graph.questions()``; they define what is evaluated and filtered.
     measures : sequence of str
-        Keys that `compute` gives. Their side is that of the questions if these ask one alone.
+        Keys of the values of `compute`. If the questions ask only one side, that is their side.
     rows : {"instances", "questions"}
-        What a row of scores stands for, as for `kgtrec.Ranker`.
+        What a row of scores represents, as for `kgtrec.Ranker`.
     incomplete : {"error", "nan"}
-        What `compute` does before all rows were scored: UsageError, or NaN, as Lightning's sanity
-        check needs, which validates on a few batches.
+        What `compute` does before all rows are scored: UsageError, or NaN. Lightning's sanity
+        check, which validates on a few batches, needs NaN.
     columns : sequence or mapping, optional
         The model's own numbering of entities.
     **options
@@ -80,7 +80,7 @@ class LinkPrediction(torchmetrics.Metric):
         )  # fmt: skip
         self._ranker = Ranker.of(questions, self._settings)
         self._merged: Ranker | None = None
-        # What torchmetrics itself reduces; ranks are merged in _sync_dist.
+        # The state that torchmetrics itself reduces; _sync_dist merges ranks.
         self.add_state("rows_given", default=torch.tensor(0), dist_reduce_fx="sum")
 
     def update(self, scores: Any, triples: Any, side: str | None = None) -> None:
@@ -94,7 +94,7 @@ class LinkPrediction(torchmetrics.Metric):
         side : {"head", "tail"}, optional
         """
         if not len(scores):
-            return  # a process that got nothing of a small last batch
+            return  # a process without rows of a small last batch
         rows = triples if side is None else self._ranker.rows_of(triples, side)
         self._ranker.update(rows, scores)
         self.rows_given += len(scores)
@@ -109,29 +109,29 @@ class LinkPrediction(torchmetrics.Metric):
         }
 
     def result(self) -> Result | None:
-        """Every number of kgtrec; None while rows are missing, with ``incomplete="nan"``."""
+        """Every number of kgtrec; with ``incomplete="nan"`` None while rows are missing."""
         ranker = self._merged or self._ranker
         if self.incomplete == "nan" and ranker.n_scored < ranker.n_rows:
             return None
         return Result(ranker.finish()[0])
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Forget all ranked rows."""
         super().reset()
         self._ranker, self._merged = Ranker.of(self.questions, self._settings), None
 
     def merge_state(self, incoming_state: Any) -> None:
-        """Take over the rows that another metric of the same questions has ranked.
+        """Add the ranked rows of another metric for the same questions.
 
         Parameters
         ----------
         incoming_state : LinkPrediction
-            Rows that both have count once.
+            Rows in both count once.
 
         Raises
         ------
         UsageError
-            A dict of states, which holds no ranks, or a metric of other questions or settings.
+            A dict of states, which holds no ranks, or a metric with other questions or settings.
         """
         if not isinstance(incoming_state, LinkPrediction):
             raise UsageError(
@@ -160,13 +160,13 @@ class LinkPrediction(torchmetrics.Metric):
         self._merged = merged
 
     def unsync(self, should_unsync: bool = True) -> None:
-        """Go on with what this process has ranked."""
+        """Continue with the rows that this process has ranked."""
         super().unsync(should_unsync)
         if should_unsync:
             self._merged = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles hold the ranks, and no lock."""
+        """Copies and pickles hold the ranks, but no lock."""
         state = dict(super().__getstate__())
         state["_ranker"] = self._ranker.partial() if self._ranker.n_scored else None
         return state | {"_merged": None}
@@ -180,7 +180,7 @@ class LinkPrediction(torchmetrics.Metric):
 
 
 def keys_of(questions: Questions) -> list[str]:
-    """What is shown unless other measures are asked for."""
+    """The default measures."""
     return [f"{questions.sides}.{key.partition('.')[2]}" for key in KEYS]
 
 
@@ -188,7 +188,7 @@ _DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 
 def _as_tensors(ranker: Ranker) -> list[torch.Tensor]:
-    """What a ranker has, as whole numbers that every backend gathers; the first is the dtype."""
+    """A ranker's state, as whole numbers that every backend gathers; the first is the dtype."""
     if not ranker.n_scored:
         return [torch.tensor([value]) for value in (-1, 0, 0, 0, 0, 0)]
     ranked = ranker.partial()
@@ -200,7 +200,7 @@ def _as_tensors(ranker: Ranker) -> list[torch.Tensor]:
 
 
 def _from_tensors(arrays: list[Any], ranker: Ranker) -> RankedRows | None:
-    """What another process has ranked, for a ranker that was made alike; None: nothing."""
+    """Rows ranked by another process, for a ranker with the same settings; None if none."""
     dtype, row_ids, nan_counts, counts, answer_nan, lengths = arrays
     if dtype[0] < 0:
         return None

@@ -1,6 +1,6 @@
-"""Experiment trackers: results as plain dictionaries, with names that all of them take.
+"""Experiment trackers: results as plain dictionaries, with names that all trackers accept.
 
-Nothing is imported: Weights & Biases, MLflow and TensorBoard each log what `metrics` gives
+Imports no tracker: Weights & Biases, MLflow and TensorBoard can all log the result of `metrics`
 (``kgtrec guide training-loop`` has a line for each).
 """
 
@@ -25,21 +25,21 @@ def metrics(
     ----------
     result : Result
     measures : sequence of str, optional
-        Keys to log; by default all that the result lists.
+        Keys to log; by default all keys of the result.
     prefix : str
-        What stands before the first slash, by which trackers group; "" for no such part.
+        Text before the first slash, by which trackers group; "" for none.
 
     Returns
     -------
     dict of str to float
-        ``kgtrec/both.realistic.micro.hits_at_10``: ``@`` becomes ``_at_``, and what MLflow refuses
-        (parentheses, commas) ``_``. Measures without a value (NaN) are left out, as MLflow's
-        servers refuse them.
+        ``kgtrec/both.realistic.micro.hits_at_10``: ``@`` becomes ``_at_``, and characters that
+        MLflow refuses (parentheses, commas) become ``_``. Measures without a value (NaN) are left
+        out, because MLflow's servers refuse them.
 
     Raises
     ------
     UsageError
-        A key that is not a measure, or two whose names are the same.
+        A key that is not a measure, or two keys with the same name.
     """
     keys = list(result) if measures is None else list(measures)
     named: dict[str, str] = {}

@@ -1,2 +1,2 @@
-"""`kgtrec compare`: `command` has the comparison of systems and the subcommands that ask what it is
-worth; `labels` those of other labels, parts and pools. Open `command` first."""
+"""`kgtrec compare`: `command` has the comparison of systems and subcommands on its reliability;
+`labels` has those on other labels, parts and pools. Open `command` first."""

@@ -1,7 +1,7 @@
 """``kgtrec compare``: which system is better, and how sure is that?
 
-Subcommands say what a comparison is worth with fewer triples, by other measures, or with other runs
-of the same systems: `stability`, `power`, `reproduction` and `replicates`; others are in `labels`.
+Subcommands test a comparison with fewer triples, by other measures, or with other runs of the same
+systems: `stability`, `power`, `reproduction` and `replicates`; others are in `labels`.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _heading(compared: SystemComparison) -> str:
 
 
 def _rankings(compared: Sequence[SystemComparison], resampling: Resampling) -> Rankings | None:
-    """The measures' rankings, if there is more than one and they are of three systems or more."""
+    """The measures' rankings, if there are two or more measures and three or more systems."""
     from kgtrec.study.comparison.rankings import rankings_of_samples
 
     if len(compared) < 2 or len(compared[0].samples.systems) < 3:

@@ -41,13 +41,13 @@ TEST = shared.all_of(
 
 
 def check_permutations(test: str) -> None:
-    """UsageError for --permutations of a test that draws none."""
+    """Raise UsageError for --permutations with a test that draws none."""
     is_idle = test != "randomisation" and shared.on_command_line("permutations")
     shared.refuse((is_idle, f"--permutations needs --test randomisation, not {test}"))
 
 
 def named(files: tuple[str, ...], qrels: object) -> dict[str, str]:
-    """Files by short names: their own without endings, or as they are where those are alike."""
+    """Files by short names: file names without endings, or full paths if those are equal."""
     keep_blas_single()
     twice = next((file for place, file in enumerate(files) if file in files[:place]), None)
     if twice is not None:
@@ -69,7 +69,7 @@ def named(files: tuple[str, ...], qrels: object) -> dict[str, str]:
 
 
 def _check_kinds(files: tuple[str, ...], runs: bool) -> None:
-    """Ranks and runs differ in their first bytes: say what is wrong before reading on."""
+    """Refuse the wrong kind of files early: ranks and runs differ in their first bytes."""
     for file in filter(os.path.isfile, files):
         with suppress(OSError), open(file, "rb") as stream:
             ranks = stream.read(4) == b"PAR1"
@@ -88,7 +88,7 @@ def _check_kinds(files: tuple[str, ...], runs: bool) -> None:
 def measures_or_usual(
     keys: Sequence[str], qrels: object, usual: Sequence[str] = OF_RANKS
 ) -> Sequence[str]:
-    """The measures that are asked for; measures of answers (kg_) are of runs only."""
+    """The requested measures; measures of answers (kg_) are only for runs."""
     of_answers = [key for key in keys if key.startswith("kg_")]
     if of_answers and not qrels:
         raise UsageError(
@@ -104,7 +104,7 @@ def measures_or_usual(
 def samples_of(
     systems: Mapping[str, str], keys: Sequence[str], qrels: str | None, n_entities: int | None
 ) -> tuple[list[Samples], list[str]]:
-    """A measure's values of all systems, for each measure, and notes."""
+    """Values of all systems for each measure, and notes."""
     from kgtrec.study.comparison.samples import samples_of_ranks, samples_of_runs
 
     if qrels is None:
@@ -120,14 +120,14 @@ def samples_of(
 
 
 def short_key(samples: Samples) -> str:
-    """A measure's key without what is most often said: "micro.mrr"."""
+    """A measure's key without the usual parts: "micro.mrr"."""
     from kgtrec.study.comparison.samples import short_name
 
     return short_name(samples.name)
 
 
 def by_measure(tables: Mapping[str, Table]) -> Table:
-    """One table of several, a first column naming the measure, also where it is one."""
+    """Tables joined into one, with the measure in the first column, even for one measure."""
     from kgtrec._internal.table import Table, stacked
 
     table = next(iter(tables.values()))

@@ -98,7 +98,7 @@ def _of_parts(keys: Sequence[str], options: Mapping[str, Any]) -> Sequence[str]:
 def _values(
     ranks: dict[str, Ranks], keys: Sequence[str], options: Mapping[str, Any]
 ) -> tuple[list[SystemValues], list[str]]:
-    """Values by parts or ratios, a table per measure, and notes."""
+    """Values by parts or ratios, one table per measure, and notes."""
     from kgtrec.questions.api import read_graph
     from kgtrec.results.result import Result
     from kgtrec.study.comparison.parts import values_by_part, values_by_ratios
@@ -166,7 +166,7 @@ def labels(files: tuple[str, ...], against: str, keys: tuple[str, ...], **option
 
 
 def _check_tables(files: tuple[str, ...], other: str, options: Mapping[str, Any]) -> None:
-    """Refuse what a table of values cannot answer: it holds all systems, and no questions."""
+    """Refuse options that do not fit a table of values: it holds all systems, and no questions."""
     if len(files) > 1:
         raise UsageError(
             f"{files[0]!r} contains the values of all systems; name one table, and the other with "
@@ -217,7 +217,7 @@ def _whole_report(
     names: tuple[str, str], measures: list[str], rankings: Sequence[Rankings],
     drawn: tuple[str, ...], text: str, notes: list[str],
 ) -> Report:  # fmt: skip
-    """Values and places of the systems by both sets of labels, and how alike these rank."""
+    """Values and places of the systems by both sets of labels, and their agreement."""
     from kgtrec.study.comparison.correlation import agreement_table
     from kgtrec.study.comparison.rankings import full_agreement
 
@@ -241,7 +241,7 @@ def _whole_report(
 
 
 def _siblings(systems: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Files of the same systems by other labels: those of the same names in a folder."""
+    """Files of the same systems with other labels: files with the same names in a folder."""
     if not is_folder(folder):
         raise UsageError(
             f"--against {folder!r} is not a folder; with files of ranks it names a folder that "
@@ -262,7 +262,7 @@ def _labels_by_part(
     systems: Mapping[str, str], others: Mapping[str, str], folder: str, keys: Sequence[str],
     options: Mapping[str, Any],
 ) -> Report:  # fmt: skip
-    """Do other labels, in the files of a folder, rank the systems alike on every part?"""
+    """Compare the rankings by other labels, in the files of a folder, on every part."""
     _check_parts(options)
     keys = _of_parts(keys, options)
     here, notes = _values(load_comparable(systems), keys, options)
@@ -279,7 +279,7 @@ def _labels_by_part(
 
 
 def _names_of_labels(ours: str, other: str) -> tuple[str, str]:
-    """What two sets of labels are called: by their files, or by the folders of files of ranks."""
+    """Names of two sets of labels: their files, or for ranks the folders of the files."""
     if ours.endswith(".parquet"):
         ours = os.path.dirname(ours) or "."
     ends = [os.path.abspath(path).split(os.sep) for path in (ours, other)]
@@ -288,7 +288,7 @@ def _names_of_labels(ours: str, other: str) -> tuple[str, str]:
 
 
 def _value_rows(measures: list[str], rankings: Sequence[Rankings]) -> Table:
-    """A row per measure and system: value and place by both sets of labels."""
+    """One row per measure and system: value and place by both sets of labels."""
     from kgtrec._internal.table import Table
 
     tables = [one.value_table() for one in rankings]
@@ -344,7 +344,7 @@ def _left_out(
 
 
 def _of_tables(path: str, other: str, keys: Sequence[str], options: Mapping[str, Any]) -> Report:
-    """Do two tables of published values rank systems alike, as a whole or part by part?"""
+    """Compare the rankings of two tables of published values, as a whole or by part."""
     from kgtrec.study.comparison.parts import (
         read_value_table,
         values_at_ratios,
@@ -486,7 +486,7 @@ def depths(
 def _depth_curves(
     systems: Mapping[str, str], pool: Pool, keys: Sequence[str], options: Mapping[str, Any]
 ) -> DepthCurves:
-    """Of runs, or of ranks on the complete split."""
+    """Depth curves of runs, or of ranks on the complete split."""
     from kgtrec.study.pooling.depths import (
         curves_of_ranks,
         curves_of_runs,

@@ -1,2 +1,2 @@
-"""`kgtrec rank` and `kgtrec merge`: `command` ranks in this process and merges, `shard` ranks a
-part of the rows, `options` are what users say. Open `command` first."""
+"""`kgtrec rank` and `kgtrec merge`: `command` ranks in this process and merges, `shard` ranks one
+shard, `options` defines the options. Open `command` first."""

@@ -153,7 +153,7 @@ def _outputs(options: Options) -> Outputs:
 
 
 def _check_outputs(options: Options, outputs: Outputs, inputs: list[tuple[str, str]]) -> None:
-    """UsageError unless what is to be written can be, and costs the user no file."""
+    """Refuse outputs that cannot be written, or would overwrite an input or each other."""
     from kgtrec.cli._report import check_outputs
     from kgtrec.trec.files.run import check_tag
 
@@ -254,7 +254,7 @@ def _rank_predictions(request: QuestionRequest, options: Options, outputs: Outpu
         for name, part in questions.items()
     }  # fmt: skip
     results = {name: Result(ranks, run=run) for name, (ranks, run) in ranked.items()}
-    # What is printed comes from the whole lists, of which the run may hold a part.
+    # Printed values come from whole lists; the run may hold only a part of these.
     shown = {name: Result(ranks) for name, (ranks, _) in ranked.items()}
     return _written(results, questions, options, outputs, shown)
 
@@ -263,8 +263,8 @@ def _written(
     results: dict[str, Result], questions: dict[str, Questions], options: Options,
     outputs: Outputs, shown: dict[str, Result] | None = None,
 ) -> Report:  # fmt: skip
-    """Write ranks, run and qrels of each filter as far as asked for; report ``shown``, by default
-    the results: the table, of several filters side by side."""
+    """Write the requested ranks, run and qrels of each filter. Report ``shown``, by default the
+    results: a table, with several filters side by side."""
     from kgtrec.results.report import side_by_side
 
     written = []
@@ -272,7 +272,7 @@ def _written(
         files = outputs[name]
         result.ranks.save(str(files["output"]))
         if files["run"]:
-            assert result.run is not None  # it comes from scores, not from saved ranks
+            assert result.run is not None  # it is from scores, not from saved ranks
             result.run.cut(options["run_depth"]).write(files["run"], options["tag"])
         if files["qrels"]:
             from kgtrec.trec.files.write import write_qrels
@@ -291,12 +291,12 @@ def _written(
 
 
 def _of_answers(ranks: Ranks) -> Result:
-    """The table of questions without a graph; of qrels with trec_eval's measures."""
+    """The table for questions without a graph; for qrels with trec_eval's measures."""
     from kgtrec.results.result import Result
 
     qrels = ranks.manifest["questions"].get("qrels")
     measures = None
-    if qrels is not None:  # gains of documents below the level are not known
+    if qrels is not None:  # gains of documents below the level are unknown
         measures = [f"all.{key}" for key in MEASURES[int(qrels["level"] > 1) :]]
     return Result(ranks, measures=measures)
 

@@ -1,4 +1,4 @@
-"""The options of ``kgtrec rank``: what is asked, how scores are read, what does not go together."""
+"""The options of ``kgtrec rank``: questions, scores, and refused combinations."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ _OF_LISTS = ("format", "unlinkable", "list_order")
 
 
 def asks_answers(options: Mapping[str, Any]) -> bool:
-    """Whether the questions are not of a graph; UsageError if it is not clear what is asked."""
+    """Whether the questions have no graph; UsageError for ambiguous options."""
     names = {"--graph": "graph", "--questions": "questions", "--qrels": "judged"}
     present = [option for option, name in names.items() if options[name] is not None]
     if len(present) != 1:
@@ -133,7 +133,7 @@ def asks_answers(options: Mapping[str, Any]) -> bool:
 
 
 def check_source(options: Mapping[str, Any]) -> None:
-    """Scores or predictions, and no option that has no effect on them."""
+    """Require scores or predictions, and refuse options without effect on them."""
     lists, model = options["predictions"] is not None, options["model"] is not None
     if lists == (options["scores"] is not None):
         raise UsageError("give either scores (--scores PATH) or ranked lists (--predictions FILE)")
@@ -154,7 +154,7 @@ def check_source(options: Mapping[str, Any]) -> None:
 
 
 def check_parts(options: Mapping[str, Any]) -> None:
-    """UsageError if options of shards are given without one, or files that shards do not write."""
+    """Raise UsageError for shard options without --shard, or for files that shards do not write."""
     if options["shard"] is None:
         idle = options["by"] or options["memory"] or options["plan"]
         shared.refuse((idle, "--shard-by, --memory and --plan need --shard; leave them out"))
@@ -185,6 +185,6 @@ def answer_request(options: Mapping[str, Any]) -> AnswerRequest:
 
 
 def how_ranked(options: Mapping[str, Any]) -> dict[str, Any]:
-    """How scores are ranked, as keywords of `kgtrec.evaluate`."""
+    """Settings for ranking scores, as keywords of `kgtrec.evaluate`."""
     own = {name: options[name] for name in ("rows", "nan", "threads", "atol", "rtol")}
     return own | {"higher_is_better": not options["lower_is_better"]}

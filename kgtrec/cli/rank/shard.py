@@ -1,4 +1,4 @@
-"""``kgtrec rank --shard``: one part of a ranking, as a job of its own."""
+"""``kgtrec rank --shard``: one part of a ranking, as a separate job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def rank_one(request: QuestionRequest | AnswerRequest, options: Mapping[str, Any]) -> None:
-    """Rank a shard into its file in the folder, after printing the plan; or only print that."""
+    """Print the plan and rank a shard into its file in the folder, or only print the plan."""
     from kgtrec.cluster.plan import memory_bytes
     from kgtrec.cluster.shards import local_shards, parse_shard, send_shard, shard_name
 
@@ -40,7 +40,7 @@ def rank_one(request: QuestionRequest | AnswerRequest, options: Mapping[str, Any
 
 
 def _rank(opened: Shard, scores: str, memory: str, plan_only: bool) -> bool:
-    """Rank a shard, unless it is there or only its plan is asked for; whether that was done."""
+    """Rank a shard unless it exists or only its plan is requested; returns whether it ranked."""
     from kgtrec.cluster.shards import rank_shard
 
     number, count = opened.header.number, opened.header.count
@@ -68,7 +68,7 @@ def _opened(
     request: QuestionRequest | AnswerRequest, options: Mapping[str, Any], folder: str,
     number: int, count: int,
 ) -> Shard:  # fmt: skip
-    """The shard with its inputs: questions from the folder, if another shard has put them there."""
+    """The shard with its inputs; takes questions from the folder if another shard wrote them."""
     from kgtrec.cluster.inputs import fit_files, stored_questions
     from kgtrec.cluster.score_files import describe_scores
     from kgtrec.cluster.shards import open_shard, shard_inputs
