@@ -60,7 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> str:
-    """Standard output; names with an ending that are there are files of the folder."""
+    """Standard output; names with an ending that exist are files of the folder."""
     words = [str(folder / a) if (folder / a).exists() and a else a for a in arguments]
     done = CliRunner().invoke(command, words, catch_exceptions=False)
     assert done.exit_code == 0, done.output
@@ -164,14 +164,14 @@ def test_reuse(folder: Path) -> None:
     systems = json.loads(run(folder, "reuse", *RUNS, *report, "--format", "json"))["recip_rank"]
     assert systems["c"]["left_out"] == pytest.approx(1 / 3)
     assert (systems["c"]["judged"], systems["c"]["relevant"]) == (12, 12)
-    assert systems["a"]["judged"] == 0  # b has x, too
+    assert systems["a"]["judged"] == 0  # b has x too
     assert "c" in run(folder, "reuse", *RUNS, *report)
 
 
 def test_depths(folder: Path) -> None:
     report = ("--pool", "pool.tsv", "--graph", "graph", "-m", "recip_rank", "--resamples", "200")
     printed = json.loads(run(folder, "depths", *RUNS, *report, "--format", "json"))
-    # Before pooling nothing is judged; w enters at depth 1 with c, x with a, y with b, z at 2.
+    # Nothing is judged before pooling; w enters at depth 1 with c, x with a, y with b, z at 2.
     values = printed["values"]["recip_rank"]
     assert list(values) == ["1", "2"]
     assert values["1"] == pytest.approx({"a": 1.0, "b": (11 / 3 + 1 / 2) / 12, "c": 1.0})

@@ -1,6 +1,6 @@
 """``kgtrec eval``: options, diagnostics, exit codes, several runs and formats.
 
-What it prints for many mixes of trec_eval's flags is in test_eval_golden.py.
+test_eval_golden.py checks its output for many mixes of trec_eval's flags.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kgtrec.trec.eval.output import trec_lines
 from kgtrec.trec.eval.request import Request
 from kgtrec.trec.eval.score import Scored
 
-# Elsewhere than the checkout, so that what is installed is what runs.
+# Outside the checkout, so that the installed package runs.
 AWAY = tempfile.gettempdir()
 QRELS = "10 0 a 1\n10 0 b 0\n9 0 a 1\n9 0 z 1\n8 0 a 1\n"
 RUN = "9 Q0 b 1 3 x\n9 Q0 a 2 2 x\n10 Q0 a 1 7 x\n7 Q0 a 1 1 sys\n"
@@ -316,7 +316,7 @@ def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
 
 
 def test_a_plain_evaluation_starts_quickly(files) -> None:
-    """It loads no more than it needs, and leaves the environment as it was."""
+    """It loads only what it needs, and leaves the environment unchanged."""
     code = (
         "import os, sys\n"
         "before = dict(os.environ)\n"
@@ -487,7 +487,7 @@ def test_zscores_say_what_is_missing(invoke: Invoke, tmp_path: Path, files) -> N
 
 
 def test_a_reference_of_nothing_but_nan(invoke: Invoke, tmp_path: Path, files) -> None:
-    """As in files that old versions made, which divided 0 by 0: no refusal, and no number."""
+    """As in files of old versions, which divided 0 by 0: no refusal, and no number."""
     reference = tmp_path / "z"
     reference.write_text("10 map 0.5 0.25\n9 map nan nan\n10 Rprec nan 0\n9 Rprec 0 NaN\n")
     result = invoke("-q", "-m", "map", "-m", "Rprec", "-Z", str(reference), *files)
@@ -570,7 +570,7 @@ def test_odd_numbers_are_printed_as_in_c() -> None:
 
 
 def test_many_queries_are_printed_in_order() -> None:
-    """More than are formatted at one go."""
+    """More than are formatted at once."""
     request = Request("", ["r"], ["P.1", "relstring"], per_query=True, summary=False)
     count = 4_321
     values = {"P_1": np.arange(count) * 1.0, "relstring": np.array(["01%"] * count, object)}

@@ -1,4 +1,4 @@
-"""What `kgtrec eval` has beyond trec_eval: ties, intervals, and micro metrics over answers."""
+"""Additions of `kgtrec eval` to trec_eval: ties, intervals, and micro metrics over answers."""
 
 from __future__ import annotations
 
@@ -126,14 +126,14 @@ def test_limits_with_ties(invoke: Invoke, files) -> None:
         return invoke("-m", "recall.3", "-n", "-q", "-D1.1", *words, *files)[1].split()[-1]
 
     assert value() == "1.0000"
-    # Two are looked at: c stands before b, as trec_eval has it; in one order of two, it does not.
+    # Two are read: c comes before b, as in trec_eval; in one order of two, it does not.
     assert [value("-M2"), value("-M2", "--ties", "expected")] == ["0.5000", "0.7500"]
     assert [value("-M2", "--ties", end) for end in ("min", "max")] == ["0.5000", "1.0000"]
     refused(invoke("-M2", "--ties", "min", "-m", "num_rel_ret", *files), 1, "num_rel_ret")
 
 
 def test_plain_output_has_the_same_bytes_whatever_is_tied(invoke: Invoke, tmp_path: Path) -> None:
-    """More documents are read for the count of ties; what is printed does not change."""
+    """Counting ties reads more documents; the output does not change."""
     (tmp_path / "q").write_text("1 0 d5 1\n1 0 d8 1\n")
     tied = "".join(f"1 Q0 d{i} 1 1.0 t\n" for i in range(10))
     clear = "".join(f"1 Q0 d{i} 1 {i} t\n" for i in range(10))
@@ -279,7 +279,7 @@ def test_micro_metrics_without_entities(invoke: Invoke, files) -> None:
 
 def test_micro_metrics_at_a_level_and_over_all_queries(invoke: Invoke, tmp_path: Path, files):
     out = invoke("-l2", "-m", "kg_mr", "-q", "--n-entities", "10", *files)[1]
-    assert line("kg_mr_low", "2.5000", "1") in out  # a counts now as any other document
+    assert line("kg_mr_low", "2.5000", "1") in out  # a counts now like any other document
     assert line("kg_mr_low", "   nan", "2") in out
     assert line("kg_mr_low", "2.5000") in out
     runs = json.loads(invoke("-l2", "-qm", "kg_mrr", "--format", "json", *files)[1])
@@ -369,7 +369,7 @@ QUICK = ("--permutations", "200", "--resamples", "200")
 
 @pytest.fixture(scope="module")
 def kg_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three runs of 12 queries with 1 to 3 answers, some of which a run lacks."""
+    """Three runs of 12 queries with 1 to 3 answers; a run lacks some of them."""
     place = tmp_path_factory.mktemp("kg")
     answers = {f"q{i:02}": "abc"[: 1 + i % 3] for i in range(12)}
     lines = "".join(f"{q} 0 {d} 1\n{q} 0 z 0\n" for q, own in answers.items() for d in own)
@@ -432,7 +432,7 @@ def test_what_compare_cannot_do_with_them(
 
 
 def test_they_are_ranks_as_listed(kg_folder: Path) -> None:
-    """A run that holds what other splits know is not filtered of it, and nothing says it is."""
+    """A run with answers of other splits stays unfiltered, and no message claims otherwise."""
     out, err = call(kg_folder, "eval", "-m", "kg_mrr", "q.qrels", "one.run")
     assert err.count("ranks as listed") == 1
     assert "filtered ones" not in out + err

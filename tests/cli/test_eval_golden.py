@@ -1,6 +1,6 @@
-"""``kgtrec eval`` against golden files, which a slow script makes from the definitions.
+"""``kgtrec eval`` against golden files, which a slow script makes from definitions.
 
-The script, tests/golden/make.py, is held against pytrec_eval where that has the measure.
+The script, tests/golden/make.py, is compared with pytrec_eval for the measures that it has.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def test_the_script_agrees_with_pytrec_eval(level: int) -> None:
 
 
 def test_a_wrong_definition_would_be_found() -> None:
-    """The comparisons above do compare: a list out of order has other values."""
+    """The comparisons above can fail: a list out of order has other values."""
     options = make.Options([])
     right = slow_measures.Query([1, 0, 2], [2, 1, 0, 1], options)
     wrong = slow_measures.Query([0, 1, 2], [2, 1, 0, 1], options)

@@ -1,4 +1,4 @@
-"""kgtrec judge as a stranger meets it: the whole way, and every mistake in words."""
+"""kgtrec judge for a new user: the whole workflow, and a message for every mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line and the package as a stranger meets them: mistakes, signals, odd surroundings.
+"""The command line and the package for a new user: mistakes, signals, odd surroundings.
 
 Each mistake gives one sentence, the right exit code, no traceback and no half-written file.
 """
@@ -326,7 +326,7 @@ def test_ranks_under_a_name_that_is_no_utf8(home: Home):
 
 
 def shell(line: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """Run a line of bash in which KG stands for kgtrec."""
+    """Run a line of bash where KG means kgtrec."""
     line = line.replace("KG", f"{sys.executable} -m kgtrec")
     environment = {**os.environ, **environment}
     return subprocess.run(["bash", "-c", line], capture_output=True, env=environment, check=False)
@@ -381,7 +381,7 @@ SIGNALS = [
 
 
 def ended(done: subprocess.CompletedProcess[str]) -> tuple[int, str]:
-    """The exit code of a process, and the last line of what it said."""
+    """The exit code of a process, and the last line of its messages."""
     return done.returncode, done.stderr.strip().splitlines()[-1]
 
 
@@ -406,7 +406,7 @@ def test_a_signal_when_a_file_would_get_its_name_leaves_nothing(
 
 @pytest.mark.slow
 def test_an_interrupt_while_a_run_is_written_leaves_nothing(home: Home) -> None:
-    # 7.5 million lines: long enough to be met in the middle.
+    # 7.5 million lines: long enough to be interrupted in the middle.
     (home.folder / "big").mkdir()
     for split, rows in (("test", 1500), ("train", 5000)):
         text = "".join(f"{row}\tr\t{row}\n" for row in range(rows))

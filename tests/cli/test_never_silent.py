@@ -1,4 +1,4 @@
-"""What makes numbers other than people take them for is said by every command and every figure."""
+"""Every command and figure states facts that change the meaning of its numbers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def commands(folder: Path) -> list[list[str]]:
     pytest.importorskip("matplotlib")
     plots = [
         ["plot", kind, "-o", str(folder / f"{kind}.svg")]
-        for kind in ("ranks", "beta-grid")  # every figure is of what `load_ranks` has read
+        for kind in ("ranks", "beta-grid")  # every figure uses the data of `load_ranks`
     ]
     return [
         *plots,

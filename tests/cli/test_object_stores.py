@@ -1,4 +1,4 @@
-"""Every command does with files in an object store what it does with those of this machine."""
+"""Every command treats files in an object store like files of this machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 URL = "s3://kgtrec-commands"
 
-# {} is the folder with what is read, {o} that for what is written; in order, as some read that.
+# {} is the input folder, {o} the output folder; in order, as some commands read earlier outputs.
 COMMANDS = """
 rank --graph {}/g --scores {}/s.npy -o {o}/a.parquet --write-run {o}/a.run.gz \
  --write-qrels {o}/a.qrels
@@ -135,12 +135,12 @@ def store(s3_server: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def printed(command: str, inputs: str, outputs: str) -> str:
-    """What a command prints, without the places of its files."""
+    """The output of a command, without the places of its files."""
     words = shlex.split(command.replace("{o}", outputs).replace("{}", inputs))
     result: Any = CliRunner().invoke(cli, words, standalone_mode=False)
     assert result.exception is None, (command, result.exception, result.output)
     text = result.output.replace(outputs, "{o}").replace(inputs, "{}")
-    return " ".join(text.split())  # lines end elsewhere where names are longer
+    return " ".join(text.split())  # longer names change the line breaks
 
 
 @pytest.mark.skipif(not AGREES, reason="the server and this pyarrow disagree on uploads in parts")

@@ -1,4 +1,4 @@
-"""kgtrec openworld and its figures: what is said, what is refused, what is drawn."""
+"""kgtrec openworld and its figures: its messages, its refusals, its drawings."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_sparse_full_draws_every_checkpoint_in_one_style_a_model():
     ]
     assert styles[2]["RESCAL, 2 rounds"] == styles[0]["RESCAL, 2 rounds"]
     assert len({styles[0][m.label] for m in few}) == len(few)
-    # The model that decided what is missing has no curve there.
+    # The model that decided which facts are missing has no curve there.
     assert "RESCAL, 4 rounds" in styles[0]
     assert "RESCAL, 4 rounds" not in styles[2]
     with pytest.raises(UsageError, match="were not measured"):
@@ -238,7 +238,7 @@ def simulated(*words: object) -> list[dict[str, float]]:
 
 @pytest.mark.slow
 def test_figures_1_and_2_hold_what_theory_says() -> None:
-    """Points of simulation lie about the exact line, that beside the approximation."""
+    """Points of the simulation are near the exact line, and this is near the approximation."""
     rows = simulated("--correlation", 0, "--correlation", 0.1, "--n-questions", 300)
     assert len(rows) == 2 * 4 * 71
     possible = [row for row in rows if not np.isnan(row["mean"])]

@@ -1,4 +1,4 @@
-"""What the command line asks of its process, and what signals make of it: 143, one line."""
+"""Settings that the command line makes for its process, and its end by signals: 143, one line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 @pytest.mark.memory
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt is glibc's")
 def test_the_memory_of_freed_arrays_is_used_again() -> None:
-    """Pages are asked of the system once, not anew for each array."""
+    """Pages are requested from the system once, not again for each array."""
     pages = 8 * (8 << 15) // 4096
 
     def faults(keeping: bool) -> int:
@@ -55,7 +55,7 @@ def test_the_version_is_said_before_the_commands_are_loaded() -> None:
 # -- Signals -----------------------------------------------------------------------------------
 
 
-# A library that takes what interrupts its import for an error of its own.
+# A library that turns an interrupt of its import into its own error.
 _LOADING = """
 import os, signal, sys
 from kgtrec import cli

@@ -1,4 +1,4 @@
-"""kgtrec rank: several filters in one pass, and questions that no graph has asked."""
+"""kgtrec rank: several filters in one pass, and questions without a graph."""
 
 from __future__ import annotations
 

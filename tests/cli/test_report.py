@@ -1,4 +1,4 @@
-"""kgtrec report: the published table, parts of it, and a row a model."""
+"""kgtrec report: the published table, parts of it, and one row per model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kgtrec.cli import cli
 from kgtrec.cli.report import command
 from kgtrec.errors import KgtrecError, UsageError
 
-RELATIONS = ["borders", "caf\udce9_|&"]  # the second holds a byte that is no UTF-8
+RELATIONS = ["borders", "caf\udce9_|&"]  # the second has a byte that is not UTF-8
 
 
 @pytest.fixture(scope="module")

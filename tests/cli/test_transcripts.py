@@ -1,4 +1,4 @@
-"""Commands print what tests/golden/cli holds, and say of damaged files which one is."""
+"""Commands print the texts of tests/golden/cli, and name damaged files."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def home(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def refused(path: str) -> list[str]:
-    """What each command says that reads a file: code 2, one line, the file by name."""
+    """The message of each command that reads a file: code 2, one line, the file by name."""
     messages = []
     for args in fuzz_files.reads()[path]:
         said = fuzz_files.call(args)
@@ -114,7 +114,7 @@ def test_ranks_with_labels_that_are_none(home: Path, name: str, kind: str) -> No
     table = pq.read_table("a.parquet")
     at = table.column_names.index(name)
     pq.write_table(table.set_column(at, name, column(table.num_rows, kind)), "a.parquet")
-    if name == "relation_label":  # which nobody reads: the description has the labels
+    if name == "relation_label":  # which no code reads: the description has the labels
         assert not [
             said for args in fuzz_files.reads()["a.parquet"] if (said := fuzz_files.call(args))
         ]

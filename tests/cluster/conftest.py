@@ -1,4 +1,4 @@
-"""One Dask cluster for all tests of a process that do not need one of their own."""
+"""One Dask cluster for all tests of a process that do not need a separate one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Two worker processes that come back when they are killed, also when that takes long."""
+    """Two worker processes, which are restarted when they are killed, however long that takes."""
     from dask_workers import worker_processes
 
     with worker_processes(tmp_path_factory.mktemp("dask")) as cluster:
@@ -20,7 +20,7 @@ def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def client(cluster_client: Any) -> Any:
-    """The module's, with both workers there, whatever the last test did to them."""
+    """The module's client, with both workers running again after the last test."""
     cluster_client.wait_for_workers(2, timeout=120)
     return cluster_client
 

@@ -75,7 +75,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def finished_results(
     template: Path, cluster_client: Client, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """What the batch leaves when it is done."""
+    """The files of a finished batch."""
     folder = tmp_path_factory.mktemp("finished") / "it"
     shutil.copytree(template, folder)
     run_batch(read_jobs(folder / "jobs.toml"), cluster_client)
@@ -84,7 +84,7 @@ def finished_results(
 
 @pytest.fixture
 def batch(template: Path, tmp_path: Path) -> JobBatch:
-    """A copy of the template, of which nothing is done."""
+    """A copy of the template, with nothing done."""
     shutil.copytree(template, tmp_path, dirs_exist_ok=True)
     return read_jobs(tmp_path / "jobs.toml")
 
@@ -116,7 +116,7 @@ def make_graph(folder: Path, name: str, rng: np.random.Generator) -> None:
 
 
 def results(folder: Path) -> dict[str, bytes]:
-    """Everything that a batch leaves for its user."""
+    """All results of a batch for its user."""
     paths = [*folder.glob("ranks/**/*.parquet"), *folder.glob("summary.*")]
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
@@ -172,7 +172,7 @@ def test_jobs_with_few_tasks_are_under_way_together(
     client: Client,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """More than two, whose tasks would not fill two workers; one where the client has no memory."""
+    """More than two if their tasks would not fill two workers; one if the client lacks memory."""
     counts: list[int] = []
     begin = Load.begin
 
@@ -472,7 +472,7 @@ def test_a_full_disk_fails_jobs_and_room_finishes_them(
 def test_labels_of_openke_and_large_scores_are_inputs(
     batch: JobBatch, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither a renamed entity nor a write under a time set back goes unseen."""
+    """A renamed entity is noticed, and so is a write with its time set back."""
     folder = batch.path.parent
     rewrite_as_openke(folder / "one")
     for name, value in (("WHOLE", 500), ("_SAMPLES", 1), ("_SAMPLE", 64)):
@@ -496,7 +496,7 @@ def test_labels_of_openke_and_large_scores_are_inputs(
 
 
 def rewrite_as_openke(folder: Path) -> None:
-    """The graph under the numbers that its scores have, its entities and relations by name."""
+    """The graph with the numbers of its scores, its entities and relations by name."""
     graph = kgtrec.read_graph(folder)
     for split, rows in graph.splits.items():
         lines = "".join(f"{h} {t} {r}\n" for h, r, t in rows.tolist())
@@ -534,7 +534,7 @@ def test_the_command_on_a_scheduler(batch: JobBatch, client: Client) -> None:
 def test_ranks_of_a_model_that_was_removed_from_the_file_are_named(
     batch: JobBatch, finished: None, client: Client
 ) -> None:
-    """They stay in the dataset, whose queries and tables would show them."""
+    """They would stay in the dataset, and its queries and tables would show them."""
     assert batch_notes(batch) == []
     text = JOBS.replace('b = { scores = "{graph}-b-{split}.npz" }\n', "")
     batch.path.write_text(text)
@@ -572,7 +572,7 @@ def test_a_scheduler_that_is_not_there(batch: JobBatch, monkeypatch: pytest.Monk
 def test_a_signal_ends_all_processes_with_one_sentence(
     batch: JobBatch, begun: str, number: int, code: int, word: str
 ) -> None:
-    """It goes to the workers as well: while they start, and while they work."""
+    """Workers get it as well, while they start and while they work."""
     slow = "import numpy, time; save = numpy.savez; " if begun == "parts" else ""
     slow += "numpy.savez = lambda *a, **k: (save(*a, **k), time.sleep(9)); " if slow else ""
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""`kgtrec batch` with questions that no graph has asked: as `kgtrec rank` ranks them, resumed."""
+"""`kgtrec batch` with questions without a graph: the results of `kgtrec rank`, resumed."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_jobs_of_questions_are_those_of_rank_and_stay_done(folder: Path, client: Client) -> None:
     batch = read_jobs("jobs.toml")
     names = [job.name for job in batch.jobs]
-    assert len(names) == 3 + 2 + 4  # protocols of a split are of graphs alone
+    assert len(names) == 3 + 2 + 4  # only graphs have protocols of a split
     assert "m on complex, raw" not in names
     outcomes = run_batch(batch, client)
     assert {one.state for one in outcomes} == {"finished"}, outcomes

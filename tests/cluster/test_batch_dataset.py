@@ -1,4 +1,4 @@
-"""A batch's ranks in other people's tools: the same MRR as counted by hand, without any glue."""
+"""A batch's ranks in other tools: the same MRR as by hand, without further code."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_mrr_by_arrow(batch: tuple[Path, Mrr]) -> None:
     import pyarrow.dataset as ds
 
     table = ds.dataset(batch[0], partitioning="hive").to_table()
-    # pyarrow groups by no column whose files have dictionaries of their own.
+    # pyarrow cannot group by a column if its files have different dictionaries.
     columns = [pc.cast(table[name], "string") for name in KEYS]
     table = pa.table([*columns, pc.divide(1.0, table["rank"])], [*KEYS, "value"])
     means = table.group_by(KEYS).aggregate([("value", "mean")]).to_pylist()

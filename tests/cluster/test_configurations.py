@@ -1,7 +1,7 @@
-"""The configuration files for clusters build clusters, which rank; queues are played by scripts.
+"""Configuration files build clusters that rank; scripts play the queues.
 
-Where there is no SLURM or PBS, ``sbatch`` and ``qsub`` are shell scripts here that start what they
-are given at once, without the caller's environment, as PBS does.
+Here ``sbatch`` and ``qsub`` are shell scripts, in case SLURM or PBS is missing. They start their
+job at once, without the caller's environment, as PBS does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ needs_asyncssh = pytest.mark.skipif(
 
 
 def run_script(folder: Path, code: str, configuration: str) -> str:
-    """What a user's script prints, with DASK_CONFIG naming one of the files."""
+    """The output of a user's script, with DASK_CONFIG naming one of the files."""
     script = folder / "script.py"
     script.write_text(code)
     done = subprocess.run(
@@ -118,7 +118,7 @@ print(ranks.rank().tolist() == kgtrec.rank(scores, questions)[0].rank().tolist()
 def test_jobs_rank_though_they_inherit_nothing(
     kind: str, submit: str, cancel: str, answer: str, tmp_path: Path, monkeypatch
 ) -> None:
-    """From no worker at all: the work itself makes an adaptive cluster submit a job."""
+    """Without any worker at first: the work makes an adaptive cluster submit a job."""
     for name, text in (
         (submit, SUBMIT.format(folder=tmp_path, answer=answer)),
         (cancel, CANCEL),
@@ -132,7 +132,7 @@ def test_jobs_rank_though_they_inherit_nothing(
 
 
 def test_job_arrays_rank_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The scripts, run by bash with what each queue tells a task."""
+    """The scripts, run by bash with the variables that each queue sets for a task."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(7)
     Path("FB15k-237").mkdir()
@@ -145,7 +145,7 @@ def test_job_arrays_rank_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         queries=rng.integers(-2, 3, (len(graph.questions()), 3)).astype(np.float32),
         entities=rng.integers(-2, 3, (graph.n_entities, 3)).astype(np.float32),
     )
-    # What the scripts call is noted, a word per line, and done here.
+    # Commands of the scripts are noted, one word per line, and run here.
     Path("kgtrec").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/called\n')
     Path("kgtrec").chmod(0o755)
     path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
@@ -175,7 +175,7 @@ def test_job_arrays_rank_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert Path("slurm.parquet").read_bytes() == Path("pbs.parquet").read_bytes() == expected
 
 
-# A server of its own on this machine, where there may be no sshd.
+# A separate server on this machine, which may have no sshd.
 SERVER = """
 import asyncio, os, signal, sys, asyncssh
 

@@ -1,4 +1,4 @@
-"""What a work folder keeps from one call to the next is read again before it is used."""
+"""Files that a work folder keeps between calls are read again before use."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_store_that_is_cut_short_while_it_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_arrays_larger_than_their_members(tmp_path: Path, header: str, said: str) -> None:
-    """A mapped array would go on with the bytes of whatever stands behind it."""
+    """A mapped array would continue with the bytes of the following member."""
     import io
     import zipfile
 
@@ -137,7 +137,7 @@ def test_arrays_larger_than_their_members(tmp_path: Path, header: str, said: str
 
 
 def test_shards_of_mixed_byte_order_are_equal(tmp_path: Path) -> None:
-    """`kgtrec.rank` always took them; parts and chosen rows refused them as of another type."""
+    """`kgtrec.rank` always accepted them; parts and chosen rows refused their type."""
     rng = np.random.default_rng(3)
     scores = rng.integers(0, 6, (10, 4)).astype("f4")
     np.save(tmp_path / "1.npy", scores[:6])
@@ -230,7 +230,7 @@ def test_a_write_between_the_samples_shows_on_one_machine_whatever_its_time(
     stat = path.stat()
     path.write_bytes(bytes(100) + b"x" + bytes(99))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert describe_files([path]) == before[0]  # other machines see no more than this
+    assert describe_files([path]) == before[0]  # other machines see only this
     assert describe_files([path], here=True) != before[1]
 
 

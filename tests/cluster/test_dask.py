@@ -38,11 +38,11 @@ from kgtrec.ranking.partial import Task
 from kgtrec.ranking.settings import Settings
 
 DEPTH = 5
-META = np.empty((0, 0), "f4")  # else Dask calls the function here to see what it returns
+META = np.empty((0, 0), "f4")  # otherwise Dask calls the function here to see its result
 
 
 def cut_at_random(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, most: int = 4) -> None:
-    """Plans with random blocks and ranges, as no memory would make them for a small graph."""
+    """Plans with random blocks and ranges, which no memory limit gives for a small graph."""
 
     def pieces(stop: int, most: int) -> tuple[tuple[int, int], ...]:
         cuts = rng.choice(np.arange(1, stop), min(most, stop - 1), replace=False)
@@ -97,7 +97,7 @@ def test_without_a_client_processes_are_started_and_ended(tmp_path: Path) -> Non
 
 
 def test_processes_of_ones_own(tmp_path: Path) -> None:
-    """In a work folder whose name is no UTF-8; they and their scheduler are hardly watched."""
+    """In a work folder whose name is not UTF-8; workers and scheduler are rarely checked."""
     rng = np.random.default_rng(3)
     questions = random_questions(rng)
     np.save(tmp_path / "s\udcff.npy", some_scores(rng, (len(questions), N)))
@@ -115,7 +115,7 @@ def test_processes_of_ones_own(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_cluster_that_adapts_itself_starts_from_no_worker(tmp_path: Path) -> None:
-    """It has none before there is a task, and none again after the last."""
+    """It has no worker before the first task, and none after the last."""
     rng = np.random.default_rng(22)
     questions = random_questions(rng)
     scores = some_scores(rng, (len(questions), N))
@@ -220,7 +220,7 @@ def test_workers_that_share_no_folder_are_sent_the_files(
     got = kgtrec.cluster.rank(source[kind], questions, client, run_depth=DEPTH)
     assert_same_bytes(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
     assert client.run(count_opened, "questions-") == opened  # nobody looked into the work folder
-    assert client.list_datasets() == ()  # and what was scattered is taken back
+    assert client.list_datasets() == ()  # and scattered data is released
 
 
 def test_a_host_is_sent_once_what_tasks_read(
@@ -250,7 +250,7 @@ def test_a_host_is_sent_once_what_tasks_read(
         "queries",
         "entities",
     }
-    assert one == other  # the very files, none of which is that of another shipment
+    assert one == other  # the same files, with no file from another shipment
     assert {links for *_, links in one} == {2}
     sent = sum(size for _, size, *_ in one)
     assert len(plans) == 2
@@ -281,7 +281,7 @@ def test_a_matrix_is_sent_by_the_rows_that_tasks_need(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No worker is sent it whole, and few rows are on their way at a time."""
+    """No worker gets the whole array, and few rows are in transit at a time."""
     monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
     rng = np.random.default_rng(21)
     questions = random_questions(rng)
@@ -330,7 +330,7 @@ def test_files_that_look_different_to_a_worker_are_not_shared(
 
 
 class FakeClient:
-    """One worker that says what it is told to say."""
+    """One worker that gives the prescribed answers."""
 
     def __init__(self, said: object) -> None:
         self.said = said
@@ -365,7 +365,7 @@ def test_a_worker_killed_in_mid_task_changes_nothing(fault, client: Client, tmp_
 def test_a_worker_killed_between_parts_changes_nothing(
     shared: bool, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other worker, or the one that takes its place, has or fetches what it needs."""
+    """The other worker, or a new one, has the data that it needs, or fetches it."""
     if not shared:
         monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
     killed = []

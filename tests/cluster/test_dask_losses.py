@@ -1,7 +1,7 @@
 """Workers and schedulers are killed: the same bytes while one is left, else one error in time.
 
 The default run kills a few times; ``KGTREC_TEST_KILLS=50 pytest tests/cluster/test_dask_losses.py``
-is what to run after a change to `kgtrec.cluster.dask`.
+is the command to run after a change to `kgtrec.cluster.dask`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from kgtrec.cluster.plan import PartFiles, Plan
 
 KILLS = int(os.environ.get("KGTREC_TEST_KILLS", "4"))
 N, DEPTH = 23, 5
-LATE = 240  # seconds: by then what goes on has ended on any machine, and what waits without end not
-META = np.empty((0, 0), "f4")  # else Dask calls the function here to see what it returns
+LATE = 240  # seconds: running work ends by then on any machine, an endless wait does not
+META = np.empty((0, 0), "f4")  # otherwise Dask calls the function here to see its result
 
 
 def questions_and_scores(rng: np.random.Generator) -> tuple[kgtrec.Questions, np.ndarray]:
@@ -52,7 +52,7 @@ def questions_and_scores(rng: np.random.Generator) -> tuple[kgtrec.Questions, np
 
 
 def small_tasks(monkeypatch: pytest.MonkeyPatch, n_rows: int) -> int:
-    """Plans of two rows a task, which no memory would make of so few; how many tasks."""
+    """Plans of two rows per task, which no memory limit gives for so few rows; number of tasks."""
     blocks = tuple(itertools.pairwise([*range(0, n_rows, 2), n_rows]))
     monkeypatch.setattr(dask_rank, "make_plan", lambda *_, **__: Plan(blocks, ((0, N),), 0, 0))
     return len(blocks)
@@ -60,7 +60,7 @@ def small_tasks(monkeypatch: pytest.MonkeyPatch, n_rows: int) -> int:
 
 @contextlib.contextmanager
 def two_workers(folder: Path) -> Iterator[Client]:
-    """Processes that Dask starts again when they are killed, however often."""
+    """Processes that Dask restarts whenever they are killed."""
     with (
         worker_processes(folder) as cluster,
         Client(cluster, set_as_default=False) as client,
@@ -71,7 +71,7 @@ def two_workers(folder: Path) -> Iterator[Client]:
 
 @contextlib.contextmanager
 def busy_machine(processes: int) -> Iterator[None]:
-    """Others want the processors too."""
+    """Other processes need the processors too."""
     command = [sys.executable, "-c", "while True: pass"]
     hogs = [subprocess.Popen(command) for _ in range(processes)]
     try:
@@ -83,7 +83,7 @@ def busy_machine(processes: int) -> Iterator[None]:
 
 
 def pids(client: Client) -> list[int]:
-    """Of the workers that are there; one that is just going is left out."""
+    """Process ids of the present workers, without one that is just ending."""
     pids = client.run(os.getpid, on_error="ignore")
     return sorted(pids.values())
 
@@ -95,8 +95,8 @@ def pids(client: Client) -> list[int]:
 def test_kills_in_a_row_under_load_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At any time, in mid-task or between tasks, with files that are shared and with such as are
-    sent, of matrices and of Dask arrays."""
+    """At any time, within or between tasks; with shared files and with sent ones; with matrices and
+    with Dask arrays."""
 
     def slowly(block: np.ndarray) -> np.ndarray:
         time.sleep(0.05)
@@ -146,7 +146,7 @@ def test_all_workers_are_killed_at_once_and_come_back(
 
 
 def at_part(monkeypatch: pytest.MonkeyPatch, number: int, what: Callable[[], None]) -> list[object]:
-    """Something that happens when as many parts are kept; the list of them as it grows."""
+    """Act after this number of kept parts; return the growing list of their tasks."""
     tasks: list[object] = []
     save = PartFiles.save
 
@@ -164,7 +164,7 @@ def at_part(monkeypatch: pytest.MonkeyPatch, number: int, what: Callable[[], Non
 def test_files_that_were_sent_and_are_on_no_worker_any_more_are_sent_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A worker that comes after all others were killed would wait for them without end."""
+    """A worker that starts after all others were killed would wait for them forever."""
     monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
     questions, scores = questions_and_scores(np.random.default_rng(8))
     ship, sent = shipment.ship, []
@@ -186,7 +186,7 @@ def test_files_that_were_sent_and_are_on_no_worker_any_more_are_sent_anew(
 
 
 def test_tasks_do_not_wait_for_a_piece_that_is_on_no_worker() -> None:
-    """All tasks of a host ask in turn: one minute went by before all of them had waited."""
+    """All tasks of a host ask one by one: it took a minute until all of them had waited."""
 
     class Forgetful:
         def who_has(self, futures: list[object]) -> dict[object, tuple[str, ...]]:
@@ -204,7 +204,7 @@ def test_tasks_do_not_wait_for_a_piece_that_is_on_no_worker() -> None:
 def test_a_worker_process_that_starts_slowly_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Dask would end it for good before: after 15 s, or here after one."""
+    """Dask would end it for good earlier: after 15 s, or here after one."""
     began = Nanny.instantiate
 
     async def late(self: Nanny) -> object:
@@ -230,7 +230,7 @@ def test_a_worker_process_that_starts_slowly_comes_back(
 def test_worker_processes_that_never_come_back_are_one_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """kgtrec's own, whose nannies do not start them again, as happens on a machine under load."""
+    """kgtrec's own workers, whose nannies do not restart them, as on a loaded machine."""
     questions, scores = questions_and_scores(np.random.default_rng(3))
     n_tasks = small_tasks(monkeypatch, len(questions))
     clients: list[Client] = []
@@ -251,7 +251,7 @@ def test_worker_processes_that_never_come_back_are_one_error(
 
     with monkeypatch.context() as patched:
         tasks = at_part(patched, 2, kill_all)
-        patched.setattr(dask_rank.Workers, "window", 1)  # else all are done before the second
+        patched.setattr(dask_rank.Workers, "window", 1)  # otherwise all are done before the second
         started = time.monotonic()
         with pytest.raises(SchedulerLost, match=r"has had no worker for 2 s.*what was written is"):
             kgtrec.cluster.rank(
@@ -265,7 +265,7 @@ def test_worker_processes_that_never_come_back_are_one_error(
     got = kgtrec.cluster.rank(scores, questions, folder=tmp_path / "work", run_depth=DEPTH)
     assert_same_bytes(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
     assert len(tasks) >= 2
-    assert len(again) == n_tasks - len(tasks)  # what was kept is not done again
+    assert len(again) == n_tasks - len(tasks)  # kept parts are not computed again
 
 
 @pytest.fixture
@@ -277,7 +277,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 
 def endless(scores: np.ndarray, flag: Path) -> da.Array:
-    """Scores that a worker begins to compute, as a file tells, and never has."""
+    """Scores that a worker begins to compute (a file shows it), and never finishes."""
 
     def begin(block: np.ndarray) -> np.ndarray:
         flag.touch()
@@ -312,7 +312,7 @@ def test_the_last_worker_killed_in_mid_task_is_an_error_after_the_deadline(
         with pytest.raises(ClusterError, match=r"127\.0\.0\.1:\d+ has had no worker for 2 s"):
             kgtrec.cluster.rank(endless(scores, flag), questions, client, patience=2)
         killer.join()
-        processes.add_worker()  # one that comes in time is as good as the first
+        processes.add_worker()  # one that comes in time replaces the first
         got = kgtrec.cluster.rank(scores, questions, client, run_depth=DEPTH)
     assert_same_bytes(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
 
@@ -342,7 +342,7 @@ def test_a_worker_that_comes_before_the_deadline_is_used(
 def test_a_scheduler_killed_in_mid_task_is_an_error(
     patience: float, processes: Processes, tmp_path: Path
 ) -> None:
-    """The client looks for it as long as its own timeout says, and kgtrec as long as it may."""
+    """The client waits for it for its own timeout, and kgtrec for its allowed time."""
     questions, scores = questions_and_scores(np.random.default_rng(6))
     flag, struck = tmp_path / "begun", []
 
@@ -365,7 +365,7 @@ def test_a_scheduler_killed_in_mid_task_is_an_error(
 
 
 class Overloaded:
-    """A client of a scheduler that is gone, which under load has not noticed it yet."""
+    """A client whose scheduler has ended; under load, the client has not noticed it yet."""
 
     status = "running"
 

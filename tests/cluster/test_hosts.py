@@ -1,4 +1,4 @@
-"""Two hosts as network namespaces, one of which does not see the other's files."""
+"""Two hosts as network namespaces; one does not see the other's files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def call(*command: str) -> None:
 
 @pytest.fixture
 def hosts() -> Iterator[None]:
-    """Two namespaces with a cable between them; taken down afterwards."""
+    """Two namespaces with a cable between them; removed afterwards."""
     if shutil.which("ip") is None or shutil.which("unshare") is None:
         pytest.skip("no iproute2 or util-linux here: hosts cannot be made of network namespaces")
     with ExitStack() as stack:

@@ -79,7 +79,7 @@ def test_models_by_pattern(path: Path) -> None:
 
 
 def toml(value: object) -> str:
-    """A value as TOML has it: of JSON's syntax, but for tables."""
+    """A value in TOML: JSON's syntax, except for tables."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(k)} = {toml(v)}" for k, v in value.items()) + "}"
     return json.dumps(value)

@@ -1,4 +1,4 @@
-"""How many jobs of a batch are under way: by rule, and by what the client has memory for."""
+"""The number of running jobs of a batch: by rule, and by the client's memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_jobs_begin_while_workers_could_run_out_of_tasks(
 
 
 def filled(load: Load, tasks: int, threads: int, size: int) -> int:
-    """Jobs that are begun, each as soon as it may, until no other may."""
+    """Jobs that begin, each as soon as allowed, until no other may."""
     number = 0
     while load.has_room():
         load.begin(str(number))
@@ -63,7 +63,7 @@ def test_whoever_waits_is_told_of_each_task() -> None:
     assert len(told) == 3
     assert load.has_room()
     load.begin("b")
-    assert not load.has_room()  # how large jobs are is not known yet
+    assert not load.has_room()  # the size of jobs is not known yet
     load.sized("b", 5)
     assert len(told) == 4
     assert load.has_room()

@@ -1,4 +1,4 @@
-"""Rankings in parts of what lies in an object store: the bytes of a local ranking."""
+"""Rankings in parts from an object store: the bytes of a local ranking."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_what_is_wrong_with_shards(home: Path, store: str) -> None:
     with atomic_write(f"{folder}/shard-1-of-2.arrow") as file:
         file.write(b"damaged")
     call(*shard, "1/2", "--scores", f"{URL}/s.npy")
-    call(*shard, "2/2", "--scores", f"{home}/s.npy")  # of a file: nobody knows that it is the same
+    call(*shard, "2/2", "--scores", f"{home}/s.npy")  # a file: nobody knows that it is equal
     with pytest.raises(FileError, match="is of another ranking than"):
         call("merge", folder, "-o", f"{URL}/x.parquet")
     with pytest.raises(FileError, match="its columns lie one after another"):
@@ -196,7 +196,7 @@ def test_patterns_at_urls_match_as_those_of_files(store: str, home: Path) -> Non
     ):
         here = models_by_pattern(pattern, home, ())
         there = models_by_pattern(f"{URL}/{pattern}", home, ())
-        # What other tests have put beside them is of other names.
+        # Files of other tests have other names.
         there = {name: path for name, path in there.items() if name in here}
         assert {name: f"{URL}/{path}" for name, path in here.items()} == there
 

@@ -41,7 +41,7 @@ def spans(draw: st.DrawFn, size: int) -> Spans:
 def same_as_local(
     inputs: Inputs, blocks: Spans, ranges: Spans, local: tuple[kgtrec.Ranks, kgtrec.Run]
 ) -> None:
-    """Blocks in reverse, each by `rank_block`, and all that their files would hold."""
+    """Blocks in reverse order, each by `rank_block`, and all contents of their files."""
     ranks, run = join_parts([rank_block(rows, ranges, inputs) for rows in blocks[::-1]], inputs)
     assert ranks.manifest == local[0].manifest
     for name in ranks._names:
@@ -429,7 +429,7 @@ def test_a_plan_is_a_little_above_the_memory_that_tasks_take(tmp_path: Path, kin
     make, memory = TASKS[kind]
     done = subprocess.run(
         [sys.executable, "-c", _MEASURE],
-        cwd=tmp_path,  # not the checkout: what is installed is what runs
+        cwd=tmp_path,  # not the checkout: the installed package runs
         input=pickle.dumps((make(tmp_path), memory)),
         capture_output=True,
         check=True,
@@ -442,7 +442,7 @@ def test_a_plan_is_a_little_above_the_memory_that_tasks_take(tmp_path: Path, kin
 
 
 def test_blocks_of_many_jobs_are_larger_on_many_workers(tmp_path: Path) -> None:
-    """As far as the scheduler needs it, and not where a job has the workers to itself."""
+    """As large as the scheduler needs, but not if a job has the workers to itself."""
     inputs = big_inputs(tmp_path, 400_000, 5_000, dim=2)
     plans = [make_plan(inputs, workers=512, jobs=n, calibrate=False) for n in (1, 8, 1000)]
     sizes = [plan.blocks[0][1] - plan.blocks[0][0] for plan in plans]
@@ -454,7 +454,7 @@ def test_blocks_of_many_jobs_are_larger_on_many_workers(tmp_path: Path) -> None:
 
 @given(st.integers(1, 10**8), st.integers(2, 2000))
 def test_blocks_become_smaller_towards_the_end(n_rows: int, workers: int) -> None:
-    """Where the shares are more than a tile and less than the largest block."""
+    """If shares are larger than a tile and smaller than the largest block."""
     sizes, left = [], n_rows
     while left and len(sizes) < 1000:
         sizes.append(min(left, _most_rows(n_rows, left, workers)))

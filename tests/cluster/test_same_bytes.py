@@ -1,6 +1,6 @@
-"""Every way to rank on a cluster gives the bytes of `kgtrec.rank`, whatever is ranked.
+"""Every way to rank on a cluster gives the bytes of `kgtrec.rank`, for any input.
 
-Blocks of files are a few instances here, which begin inside of questions.
+Blocks of files are a few instances here, so that they begin inside questions.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def questions_of(case: str, rng: np.random.Generator) -> kgtrec.Questions:
-    """Questions with several answers, of labels that are in another order than ids."""
+    """Questions with several answers, and labels in another order than ids."""
     if case == "answers":
         return graded_answers(rng, 60)
     facts = {

@@ -1,4 +1,4 @@
-"""A ranking as a job array: the bytes of one piece, or one sentence that names what is wrong."""
+"""A ranking as a job array: the bytes of one piece, or one sentence that names the fault."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Home:
     capture: Callable[[], tuple[str, str]]
 
     def call(self, *args: str) -> str:
-        """Run a command; what it says on standard error."""
+        """Run a command; return its standard error."""
         self.capture()
         cli.main([str(arg) for arg in args], prog_name="kgtrec", standalone_mode=False)
         return self.capture()[1]
@@ -74,7 +74,7 @@ class Home:
         return contents
 
     def refuses(self, *args: str) -> str:
-        """One sentence, and nothing written or left behind."""
+        """One sentence, and no file written or left."""
         with pytest.raises(KgtrecError) as raised:
             self.call(*args)
         assert not [name for name in OUTPUTS if (self.folder / name).exists()]
@@ -229,7 +229,7 @@ def test_a_half_written_shard_is_named_and_ranked_again(home: Home, keep: int) -
 
 
 def test_every_changed_byte_is_noticed(home: Home) -> None:
-    """Padding too: the digest is of all bytes, and is compared before anything is decoded."""
+    """Padding too: the digest covers all bytes, and is compared before anything is decoded."""
     home.shards(2)
     path = Path("d/shard-1-of-2.arrow")
     sound = path.read_bytes()
@@ -308,7 +308,7 @@ def test_inputs_that_change_between_shards_are_noticed(home: Home, what: str) ->
 
 
 def test_an_entity_renamed_between_shards_is_noticed(home: Home) -> None:
-    """OpenKE's numbers stay; what they stand for is in a file that nobody names."""
+    """OpenKE's numbers stay; their meaning is in a file that no option names."""
     graph = kgtrec.read_graph("g", progress=False)
     Path("ke").mkdir()
     for split, rows in graph.splits.items():
@@ -463,7 +463,7 @@ cli.main()
 
 
 def test_a_killed_shard_is_ranked_again(home: Home) -> None:
-    """SIGKILL when some blocks are written; what is left behind is in nobody's way."""
+    """SIGKILL after some blocks are written; the remaining files disturb nothing."""
     home.shard("1/2", "--plan")
     command = [sys.executable, "-c", _SLOW, "rank", "--graph", "g", "--scores", "m.npz",
                "--shard", "1/2", "-o", "d", "-q"]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Measures from pytrec_eval and from ranks, against each other and against slow arithmetic here."""
+"""Measures from pytrec_eval and from ranks, compared with each other and slow arithmetic."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kgtrec.trec.measures.relevant import UNJUDGED, Lists
 # Ties in what is evaluated here are meant, or drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 
-# What pytrec_eval has: runid and relstring come back as 0.0.
+# pytrec_eval's measures: it returns 0.0 for runid and relstring.
 FAMILIES = {*pytrec_eval.supported_nicknames["all_trec"]} - {"runid", "relstring"}
 NAMES = [column.name for column in resolve(FAMILIES)]
 CUT = ["map_cut_3", "ndcg_cut_3", "P_3", "recall_3", "success_3", "recip_rank", "map_cut_20",
@@ -303,7 +303,7 @@ def test_run_and_ranks_and_definitions_agree(case: Case) -> None:
             due = slow_values(sorted(places), len(case.answers[i]), k)
             for name in due.keys() & native.keys():
                 assert native[name][i] == pytest.approx(due[name], abs=1e-14)
-    del trec["recip_rank"]  # sees the whole list, which the run cuts at 20
+    del trec["recip_rank"]  # uses the whole list, which the run cuts at 20
     differences = agreement.compare_values(trec, native, case.run.query_ids)
     assert differences.keys() == trec.keys()
     assert max(differences.values()) <= 1e-12

@@ -1,4 +1,4 @@
-"""kgtrec.trec as Python users see it: every form of run and qrels, in and out, and evaluate."""
+"""kgtrec.trec for Python users: every form of run and qrels, in and out, and evaluate."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def as_bytes(text: str) -> bytes:
 
 
 def frame_of(data: dict[str, dict[str, Any]], *columns: str) -> pd.DataFrame:
-    """Rows of all queries in turn, so that no query stands in one piece."""
+    """Rows of all queries alternating, so that no query is contiguous."""
     rows = [(place, query, doc, value) for query, docs in data.items()
             for place, (doc, value) in enumerate(docs.items())]  # fmt: skip
     rows.sort(key=lambda row: row[0])
@@ -314,7 +314,7 @@ def test_all_forms_have_the_same_values(tmp_path_factory, judged, run) -> None:
         assert trec.evaluate(one, other, ["gm_map", "num_ret", "P"], summary=True) == total
 
 
-PLAIN = ["d1", "d10", "d2", "d9", "z"]  # what pytrec_eval is safe with
+PLAIN = ["d1", "d10", "d2", "d9", "z"]  # safe for pytrec_eval
 plain_qrels = st.dictionaries(st.sampled_from(PLAIN), st.integers(0, 3), min_size=1)
 near = st.sampled_from([1.0, 1.000000001, 1.00000001, 2.0, -1.0, 0.0, 1e-50, 3e38])
 
@@ -357,7 +357,7 @@ def test_values_by_hand_and_by_every_spelling() -> None:
 
 
 class _Measure:
-    """As ir_measures writes its objects."""
+    """Names in the form of ir_measures' objects."""
 
     def __str__(self) -> str:
         return "nDCG@2"
@@ -445,7 +445,7 @@ def test_with_c_a_query_without_documents_is_not_taken_for_an_absent_one(emptied
     run = {"q": {"unjudged": 1.0}, "p": {"unjudged": 1.0}}
     how = {"measures": ["utility.0,0,1,0"], "complete": True, "compat": 9, **emptied}
     assert list(trec.evaluate(qrels, run, **how)) == ["p", "q"]
-    # trec_eval 9: 1 for each that the run holds, over the three of the qrels.
+    # trec_eval 9: 1 per query of the run, over the three of the qrels.
     row = trec.evaluate(qrels, run, summary=True, **how)
     assert row["utility_0,0,1,0"] == pytest.approx(2 / 3)
 

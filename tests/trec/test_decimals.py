@@ -30,7 +30,7 @@ def bits(value: float) -> bytes:
 
 
 def check(text: bytes) -> None:
-    # The digits that are read eight at a time must not be missed near the end of the text.
+    # Digits are read eight at a time; none may be missed near the end of the text.
     for ending in (b"\n", b" t\n", b"\t1234567890\n"):
         got, due = _core.trec_score(text + ending), number(text)
         assert (got is None) == (due is None), (text, got, due)
@@ -111,7 +111,7 @@ def exactly(value: Fraction) -> str:
 @example(0x000FFFFFFFFFFFFF, "", False)  # the largest subnormal
 @example(0x7FEFFFFFFFFFFFFE, "1", False)
 def test_halves_between_two_numbers(below, more, less):
-    """Exact halves, with up to 770 digits, and what lies close to them."""
+    """Exact halves, with up to 770 digits, and numbers close to them."""
     low, high = (struct.unpack("d", struct.pack("Q", below + i))[0] for i in (0, 1))
     text = exactly((Fraction(low) + Fraction(high)) / 2)
     text += ("." if "." not in text else "") + more
@@ -123,7 +123,7 @@ def test_halves_between_two_numbers(below, more, less):
 
 @given(st.integers(1, 2**64), st.integers(-170, 70))
 def test_halves_that_the_table_decides(odd, exponent):
-    """Numbers of 54 bits times a power of ten: ties, wherever they are exact."""
+    """Numbers of 54 bits times a power of ten: ties if they are exact."""
     value = Fraction(odd >> 10 | 1) * Fraction(10) ** exponent
     check(b"%de%d" % (odd >> 10 | 1, exponent))
     check(b"%de%d" % (value.numerator // value.denominator, 0))
@@ -131,7 +131,7 @@ def test_halves_that_the_table_decides(odd, exponent):
 
 @given(st.integers(2**51, 2**52 - 1), st.integers(1, 3), st.sampled_from([1, 2, 4, 1024]))
 def test_one_bit_above_a_half(mantissa, exponent, above):
-    """Products that are exact, even but for a half, and one bit beyond it: up, never to even."""
+    """Exact products that are even plus a half, and one bit more: round up, never to even."""
     power = 5**exponent
     # A mantissa of 53 bits near the wanted one, so that 10^exponent divides the product.
     for even in range(2 * mantissa, 2 * mantissa + 2 * power, 2):
@@ -194,7 +194,7 @@ def test_the_decimal_point_is_a_point_in_every_locale():
 
 
 def written(values: np.ndarray) -> list[str]:
-    """Scores as a run file has them."""
+    """Scores in the form of a run file."""
     n = len(values)
     names = np.frombuffer(b"qd", np.uint8), np.array([0, 1], np.int64)
     lines = _core.RunLines(names, names, np.array([0, n], np.int64), b"t")
@@ -203,7 +203,7 @@ def written(values: np.ndarray) -> list[str]:
 
 
 def notation(negative: bool, digits: str, exponent: int) -> str:
-    """Digits, of which the first weighs 10^exponent, as they stand in files."""
+    """The notation in files of digits, the first with the weight 10^exponent."""
     sign = "-" * negative
     if not -6 <= exponent < 10:
         point = "." if len(digits) > 1 else ""
@@ -216,7 +216,7 @@ def notation(negative: bool, digits: str, exponent: int) -> str:
 
 
 def shortest(value: np.floating) -> str:
-    """By trial: of the fewest digits that are read back as the same number, the nearest."""
+    """By trial: the fewest digits that read back as the same number, and the nearest of these."""
     if not np.isfinite(value):
         return str(float(value))
     negative, size = bool(np.signbit(value)), abs(value)
@@ -237,7 +237,7 @@ def shortest(value: np.floating) -> str:
 
 
 def is_read_as(number: Fraction, value: np.floating) -> bool:
-    """Whether a number lies nearest to this positive value; half-way if its last bit is 0."""
+    """Whether a number is nearest to this positive value; half-way only if its last bit is 0."""
     kind = type(value)
     exact, below = Fraction(float(value)), Fraction(float(np.nextafter(value, kind(0))))
     largest = value == np.finfo(kind).max

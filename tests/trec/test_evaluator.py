@@ -318,7 +318,7 @@ def test_ties_are_refused_where_they_have_no_form() -> None:
 
 @given(scores=st.lists(st.integers(0, 3), min_size=5, max_size=12), seed=st.integers(0, 99))
 def test_ties_are_those_of_tie_aware_retrieval_metrics(scores, seed) -> None:
-    """Where it can be installed: Yang et al., Reliable Evaluation Protocol (2026)."""
+    """If it can be installed: Yang et al., Reliable Evaluation Protocol (2026)."""
     trm = pytest.importorskip("trm", reason="pip install tie-aware-retrieval-metrics")
     relevant = np.random.default_rng(seed).random(len(scores)) < 0.4
     relevant[seed % len(scores)] = True

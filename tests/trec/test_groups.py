@@ -27,7 +27,7 @@ WIDTH = {"prefs": 5, "qrels_prefs": 4, "qrels_jg": 4}
 
 
 def random_lines(rng: np.random.Generator, query: str, n_subgroups: int) -> list[Line]:
-    """Groups that share documents: ties, repeated lines, cycles, levels below 0, now and then."""
+    """Groups that share documents: ties, repeated lines, cycles, sometimes levels below 0."""
     lines: list[Line] = []
     worth = rng.permutation(9) // rng.integers(1, 5)  # mostly of one mind
     for g in range(rng.integers(1, 4)):
@@ -241,7 +241,7 @@ def test_ties_go_by_name_and_are_said(tmp_path: Path) -> None:
 
 
 def test_ties_that_both_orders_by_name_hide_are_said_too(tmp_path: Path) -> None:
-    """The relevant one of three stands second either way, and could stand first."""
+    """The relevant one of three is second in both orders, and could be first."""
     qrels, run = files(tmp_path, "g a 0, g b 1, g c 0", "a", "b", "c", score=1.0)
     for form, measure in (("qrels_prefs", "prefs_simp"), ("qrels_jg", "map_avgjg")):
         code, printed, said = evaluated("-R", form, "-m", measure, qrels, run)
@@ -253,7 +253,7 @@ def test_ties_that_both_orders_by_name_hide_are_said_too(tmp_path: Path) -> None
 
 
 def test_queries_with_ties_are_those_that_some_order_changes(tmp_path: Path) -> None:
-    """All orders of the ties, by scores a little apart: nothing is said where none changes."""
+    """All orders of the ties, by slightly different scores: no message if nothing changes."""
     rng = np.random.default_rng(8)
     missed = said_of = 0
     for _ in range(40):
@@ -378,7 +378,7 @@ def test_wrong_calls(arguments: tuple[str, ...], code: int, tmp_path: Path) -> N
     missing = tmp_path / "missing"
     ended, printed, said = evaluated(*arguments, missing, missing)
     assert (ended, printed) == (code, "")
-    assert "missing" not in said  # refused before any file is looked at
+    assert "missing" not in said  # refused before any file is read
 
 
 def test_parameters_of_preferences_are_ignored(tmp_path: Path) -> None:

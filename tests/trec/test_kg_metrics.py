@@ -247,7 +247,7 @@ OWN_NAMES = {
 
 @pytest.mark.parametrize("tied", [False, True])
 def test_a_run_of_full_depth_gives_what_its_ranks_give(tmp_path: Path, tied: bool) -> None:
-    """Filtered by the evaluated split alone, all other entities are candidates."""
+    """With a filter of only the evaluated split, all other entities are candidates."""
     draw = np.random.default_rng(5)
     n, relations = 30, 3
     triples = np.unique(
@@ -287,7 +287,7 @@ def test_a_run_of_full_depth_gives_what_its_ranks_give(tmp_path: Path, tied: boo
 
 @pytest.mark.data
 def test_ends_hold_the_metrics_of_a_trained_model(shared_data: Path, tmp_path: Path) -> None:
-    """DistMult on some relations of FB15k-237: shallow runs give wide ends, around the truth."""
+    """DistMult on some relations of FB15k-237: shallow runs give wide bounds around the truth."""
     with np.load(shared_data / "models" / "fb15k-237-distmult.npz", allow_pickle=False) as file:
         entity, relation = file["entity"], file["relation"]
     graph = kgtrec.read_graph(shared_data / "fb15k-237")
@@ -305,7 +305,7 @@ def test_ends_hold_the_metrics_of_a_trained_model(shared_data: Path, tmp_path: P
         assert micro.missing.sum() > 0
         summary = micro.summary()
         for own, name in OWN_NAMES.items():
-            if own in ("amr", "amri"):  # train and valid take candidates away
+            if own in ("amr", "amri"):  # train and valid remove candidates
                 continue
             truth = result[f"both.realistic.micro.{own}"]
             assert summary[f"{name}_low"] - 1e-9 <= truth <= summary[f"{name}_high"] + 1e-9, name
@@ -320,7 +320,7 @@ N = 25
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A graph, its qrels, and a run of the ten best of everything, known answers not left out."""
+    """A graph, its qrels, and a run of the ten best candidates, known answers included."""
     home = tmp_path_factory.mktemp("filter")
     rng = np.random.default_rng(11)
     (home / "g").mkdir()
@@ -357,7 +357,7 @@ def test_numbers_are_those_of_filtered_lists(home: Path) -> None:
 
 
 def test_the_filtered_run_is_that_of_the_ranker(home: Path) -> None:
-    """map of a raw run with --graph is that of the run which a filtered ranking writes."""
+    """A raw run with --graph has the map of the run that a filtered ranking writes."""
     questions = kgtrec.read_graph(home / "g").questions()
     run = trec.read_run(home / "raw.run")
     filtered: dict[str, dict[str, float]] = {}
@@ -400,7 +400,7 @@ def test_a_document_that_is_no_entity_stays_where_the_first_entity_is_known(home
     run = {query: {"nobody": 3.0, "e%2000": 2.0, "somebody": 1.0}}
     qrels = {query: {"somebody": 1}}
     row = trec.evaluate(qrels, run, ["recip_rank", "num_ret"], questions=questions, summary=True)
-    assert (row["recip_rank"], row["num_ret"]) == (0.5, 2)  # entity 0 alone is left out
+    assert (row["recip_rank"], row["num_ret"]) == (0.5, 2)  # only entity 0 is left out
 
 
 @pytest.mark.parametrize(

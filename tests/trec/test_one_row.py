@@ -1,4 +1,4 @@
-"""A measure is one row: what is added to the table from outside, every part of kgtrec knows."""
+"""A measure is one row: every part of kgtrec knows a row added from outside."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_command_line_knows_it(tmp_path) -> None:
     assert done.stdout == (
         "double_hits_1         \tall\t0.0000\ndouble_hits_4         \tall\t4.0000\n"
     )
-    # Its ties are found, and what has no expectation is not recommended one.
+    # Its ties are found; measures without an expectation get no advice to use one.
     assert "1 of 1 queries have ties that could change the asked measures\n" in done.stderr
     text = CliRunner().invoke(cli, ["eval", "-h", "-m", "double_hits"]).stdout
     assert ROW.text in text
@@ -194,7 +194,7 @@ def test_cut_at_any_byte(tmp_path: Path, monkeypatch, threads, kind, is_run, tex
 
 
 def _two_parts(text: bytes, cut: int) -> list[tuple[int, int]]:
-    """The second begins with the first line that begins behind the cut."""
+    """The second part begins with the first line that begins behind the cut."""
     text = text if text.endswith(b"\n") else text + b"\n"
     begin = text.find(b"\n", cut) + 1
     return [(0, begin), (begin, len(text))] if begin < len(text) else [(0, len(text))]
@@ -247,7 +247,7 @@ def test_packed_files_and_standard_input_in_parts(tmp_path: Path, monkeypatch, k
 
 
 def _text_of(path: Path | str, name: str) -> str:
-    """All that comes of a run, or the sentence against it."""
+    """All contents of a run, or the message that refuses it."""
     try:
         columns = read_run_columns(path, threads=7)
     except FileError as error:

@@ -1,4 +1,4 @@
-"""Runs and qrels as other libraries hold them give the numbers of their files."""
+"""Runs and qrels in other libraries' forms give the numbers of their files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every measure from places, grades and counts alone: as trec_eval gives it for complete runs."""
+"""Every measure from places, grades and counts alone: trec_eval's values for complete runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FED = [column for column in COLUMNS if can_supply(column, EvalOptions())]
 
 
 class World:
-    """Graded qrels, of which some are 0 or negative, and scores of all documents, often tied."""
+    """Graded qrels, some 0 or negative, and scores of all documents, often tied."""
 
     def __init__(self, seed: int) -> None:
         rng = np.random.default_rng(seed)

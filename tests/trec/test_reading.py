@@ -41,7 +41,7 @@ def write(folder: Path, content: bytes | str, name: str = "file.txt") -> Path:
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    """Parts of a few bytes and documents, so that small files are shared out too."""
+    """Parts of a few bytes and documents, so that threads share small files too."""
     monkeypatch.setattr(parse, "_PART_BYTES", 20)
     monkeypatch.setattr(parse, "_PART_DOCUMENTS", 2)
     monkeypatch.setattr(parse, "_FEW_GROUPS", 1)
@@ -66,7 +66,7 @@ levels = st.integers(-3, 4).map(lambda x: b"%d" % x) | st.sampled_from([b"+2", b
 
 @st.composite
 def files(draw, is_run: bool) -> bytes:
-    """Mostly sound: a fault comes with a chance of its own."""
+    """Mostly valid: each fault has its own probability."""
     chunks = [draw(st.sampled_from([b"", b"", b"\xef\xbb\xbf"]))]
     for _ in range(draw(st.integers(0, 14))):
         kind = draw(st.integers(0, 19))
@@ -167,7 +167,7 @@ def test_lists_are_the_oracles(folder, run, qrels, options, data, threads):
 
 @pytest.mark.parametrize("order", ["sorted", "shuffled", "reversed", "interleaved"])
 def test_long_lists(tmp_path: Path, order: str) -> None:
-    """More documents than a heap or a merge sees in the small cases, with and without ties."""
+    """More documents than reach a heap or a merge in the small cases, with and without ties."""
     rng = np.random.default_rng(3)
     run, lines = {}, []
     for query in (b"10", b"9", b"x"):
@@ -193,7 +193,7 @@ def test_long_lists(tmp_path: Path, order: str) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_the_first_fault_of_the_file_is_told(tmp_path, small_parts, threads) -> None:
-    """Whatever query it belongs to, and whichever part meets a fault first."""
+    """For any query of the fault, and any part that meets a fault first."""
     lines = [f"{query} Q0 d{i} 1 1 t" for i in range(20) for query in "zay"]
     lines[40:40] = ["y Q0 d3 1 1 t"]  # a second time
     lines[30:30] = ["z Q0 new 1 abc t"]
@@ -255,7 +255,7 @@ def test_columns_beyond_the_sixth(tmp_path, line: str, taken: bool) -> None:
 
 
 def test_runs_that_were_joined_without_a_newline_are_warned_of(tmp_path) -> None:
-    """`cat` of a run whose last line has no end makes one line of two."""
+    """`cat` after a run whose last line has no end joins two lines."""
     first = "".join(f"q{i} Q0 d{j} {j} {-j} one\n" for i in range(3) for j in range(4))
     second = first.replace("q", "other").replace("one", "two")
     joined = write(tmp_path, "# a comment\n\n" + first.rstrip() + second + "\n# q Q0 d 1 1 t u\n")
@@ -464,7 +464,7 @@ def test_the_fuzzer_notices(tmp_path, monkeypatch) -> None:
 # -- Run and qrels files that are written to, cut short or replaced while they are read: one line
 
 
-# A command in a process of its own, in which a file changes when its first bytes have been read.
+# A command in a separate process, where a file changes after its first bytes are read.
 _PATCHED = """
 import builtins, io, os, sys
 from kgtrec import cli
@@ -576,7 +576,7 @@ def test_a_run_that_changes_while_it_is_read(path: str, act: str) -> None:
     [
         ("a.qrels", ("a.qrels", "a.run")),
         ("no-end.run", ("a.qrels", "no-end.run")),
-        ("b.run", ("a.qrels", "a.run", "b.run")),  # and nothing is printed of the first
+        ("b.run", ("a.qrels", "a.run", "b.run")),  # and the first prints nothing
     ],
 )
 def test_other_files(path: str, files: tuple[str, ...], act: str) -> None:
@@ -584,7 +584,7 @@ def test_other_files(path: str, files: tuple[str, ...], act: str) -> None:
 
 
 def test_what_is_written_afterwards_changes_nothing() -> None:
-    """Judgements are kept while run after run is read: as a copy, no view of the file."""
+    """Judgements stay while run after run is read: as a copy, not as a view of the file."""
     judgements = read_judgements("a.qrels")
     before = read_lists(judgements, "a.run")
     with open("a.qrels", "r+b") as file:

@@ -1,4 +1,4 @@
-"""Run, qrels and question files: what is written reads back as the same order and answers."""
+"""Run, qrels and question files: written files read back as the same order and answers."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_reading_a_run_restores_its_order(tmp_path_factory, dtype, data) -> None
         rows = slice(run.offsets[i], run.offsets[i + 1])
         scores = read.get(query, {})
         assert trec_order(scores) == run.docnos[run.documents[rows]]
-        # narrowing the text gives the very score back; so does trec_eval 9, which reads floats
+        # narrowing the text restores the score; so does trec_eval 9, which reads floats
         back = np.array(list(scores.values()), np.float64).astype(dtype)
         np.testing.assert_array_equal(back, run.scores[rows])
 

@@ -123,7 +123,7 @@ def test_the_queries_counted_are_those_that_an_order_changes(
         ]
         changing = sum(one["max"] - one["min"] > 1e-12 for one in slow)
         counted = tie_effect(lists_of(queries, most), [column], options).queries
-        # A tie that moves two effects against each other is counted: AP can stay as it is.
+        # A tie with two opposite effects is counted: AP can stay the same.
         assert counted >= changing, column.name
         if not (most and judged_only):
             exact = column.family not in ("ndcg_cut", "map_cut", "relative_P", "recall", "Rprec")
@@ -299,7 +299,7 @@ def test_what_a_limit_can_change() -> None:
 
 
 def test_every_measure_has_a_rule_or_needs_none() -> None:
-    """Two orders of one tie: where a measure differs between them, the query is counted."""
+    """Two orders of one tie: if a measure differs between them, the query is counted."""
     shown = [1, None, 0, 2, -1]
     orders = lists_of([
         ([(float(-i), r) for i, r in enumerate(order)], [1]) for order in permutations(shown)
@@ -350,7 +350,7 @@ def test_no_warning_in_vain_and_none_missed(cut: bool, trials: int) -> None:
         lists = read_lists(qrels, run)
         seen: dict[str, set[str]] = {column.name: set() for column in NOTED}
         for order in all_orders(lists.scores.tolist()):
-            # Apart from each other, so that no order of ties is left open.
+            # All different, so that no tie remains.
             one = replace(lists, relevance=lists.relevance[order],
                           scores=-np.arange(len(order), dtype=np.float64))  # fmt: skip
             for name, (value,) in values(one, NOTED, options).items():
@@ -390,7 +390,7 @@ QUERY = st.tuples(
 
 
 def open_lists(queries: list[tuple[list[object], list[int]]]) -> Lists:
-    """Lists of 1, 0, -1, "-" and None, beside judgements of what is not in them."""
+    """Lists of 1, 0, -1, "-" and None, and judgements of documents outside them."""
     marks: dict[object, int] = {"-": UNJUDGED, None: UNJUDGED}
     relevance = [[marks.get(one, one) for one in own] for own, _ in queries]
     judged = [
@@ -419,7 +419,7 @@ def bounds_of(queries: list[OpenQuery]) -> dict[str, tuple[np.ndarray, np.ndarra
 
 
 def extremes(query: OpenQuery) -> dict[str, tuple[float, float]]:
-    """Lowest and highest value over every labelling of what is open."""
+    """Lowest and highest value over every labelling of open documents."""
     own, outside, rest = query
     unknown = own.count(OPEN) + outside
     worlds = []

@@ -1,6 +1,6 @@
-"""What is known of trec_eval, statement by statement, each as a call with all that it prints.
+"""Known facts about trec_eval, statement by statement, each as a call with its whole output.
 
-Values were worked out by hand from the statement; its version 9 is also held against pytrec_eval.
+Values were computed by hand from the statement; version 9 is also compared with pytrec_eval.
 The worked examples of preferences and assessors are in test_groups.py.
 """
 
@@ -37,7 +37,7 @@ class Ended(NamedTuple):
 
 
 def call(folder: Path, arguments: str, qrels: str = QRELS, run: str = RUN) -> Ended:
-    """``kgtrec eval`` on files with these contents; FOLDER is where they lie."""
+    """``kgtrec eval`` on files with these contents; FOLDER is their folder."""
     (folder / "qrels").write_bytes(qrels.encode())
     (folder / "run").write_bytes(run.encode())
     words = [*arguments.replace("FOLDER", str(folder)).split()]
@@ -255,7 +255,7 @@ FAULTS = [
 )  # fmt: skip
 def test_faults(arguments: str, qrels: str, run: str, code: int, word: str, tmp_path: Path) -> None:
     ended = call(tmp_path, arguments, qrels, run)
-    # An unknown option: click itself ends with 2 where main() makes 1 of it.
+    # An unknown option: click itself ends with 2, which main() turns into 1.
     assert (ended.code, ended.out) == (code, "")
     assert word in ended.said
 

@@ -1,4 +1,4 @@
-"""Values over judged lists: own against slow definitions, and against pytrec_eval to the bit."""
+"""Values over judged lists: compared with slow definitions, and with pytrec_eval to the bit."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ Query = tuple[Sequence[int | None], Sequence[int]]
 
 
 def lists_of(queries: Sequence[Query]) -> Lists:
-    """Lists of queries that are given as relevances in order and those of all judged."""
+    """Lists of queries, given as relevances in order and relevances of all judged documents."""
     shown = [UNJUDGED if r is None else r for one, _ in queries for r in one]
     levels = [r for _, judged in queries for r in sorted(judged, reverse=True)]
     lengths = np.array([len(one) for one, _ in queries], np.int64)
@@ -201,7 +201,7 @@ def test_relevances_of_millions_cost_nothing() -> None:
 def test_recall_points_of_both_versions() -> None:
     lists = lists_of([([1, None, 1, None, 1], [1, 1, 1])])
     columns = resolve(["iprec_at_recall.0.4", "11pt_avg"])
-    # .4 of 3 is 1.2: rounded 1, with .9 added and cut off 2.
+    # .4 of 3 is 1.2: rounded 1; truncated after adding .9, 2.
     ten, nine = values(lists, columns), values(lists, columns, EvalOptions(compat=9))
     assert ten["iprec_at_recall_0.40"].tolist() == [1.0]
     assert nine["iprec_at_recall_0.40"].tolist() == [2 / 3]
@@ -277,10 +277,10 @@ def test_averages_over_all_queries_of_the_qrels() -> None:
         rows[compat] = summary(values(lists, columns, options), columns, options, lists)
     for row in rows.values():
         assert (row["num_q"], row["num_ret"]) == (2, 2)
-        assert row["num_rel"] == 3  # relevance from 1, whatever the level
+        assert row["num_rel"] == 3  # relevance from 1, for any level
         assert row["map"] == 0
         assert row["gm_map"] == pytest.approx(1e-5)
-    # trec_eval 9 knows nothing of a query that the run lacks but that it is there.
+    # trec_eval 9 only counts a query that the run lacks.
     assert (rows[9]["yaap"], rows[10]["yaap"]) == pytest.approx((0, math.log(1 / 2) / 2))
     assert (rows[9]["utility_0,0,1,0"], rows[10]["utility_0,0,1,0"]) == (0, 0.5)
     with pytest.raises(UsageError, match="need the lists"):
@@ -441,7 +441,7 @@ def test_depth_that_columns_need() -> None:
 def test_a_run_is_written_by_score_then_by_name_descending(
     names: tuple[str, ...], scores: tuple[int, ...], tmp_path: Path
 ) -> None:
-    """With ties and without, in two queries, whatever the order in which they are given."""
+    """With and without ties, in two queries, for any order of the input."""
     documents = {name: float(score) for name, score in zip(names, scores, strict=True)}
     trec.write_run({"q1": documents, "q2": dict(reversed(documents.items()))}, tmp_path / "run")
     ordered = sorted(documents, key=lambda name: (documents[name], name.encode()), reverse=True)
@@ -455,7 +455,7 @@ def test_a_run_is_written_by_score_then_by_name_descending(
 def test_names_of_queries_may_differ_in_length_by_much(
     sizes: tuple[int, ...], tmp_path: Path
 ) -> None:
-    """Room for lines is reckoned before they are written, by the name of each query."""
+    """Space for lines is computed before writing, from the name of each query."""
     run = {str(i) * size: {f"d{j}": -float(j) for j in range(50)} for i, size in enumerate(sizes)}
     trec.write_run(run, tmp_path / "run")
     lines = [line.split() for line in (tmp_path / "run").read_text().splitlines()]
@@ -488,7 +488,7 @@ def test_gains_of_small_lists(shown: list[int | None], missed: list[int], compat
 
 @pytest.mark.parametrize("least", [-(2**63), 1 - 2**63, 2 - 2**63])
 def test_the_least_relevance_is_one_below_0_like_others(least: int) -> None:
-    """Numbers that stand for "no judgement" inside: neither they nor their neighbours change."""
+    """Numbers that mean "no judgement" internally: neither they nor their neighbours change."""
     run = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}
     names = ["map", "ndcg", "bpref", "num_rel", "relstring_3"]
     got = trec.evaluate({"q": {"a": 2, "b": least, "c": 1}}, run, names)["q"]
