@@ -21,7 +21,7 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM or SIGHUP, which then clean up as Ctrl-C does."""
 
     came: ClassVar[Terminated | None] = None
-    """The first one of this process: what it interrupts may make another error of it."""
+    """The first one of this process: interrupted code may turn it into another error."""
 
     def __init__(self, number: int) -> None:
         Terminated.came = Terminated.came or self

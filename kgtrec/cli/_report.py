@@ -282,9 +282,9 @@ def _graph_files(graph: str) -> Mapping[str, str | Path]:
 
 
 class Command(click.Command):
-    """A command that returns a `Report`: its files are checked before, its report is shown after.
+    """A command that returns a `Report`; checks its files before, and shows the report after.
 
-    - commands: Subcommands by name. Without the name of one, the command itself is called.
+    - commands: Subcommands by name. Without a subcommand's name, the command itself runs.
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
@@ -334,7 +334,7 @@ class Command(click.Command):
         return report
 
     def _endings(self) -> set[str]:
-        """Parameters that only `_show` has a use for."""
+        """Parameters that only `_show` uses."""
         return {"form", *(str(one.name) for one in self.params if one.type in (PRINT_TO, DRAW))}
 
     def _show(self, report: Report, ctx: click.Context) -> None:
@@ -360,7 +360,7 @@ class Command(click.Command):
         return files[0] if files else None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Long lists of options are under headings, from `_names`."""
+        """Print long lists of options under headings, from `_names`."""
         from kgtrec.cli._names import by_heading
 
         for heading, records in by_heading(self.get_params(ctx), ctx).items():
@@ -374,7 +374,7 @@ class Command(click.Command):
 
 
 def quiet_option(command: click.Command) -> click.Option:
-    """--quiet of every command; -q as well, unless the command means something else by it."""
+    """--quiet of every command; also -q, unless it has another meaning in the command."""
     taken = {name for parameter in command.params for name in parameter.opts}
     names = ["--quiet"] if "-q" in taken else ["-q", "--quiet"]
     return click.Option(
@@ -390,7 +390,7 @@ def _be_quiet(ctx: click.Context, _parameter: click.Parameter, is_set: bool) -> 
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Send standard error nowhere until the command ends; errors are said after that."""
+    """Discard standard error until the command ends; errors are printed after that."""
     with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stderr(nowhere):
         yield
 

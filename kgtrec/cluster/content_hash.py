@@ -25,7 +25,7 @@ from kgtrec.graph.openke import is_numbered
 from kgtrec.scores.mapped_files import stamp
 
 WHOLE = 1 << 30
-"""Bytes of files that are hashed whole."""
+"""Most bytes of files that are hashed whole."""
 
 _SAMPLES, _SAMPLE = 256, 1 << 16
 _LABELS = ("entity2id.txt", "relation2id.txt")

@@ -85,7 +85,7 @@ _POOL = 32 << 10  # per kept candidate, while rows are ranked
 _SORTED = 64 << 18  # candidates of two ranges that are sorted at a time
 _ANSWER = 49  # per answer in a result
 MOST_ROWS = 1 << 14
-"""Of a block, so that progress is seen and a retry is cheap."""
+"""Most rows of a block, so that progress is visible and a retry is cheap."""
 
 
 @dataclass(frozen=True)

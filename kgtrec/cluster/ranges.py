@@ -159,11 +159,11 @@ def _candidate_lists(store: Store, numbers: Int64) -> CandidateLists:
 
 
 GATHERED = 16 << 20
-"""Bytes of answers' vectors that are in memory at a time."""
+"""Bytes of answers' vectors in memory at a time."""
 
 
 ONE_THREAD = Settings(threads=1)
-"""Workers have as many threads as they are given, and each task is one."""
+"""A task uses one thread; a worker runs one task per thread."""
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 WAYS = ("auto", "questions", "entities")
 COMMAND_BYTES = 44 << 20
-"""What the command line, pyarrow and a small graph take of a shard's memory."""
+"""Bytes of a shard's memory for the command line, pyarrow and a small graph."""
 
 _FEW_ROWS = 64  # queries that the native core scores in one pass over the entities
 _META = "meta.json"

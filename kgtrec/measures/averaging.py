@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 _ITEMS = 1 << 18
-"""Looked at together: values of all are never in memory, unless one relation has most."""
+"""Items processed together: never all in memory, unless one relation has most of them."""
 
 
 def sides_present(ranks: Ranks) -> tuple[str, ...]:

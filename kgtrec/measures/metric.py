@@ -84,7 +84,7 @@ def inverse_exp(mean: Floats) -> Floats:
 
 
 FALLING = (inverse, inverse_exp)
-"""Functions of the mean that fall while it rises."""
+"""Decreasing functions of the mean."""
 
 
 class Metric(NamedTuple):

@@ -40,7 +40,7 @@ LEVEL = 0.15
 """Between the markers of two rank types, in rows."""
 NO_TIES = " (no ties)"
 WHISKERS = (5, 95)
-"""Percentiles of the relations between which whiskers reach."""
+"""Percentiles of the relations at the ends of the whiskers."""
 PARTS = 40
 """One figure holds at most this many slices."""
 

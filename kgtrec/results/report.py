@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 AGREEMENT = 1e-12
 
 INSTANCES = 100
-"""Of so few, nothing is said about whether their scores look random."""
+"""Fewer instances than this get no warning about random scores."""
 BEYOND_CHANCE = 4.8916
 """Random scores exceed this |z| once in a million tests."""
 

@@ -43,11 +43,11 @@ DIMENSIONS = {
     "time": "the time at which the question was asked",
     "qualifiers": "how many (other) qualifiers the question gives",
 }
-"""What instances of graph questions can be sliced by, and what it means."""
+"""Dimensions for slices of graph questions, and their meanings."""
 
 QUARTILES = ("Q1", "Q2", "Q3", "Q4")
 HALF_LINKS = ("both", "given only", "asked only", "neither")
-"""Which half of a test triple train has: (h, r, .) and (., r, t); see arXiv 2606.18001."""
+"""Halves of a test triple that train contains: (h, r, .) and (., r, t); see arXiv 2606.18001."""
 
 
 @dataclass(frozen=True)

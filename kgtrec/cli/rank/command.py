@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Options = dict[str, Any]
 Outputs = dict[str, dict[str, str | None]]
-"""By filter, then by option: the files that are written."""
+"""Files to write, by filter, then by option."""
 
 FILES = ("output", "run", "qrels")
 PLACE = "{filter}"

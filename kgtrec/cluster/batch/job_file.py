@@ -144,7 +144,7 @@ _SOURCES = {
     "questions": ("candidates", "known_has_answers"),
     "qrels": ("queries", "documents", "level"),
 }
-"""Where questions come from, and the keys that go with each."""
+"""Sources of questions, and the keys of each."""
 _MODEL = {"scores": (str, Mapping), "lower_is_better": bool, "graphs": list, "protocols": list}
 _PROTOCOL = {
     "split": str, "sides": str, "filter": (str, list), "rows": str, "nan": str, "known": list,

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kgtrec.trec.files.run import Run
 
 DASK_BYTES = 32 << 20
-"""What Dask itself takes of a worker's memory."""
+"""Bytes of a worker's memory that Dask itself takes."""
 
 _PARTS_PER_THREAD = 3
 _WORTH = 10**9  # scores: a second of work needs no forecast, which takes a fifth of a second

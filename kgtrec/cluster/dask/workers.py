@@ -129,13 +129,13 @@ def refuse_unguarded() -> None:
 
 
 TimedOut = (TimeoutError, asyncio.TimeoutError)
-"""What Dask raises when time is up: one and the same class from Python 3.11 on."""
+"""Dask's errors after a timeout: one and the same class from Python 3.11 on."""
 
 PATIENCE = 60.0
-"""Seconds that a cluster may be without any worker, at the start and after a loss."""
+"""Longest time in seconds without any worker, at the start and after a loss."""
 
 CONNECT = 10.0
-"""Seconds that a scheduler is given to answer."""
+"""Seconds for a scheduler to answer."""
 
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between checks of a worker that is ending
 _ANSWER = 10.0  # seconds for a scheduler to report its workers

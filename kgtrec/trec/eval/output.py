@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # trec_eval's lines need no tables
 
 
 RUN_FILE = "run_file"
-"""Measure name of the line that heads each block where several runs are printed."""
+"""Measure name in the heading line of each block, if several runs are printed."""
 
 _ALL = "all"
 _QUERIES_AT_A_TIME = 2_000

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kgtrec.trec.measures.judgement_groups import GroupJudgements
 
 MISSING = -1_000_000.0
-"""What trec_eval gives where there is no standard score; it enters the averages like any other."""
+"""trec_eval's value for a missing standard score; it enters the averages like any other."""
 
 Reference = dict[str, dict[str, tuple[float, float]]]
 """Query, then measure, to mean and standard deviation."""

@@ -60,7 +60,7 @@ QrelsLike: TypeAlias = (
     "PathName | Mapping[Any, Mapping[Any, Any]] | Iterable[tuple[Any, ...]] | Frame | RanxData"
     " | QrelsColumns | Questions"
 )
-"""What is taken as a run, and as qrels (with a level more for judgements in groups)."""
+"""Accepted forms of a run, and of qrels (with one more level for judgements in groups)."""
 
 Grouped = tuple[list[str], Ints, Ints, NDArray[np.uint8], NDArray[Any]]
 

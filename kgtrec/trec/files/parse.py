@@ -256,7 +256,7 @@ def raise_first(groups: Groups, fault: Fault | None) -> None:
 
 
 SHARES = 4
-"""Of the lines at a time, for each thread: what one finishes sooner, another may take over."""
+"""Parts of the lines per thread: a thread that finishes early takes over parts of others."""
 
 
 LineColumns = Callable[[slice], tuple[Ints, NDArray[Any]]]

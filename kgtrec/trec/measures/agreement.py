@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 AGREEMENT = 1e-12
 COMPARED = ("map_cut_20", "ndcg_cut_20")
-"""Measures that every run is checked with: pytrec_eval against the answers' ordinal ranks."""
+"""Measures for the check of every run: pytrec_eval against the answers' ordinal ranks."""
 
 
 def trec_values(

@@ -32,7 +32,7 @@ from kgtrec.trec.measures.relevant import (
 )
 
 FLOOR = 1e-5
-"""Below it, values count as this in geometric means (trec_eval's MIN_GEO_MEAN)."""
+"""Least value in geometric means: lower ones are raised to it (trec_eval's MIN_GEO_MEAN)."""
 
 
 def in_core(column: Column) -> bool:

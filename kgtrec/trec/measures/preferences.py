@@ -157,7 +157,7 @@ def _counted(
 # -- Pairs of documents over all groups ----------------------------------------------------------
 
 Simple = tuple[Ints, Ints, NDArray[np.int64]]
-"""Positions of the documents of a simple group, their levels, and how often each stands there."""
+"""Positions of the documents of a simple group, their levels, and the count of each."""
 
 
 def pair_values(

@@ -32,16 +32,16 @@ from kgtrec.trec.measures.relevant import UNJUDGED, Lists, View, some_queries
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Judged = dict[str, int]
-"""Relevance of the judged documents of a query, by place in the list ("0" is the best); a judged
-document that is not handed over has any other name."""
+"""Relevance of the judged documents of a query, by place in the list ("0" is the best). A judged
+document that is not passed has any other name."""
 
 HIGHEST_GRADE = 100
-"""Largest relevance that measures of gains may meet in pytrec_eval: they look for every level
-among all levels, for every query."""
+"""Largest relevance for measures of gains in pytrec_eval, which search all levels for every level
+and query."""
 
 _ZERO_WITHOUT_HITS = frozenset({"map", "map_cut", "ndcg_cut", "P", "recall", "success"})
-"""Measures that are 0 where nothing relevant is retrieved, by definition: such queries, of which
-weak models have many, are not handed over."""
+"""Measures that are by definition 0 if nothing relevant is retrieved. Such queries, common with
+weak models, are not passed."""
 
 _PIECE_QUERIES = 5_000
 _PIECE_DOCUMENTS = 500_000

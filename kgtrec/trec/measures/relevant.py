@@ -23,8 +23,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 UNJUDGED = 1 - 2**63
-"""Relevance of a retrieved document that the qrels do not hold. Those that they do hold with this
-number, or one below, are listed with the next: relevances below 0 all mean the same."""
+"""Relevance of a retrieved document that the qrels lack. Judgements with this number, or a lower
+one, are listed with the next higher: all relevances below 0 mean the same."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -352,12 +352,12 @@ GROUP_ROWS: dict[str, Family] = {
 TABLE: dict[str, Family] = {**QRELS_ROWS, **GROUP_ROWS}
 
 FORMATS = {"qrels": "qrels", "prefs": "prefs", "qrels_prefs": "prefs", "qrels_jg": "qrels_jg"}
-"""Names of the formats of judgements (-R), and whose measures each has."""
+"""Names of the formats of judgements (-R), and the format whose measures each uses."""
 
 OFFICIAL = {
     "qrels": "official", "prefs": "all_prefs", "qrels_prefs": "all_prefs", "qrels_jg": "qrels_jg",
 }  # fmt: skip
-"""The nickname of what is printed for each format where no measure is named."""
+"""The nickname of each format's default measures."""
 
 _OF_PREFERENCES = tuple(name for name, row in TABLE.items() if row.format in ("any", "prefs"))
 
