@@ -1,6 +1,6 @@
 /* Correctly rounded decimals.
  *
- * A number is w x 10^q with a whole w of up to 19 digits. Three ways, the cheapest first:
+ * A number is w x 10^q with a whole w of up to 19 digits. There are three ways, cheapest first:
  *
  * exact      w and 10^|q| are doubles, so one multiplication or division rounds once, correctly
  *            (Clinger, How to Read Floating Point Numbers Accurately, 1990).
@@ -30,11 +30,11 @@ typedef struct {
 KGT_INLINE bool is_digit(char byte) { return (unsigned char)(byte - '0') < 10; }
 
 #if KGT_LITTLE_ENDIAN
-/* The digits that eight bytes begin with, all at once: pairs, then fours, then all; how many. A
- * loop would leave the processor to guess their number, which changes from line to line. */
+/* Value and number of the digits at the start of eight bytes, all at once: pairs, fours, all. In a
+ * loop, the processor would have to guess the number, which changes from line to line. */
 KGT_INLINE int leading_digits(const char *at, uint64_t *value) {
     uint64_t word = kgt_load64(at) ^ 0x3030303030303030u;
-    /* The highest bit of what is not a digit, exact up to the first, where the sum may carry on. */
+    /* The highest bit of bytes that are no digits; exact up to the first, whose sum may carry. */
     uint64_t others = ((word + 0x7676767676767676u) | word) & 0x8080808080808080u;
     int n = others == 0 ? 8 : __builtin_ctzll(others) / 8;
     if (n == 0) return 0;
@@ -48,8 +48,8 @@ KGT_INLINE int leading_digits(const char *at, uint64_t *value) {
 KGT_INLINE int leading_digits(const char *at, uint64_t *value) { return (void)at, (void)value, 0; }
 #endif
 
-/* Digits that fit are added to number->digits; returns the first byte that is not a digit. `used`
- * counts those from the first that is not 0; digits that do not fit only raise the exponent. */
+/* Adds digits that fit to number->digits; returns the first byte that is not a digit. `used` counts
+ * digits from the first that is not 0; digits that do not fit only raise the exponent. */
 KGT_INLINE const char *read_digits(const char *at, const char *text_end, decimal *number,
                                    int64_t *used) {
     static const uint64_t powers[] = {1,      10,      100,      1000,     10000,
@@ -59,7 +59,7 @@ KGT_INLINE const char *read_digits(const char *at, const char *text_end, decimal
         n = leading_digits(at, &value);
         if (n == 0) break;
         number->digits = number->digits * powers[n] + value;
-        /* Leading zeros count here as used, unless all were 0: that costs only a slower way. */
+        /* Leading zeros count as used, unless all are 0: that only costs a slower way. */
         *used += number->digits != 0 ? n : 0;
     }
     for (; is_digit(*at); at++) {
@@ -116,7 +116,7 @@ static bool exact(uint64_t digits, int64_t exponent, double *value) {
 static bool round_product(uint64_t upper, uint64_t middle, uint64_t lower, bool cut, int weight,
                           double *value) {
     uint64_t rest = upper & 0x7ff, mantissa = upper >> 11;
-    /* All ones below the half: what the power lacks may reach it. Elsewhere it changes nothing. */
+    /* All ones below the half: the power's error may reach it. Otherwise it changes nothing. */
     if (cut && rest == 0x3ff && middle >= UINT64_MAX - 1) return false;
     bool above = (rest & 0x3ff) != 0 || middle != 0 || lower != 0 || cut;
     bool up = (rest & 0x400) != 0 && (above || (mantissa & 1) != 0);
@@ -144,7 +144,7 @@ static bool product(uint64_t digits, int64_t exponent, double *value) {
         lower <<= 1;
         weight--;
     }
-    bool cut = q < 0 || q > 55; /* 5^55 is the last that 128 bits hold */
+    bool cut = q < 0 || q > 55; /* 128 bits hold powers up to 5^55 */
     return round_product(upper, middle, lower, cut, weight, value);
 }
 #else
@@ -153,7 +153,7 @@ static bool product(uint64_t digits, int64_t exponent, double *value) {
 }
 #endif
 
-/* Of a cut number, only that it lies between two with 19 digits. */
+/* Known of a cut number: it is between two numbers with 19 digits. */
 static bool quick(const decimal *number, double *value) {
     double above;
     if (exact(number->digits, number->exponent, value)) return !number->cut;

@@ -1,5 +1,5 @@
-/* Fields of a line of text. The text ends with a newline, which ends every scan: nothing here needs
- * to know where the text ends. White space is what isspace() takes for it in the C locale. */
+/* Fields of a line of text. The text ends with a newline, which ends every scan, so that the end of
+ * the text need not be known. White space is as in isspace() in the C locale. */
 #ifndef KGT_TREC_FIELDS_H
 #define KGT_TREC_FIELDS_H
 
@@ -20,7 +20,7 @@ KGT_INLINE bool kgt_is_space(char byte) {
     return byte == ' ' || (unsigned char)(byte - '\t') < 5; /* \t \n \v \f \r */
 }
 
-/* The first byte that is no white space, or the end of the line. */
+/* The first byte that is not white space, or the end of the line. */
 KGT_INLINE const char *kgt_skip_space(const char *at) {
     while (*at != '\n' && kgt_is_space(*at)) at++;
     return at;
@@ -32,7 +32,7 @@ KGT_INLINE const char *kgt_field_end(const char *at) {
     return at;
 }
 
-/* The next field of a line, and `at` behind it; false if the line has none. */
+/* The next field of a line; moves `at` behind it. False if the line has none. */
 KGT_INLINE bool kgt_next_field(const char **at, kgt_field *field) {
     field->begin = kgt_skip_space(*at);
     if (*field->begin == '\n') return false;
@@ -40,11 +40,11 @@ KGT_INLINE bool kgt_next_field(const char **at, kgt_field *field) {
     return true;
 }
 
-/* Finds what ends each of n fields, if the line from the first on has so many and one white space
- * behind each, all within 64 bytes; else false. Nearly all lines are written like that, and to look
- * at many bytes at once takes half as long as at one after the other. */
+/* Finds the ends of n fields, if the line has so many, each followed by one white space, all within
+ * 64 bytes; else false. Nearly all lines are like that, and checking many bytes at once takes half
+ * as long as checking them one by one. */
 KGT_INLINE bool kgt_split_plain(const char *at, const char *text_end, int n, const char **ends) {
-#if KGT_X86 /* and so SSE2 */
+#if KGT_X86 /* implies SSE2 */
     uint64_t white = 0, lines = 0;
     if (text_end - at < 64) return false;
     for (int i = 0; i < 64; i += 16) {
@@ -72,8 +72,8 @@ KGT_INLINE const char *kgt_line_end(const char *at, const char *text_end) {
     return memchr(at, '\n', (size_t)(text_end - at));
 }
 
-/* Called once a line: the hardware looks ahead only to the end of a page, and starts afresh there.
- * Beyond the end of the text, nothing happens. */
+/* Prefetch, called once per line: the hardware prefetches only to the end of a page. Does nothing
+ * beyond the end of the text. */
 KGT_INLINE void kgt_fetch_ahead(const char *at) {
     KGT_PREFETCH((const void *)((uintptr_t)at + 2048));
 }
@@ -90,7 +90,7 @@ KGT_INLINE uint32_t kgt_load32(const char *at) {
     return word;
 }
 
-/* Names are short: a call of memcmp would cost more than it does. Reads no byte beyond the n. */
+/* Compares bytes without the cost of calling memcmp: names are short. Reads only n bytes. */
 KGT_INLINE bool kgt_same_bytes(const char *a, const char *b, size_t n) {
     if (n >= 8) {
         for (size_t i = 0; i + 8 < n; i += 8)
@@ -104,13 +104,13 @@ KGT_INLINE bool kgt_same_bytes(const char *a, const char *b, size_t n) {
     return true;
 }
 
-/* Order of bytes; what is a prefix comes first. */
+/* Byte order; a prefix comes first. */
 KGT_INLINE int kgt_compare_bytes(const char *a, size_t n_a, const char *b, size_t n_b) {
     int order = memcmp(a, b, n_a < n_b ? n_a : n_b);
     return order != 0 ? order : (n_a > n_b) - (n_a < n_b);
 }
 
-/* Multiplicative, so its upper bits are the better ones; reads no byte beyond the n. */
+/* A multiplicative hash, so its upper bits are the better ones; reads only n bytes. */
 KGT_INLINE uint64_t kgt_hash64_bytes(const char *at, size_t n) {
     const uint64_t odd = 0x9e3779b97f4a7c15u;
     uint64_t hash = n * odd, word = 0;

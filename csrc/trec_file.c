@@ -1,4 +1,4 @@
-/* Run and qrels files: groups of lines, and what the lines of a query say.
+/* Run and qrels files: groups of lines, and the documents in a query's lines.
  *
  * Lines are
  *
@@ -6,12 +6,12 @@
  *     query iter document relevance            of qrels
  *
  * with any white space between and around. Lines that start with # are comments. Blank lines of a
- * run are skipped. trec_eval ignores what follows the tag, and would read the line of a document
- * name with a space in it as another document. So further columns are let pass only if nothing
- * speaks for a shift: the rank is a whole number, and the tag is not a number at all.
+ * run are skipped. trec_eval ignores what follows the tag, and misreads a document name that
+ * contains a space. So further columns are accepted only if nothing suggests a shift: the rank is
+ * a whole number, and the tag is not a number.
  *
- * A query's lines are read without a look at any other's, so queries can be shared out over
- * threads. Everything is read only; what a call finds goes to memory that the caller owns.
+ * A query's lines are read independently of others, so threads can share the queries. The text is
+ * read only; results go to memory that the caller owns.
  */
 #include "trec_file.h"
 
@@ -21,7 +21,7 @@
 
 /* ---- groups ---- */
 
-/* Whether the line at `at` begins with that query; the rest of its text is `left` bytes. */
+/* Whether the line at `at` begins with that query; `left` bytes of text remain. */
 static bool same_query(const char *at, int64_t left, kgt_field query) {
     int64_t size = query.end - query.begin;
     return size < left && kgt_same_bytes(at, query.begin, (size_t)size) && kgt_is_space(at[size]);
@@ -114,7 +114,7 @@ void kgt_table_clear(kgt_table *table, int64_t most) {
     memset(table->slots, 0, (size_t)slots * sizeof(uint64_t));
 }
 
-/* The slot of that name, or the free one where it belongs. */
+/* The slot of that name, or the free slot for it. */
 static uint64_t *slot_of(const kgt_table *table, const char *name, uint32_t size, uint32_t hash) {
     for (uint64_t at = hash;; at++) {
         uint64_t *slot = &table->slots[at & table->mask];
@@ -149,13 +149,13 @@ static bool is_decimal(const char *at, const char *end) {
     return kgt_read_decimal(at, end, &value) != NULL;
 }
 
-/* More columns than six that are no sign of white space in the document's name. */
+/* Whether surplus columns are harmless, not a sign of white space in the document's name. */
 static bool may_have_more(kgt_field rank, kgt_field tag, const char *end) {
     int64_t value;
     return kgt_read_whole(rank.begin, &value) != NULL && !is_decimal(tag.begin, end);
 }
 
-/* Reads the line whose first field is at *line, and moves *line to its end if nothing is wrong. */
+/* Reads the line whose first field is at *line; moves *line to its end unless it has a fault. */
 static kgt_fault_kind read_run_line(const char **line, const char *end, kgt_field *document,
                                     double *score) {
     const char *at = *line, *ends[6];
@@ -192,7 +192,7 @@ static kgt_fault_kind read_qrels_line(const char **line, kgt_field *document, in
     return kgt_read_whole(number.begin, relevance) != NULL ? KGT_NO_FAULT : KGT_RELEVANCE;
 }
 
-/* The line at *line as the table's next document; *line moves to its end. */
+/* Adds the line at *line as the table's next document; *line moves to its end. */
 static kgt_fault_kind load_line(const kgt_text *text, const char **line, kgt_table *table) {
     kgt_entry *entry = &table->entries[table->n];
     kgt_field document;

@@ -1,4 +1,4 @@
-/* Documents of one query while it is worked on: in the order of the file, and in a hash table. */
+/* Documents of the current query: in the order of the file, and in a hash table. */
 #ifndef KGT_TREC_FILE_H
 #define KGT_TREC_FILE_H
 
@@ -23,7 +23,7 @@ typedef struct {
 bool kgt_table_open(kgt_table *table, int64_t most);
 void kgt_table_close(kgt_table *table);
 
-/* Forget the last query; `most`: documents of the next one, no more than opened for. */
+/* Forgets the last query; `most`: documents of the next one, at most the number at opening. */
 void kgt_table_clear(kgt_table *table, int64_t most);
 
 /* The document of that name, or NULL. */
@@ -32,10 +32,10 @@ kgt_entry *kgt_table_find(const kgt_table *table, const char *name, uint32_t siz
 /* Adds entries[n], whose name is set; false if the name is there already. */
 bool kgt_table_add(kgt_table *table);
 
-/* Most documents that a query may have: its lines. */
+/* Most documents that a query may have: its number of lines. */
 int64_t kgt_most_lines(const kgt_lines *lines, int64_t query);
 
-/* All documents of a query, from its lines; false, and the fault noted, if one is wrong. */
+/* Reads all documents of a query; false if a line is wrong, whose fault it notes. */
 bool kgt_load_lines(const kgt_lines *lines, int64_t query, kgt_table *table, kgt_fault *fault);
 
 /* Keeps the earlier of two faults. */

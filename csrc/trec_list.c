@@ -1,8 +1,8 @@
-/* From the documents of a query to its list: order, relevance, what is kept.
+/* From the documents of a query to its list: order, relevance, cuts.
  *
- * Most runs are written in order, so that is looked at first. Otherwise, if only a few of many
- * documents are wanted, a heap of scores finds the lowest that can be among them, and only what
- * reaches it is sorted. No two documents of a query have the same name, so there is one order.
+ * Most runs are in order, so that is checked first. Otherwise, if only a few of many documents are
+ * needed, a heap finds the lowest score among them, and only documents with at least this score are
+ * sorted. Documents of a query have different names, so the order is unique.
  */
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ static bool in_order(const kgt_table *table, const place *order, int64_t n) {
     return i >= n;
 }
 
-/* The root of a heap with the lowest score on top goes to its place. */
+/* Sifts down the root of a heap with the lowest score on top. */
 static void sift(double *heap, int64_t n) {
     double score = heap[0];
     int64_t at = 0;
@@ -83,8 +83,8 @@ static void sort(worker *at, int64_t n) {
     }
 }
 
-/* Puts at least the `depth` best of n places in order, and all that score as the last of them;
- * returns how many. */
+/* Sorts at least the `depth` best of n places, and all that tie with the last of them; returns
+ * their number. */
 static int64_t arrange(worker *at, int64_t n, int64_t depth) {
     if (in_order(&at->table, at->order, n)) return n;
     if (depth <= 0) return 0;
@@ -112,7 +112,7 @@ static void judge(const kgt_listing *listing, int64_t query, kgt_table *table) {
     }
 }
 
-/* Of the first n places, those of documents with a relevance from 0 up. */
+/* Keeps documents of at least relevance 0 among the first n places; returns their number. */
 static int64_t drop_unjudged(worker *at, int64_t n) {
     int64_t n_judged = 0;
     for (int64_t i = 0; i < n; i++)
@@ -123,7 +123,7 @@ static int64_t drop_unjudged(worker *at, int64_t n) {
 
 /* ---- lists ---- */
 
-/* Settles what is listed of a query whose documents are loaded and judged; returns how many. */
+/* Decides which documents of a loaded and judged query are listed; returns their number. */
 static int64_t choose(worker *at, const kgt_cut *cut, int64_t *retrieved) {
     int64_t n = at->table.n;
     for (int64_t i = 0; i < n; i++) {

@@ -5,12 +5,12 @@
 
 #include "trec.h"
 
-/* Whether the decimal text of a comes after that of b; both from 0. */
+/* Whether the decimal text of a comes after that of b; both are at least 0. */
 static bool text_after(int64_t a, int64_t b) {
     int64_t x = a, y = b, power_x = 1, power_y = 1;
     for (int64_t i = a; i >= 10; i /= 10) power_x *= 10;
     for (int64_t i = b; i >= 10; i /= 10) power_y *= 10;
-    /* Digit by digit from the front; what ends first comes first. */
+    /* Digit by digit from the front; a prefix comes first. */
     while (power_x > 0 && power_y > 0) {
         int64_t digit = x / power_x, other = y / power_y;
         if (digit != other) return digit > other;
@@ -54,7 +54,7 @@ typedef struct {
     const kgt_score_rows *rows;
     const int64_t *names;
     int64_t start;
-    bool gaps; /* some scores have no document: they do not count */
+    bool gaps; /* some scores have no document and do not count */
 } row;
 
 static bool is_document(const row *at, int64_t i) {
@@ -67,7 +67,7 @@ typedef struct {
     int64_t place, relevance, first, size;
 } document;
 
-/* The document in column `own`, whose relevance is to be set. */
+/* The document in column `own`; the caller sets its relevance. */
 static document locate(const row *at, int64_t own) {
     const kgt_score_rows *rows = at->rows;
     const double bound = score_at(rows, at->start + own);
@@ -97,7 +97,7 @@ static int64_t find(const int64_t *names, int64_t n, int64_t name) {
     return low < n && names[low] == name ? low : -1;
 }
 
-/* Puts a document among the first n by its place. */
+/* Inserts a document among the first n by its place. */
 static void insert(kgt_placed out, int64_t n, document new) {
     int64_t i = n;
     for (; i > 0 && out.place[i - 1] > new.place; i--) {

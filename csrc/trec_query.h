@@ -1,10 +1,10 @@
-/* What the measures of one query share: trec_values.c and trec_ties.c. */
+/* Data that the measures of one query share: for trec_values.c and trec_ties.c. */
 #ifndef KGT_TREC_QUERY_H
 #define KGT_TREC_QUERY_H
 
 #include "trec.h"
 
-/* A relevant document: its place from 0, and judged non-relevant ones, and pooled ones, before. */
+/* A relevant document: its place from 0, and numbers of judged non-relevant and pooled before. */
 typedef struct {
     int64_t place, worse, pooled;
 } kgt_hit;
@@ -27,14 +27,14 @@ typedef struct {
     int64_t n_logarithms;
 } kgt_query;
 
-/* Room for queries of up to so many documents; false without memory. To be closed either way. */
+/* Memory for queries of up to this many documents; false if there is none. Close it always. */
 bool kgt_query_open(kgt_query *at, int64_t most);
 void kgt_query_close(kgt_query *at);
 
-/* The most documents that a query has. */
+/* Largest number of documents of a query. */
 int64_t kgt_most_documents(const kgt_judged_lists *lists);
 
-/* Finds what the measures of query i share, which kgt_query_value computes from it. */
+/* Finds the shared data of query i, from which kgt_query_value computes measures. */
 void kgt_query_load(kgt_query *at, const kgt_judged_lists *lists, int64_t i);
 double kgt_query_value(kgt_query *at, const kgt_column *column);
 

@@ -1,11 +1,11 @@
-/* The shortest decimal that reads back as the same number, and of these the one nearest to it; of
- * two that are equally near, the one with an even last digit.
+/* The shortest decimal that reads back as the same number. Of several, the nearest to the number;
+ * of two equally near ones, that with an even last digit.
  *
- * After Giulietti, The Schubfach way to render doubles, 2021. All that lies nearer to a number than
- * to its neighbours reads back as it. This interval is scaled by a power of ten, such that it holds
- * one whole number at least and at most one multiple of ten; that multiple is the shortest, if
- * there is one. Scaled ends are rounded to odd: cut off, but with the last bit set if anything was
- * lost, so that comparisons with whole numbers come out as those of the exact values would.
+ * After Giulietti, The Schubfach way to render doubles, 2021. A decimal nearer to a number than to
+ * its neighbours reads back as that number. The interval of these decimals is scaled by a power of
+ * ten, so that it holds at least one whole number and at most one multiple of ten. That multiple is
+ * the shortest, if there is one. Scaled ends are rounded to odd: cut off, with the last bit set if
+ * anything was lost. So they compare with whole numbers as the exact values do.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 #define SINGLE_BITS 23 /* of the significand, as stored */
 #define DOUBLE_BITS 52
-#define COPIED KGT_BEHIND_DECIMAL /* digits, at once: cheaper than as many as there are */
+#define COPIED KGT_BEHIND_DECIMAL /* digits copied at once: cheaper than the exact number */
 
 typedef struct {
     uint64_t digits;
@@ -27,7 +27,7 @@ static const char pairs[] =
     "50515253545556575859606162636465666768697071727374"
     "75767778798081828384858687888990919293949596979899";
 
-/* value / 2^shift, rounded down also below 0. |value| < 2^40. */
+/* value / 2^shift, rounded down, also below 0. |value| < 2^40. */
 KGT_INLINE int floor_shifted(int64_t value, int shift) {
     return (int)((uint64_t)(value + ((int64_t)1 << 40)) >> shift) - (1 << (40 - shift));
 }
@@ -55,7 +55,7 @@ KGT_INLINE uint64_t multiply(uint64_t a, uint64_t b, uint64_t *upper) {
 #endif
 }
 
-/* power x factor / 2^128, rounded to odd. What the power lacks is made up for by rounding it up. */
+/* power x factor / 2^128, rounded to odd. The power is rounded up to make up for its cut bits. */
 KGT_INLINE uint64_t round_to_odd(const uint64_t power[2], bool cut, uint64_t factor) {
     uint64_t carry, whole;
     multiply(power[1] + cut, factor, &carry);
@@ -64,7 +64,7 @@ KGT_INLINE uint64_t round_to_odd(const uint64_t power[2], bool cut, uint64_t fac
     return whole | (fraction > 1);
 }
 
-/* Of significand x 2^power; narrow: the next smaller number is only half as far as the next. */
+/* Of significand x 2^power; narrow: the next smaller number is half as far as the next larger. */
 static decimal shortest(uint64_t significand, int power, bool narrow) {
     const int exponent = floor_log10(power, narrow), q = -exponent;
     const int shift = power + floor_log2(q) + 1;
@@ -117,7 +117,7 @@ char *kgt_write_whole(char *out, uint64_t value) {
     return out + n;
 }
 
-/* n digits, of which the first weighs 10^exponent: 0.00012, 12000, 1.2. */
+/* n digits, the first of which weighs 10^exponent: 0.00012, 12000, 1.2. */
 static char *write_fixed(char *out, const char *digits, int n, int exponent) {
     if (exponent < 0) {
         memcpy(out, "0.00000", 8);

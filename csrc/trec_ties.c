@@ -2,9 +2,9 @@
  *
  * Only groups of equal score that hold judged documents matter, and only if their members differ in
  * relevance. A measure is least with the best members of each group last, and greatest with them
- * first. Of a group of n documents, R of them relevant, every place holds a relevant one with
- * probability R / n, and then the places before it in the group hold (i - 1) (R - 1) / (n - 1) more
- * on average (McSherry and Najork 2008): see kgtrec/trec/measures/ties.py, whose sums these are.
+ * first. In a group of n documents, R of them relevant, place i holds a relevant one with
+ * probability R / n. If it does, earlier places of the group hold (i - 1) (R - 1) / (n - 1) more
+ * on average (McSherry and Najork 2008). kgtrec/trec/measures/ties.py explains these sums.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define ROUNDING 1e-12
 
-/* A judged document: the place of the first with its score, how many have it, its relevance. */
+/* A judged document: first place with its score, number of documents with it, relevance. */
 typedef struct {
     int64_t first, size, relevance;
 } member;
@@ -55,7 +55,7 @@ static void collect(worker *at, const kgt_judged_lists *lists, const kgt_tied_pl
     }
 }
 
-/* Where the group of the member ends. */
+/* The end of the member's group. */
 static int64_t end_of(const worker *at, int64_t i) {
     int64_t end = i + 1;
     while (end < at->n_members && at->members[end].first == at->members[i].first) end++;
@@ -130,8 +130,8 @@ static double expected_within(const worker *at, int64_t depth) {
     return sum;
 }
 
-/* Sum over the places of the first group with a relevant document of the probability that the first
- * relevant one stands there; each over its rank if `reciprocal`. */
+/* Sum, over the places of the first group with a relevant document, of the probability that the
+ * place holds the first relevant one; divided by its rank if `reciprocal`. */
 static double expected_first(const worker *at, int64_t depth, bool reciprocal) {
     int64_t g = 0;
     while (g < at->n_groups && at->groups[g].hits == 0) g++;

@@ -70,7 +70,7 @@ static int64_t hits_within(const kgt_query *at, int64_t depth) {
     return n;
 }
 
-/* Judged documents of a relevance from 0 up, or also of those below, among the first `depth`. */
+/* Number of judged documents of at least relevance 0, or of any, among the first `depth`. */
 static int64_t known_within(const kgt_query *at, int64_t depth, bool pooled) {
     int64_t n = 0;
     for (int64_t d = at->start; d < at->stop; d++) {

@@ -4,7 +4,7 @@
 #include "trec.h"
 #include "trec_decimal.h"
 
-/* What a line has beside its names and its tag: Q0, blanks, the newline. */
+/* Bytes of a line besides its names and its tag: Q0, blanks, the newline. */
 #define BETWEEN 8
 
 KGT_INLINE int64_t size_of(const kgt_names *names, int64_t i) {
@@ -20,8 +20,8 @@ KGT_INLINE char *copy_name(char *out, const kgt_names *names, int64_t i) {
     return copy(out, names->text + names->offsets[i], size_of(names, i));
 }
 
-/* The query that line `line` belongs to: the last that begins there or before, as those before it
- * that begin there are empty. */
+/* The query of line `line`: the last that begins there or before, because other queries that begin
+ * at the same line are empty. */
 static int64_t query_of(const kgt_run_lines *run, int64_t line) {
     int64_t low = 0, high = run->n_queries;
     while (high - low > 1) {
