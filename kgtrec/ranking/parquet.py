@@ -350,7 +350,7 @@ def read_ranks(
         return columns, header, _entities(table, columns)
     except MemoryError:
         raise
-    except Exception as error:  # pyarrow has errors of its own, and Python's
+    except Exception as error:  # pyarrow raises its own errors, and Python's
         raise not_ranks(path, first_line(error)) from None
 
 
@@ -506,7 +506,7 @@ def _check_labels(table: Any, name: str) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error of pyarrow."""
+    """The first line of an error of pyarrow, without its prefix."""
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     return text.removeprefix("Could not open Parquet input source '<Buffer>': ")
 

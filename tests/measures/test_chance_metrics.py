@@ -137,7 +137,7 @@ def test_macro_relation_is_the_mean_of_the_relations_adjusted_values(
 
 
 def test_many_instances_of_many_sizes() -> None:
-    """Of the size of FB15k-237, against tables of sums over all ranks."""
+    """Ranks as many as in FB15k-237, against tables of sums over all ranks."""
     rng = np.random.default_rng(2)
     counts = 14_541 - rng.integers(0, 1_500, 40_932)
     weight = 1 / rng.integers(1, 60, 40_932)

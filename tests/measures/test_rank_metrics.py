@@ -1,4 +1,4 @@
-"""Measures against definitions worked out candidate by candidate, in fractions."""
+"""Measures against definitions computed candidate by candidate, in fractions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_micro_is_the_mean_over_instances(case: Case, kind: str, metric: str, se
         got = ask(case, f"{side}.{kind}.micro.{metric}", seed)
         assert got == pytest.approx(float(due), rel=1e-14)
         if metric != "mrr" and kind != "expected":
-            assert got == float(due)  # integer sums: the nearest double, not one beside it
+            assert got == float(due)  # integer sums: the nearest double, not a neighbour
 
 
 @given(cases(), st.sampled_from(ALL_KINDS))
@@ -230,7 +230,7 @@ def test_two_answers_tied_alone_at_the_top_have_the_first_place() -> None:
 
 
 def test_unscored_answers_do_not_tie_with_each_other() -> None:
-    """Under nan="worst" every answer of a question may stand at the very last rank."""
+    """Under nan="worst", every answer of a question may have the very last rank."""
     same = {"greater": 2, "equal": 0, "tied_ahead": 0, "candidates": 3}
     row = same | {f"macro_{k}": v for k, v in same.items()} | {"question": 0, "relation": 0}
     rows = [row | {"side": 1, "triple": i} for i in range(2)]
@@ -269,7 +269,7 @@ def measures(draw: st.DrawFn) -> Measure:
 @given(measures())
 def test_keys_read_back(measure: Measure) -> None:
     assert Measure.parse(str(measure)) == measure
-    if measure.metric != "rbp":  # RBP is ir_measures' name of another
+    if measure.metric != "rbp":  # ir_measures uses the name RBP for another measure
         assert Measure.parse(str(measure).upper()) == measure
     assert eval(repr(measure)) == measure
     assert hash(eval(repr(measure))) == hash(measure)

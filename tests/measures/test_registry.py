@@ -1,4 +1,4 @@
-"""The table as people see it: names, keys that never collide, the list and the explanations."""
+"""The table for users: names, keys that never collide, the list and the explanations."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from kgtrec.ranking.ranks import _COLUMNS, _FLAGS, Ranks
 from kgtrec.results.result import Result
 from kgtrec.trec.measures.names import TABLE, resolve
 
-# Ties in what is evaluated here are meant, or drawn.
+# Ties in evaluated scores are intended here, or drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 
-# What PyKEEN 1.11 lists for each side and rank type, apart from the cutoffs.
+# PyKEEN 1.11's keys for each side and rank type, without the cutoffs.
 PYKEEN = {
     "adjusted_arithmetic_mean_rank": "amr",
     "adjusted_arithmetic_mean_rank_index": "amri",
@@ -142,7 +142,7 @@ def test_keys_never_collide(parameters: list[tuple[int, float]]) -> None:
 
 
 def test_cutoffs_do_not_overwrite_each_other() -> None:
-    """Each adjusted Hits@k has a key and a value of its own."""
+    """Each adjusted Hits@k has a separate key and value."""
     graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [2, 0, 3]], n_entities=30, n_relations=1)
     scores = np.random.default_rng(0).random((4, 30))
     keys = [f"both.realistic.{name}_hits_at_{k}" for name in ("adjusted", "z") for k in (3, 20)]
@@ -347,7 +347,7 @@ KEYS = (
 
 
 def some_ranks(n_triples: int, shuffled: bool) -> Ranks:
-    """Relations of very different sizes, questions of several answers, ties."""
+    """Relations of very different sizes, questions with several answers, ties."""
     rng = np.random.default_rng(3)
     n = 2 * n_triples
     relation = np.minimum(rng.geometric(0.3, n_triples), 9)

@@ -196,7 +196,7 @@ def test_a_constant_scorer_is_unmasked() -> None:
 
 
 def test_a_saturated_sigmoid_is_unmasked() -> None:
-    """Its logits are random; the sigmoid makes nearly all of them 1 to the last bit."""
+    """Its logits are random; the sigmoid turns nearly all of them into exactly 1."""
     saturated, logits = scorer_results("saturated"), scorer_results("logits")
     table = saturated.rank_types(["both.micro.mrr", "both.micro.amri"]).to_dict()
     assert table["optimistic"]["both.micro.mrr"] > 0.95
@@ -366,7 +366,7 @@ def test_first_answer_of_a_tie(greater: int, size: int, data: st.DataObject) -> 
     ],
 )
 def test_first_answer_of_a_long_tie(greater: int, size: int, answers: int) -> None:
-    unit = 1 << 200  # P(X >= j) in integers, as no double could hold it
+    unit = 1 << 200  # P(X >= j) in integers, because no double could hold it
     total, hits, survival = 0, 0, unit
     for j in range(1, size - answers + 2):
         left = size - j + 1

@@ -178,7 +178,7 @@ def test_one_name_for_two_graphs(tmp_path: Path) -> None:
     assert reason == f"graph: graph ({first}) against graph ({second})"
 
 
-# -- Ranks that are no better than random get a line: the order of columns is the usual reason ---
+# -- Ranks no better than random get a line: the usual cause is the order of columns -------------
 
 
 LINE = "scores look random: AMRI ("
@@ -231,8 +231,8 @@ def test_random_matrices_are_noticed_whatever_the_number_of_instances(seed: int)
 
 
 def test_permuted_columns_of_one_order_for_all_questions_are_noticed() -> None:
-    """Ranks of one answer then move together: AMRI is seldom within 0.02, nor within 3 deviations
-    of independent ranks."""
+    """Ranks of one answer then move together: AMRI is rarely within 0.02, or within 3 deviations of
+    independent ranks."""
     random = np.random.default_rng(2)
     share = np.arange(1, 201) ** -0.8
     ends = random.choice(200, (9000, 2), p=share / share.sum())
@@ -266,7 +266,7 @@ def test_negated_scores_are_said_to_be_worse_than_chance() -> None:
 
 
 def test_a_perfect_model_of_few_answers_is_not_taken_for_random() -> None:
-    """Of few distinct answers, even the best ranks would be too few to differ by answers alone."""
+    """With few distinct answers, even the best ranks are too few to differ by answers alone."""
     random = np.random.default_rng(4)
     rows = np.unique(random.integers(0, (200, 3, 4), (900, 3)), axis=0)
     questions = kgtrec.Graph.from_arrays(

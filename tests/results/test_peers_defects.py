@@ -1,6 +1,6 @@
-"""Defects met in other evaluators, each with a test that kgtrec does not share it.
+"""Defects of other evaluators, each with a test that kgtrec does not share it.
 
-The list is that of tools that people use: every one of these has changed published numbers.
+They come from tools in use: each defect has changed published numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 import kgtrec
 from kgtrec.errors import FilterWarning, InputError
 
-# Ties in what is evaluated here are meant, or drawn.
+# Ties in evaluated scores are intended here, or drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 
 KINDS = ("optimistic", "realistic", "pessimistic", "ordinal")
@@ -97,7 +97,7 @@ def test_entity_ids_beyond_two_to_the_24():
     scores[0, [big, big + 1, big + 2, big + 3]] = [1, 5, 9, 3]
     ranks, run = kgtrec.rank(iter([scores, scores]), questions, run_depth=2, threads=1)
     assert ranks.answer.tolist() == [big + 3, big + 1]
-    assert ranks.greater.tolist() == [1, 1]  # of the first: big + 1, as big + 2 is known
+    assert ranks.greater.tolist() == [1, 1]  # of the first: big + 1, because big + 2 is known
     assert ranks.candidates.tolist() == [big + 4, big + 5]
     assert run.documents.tolist() == [big + 1, big + 3, big + 2, big + 1]
 
@@ -173,7 +173,7 @@ def test_filtered_best_rank_is_never_zero():
 
 
 def test_validation_triples_are_filtered_unless_said_otherwise():
-    """Leaving valid out made an MRR of 0.80 one of 0.66, with no more than a warning in a log."""
+    """A filter without valid turned an MRR of 0.80 into 0.66, with only a warning in a log."""
     graph = graph_of(4, [(0, 0, 1)], train=[(0, 0, 2)], valid=[(0, 0, 3)])
     scores = [[0, 1, 2, 3]]
     with warnings.catch_warnings():
@@ -229,7 +229,7 @@ def test_mean_rank_of_a_perfect_model_is_one():
 @pytest.mark.parametrize("metric", ["dot", "l2"])
 @pytest.mark.parametrize("dim", [1, 7, 64, 100, 257])
 def test_answer_and_candidates_are_scored_by_the_same_arithmetic(dim, metric, dtype):
-    """An entity with the answer's very embedding ties with it, wherever in the matrix it stands.
+    """An entity with the answer's embedding ties with it, at any place in the matrix.
 
     Scoring the answer alone (a dot product) and the candidates together (a matrix product) rounds
     differently, and ties vanish or turn into wins.

@@ -115,7 +115,7 @@ def counts_against(others: np.ndarray, score: np.floating) -> tuple[int, int, in
 
 
 def best_documents(row: np.ndarray, out: np.ndarray, depth: int) -> list[int]:
-    """The best in trec order; ids stand in byte order of the labels, so higher ids win ties."""
+    """The best in trec order; ids are in byte order of the labels, so higher ids win ties."""
     candidates = np.delete(np.arange(len(row)), out)
     least = np.partition(row[candidates], -depth)[-depth]
     candidates = candidates[row[candidates] >= least]
@@ -202,7 +202,7 @@ def test_dense_run(dense):
 def factorised(request, shared_data: Path, world: World, questions: kgtrec.Questions):
     """A model by Factors: its name, source and ranks.
 
-    TransE and RotatE scale their scores by a positive number, which moves no rank: left out here.
+    TransE and RotatE scale scores by a positive number, which is omitted: it changes no rank.
     """
     name = request.param
     entity, relation = load(shared_data, name)
@@ -236,7 +236,7 @@ def test_models_are_as_good_as_they_are_said_to_be(factorised, dense):
     name, _, ranks = factorised
     mrr = np.mean(1 / ranks.rank("realistic"))
     assert 0.25 < mrr < 0.33
-    if name == "distmult":  # matrix products round otherwise than Factors: some near ties swap
+    if name == "distmult":  # matrix products round differently from Factors: some near ties swap
         assert mrr == pytest.approx(np.mean(1 / dense[0].rank("realistic")), abs=1e-5)
         assert np.mean(ranks.greater != dense[0].greater) < 0.05
 
@@ -298,7 +298,7 @@ def stratified_mrr(ranks, value: np.ndarray, world: World, beta_e: float, beta_r
 
 @pytest.fixture(scope="module")
 def result(dense, questions):
-    """Metrics of the ranks that brute force has confirmed."""
+    """Metrics of the ranks that brute force confirmed."""
     return Result(dense[0], run=dense[1], questions=questions)
 
 
@@ -324,7 +324,7 @@ def test_micro_metrics_of_factors(factorised):
 
 @pytest.mark.parametrize("side", ["both", "head", "tail"])
 def test_macro_metrics_by_pytrec_eval_itself(side, dense, result, world):
-    """Integer ranks as scores, over short ids: what the run's order is worth, by pytrec_eval."""
+    """pytrec_eval's values of the run's order, with integer ranks as scores and short ids."""
     import pytrec_eval
 
     brute = dense[2]

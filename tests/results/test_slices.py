@@ -1,4 +1,4 @@
-"""Slices: every row is what its instances alone give, and what makes no sense is refused."""
+"""Slices: every row has the values of its instances alone, and senseless slices are refused."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def evaluated(graph: kgtrec.Graph, sides: str = "both") -> Result:
 
 
 def groups_of(graph: kgtrec.Graph, result: Result, labels: list[str]) -> dict[str, list[str]]:
-    """Dimension -> the group of each instance, worked out one by one."""
+    """Dimension -> the group of each instance, computed one by one."""
     ranks, train = result.ranks, listed(graph, "train")
     popularity = [sum((e == h) + (e == t) for h, _, t in listed(graph)) for e in range(N_ENTITIES)]
     cuts = [percentile(popularity, percent) for percent in (25, 50, 75)]
@@ -126,7 +126,7 @@ def test_orders_and_columns() -> None:
         assert least <= most
     labels = ["b", "a", "b", "b"]
     assert [row[0] for row in result.slice("label", labels=labels).rows] == ["b", "a"]
-    # The side goes last, wherever it is named.
+    # The side goes last, in whatever order it is named.
     assert parse_by("side,category") == parse_by(["category", "side"]) == ("category", "side")
 
 
@@ -144,7 +144,7 @@ def test_measures_of_whole_questions() -> None:
         assert table[name]["both.realistic.macro.mrr"] == alone["both.macro.mrr"]
         assert table[name]["both.macro.map_cut_20"] == pytest.approx(values[questions].mean())
         assert table[name]["both.stratified.mrr(0,0.5)"] == alone[keys[2]]
-    # (0, 0, ?) has two answers: by these labels they stand in two groups.
+    # (0, 0, ?) has two answers: these labels put them into two groups.
     with pytest.raises(UsageError, match=r"macro\.mrr is about whole questions, and 1 questions"):
         result.slice("label", keys, labels=["a", "b", "a", "a"])
     assert len(result.slice("label", keys, labels=["a", "a", "b", "b"])) == 2
@@ -226,7 +226,7 @@ def test_questions_for_the_relation_are_parted_by_it() -> None:
     questions = graph.questions(sides="relation", filter="raw")
     result = kgtrec.evaluate(np.array([[3, 2, 1], [1, 3, 2]], np.float32), questions)
     keys = ["relation.question.mrr", "relation.micro.mrr"]
-    # The first question has an answer in every slice: in each it counts whole.
+    # The first question has an answer in every slice, and counts fully in each.
     for by in ("relation", "relation,side"):
         values = {row[0]: row[-2:] for row in result.slice(by, keys).rows}
         assert values == {"0": (1, 1), "1": (0.75, 0.75), "2": (1 / 3, 1 / 3)}
@@ -261,7 +261,7 @@ def test_a_file_of_labels(named: Result, tmp_path: Path) -> None:
         for name in (path, str(path)):
             table = named.slice("label", labels=name)
             assert [(row[0], row[2]) for row in table.rows] == due
-    # Ranks that were saved hold the labels of the entities in use.
+    # Saved ranks have the labels of the entities in use.
     named.ranks.save(tmp_path / "r.parquet")
     again = Result(kgtrec.Ranks.load(tmp_path / "r.parquet")).slice("label", labels=path)
     assert again.rows == table.rows
@@ -313,7 +313,7 @@ def test_a_label_a_line_is_not_one_a_triple() -> None:
     graph = kgtrec.Graph.from_arrays(test=[[0, 0, 2], [0, 0, 2], [1, 1, 3], [0, 0, 4]])
     result = evaluated(graph)
     with pytest.raises(InputError, match=r"4 labels for a split of 3 .* without its 1 repeats"):
-        result.slice("label", labels=["a", "a", "b", "c"])  # c would be nobody's
+        result.slice("label", labels=["a", "a", "b", "c"])  # no entity would have c
     assert len(result.slice("label", labels=["a", "b", "c"])) == 3
 
 

@@ -24,7 +24,7 @@ from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import BadCutoff, resolve
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists
 
-# Ties in what is evaluated here are meant, or drawn.
+# Ties in evaluated scores are intended here, or drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 
 # pytrec_eval's measures: it returns 0.0 for runid and relstring.

@@ -30,7 +30,7 @@ from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.rows import FORMATS, OFFICIAL, TABLE
 
-# Ties in what is evaluated here are meant, or drawn.
+# Ties in evaluated scores are intended here, or drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 
 QRELS = {"q10": {"a": 1, "b": 0, "c": 2}, "q9": {"d": 1}, "alone": {"a": 1}}

@@ -18,7 +18,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.measures import judgement_groups, preferences
 from kgtrec.trec.measures.rows import TABLE
 
-# Ties in what is evaluated here are meant, or drawn.
+# Ties in evaluated scores are intended here, or drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 
 DOCS = [f"d{i}" for i in range(9)]

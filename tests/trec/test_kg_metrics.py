@@ -26,7 +26,7 @@ from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import read_lists
 from kgtrec.trec.measures.names import BadCutoff
 
-# Ties in what is evaluated here are meant, or drawn.
+# Ties in evaluated scores are intended here, or drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 
 ASKED = "kg_mr,kg_mrr,kg_hits.1,3,10,kg_amr,kg_amri"

@@ -33,7 +33,7 @@ from kgtrec.trec.measures.own import own_values
 from kgtrec.trec.measures.relevant import View
 from kgtrec.trec.measures.rows import QRELS_ROWS, TABLE
 
-# Ties in what is evaluated here are meant, or drawn.
+# Ties in evaluated scores are intended here, or drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 
 # -- The one function, and the one row ----------------------------------------------------------

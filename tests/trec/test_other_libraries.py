@@ -40,7 +40,7 @@ from kgtrec import trec
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec import ir_measures_provider
 
-# Ties in what is evaluated here are meant, or drawn.
+# Ties in evaluated scores are intended here, or drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 
 QRELS = {"7": {"d1": 1, "12": 0, "é": 2}, "q2": {"d1": 1}}

@@ -37,7 +37,7 @@ from kgtrec.study.comparison.correlation import (
 )
 from kgtrec.study.comparison.stability import depth_curves
 
-# Ties in what is evaluated here are meant, or drawn.
+# Ties in evaluated scores are intended here, or drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 
 

@@ -25,7 +25,7 @@ from kgtrec.study.pooling.depths import (
 )
 from kgtrec.study.pooling.pool import Pool
 
-# Ties in what is evaluated here are meant, or drawn.
+# Ties in evaluated scores are intended here, or drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 
 
