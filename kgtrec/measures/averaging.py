@@ -237,8 +237,8 @@ class Weighing:
 
     @classmethod
     def of(cls, ranks: Ranks, averaging: str, side: str, group: Ints | None = None) -> Weighing:
-        """The items of an averaging; see the module for the names. ``group``: what stands in place
-        of relations."""
+        """The items of an averaging; see the module for the names. ``group`` holds ids that
+        replace relations."""
         relation = ranks.relation if group is None else group
         if averaging == "macro":
             rows, level = question_rows(ranks)

@@ -68,7 +68,7 @@ def intervals(compared: Sequence[SystemComparison]) -> Figure:
             for row, i in enumerate(order):
                 value = one.resampled.estimate[i]
                 fill = "none" if better[best, i] else "full"
-                # Corrected intervals may lie beside the value; bars have no negative length.
+                # Corrected intervals may exclude the value; bars have no negative length.
                 ends = [[max(value - low[i], 0)], [max(high[i] - value, 0)]]
                 look = series_style(i, marked=True) | {"linestyle": "none", "fillstyle": fill}
                 axes.errorbar([value], [row], xerr=ends, capsize=1.5, elinewidth=0.8, **look)

@@ -119,7 +119,7 @@ def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
 
 
 def rank_types(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
-    """One metric at all five rank definitions, one row per model: how much of it ties make.
+    """One metric at all five rank definitions, one row per model: the effect of ties.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ def beta_curves(grids: Mapping[str, BetaGrid]) -> Figure:
     Raises
     ------
     UsageError
-        A whole grid among them, or curves that differ in what they vary or measure.
+        A whole grid, or curves over different exponents or of different metrics.
     """
     metrics, varied = _common(grids)
     with styled():
@@ -236,7 +236,7 @@ def expected_metric(
 
 
 def approximation_quality(betas: Sequence[float] = BETAS, n_answers: int = N_ANSWERS) -> Figure:
-    """Theorem 4.1: the logarithmic approximation (dashed) beside the exact expected MRR (solid)."""
+    """Theorem 4.1: the logarithmic approximation (dashed) and the exact expected MRR (solid)."""
     _require(betas, "betas")
     strengths = np.linspace(0.02, 1.0, 99)
     with styled():

@@ -116,7 +116,7 @@ class Result(Mapping[str, float]):
         self._unchecked = False
 
     def __getitem__(self, key: str | Measure) -> float:
-        """The value of a measure; NaN where it is undefined (AMRI with one candidate only).
+        """The value of a measure; NaN if it is undefined (AMRI with only one candidate).
 
         If answers are missing from their predicted lists, it is an `Interval`: a float with the
         attributes low and high, equal to the value at the middle of every open rank.
@@ -173,7 +173,7 @@ class Result(Mapping[str, float]):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """Sides that can be asked for: ("head", "tail", "both") or the only one evaluated."""
+        """Available sides: ("head", "tail", "both") or the only one evaluated."""
         return self._calculator.sides
 
     @property

@@ -264,7 +264,7 @@ class Evaluator:
         queries : sequence of str, optional
             Query of each row; by default `Evaluator.queries`.
         mask : array of bool, (queries, n), optional
-            True where there is no document.
+            True for entries without a document.
         summary, as_
             As of `evaluate`.
 

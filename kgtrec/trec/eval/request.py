@@ -1,4 +1,4 @@
-"""What is asked of `kgtrec eval` and of `kgtrec.trec.evaluate`: files, measures and options.
+"""Requests to `kgtrec eval` and `kgtrec.trec.evaluate`: files, measures and options.
 
 Building a request reads no file and computes nothing; `kgtrec.trec.eval.score.score` carries it
 out.

@@ -194,45 +194,45 @@ class EvalOptions:
 
 
 # Expectations over the orders of tied documents that need no function: the value is the same in
-# every order, or is unless -M cuts a group of ties.
+# every order, always or unless -M cuts a group of ties.
 FIXED, OF_SETS = "the same in every order", "the same in every order of the same documents"
 
-# What the number R of relevant documents does to a value whose places stay the same: nothing, it
-# never raises it, or it acts either way. See `kgtrec.trec.measures.bounds`.
+# Effect of the number R of relevant documents on a value, if places stay the same: none, it never
+# raises the value, or it may raise or lower it. See `kgtrec.trec.measures.bounds`.
 PLACES, FALLING, EITHER = "R plays no part", "R never raises it", "R acts either way"
 
-ALL_JUDGED = -(2**63)  # as `judged_from`: whatever the judgement
+ALL_JUDGED = -(2**63)  # as `judged_from`: any judgement
 
 _COUNT = "a count or a text, not a measure of quality"
 
 
 class Family(NamedTuple):
-    """A measure: all that names, help, values, ties and bounds need to know of it.
+    """A measure: all data on it for names, help, values, ties and bounds.
 
     - text: What it measures, in one or more sentences.
-    - kind: Of its parameters: "" none; "ignored" none, but those of the command line mean nothing;
-      "rank" whole numbers and "point" decimals, a column each, "signed point" also below 0;
-      "number" decimals, a column each, in the name as typed; "numbers" decimals that make one
+    - kind: Kind of its parameters: "" none; "ignored" none, and the command line's are ignored;
+      "rank" whole numbers and "point" decimals, one column each, "signed point" also below 0;
+      "number" decimals, one column each, in the name as typed; "numbers" decimals that form one
       column; "gains" pairs level=gain; "p" persistence p=; "p,gains" both.
-    - defaults: Parameters where none are given.
+    - defaults: Parameters if none are given.
     - output: "double", "count" (a whole number, summed over queries) or "string".
-    - shown: "both", "query" or "summary": where it is printed.
-    - new, ours: True for what trec_eval 9, or all of trec_eval, does not know.
-    - format: The judgements that it is made for: "qrels", "prefs" (or qrels_prefs), "qrels_jg",
+    - shown: "both", "query" or "summary": the rows that print it.
+    - new, ours: True for measures that trec_eval 9, or every trec_eval, lacks.
+    - format: The format of its judgements: "qrels", "prefs" (or qrels_prefs), "qrels_jg",
       "any".
-    - function: "core" where the native core computes it; else ``"module.name"`` in this folder, so
-      that help needs no numpy; "" for runid alone. For gains, the latter is of its parameters.
-    - aliases: Other names; ``"RBP:p=0.8"`` has parameters of its own.
-    - at: What stands before "@" and a cutoff, in lower case: "ap" for ``AP@20``.
-    - ir_measures: Its name there, with the parameter that sets it apart: "AP", "AP(cutoff)".
+    - function: "core" if the native core computes it; else ``"module.name"`` in this folder, so
+      that help needs no numpy; "" only for runid. For "gains" the function if gains are given.
+    - aliases: Other names; ``"RBP:p=0.8"`` includes parameters.
+    - at: Text before "@" and a cutoff, in lower case: "ap" for ``AP@20``.
+    - ir_measures: Its name there, with the distinguishing parameter: "AP", "AP(cutoff)".
     - expected: Expectation over all orders of tied documents; `FIXED`, `OF_SETS`, or "" for none.
-    - bounds: `PLACES`, `FALLING` or `EITHER`; else why open judgements do not bound it.
-    - in_pytrec_eval: Whether pytrec_eval computes it, for queries and with the documents at hand.
-    - graded: Relevance counts by its size, not only from a level on.
-    - counts_all: The number of all retrieved documents plays a part.
-    - judged_from: Least relevance of the judged documents that play a part; None: the relevant ones
-      alone do, or with `graded` those that gain.
-    - direction: Whether higher is better; None where neither end is.
+    - bounds: `PLACES`, `FALLING` or `EITHER`; else the reason why it has no bounds.
+    - in_pytrec_eval: Whether pytrec_eval computes it, per query and from the given documents.
+    - graded: The size of relevance matters, not only whether it reaches a level.
+    - counts_all: It depends on the number of all retrieved documents.
+    - judged_from: Least relevance of the judged documents that matter. None: only relevant ones do,
+      or with `graded` those with a gain.
+    - direction: Whether higher is better; None if neither end is.
     - sees: "all" documents of a query, those down to the "cutoff", or "nothing".
     """
 
@@ -259,13 +259,13 @@ class Family(NamedTuple):
 
     @property
     def higher_is_better(self) -> bool | None:
-        """None where neither end is better, as of counts and texts."""
+        """None if neither end is better, as for counts and texts."""
         return self.direction if self.output == "double" else None
 
 
 @cache
 def function_of(name: str | Callable[..., Any]) -> Callable[..., Any]:
-    """The function of a row: itself, or by its ``module.name`` in this folder."""
+    """The function of a row, given as itself or by its ``module.name`` in this folder."""
     from importlib import import_module
 
     if callable(name):

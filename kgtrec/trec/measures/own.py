@@ -110,8 +110,8 @@ def relevance_string(view: View, column: Column) -> NDArray[np.object_]:
 
 # -- Gains -------------------------------------------------------------------------------------
 
-# A document of relevance r gains r, or what the measure's parameters say; one without a judgement
-# from 0 up gains 0, unless a parameter names level -1 (not in the qrels) or -2 (below 0 in them).
+# A document of relevance r gains r, or as the measure's parameters say. Without a judgement of at
+# least 0 it gains 0, unless a parameter names level -1 (not in the qrels) or -2 (below 0 in them).
 # The ideal list has all judged documents, the highest gain first, down to the last above 0.
 
 
