@@ -155,10 +155,10 @@ class EvalOptions:
     """Options of an evaluation; the defaults are trec_eval's.
 
     - level: Least relevance of a relevant document, from 0 (-l). Gains ignore it.
-    - collection: Documents in the collection (-N); utility's fourth parameter uses this
-      number.
+    - collection: Documents in the collection (-N), which utility's fourth parameter
+      multiplies.
     - compat: 10 or 9. 10 rounds recall points; 9 adds .9 and truncates. Under `complete`,
-      queries without a run have rows in 10, and count in the averages only in 9.
+      queries without a run have rows in 10; in 9 they count only in averages.
     - complete: Average over all queries of the qrels (-c). The lists must then hold an empty
       list for each query that the run lacks.
     - most: Evaluate only this many documents per query, the first in order (-M).

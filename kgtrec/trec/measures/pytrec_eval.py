@@ -50,7 +50,7 @@ _LOCK = threading.Lock()  # pytrec_eval keeps its state in C globals
 
 
 def can_supply(column: Column, options: EvalOptions) -> bool:
-    """Whether pytrec_eval has the measure with these parameters and the same definition."""
+    """Whether pytrec_eval has the measure with these parameters, as the options' trec_eval does."""
     if not column.row.in_pytrec_eval or column.typed:
         return False
     if column.family in ("iprec_at_recall", "11pt_avg") and options.compat >= 10:
