@@ -19,22 +19,22 @@ PACKAGE = ROOT / "kgtrec"
 
 # Lines of Python per folder, at most. These are what has been reached; they only go down.
 BUDGET = {
-    "graph": 4_360,
-    "questions": 2_750,
+    "graph": 4_320,
+    "questions": 2_740,
     "scores": 1_480,
-    "ranking": 4_510,
+    "ranking": 4_420,
     "predictions": 640,
     "measures": 2_960,
     "trec": 8_320,
-    "results": 1_660,
-    "study": 18_830,
-    "plots": 1_830,
-    "cluster": 5_630,
+    "results": 1_630,
+    "study": 18_280,
+    "plots": 1_790,
+    "cluster": 5_550,
     "integrations": 1_650,
-    "cli": 7_460,
+    "cli": 6_370,
     "others": 2_630,
 }
-FILES = 269
+FILES = 246
 
 # Packages that users import from: these declare names and describe them at length.
 FRONT_DOORS = (
