@@ -16,6 +16,9 @@ from checkout import SHARED_DATA
 profiles.register()
 
 
+gc.disable()  # until all modules of tests are loaded
+
+
 def take_signals() -> None:
     """Undo that signals are ignored, as nohup and shells do for jobs in the background.
 
@@ -31,8 +34,8 @@ def take_signals() -> None:
 
 take_signals()
 
-# No file of a test has to outlive a loss of power, and to wait for the disk takes longer than most
-# tests. Which calls there are, and in which order, is asked of `os.fsync` itself.
+# Files of tests need not survive a power loss, and waiting for the disk takes longer than most tests.
+# Tests of syncing replace `os.fsync` themselves.
 os.fsync = lambda descriptor: None
 
 # A file is a worker's: one that takes long would go on alone at the end, if it did not come first.
@@ -51,6 +54,7 @@ def pytest_collection_finish() -> None:
     """Leave the modules of all tests, a million objects, out of later garbage collections."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
