@@ -34,8 +34,8 @@ def take_signals() -> None:
 
 take_signals()
 
-# Files of tests need not survive a power loss, and waiting for the disk takes longer than most tests.
-# Tests of syncing replace `os.fsync` themselves.
+# Files of tests need not survive a power loss, and waiting for the disk takes longer than most
+# tests. Tests of syncing replace `os.fsync` themselves.
 os.fsync = lambda descriptor: None
 
 # A file is a worker's: one that takes long would go on alone at the end, if it did not come first.
