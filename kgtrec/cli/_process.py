@@ -161,7 +161,7 @@ def pyarrow_alone() -> Iterator[None]:
 
 
 class _NotForPyarrow:
-    """A MetaPathFinder; it is no subclass, as importing importlib.abc takes milliseconds."""
+    """A MetaPathFinder; not a subclass: importing importlib.abc takes milliseconds."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
         if fullname == "pandas" or (fullname == "cloudpickle" and "dask" not in sys.modules):

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from question_cases import N, R, graded_answers, some_scores
 from refusals import assert_refused
-from slow import slow_but
+from slow import slow_after, slow_but
 
 import kgtrec
 from kgtrec.errors import FileError, InputError, UsageError
@@ -194,6 +194,30 @@ def test_every_way_gives_the_bytes_of_one_process(
         assert ranked[1].depth == run.depth
     assert got[0].read_bytes() == (tmp_path / "one.parquet").read_bytes()
     assert got[1].read_bytes() == (tmp_path / "one.run").read_bytes()
+
+
+@pytest.mark.parametrize("stored", slow_after(1, [True, False]))
+@pytest.mark.parametrize(
+    "case", slow_after(1, ["timed", "train known", "restricted", "relations", "values", "answers"])
+)
+def test_a_file_of_a_row_per_instance_is_that_of_one_process(
+    tmp_path: Path, client: Client, case: str, stored: bool
+) -> None:
+    rng = np.random.default_rng(5)
+    questions, work = questions_of(case, rng), tmp_path / "work"
+    scores = some_scores(rng, (questions.n_instances, questions.n_labels))
+    scores[::7, ::3] = np.nan
+    ranks, run = kgtrec.rank(scores, questions, 4, rows="instances", nan="worst")
+    ranks.save(tmp_path / "one")
+    run.write(tmp_path / "run")
+    asked: Any = questions
+    if stored:
+        asked = kgtrec.cluster.store_questions(questions, tmp_path / "store", "instances")
+    got, got_run = tmp_path / "blocks", tmp_path / "run-blocks"
+    options = {"run": got_run, "run_depth": 4, "rows": "instances", "nan": "worst"}
+    kgtrec.cluster.rank_to_file(scores, asked, got, client, folder=work, **options)
+    assert got.read_bytes() == (tmp_path / "one").read_bytes()
+    assert got_run.read_bytes() == (tmp_path / "run").read_bytes()
 
 
 @pytest.mark.parametrize(("case", "rows"), [("plain", "questions"), ("train known", "instances")])

@@ -428,7 +428,7 @@ def values_at_ratios(
     if column is None:
         raise UsageError(
             f"{table.path} has no column 'relation'; --ratios weighs values by relation, so give "
-            "tables with a row a system and relation"
+            "tables with one row per system and relation"
         )
     weighted = []
     for one in values_of_table(table, measures, [column]):

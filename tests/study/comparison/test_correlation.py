@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import assert_refused, refusals
 from scipy import stats
+from slow import slow_after
 
 from kgtrec import trec
 from kgtrec._internal.bootstrap import Resampled, Resampling
@@ -194,10 +195,14 @@ def best_continuation(first: list[str], second: list[str]) -> tuple[list[str], l
     return short, long
 
 
-@pytest.mark.parametrize("p", [0.3, 0.8])
-def test_rank_biased_overlap_lies_between_its_worst_and_best_continuation(p: float) -> None:
+@pytest.mark.parametrize(
+    ("p", "tries"), slow_after(2, [(0.3, 25), (0.8, 25), (0.8, 60), (0.9, 60)])
+)
+def test_rank_biased_overlap_lies_between_its_worst_and_best_continuation(
+    p: float, tries: int
+) -> None:
     rng = np.random.default_rng(1)
-    for _ in range(25):
+    for _ in range(tries):
         first, second = (
             [f"d{i}" for i in rng.choice(9, rng.integers(1, 8), replace=False)] for _ in "ab"
         )

@@ -196,6 +196,7 @@ def test_the_command_takes_measures_that_are_adjusted(tmp_path: Path, key: str) 
      ("same pairs",)),
     ("nothing", lambda: discriminate([]), InputError, ("no measure",)),
     ("unjudged", lambda: leave_one_out(*toy_pool(), "unj_10"), UsageError, ("is not better",)),
+    ("judged", lambda: leave_one_out(*toy_pool(), "judged_10"), UsageError, ("is not better",)),
     ("residual", lambda: leave_one_out(*toy_pool(), "rbp_resid"), UsageError, ("is not better",)),
     ("count", lambda: leave_one_out(*toy_pool(), "num_ret"), UsageError, ("one measure",)),
 )  # fmt: skip
