@@ -14,7 +14,7 @@ from pathlib import Path
 import dask
 from distributed import LocalCluster
 
-from kgtrec.cluster.dask.workers import COME_BACK, TimedOut
+from kgtrec.cluster.dask.workers import COME_BACK, UNWATCHED, TimedOut
 
 _CLUSTERS: list[LocalCluster] = []  # one deleted while it closes would warn
 
@@ -22,7 +22,7 @@ _CLUSTERS: list[LocalCluster] = []  # one deleted while it closes would warn
 @contextmanager
 def worker_processes(folder: Path, n_workers: int = 2) -> Iterator[LocalCluster]:
     """Worker processes, which Dask restarts when they are killed, however long that takes."""
-    with dask.config.set(COME_BACK):
+    with dask.config.set(COME_BACK | UNWATCHED):
         cluster = LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,

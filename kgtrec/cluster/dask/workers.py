@@ -36,11 +36,13 @@ if TYPE_CHECKING:
 # there may be none.
 COME_BACK = {"distributed.deploy.lost-worker-timeout": "1 day"}
 
-# Dask samples its workers' threads 100 times per second, and delays of its event loops 50 times.
-# That takes a tenth of each core, for pages that nobody opens.
-_UNWATCHED = {
+# Dask samples its workers' threads 100 times per second, delays of its event loops 50 times and
+# memory 10 times. That takes a sixth of a core if two workers idle, for pages that nobody opens.
+UNWATCHED = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.worker.memory.monitor-interval": "2s",
 }
 
 # Seconds for workers to end: if one is lost while it starts, Dask waits for that start without
@@ -56,7 +58,7 @@ def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
 
     stack = ExitStack()
     try:
-        stack.enter_context(dask.config.set(COME_BACK | _UNWATCHED))
+        stack.enter_context(dask.config.set(COME_BACK | UNWATCHED))
         with _undisturbed():
             # No limit: mapped pages count as a worker's memory, but the system can reclaim them.
             cluster = LocalCluster(
