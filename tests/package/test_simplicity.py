@@ -27,7 +27,7 @@ BUDGET = {
     "measures": 2_960,
     "trec": 8_320,
     "results": 1_630,
-    "study": 18_280,
+    "study": 18_380,
     "plots": 1_790,
     "cluster": 5_550,
     "integrations": 1_650,

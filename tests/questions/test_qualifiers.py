@@ -458,7 +458,7 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
     scores = np.zeros((1, N), np.float32)
     result = kgtrec.evaluate(scores, values)
     for call, message in (
-        (lambda: kgtrec.study.draw_candidates(values, 12, by=observed), "weights are of heads"),
+        (lambda: kgtrec.study.draw_candidates(values, 12, by=observed), "weights are for heads"),
         (lambda: kgtrec.study.semantic_shares({"a": kgtrec.rank(scores, values)[1]}, values),
          "domains and ranges are of primary"),
         (lambda: result.slice("category", graph=train), "categories are of the relations"),

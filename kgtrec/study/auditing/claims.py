@@ -116,8 +116,8 @@ def read_claims(
             columns = ", ".join(one for one in table.columns if one != table.system)
             raise FileError(
                 table.path,
-                found=f"no column is a measure ({columns})",
-                hint="name columns mrr, hits@10, mr, ... (kgtrec measures lists them)",
+                found=f"none of the columns is a measure ({columns})",
+                hint="name columns by measures: mrr, hits@10, ... (`kgtrec measures` lists them)",
             )
         ignored += [f"{table.path}: {one}" for one in others]
         claims += _claims_of(table, measures, rounding, side)
@@ -151,14 +151,17 @@ def _claims_of(
         own = cells[side_column].lower() if side_column else side
         if own not in SIDES:
             raise FileError(
-                table.path, line, found=f"side {own!r}", hint=f"a side is {', '.join(SIDES)}"
+                table.path,
+                line,
+                found=f"side {own!r} is unknown",
+                hint=f"choose one of {', '.join(SIDES)}",
             )
         model = _plain(cells[table.system])
         first = lines.setdefault((model, own), line)
         if first != line:
             raise FileError(
-                table.path, line, found=f"model {model!r} again (line {first})",
-                hint="give every row its own name, or name its side in a column `side`",
+                table.path, line, found=f"second row of model {model!r} (first: line {first})",
+                hint="give every row its own name, or add a column `side`",
             )  # fmt: skip
         for column, measure in measures.items():
             yield from _claimed(
@@ -183,7 +186,7 @@ def _claimed(
         interval = _interval(value, measure, rounding)
         problem, hint = _out_of_range(interval, measure, rounding)
     except InvalidOperation:
-        problem, hint = f"{cell.strip()!r} is not a number", "leave empty what is not known"
+        problem, hint = f"{cell.strip()!r} is not a number", "leave the cell empty if it is unknown"
     if problem:
         raise (
             FileError(path, line, found=problem, hint=hint)
@@ -227,13 +230,13 @@ def _out_of_range(interval: Interval, measure: Measure, rounding: Rounding) -> t
     if measure.is_trec or measure.row[0].range.endswith("1]"):
         if low > 1:
             hint = (
-                "the table has more than 100 %"
+                "correct it, or leave out --percent (percent=True) if nothing is a percentage"
                 if rounding.percent
                 else "pass --percent (percent=True) if the table has percentages"
             )
             return f"{measure.title} is above 1", hint
     elif measure.row[0].range.startswith("[1,") and high < 1:
-        return f"{measure.title} is below 1", "ranks begin at 1"
+        return f"{measure.title} is below 1", "correct it: ranks begin at 1"
     return "", ""
 
 
@@ -259,7 +262,9 @@ class Sizes:
     def of_counts(cls, instances: int | None, entities: int, side: str = "both") -> Sizes:
         """Sizes from the number of ranks behind a side's numbers; both sides have equally many."""
         if entities < 1 or (instances is not None and instances < 1):
-            raise UsageError("instances and entities must be 1 or more")
+            raise UsageError(
+                f"instances={instances!r}, entities={entities!r}; give numbers of 1 or more"
+            )
         counts = {} if instances is None else {side: instances}
         if instances is not None and side == "both" and instances % 2 == 0:
             counts |= {"head": instances // 2, "tail": instances // 2}
@@ -307,8 +312,8 @@ def limits_of_claims(claims: Sequence[Claim], sizes: Sizes) -> tuple[list[Limit]
         found = () if claim.measure.is_trec else tuple(_limits_of(claim, sizes))
         limits += found
         if not found:
-            reasons.append(f"{claim.measure.title} was not checked: no mean of single ranks, or "
-                           "its chance level is unknown")  # fmt: skip
+            reasons.append(f"{claim.measure.title} is not a mean over ranks, or its chance level "
+                           "is unknown")  # fmt: skip
     return limits, reasons
 
 

@@ -69,8 +69,8 @@ class Problem(NamedTuple):
         if self.kind == "count":
             (claim,), ((low, high),) = self.claims, self.allowed
             return [
-                f"{claim.name}: no count out of {self.answers:,} gives it; "
-                f"the nearest give {low:.7g} and {high:.7g}"
+                f"{claim.name}: no number of hits among {self.answers:,} answers gives this value; "
+                f"the nearest possible values are {low:.7g} and {high:.7g}"
             ]
         *most, last = [claim.name for claim in self.claims]
         limits = [
@@ -79,7 +79,7 @@ class Problem(NamedTuple):
             if interval[0] <= interval[1]  # false for NaN: the way back is unknown
         ]
         if not most:
-            return [f"{last}: no ranking has it"]
+            return [f"{last}: no ranking has this value"]
         first = f"{', '.join(most)} and {last} exclude each other"
         return [f"{first}; the others require", *limits] if limits else [first]
 
@@ -213,7 +213,7 @@ def audit(
     answers = sizes.instances.get(side)
     of_answers = f"{answers:,} answers" if answers else "answers"
     assumptions = (
-        f"Assumed: each model's numbers are of one ranking of {of_answers} among at most "
+        f"Assumed: each model's numbers come from one ranking of {of_answers} among at most "
         f"{sizes.entities:,} candidates, {rounding.words} to the printed decimals."
     )
     return Audit(tuple(problems), checked, tuple(dict.fromkeys(unchecked)), assumptions)

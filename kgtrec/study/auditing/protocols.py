@@ -95,7 +95,7 @@ class ProtocolSearch(ShownAsTables):
         lines = []
         for model, matches in self.matches.items():
             if matches[0].distance == 0:
-                lines.append(f"{model}: every number agrees with")
+                lines.append(f"{model}: every number agrees with:")
                 lines += [f"  {one.words}" for one in matches]
                 continue
             nearest = matches[0]
@@ -146,7 +146,7 @@ def protocols_of(
     if not both:
         raise UsageError(
             f"no model of the table has ranks: the table has {', '.join(claims)}; "
-            f"the ranks are of {', '.join(ranks)}; name them alike"
+            f"the ranks are of {', '.join(ranks)}; give them the same names"
         )
     matches: dict[str, tuple[Match, ...]] = {}
     hints: list[str] = []
@@ -157,7 +157,10 @@ def protocols_of(
         results = {name: Result(one) for name, one in by_filter.items()}
         found = [*_matches(model, claims[model], results)]
         if not found:
-            raise UsageError(f"no number of {model} can be computed from its ranks")
+            raise UsageError(
+                f"none of the numbers of {model} can be computed from its ranks; the table needs "
+                "measures of ranks, such as mrr or hits@10"
+            )
         tried = max(tried, len(found))
         agreeing = [one for one in found if one.distance == 0]
         matches[model] = tuple(agreeing or [min(found, key=lambda one: one.distance)])

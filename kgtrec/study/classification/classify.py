@@ -117,9 +117,7 @@ def choose_thresholds(
     choose("criterion", criterion, CRITERIA)
     if valid.labels.all() or not valid.labels.any():
         kind = "true" if valid.labels.all() else "false"
-        raise UsageError(
-            f"all {len(valid):,} valid triples are {kind}; a threshold needs both kinds"
-        )
+        raise UsageError(f"all {len(valid):,} valid triples are {kind}; give true and false ones")
     chosen: dict[int, float] = {}
     if per_relation:
         relation = valid.triples[:, 1]
@@ -381,7 +379,10 @@ def _names(relations: Sequence[str] | None, largest: int) -> Sequence[str]:
     if relations is None:
         return [str(number) for number in range(largest + 1)]
     if len(relations) <= largest:
-        raise UsageError(f"{len(relations)} relation names, but relation id {largest} occurs")
+        raise UsageError(
+            f"{len(relations)} relation names are too few for relation id {largest}; give one name "
+            "per relation"
+        )
     return relations
 
 
@@ -454,7 +455,7 @@ class Classification(ShownAsTables):
         for curve, end in zip(self.curves, ("", ".platt", ".isotonic"), strict=True):
             values |= {f"brier{end}": curve.brier[0], f"ece{end}": curve.ece[0]}
         if key not in values:
-            raise UsageError(f"there is no value {key!r}; there are {', '.join(values)}")
+            raise UsageError(f"value {key!r} is unknown; choose one of {', '.join(values)}")
         return float(values[key])
 
     def _of(self) -> str:

@@ -24,7 +24,10 @@ Cells = tuple[str, str, str]
 LABELS = {"1": True, "0": False, "-1": False}
 """How files say whether a triple is true."""
 
-_COLUMNS = "head<TAB>relation<TAB>tail, then perhaps a label (1; 0 or -1), then perhaps a score"
+_COLUMNS = (
+    "head<TAB>relation<TAB>tail, then optionally a label (1 for true; 0 or -1 for false), then "
+    "optionally a score"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +57,7 @@ class LabelledTriples(ShownInLines):
     def __post_init__(self) -> None:
         triples = as_triples("triples", self.triples).astype(np.int64)
         if not len(triples):
-            raise InputError("there is no labelled triple; give at least one")
+            raise InputError("there are no labelled triples; give at least one")
         object.__setattr__(self, "triples", triples)
         object.__setattr__(self, "labels", _checked_labels(self.labels, len(triples)))
         object.__setattr__(self, "scores", _checked_scores(self.scores, len(triples)))
@@ -97,11 +100,15 @@ def _word(label: Any) -> str:
 def _checked_labels(labels: Any, size: int) -> Bools:
     values = np.asarray(labels)
     if values.shape != (size,):
-        raise InputError(f"labels have shape {values.shape} for {size:,} triples; give one each")
+        raise InputError(
+            f"labels have shape {values.shape} for {size:,} triples; give one per triple"
+        )
     wrong = np.flatnonzero(~np.isin(values, (-1, 0, 1)))
     if values.dtype.kind not in "biu" or len(wrong):
-        shown = f"{values[wrong[0]]!r} in row {wrong[0]}" if len(wrong) else str(values.dtype)
-        raise InputError(f"labels hold {shown}; a label is 1 or True, and 0, -1 or False")
+        found = f"have dtype {values.dtype}"
+        if len(wrong):
+            found = f"contain {values.tolist()[wrong[0]]!r} in row {wrong[0]}"
+        raise InputError(f"labels {found}; give 1 or True for true, and 0, -1 or False for false")
     return values == 1
 
 
@@ -110,14 +117,14 @@ def _checked_scores(scores: Any, size: int) -> Float64:
     if values.shape != (size,) or values.dtype.kind not in "fiu":
         raise InputError(
             f"scores have shape {values.shape} and dtype {values.dtype} for {size:,} triples; "
-            "give one number each"
+            "give one number per triple"
         )
     values = values.astype(np.float64)
     wrong = np.flatnonzero(~np.isfinite(values))
     if len(wrong):
         raise InputError(
-            f"scores: {values[wrong[0]]} in row {wrong[0]} ({len(wrong):,} are not finite); "
-            "a threshold needs numbers"
+            f"scores contain {values[wrong[0]]} in row {wrong[0]} ({len(wrong):,} are not finite); "
+            "give finite numbers"
         )
     return values
 
@@ -192,14 +199,14 @@ def _read_rows(path: PathName) -> _Rows:
         if width > 4:
             scores.append(_number(path, line, columns[4]))
     if not cells:
-        raise FileError(path, found="no triple: the file is empty", hint=f"write {_COLUMNS}")
+        raise FileError(path, found="the file is empty", hint=f"write {_COLUMNS}")
     return _Rows(path, cells, labels or None, scores or None)
 
 
 def _label(path: PathName, line: int, text: str) -> bool:
     label = LABELS.get(text.strip())
     if label is None:
-        hint = "write 1 for true, 0 or -1 for false; a score comes after it"
+        hint = "write 1 for true, and 0 or -1 for false; a score comes after the label"
         raise FileError(path, line, found=f"label {text!r}", hint=hint)
     return label
 
@@ -219,14 +226,15 @@ def _labels_of(parts: list[_Rows]) -> list[bool]:
     if len(parts) == 1:
         if first.labels is None:
             raise UsageError(
-                f"{first.path} has no labels; add a fourth column (1; 0 or -1), or name the false "
-                "triples' file: none are made up"
+                f"{first.path} has no labels; add a fourth column (1 for true; 0 or -1 for false), "
+                "or name a file of false triples"
             )
         return first.labels
     for part in parts:
         if part.labels is not None:
             raise UsageError(
-                f"{part.path} has labels, so a file of false triples beside it is one too many"
+                f"{part.path} has labels, but a file of false triples was given, too; leave out "
+                "one of the two"
             )
     return [True] * len(first.cells) + [False] * len(parts[1].cells)
 
@@ -254,18 +262,22 @@ def _scores_of(parts: list[_Rows], path: PathName | None) -> Float64:
         return np.array([score for column in columns if column for score in column])
     if any(has_column):
         raise UsageError(
-            f"{parts[has_column.index(True)].path} has scores, so a scores file is one too many"
+            f"{parts[has_column.index(True)].path} has scores, but a scores file was given, too; "
+            "leave out one of the two"
         )
     size = sum(len(part.cells) for part in parts)
     values = _array_scores(path) if str(path).endswith(".npy") else _text_scores(path)
     if values.shape != (size,):
         names = " and ".join(str(part.path) for part in parts)
-        hint = f"give one for each triple of {names}, in their order"
-        raise FileError(path, found=f"scores of shape {values.shape}, {size:,} triples", hint=hint)
+        hint = f"give one score per triple of {names}, in the same order"
+        raise FileError(
+            path, found=f"scores of shape {values.shape} for {size:,} triples", hint=hint
+        )
     try:
         return _checked_scores(values, size)
     except InputError as error:
-        raise FileError(path, found=str(error), hint="save finite numbers") from None
+        found, _, hint = str(error).partition("; ")
+        raise FileError(path, found=found, hint=hint) from None
 
 
 def _array_scores(path: PathName) -> Array:
@@ -275,7 +287,7 @@ def _array_scores(path: PathName) -> Array:
     except FileError:
         raise
     except FileNotFoundError:
-        raise FileError(path, found="there is no such file", hint="check the name") from None
+        raise FileError(path, found="the file does not exist", hint="check the name") from None
     except Exception as error:  # numpy parses the header as Python, which raises other errors
         reason = " ".join(str(error).split())[:160]
         hint = "save the scores with numpy.save, as an array of floats"

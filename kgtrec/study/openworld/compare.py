@@ -72,8 +72,11 @@ class Mixture:
         """From the number of test answers of each question, all >= 1."""
         checked_strength(0.0, beta)
         answers = np.asarray(seen, np.float64) / (1.0 - beta)
-        if not len(answers) or not (answers >= 1.0).all():
-            raise UsageError("every question needs 1 test answer or more")
+        if not len(answers):
+            raise UsageError("there are no questions; give the answers of one or more")
+        if not (answers >= 1.0).all():
+            least = float(answers.min() * (1.0 - beta))
+            raise UsageError(f"a question has {least:g} test answers; give 1 or more for each")
         if answers.max() >= n_entities - 1:
             raise UsageError(
                 f"at sparsity {beta:g} a question would have {answers.max():.0f} answers among "
@@ -399,10 +402,14 @@ def compare_values(
     if n_questions < 2:
         raise UsageError(f"n_questions={n_questions}; give 2 or more")
     if not answers >= 1:
-        raise UsageError(f"answers={answers}; a question in the test set has 1 answer or more")
+        raise UsageError(
+            f"answers={answers}; give 1 or more, because every question has a test answer"
+        )
     for value in values:
         if not 0 < value <= 1:
-            raise UsageError(f"{value} is not a value of {metric}; give one above 0, up to 1")
+            raise UsageError(
+                f"{value} is not a value of {metric}; give a number above 0 and up to 1"
+            )
     unknown = (math.nan, math.nan)
     each = np.full(int(n_questions), float(answers))
     seen = Seen(values, each, n_entities, math.nan, unknown, metric)
@@ -439,8 +446,8 @@ def _compare(
     most = float(seen.answers.max())
     if most >= seen.n_entities - 1:
         raise UsageError(
-            f"a question has {most:.3g} answers among {seen.n_entities} candidates; if fewer "
-            "than two are false, the paper's model does not apply"
+            f"{seen.n_entities} candidates are too few for a question of {most:.3g} answers; the "
+            "paper's model needs at least two false candidates per question"
         )
     betas = sorted(set(np.atleast_1d(np.asarray(sparsity, np.float64)).tolist()))
     count, gap = len(seen.answers), seen.values[1] - seen.values[0]

@@ -304,7 +304,7 @@ def family_study(
     if unknown or not removals or not densities or not models:
         raise UsageError(
             f"removals={tuple(removals)} with {len(densities)} densities and {len(models)} models; "
-            f"give one or more of each, removals out of {', '.join(REMOVALS)}"
+            f"give one or more of each, and choose removals from {', '.join(REMOVALS)}"
         )
     tree = family_tree(families, seed=seed)
     total = len(densities) * sum(len(model.steps) for model in models)
@@ -355,7 +355,7 @@ def _chosen(tree: FamilyTree, world: OpenWorld, n_questions: int, seed: int) -> 
     fit = question[(count >= LEAST_ANSWERS) & np.isin(question, sparse)]
     if not len(fit):
         raise UsageError(
-            f"no question has {LEAST_ANSWERS} full-test answers and a sparse one; "
+            f"no question has {LEAST_ANSWERS} answers in the full test set and one in the sparse; "
             "give more families, or a lower density or train_share"
         )
     rng = np.random.default_rng([seed, 1])

@@ -189,8 +189,8 @@ def _grow(rng: np.random.Generator, people: int, depth: int, width: int) -> list
         idle += 1
         if idle > 100 * people:
             raise UsageError(
-                f"people={people}, but a family with depth={depth} and width={width} ended at "
-                f"{len(family)}; give fewer people, or more depth or width"
+                f"people={people}, but a family with depth={depth} and width={width} stops growing "
+                f"at {len(family)} people; give fewer people, or more depth or width"
             )
         chosen = int(rng.integers(len(family)))
         one, before = family[chosen], len(family)
@@ -325,8 +325,8 @@ def random_removal(
     UsageError
         A share out of range.
     """
-    _check_share("density", density, 0 < density <= 1, "above 0, up to 1")
-    _check_share("train_share", train_share, 0 <= train_share < 1, "from 0, below 1")
+    _check_share("density", density, 0 < density <= 1, "above 0 and up to 1")
+    _check_share("train_share", train_share, 0 <= train_share < 1, "of at least 0 and below 1")
     draw = np.random.default_rng(seed).random(len(facts))
     train, recorded = draw < density * train_share, draw < density
     return OpenWorld(facts[train], facts[recorded & ~train], facts[~recorded])
@@ -363,14 +363,14 @@ def correlated_removal(
     strength = float(predicted.mean()) if len(facts) else 0.0
     if not 0 < strength < 1:
         raise UsageError(
-            f"the model predicts {strength:.0%} of the full-test facts, so nothing can correlate "
-            "with it; choose a cutoff that some facts pass and some miss"
+            f"the model predicts {strength:.0%} of the full-test facts, so no correlation "
+            "exists; choose a cutoff that only some facts reach"
         )
     low, high = correlation_range(strength, sparsity)
     if not low <= rho <= high:
         raise UsageError(
-            f"rho={rho} is impossible where {strength:.1%} of the facts are predicted and "
-            f"{sparsity:.1%} are to be missing; choose one from {low:.4f} to {high:.4f}"
+            f"rho={rho} is impossible if {strength:.1%} of the facts are predicted and "
+            f"{sparsity:.1%} are missing; give a value from {low:.4f} to {high:.4f}"
         )
     chances = split_strength(sparsity, strength, rho)  # with the roles of both swapped
     chance = np.where(predicted, *chances)
@@ -401,7 +401,7 @@ def ranked_removal(
     """
     facts = world.full_test
     rank = _per_fact("rank", rank, facts).astype(np.float64)
-    _check_share("sparsity", sparsity, 0 <= sparsity < 1, "from 0, below 1")
+    _check_share("sparsity", sparsity, 0 <= sparsity < 1, "of at least 0 and below 1")
     rng = np.random.default_rng(seed)
     question = facts[:, 1].astype(np.int64) * (int(facts[:, 0].max(initial=0)) + 1) + facts[:, 0]
     _, index, count = np.unique(question, return_inverse=True, return_counts=True)

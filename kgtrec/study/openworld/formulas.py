@@ -401,11 +401,11 @@ def inconsistency(
     """
     if not 0 <= difference <= 1 - strength:
         raise UsageError(
-            f"difference={difference} at strength {strength} leaves the range of strengths; "
-            "give 0 or more, and at most 1 - strength"
+            f"difference={difference} at strength {strength} gives a strength outside 0 to 1; "
+            f"give a difference from 0 to {1 - strength:.6g}"
         )
     if not n_queries > 0:
-        raise UsageError(f"n_queries={n_queries}; give the number of questions")
+        raise UsageError(f"n_queries={n_queries}; give a number of questions above 0")
     pair = (strength, strength + difference)
     both = moments(pair, beta, n_answers, n_entities)
     spread = sum(both.variance if variances is None else variances)
@@ -483,7 +483,7 @@ def _positive(strength: ArrayLike, beta: float, n_answers: int, rho: float) -> S
     strengths = split_strength(strength, beta, rho)
     if beta == 0 or not np.all(strengths.missing > 0):
         raise UsageError(
-            "the logarithmic approximation needs a sparsity and a strength on missing answers "
-            f"above 0, not beta={beta} and strength={strength!r}; take the exact expectation"
+            f"beta={beta}, strength={strength!r}; the logarithmic approximation needs a sparsity "
+            "and a strength on missing answers above 0; use the exact expectation instead"
         )
     return strengths

@@ -123,9 +123,11 @@ def sparsity_of_density(density: float, train_share: float) -> float:
         A share out of range.
     """
     if not 0 < density <= 1:
-        raise UsageError(f"density={density} is not a share of facts; give one above 0, up to 1")
+        raise UsageError(
+            f"density={density} is not a share of facts; give a number above 0 and up to 1"
+        )
     if not 0 <= train_share < 1:
-        raise UsageError(f"train_share={train_share}; give a share from 0, below 1")
+        raise UsageError(f"train_share={train_share}; give a share of at least 0 and below 1")
     return 1.0 - density * (1.0 - train_share) / (1.0 - density * train_share)
 
 
@@ -177,8 +179,8 @@ def split_strength(strength: ArrayLike, beta: float, rho: float = 0.0) -> Streng
         first = float(np.extract(wrong, whole)[0])
         low, high = correlation_range(first, beta)
         raise UsageError(
-            f"rho={rho} is impossible at strength {first:g} and sparsity {beta:g}; there it can "
-            f"be from {low:.4f} to {high:.4f}"
+            f"rho={rho} is impossible at strength {first:g} and sparsity {beta:g}; give a value "
+            f"from {low:.4f} to {high:.4f}"
         )
     return Strengths(np.clip(missing, 0, 1), np.clip(recorded, 0, 1))
 
@@ -199,7 +201,7 @@ def checked_strength(strength: ArrayLike, beta: float) -> Floats:
         raise UsageError(f"strength={strength!r} is not a probability; give numbers from 0 to 1")
     if not 0 <= beta < 1:
         raise UsageError(
-            f"sparsity beta={beta} is not a share of missing answers; give a number from 0, below 1"
+            f"sparsity beta={beta} is not a share; give a number of at least 0 and below 1"
         )
     return values
 
@@ -207,7 +209,7 @@ def checked_strength(strength: ArrayLike, beta: float) -> Floats:
 def check_answers(n_answers: int) -> None:
     """Raise UsageError unless it is a number of answers."""
     if n_answers < 1 or n_answers != int(n_answers):
-        raise UsageError(f"n_answers={n_answers}; a question has 1 answer or more, a whole number")
+        raise UsageError(f"n_answers={n_answers}; give a whole number of 1 or more")
 
 
 def check_entities(n_answers: int, n_entities: int) -> None:
@@ -215,6 +217,6 @@ def check_entities(n_answers: int, n_entities: int) -> None:
     check_answers(n_answers)
     if n_entities <= n_answers:
         raise UsageError(
-            f"n_entities={n_entities} leaves nothing to rank beside {n_answers} answers; give the "
-            "number of candidates, answers included"
+            f"n_entities={n_entities} is too small for {n_answers} answers; give the number of all "
+            "candidates, including the answers"
         )

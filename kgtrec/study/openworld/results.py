@@ -121,7 +121,7 @@ class Panel:
     def _named(self, model: str) -> Curve:
         named = {curve.model: curve for curve in self.curves}
         if model not in named:
-            raise UsageError(f"no curve of {model!r}; choose one of: {', '.join(named)}")
+            raise UsageError(f"model {model!r} has no curve; choose one of: {', '.join(named)}")
         return named[model]
 
 
@@ -174,7 +174,7 @@ class FamilyStudy(ShownAsTables):
         first = self.panels[0]
         return (
             f"Sparse against full metrics, on\n{self.tree!r},\n"
-            f"{len(first.curves)} models or more, {first.n_questions} tail questions a panel\n\n"
+            f"{len(first.curves)} models or more, {first.n_questions} tail questions per panel\n\n"
             f"{self.table().to_text()}\n\n{_LEGEND}"
         )
 
@@ -182,8 +182,9 @@ class FamilyStudy(ShownAsTables):
 _LEGEND = """\
 sparsity     share of the test answers that the sparse graph lacks
 range        highest minus lowest sparse value
-slope ratio  steepness of sparse over full in the upper half of the full values,
-             over that in the lower: 1 is no degradation, 0 is flat
+slope ratio  slope of sparse against full values in the upper half of the full
+             values, divided by that in the lower half: 1 is no degradation,
+             0 is flat
 misordered   share of pairs of checkpoints, of different models, that the sparse
              values order differently from the full ones"""
 
@@ -264,8 +265,8 @@ ASSUMPTIONS = (
     "and no false one; answers that are predicted come first, in random order (section 4)",
     "answers are missing independently of each other and of what the models predict; a known "
     "exception is a graph that was completed with the help of a similar model (section 4.3)",
-    "of a question that shows n answers, n / (1 - sparsity) are true; the sparsity is that of the "
-    "test set, not of the graph (appendix A.3), and cannot be measured from the graph itself",
+    "a question with n test answers has n / (1 - sparsity) true answers; the sparsity is that of "
+    "the test set, not of the graph (appendix A.3), and cannot be measured from the graph itself",
 )
 
 
@@ -376,7 +377,7 @@ class Comparison(ShownAsTables):
         if doubts:
             parts.append("\n".join(_fill(f"Beware: {doubt}") for doubt in doubts))
         listed = "\n".join(_fill(f"- {text}.") for text in ASSUMPTIONS)
-        parts.append("What this rests on (Yang et al. 2022):\n" + listed)
+        parts.append("Assumptions (Yang et al. 2022):\n" + listed)
         return "\n\n".join(parts)
 
 
@@ -385,7 +386,7 @@ def _seen(result: Comparison) -> str:
     error = f" (standard error {result.paired_error:.4f}, question by question)"
     lines = [
         f"{title_of(result.metric)}, averaged inside each question first, then over "
-        f"{result.n_questions:,} questions that show {result.answers_seen:.3g} answers each on "
+        f"{result.n_questions:,} questions with {result.answers_seen:.3g} test answers each on "
         "average",
         *(f"  {name}: {value:.4f}" for name, value in values),
         f"  difference: {result.difference:+.4f}{'' if math.isnan(result.paired_error) else error}",
@@ -458,7 +459,7 @@ def _verdict(result: Comparison) -> str:
             f"too close to call. The order may be wrong with a probability of up to "
             f"{_percent(worst)}, more than {_percent(result.level)}."
         )
-    sure = f"{better} is not ahead by accident of the questions ({_percent(worst)} or less)"
+    sure = f"the lead of {better} is not due to the choice of questions ({_percent(worst)} or less)"
     if kind == "model does not fit":
         return (
             f"{sure}, but at some of these sparsities the paper's model does not fit, so it says "
@@ -501,14 +502,15 @@ def _doubts(result: Comparison) -> list[str]:
         name, expected, seen, sparsity = max(misses, key=lambda miss: abs(miss[1] - miss[2]))
         doubts.append(
             "the paper's model does not describe these models well: fitted to "
-            f"{title_of(result.metric)}, it expects Hits@10 {expected:.3f} of {name} at sparsity "
-            f"{sparsity:.4g}, and it is {seen:.3f}. Take strengths and complete-label values as "
-            "rough; the probability from the questions' own differences does not depend on them."
+            f"{title_of(result.metric)}, it expects Hits@10 {expected:.3f} for {name} at sparsity "
+            f"{sparsity:.4g}, but the ranks give {seen:.3f}. Strengths and complete-label values "
+            "are rough; the probability from the questions' own differences does not depend on "
+            "them."
         )
     if math.isnan(result.p_data):
         doubts.append(
-            "values alone do not show how far the models agree question by question, and every "
-            "question counts with the same number of answers; ranks files say more."
+            "two values do not show how far the models agree question by question, and every "
+            "question is assumed to have the same number of answers; compare ranks files instead."
         )
     return doubts
 

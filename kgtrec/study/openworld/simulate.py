@@ -120,7 +120,7 @@ def simulate(
     """
     check_entities(n_answers, n_entities)
     if repeats < 2:
-        raise UsageError(f"repeats={repeats}; give 2 or more: a spread needs that many")
+        raise UsageError(f"repeats={repeats}; give 2 or more to measure a spread")
     for beta in betas:
         checked_strength(strengths, beta)
     sums = {metric: sum_of_gains(metric, n_entities + 1) for metric in metrics}

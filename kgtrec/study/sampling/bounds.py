@@ -78,7 +78,11 @@ def count_bounds(
                                            (seen, drawn, population))))  # fmt: skip
     flat = cases.reshape(3, -1)
     if ((flat[0] < 0) | (flat[0] > flat[1]) | (flat[1] > flat[2])).any():
-        raise UsageError("seen, drawn and population must ascend from 0 on")
+        at = int(((flat[0] < 0) | (flat[0] > flat[1]) | (flat[1] > flat[2])).argmax())
+        found = ", ".join(map(str, flat[:, at]))
+        raise UsageError(
+            f"seen, drawn, population = {found}; give counts with 0 <= seen <= drawn <= population"
+        )
     different, where = np.unique(flat, axis=1, return_inverse=True)
     where = where.reshape(-1)
     g, k, n = different
@@ -233,8 +237,8 @@ def _sizes(ranks: Ranks) -> tuple[Int64, Int64]:
     """Other candidates of each instance: how many were drawn, and how many exist."""
     if ranks.full_candidates is None:
         raise UsageError(
-            "these ranks are not among sampled candidates, so there is nothing to bound; bounds "
-            "are for questions restricted to candidates of their own"
+            "these ranks are among all candidates, so there is nothing to bound; give ranks of "
+            "questions that have their own sampled candidates"
         )
     return ranks.candidates - 1, ranks.full_candidates - 1
 

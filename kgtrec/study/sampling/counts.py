@@ -76,15 +76,15 @@ def rank_some(scores: Any, questions: Questions, chosen: Int64, **options: Any) 
         As for `kgtrec.rank`.
     """
     if not len(chosen):
-        raise UsageError("no question is chosen; ask for more of them to be ranked in full")
+        raise UsageError("no question was chosen; choose one or more to rank among all candidates")
     part = subset_of(questions, chosen)
     if not callable(scores):
         source = as_source(scores, questions, _no_batches, len(questions))
         n_rows = len(source.queries) if isinstance(source, Factors) else source.n_rows
         if n_rows is None:
             raise UsageError(
-                "scores that come in blocks can be read once, and here the second time some "
-                "questions are ranked among all entities; hand over an array, a file or a function"
+                "scores that come in blocks can be read only once, but some questions are ranked a "
+                "second time, among all entities; pass an array, a file or a function"
             )
         if n_rows == len(questions) != len(chosen):
             source = selected(source, chosen)

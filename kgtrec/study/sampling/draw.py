@@ -53,8 +53,8 @@ def weights_of(by: Any, questions: QuestionData) -> tuple[Weights, str]:
         return _frequency(questions)
     if questions.sides == "qualifier":
         raise UsageError(
-            "weights are of heads and tails, and these questions ask for values of qualifiers; "
-            "draw by uniform or frequency"
+            "weights are for heads and tails, but these questions ask for values of qualifiers; "
+            "choose by='uniform' or by='frequency'"
         )
     if isinstance(by, str) and by == "observed":
         by = fitting_observed(questions.graph)
@@ -64,12 +64,15 @@ def weights_of(by: Any, questions: QuestionData) -> tuple[Weights, str]:
         return _checked(by, questions), "weights of a function"
     if isinstance(by, (str, PathLike)):
         if not fspath(by).endswith(".npy"):
-            raise UsageError(f"by={fspath(by)!r}; name one of {', '.join(NAMES)}, or a .npy file")
+            raise UsageError(
+                f"by={fspath(by)!r} is unknown; choose one of {', '.join(NAMES)}, or name a .npy "
+                "file"
+            )
         return _of_matrix(load_matrix(by), questions, fspath(by)), f"weights of {fspath(by)}"
     if hasattr(by, "__array__"):
         return _of_matrix(np.asarray(by), questions, "weights"), "weights of an array"
     raise UsageError(
-        f"by is of type {type(by).__name__}; name one of {', '.join(NAMES)}, or hand over entities "
+        f"by has the unknown type {type(by).__name__}; give one of {', '.join(NAMES)}, entities "
         "that fit (study.fitting_observed), an array, a .npy file, or a function"
     )
 
@@ -83,7 +86,10 @@ def _frequency(questions: QuestionData) -> tuple[Weights, str]:
     """How often each entity is on that side of the relation in train."""
     graph = questions.graph
     if "train" not in graph.splits:
-        raise UsageError("by='frequency' counts triples of train, and this graph has no such split")
+        raise UsageError(
+            "by='frequency' counts the triples of train, but this graph has no split train; choose "
+            "by='uniform' or give weights"
+        )
     rows = facts_of(graph, "train", int(questions.side[0]))
     order = np.argsort(rows[:, 1], kind="stable")
     bounds = np.searchsorted(rows[order, 1], np.arange(graph.n_relations + 1))
@@ -114,8 +120,8 @@ def _of_matrix(array: npt.NDArray[Any], questions: QuestionData, name: str) -> W
     shape = (2 * n_relations, questions.n_entities)
     if array.shape != shape:
         raise InputError(
-            f"{name}: shape {array.shape}; expected {shape}: rows for the heads of every relation, "
-            "then for the tails of every relation, a column per entity"
+            f"{name}: shape {array.shape}; expected {shape}: one row per relation for its heads, "
+            "then one row per relation for its tails, and one column per entity"
         )
     return _checked(lambda side, relation: array[side * n_relations + relation], questions, name)
 
@@ -129,12 +135,14 @@ def _checked(
         values = np.asarray(weights(side, relation), np.float64)
         if values.shape != (n,) or not np.isfinite(values).all() or (values < 0).any():
             what = (
-                f"shape {values.shape}" if values.shape != (n,) else "a negative or infinite weight"
+                f"shape {values.shape}"
+                if values.shape != (n,)
+                else "a negative, infinite or NaN weight"
             )
             relation_name = questions.graph.relations[relation]
             raise InputError(
                 f"{name or 'the function of weights'}: {what} for the {_SIDES[side]} of relation "
-                f"{relation_name!r}; give {n} weights, one an entity, each 0 or more"
+                f"{relation_name!r}; give {n} weights, one per entity, each 0 or more"
             )
         return values
 
@@ -255,8 +263,8 @@ def draw_candidates(
     lists = questions.candidate_lists
     if questions.outside is not None or (lists is not None and lists.kind != "entities"):
         raise UsageError(
-            "candidates are drawn from all entities, or from a list of entities that holds every "
-            "answer; leave other restrictions out"
+            "candidates can be drawn only from all entities, or from a list of entities that "
+            "contains every answer; remove the other restrictions"
         )
     weights, source = weights_of(by, questions)
     rng = np.random.default_rng(seed)

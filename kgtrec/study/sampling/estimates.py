@@ -63,7 +63,7 @@ class FullCheck(ShownInLines):
     def _lines(self) -> tuple[str, str]:
         return (
             f"{len(self.questions):,} of {len(self.probability):,} questions, seed {self.seed}",
-            f"{int((self.probability == 1).sum()):,} of them for sure",
+            f"{int((self.probability == 1).sum()):,} of them with probability 1",
         )
 
 
@@ -87,7 +87,10 @@ def draw_check(counts: SampledCounts, size: float, seed: int = 0) -> FullCheck:
         A size of 0 or less.
     """
     if not size > 0:
-        raise UsageError(f"full={size!r}; give how many questions are ranked in full, or a share")
+        raise UsageError(
+            f"full={size!r}; give the number of questions to rank in full, or a share of them "
+            "below 1"
+        )
     weights = importance(counts)
     expected = size * len(weights) if size < 1 else float(size)
     probability = capped(weights, expected)
@@ -121,7 +124,7 @@ class FullEstimates(ShownAsTables):
     def __getitem__(self, key: str) -> float:
         estimates = {str(row[0]).lower(): float(row[2]) for row in self.table().rows}
         if key.lower() not in estimates:
-            raise UsageError(f"there is no estimate {key!r}; there are {', '.join(estimates)}")
+            raise UsageError(f"estimate {key!r} is unknown; choose one of {', '.join(estimates)}")
         return estimates[key.lower()]
 
     def _lines(self) -> tuple[str, str]:
@@ -153,16 +156,21 @@ class FullEstimates(ShownAsTables):
         if not self.counts.incomplete.any():
             return [*lines, "every candidate was drawn: sampled and full ranks are the same"]
         if not number:
-            return [*lines, "MRR and Hits@k have no estimate without these, but bounds"]
+            return [
+                *lines,
+                "without such questions, MRR and Hits@k have bounds instead of estimates",
+            ]
         needed = self.needed("MRR", within)
         if needed is not None:
             share = self.cost(needed)
-            lines.append(f"MRR within {within:g}: {needed:,} questions, {share:.1%} of the scores")
+            lines.append(
+                f"MRR within ±{within:g} needs {needed:,} questions, {share:.1%} of the scores"
+            )
         return lines
 
     def _described(self) -> str:
         draw = self.counts.draw
-        return f"{draw.drawn.sum(axis=1).mean():,.0f} candidates a question, by {draw.source}"
+        return f"{draw.drawn.sum(axis=1).mean():,.0f} candidates per question, by {draw.source}"
 
     def table(self) -> Table:
         """One row per measure: its value among the sampled candidates, and estimated among all.
@@ -203,8 +211,8 @@ class FullEstimates(ShownAsTables):
         """
         if measure not in DECREASING or not within > 0:
             raise UsageError(
-                f"measure={measure!r}, within={within!r}; name one of {', '.join(DECREASING)} and "
-                "a half width above 0"
+                f"measure={measure!r}, within={within!r}; choose one of {', '.join(DECREASING)} as "
+                "measure, and a half width above 0 as within"
             )
         if self.check is None:
             return None
@@ -321,11 +329,18 @@ def full_estimates(
     """
     check_level(level)
     if (check is None) != (full is None):
-        raise UsageError("check and full go together: the questions, and their ranks among all")
+        given = "check" if full is None else "full"
+        raise UsageError(
+            f"only {given} was given; give both check (the questions) and full (their ranks among "
+            "all candidates), or neither"
+        )
     if check is not None and full is not None:
         own = instances_of(counts.draw.questions, check.questions)
         if not np.array_equal(full.answer, counts.ranks.answer[own]) or full.sampled:
-            raise UsageError("full holds other ranks than those of check's questions among all")
+            raise UsageError(
+                "full does not contain the ranks of check's questions among all candidates; rank "
+                "these questions with rank_some"
+            )
     return FullEstimates(counts, check, full, level)
 
 

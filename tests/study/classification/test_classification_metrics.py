@@ -247,16 +247,16 @@ def test_labels_of_every_kind():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([[0, 0, 1]], [2], [1.0]), r"labels hold .*2.* in row 0; a label is 1"),
-        (([[0, 0, 1]], [0.5], [1.0]), "labels hold"),
+        (([[0, 0, 1]], [2], [1.0]), "labels contain 2 in row 0; give 1 or True"),
+        (([[0, 0, 1]], [0.5], [1.0]), "labels contain 0.5 in row 0"),
         (([[0, 0, 1]], [1, 0], [1.0]), r"labels have shape \(2,\) for 1 triples"),
-        (([[0, 0, 1]], [1], [np.nan]), "scores: nan in row 0"),
+        (([[0, 0, 1]], [1], [np.nan]), "scores contain nan in row 0"),
         (([[0, 0, 1]], [1], [[1.0]]), r"scores have shape \(1, 1\)"),
         (
             ([[0, 0, 1], [0, 0, 1]], [1, 0], [1.0, 2.0]),
             r"row 1: \(0, 0, 1\) is false here",
         ),
-        ((np.empty((0, 3), int), [], []), "there is no labelled triple"),
+        ((np.empty((0, 3), int), [], []), "there are no labelled triples"),
     ],
 )
 def test_what_does_not_fit_is_named(arguments, message):
@@ -270,12 +270,12 @@ def test_arguments_that_do_not_fit():
         kgtrec.classify(part, part, criterion="mcc")
     with pytest.raises(UsageError, match="bins=1"):
         kgtrec.classify(part, part, bins=1)
-    with pytest.raises(UsageError, match="1 relation names, but relation id 2"):
+    with pytest.raises(UsageError, match="1 relation names are too few for relation id 2"):
         kgtrec.classify(part, part, relations=["r"])
     true = kgtrec.LabelledTriples(part.triples, np.ones(60, bool), part.scores)
-    with pytest.raises(UsageError, match="all 60 valid triples are true; a threshold needs both"):
+    with pytest.raises(UsageError, match="all 60 valid triples are true; give true and false"):
         kgtrec.classify(part, true)
-    with pytest.raises(UsageError, match="there is no value 'auc'; there are accuracy, "):
+    with pytest.raises(UsageError, match="value 'auc' is unknown; choose one of accuracy, "):
         kgtrec.classify(part, part, resampling=Resampling(95, 100))["auc"]
 
 

@@ -63,7 +63,7 @@ def test_every_layout_holds_the_same(inputs, path, negatives, scores):
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("", None, "no triple: the file is empty"),
+        ("", None, "the file is empty"),
         ("a\tr\n", 1, "2 columns: 'a.tr'"),
         ("a\tr\tb\t1\t1\na\tr\tc\t1\n", 2, "4 columns"),
         ("a\tr\tb\t1\t1\na\t\tc\t1\t1\n", 2, "5 columns"),
@@ -86,10 +86,10 @@ def test_a_wrong_line_is_named(tmp_path, text, line, message):
     ("path", "negatives", "scores", "message"),
     [
         ("true", None, "npy", "true.txt has no labels; add a fourth column"),
-        ("labelled", "false", "npy", "labelled.tsv has labels, so a file of false triples"),
+        ("labelled", "false", "npy", "labelled.tsv has labels, but a file of false triples"),
         ("true", "labelled", "npy", "labelled.tsv has labels"),
         ("labelled", None, None, "labelled.tsv has no scores"),
-        ("scored", None, "npy", "scored.tsv has scores, so a scores file is one too many"),
+        ("scored", None, "npy", "scored.tsv has scores, but a scores file was given, too"),
     ],
 )
 def test_files_that_do_not_go_together(inputs, path, negatives, scores, message):
@@ -99,7 +99,7 @@ def test_files_that_do_not_go_together(inputs, path, negatives, scores, message)
 
 def test_scores_that_do_not_fit(inputs, tmp_path):
     for name, array, message in (
-        ("short.npy", np.zeros(2), r"scores of shape \(2,\), 3 triples"),
+        ("short.npy", np.zeros(2), r"scores of shape \(2,\) for 3 triples"),
         ("nan.npy", np.array([0, np.nan, 1]), "nan in row 1"),
         ("text.npy", np.array(["a", "b", "c"]), "dtype <U1"),
         ("objects.npy", np.array([{}, 1, 2], object), "not a readable .npy array"),
@@ -107,7 +107,7 @@ def test_scores_that_do_not_fit(inputs, tmp_path):
         np.save(tmp_path / name, array, allow_pickle=True)
         with pytest.raises(FileError, match=message):
             read_labelled(inputs["labelled"], {}, scores=tmp_path / name)
-    with pytest.raises(FileError, match="there is no such file"):
+    with pytest.raises(FileError, match="the file does not exist"):
         read_labelled(inputs["labelled"], {}, scores=tmp_path / "none.npy")
 
 

@@ -170,9 +170,9 @@ def some_ranks(sampled: bool) -> kgtrec.Ranks:
 
 @refusals(
     ("full", lambda: rank_bounds(some_ranks(False)), UsageError,
-     ("not among sampled candidates",)),
+     ("these ranks are among all candidates",)),
     ("level", lambda: full_bounds(some_ranks(True), 95), UsageError, ("level=95",)),
-    ("order", lambda: count_bounds([3], [2], [5], 0.1), UsageError, ("ascend",)),
+    ("order", lambda: count_bounds([3], [2], [5], 0.1), UsageError, ("3, 2, 5; give",)),
     ("miss", lambda: count_bounds([1], [2], [5], 0.0), UsageError, ("is not a probability",)),
 )  # fmt: skip
 def test_what_has_no_bounds(

@@ -314,7 +314,9 @@ def test_everything_drawn_is_full_ranking() -> None:
     assert str(estimates) == str(study.estimate_full(scores, questions, 50, full=3))
     assert "sampled and full ranks are the same" in str(estimates)
     everything = study.estimate_full(scores, questions, 10, full=len(questions))
-    with pytest.raises(UsageError, match="no estimate 'amr'; there are mr, mrr, hits@1"):
+    with pytest.raises(
+        UsageError, match="estimate 'amr' is unknown; choose one of mr, mrr, hits@1"
+    ):
         everything["amr"]
     for name, row in everything.table().to_dict().items():
         due = mean(map(MEASURES[name], true))
@@ -405,7 +407,7 @@ def test_what_is_needed_is_enough() -> None:
     assert mean(widths) == pytest.approx(within, rel=0.35)
     assert estimates.needed("MRR", 0.02) < needed
     assert estimates.cost(needed) > estimates.cost(0) > 40 / 300
-    with pytest.raises(UsageError, match="name one of MRR"):
+    with pytest.raises(UsageError, match="choose one of MRR"):
         estimates.needed("MR")
 
 
@@ -483,30 +485,30 @@ def test_every_kind_of_weights(tmp_path: Path) -> None:
     ("too few", lambda c: study.draw_candidates(c.questions, 9), UsageError,
      ("draw 10 candidates or more",)),
     ("name", lambda c: study.draw_candidates(c.questions, 20, "popular"), UsageError,
-     ("name one of observed, uniform, frequency",)),
+     ("choose one of observed, uniform, frequency",)),
     ("type", lambda c: study.draw_candidates(c.questions, 20, 3), UsageError,
-     ("by is of type int",)),
+     ("by has the unknown type int",)),
     ("shape", lambda c: study.draw_candidates(c.questions, 20, np.ones((3, 30))), InputError,
      ("shape (3, 30); expected (4, 30)",)),
     ("negative", lambda c: study.draw_candidates(c.questions, 20, -np.ones((4, 30))), InputError,
-     ("a negative or infinite weight for the heads of relation",)),
+     ("a negative, infinite or NaN weight for the heads of relation",)),
     ("function", lambda c: study.draw_candidates(c.questions, 20, lambda *asked: np.ones(2)),
      InputError, ("the function of weights: shape (2,)",)),
     ("file", lambda c: study.draw_candidates(c.questions, 20, "nowhere.npy"), FileError,
      ("nowhere.npy",)),
     ("lists", lambda c: study.draw_candidates(
         c.questions.restrict(tails={0: np.arange(30)}), 20), UsageError,
-     ("leave other restrictions out",)),
+     ("remove the other restrictions",)),
     ("no train", lambda c: study.draw_candidates(c.bare, 20), UsageError,
-     ("counts triples of train",)),
+     ("counts the triples of train",)),
     ("full", lambda c: study.draw_check(c.counts, -1), UsageError, ("full=-1",)),
     ("no question", lambda c: study.rank_some(c.scores, c.questions, np.empty(0, np.int64)),
-     UsageError, ("no question is chosen",)),
+     UsageError, ("no question was chosen",)),
     ("no ranks", lambda c: study.full_estimates(c.counts, c.check), UsageError,
-     ("check and full go together",)),
+     ("only check was given; give both check",)),
     ("other ranks", lambda c: study.full_estimates(
         c.counts, c.check, study.rank_some(c.scores, c.questions, c.check.questions[:-1])),
-     UsageError, ("other ranks",)),
+     UsageError, ("full does not contain the ranks of check's questions",)),
     ("level", lambda c: study.full_estimates(c.counts, level=95), UsageError, ("level=95",)),
 )  # fmt: skip
 def test_what_is_refused(
@@ -548,12 +550,14 @@ def test_the_command_says_both_numbers(home: Path) -> None:
     questions = kgtrec.read_graph("graph").questions()
     due = study.estimate_full("scores.npy", questions, 12, full=20, seed=3)
     assert text == str(due) + "\n"
-    assert "sampled: among 12 candidates a question" in text
+    assert "sampled: among 12 candidates per question" in text
     assert "estimate, low, high: what ranking among all candidates would give" in text
     rows = json.loads(run("--scores", "scores.npy", "--size", "12", "--full", "20", "--seed", "3",
                           "--format", "json"))  # fmt: skip
     assert rows["MRR"]["estimate"] == pytest.approx(due.table().to_dict()["MRR"]["estimate"])
-    assert "no estimate" in run("--scores", "scores.npy", "--size", "12", "--full", "0")
+    assert "bounds instead of estimates" in run(
+        "--scores", "scores.npy", "--size", "12", "--full", "0"
+    )
 
 
 def test_all_sides_that_are_offered_can_be_estimated(home: Path) -> None:
