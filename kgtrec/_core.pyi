@@ -13,6 +13,11 @@ _Row = TypeVar("_Row", bound=dict[str, Any])
 DTYPES: dict[str, int]
 METRICS: dict[str, int]
 
+class Order:
+    position: NDArray[np.int32]
+    entity_at: NDArray[np.int32]
+    def __init__(self, position: NDArray[np.int32], entity_at: NDArray[np.int32]) -> None: ...
+
 class Task:
     n_rows: int
     n_entities: int
@@ -26,8 +31,7 @@ class Task:
         known: NDArray[np.int32],
         removed_offsets: NDArray[np.int64],
         removed: NDArray[np.int32],
-        position: NDArray[np.int32] | None,
-        entity_at: NDArray[np.int32] | None,
+        order: Order | None,
         n_entities: int,
         row_list: NDArray[np.int64] | None,
         list_offsets: NDArray[np.int64] | None,

@@ -69,6 +69,32 @@ cdef int check_csr(const int64_t[::1] offsets, const int32_t[::1] ids, int64_t n
     return require(sound, f"{name}: not a CSR of ascending entity ids")
 
 
+cdef class Order:
+    """The byte order of entities' document names, checked once for all rankings that use it.
+
+    Parameters
+    ----------
+    position, entity_at : int32 (entities,)
+        Place of an entity's document name in that order, and the inverse.
+    """
+
+    cdef readonly object position, entity_at
+    cdef const int32_t[::1] place, entity
+
+    def __init__(self, position, entity_at):
+        cdef int64_t i, n
+        self.position, self.entity_at = position, entity_at
+        self.place, self.entity = position, entity_at
+        n = self.place.shape[0]
+        require(0 < n == self.entity.shape[0], "position: wrong length")
+        for i in range(n):
+            require(0 <= self.place[i] < n, "position: out of range")
+            require(self.entity[self.place[i]] == i, "entity_at: not the inverse of position")
+
+    def __reduce__(self):
+        return Order, (self.position, self.entity_at)
+
+
 cdef class Task:
     """The task of every score row, and the arrays for its results.
 
@@ -80,8 +106,8 @@ cdef class Task:
         Answers whose counts are wanted, ascending per row.
     known_offsets, known, removed_offsets, removed : int64 (questions + 1,), int32
         Entities that are no micro candidates, and no macro candidates.
-    position, entity_at : int32 (entities,) or None
-        Place of an entity's document name in byte order, and its inverse; None if ids have this order.
+    order : Order or None
+        The byte order of document names; None if ids have this order.
     n_entities : int
     row_list, list_offsets, lists, columns : int64 (rows,), int64, int32, int32 (len(lists),)
         Restricted candidates: the row of lists with a row's candidates, or -1; the score column
@@ -108,7 +134,7 @@ cdef class Task:
     def __init__(self, const int64_t[::1] row_question, const int64_t[::1] target_offsets,
                  const int32_t[::1] targets, const int64_t[::1] known_offsets,
                  const int32_t[::1] known, const int64_t[::1] removed_offsets,
-                 const int32_t[::1] removed, position, entity_at, int64_t n_entities,
+                 const int32_t[::1] removed, Order order, int64_t n_entities,
                  row_list, list_offsets, lists, columns,
                  int64_t[:, ::1] counts, const int64_t[::1] best_slot,
                  int32_t[:, ::1] best_ids, best_scores, int32_t[::1] best_length,
@@ -147,7 +173,12 @@ cdef class Task:
         self.task.known = c.kgt_csr(&known_offsets[0], &known[0])
         self.task.removed = c.kgt_csr(
             &removed_offsets[0], &removed[0])
-        self.set_order(position, entity_at)
+        self.task.position = NULL
+        self.task.entity_at = NULL
+        if order is not None:
+            require(order.place.shape[0] == n_entities, "order: wrong length")
+            self.task.position = &order.place[0]
+            self.task.entity_at = &order.entity[0]
         self.set_lists(row_list, list_offsets, lists, columns)
         if self.n_targets:
             self.counts = c.kgt_counts(&counts[0, 0], &counts[1, 0], &counts[2, 0],
@@ -160,26 +191,8 @@ cdef class Task:
         self.nans.count = &nan_count[0]
         self.nans.first_entity = &nan_entity[0]
         self.owners = (row_question, target_offsets, targets, known_offsets, known, removed_offsets,
-                       removed, position, entity_at, counts, best_slot, best_ids, best_scores,
+                       removed, order, counts, best_slot, best_ids, best_scores,
                        best_length, nan_count, nan_entity)
-
-    cdef int set_order(self, position, entity_at) except -1:
-        """Check that both are given or neither, and that they are inverse."""
-        cdef const int32_t[::1] place, entity
-        cdef int64_t i
-        self.task.position = NULL
-        self.task.entity_at = NULL
-        if position is None:
-            return 0
-        place = position
-        entity = entity_at
-        require(place.shape[0] == self.n_entities == entity.shape[0], "position: wrong length")
-        for i in range(self.n_entities):
-            require(0 <= place[i] < self.n_entities, "position: out of range")
-            require(entity[place[i]] == i, "entity_at: not the inverse of position")
-        self.task.position = &place[0]
-        self.task.entity_at = &entity[0]
-        return 0
 
     cdef int set_lists(self, row_list, list_offsets, lists, columns) except -1:
         """Check that every target is among its row's candidates, because C reads its score there."""

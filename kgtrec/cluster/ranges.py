@@ -39,7 +39,7 @@ from kgtrec.ranking import partial as parts_of
 from kgtrec.ranking.blocks import nan_error, rank_all
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import PartialRanks, Task, assemble, partial_of
-from kgtrec.ranking.rows import QuestionLists, Rows
+from kgtrec.ranking.rows import QuestionLists, Rows, order_of
 from kgtrec.ranking.settings import Settings
 from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors
@@ -112,18 +112,18 @@ def open_slice(store: Store, rows: tuple[int, int], entities: tuple[int, int]) -
         targets = np.unique(plan.targets).astype(np.int64)
         met = _Met(*entities, targets[targets < entities[0]], targets[targets >= entities[1]])
         plan = replace(plan, targets=met.local(plan.targets)[0])
-    order = None
+    position = None
     if not store.ordered and met is None:
-        order = store.array("position")
+        position = store.array("position")
     elif not store.ordered and met is not None:
         places = met.take(store.array("position"))
-        order = np.argsort(np.argsort(places)).astype(np.int32)
+        position = np.argsort(np.argsort(places)).astype(np.int32)
     lists = QuestionLists(
         store.n_labels if met is None else met.size,
         _lists(store, "known", numbers, met),
         _lists(store, "removed", numbers, met),
         _candidate_lists(store, numbers) if store.restricted else None,
-        order,
+        order_of(position),
     )
     return Slice(lists, plan, numbers, 0 if met is None else len(met.below))
 

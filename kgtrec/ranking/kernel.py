@@ -120,7 +120,7 @@ class NativeRanking:
         self.nan_entity = np.zeros(plan.n_rows, dtype=np.int32)
         self.target_nan = np.zeros(len(plan.targets), dtype=bool)
         self.written = np.zeros(plan.n_rows, dtype=bool)
-        position, candidate_lists = lists.trec_order, lists.candidate_lists
+        candidate_lists = lists.candidate_lists
         self._task = _core.Task(
             plan.question,
             plan.target_offsets,
@@ -129,8 +129,7 @@ class NativeRanking:
             lists.known.ids,
             lists.removed.offsets,
             lists.removed.ids,
-            position,
-            lists.by_name,
+            lists.order,
             lists.n_labels,
             None if candidate_lists is None else candidate_lists.of[plan.question],
             None if candidate_lists is None else candidate_lists.lists.offsets,

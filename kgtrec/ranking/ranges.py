@@ -166,8 +166,8 @@ def merge_ranges(parts: Sequence[PartialRanks], answers: AnswerScores) -> tuple[
     questions = answers.questions
     ordered = sorted(parts, key=lambda part: part.task.first_entity)
     _check_ranges(ordered, questions.n_labels)
-    position = answers.lists.trec_order
-    whole = merge(ordered, None if position is None else position.__getitem__)
+    order = answers.lists.order
+    whole = merge(ordered, None if order is None else order.position.__getitem__)
     return assemble([whole], answers.plan, questions, entity_ranges=len(ordered))
 
 

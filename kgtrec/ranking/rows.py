@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from kgtrec._core import Order
 from kgtrec._internal.csr import Array, Bools, Csr, Int32, Int64, offsets_of, spans, take
 from kgtrec.errors import InputError, UsageError
 from kgtrec.scores.arrays import as_array, to_host
@@ -25,10 +27,7 @@ class QuestionLists:
     - n_labels: Columns of a full row of scores: entities, or relations.
     - known, removed: Ids that are not micro, and not macro candidates of each question.
     - candidate_lists: Restricted candidates.
-    - trec_order, int32 (n_labels,) or None: Place of a label in byte order; None: ids are in that
-      order.
-    - by_name, int32 (n_labels,) or None: The ids in that order; made from `trec_order` if not
-      given.
+    - order, Order or None: The byte order of the labels; None: ids are in that order.
     - column_of, int64 (n_labels,) or None: The score column of each id; None: columns go by id.
     """
 
@@ -36,31 +35,25 @@ class QuestionLists:
     known: Csr
     removed: Csr
     candidate_lists: CandidateLists | None = None
-    trec_order: Int32 | None = None
-    by_name: Int32 | None = None
+    order: Order | None = None
     column_of: Int64 | None = None
-
-    def __post_init__(self) -> None:
-        if self.trec_order is not None and self.by_name is None:
-            by_name = np.empty_like(self.trec_order)
-            by_name[self.trec_order] = np.arange(len(by_name), dtype=np.int32)
-            object.__setattr__(self, "by_name", by_name)
 
     def __len__(self) -> int:
         return len(self.known)
 
     @classmethod
     def of(cls, questions: Questions, column_of: Int64 | None = None) -> QuestionLists:
-        """The lists of all questions."""
-        order = questions.candidate_labels.trec_order
-        return cls(
-            questions.n_labels,
-            questions.known,
-            questions.removed,
-            questions.candidate_lists,
-            order,
-            column_of=column_of,
-        )
+        """The lists of all questions; they are made once for questions that are ranked often."""
+        lists = _LISTS.get(questions)
+        if lists is None:
+            lists = _LISTS[questions] = cls(
+                questions.n_labels,
+                questions.known,
+                questions.removed,
+                questions.candidate_lists,
+                order_of(questions.candidate_labels.trec_order),
+            )
+        return lists if column_of is None else replace(lists, column_of=column_of)
 
     def selected(self, questions: Int64) -> QuestionLists:
         """The lists of some questions, in any order, repeats allowed."""
@@ -97,6 +90,18 @@ class QuestionLists:
         spread = np.zeros(self.n_labels)
         spread[candidate_lists.lists.ids[span]] = scores[candidate_lists.columns[span]]
         return spread
+
+
+_LISTS: WeakKeyDictionary[Questions, QuestionLists] = WeakKeyDictionary()
+
+
+def order_of(position: Int32 | None) -> Order | None:
+    """The byte order of labels, from the place of each in it; None: ids are in that order."""
+    if position is None:
+        return None
+    entity_at = np.empty_like(position)
+    entity_at[position] = np.arange(len(position), dtype=np.int32)
+    return Order(position, entity_at)
 
 
 @dataclass(frozen=True, eq=False)
