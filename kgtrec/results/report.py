@@ -68,13 +68,13 @@ def side_by_side(results: Mapping[str, Result]) -> str:
 
 def _published(result: Result) -> list[str]:
     side = result.sides[-1]
+    tables = {"Micro (per instance, realistic ranks)": result.side_table(PUBLISHED)}
+    if result.ranks.equal.any():  # otherwise all rows of this table are the same
+        tables[f"What ties can do (micro, {side})"] = result.rank_type_table()
+    last = "Macro (per question; MRR and Hits of its first answer)"
+    tables[last] = result.side_table(QUESTIONWISE)
     return [
-        f"{_sampled(result)}Micro (per instance, realistic ranks)\n"
-        + fitting(result, result.side_table(PUBLISHED)),
-        f"{_sampled(result)}What ties can do (micro, {side})\n"
-        + fitting(result, result.rank_type_table()),
-        f"{_sampled(result)}Macro (per question; MRR and Hits of its first answer)\n"
-        + fitting(result, result.side_table(QUESTIONWISE)),
+        *(f"{_sampled(result)}{title}\n{fitting(result, t)}" for title, t in tables.items()),
         *filter(None, [_over_relations(result, side)]),
     ]
 
