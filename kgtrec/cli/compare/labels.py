@@ -428,7 +428,7 @@ def reuse(
     systems = named(files, qrels)
     contributors = contributors_of(_pool(pool, graph))
     judged = read_qrels(qrels)
-    runs = {name: read_run(one) for name, one in systems.items()}
+    runs = {name: read_run(one, as_="columns") for name, one in systems.items()}
     results = [
         leave_one_out(judged, runs, contributors, key) for key in measures_or_usual(keys, qrels)
     ]

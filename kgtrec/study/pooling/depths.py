@@ -13,8 +13,7 @@ Buckley et al. 2007).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -39,9 +38,7 @@ from kgtrec.study.pooling.seeds import Key, questions_of, read_question_ids, spl
 
 if TYPE_CHECKING:
     from kgtrec.study.pooling.pool import Pool
-    from kgtrec.trec.measures.names import Column
 
-Run = Mapping[str, Mapping[str, float]]
 Contributors = Mapping[str, Mapping[str, frozenset[str]]]
 Qrels = Mapping[str, Mapping[str, int]]
 
@@ -137,12 +134,13 @@ def curves_of_runs(
             "pool (kgtrec complete --pool POOL --write-qrels QRELS)"
         )
     loaded = {name: read_run(path, as_="columns") for name, path in runs.items()}
+    known = {query: depth_of.get(query, {}) for query in judged}
+    shallowest = min(known[query].get(d, 0) for query, row in judged.items() for d in row)
     deepest = max(depth for row in depth_of.values() for depth in row.values())
     samples_at = {}
-    for depth in range(deepest + 1):
-        reduced = _judged_at(judged, depth_of, depth)
-        if reduced:
-            samples_at[depth], _ = samples_of_runs(reduced, loaded, measures, entities=entities)
+    for depth in range(shallowest, deepest + 1):
+        reduced = _without(judged, lambda query, d, most=depth: known[query].get(d, 0) > most)
+        samples_at[depth], _ = samples_of_runs(reduced, loaded, measures, entities=entities)
     return with_intervals(list(samples_at.values()), list(samples_at), reference, resampling)
 
 
@@ -171,18 +169,15 @@ def with_intervals(
     return replace(curves, systems=samples[0][0].systems, agreements=agreements)
 
 
-def _judged_at(judged: Qrels, depth_of: Mapping[str, Mapping[str, int]], depth: int) -> Qrels:
-    """The judgements without those of documents pooled deeper; empty if none is left.
+def _without(judged: Qrels, is_dropped: Callable[..., bool]) -> Qrels:
+    """The judgements of documents that are not dropped.
 
-    If a query has only deeper documents, they get -1, so that all depths have all queries. Such a
-    query has no answer, but it counts: its AP is 0, and the minimum of gm_map.
+    If a query loses all of its documents, they get -1, so that all queries stay. Such a query has
+    no answer, but it counts: its AP is 0, and the minimum of gm_map.
     """
     rest = {}
     for query, row in judged.items():
-        own = depth_of.get(query, {})
-        rest[query] = {document: r for document, r in row.items() if own.get(document, 0) <= depth}
-    if not any(rest.values()):
-        return {}
+        rest[query] = {d: r for d, r in row.items() if not is_dropped(query, d)}
     return {query: row or dict.fromkeys(judged[query], -1) for query, row in rest.items()}
 
 
@@ -397,7 +392,7 @@ def contributors_of(pool: Pool) -> dict[str, dict[str, frozenset[str]]]:
 
 
 def leave_one_out(
-    qrels: Qrels, runs: Mapping[str, Run], contributors: Contributors, measure: str
+    qrels: Qrels, runs: Mapping[str, Any], contributors: Contributors, measure: str
 ) -> Reuse:
     """Evaluate every system with and without the judgements that only it brought into the pool.
 
@@ -406,7 +401,8 @@ def leave_one_out(
     qrels : mapping of query to mapping of document to relevance
         All judgements. Those of documents that no system brought (the test set's own answers)
         always stay.
-    runs : mapping of system to its run, query to document to score
+    runs : mapping of str to path-like, RunColumns, or mapping of query to document to score
+        By the names of the systems.
     contributors : mapping of query to mapping of document to systems
         Systems of the pooled documents; see `contributors_of`.
     measure : str
@@ -425,34 +421,28 @@ def leave_one_out(
     """
     if len(runs) < 2:
         raise UsageError(f"{len(runs)} run; leaving one out needs two or more")
-    column = _column_of(measure)
+    name = _checked_name(measure)
     alone = _brought_alone(qrels, contributors)
     took_part = _took_part(runs, contributors)
-    queries = sorted(qrels)
-    full = {system: _valued(qrels, run, queries, column) for system, run in runs.items()}
-    rows = []
+
+    def means(judged: Qrels) -> list[float]:
+        (samples,), _ = samples_of_runs(judged, runs, [name])
+        return samples.means().tolist()
+
+    before, rows = means(qrels), []
     for number, system in enumerate(runs):
-        dropped = alone.get(system, {})
-        without = {other: dict(values) for other, values in full.items()}
-        reduced = {
-            query: {d: r for d, r in qrels[query].items() if d not in documents}
-            for query, documents in dropped.items()
-        }
-        for other, run in runs.items():
-            without[other].update(_valued(reduced, run, list(reduced), column))
-        before, after = ([_mean(v, column) for v in each.values()] for each in (full, without))
-        brought = [qrels[query][d] for query, documents in dropped.items() for d in documents]
+        own = alone.get(system, {})
+        after = means(_without(qrels, lambda query, d, own=own: d in own.get(query, ())))
+        brought = [qrels[query][d] for query, documents in own.items() for d in documents]
         rows.append(
             (before[number], after[number], _place(before, number), _place(after, number),
              len(brought), sum(r > 0 for r in brought), float(tau_b(before, after)))
         )  # fmt: skip
     whole, left, place, then, judged, relevant, tau = map(np.array, zip(*rows, strict=True))
-    return Reuse(
-        column.name, tuple(runs), took_part, whole, left, place, then, judged, relevant, tau
-    )
+    return Reuse(name, tuple(runs), took_part, whole, left, place, then, judged, relevant, tau)
 
 
-def _took_part(runs: Mapping[str, Run], contributors: Contributors) -> tuple[str, ...]:
+def _took_part(runs: Mapping[str, Any], contributors: Contributors) -> tuple[str, ...]:
     """The runs that are systems of the pool, one at least."""
     pooled_by = {one for row in contributors.values() for some in row.values() for one in some}
     took_part = tuple(system for system in runs if system in pooled_by)
@@ -480,8 +470,8 @@ def _brought_alone(qrels: Qrels, contributors: Contributors) -> dict[str, dict[s
     return documents_of
 
 
-def _column_of(measure: str) -> Column:
-    """The measure of that name; higher must be better."""
+def _checked_name(measure: str) -> str:
+    """The measure's own name; higher must be better."""
     from kgtrec.trec.measures.names import resolve
 
     columns = resolve([measure])
@@ -489,24 +479,4 @@ def _column_of(measure: str) -> Column:
         raise UsageError(f"{measure!r} must be one measure with a mean, such as map_cut_20")
     if not columns[0].row.higher_is_better:
         raise UsageError(f"more of {measure!r} is not better; choose another, such as map_cut_20")
-    return columns[0]
-
-
-def _valued(qrels: Qrels, run: Run, queries: list[str], column: Column) -> dict[str, float]:
-    """Value of each query, for gm_* its logarithm; the minimum without a judgement or a run."""
-    from kgtrec.trec import evaluate
-    from kgtrec.trec.measures.own import FLOOR
-
-    absent = math.log(FLOOR) if column.is_geometric else 0.0
-    values_of = dict.fromkeys(queries, absent)
-    judged = {query: qrels[query] for query in queries if qrels[query] and query in run}
-    if judged:
-        listed = {query: run[query] for query in judged}
-        values = evaluate(judged, listed, [column.name], ties="name")
-        values_of.update({query: row[column.name] for query, row in values.items()})
-    return values_of
-
-
-def _mean(values: Mapping[str, float], column: Column) -> float:
-    mean = float(np.mean(list(values.values())))
-    return math.exp(mean) if column.is_geometric else mean
+    return columns[0].name
