@@ -73,10 +73,9 @@ class Resampling:
         tail = (100.0 - self.percent) / 200.0
         return tail, 1 - tail
 
-    @property
-    def column_titles(self) -> tuple[str, str]:
-        """Headings of the two ends in tables."""
-        return f"{self.percent:g}% from", "to"
+    def columns(self, digits: int, keys: str = "") -> tuple[str, str]:
+        """The two ends as columns of `Table.of`; `keys` begins their keys."""
+        return f"{self.percent:g}% from={keys}low:{digits}", f"to={keys}high:{digits}"
 
 
 COMPARING = Resampling(resamples=5_000)
@@ -171,6 +170,12 @@ def drawn_clusters(n_clusters: int, how: Resampling, items: int = 1) -> Iterator
         for row in times:
             row[:] = np.bincount(random.integers(0, n_clusters, n_clusters), minlength=n_clusters)
         yield times
+
+
+def over_runs(runs: Float64, random: np.random.Generator) -> Float64:
+    """Means over as many runs as there are, drawn from runs (B, n) with replacement; (B,)."""
+    chosen = random.integers(0, runs.shape[1], runs.shape)
+    return np.asarray(np.take_along_axis(runs, chosen, axis=1).mean(axis=1))
 
 
 def percentile_interval(draws: Float64, how: Resampling) -> Float64:

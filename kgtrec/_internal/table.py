@@ -51,7 +51,7 @@ _LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"':
 _LATEX |= {"[": "{[}", "*": "{*}"}  # after the \\\\ of the previous line, they would belong to it
 _LATEX |= {"\N{EN DASH}": "--", "…": r"\ldots{}"}
 _CONTROL = re.compile(r"[\x01-\x1f\x7f\u2028\u2029]")
-_COLUMN = re.compile(r"([^=:]*)(?:=(\w*))?(?::(\d))?")
+_COLUMN = re.compile(r"(.*?)(?:=([\w.]*))?(?::(\d))?")
 _LIGATURES = re.compile(r"(?<=[-`',?!])(?=[-`',])|(?<=[?!])(?=`)")
 
 
@@ -107,12 +107,20 @@ class Table:
         assert len(widths) == 1, f"columns of different counts: {sorted(widths)}"
 
     @classmethod
-    def of(cls, columns: str, rows: Sequence[tuple[Cell, ...]], names: int = 1) -> Table:
-        """A table of the columns ``title=key:digits, ...``; key and digits may be left out."""
-        parts = [_COLUMN.findall(one.strip())[0] for one in columns.split(",")]
-        keys = [key or title.replace("%", "percent").replace(" ", "_") for title, key, _ in parts]
-        titles, digits = [part[0] for part in parts], [int(part[2] or 0) for part in parts]
-        return cls(titles, keys, digits, rows, names)
+    def of(
+        cls,
+        columns: str | Sequence[str | tuple[str, str, int]],
+        rows: Sequence[tuple[Cell, ...]],
+        names: int = 1,
+    ) -> Table:
+        """A table of the columns ``title=key:digits, ...``; key and digits may be left out.
+
+        In a list, a column may also be a tuple, for titles and keys that users choose.
+        """
+        listed = columns.split(",") if isinstance(columns, str) else columns
+        parts = [_column_of(one) if isinstance(one, str) else one for one in listed]
+        titles, keys = [title for title, _, _ in parts], [key for _, key, _ in parts]
+        return cls(titles, keys, [digits for _, _, digits in parts], rows, names)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -216,6 +224,14 @@ class Table:
                 "or take to_csv or to_dict"
             ) from None
         return pandas.DataFrame(list(self.rows), columns=list(self.keys))
+
+
+def _column_of(text: str) -> tuple[str, str, int]:
+    """Title, key and digits of a column of `Table.of`."""
+    match = _COLUMN.fullmatch(text.strip())
+    title, key, digits = match.groups("") if match else (text, "", "")
+    key = key or title.replace("%", "percent").replace(" ", "_")
+    return title, key, int(digits or 0)
 
 
 def dump_json(value: object) -> str:

@@ -343,9 +343,10 @@ class SizeExperiment(ShownAsTables):
                 spread = values[number].std(ddof=1) if values.shape[1] > 1 else 0.0
                 cells += [float(values[number].mean()), float(spread)]
             rows.append(tuple(cells))
-        names = [name for metric in self.values for name in (metric, f"{metric}.sd")]
-        titles = [name for metric in self.values for name in (_TITLES.get(metric, metric), "±")]
-        return Table(("pairs", *titles), ("pairs", *names), (0, *(4,) * len(names)), rows)
+        columns = [column for metric in self.values
+                   for column in ((_TITLES.get(metric, metric), metric, 4),
+                                  ("±", f"{metric}.sd", 4))]  # fmt: skip
+        return Table.of(["pairs", *columns], rows)
 
 
 _TITLES = {"mr": "MR", "mrr": "MRR", "hits@1": "Hits@1", "hits@10": "Hits@10", "amr": "AMR",

@@ -90,9 +90,10 @@ class AnswerChanges(ShownAsTables):
                 hits = [float((one[chosen] <= k).mean()) for one in ranks]
                 n = int(chosen.sum())
                 rows.append((name, f"Hits@{k}", n, *hits, gained, lost, (gained + lost) / n))
-        titles = ("side", "measure", "instances", *self.names, "gained", "lost", "changed")
-        keys = ("side", "measure", "instances", "before", "after", "gained", "lost", "changed")
-        return Table(titles, keys, (0, 0, 0, 4, 4, 0, 0, 4), rows, names=2)
+        before, after = self.names
+        columns = ["side", "measure", "instances", f"{before}=before:4", f"{after}=after:4",
+                   "gained", "lost", "changed:4"]  # fmt: skip
+        return Table.of(columns, rows, names=2)
 
     def best_table(self) -> Table | None:
         """A row per side: questions by whether both put the same entity first, and who is right."""
@@ -108,15 +109,13 @@ class AnswerChanges(ShownAsTables):
             )  # fmt: skip
             agreement = float(same.mean())
             rows.append((name, len(same), agreement, *(int(mask.sum()) for mask in counts)))
-        titles = (
-            "side", "questions", "same first", "right", "wrong", f"only {self.names[0]} right",
-            f"only {self.names[1]} right", "both right", "both wrong",
-        )  # fmt: skip
-        keys = (
-            "side", "questions", "agreement", "same_right", "same_wrong", "only_before_right",
-            "only_after_right", "both_right", "both_wrong",
-        )  # fmt: skip
-        return Table(titles, keys, (0, 0, 4, *(0,) * 6), rows)
+        before, after = self.names
+        columns = [
+            "side", "questions", "same first=agreement:4", "right=same_right", "wrong=same_wrong",
+            f"only {before} right=only_before_right", f"only {after} right=only_after_right",
+            "both right", "both wrong",
+        ]  # fmt: skip
+        return Table.of(columns, rows)
 
     def largest(self, n: int = 10, kind: str = "changed") -> Table:
         """The instances that change most, by the difference of their reciprocal ranks."""
@@ -134,8 +133,9 @@ class AnswerChanges(ShownAsTables):
             for row in order[:n].tolist()
             if order_by[kind][row] > 0
         ]
-        titles = ("question", "answer", *self.names)
-        return Table(titles, ("question", "answer", "before", "after"), (0, 0, 1, 1), rows, names=2)
+        before, after = self.names
+        columns = ["question", "answer", f"{before}=before:1", f"{after}=after:1"]
+        return Table.of(columns, rows, names=2)
 
 
 def answer_changes(

@@ -88,11 +88,11 @@ class BetaGrid(ShownAsTables):
             for j, r in enumerate(self.beta_r)
         ]
         label = "sampled" if self.sampled else ""
-        columns = ("beta_e", "beta_r", *(f"{label}.{name}".lstrip(".") for name in self.metrics))
-        names = (f"strat-{name}" for name in self.metrics)
-        titles = (f"{label} beta_e".lstrip(), "beta_r", *names)
-        decimals = (2 if name == "mr" else 4 for name in self.metrics)
-        return Table(titles, columns, (digits, digits, *decimals), rows, names=2)
+        metrics = [(f"strat-{name}", f"{label}.{name}".lstrip("."), 2 if name == "mr" else 4)
+                   for name in self.metrics]  # fmt: skip
+        first = f"{label} beta_e".lstrip()
+        columns = [(first, "beta_e", digits), ("beta_r", "beta_r", digits), *metrics]
+        return Table.of(columns, rows, names=2)
 
 
 def beta_grid(

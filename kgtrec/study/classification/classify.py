@@ -489,9 +489,8 @@ class Classification(ShownAsTables):
         rows: list[tuple[Cell, ...]] = []
         for k, name in enumerate(METRICS):
             rows.append((TITLES[name], *map(float, self.overall.values[k]), self.mean(name)))
-        titles = ("all triples", "value", "low", "high", "mean over relations")
-        keys = ("metric", "micro", "low", "high", "macro")
-        return Table(titles, keys, (0, 4, 4, 4, 4), rows)
+        columns = "all triples=metric, value=micro:4, low:4, high:4, mean over relations=macro:4"
+        return Table.of(columns, rows)
 
     def mean(self, name: str) -> float:
         """The mean of a metric over the relations that have it (macro); NaN if there are none."""

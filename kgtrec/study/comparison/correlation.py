@@ -247,12 +247,10 @@ def agreement_table(
         (*name, *(one.n_systems,) * count_systems, *one.columns())
         for name, one in zip(names, agreements, strict=True)
     ]
-    taus = ("tau-b", "low", "high", "tau-AP", "low", "high")
-    ends = [f"{tau}{end}" for tau in ("tau_b", "tau_ap") for end in ("", ".low", ".high")]
-    first = (*heads, *("systems",) * count_systems)
-    keys = (*(head.replace(" ", "_") for head in first), *ends)
-    digits = (*(0,) * len(first), *(4,) * len(taus))
-    return Table((*first, *taus), keys, digits, rows, len(heads))
+    taus = ("tau-b=tau_b:4", "low=tau_b.low:4", "high=tau_b.high:4",
+            "tau-AP=tau_ap:4", "low=tau_ap.low:4", "high=tau_ap.high:4")  # fmt: skip
+    named = ((head, head.replace(" ", "_"), 0) for head in heads)
+    return Table.of([*named, *("systems",) * count_systems, *taus], rows, len(heads))
 
 
 def _ends(drawn: Floats, resampling: Resampling) -> tuple[float, float]:
@@ -444,11 +442,8 @@ class Reproduction(ShownAsTables):
             (*pair, *(float(column[i]) for column in (self.tau, self.overlap, self.residual)))
             for i, pair in enumerate(self.pairs)
         ]
-        return Table(
-            ("original", "reproduced", "tau union", "RBO", "residual"),
-            ("original", "reproduced", "tau_union", "rbo", "rbo_residual"), (0, 0, 4, 4, 4), rows,
-            2,
-        )  # fmt: skip
+        columns = "original, reproduced, tau union:4, RBO=rbo:4, residual=rbo_residual:4"
+        return Table.of(columns, rows, names=2)
 
     def table(self) -> Table:
         """A row per measure: RMSE of each pair, and the effects of two."""
@@ -457,12 +452,12 @@ class Reproduction(ShownAsTables):
         if self.effect_ratio is not None and self.improvement is not None:
             titles += ["effect ratio", "delta RI"]
             columns += [self.effect_ratio, self.improvement]
-        keys = [title.lower().replace(" ", "_") for title in titles]
+        heads = [(title, title.lower().replace(" ", "_"), 4) for title in titles]
         rows: list[tuple[Cell, ...]] = [
             (name, *(float(column[i]) for column in columns))
             for i, name in enumerate(self.measures)
         ]
-        return Table(("measure", *titles), ("measure", *keys), (0, *[4] * len(titles)), rows)
+        return Table.of(["measure", *heads], rows)
 
 
 def reproduction_of(

@@ -108,10 +108,9 @@ class SystemValues(ShownAsTables):
             for (part, values), size in zip(self.parts.items(), sizes, strict=True)
         ]
         heads = self.dimensions or ("questions",)
-        names = (*heads, *self.counts, *self.systems, "best")
-        n_named, n_systems = len(heads) + len(self.counts), len(self.systems)
-        digits = (*(0,) * n_named, *(self.digits,) * n_systems, 0, 4)
-        return Table((*names, "tau-b"), (*names, "tau_b"), digits, rows, len(heads))
+        named = [(name, name, 0) for name in (*heads, *self.counts)]
+        systems = [(name, name, self.digits) for name in self.systems]
+        return Table.of([*named, *systems, "best", "tau-b=tau_b:4"], rows, len(heads))
 
     def _best(self, values: Floats) -> list[str]:
         known = values[~np.isnan(values)]

@@ -75,10 +75,9 @@ class Rankings(ShownAsTables):
                                 for cell in (float(self.values[k, i]), int(places[k, i]))))
             for i in order
         ]  # fmt: skip
-        titles = [cell for name in self.names for cell in (name, "place")]
-        keys = [cell for name in self.names for cell in (name, f"{name}.place")]
-        digits = (0, *(4, 0) * len(self.names))
-        return Table(("system", *titles), ("system", *keys), digits, rows)
+        columns = [cell for name in self.names
+                   for cell in ((name, name, 4), ("place", f"{name}.place", 0))]  # fmt: skip
+        return Table.of(["system", *columns], rows)
 
 
 def full_agreement(rankings: Sequence[Rankings]) -> str:

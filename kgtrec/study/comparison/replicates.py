@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
+from kgtrec._internal.bootstrap import COMPARING, Resampling, over_runs
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure
@@ -101,10 +101,11 @@ class Replicates(ShownAsTables):
              float(self.values[i].max()))
             for i in np.argsort(sign * self.means, kind="stable").tolist()
         ]  # fmt: skip
-        titles = ("system", "runs", f"mean {self.title}", "std", *self.resampling.column_titles,
-                  "least", "largest")  # fmt: skip
-        keys = ("system", "runs", "mean", "std", "low", "high", "min", "max")
-        return Table(titles, keys, (0, 0, *(self.digits,) * 6), rows)
+        digits = self.digits
+        columns = ["system", "runs", f"mean {self.title}=mean:{digits}", f"std:{digits}",
+                   *self.resampling.columns(digits), f"least=min:{digits}",
+                   f"largest=max:{digits}"]  # fmt: skip
+        return Table.of(columns, rows)
 
     def pair_table(self) -> Table:
         """A row per pair, the better first: difference, its interval, p, and corrected p."""
@@ -118,10 +119,10 @@ class Replicates(ShownAsTables):
             gap = float(self.means[i] - self.means[j])
             rows.append((self.systems[i], self.systems[j], gap, *map(float, ends), float(p[k]),
                          float(fixed[k])))  # fmt: skip
-        titles = ("system", "against", "difference", *self.resampling.column_titles, "p",
-                  f"p ({self.correction})")  # fmt: skip
-        keys = ("system", "against", "difference", "low", "high", "p", "p.corrected")
-        return Table(titles, keys, (0, 0, *(self.digits,) * 3, 5, 5), rows, 2)
+        columns = ["system", "against", f"difference:{self.digits}",
+                   *self.resampling.columns(self.digits), "p:5",
+                   f"p ({self.correction})=p.corrected:5"]  # fmt: skip
+        return Table.of(columns, rows, names=2)
 
 
 def grouped_names(names: Sequence[str]) -> list[str]:
@@ -183,12 +184,10 @@ def compare_replicates(
     replicates = []
     for fold_samples in zip(*samples_of, strict=True):
         rng = np.random.default_rng([resampling.seed, 1])
-        drawn = [
-            _drawn_means(
-                resample(samples, replace(resampling, seed=resampling.seed + number)), columns, rng
-            )
-            for number, (samples, columns) in enumerate(fold_samples)
-        ]
+        drawn = []
+        for number, (samples, columns) in enumerate(fold_samples):
+            draws = resample(samples, replace(resampling, seed=resampling.seed + number)).draws
+            drawn.append(np.stack([over_runs(draws[:, own], rng) for own in columns], axis=1))
         means = [samples.means() for samples, _ in fold_samples]
         values = tuple(
             np.concatenate([v[c[k]] for v, (_, c) in zip(means, fold_samples, strict=True)])
@@ -202,18 +201,6 @@ def compare_replicates(
             )
         )  # fmt: skip
     return replicates
-
-
-def _drawn_means(
-    resampled: Resampled, columns: Sequence[Sequence[int]], rng: np.random.Generator
-) -> Floats:
-    """Means of the systems over draws of their runs and of the questions, float64 (B, s)."""
-    draws = len(resampled.draws)
-    drawn = np.empty((draws, len(columns)))
-    for place, own in enumerate(columns):
-        chosen = rng.integers(0, len(own), (draws, len(own))) + own[0]
-        drawn[:, place] = np.take_along_axis(resampled.draws, chosen, axis=1).mean(axis=1)
-    return drawn
 
 
 def _over_folds(drawn: Floats, rng: np.random.Generator) -> Floats:
@@ -290,8 +277,7 @@ class Multiplicity(ShownAsTables):
         rows: list[tuple[Cell, ...]] = [
             (name, len(self.models), *both) for name, both in shares.items()
         ]
-        keys = ("by", "models", "ambiguity", "discrepancy")
-        return Table(keys, keys, (0, 0, 4, 4), rows)
+        return Table.of("by, models, ambiguity:4, discrepancy:4", rows)
 
 
 def multiplicity(

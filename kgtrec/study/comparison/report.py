@@ -71,9 +71,6 @@ class SystemComparison(ShownAsTables):
 
     def value_table(self) -> Table:
         """A row per system, best first: value, interval, and whom it significantly beats."""
-        titles = ("", "system", self.samples.title, *self.resampling.column_titles, "better than")
-        keys = ("letter", "system", "value", "low", "high", "better_than")
-        digits = (0, 0, *(self.samples.digits,) * 3, 0)
         low, high = self.intervals().tolist()
         many = len(self.order)
         rows: list[tuple[Cell, ...]] = [
@@ -81,7 +78,10 @@ class SystemComparison(ShownAsTables):
              high[i], letters(beaten, many))
             for row, (i, beaten) in enumerate(zip(self.order, self.beaten(), strict=True))
         ]  # fmt: skip
-        return Table(titles, keys, digits, rows, 2)
+        digits = self.samples.digits
+        columns = ["=letter", "system", f"{self.samples.title}=value:{digits}",
+                   *self.resampling.columns(digits), "better than"]  # fmt: skip
+        return Table.of(columns, rows, names=2)
 
     def pair_table(self) -> Table:
         """A row per pair, the better system first: difference, interval, p, effect sizes."""
@@ -101,12 +101,11 @@ class SystemComparison(ShownAsTables):
                  1 - share if turned else share)
             )  # fmt: skip
         digits = self.samples.digits
-        titles = ("system", "against", "difference", *self.resampling.column_titles, "p",
-                  self._p_title(), "d_z", "wins")  # fmt: skip
-        keys = ("system", "against", "difference", "low", "high", "p", "p.corrected", "d_z",
-                "superiority")  # fmt: skip
+        columns = ["system", "against", f"difference:{digits}", *self.resampling.columns(digits),
+                   "p:5", f"{self._p_title()}=p.corrected:5", "d_z:3",
+                   "wins=superiority:3"]  # fmt: skip
         rows = [row[2:] for row in sorted(pairs, key=lambda row: row[:2])]
-        return Table(titles, keys, (0, 0, digits, digits, digits, 5, 5, 3, 3), rows, 2)
+        return Table.of(columns, rows, names=2)
 
     def method(self) -> str:
         """The test in words: "paired t-test over 20,466 instances, Holm's correction"."""

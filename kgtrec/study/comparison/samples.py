@@ -160,8 +160,8 @@ def table_by_measure(
     """A row per part under its heads, a column of values (measures, parts) per key and title."""
     columns = np.asarray(values, np.float64).reshape(len(measures), len(parts))
     rows = [(*part, *row) for part, row in zip(parts, columns.T.tolist(), strict=True)]
-    digits = (*(0,) * len(heads), *(4,) * len(measures))
-    return Table((*heads, *measures.values()), (*heads, *measures), digits, rows, names)
+    titled = ((title, key, 4) for key, title in measures.items())
+    return Table.of([*((head, head, 0) for head in heads), *titled], rows, names)
 
 
 def align_ranks(ranks: Mapping[str, Ranks]) -> dict[str, Ranks]:

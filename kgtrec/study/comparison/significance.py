@@ -336,9 +336,9 @@ class Discrimination(ShownAsTables):
              int((corrected(self.p[k], self.correction) < level).sum()), self.p.shape[1])
             for k in order
         ]  # fmt: skip
-        titles = ("measure", "area", f"p < {level:g}", f"{self.correction} < {level:g}", "pairs")
-        keys = ("measure", "area", "significant", "significant.corrected", "pairs")
-        return Table(titles, keys, (0, 4, 0, 0, 0), rows)
+        columns = ["measure", "area:4", f"p < {level:g}=significant",
+                   f"{self.correction} < {level:g}=significant.corrected", "pairs"]  # fmt: skip
+        return Table.of(columns, rows)
 
     def curves(self) -> Table:
         """One row per place, the largest p-value first, and one column per measure."""

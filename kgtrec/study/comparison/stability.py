@@ -86,9 +86,8 @@ class Sensitivity(ShownAsTables):
             for name, of_parts in zip(self.measures, columns, strict=True)
             for part, values in zip(self._parts(), of_parts, strict=True)
         ]
-        titles = ("measure", "share", "triples", "tau-b", "low", "high")
-        keys = ("measure", "share", "triples", "tau_b", "tau_b.low", "tau_b.high")
-        return Table(titles, keys, (0, 0, 0, 4, 4, 4), rows, 2)
+        columns = "measure, share, triples, tau-b=tau_b:4, low=tau_b.low:4, high=tau_b.high:4"
+        return Table.of(columns, rows, names=2)
 
     def sentence(self) -> str:
         """Measures in order of stability, and where the ranking is least stable."""

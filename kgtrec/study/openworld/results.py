@@ -148,9 +148,9 @@ class FamilyStudy(ShownAsTables):
             for panel in self.panels
             for metric in self.metrics
         ]  # fmt: skip
-        titles = ("", "sparsity", "range", "slope ratio", "misordered")
-        keys = ("panel", "sparsity", "reach", "flattening", "inconsistency")
-        return Table(titles, keys, (0, 3, 4, 3, 4), rows)
+        columns = ("=panel, sparsity:3, range=reach:4, slope ratio=flattening:3, "
+                   "misordered=inconsistency:4")  # fmt: skip
+        return Table.of(columns, rows)
 
     def points(self) -> Table:
         """One row for each checkpoint: every metric, full and sparse, and the correlation."""
@@ -163,12 +163,9 @@ class FamilyStudy(ShownAsTables):
                 named = (curve.model, panel.density, panel.removal)
                 rows += [(*named, *values) for values in zip(*columns, strict=True)]
         names = [(side, metric) for side in ("full", "sparse") for metric in self.metrics]
-        titles = [f"{side} {title_of(metric)}" for side, metric in names]
-        keys = [f"{side}.{metric}" for side, metric in names]
-        first, digits = ("model", "density", "removal", "step"), (0, 2, 0, 0)
-        return Table(
-            (*first, *titles, "rho"), (*first, *keys, "rho"), (*digits, *[4] * len(names), 3), rows
-        )
+        first = ("model", "density:2", "removal", "step")
+        values = [(f"{side} {title_of(metric)}", f"{side}.{metric}", 4) for side, metric in names]
+        return Table.of([*first, *values, "rho:3"], rows)
 
     def __str__(self) -> str:
         first = self.panels[0]
@@ -348,14 +345,12 @@ class Comparison(ShownAsTables):
              o.rho)
             for o in self.outlooks
         ]  # fmt: skip
-        return Table(
-            ("missing", f"l {first}", f"l {second}", f"{title} {first}", f"{title} {second}",
-             "difference", "P(wrong)", "rho"),
-            ("sparsity", "strength_first", "strength_second", "full_first", "full_second",
-             "full_difference", "p_wrong", "explaining_rho"),
-            (0, 3, 3, 4, 4, 4, 4, 3),
-            rows,
-        )  # fmt: skip
+        columns = [
+            "missing=sparsity", f"l {first}=strength_first:3", f"l {second}=strength_second:3",
+            f"{title} {first}=full_first:4", f"{title} {second}=full_second:4",
+            "difference=full_difference:4", "P(wrong)=p_wrong:4", "rho=explaining_rho:3",
+        ]  # fmt: skip
+        return Table.of(columns, rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain types, for JSON: None for unknown or infinite values."""

@@ -220,9 +220,9 @@ def simulation_table(runs: Sequence[Simulation], metric: str = "mrr") -> Table:
                 run.strengths, *(c.tolist() for c in columns), strict=True
             ):
                 rows.append((run.rho, beta, strength, *values))
-    heads = ("correlation", "sparsity", "strength", "questions", "mean", "std", "error", "exact",
-             "approximation")  # fmt: skip
-    return Table(heads, heads, (2, 4, 2, 0, 4, 4, 4, 4, 4), rows, 3)
+    heads = ("correlation:2, sparsity:4, strength:2, questions, mean:4, std:4, error:4, exact:4, "
+             "approximation:4")  # fmt: skip
+    return Table.of(heads, rows, names=3)
 
 
 def _columns(run: Simulation, metric: str, place: int) -> tuple[Floats, ...]:

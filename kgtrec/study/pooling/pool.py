@@ -246,8 +246,7 @@ class Pool(ShownAsTables):
         rows: list[tuple[Cell, ...]] = [
             (name, *line) for name, line in zip(self.systems, self.overlap().tolist(), strict=True)
         ]
-        heads = ("system", *self.systems)
-        return Table(heads, heads, (0,) * len(heads), rows)
+        return Table.of(["system", *((name, name, 0) for name in self.systems)], rows)
 
 
 def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 10) -> Pool:

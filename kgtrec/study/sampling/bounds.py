@@ -29,8 +29,7 @@ _TERMS_AT_A_TIME = 1 << 21
 
 CUTOFFS = (1, 3, 10)
 
-
-HEADS = ("measure", "sampled", "estimate", "low", "high")
+COLUMNS = "measure, sampled:4, estimate:4, low:4, high:4"
 
 
 def _hits(k: int) -> Callable[..., Float64]:
@@ -209,7 +208,7 @@ def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
     for name, f in DECREASING.items():
         ends = mean_bounds(f(most), f(least), miss, slack)
         rows.append((name, float(f(ranks.rank()).mean()), float("nan"), *ends))
-    return Table(HEADS, HEADS, (4,) * len(HEADS), rows)
+    return Table.of(COLUMNS, rows)
 
 
 def mean_bounds(low: Float64, high: Float64, miss: float, slack: float) -> tuple[float, float]:

@@ -23,8 +23,8 @@ import numpy.typing as npt
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import UsageError
 from kgtrec.study.sampling.bounds import (
+    COLUMNS,
     DECREASING,
-    HEADS,
     check_level,
     hoeffding_slack,
     mean_bounds,
@@ -193,7 +193,7 @@ class FullEstimates(ShownAsTables):
         for name, f in DECREASING.items():
             value = float(f(sampled).mean())
             rows.append((name, value, *(self._corrected(name) or self._bounded(name))))
-        return Table(HEADS, HEADS, (4,) * len(HEADS), rows)
+        return Table.of(COLUMNS, rows)
 
     def _exact_ranks(self) -> Float64 | None:
         """Ranks among all candidates if every answer's is known, (n,); else None."""

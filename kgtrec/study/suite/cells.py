@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.bootstrap import Resampling, resampled_means
-from kgtrec._internal.locations import fetched
+from kgtrec._internal.bootstrap import Resampling, over_runs, resampled_means
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.random_baseline import Tally
+from kgtrec.study.comparison.parts import ValueTable, read_value_table
 from kgtrec.study.comparison.samples import samples_of_ranks
 
 if TYPE_CHECKING:
@@ -75,8 +74,7 @@ class SuiteCells(ShownAsTables):
     def table(self) -> Table:
         """One row per model, one column per graph; nan: missing."""
         rows = [(m, *row) for m, row in zip(self.models, self.values.tolist(), strict=True)]
-        heads = ("model", *self.graphs)
-        return Table(heads, heads, (0, *(4,) * len(self.graphs)), rows)
+        return Table.of(["model", *((graph, graph, 4) for graph in self.graphs)], rows)
 
     @property
     def missing(self) -> list[tuple[str, str]]:
@@ -96,38 +94,30 @@ class _Entry(NamedTuple):
 
 
 def read_numbers(path: str | os.PathLike[str], how: Resampling = DRAWING) -> list[SuiteCells]:
-    """Read the cells of a CSV or TSV file with one row per graph, model, seed and metric.
+    """Read the cells of a table file with one row per graph, model, seed and metric.
 
-    FileError: columns are missing, a value is not a number, or a cell occurs twice.
+    FileError: as for `read_value_table`; columns are missing, a value is not a number, or a cell
+    occurs twice.
     """
-    entries = list(_entries(str(path)))
+    table = read_value_table(path)
     by_metric: dict[Measure, list[_Entry]] = {}
-    for entry in entries:
+    for entry in _entries(table):
         by_metric.setdefault(entry.metric, []).append(entry)
-    return [_cells_of(metric, rows, str(path), how) for metric, rows in by_metric.items()]
+    return [_cells_of(metric, rows, table.path, how) for metric, rows in by_metric.items()]
 
 
-def _entries(path: str) -> Iterator[_Entry]:
-    try:
-        with fetched(path) as copy, copy.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.DictReader(stream, delimiter="\t" if path.endswith(".tsv") else ",")
-            rows = [(reader.line_num, row) for row in reader]
-            columns = [name.strip().lower() for name in reader.fieldnames or ()]
-    except (OSError, UnicodeDecodeError, csv.Error) as problem:
-        raise FileError(path, found=str(problem), hint="save the table as CSV in UTF-8") from None
-    absent = [name for name in ("graph", "model", "metric", "value") if name not in columns]
-    if absent or not rows:
-        raise FileError(
-            path, 1, found=f"no column {', '.join(absent)}" if absent else "no row",
-            hint=f"the columns are {', '.join(HEADINGS)} (seed and n may be left out)",
-        )  # fmt: skip
-    for line, row in rows:
-        cells = {(key or "").strip().lower(): (text or "").strip() for key, text in row.items()
-                 if isinstance(text, str)}  # fmt: skip
+def _entries(table: ValueTable) -> Iterator[_Entry]:
+    columns = {name: table.column(name) for name in HEADINGS}
+    if absent := [name for name in ("graph", "model", "metric", "value") if not columns[name]]:
+        hint = f"the columns are {', '.join(HEADINGS)} (seed and n may be left out)"
+        raise FileError(table.path, 1, found=f"no column {', '.join(absent)}", hint=hint)
+    for line, row in table.rows:
+        cells = {name: row[column] for name, column in columns.items() if column}
         try:
             value, metric = float(cells["value"]), Measure.parse(cells["metric"])
         except ValueError as problem:  # for a metric, the problem says what is wrong
-            raise FileError(path, line, found=str(problem), hint="see kgtrec measures") from None
+            hint = "see kgtrec measures"
+            raise FileError(table.path, line, found=str(problem), hint=hint) from None
         yield _Entry(cells["graph"], cells["model"], cells.get("seed", ""), metric, value, line)
 
 
@@ -154,17 +144,9 @@ def _cells_of(measure: Measure, rows: Sequence[_Entry], path: str, how: Resampli
         numbers = np.array([*own.values()])
         values[at], seeds[at] = numbers.mean(), len(numbers)
         if draws is not None:
-            draws[(slice(None), *at)] = _over_seeds(numbers[None, :], how.resamples, rng)
+            runs_of_draws = np.broadcast_to(numbers, (how.resamples, len(numbers)))
+            draws[(slice(None), *at)] = over_runs(runs_of_draws, rng)
     return SuiteCells(measure, models, graphs, values, seeds, draws)
-
-
-def _over_seeds(runs: Floats, n_draws: int, rng: np.random.Generator) -> Floats:
-    """Means over equally many runs, drawn with replacement from (B or 1, runs)."""
-    n = runs.shape[1]
-    if n == 1:
-        return np.broadcast_to(runs[:, 0], n_draws)
-    chosen = rng.integers(0, n, (n_draws, n))
-    return np.take_along_axis(np.broadcast_to(runs, (n_draws, n)), chosen, axis=1).mean(axis=1)
 
 
 # -- Ranks -----------------------------------------------------------------------------------------
@@ -201,7 +183,7 @@ def cells_of_ranks(
                 seeds[m, g] = len(at)
                 if at:
                     values[m, g] = estimate[at].mean()
-                    draws[:, m, g] = _over_seeds(drawn[:, at], how.resamples, rng)
+                    draws[:, m, g] = over_runs(drawn[:, at], rng)
     return [
         SuiteCells(measure, models, graphs, values, seeds, draws)
         for measure, (values, draws) in tables.items()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.bootstrap import Resampling
+from kgtrec._internal.bootstrap import Resampling, drawn_clusters
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError, choose
 from kgtrec.measures import Measure, parse_all
@@ -124,40 +124,16 @@ class Friedman(NamedTuple):
 
 def friedman(ranks: Floats, level: float = 0.05) -> Friedman | None:
     """The test over complete ranks (models, graphs); None for fewer than three models or graphs."""
-    from scipy.special import chdtrc
-
     n_models, n_graphs = ranks.shape
     if n_models < 3 or n_graphs < 2:
         return None
-    ties = 0.0
-    for column in ranks.T:
-        counts = np.unique(column, return_counts=True)[1].astype(np.float64)
-        ties += float((counts**3 - counts).sum())
-    sums = ranks.sum(axis=1)
-    scale = 1 - ties / (n_graphs * (n_models**3 - n_models))
-    spread = 12 / (n_graphs * n_models * (n_models + 1)) * float((sums**2).sum())
-    statistic = (spread - 3 * n_graphs * (n_models + 1)) / scale if scale > 0 else 0.0
-    gap = studentized_range(1 - level, n_models) / np.sqrt(2)
-    return Friedman(
-        statistic, float(chdtrc(n_models - 1, statistic)), n_models, n_graphs,
-        float(gap * np.sqrt(n_models * (n_models + 1) / (6 * n_graphs))),
-        sums / n_graphs,
-    )  # fmt: skip
+    from scipy import stats
 
-
-def studentized_range(share: float, n_groups: int) -> float:
-    """Quantile of the range of this many standard normal variables."""
-    from scipy.optimize import brentq
-    from scipy.special import ndtr
-
-    z = np.linspace(-8, 8, 4_001)
-    density = np.exp(-z * z / 2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
-
-    def above(gap: float) -> float:
-        within = n_groups * float((density * (ndtr(z) - ndtr(z - gap)) ** (n_groups - 1)).sum())
-        return within - share
-
-    return float(brentq(above, 1e-6, 20.0))
+    all_tie = bool((ranks == ranks[0]).all())
+    statistic, p = (0.0, 1.0) if all_tie else map(float, stats.friedmanchisquare(*ranks))
+    gap = float(stats.studentized_range.ppf(1 - level, n_models, np.inf))
+    critical = gap * math.sqrt(n_models * (n_models + 1) / (12 * n_graphs))
+    return Friedman(statistic, p, n_models, n_graphs, critical, ranks.mean(axis=1))
 
 
 # -- The suite -----------------------------------------------------------------------------------
@@ -208,12 +184,7 @@ class Suite(ShownAsTables):
     @cached_property
     def _weights(self) -> Floats:
         """How often each draw takes each graph, float64 (B, graphs)."""
-        n_graphs, how = len(self.cells.graphs), self.resampling
-        rng = np.random.default_rng(how.seed)
-        chosen = rng.integers(0, n_graphs, (how.resamples, n_graphs))
-        chosen += n_graphs * np.arange(how.resamples)[:, None]
-        counts = np.bincount(chosen.ravel(), minlength=n_graphs * how.resamples)
-        return counts.reshape(-1, n_graphs).astype(np.float64)
+        return np.concatenate([*drawn_clusters(len(self.cells.graphs), self.resampling)])
 
     @cached_property
     def _drawn(self) -> Standing:
@@ -335,14 +306,11 @@ class Suite(ShownAsTables):
              int(beats[m]))
             for m in self.order
         ]  # fmt: skip
-        low, high = self.resampling.column_titles
-        titles = ("model", "graphs", *names, low, high, "mean rank", low, high, "win rate", "Borda",
-                  "P(best)", "place from", "to", "beats")  # fmt: skip
-        keys = ("model", "graphs", *names, "low", "high", "mean_rank", "mean_rank_low",
-                "mean_rank_high", "win_rate", "borda", "best", "place_low", "place_high",
-                "beats")  # fmt: skip
-        digits = (0, 0, *(4,) * (len(names) + 2), 2, 2, 2, 3, 1, 3, 0, 0, 0)
-        table = Table(titles, keys, digits, rows)
+        table = Table.of([
+            "model", "graphs", *((name, name, 4) for name in names), *self.resampling.columns(4),
+            "mean rank:2", *self.resampling.columns(2, "mean_rank_"), "win rate:3", "Borda=borda:1",
+            "P(best)=best:3", "place from=place_low", "to=place_high", "beats",
+        ], rows)  # fmt: skip
         return replace(table, bold=self._best(table, [*names, "mean_rank", "win_rate", "borda"]))
 
     def _best(self, table: Table, keys: Sequence[str]) -> frozenset[tuple[int, int]]:
@@ -364,7 +332,7 @@ class Suite(ShownAsTables):
 
     def missing_table(self) -> Table:
         """One row per missing cell."""
-        return Table(("model", "graph"), ("model", "graph"), (0, 0), self.cells.missing, names=2)
+        return Table.of("model, graph", self.cells.missing, names=2)
 
     def bounds_table(self) -> Table:
         """Least and largest value of each statistic over all possible missing values."""
@@ -383,11 +351,12 @@ class Suite(ShownAsTables):
                 float(least * n_graphs), float(most * n_graphs),
             ))  # fmt: skip
         title = self.cells.title
-        titles = ("model", "missing", f"{title} from", "to", "mean rank from", "to",
-                  "win rate from", "to", "Borda from", "to")  # fmt: skip
-        keys = ("model", "missing", "value_low", "value_high", "mean_rank_low", "mean_rank_high",
-                "win_rate_low", "win_rate_high", "borda_low", "borda_high")  # fmt: skip
-        return Table(titles, keys, (0, 0, 4, 4, 2, 2, 3, 3, 1, 1), rows)
+        columns = [
+            "model", "missing", f"{title} from=value_low:4", "to=value_high:4",
+            "mean rank from=mean_rank_low:2", "to=mean_rank_high:2", "win rate from=win_rate_low:3",
+            "to=win_rate_high:3", "Borda from=borda_low:1", "to=borda_high:1",
+        ]  # fmt: skip
+        return Table.of(columns, rows)
 
     def pair_table(self) -> Table:
         """One row per pair of ranked models, on the graphs that both have."""
@@ -396,9 +365,8 @@ class Suite(ShownAsTables):
             (names[i], names[j], int(graphs), int(wins), int(ties), float(gap), float(p), float(c))
             for i, j, graphs, wins, ties, gap, p, c in zip(*found.values(), strict=True)
         ]
-        titles = ("model", "against", "graphs", "wins", "ties", "difference", "p", "p (Holm)")
-        keys = ("model", "against", "graphs", "wins", "ties", "difference", "p", "corrected")
-        return Table(titles, keys, (0, 0, 0, 0, 0, 4, 4, 4), rows, names=2)
+        columns = "model, against, graphs, wins, ties, difference:4, p:4, p (Holm)=corrected:4"
+        return Table.of(columns, rows, names=2)
 
     def notes(self) -> list[str]:
         """What a reader must know about the table."""
