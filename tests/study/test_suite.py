@@ -25,7 +25,6 @@ from kgtrec.study.suite.suite import (
     friedman,
     ranks_within,
     standing,
-    studentized_range,
     suite_page,
 )
 
@@ -73,12 +72,30 @@ def test_standings_are_those_of_all_pairs(seed: int, key: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_friedman_is_that_of_scipy(seed: int) -> None:
-    values = values_with_ties(seed, 4, 9)
-    found = friedman(ranks_within(values, 1.0))
-    expected = stats.friedmanchisquare(*values)
+def test_friedman_is_that_of_conover(seed: int) -> None:
+    """Practical Nonparametric Statistics (1999), equation 5.8.7, which allows ties."""
+    ranks = ranks_within(values_with_ties(seed, 4, 9), 1.0)
+    found = friedman(ranks)
     assert found is not None
-    assert (found.statistic, found.p) == pytest.approx((expected.statistic, expected.pvalue))
+    spread = (ranks**2).sum() - 9 * 4 * 5**2 / 4
+    statistic = 3 * ((ranks.sum(axis=1) - 9 * 5 / 2) ** 2).sum() / spread
+    assert found.statistic == pytest.approx(statistic)
+    assert found.p == pytest.approx(stats.chi2.sf(statistic, 3))
+
+
+@pytest.mark.parametrize(("models", "q"), [(3, 2.343), (5, 2.728), (10, 3.164)])
+def test_critical_differences_are_those_of_demsar(models: int, q: float) -> None:
+    """The critical values of his Table 5(a)."""
+    ranks = np.stack([np.roll(np.arange(1.0, models + 1), k) for k in range(7)], axis=1)
+    found = friedman(ranks)
+    assert found is not None
+    assert found.critical_difference == pytest.approx(q * (models * (models + 1) / 42) ** 0.5, 5e-4)
+
+
+def test_models_that_always_tie_do_not_differ() -> None:
+    found = friedman(np.full((3, 5), 2.0))
+    assert found is not None
+    assert (found.statistic, found.p) == (0.0, 1.0)
 
 
 def test_the_test_compares_mean_ranks_of_the_graphs_that_all_have() -> None:
@@ -104,12 +121,6 @@ def test_the_best_are_bold_and_models_set_apart_are_not() -> None:
     assert "**0.4000**" in table.to_markdown()
     assert r"\textbf{0.4000}" in table.to_latex()
     assert "<strong>0.4000</strong>" in suite_page([suite])
-
-
-@pytest.mark.parametrize("groups", [2, 5, 30])
-def test_the_studentized_range_is_that_of_scipy(groups: int) -> None:
-    expected = stats.studentized_range.ppf(0.95, groups, np.inf)
-    assert studentized_range(0.95, groups) == pytest.approx(expected, rel=1e-5)
 
 
 def test_pairs_are_tested_on_shared_graphs() -> None:

@@ -216,54 +216,34 @@ def _product(left: Floats, right: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """Answers of one side: first the only answers of their questions, then the others by place.
-
-    The others form levels: each system's best answers of all their questions, then the second ones,
-    and so on. Questions with more answers come first in every level. So a level is a part of the
-    one before, and running numbers of answers are sums of whole blocks.
+    """Answers of one side: question after question, each system's in its own order.
 
     - rows: Rows of the aligned ranks.
     - triple: Place of the triple of each of these rows.
-    - alone: Number of first rows, whose questions have one answer.
-    - levels: First row of each level, counted from `alone`, and the end of the last one.
-    - question, last: Place inside its level of each other row; last row of each of their questions.
+    - starts: First row of each question.
+    - sizes: Number of answers of each question.
     """
 
     rows: list[Ints]
     triple: list[Ints]
-    alone: int
-    levels: Ints
-    question: Ints
-    last: Ints
+    starts: Ints
+    sizes: Ints
 
     @classmethod
     def of(cls, aligned: Mapping[str, Ranks], side: str) -> _Answers:
         first = next(iter(aligned.values()))
         of_side = np.flatnonzero(np.isin(first.side, SIDES[side]))
-        question = np.unique(first.question[of_side], return_inverse=True)[1]
-        sizes = np.bincount(question)
-        larger = np.empty(len(sizes), np.int64)
-        larger[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
-        owner = np.repeat(np.arange(len(sizes)), sizes)
-        level = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        by_level = np.lexsort((larger[owner], level, sizes[owner] > 1))
-        triple, rows = _triple_index(first), []
-        for ranks in aligned.values():
-            in_order = np.lexsort((_ordinal(ranks)[of_side], question))
-            rows.append(of_side[in_order[by_level]])
-        alone = int((sizes == 1).sum())
-        inside = larger[owner[by_level]][alone:]
-        counts = np.bincount(level[by_level][alone:])
-        levels = np.concatenate([[0], np.cumsum(counts)])
-        shared = np.sort(sizes[sizes > 1])[::-1]
-        last = levels[shared - 1] + np.arange(len(shared))
-        return cls(rows, [triple[each] for each in rows], alone, levels, inside, last)
+        question, triple = first.question[of_side], _triple_index(first)
+        orders = [np.lexsort((_ordinal(one)[of_side], question)) for one in aligned.values()]
+        rows = [of_side[order] for order in orders]
+        sizes = np.unique(question, return_counts=True)[1]
+        return cls(rows, [triple[own] for own in rows], np.cumsum(sizes) - sizes, sizes)
 
     def running(self, chosen: NDArray[np.uint8]) -> NDArray[np.uint32]:
-        """For answers with others in their question: number chosen up to each, same shape."""
-        running = chosen.astype(np.uint32)
-        for before, start, stop in zip(self.levels, self.levels[1:], self.levels[2:], strict=False):
-            running[start:stop] += running[before : before + stop - start]
+        """How many answers of a question are chosen, up to each of them; same shape."""
+        running = np.cumsum(chosen, axis=0, dtype=np.uint32)
+        before = running[self.starts] - chosen[self.starts]
+        running -= np.repeat(before, self.sizes, axis=0)
         return running
 
 
@@ -271,7 +251,7 @@ class _Answers:
 class _TiedAnswers:
     """Answers that tie with others of their question; ranks depend on how many are chosen.
 
-    - rows: Their places among the answers that are not alone in their question.
+    - rows: Their places among the answers of the side.
     - tie, int64 (rows,): The tie of each.
     - values, float64 (measures, rows, most): Values if 1, 2, ... answers of the tie are chosen.
     """
@@ -328,24 +308,21 @@ class ByQuestion:
     def of(self, subsets: Bools) -> Floats:
         """Values, float64 (measures, B, s): of `firsts`, then of `places`."""
         answers, turned = self.answers, np.ascontiguousarray(subsets.T).view(np.uint8)
-        single = turned[answers.triple[0][: answers.alone]].astype(np.float64)
-        counts = answers.running(turned[answers.triple[0][answers.alone :]])[answers.last]
-        total = single.sum(axis=0) + (counts > 0).sum(axis=0)
-        share = 1.0 / np.maximum(counts, 1)
-        n_first, alone = len(self.firsts[0]), answers.alone
+        counts = np.add.reduceat(turned[answers.triple[0]], answers.starts, dtype=np.uint32)
+        total = (counts > 0).sum(axis=0)
+        share = np.repeat(1.0 / np.maximum(counts, 1), answers.sizes, axis=0)
+        n_first = len(self.firsts[0])
         n_measures = n_first + len(self.places[0])
         sums = np.empty((n_measures, len(subsets), len(answers.rows)))
         for system, (first, place) in enumerate(zip(self.firsts, self.places, strict=True)):
-            chosen = turned[answers.triple[system][alone:]]
+            chosen = turned[answers.triple[system]]
             running = answers.running(chosen)
-            sums[:, :, system] = _product(np.concatenate([first, place])[:, :alone], single)
             if n_first:
-                weight = (chosen * (running == 1)).astype(np.float64)
-                sums[:n_first, :, system] += _product(first[:, alone:], weight)
+                weight = np.where(running == 1, chosen, np.uint8(0)).astype(np.float64)
+                sums[:n_first, :, system] = _product(first, weight)
                 sums[:n_first, :, system] += self.tied[system].changes(chosen, weight)
             if n_first < n_measures:
-                weight = (chosen * running) * share[answers.question]
-                sums[n_first:, :, system] += _product(place[:, alone:], weight)
+                sums[n_first:, :, system] = _product(place, (chosen * running) * share)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(sums / total[:, None])
 
@@ -368,7 +345,7 @@ def _by_question(
         for kind, measures in kinds.items()
     }  # fmt: skip
     tied = [
-        _TiedAnswers.of(ranks, rows[answers.alone :], [*kinds["first"].values()])
+        _TiedAnswers.of(ranks, rows, [*kinds["first"].values()])
         for ranks, rows in zip(aligned.values(), answers.rows, strict=True)
     ]
     return ByQuestion(answers, columns["first"], columns["place"], tied)
