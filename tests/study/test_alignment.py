@@ -257,7 +257,7 @@ def test_the_experiment_is_that_of_its_parts() -> None:
                             metrics=["mr"], sides="head", similarity="l2")  # fmt: skip
     np.testing.assert_array_equal(experiment.values["mr"], again.values["mr"])
     table = experiment.table()
-    assert table.keys == ("pairs", "mr", "mr.sd", "hits@3", "hits@3.sd")
+    assert table.keys == ["pairs", "mr", "mr.sd", "hits@3", "hits@3.sd"]
     assert table.rows[0][2] == pytest.approx(experiment.values["mr"][0].std(ddof=1))
     assert size_experiment(pairs, left, right, repeats=1).sizes.tolist() == [
         10, 12, 15, 18, 22, 27, 33, 40,

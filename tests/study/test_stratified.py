@@ -98,7 +98,7 @@ def test_a_curve_is_a_line_of_the_grid() -> None:
     assert np.array_equal(curve.values[:, 0], grid.values[:, 0])
     assert curve.table().to_dict()["-1.0"]["0.3"]["mrr"] == grid["mrr"][0, 13]
     one = beta_curve(ranks, metrics="hits@1", points=[0.25])
-    assert one.table().keys == ("beta_e", "beta_r", "hits@1")
+    assert one.table().keys == ["beta_e", "beta_r", "hits@1"]
 
 
 def test_exponents_read_well() -> None:
@@ -137,7 +137,7 @@ def test_sampled_candidates_are_said_to_be() -> None:
     curve = beta_curve(ranks, metrics="mrr")
     assert curve.caption().startswith("sampled candidates, realistic ranks")
     assert curve.table().titles[0] == "sampled beta_e"
-    assert curve.table().keys == ("beta_e", "beta_r", "sampled.mrr")
+    assert curve.table().keys == ["beta_e", "beta_r", "sampled.mrr"]
 
 
 # --- counted anew ---------------------------------------------------------------------------------

@@ -21,13 +21,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
+from kgtrec._internal.csr import Bools, Float64
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.comparison.samples import samples_of_runs
 from kgtrec.study.comparison.significance import pairs_of
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Signs = tuple[NDArray[np.int8], NDArray[np.int8]]
 
 TIED = 1e-12
@@ -59,7 +58,7 @@ class RankingAgreement(ShownInLines):
         x_higher: bool = True,
         y_higher: bool = True,
         *,
-        drawn: Sequence[Floats] = (np.empty(0), np.empty(0)),
+        drawn: Sequence[Float64] = (np.empty(0), np.empty(0)),
         resampling: Resampling = COMPARING,
         over: str = "nothing",
     ) -> RankingAgreement:
@@ -83,7 +82,7 @@ class RankingAgreement(ShownInLines):
         return (self.tau, *self.tau_interval, self.tau_ap, *self.tau_ap_interval)
 
 
-def tau_b(x: ArrayLike, y: ArrayLike) -> Floats:
+def tau_b(x: ArrayLike, y: ArrayLike) -> Float64:
     """Kendall's tau-b along the last axis.
 
     Parameters
@@ -104,7 +103,7 @@ def tau_b(x: ArrayLike, y: ArrayLike) -> Floats:
     return _tau_b(_signs(x), _signs(y), None)
 
 
-def tau_ap(x: ArrayLike, y: ArrayLike) -> Floats:
+def tau_ap(x: ArrayLike, y: ArrayLike) -> Float64:
     """Symmetric AP correlation with ties, along the last axis; higher values are on top.
 
     Mean of both directions. One direction walks down one ranking and takes, per system, the share
@@ -226,7 +225,7 @@ def _unsettled(resampled: Resampled) -> Bools:
 
 
 def _reaching(
-    ends: tuple[float, float], tau: float, of: Callable[..., Floats], signs: Signs, loose: Bools
+    ends: tuple[float, float], tau: float, of: Callable[..., Float64], signs: Signs, loose: Bools
 ) -> tuple[float, float]:
     """The interval; its end further from 0 reaches at least the tau that unsettled pairs allow."""
     low, high = ends
@@ -253,7 +252,7 @@ def agreement_table(
     return Table.of([*named, *("systems",) * count_systems, *taus], rows, len(heads))
 
 
-def _ends(drawn: Floats, resampling: Resampling) -> tuple[float, float]:
+def _ends(drawn: Float64, resampling: Resampling) -> tuple[float, float]:
     """Percentile interval of the draws that have a value."""
     finite = drawn[np.isfinite(drawn)]
     if not len(finite):
@@ -262,12 +261,12 @@ def _ends(drawn: Floats, resampling: Resampling) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _oriented(values: ArrayLike, higher: bool) -> Floats:
+def _oriented(values: ArrayLike, higher: bool) -> Float64:
     floats = np.asarray(values, np.float64)
     return floats if higher else -floats
 
 
-def _check(first: Floats, second: Floats, least: int = 2) -> None:
+def _check(first: Float64, second: Float64, least: int = 2) -> None:
     if first.ndim != 1 or first.shape != second.shape or len(first) < least:
         raise InputError(
             f"rankings of shapes {first.shape} and {second.shape}; give the values of the same "
@@ -286,8 +285,8 @@ def _signs(values: ArrayLike) -> NDArray[np.int8]:
 
 
 def _tau_b(
-    x: NDArray[np.int8], y: NDArray[np.int8], weight: Floats | None, turned: Any = None
-) -> Floats:
+    x: NDArray[np.int8], y: NDArray[np.int8], weight: Float64 | None, turned: Any = None
+) -> Float64:
     """tau-b from signs; ``weight`` (..., s) says how often each system counts.
 
     A pair whose ``turned`` (s, s) is 1 counts as in order, -1 as not, whatever its signs.
@@ -305,8 +304,8 @@ def _tau_b(
 
 
 def _tau_ap(
-    x: NDArray[np.int8], y: NDArray[np.int8], weight: Floats | None, turned: Any = None
-) -> Floats:
+    x: NDArray[np.int8], y: NDArray[np.int8], weight: Float64 | None, turned: Any = None
+) -> Float64:
     """As `_tau_b`."""
     # The other above this one: the sign of x_i - x_j is -1.
     above_x, above_y = ((each < 0).astype(np.float64) for each in (x, y))
@@ -405,7 +404,7 @@ def rank_biased_overlap(
     return Overlap(low, max(residual, 0.0), extrapolated)
 
 
-def _common(short: Sequence[str], long: Sequence[str]) -> Floats:
+def _common(short: Sequence[str], long: Sequence[str]) -> Float64:
     """Number of documents that both have down to each depth of the longer; the shorter may end."""
     place = {name: i for i, name in enumerate(short)}
     meets = [max(i, place[name]) for i, name in enumerate(long) if name in place]
@@ -429,12 +428,12 @@ class Reproduction(ShownAsTables):
 
     pairs: Sequence[tuple[str, str]]
     measures: Sequence[str]
-    tau: Floats
-    overlap: Floats
-    residual: Floats
-    rmse: Floats
-    effect_ratio: Floats | None
-    improvement: Floats | None
+    tau: Float64
+    overlap: Float64
+    residual: Float64
+    rmse: Float64
+    effect_ratio: Float64 | None
+    improvement: Float64 | None
 
     def order_table(self) -> Table:
         """One row per pair: how similar the lists are."""

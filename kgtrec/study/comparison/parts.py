@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kgtrec._internal.bootstrap import Resampling, resampled_means
+from kgtrec._internal.csr import Float64
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import FileError, InputError, UsageError
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
     from kgtrec.ranking.ranks import Ranks
 
-Floats = NDArray[np.float64]
 
 WHOLE = ("all",)
 """The part with all questions."""
@@ -57,13 +56,13 @@ class SystemValues(ShownAsTables):
 
     measure: str
     systems: tuple[str, ...]
-    parts: Mapping[tuple[str, ...], Floats]
+    parts: Mapping[tuple[str, ...], Float64]
     dimensions: tuple[str, ...] = ()
     higher_is_better: bool | None = True
     digits: int = 4
-    whole: Floats | None = None
+    whole: Float64 | None = None
     counts: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
-    intervals: Mapping[tuple[str, ...], Floats] = field(default_factory=dict)
+    intervals: Mapping[tuple[str, ...], Float64] = field(default_factory=dict)
     resampling: Resampling | None = None
 
     def _lines(self) -> tuple[str, str]:
@@ -112,14 +111,14 @@ class SystemValues(ShownAsTables):
         systems = [(name, name, self.digits) for name in self.systems]
         return Table.of([*named, *systems, "best", "tau-b=tau_b:4"], rows, len(heads))
 
-    def _best(self, values: Floats) -> list[str]:
+    def _best(self, values: Float64) -> list[str]:
         known = values[~np.isnan(values)]
         if self.higher_is_better is None or not len(known):
             return []
         best = known.max() if self.higher_is_better else known.min()
         return [n for n, value in zip(self.systems, values.tolist(), strict=True) if value == best]
 
-    def _tau(self, values: Floats) -> float:
+    def _tau(self, values: Float64) -> float:
         if self.whole is None or len(values) < 3 or np.isnan(values).any():
             return math.nan
         return float(tau_b(values, self.whole))
@@ -170,7 +169,7 @@ def parts_of_results(
 def _drawn_by_part(
     results: Mapping[str, Result], by: str, measures: Sequence[Measure], graph: Graph | None,
     resampling: Resampling,
-) -> dict[Measure, dict[tuple[str, ...], Floats]]:  # fmt: skip
+) -> dict[Measure, dict[tuple[str, ...], Float64]]:  # fmt: skip
     """Intervals of every part, by measure: one draw of its questions serves all measures."""
     first = next(iter(results.values()))
     specs = [one for one in measures if one.side == first.sides[-1] and _is_mean(one)]
@@ -178,9 +177,9 @@ def _drawn_by_part(
         return {}
     samples = samples_of_aligned({name: one.ranks for name, one in results.items()}, specs)
     values = np.column_stack([one.values for one in samples])
-    ends: dict[Measure, dict[tuple[str, ...], Floats]] = {measure: {} for measure in specs}
+    ends: dict[Measure, dict[tuple[str, ...], Float64]] = {measure: {} for measure in specs}
 
-    def transformed(means: Floats) -> Floats:
+    def transformed(means: Float64) -> Float64:
         split = np.split(means, len(samples), axis=-1)
         columns = [one.transform(own) for one, own in zip(samples, split, strict=True)]
         return np.concatenate(columns, axis=-1)
@@ -210,7 +209,7 @@ def values_by_ratios(
     results = {name: Result(one) for name, one in align_ranks(ranks).items()}
     valued = []
     for measure in parse_all(measures):
-        parts: dict[tuple[str, ...], Floats] = {
+        parts: dict[tuple[str, ...], Float64] = {
             ("own",): np.array([one[measure] for one in results.values()]),
             ("given",): np.array([reweighted(one, measure, counts) for one in results.values()]),
         }
@@ -219,7 +218,7 @@ def values_by_ratios(
 
 
 def _valued(
-    measure: Measure, results: Mapping[str, Result], parts: Mapping[tuple[str, ...], Floats],
+    measure: Measure, results: Mapping[str, Result], parts: Mapping[tuple[str, ...], Float64],
     dimensions: Sequence[str], counts: Mapping[str, Sequence[Cell]],
 ) -> SystemValues:  # fmt: skip
     whole = np.array([float(one[measure]) for one in results.values()])

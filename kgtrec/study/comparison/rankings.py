@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from math import factorial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
+from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.comparison.correlation import (
@@ -27,8 +28,6 @@ from kgtrec.study.comparison.correlation import (
 from kgtrec.study.comparison.parts import WHOLE, SystemValues
 from kgtrec.study.comparison.samples import Samples, resample, short_name, table_by_measure
 from kgtrec.study.comparison.significance import pairs_of
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +48,7 @@ class Rankings(ShownAsTables):
     title: str
     names: tuple[str, ...]
     systems: tuple[str, ...]
-    values: Floats
+    values: Float64
     higher: tuple[bool, ...]
     over_systems: tuple[RankingAgreement, ...]
     over_questions: tuple[RankingAgreement, ...] = ()
@@ -60,7 +59,7 @@ class Rankings(ShownAsTables):
         place = pairs_of(len(self.names)).tolist().index(pair)
         return (self.over_questions or self.over_systems)[place]
 
-    def places(self) -> NDArray[np.int64]:
+    def places(self) -> Int64:
         """1 and the number of better systems, int64 (k, s); systems that tie share a place."""
         sign = np.where(self.higher, 1.0, -1.0)[:, None]
         signed = sign * self.values
@@ -178,7 +177,7 @@ def _check(n_rankings: int, n_systems: int) -> None:
 
 
 def _rankings(
-    title: str, names: list[str], systems: tuple[str, ...], values: Sequence[Floats],
+    title: str, names: list[str], systems: tuple[str, ...], values: Sequence[Float64],
     higher: list[bool], drawn: Sequence[Resampled] | None, resampling: Resampling,
 ) -> Rankings:  # fmt: skip
     pairs = pairs_of(len(names)).tolist()
@@ -302,7 +301,7 @@ def _shared_parts(
     return shared, [part for part in every if part not in shared]
 
 
-def _agreement(values: Sequence[Floats], higher: bool, resampling: Resampling) -> RankingAgreement:
+def _agreement(values: Sequence[Float64], higher: bool, resampling: Resampling) -> RankingAgreement:
     """Agreement with intervals over systems; all NaN if a system has no value."""
     if not all(np.isfinite(row).all() for row in values):
         none = (math.nan, math.nan)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.bootstrap import COMPARING, Resampling, over_runs
+from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.columns import RunColumns
 
-Floats = NDArray[np.float64]
 
 _NUMBER = re.compile(  # no s or r that ends a name, such as TuckER
     r"[-_. ]?(?:(?:seed|fold|run|rep|replicate|(?<![^\W\d_])[sr])[-_. =]?)?\d+$", re.IGNORECASE
@@ -53,8 +53,8 @@ class Replicates(ShownAsTables):
     name: str
     title: str
     systems: tuple[str, ...]
-    values: tuple[Floats, ...]
-    draws: Floats
+    values: tuple[Float64, ...]
+    draws: Float64
     higher_is_better: bool = True
     digits: int = 4
     correction: str = "holm"
@@ -62,29 +62,29 @@ class Replicates(ShownAsTables):
     resampling: Resampling = COMPARING
 
     @property
-    def means(self) -> Floats:
+    def means(self) -> Float64:
         """Mean over the runs of each system, float64 (s,)."""
         return np.array([values.mean() for values in self.values])
 
     @property
-    def deviations(self) -> Floats:
+    def deviations(self) -> Float64:
         """Standard deviation over runs (n - 1), float64 (s,); NaN of a single run."""
         return np.array([v.std(ddof=1) if len(v) > 1 else np.nan for v in self.values])
 
-    def interval(self) -> Floats:
+    def interval(self) -> Float64:
         """Percentile intervals of the means over questions and runs, float64 (2, s)."""
         return np.asarray(np.quantile(self.draws, self.resampling.tails, axis=0))
 
     @property
-    def pairs(self) -> NDArray[np.int64]:
+    def pairs(self) -> Int64:
         """All pairs of systems, int64 (p, 2)."""
         return pairs_of(len(self.systems))
 
-    def p_values(self) -> Floats:
+    def p_values(self) -> Float64:
         """Two-sided p of every pair, float64 (p,), as by the bootstrap test of `pairwise`."""
         return p_of_draws(self.means, self.draws, self.pairs)
 
-    def better(self, level: float = 0.05) -> NDArray[np.bool_]:
+    def better(self, level: float = 0.05) -> Bools:
         """Whether each system is significantly better than each other, bool (s, s)."""
         p = corrected(self.p_values(), self.correction)
         return better_pairs(
@@ -203,7 +203,7 @@ def compare_replicates(
     return replicates
 
 
-def _over_folds(drawn: Floats, rng: np.random.Generator) -> Floats:
+def _over_folds(drawn: Float64, rng: np.random.Generator) -> Float64:
     """Means over draws of folds, float64 (B, s), from those inside each, float64 (folds, B, s)."""
     n_folds, draws, _ = drawn.shape
     if n_folds == 1:
@@ -262,8 +262,8 @@ class Multiplicity(ShownAsTables):
     models: tuple[str, ...]
     epsilon: float
     cuts: tuple[int, ...]
-    ambiguity: Floats
-    discrepancy: Floats
+    ambiguity: Float64
+    discrepancy: Float64
     best_answer: tuple[float, float] | None = None
 
     def table(self) -> Table:

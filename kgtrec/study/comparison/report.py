@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
+from kgtrec._internal.csr import Float64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.study.comparison.samples import Samples, resample
 from kgtrec.study.comparison.significance import PERMUTATIONS, Effects, PairTests, effects, pairwise
-
-Floats = NDArray[np.float64]
 
 TEST_NAMES = {
     "randomisation": "paired randomisation test",
@@ -61,11 +59,11 @@ class SystemComparison(ShownAsTables):
         sign = -1.0 if self.samples.higher_is_better else 1.0
         return np.argsort(sign * self.resampled.estimate, kind="stable").tolist()
 
-    def intervals(self) -> Floats:
+    def intervals(self) -> Float64:
         """Ends of the systems' intervals, float64 (2, s)."""
         return self.resampled.interval()
 
-    def difference_intervals(self) -> Floats:
+    def difference_intervals(self) -> Float64:
         """Ends of the intervals of the pairs' differences, float64 (2, p), not corrected."""
         return self.resampled.difference_interval(self.tests.pairs)
 

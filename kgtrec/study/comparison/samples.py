@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kgtrec._internal.bootstrap import (
     COMPARING,
@@ -24,6 +24,7 @@ from kgtrec._internal.bootstrap import (
     cluster_sums,
     resampled_means,
 )
+from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all
@@ -48,9 +49,6 @@ if TYPE_CHECKING:
     from kgtrec.trec.eval.score import Scored
     from kgtrec.trec.files.columns import RunColumns
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
 class Samples(ShownInLines):
@@ -68,8 +66,8 @@ class Samples(ShownInLines):
     name: str
     title: str
     systems: tuple[str, ...]
-    values: Floats
-    cluster: Ints
+    values: Float64
+    cluster: Int64
     unit: str
     higher_is_better: bool = True
     transform: OfMean = same
@@ -111,7 +109,7 @@ class Samples(ShownInLines):
         rises = self.higher_is_better != (self.transform in FALLING)
         return 1.0 if rises else -1.0
 
-    def means(self) -> Floats:
+    def means(self) -> Float64:
         """Value of the measure for each system, float64 (s,)."""
         return self.transform(self.values.mean(axis=0))
 
@@ -291,7 +289,7 @@ def _of_measure(aligned: Mapping[str, Ranks], measure: Measure) -> Samples:
     )
 
 
-def _items(ranks: Ranks, measure: Measure) -> tuple[Floats, Ints, str]:
+def _items(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64, str]:
     """Value and cluster of each item, in the same order for all systems, and the items' unit."""
     if measure.averaging == "group":
         return (*_in_groups(ranks, measure), "questions")
@@ -313,7 +311,7 @@ def _items(ranks: Ranks, measure: Measure) -> tuple[Floats, Ints, str]:
     return _means(values, owner), owners, "questions" if by_question else "relations"
 
 
-def _in_groups(ranks: Ranks, measure: Measure) -> tuple[Floats, Ints]:
+def _in_groups(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64]:
     """Each question's value in its group of questions, and its number; the plain mean of the values
     is that over the groups."""
     term, names = term_of_group(measure, ranks)
@@ -332,12 +330,12 @@ def _in_groups(ranks: Ranks, measure: Measure) -> tuple[Floats, Ints]:
     return values * (len(values) / (len(groups) * sizes[group])), distinct[1]
 
 
-def _means(values: Floats, owner: Ints) -> Floats:
+def _means(values: Float64, owner: Int64) -> Float64:
     """Mean of the values of each owner."""
     return np.bincount(owner, weights=values) / np.bincount(owner)
 
 
-def _of_questions(ranks: Ranks, measure: Measure) -> Floats:
+def _of_questions(ranks: Ranks, measure: Measure) -> Float64:
     """A trec_eval measure of each question, in ascending number."""
     from kgtrec.trec.measures.values import native_values
 
@@ -409,7 +407,7 @@ def samples_of_runs(
             "ranks systems alike"
         )
     scored = dict(zip(runs, score(request), strict=True))
-    rows: list[tuple[str, list[Floats], bool, OfMean]] = [
+    rows: list[tuple[str, list[Float64], bool, OfMean]] = [
         (column.name, [one.values[column.name] for one in scored.values()],
          column.row.higher_is_better is not False, np.exp if column.is_geometric else same)
         for column in columns
@@ -426,7 +424,7 @@ def samples_of_runs(
     return samples, {name: one.unanswered for name, one in scored.items()}
 
 
-def _of_answers(column: MicroColumn, scored: Mapping[str, Scored]) -> list[Floats]:
+def _of_answers(column: MicroColumn, scored: Mapping[str, Scored]) -> list[Float64]:
     """A micro metric, one value per query: its sum over answers, by the mean number of answers.
 
     The mean over queries then equals the mean over all answers, as if the queries' sizes were fixed

@@ -23,17 +23,15 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kgtrec import _core
 from kgtrec._internal.bootstrap import COMPARING, Resampled
+from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.kernel import available_cores, share_rows
 from kgtrec.study.comparison.samples import Samples, distinct_titles, resample, table_by_measure
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 TESTS = ("randomisation", "t", "wilcoxon", "bootstrap")
 CORRECTIONS = ("holm", "bh", "bonferroni", "none")
@@ -59,10 +57,10 @@ class PairTests(ShownInLines):
     samples: Samples
     test: str
     correction: str
-    pairs: Ints
-    statistic: Floats
-    p: Floats
-    corrected: Floats
+    pairs: Int64
+    statistic: Float64
+    p: Float64
+    corrected: Float64
 
     def _lines(self) -> tuple[str, str]:
         differ = int((self.corrected < 0.05).sum())
@@ -71,7 +69,7 @@ class PairTests(ShownInLines):
             f"{differ:,} differ at 0.05, correction {self.correction}",
         )
 
-    def better(self, level: float = 0.05) -> NDArray[np.bool_]:
+    def better(self, level: float = 0.05) -> Bools:
         """Whether each system is significantly better than each other, bool (s, s)."""
         means = self.samples.sign * self.samples.values.mean(axis=0)
         return better_pairs(means, self.pairs, self.corrected, level)
@@ -89,17 +87,17 @@ class Effects:
       the ties; 0.5: no difference.
     """
 
-    difference: Floats
-    d_z: Floats
-    superiority: Floats
+    difference: Float64
+    d_z: Float64
+    superiority: Float64
 
 
-def pairs_of(n_systems: int) -> Ints:
+def pairs_of(n_systems: int) -> Int64:
     """All pairs i < j, int64 (n (n - 1) / 2, 2)."""
     return np.array(list(combinations(range(n_systems), 2)), np.int64).reshape(-1, 2)
 
 
-def better_pairs(values: Floats, pairs: Ints, p: Floats, level: float) -> NDArray[np.bool_]:
+def better_pairs(values: Float64, pairs: Int64, p: Float64, level: float) -> Bools:
     """Whether p is below a level and the first system has the higher value, bool (s, s)."""
     better = np.zeros((len(values),) * 2, bool)
     for i, j in pairs[p < level].tolist():
@@ -159,7 +157,7 @@ def pairwise(
     return PairTests(samples, test, correction, pairs, statistic, p, corrected(p, correction))
 
 
-def corrected(p: Floats, method: str = "holm") -> Floats:
+def corrected(p: Float64, method: str = "holm") -> Float64:
     """p-values of several tests, corrected for their number.
 
     Shapes: p float64 (m,) -> float64 (m,).
@@ -201,13 +199,13 @@ def effects(samples: Samples) -> Effects:
     return Effects(*np.ascontiguousarray(columns))
 
 
-def _gaps(values: Floats, pairs: Ints) -> Iterator[Floats]:
+def _gaps(values: Float64, pairs: Int64) -> Iterator[Float64]:
     """Differences of the items' values, pair by pair."""
     for i, j in pairs.tolist():
         yield values[:, i] - values[:, j]
 
 
-def _t_test(gap: Floats) -> tuple[float, float]:
+def _t_test(gap: Float64) -> tuple[float, float]:
     """t and p of one pair."""
     from scipy.special import stdtr
 
@@ -216,7 +214,7 @@ def _t_test(gap: Floats) -> tuple[float, float]:
     return t, 2 * float(stdtr(len(gap) - 1, -abs(t)))
 
 
-def wilcoxon(gap: Floats) -> tuple[float, float]:
+def wilcoxon(gap: Float64) -> tuple[float, float]:
     """Signed rank sum and p of one pair."""
     from scipy.special import ndtr
 
@@ -234,7 +232,7 @@ def wilcoxon(gap: Floats) -> tuple[float, float]:
     return signed / 2, float(2 * ndtr(-abs(signed) / 2 / np.sqrt(variance)))
 
 
-def _twice_ranks(size: Floats, step: float) -> tuple[Ints, Ints]:
+def _twice_ranks(size: Float64, step: float) -> tuple[Int64, Int64]:
     """Twice the rank of each size, ties at the mean; and how many each tie holds."""
     order = np.argsort(size, kind="stable")
     group = np.cumsum(np.diff(size[order], prepend=-1.0) > step) - 1
@@ -245,7 +243,7 @@ def _twice_ranks(size: Floats, step: float) -> tuple[Ints, Ints]:
     return twice, counts
 
 
-def _exact_tail(twice: Ints, least: int) -> float:
+def _exact_tail(twice: Int64, least: int) -> float:
     """Probability that the rank sum under random signs is as far from 0, by counting all signs."""
     ways = np.ones(1)
     for rank in twice.tolist():
@@ -259,8 +257,8 @@ def _exact_tail(twice: Ints, least: int) -> float:
 
 
 def _randomisation_tests(
-    values: Floats, pairs: Ints, permutations: int, seed: int, threads: int | None
-) -> Floats:
+    values: Float64, pairs: Int64, permutations: int, seed: int, threads: int | None
+) -> Float64:
     """p of every pair under the same random signs.
 
     The sum of a pair's differences is one system's sum minus the other's, so one column per system
@@ -276,7 +274,7 @@ def _randomisation_tests(
         return np.ones(len(pairs))
     first, second = (pairs[:, k] for k in (0, 1))
 
-    def gaps(sums: Floats) -> Floats:
+    def gaps(sums: Float64) -> Float64:
         whole = np.concatenate([np.zeros((len(sums), 1)), sums], axis=1)
         return np.asarray(whole[:, first] - whole[:, second])
 
@@ -296,7 +294,7 @@ def _randomisation_tests(
     return (beyond.sum(axis=0) + 1) / (permutations + 1)
 
 
-def p_of_draws(values: Floats, draws: Floats, pairs: Ints) -> Floats:
+def p_of_draws(values: Float64, draws: Float64, pairs: Int64) -> Float64:
     """p of the pairs of systems by their values (s,) and those on draws (B, s), float64 (p,)."""
     first, second = pairs[:, 0], pairs[:, 1]
     observed, drawn = values[first] - values[second], draws[:, first] - draws[:, second]
@@ -315,12 +313,12 @@ class Discrimination(ShownAsTables):
 
     measures: tuple[str, ...]
     titles: tuple[str, ...]
-    p: Floats
+    p: Float64
     test: str
     correction: str = "holm"
 
     @property
-    def area(self) -> Floats:
+    def area(self) -> Float64:
         """Area under each curve over the share of pairs: the mean p-value, in (0, 1], float64 (m,).
 
         The smaller, the more discriminative; indistinguishable systems give 0.5.

@@ -13,8 +13,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kgtrec._internal.csr import Bools, Float64
 from kgtrec._internal.runtime import progress_bar
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
@@ -32,7 +33,6 @@ from kgtrec.study.comparison.subsets import SubsetValues, subset_values
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
-Floats = NDArray[np.float64]
 
 SHARES = (0.01, *(percent / 100 for percent in range(5, 100, 5)))
 REPEATS = 50
@@ -56,16 +56,16 @@ class Sensitivity(ShownAsTables):
     measures: tuple[str, ...]
     titles: tuple[str, ...]
     systems: tuple[str, ...]
-    shares: Floats
-    tau: Floats
+    shares: Float64
+    tau: Float64
     triples: int
     seed: int
 
-    def mean(self) -> Floats:
+    def mean(self) -> Float64:
         """Mean tau over the repeats, float64 (m, S); subsets that tie all systems left out."""
         return _over_repeats(self.tau, np.nanmean)
 
-    def spread(self) -> Floats:
+    def spread(self) -> Float64:
         """Range of the middle 95 % of the repeats, float64 (2, m, S)."""
         return np.array([_over_repeats(self.tau, np.nanquantile, tail) for tail in (0.025, 0.975)])
 
@@ -108,7 +108,7 @@ class Sensitivity(ShownAsTables):
         return text
 
 
-def _over_repeats(tau: Floats, summary: object, *arguments: float) -> Floats:
+def _over_repeats(tau: Float64, summary: object, *arguments: float) -> Float64:
     """A summary of the finite values; NaN without a warning if there are none."""
     values = np.full(tau.shape[:-1], np.nan)
     has_value = np.isfinite(tau).any(axis=-1)
@@ -180,7 +180,7 @@ def data_sensitivity(
     return Sensitivity(tuple(keys), titles, tuple(ranks), sizes, parts, n_triples, seed)
 
 
-def _checked(n_systems: int, shares: Sequence[float], repeats: int) -> Floats:
+def _checked(n_systems: int, shares: Sequence[float], repeats: int) -> Float64:
     """The shares as an array."""
     if n_systems < 3:
         raise UsageError(
@@ -194,9 +194,7 @@ def _checked(n_systems: int, shares: Sequence[float], repeats: int) -> Floats:
     return sizes
 
 
-def _subsets(
-    n_triples: int, sizes: Floats, repeats: int, numbers: range, seed: int
-) -> NDArray[np.bool_]:
+def _subsets(n_triples: int, sizes: Float64, repeats: int, numbers: range, seed: int) -> Bools:
     """The subsets with these numbers, each from its own generator; bool (len, triples)."""
     subsets = np.zeros((len(numbers), n_triples), bool)
     for row, number in zip(subsets, numbers, strict=True):
@@ -205,7 +203,7 @@ def _subsets(
     return subsets
 
 
-def _fill_tau(valued: SubsetValues, full: Floats, subsets: NDArray[np.bool_], out: Floats) -> None:
+def _fill_tau(valued: SubsetValues, full: Float64, subsets: Bools, out: Float64) -> None:
     for line, values, whole in zip(out, valued.of(subsets), full, strict=True):
         there = np.isfinite(values).all(axis=1)
         line[:] = np.nan
@@ -234,20 +232,20 @@ class DepthCurves(ShownAsTables):
     reference: int
     agreements: tuple[tuple[RankingAgreement, ...], ...]
     systems: tuple[str, ...]
-    values: Floats
+    values: Float64
 
     @property
-    def tau(self) -> Floats:
+    def tau(self) -> Float64:
         """tau-b, float64 (m, d)."""
         return np.array([[one.tau for one in row] for row in self.agreements])
 
     @property
-    def tau_ap(self) -> Floats:
+    def tau_ap(self) -> Float64:
         """tau-AP, float64 (m, d)."""
         return np.array([[one.tau_ap for one in row] for row in self.agreements])
 
     @property
-    def interval(self) -> Floats | None:
+    def interval(self) -> Float64 | None:
         """Ends of the intervals of `tau`, float64 (2, m, d); None if only values are known."""
         ends = np.array([[one.tau_interval for one in row] for row in self.agreements])
         return np.moveaxis(ends, 2, 0) if self.systems else None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.measures.averaging import SIDES, Weighing, instance_ties, require_side, sides_present
@@ -26,15 +27,11 @@ from kgtrec.study.comparison.samples import transform_of
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
 
 class _OnSubsets(Protocol):
     """One measure on any subset."""
 
-    def of(self, subsets: Bools) -> Floats:
+    def of(self, subsets: Bools) -> Float64:
         """Values on subsets, float64 (B, s); NaN on a subset without items."""
         ...
 
@@ -48,7 +45,7 @@ class SubsetValues:
     _alone: Mapping[int, _OnSubsets]
     _groups: Sequence[tuple[list[int], ByQuestion]]
 
-    def of(self, subsets: Bools) -> Floats:
+    def of(self, subsets: Bools) -> Float64:
         """Values on subsets; NaN on a subset without items.
 
         If chance is the same for all systems, an adjusted metric comes without the adjustment:
@@ -56,7 +53,7 @@ class SubsetValues:
 
         Shapes: subsets bool (B, n_triples) -> float64 (n_measures, B, s).
         """
-        results: list[Floats] = [np.empty(0)] * self.n_measures
+        results: list[Float64] = [np.empty(0)] * self.n_measures
         for number, one in self._alone.items():
             results[number] = one.of(subsets)
         for numbers, group in self._groups:
@@ -126,14 +123,14 @@ class _Linear:
     - divisor: Divisor of an owner's sum, from its number of kept items; the number itself: a mean.
     """
 
-    values: Floats
-    triple: Ints
+    values: Float64
+    triple: Int64
     transform: OfMean = same
-    starts: Ints | None = None
-    weight: Floats | None = None
+    starts: Int64 | None = None
+    weight: Float64 | None = None
     divisor: OfMean = same
 
-    def of(self, subsets: Bools) -> Floats:
+    def of(self, subsets: Bools) -> Float64:
         chosen = subsets[:, self.triple].astype(np.float64)
         if self.starts is None:
             total = chosen.sum(axis=1)
@@ -190,23 +187,23 @@ def _stratified(aligned: Mapping[str, Ranks], measure: Measure) -> _Linear:
     return _Linear(values, _triple_index(first)[heads], starts=owners, weight=shares)
 
 
-def _owned(rows: Ints, owner: Ints) -> tuple[Ints, Ints]:
+def _owned(rows: Int64, owner: Int64) -> tuple[Int64, Int64]:
     """Rows sorted by owner, and the first of each owner."""
     rows = rows[np.argsort(owner[rows], kind="stable")]
     return rows, np.flatnonzero(np.diff(owner[rows], prepend=-1))
 
 
-def _columns(aligned: Mapping[str, Ranks], values: Callable[[Ranks], Floats]) -> Floats:
+def _columns(aligned: Mapping[str, Ranks], values: Callable[[Ranks], Float64]) -> Float64:
     """Values of each system, float64 (n, s)."""
     return np.column_stack([values(ranks) for ranks in aligned.values()])
 
 
-def _triple_index(ranks: Ranks) -> Ints:
+def _triple_index(ranks: Ranks) -> Int64:
     """Place of each row's triple among all of them, ascending, int64 (n,)."""
     return np.unique(ranks.triple, return_inverse=True)[1].astype(np.int64)
 
 
-def _product(left: Floats, right: Floats) -> Floats:
+def _product(left: Float64, right: Float64) -> Float64:
     """Matrix product in the calling thread: a BLAS's own threads would wait for each other here."""
     return np.asarray(np.einsum("ij,jk->ik", left, right))
 
@@ -224,10 +221,10 @@ class _Answers:
     - sizes: Number of answers of each question.
     """
 
-    rows: list[Ints]
-    triple: list[Ints]
-    starts: Ints
-    sizes: Ints
+    rows: list[Int64]
+    triple: list[Int64]
+    starts: Int64
+    sizes: Int64
 
     @classmethod
     def of(cls, aligned: Mapping[str, Ranks], side: str) -> _Answers:
@@ -256,12 +253,12 @@ class _TiedAnswers:
     - values, float64 (measures, rows, most): Values if 1, 2, ... answers of the tie are chosen.
     """
 
-    rows: Ints
-    tie: Ints
-    values: Floats
+    rows: Int64
+    tie: Int64
+    values: Float64
 
     @classmethod
-    def of(cls, ranks: Ranks, rows: Ints, measures: Sequence[Measure]) -> _TiedAnswers:
+    def of(cls, ranks: Ranks, rows: Int64, measures: Sequence[Measure]) -> _TiedAnswers:
         keys = np.column_stack([ranks.question[rows], ranks.macro_greater[rows]])
         _, tie, size = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
         tie = tie.reshape(-1)
@@ -274,7 +271,7 @@ class _TiedAnswers:
         numbers = np.array(values).reshape(len(measures), most, len(shared))
         return cls(shared, tie[shared], np.ascontiguousarray(numbers.transpose(0, 2, 1)))
 
-    def changes(self, chosen: NDArray[np.uint8], weight: Floats) -> Floats:
+    def changes(self, chosen: NDArray[np.uint8], weight: Float64) -> Float64:
         """By how much several chosen answers of a tie change the sums, float64 (measures, B).
 
         Shapes: chosen (answers, B), weight float64 (answers, B).
@@ -301,11 +298,11 @@ class ByQuestion:
     """
 
     answers: _Answers
-    firsts: list[Floats]
-    places: list[Floats]
+    firsts: list[Float64]
+    places: list[Float64]
     tied: list[_TiedAnswers]
 
-    def of(self, subsets: Bools) -> Floats:
+    def of(self, subsets: Bools) -> Float64:
         """Values, float64 (measures, B, s): of `firsts`, then of `places`."""
         answers, turned = self.answers, np.ascontiguousarray(subsets.T).view(np.uint8)
         counts = np.add.reduceat(turned[answers.triple[0]], answers.starts, dtype=np.uint32)
@@ -327,7 +324,7 @@ class ByQuestion:
             return np.asarray(sums / total[:, None])
 
 
-def _ordinal(ranks: Ranks) -> Floats:
+def _ordinal(ranks: Ranks) -> Float64:
     """Place of each answer in a run of unlimited depth; infinite for unscored answers."""
     return np.where(ranks.macro_answer_nan, np.inf, ranks.macro_rank("ordinal"))
 
@@ -351,7 +348,7 @@ def _by_question(
     return ByQuestion(answers, columns["first"], columns["place"], tied)
 
 
-def _answer_values(ranks: Ranks, measure: Measure, tied: int = 1) -> Floats:
+def _answer_values(ranks: Ranks, measure: Measure, tied: int = 1) -> Float64:
     """Value of each answer to a question-level measure, for each number of answers in its tie."""
     if measure.is_trec:
         family, k = _trec_family(measure)
@@ -381,11 +378,11 @@ _DIVISORS: dict[str, Callable[[int], OfMean]] = {
 }
 
 
-def _within(rank: Floats, k: int) -> Floats:
+def _within(rank: Float64, k: int) -> Float64:
     return (rank <= k).astype(np.float64)
 
 
-_Row = tuple[str, Callable[[Floats, int], Floats]]
+_Row = tuple[str, Callable[[Float64, int], Float64]]
 
 _SEEN: dict[str, _Row] = {
     "map_cut": ("place", lambda rank, k: np.where(rank <= k, 1.0 / rank, 0.0)),
@@ -408,7 +405,7 @@ class _ByResult:
     aligned: Mapping[str, Ranks]
     measure: Measure
 
-    def of(self, subsets: Bools) -> Floats:
+    def of(self, subsets: Bools) -> Float64:
         triple = _triple_index(next(iter(self.aligned.values())))
         values = np.full((len(subsets), len(self.aligned)), np.nan)
         for row, chosen in enumerate(subsets):

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kgtrec._internal.csr import Float64, Int64
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.provenance import differences
 from kgtrec.study.openworld.formulas import moments, normal_below
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
 
-Floats = NDArray[np.float64]
-
 FINE = 40
 """Up to here every number of answers has its own computation. If there are more different ones, the
 larger numbers are 6 % apart, and expectations between them are interpolated: they change slowly
@@ -63,8 +62,8 @@ class Mixture:
     """
 
     beta: float
-    n_answers: NDArray[np.int64]
-    weight: Floats
+    n_answers: Int64
+    weight: Float64
     n_entities: int
 
     @classmethod
@@ -92,7 +91,7 @@ class Mixture:
         used = weight > 0
         return cls(beta, points[used], weight[used] / len(answers), n_entities)
 
-    def mean(self, strength: ArrayLike | Strengths, metric: str = "mrr") -> Floats:
+    def mean(self, strength: ArrayLike | Strengths, metric: str = "mrr") -> Float64:
         """Expected metric at each strength, given that questions have a test answer: (L,)."""
         parts = [
             weight * moments(strength, self.beta, count, self.n_entities, metric).mean
@@ -115,7 +114,7 @@ class Mixture:
             total += weight * float(value)
         return total
 
-    def spread(self, pair: tuple[float, float], metric: str = "mrr") -> tuple[Floats, float]:
+    def spread(self, pair: tuple[float, float], metric: str = "mrr") -> tuple[Float64, float]:
         """Mean variance of a question for two models, (2,), and their mean covariance.
 
         The covariance is for models that share only the missing answers.
@@ -127,16 +126,16 @@ class Mixture:
             covariance += weight * float(both.covariance[0, 1])
         return variance, covariance
 
-    def curve(self, metric: str = "mrr", nodes: int = NODES) -> tuple[Floats, Floats]:
+    def curve(self, metric: str = "mrr", nodes: int = NODES) -> tuple[Float64, Float64]:
         """Strengths from 0 to 1, and the expected metric at each."""
         strengths = np.linspace(0.0, 1.0, nodes)
         return strengths, self.mean(strengths, metric)
 
 
-def _points(answers: Floats) -> NDArray[np.int64]:
+def _points(answers: Float64) -> Int64:
     """Whole numbers to compute with, ascending: at least two, around every number of answers."""
     lower = np.floor(answers).astype(np.int64)
-    points: NDArray[np.int64] = np.unique(np.concatenate([lower, lower + 1]))
+    points: Int64 = np.unique(np.concatenate([lower, lower + 1]))
     if len(points) <= FINE:
         return points
     coarse = list(range(1, FINE + 1))
@@ -163,7 +162,7 @@ class Seen:
     """
 
     values: tuple[float, float]
-    answers: Floats
+    answers: Float64
     n_entities: int
     spread: float
     control: tuple[float, float]
@@ -202,14 +201,14 @@ def outlook_at(seen: Seen, beta: float, level: float) -> Outlook:
     )
 
 
-def _pair(values: Floats) -> tuple[float, float]:
+def _pair(values: Float64) -> tuple[float, float]:
     """Values of both models."""
     return float(values[0]), float(values[1])
 
 
 def _strengths(
-    seen: Seen, questions: Mixture, nodes: Floats, curve: Floats
-) -> tuple[Floats, float]:
+    seen: Seen, questions: Mixture, nodes: Float64, curve: Float64
+) -> tuple[Float64, float]:
     """Strength of each model, (2,): 0 for a value that is too low, NaN for one that is too high.
 
     And the slope of the metric over the strength between the two.
@@ -299,7 +298,7 @@ def highest_sparsity(seen: Seen) -> float:
     return low
 
 
-def question_values(ranks: Ranks, metric: str = "mrr") -> tuple[Floats, Floats]:
+def question_values(ranks: Ranks, metric: str = "mrr") -> tuple[Float64, Float64]:
     """Metric and number of answers of each question, ties broken at random (expected value).
 
     Parameters

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.runtime import progress_bar
 from kgtrec.errors import UsageError
 from kgtrec.questions.api import Questions
@@ -39,9 +40,7 @@ from kgtrec.trec.measures.values import native_values
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Ask = Callable[[Ints, Ints], Floats]
+Ask = Callable[[Int64, Int64], Float64]
 Triples = NDArray[np.int32]
 
 RIDGE = 0.1
@@ -61,7 +60,7 @@ class Checkpoint:
 
     step: int
     ask: Ask
-    tails: Floats
+    tails: Float64
 
     def factors(self, questions: Questions) -> Factors:
         """A score source for tail questions."""
@@ -113,7 +112,7 @@ def svd(
     cores = [vectors.T @ seen[r * count : (r + 1) * count] for r in range(len(slices))]
 
     def asking(step: int) -> Ask:
-        def ask(heads: Ints, relations: Ints) -> Floats:
+        def ask(heads: Int64, relations: Int64) -> Float64:
             queries = seen[relations * count + heads, :step]
             for relation in np.unique(relations):
                 mask = relations == relation
@@ -127,7 +126,7 @@ def svd(
             yield Checkpoint(step, asking(step), vectors[:, :step])
 
 
-def _right_vectors(matrix: csr_matrix, count: int, rng: np.random.Generator) -> Floats:
+def _right_vectors(matrix: csr_matrix, count: int, rng: np.random.Generator) -> Float64:
     """Leading right singular vectors, (columns, count), by subspace iteration (Halko et al. 2011).
 
     Lanczos iteration takes minutes here: similar families have nearly equal singular values.
@@ -162,7 +161,7 @@ def rescal(
         yield Checkpoint(size, _bilinear(core, entity), entity)
 
 
-def _cores(slices: list[csr_matrix], entity: Floats) -> list[Floats]:
+def _cores(slices: list[csr_matrix], entity: Float64) -> list[Float64]:
     """R of each relation that is nearest to X = A R A', with a ridge, by A's singular vectors."""
     left, size, right = np.linalg.svd(entity, full_matrices=False)
     weight = np.outer(size, size)
@@ -170,8 +169,8 @@ def _cores(slices: list[csr_matrix], entity: Floats) -> list[Floats]:
     return [right.T @ (weight * (left.T @ (cells @ left))) @ right for cells in slices]
 
 
-def _bilinear(core: list[Floats], entity: Floats) -> Ask:
-    def ask(heads: Ints, relations: Ints) -> Floats:
+def _bilinear(core: list[Float64], entity: Float64) -> Ask:
+    def ask(heads: Int64, relations: Int64) -> Float64:
         queries = np.empty((len(heads), entity.shape[1]))
         for relation in np.unique(relations):
             mask = relations == relation
@@ -202,11 +201,11 @@ def cp(
         yield Checkpoint(size, _trilinear(head, weight), tail)
 
 
-def _trilinear(head: Floats, weight: Floats) -> Ask:
+def _trilinear(head: Float64, weight: Float64) -> Ask:
     return lambda heads, relations: head[heads] * weight[relations]
 
 
-def _solve(gram: Floats, right: Floats) -> Floats:
+def _solve(gram: Float64, right: Float64) -> Float64:
     """Rows x with x gram = right; gram is symmetric."""
     return np.asarray(np.linalg.solve(gram, right.T).T)
 
@@ -322,7 +321,7 @@ class _Case(NamedTuple):
 
     removal: str
     sparse: Questions
-    missing: NDArray[np.bool_]
+    missing: Bools
 
 
 def _panels(
@@ -366,7 +365,7 @@ def _chosen(tree: FamilyTree, world: OpenWorld, n_questions: int, seed: int) -> 
     return OpenWorld(world.train, *keep)
 
 
-def _question_of(rows: Triples, people: int) -> Ints:
+def _question_of(rows: Triples, people: int) -> Int64:
     return rows[:, 1].astype(np.int64) * people + rows[:, 0]
 
 

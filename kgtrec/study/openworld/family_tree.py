@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.csr import Bools, Int64
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import UsageError
 from kgtrec.questions.api import Graph
@@ -22,8 +23,6 @@ from kgtrec.study.openworld.model import correlation_range, split_strength
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 Triples = NDArray[np.int32]
 
 RELATIONS = (
@@ -91,12 +90,12 @@ class FamilyTree(ShownInLines):
       tail. Relation ids are positions in `RELATIONS`.
     """
 
-    family: Ints
-    layer: Ints
-    female: Flags
-    mother: Ints
-    father: Ints
-    spouse: Ints
+    family: Int64
+    layer: Int64
+    female: Bools
+    mother: Int64
+    father: Int64
+    spouse: Int64
     facts: Triples
 
     @property
@@ -233,14 +232,14 @@ def _find_parents(family: list[_Person], person: int) -> None:
         family[parent].children = 1
 
 
-def _derive(female: Flags, mother: Ints, father: Ints, spouse: Ints) -> Triples:
+def _derive(female: Bools, mother: Int64, father: Int64, spouse: Int64) -> Triples:
     """All facts of births and marriages, by `RULES`: (n, 3), ascending by relation, head, tail."""
     from scipy.sparse import csr_matrix
 
     count = len(female)
     everybody = np.arange(count)
 
-    def pairs(heads: Ints, tails: Ints) -> csr_matrix:
+    def pairs(heads: Int64, tails: Int64) -> csr_matrix:
         cells = csr_matrix((np.ones(len(heads), dtype=np.int32), (heads, tails)), (count, count))
         cells.data[:] = 1
         return cells
@@ -264,7 +263,7 @@ def _derive(female: Flags, mother: Ints, father: Ints, spouse: Ints) -> Triples:
     return np.concatenate(parts).astype(np.int32)
 
 
-def _follow(rule: Rule, known: dict[str, csr_matrix], heads: Flags) -> csr_matrix:
+def _follow(rule: Rule, known: dict[str, csr_matrix], heads: Bools) -> csr_matrix:
     """Pairs that a rule makes true: products of its chain's adjacency matrices."""
     reached: Any = known[rule.chain[0]]
     for name in rule.chain[1:]:
@@ -333,7 +332,7 @@ def random_removal(
 
 
 def correlated_removal(
-    world: OpenWorld, predicted: Flags, sparsity: float, rho: float, seed: int = 0
+    world: OpenWorld, predicted: Bools, sparsity: float, rho: float, seed: int = 0
 ) -> OpenWorld:
     """Hide full-test facts again, so that missing facts correlate with a model's predictions.
 

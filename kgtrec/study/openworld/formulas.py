@@ -16,8 +16,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec.errors import UsageError
 from kgtrec.study.openworld.model import (
     ENTITIES,
@@ -30,8 +31,6 @@ from kgtrec.study.openworld.model import (
     split_strength,
     sum_of_gains,
 )
-
-Floats = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-15
 """Sums omit numbers of missing answers that are less likely than this."""
@@ -49,23 +48,23 @@ class Moments:
     - square, float64 (L, c): Expectation of the squared metric; NaN if no answer is left to test.
     """
 
-    chance: Floats
-    predicted: Floats
-    others: Floats
-    square: Floats
+    chance: Float64
+    predicted: Float64
+    others: Float64
+    square: Float64
 
     @property
-    def mean(self) -> Floats:
+    def mean(self) -> Float64:
         """Expectation over the number of missing answers: float64, shape (L,)."""
         return (self.predicted + self.others) @ self.chance
 
     @property
-    def variance(self) -> Floats:
+    def variance(self) -> Float64:
         """Variance of one question's metric: float64, shape (L,)."""
         return self.square @ self.chance - self.mean**2
 
     @property
-    def covariance(self) -> Floats:
+    def covariance(self) -> Float64:
         """For two models on a question with the same missing answers: float64, shape (L, L)."""
         means = self.predicted + self.others
         return (means * self.chance) @ means.T - np.outer(self.mean, self.mean)
@@ -105,8 +104,8 @@ def moments(
 
 
 def _given(
-    counts: NDArray[np.int64], false: int, split: Strengths, sums: Floats, squares: Floats
-) -> tuple[Floats, Floats, Floats]:
+    counts: Int64, false: int, split: Strengths, sums: Float64, squares: Float64
+) -> tuple[Float64, Float64, Float64]:
     """Given m missing answers (c,): both parts of the mean, and both of the square, (L, c) each.
 
     The square's parts are from a single answer, and from the product of two different answers.
@@ -130,7 +129,7 @@ def _given(
     return l2 * above[:, :, 0], (1 - l2) * no_mean, np.stack([single, pair])
 
 
-def _nested(m: NDArray[np.int64], predicted: NDArray[np.int64], chance: Floats) -> Floats:
+def _nested(m: Int64, predicted: Int64, chance: Float64) -> Float64:
     """Probability that `predicted` of m are predicted, (L, c, M); 0 if m is smaller."""
     from scipy.special import gammaln
 
@@ -152,7 +151,7 @@ def expectation(
     rho: float = 0.0,
     *,
     kept: bool = False,
-) -> Floats:
+) -> Float64:
     """Exact expectation of a metric: Lemma 4.1 with its delta; with correlation, Lemma A.1.
 
     Parameters
@@ -180,7 +179,7 @@ def negative_part(
     rho: float = 0.0,
     *,
     kept: bool = False,
-) -> Floats:
+) -> Float64:
     """Delta of Lemma 4.1, exactly: the contribution of answers that are not predicted.
 
     The paper bounds it for MRR and then drops it; for log-MRR and p-MRR it is not small.
@@ -197,7 +196,7 @@ def variance(
     n_entities: int = ENTITIES,
     metric: str = "mrr",
     rho: float = 0.0,
-) -> Floats:
+) -> Float64:
     """V(beta, l) of Theorem 4.2, exactly: the variance of one question's metric.
 
     The paper takes it from simulation. Given that an answer is left to test; otherwise as for
@@ -227,7 +226,7 @@ EULER = 0.5772156649015329
 
 def expectation_main(
     strength: ArrayLike, beta: float, n_answers: int, metric: str = "mrr", rho: float = 0.0
-) -> Floats:
+) -> Float64:
     r"""The expectation without delta (Lemma 4.1; with correlation, Lemma A.1).
 
     l2 / (l1 beta (N+1)) \sum_{k=0}^{N} (1 - Phi(k)) / f(k+1), Phi the distribution function of
@@ -258,7 +257,7 @@ def expectation_main(
     return np.asarray(recorded * (binomial(counts, n_answers, missing * beta) @ mean_gain))
 
 
-def negative_part_bound(strength: ArrayLike, n_answers: int, n_entities: int = ENTITIES) -> Floats:
+def negative_part_bound(strength: ArrayLike, n_answers: int, n_entities: int = ENTITIES) -> Float64:
     """The paper's bound on delta, (1 - l) ln(E - N) / (E - N), for MRR only (Lemma 4.1).
 
     With correlation, pass l2. Its proof needs a predicted missing answer: if l beta N is near 0,
@@ -269,7 +268,7 @@ def negative_part_bound(strength: ArrayLike, n_answers: int, n_entities: int = E
     return (1.0 - np.asarray(strength, np.float64)) * (math.log(others) / others)
 
 
-def slope(strength: ArrayLike, beta: float, n_answers: int, metric: str = "mrr") -> Floats:
+def slope(strength: ArrayLike, beta: float, n_answers: int, metric: str = "mrr") -> Float64:
     """Derivative of `expectation_main` (rho = 0) with respect to the strength (Corollary 4.1).
 
     E[g(k)] / (l beta (N+1)), with g(k) = k/f(k) and k from Binomial(N+1, l beta). Computed in the
@@ -285,13 +284,13 @@ def slope(strength: ArrayLike, beta: float, n_answers: int, metric: str = "mrr")
     return np.asarray(binomial(counts, n_answers, strengths * beta) @ gain(metric)(counts + 1))
 
 
-def slope_approximation(strength: ArrayLike, beta: float, n_answers: int) -> Floats:
+def slope_approximation(strength: ArrayLike, beta: float, n_answers: int) -> Float64:
     """1 / (l beta (N+1)): Corollary 4.2 without its epsilon, the derivative of Theorem 4.1."""
     strengths, _ = _positive(strength, beta, n_answers, 0.0)
     return 1.0 / (strengths * beta * (n_answers + 1))
 
 
-def approximation(strength: ArrayLike, beta: float, n_answers: int, rho: float = 0.0) -> Floats:
+def approximation(strength: ArrayLike, beta: float, n_answers: int, rho: float = 0.0) -> Float64:
     """The logarithmic approximation of the expected MRR (Theorem 4.1; with correlation, 4.3).
 
     (l2 / l1) (ln l1 + ln beta + ln(N + 2) + gamma) / (beta (N + 1)). Negative, and so useless, if
@@ -319,7 +318,7 @@ def approximation(strength: ArrayLike, beta: float, n_answers: int, rho: float =
 
 def approximation_error(
     strength: ArrayLike, beta: float, n_answers: int, rho: float = 0.0
-) -> Floats:
+) -> Float64:
     """Bound on the distance of `approximation` from `expectation_main` (Theorems 4.1 and 4.3).
 
     The correlated bound is from appendix A.1.8; its first term is twice that of Theorem 4.1.
@@ -336,7 +335,7 @@ def approximation_error(
 
 def slope_rho(
     strength: ArrayLike, beta: float, n_answers: int, rho: float = 0.0
-) -> tuple[Floats, NDArray[np.bool_]]:
+) -> tuple[Float64, Bools]:
     """Derivative of the correlated approximation with respect to rho (Corollary 4.5).
 
     Parameters as for `approximation`.
@@ -473,7 +472,7 @@ def normal_below(z: float) -> float:
     return 0.5 * math.erfc(-z / math.sqrt(2.0))
 
 
-def _level(missing: Floats, beta: float, n_answers: int) -> Floats:
+def _level(missing: Float64, beta: float, n_answers: int) -> Float64:
     """ln l1 + ln beta + ln(N + 2) + gamma."""
     return np.log(missing) + (math.log(beta) + math.log(n_answers + 2) + EULER)
 

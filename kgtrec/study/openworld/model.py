@@ -19,11 +19,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kgtrec._internal.csr import Float64
 from kgtrec.errors import UsageError
-
-Floats = NDArray[np.float64]
 
 GAINS = {
     "mrr": "1/r",
@@ -34,7 +33,7 @@ GAINS = {
 """Names of the metrics that have formulas, and the gain of a rank r (section 5)."""
 
 
-def gain(metric: str) -> Callable[[Any], Floats]:
+def gain(metric: str) -> Callable[[Any], Float64]:
     """The function 1/f of a metric: the gain of a rank, 1 at rank 1, never rising."""
     name, _, suffix = metric.partition("@")
     parameter = _number(suffix)
@@ -60,13 +59,13 @@ def title_of(metric: str) -> str:
     return f"{names[name]}{cut}" if name in names else metric
 
 
-def sum_of_gains(metric: str, last: int) -> Floats:
+def sum_of_gains(metric: str, last: int) -> Float64:
     """Sums F(0) = 0, F(1), ..., F(last) of the gains of ranks 1 to r: float64, (last + 1,)."""
     ranks = np.arange(1, last + 1)
     return np.concatenate([[0.0], np.cumsum(gain(metric)(ranks))])
 
 
-def tied_gains(metric: str, greater: ArrayLike, equal: ArrayLike) -> Floats:
+def tied_gains(metric: str, greater: ArrayLike, equal: ArrayLike) -> Float64:
     """Mean gain of an answer with ties broken at random, as in the paper.
 
     Shapes: greater, equal (n,) -> float64 (n,).
@@ -96,8 +95,8 @@ ROUNDING = 1e-12
 class Strengths(NamedTuple):
     """Probability that an answer is predicted: ``missing`` is l1, ``recorded`` is l2."""
 
-    missing: Floats
-    recorded: Floats
+    missing: Float64
+    recorded: Float64
 
 
 def sparsity_of_density(density: float, train_share: float) -> float:
@@ -185,7 +184,7 @@ def split_strength(strength: ArrayLike, beta: float, rho: float = 0.0) -> Streng
     return Strengths(np.clip(missing, 0, 1), np.clip(recorded, 0, 1))
 
 
-def binomial(counts: ArrayLike, trials: int, chance: ArrayLike) -> Floats:
+def binomial(counts: ArrayLike, trials: int, chance: ArrayLike) -> Float64:
     """Probability of each count (last axis) in a number of trials, per chance (other axes)."""
     from scipy.special import gammaln, xlog1py, xlogy
 
@@ -194,7 +193,7 @@ def binomial(counts: ArrayLike, trials: int, chance: ArrayLike) -> Floats:
     return np.asarray(np.exp(ways + xlogy(k, p) + xlog1py(trials - k, -p)))
 
 
-def checked_strength(strength: ArrayLike, beta: float) -> Floats:
+def checked_strength(strength: ArrayLike, beta: float) -> Float64:
     """The strength as float64; UsageError unless it is a probability and beta a sparsity."""
     values = np.asarray(strength, np.float64)
     if not np.all((values >= 0) & (values <= 1)):

@@ -8,14 +8,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import WIDTH, Cell, ShownAsTables, Table, finite
 from kgtrec.errors import UsageError
 from kgtrec.study.openworld.family_tree import FamilyTree
 from kgtrec.study.openworld.model import title_of
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +32,10 @@ class Curve:
     """
 
     model: str
-    steps: NDArray[np.int64]
-    full: dict[str, Floats]
-    sparse: dict[str, Floats]
-    rho: Floats
+    steps: Int64
+    full: dict[str, Float64]
+    sparse: dict[str, Float64]
+    rho: Float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +65,9 @@ class Panel:
     full_answers: float
     sparse_answers: float
     curves: tuple[Curve, ...]
-    theory: dict[str, tuple[Floats, Floats]]
+    theory: dict[str, tuple[Float64, Float64]]
 
-    def points(self, metric: str) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    def points(self, metric: str) -> tuple[Float64, Float64, Int64]:
         """Full and sparse value of every checkpoint, and the number of its curve."""
         full, sparse = (
             np.concatenate([getattr(curve, side)[metric] for curve in self.curves])
@@ -105,7 +103,7 @@ class Panel:
         _, sparse, _ = self.points(metric)
         return float(sparse.max() - sparse.min())
 
-    def overtakings(self, metric: str, weaker: str, stronger: str) -> NDArray[np.int64]:
+    def overtakings(self, metric: str, weaker: str, stronger: str) -> Int64:
         """Figure 4: checkpoints of one model that are better than another's in full, worse sparse.
 
         Returns
@@ -186,7 +184,7 @@ misordered   share of pairs of checkpoints, of different models, that the sparse
              values order differently from the full ones"""
 
 
-def _steepness(full: Floats, sparse: Floats) -> float:
+def _steepness(full: Float64, sparse: Float64) -> float:
     if len(np.unique(full)) < 2:
         return float("nan")
     return float(np.polyfit(full, sparse, 1)[0])

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.study.openworld.formulas import approximation, expectation
@@ -23,8 +23,6 @@ from kgtrec.study.openworld.model import (
     split_strength,
     sum_of_gains,
 )
-
-Floats = NDArray[np.float64]
 
 STRENGTHS = tuple(np.round(np.arange(0.30, 1.005, 0.01), 2).tolist())
 BETAS = (0.2, 0.35, 0.5, 0.65)
@@ -61,9 +59,9 @@ class Simulation(ShownAsTables):
     n_answers: int
     n_entities: int
     repeats: int
-    mean: dict[str, Floats]
-    std: dict[str, Floats]
-    tested: NDArray[np.int64]
+    mean: dict[str, Float64]
+    std: dict[str, Float64]
+    tested: Int64
 
     def table(self, metric: str | None = None) -> Table:
         """One row per sparsity and strength: simulated, exact, approximate values of a metric."""
@@ -76,7 +74,7 @@ class Simulation(ShownAsTables):
             f"{', '.join(self.mean)}; correlation {self.rho:g}",
         )
 
-    def error(self, metric: str) -> Floats:
+    def error(self, metric: str) -> Float64:
         """Standard error of the mean, shape (B, L). The paper's shaded bands are twice this."""
         return self.std[metric] / np.sqrt(self.tested)
 
@@ -157,7 +155,7 @@ def filtered_ranks(
     n_answers: int,
     n_entities: int,
     questions: int,
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+) -> tuple[Int64, Bools]:
     """Draw questions: the filtered rank of every answer, and whether it is missing.
 
     Shape: rank int64 (questions, n_answers).
@@ -175,7 +173,7 @@ def filtered_ranks(
     return np.where(predicted, above, below) + 1, missing
 
 
-def _before(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _before(flags: Bools) -> Int64:
     """How many flags come before each place of a row."""
     return flags.cumsum(axis=1) - flags
 
@@ -188,11 +186,11 @@ def _questions(
     n_answers: int,
     n_entities: int,
     repeats: int,
-    sums: dict[str, Floats],
-) -> list[Floats]:
+    sums: dict[str, Float64],
+) -> list[Float64]:
     """Value of each metric per question that has an answer to test."""
     block = max(BLOCK // n_answers, 1)
-    parts: list[list[Floats]] = []
+    parts: list[list[Float64]] = []
     for start in range(0, repeats, block):
         size = min(block, repeats - start)
         rank, missing = filtered_ranks(rng, strength, beta, rho, n_answers, n_entities, size)
@@ -225,7 +223,7 @@ def simulation_table(runs: Sequence[Simulation], metric: str = "mrr") -> Table:
     return Table.of(heads, rows, names=3)
 
 
-def _columns(run: Simulation, metric: str, place: int) -> tuple[Floats, ...]:
+def _columns(run: Simulation, metric: str, place: int) -> tuple[Float64, ...]:
     """Mean, standard deviation and error of each strength, its exact and its approximate value."""
     strengths, mean = np.array(run.strengths), run.mean[metric][place]
     exact, close = np.full((2, len(mean)), np.nan)

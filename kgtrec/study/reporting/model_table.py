@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kgtrec._internal.bootstrap import COMPARING
+from kgtrec._internal.csr import Bools
 from kgtrec._internal.table import Interval
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all
@@ -350,9 +348,7 @@ def _beaten(
     return tuple(beaten.get(row, ()) for row in range(len(models)))
 
 
-def _better(
-    ranks: Mapping[str, Sequence[Ranks]], measure: Measure, how: Significance
-) -> NDArray[np.bool_]:
+def _better(ranks: Mapping[str, Sequence[Ranks]], measure: Measure, how: Significance) -> Bools:
     """Whether each model is significantly better than each other, bool (models, models)."""
     if any(len(runs) > 1 for runs in ranks.values()):
         (replicates,) = compare_replicates(

@@ -19,9 +19,9 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kgtrec._internal.bootstrap import Resampling
+from kgtrec._internal.csr import Int64
 from kgtrec._internal.table import Interval, finite
 from kgtrec._version import __version__
 from kgtrec.errors import UsageError
@@ -109,7 +109,7 @@ def questions_data(
     return {"rows": instances, "lists": lists, "runs": sorted(runs)}
 
 
-def _chosen(name: str, systems: Mapping[str, Ranks], shown: int) -> dict[str, NDArray[np.int64]]:
+def _chosen(name: str, systems: Mapping[str, Ranks], shown: int) -> dict[str, Int64]:
     own, ranks = systems[name].rank(), systems[name]
     # For equal ranks: the most popular of the worst answers, the rarest of the best.
     worst = np.lexsort((-ranks.answer_popularity, -own))[:shown]
@@ -123,7 +123,7 @@ def _chosen(name: str, systems: Mapping[str, Ranks], shown: int) -> dict[str, ND
 
 
 def _best_candidates(
-    ranks: Ranks, rows: NDArray[np.int64], systems: Mapping[str, Ranks],
+    ranks: Ranks, rows: Int64, systems: Mapping[str, Ranks],
     runs: Mapping[str, RunColumns],
 ) -> list[list[list[Head] | None]]:  # fmt: skip
     """Per row and model the best candidates of its question: (label, whether it is an answer)."""
@@ -149,8 +149,6 @@ def _heads_of(run: RunColumns, queries: set[str]) -> dict[str, list[str]]:
         for query, names in run.best(FIRST, queries).items()
     }
 
-
-Floats = NDArray[np.float64]
 
 HEADLINE = ("mrr", "hits@1", "hits@3", "hits@10", "mr", "amri", "macro.mrr", "macro.hits@10",
             "macro.map_cut_20", "macro.ndcg_cut_20")  # fmt: skip

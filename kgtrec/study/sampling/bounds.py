@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 _TERMS_AT_A_TIME = 1 << 21
 
@@ -221,7 +219,7 @@ def mean_bounds(low: Float64, high: Float64, miss: float, slack: float) -> tuple
 
 
 def hoeffding_slack(
-    question: npt.NDArray[np.integer[Any]], uncertain: npt.NDArray[np.bool_], level: float
+    question: npt.NDArray[np.integer[Any]], uncertain: Bools, level: float
 ) -> float:
     """How far, with probability `level`, the mean of values in [0, 1] is from its expectation.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import take
+from kgtrec._internal.csr import Bools, Float64, Int64, take
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import UsageError
 from kgtrec.ranking.rank import rank
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.sampling.draw import CandidateDraw
-
-Int64 = npt.NDArray[np.int64]
 
 
 def instances_of(questions: Questions, chosen: Int64) -> Int64:
@@ -96,9 +94,6 @@ def _no_batches(size: int) -> Any:
     raise AssertionError("a function is not opened here")
 
 
-Float64 = npt.NDArray[np.float64]
-
-
 @dataclass(frozen=True, eq=False)
 class SampledCounts(ShownInLines):
     """Counts of every answer among drawn candidates.
@@ -130,9 +125,9 @@ class SampledCounts(ShownInLines):
         return self.draw.questions.instance_question
 
     @cached_property
-    def incomplete(self) -> npt.NDArray[np.bool_]:
+    def incomplete(self) -> Bools:
         """Whether some candidates of each answer were not drawn, shape (n,)."""
-        missing: npt.NDArray[np.bool_] = np.any(self.population > self.drawn, axis=0)
+        missing: Bools = np.any(self.population > self.drawn, axis=0)
         return missing
 
     @cached_property

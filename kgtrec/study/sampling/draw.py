@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import Csr, distinct, to_csr, to_keys
+from kgtrec._internal.csr import Bools, Csr, Float64, Int64, distinct, to_csr, to_keys
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.candidates import CandidateLists, apply_lists
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.questions.questions import QuestionData
 
-Float64 = npt.NDArray[np.float64]
 Weights = Callable[[int, int], Float64]
 
 NAMES = ("observed", "uniform", "frequency")
@@ -147,9 +146,6 @@ def _checked(
         return values
 
     return checked
-
-
-Int64 = npt.NDArray[np.int64]
 
 
 STRATA = 5
@@ -290,7 +286,7 @@ class _Group(NamedTuple):
     stratum: Int64  # of every entity; STRATA if it is no candidate
     pools: tuple[Int64, ...]
     targets: Int64  # how many are drawn from each stratum
-    is_left_out: npt.NDArray[np.bool_]  # entities, for one question at a time
+    is_left_out: Bools  # entities, for one question at a time
 
 
 def _groups(questions: Questions, weights: Weights, size: int) -> Iterator[_Group]:
@@ -317,7 +313,7 @@ def _groups(questions: Questions, weights: Weights, size: int) -> Iterator[_Grou
         yield _Group(members, stratum, pools, targets, np.zeros(n, bool))
 
 
-def inclusion_targets(weights: Float64, allowed: npt.NDArray[np.bool_], size: int) -> Float64:
+def inclusion_targets(weights: Float64, allowed: Bools, size: int) -> Float64:
     """Probabilities from weights mixed with an even part; they sum to `size`, as in `capped`."""
     even, total = allowed / max(1, int(allowed.sum())), weights.sum()
     return capped(even if total == 0 else EVEN * even + (1 - EVEN) * weights / total, size)

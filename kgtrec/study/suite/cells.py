@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kgtrec._internal.bootstrap import Resampling, over_runs, resampled_means
+from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import Measure
@@ -24,8 +24,6 @@ from kgtrec.study.comparison.samples import samples_of_ranks
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 DRAWING = Resampling(resamples=1_000)
 HEADINGS = ("graph", "model", "seed", "metric", "value", "n")
@@ -46,9 +44,9 @@ class SuiteCells(ShownAsTables):
     measure: Measure
     models: tuple[str, ...]
     graphs: tuple[str, ...]
-    values: Floats
-    seeds: Ints
-    draws: Floats | None = None
+    values: Float64
+    seeds: Int64
+    draws: Float64 | None = None
     part: str = ""
 
     @property
@@ -67,7 +65,7 @@ class SuiteCells(ShownAsTables):
         return not self.measure.is_trec and self.measure.row[0].is_adjusted
 
     @property
-    def present(self) -> NDArray[np.bool_]:
+    def present(self) -> Bools:
         """Whether there is a value, bool (models, graphs)."""
         return ~np.isnan(self.values)
 
@@ -192,7 +190,7 @@ def cells_of_ranks(
 
 def _drawn(
     columns: Mapping[tuple[str, str], Ranks], measure: Measure, how: Resampling
-) -> tuple[Floats, Floats]:
+) -> tuple[Float64, Float64]:
     """The measure of every run of one graph, and on each draw of its questions."""
     named = {f"{model}\x00{seed}": one for (model, seed), one in columns.items()}
     first = next(iter(columns.values()))

@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kgtrec._internal.bootstrap import Resampling, drawn_clusters
+from kgtrec._internal.csr import Bools, Float64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError, choose
 from kgtrec.measures import Measure, parse_all
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from kgtrec.ranking.ranks import Ranks
 
-Floats = NDArray[np.float64]
 
 ALL = "all"
 TESTS = ("nemenyi", "wilcoxon")
@@ -40,7 +39,7 @@ FEWEST = 0.5
 # -- Ranks within graphs, and tests over graphs (Demsar 2006) --------------------------------------
 
 
-def ranks_within(values: Floats, sign: float) -> Floats:
+def ranks_within(values: Float64, sign: float) -> Float64:
     """Rank of every model among those with a value, 1 the best, ties at their mean.
 
     Shapes: values float64 (models, graphs) -> float64 (models, graphs); NaN stays NaN.
@@ -63,12 +62,12 @@ class Standing(NamedTuple):
     - win_rate: The same as a share of all pairs of graph and opponent.
     """
 
-    mean_rank: Floats
-    borda: Floats
-    win_rate: Floats
+    mean_rank: Float64
+    borda: Float64
+    win_rate: Float64
 
 
-def standing(ranks: Floats, weights: Floats) -> Standing:
+def standing(ranks: Float64, weights: Float64) -> Standing:
     """Standings by ranks (models, graphs) if graphs count `weights` (..., graphs) times."""
     n_models = len(ranks)
     known = ~np.isnan(ranks)
@@ -84,20 +83,20 @@ def standing(ranks: Floats, weights: Floats) -> Standing:
         )
 
 
-def weighted_means(values: Floats, weights: Floats) -> Floats:
+def weighted_means(values: Float64, weights: Float64) -> Float64:
     """Means over graphs of values (models, graphs), leaving out NaN; float64 (..., models)."""
     known = ~np.isnan(values)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(weights @ np.where(known, values, 0.0).T / (weights @ known.T))
 
 
-def places(mean_ranks: Floats) -> Floats:
+def places(mean_ranks: Float64) -> Float64:
     """Place of every model by mean rank (..., models), ties at their mean."""
     flat = mean_ranks.reshape(-1, mean_ranks.shape[-1])
     return ranks_within(flat.T, -1.0).T.reshape(mean_ranks.shape)
 
 
-def bounds_of_ranks(values: Floats, sign: float) -> tuple[Floats, Floats]:
+def bounds_of_ranks(values: Float64, sign: float) -> tuple[Float64, Float64]:
     """Least and largest rank of every model on every graph over all possible missing values."""
     n_models = len(values)
     ranks = ranks_within(values, sign)
@@ -119,10 +118,10 @@ class Friedman(NamedTuple):
     models: int
     graphs: int
     critical_difference: float
-    mean_ranks: Floats
+    mean_ranks: Float64
 
 
-def friedman(ranks: Floats, level: float = 0.05) -> Friedman | None:
+def friedman(ranks: Float64, level: float = 0.05) -> Friedman | None:
     """The test over complete ranks (models, graphs); None for fewer than three models or graphs."""
     n_models, n_graphs = ranks.shape
     if n_models < 3 or n_graphs < 2:
@@ -162,17 +161,17 @@ class Suite(ShownAsTables):
     # -- What is computed ------------------------------------------------------------------------
 
     @cached_property
-    def apart(self) -> NDArray[np.bool_]:
+    def apart(self) -> Bools:
         """Models with too few graphs to be ranked, bool (models,)."""
         return self.cells.present.mean(axis=1) < self.fewest
 
     @cached_property
-    def ranked(self) -> Floats:
+    def ranked(self) -> Float64:
         """Values of the models that are ranked; the others' are NaN."""
         return np.where(self.apart[:, None], np.nan, self.cells.values)
 
     @cached_property
-    def ranks(self) -> Floats:
+    def ranks(self) -> Float64:
         """Rank of every ranked model on every graph, float64 (models, graphs)."""
         return ranks_within(self.ranked, self.cells.sign)
 
@@ -182,7 +181,7 @@ class Suite(ShownAsTables):
         return standing(self.ranks, np.ones(len(self.cells.graphs)))
 
     @cached_property
-    def _weights(self) -> Floats:
+    def _weights(self) -> Float64:
         """How often each draw takes each graph, float64 (B, graphs)."""
         return np.concatenate([*drawn_clusters(len(self.cells.graphs), self.resampling)])
 
@@ -197,7 +196,7 @@ class Suite(ShownAsTables):
             drawn.append(standing(ranks_within(own, self.cells.sign), weights))
         return Standing(*map(np.array, zip(*drawn, strict=True)))
 
-    def mean_draws(self, group: str = ALL) -> Floats:
+    def mean_draws(self, group: str = ALL) -> Float64:
         """Means over the graphs of a group on every draw, float64 (B, models)."""
         weights = self._weights * self._of_group(group)
         if self.cells.draws is None:
@@ -205,14 +204,14 @@ class Suite(ShownAsTables):
         pairs = zip(self.cells.draws, weights, strict=True)
         return np.array([weighted_means(values, own) for values, own in pairs])
 
-    def _of_group(self, group: str) -> Floats:
+    def _of_group(self, group: str) -> Float64:
         return np.array([float(graph in self.groups[group]) for graph in self.cells.graphs])
 
-    def means(self, group: str = ALL) -> Floats:
+    def means(self, group: str = ALL) -> Float64:
         """Mean over a model's graphs in a group, float64 (models,); NaN if it has none."""
         return weighted_means(self.cells.values, self._of_group(group))
 
-    def interval(self, draws: Floats) -> Floats:
+    def interval(self, draws: Float64) -> Float64:
         """Percentile intervals, float64 (2, models)."""
         ends = np.full((2, draws.shape[1]), np.nan)
         known = ~np.isnan(draws).all(axis=0)
@@ -221,12 +220,12 @@ class Suite(ShownAsTables):
         return ends
 
     @cached_property
-    def place_draws(self) -> Floats:
+    def place_draws(self) -> Float64:
         """Place of every model by mean rank on every draw, float64 (B, models)."""
         return places(self._drawn.mean_rank)
 
     @property
-    def best_share(self) -> Floats:
+    def best_share(self) -> Float64:
         """Probability of being best: share of the draws, ties shared."""
         mean_rank = np.nan_to_num(self._drawn.mean_rank, nan=np.inf)
         is_first = mean_rank == mean_rank.min(axis=1, keepdims=True)
@@ -269,7 +268,7 @@ class Suite(ShownAsTables):
             "corrected": corrected(p_values),
         }  # fmt: skip
 
-    def better(self) -> NDArray[np.bool_]:
+    def better(self) -> Bools:
         """Whether each model is significantly better than each other, bool (models, models)."""
         n = len(self.cells.models)
         better = np.zeros((n, n), bool)
