@@ -196,7 +196,7 @@ class Table:
 
     def to_html(self, most: int | None = None) -> str:
         """As an HTML table of at most `most` rows; a line below counts the others."""
-        rows = self._marked(_escaped, "<strong>{}</strong>")
+        rows = self._marked(escaped, "<strong>{}</strong>")
         shown = rows if most is None else rows[:most]
         return rows_as_html(self.titles, shown, self.names, len(rows) - len(shown), escape=False)
 
@@ -353,8 +353,8 @@ def in_notebook() -> bool:
 def lines_as_html(text: str) -> str:
     """Lines of a repr as HTML; the first is a heading."""
     first, *more = text.splitlines()
-    rest = "".join(f"<br>{_escaped(line.strip())}" for line in more)
-    return f"<div><strong>{_escaped(first)}</strong>{rest}</div>"
+    rest = "".join(f"<br>{escaped(line.strip())}" for line in more)
+    return f"<div><strong>{escaped(first)}</strong>{rest}</div>"
 
 
 def rows_as_html(
@@ -363,8 +363,8 @@ def rows_as_html(
 ) -> str:  # fmt: skip
     """A table in HTML; the first `names` columns name the row. A line below counts omitted
     rows."""
-    cell_text = _escaped if escape else str
-    head = "".join(f'<th scope="col">{_escaped(title)}</th>' for title in titles)
+    cell_text = escaped if escape else str
+    head = "".join(f'<th scope="col">{escaped(title)}</th>' for title in titles)
     lines = []
     for row in rows:
         cells = [f'<th scope="row">{cell_text(cell)}</th>' for cell in row[:names]]
@@ -375,8 +375,13 @@ def rows_as_html(
     return table + more
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Escape a text, also if its bytes are not UTF-8."""
     import html
 
-    return html.escape(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    return html.escape(readable(text))
+
+
+def readable(text: str) -> str:
+    """A text whose bytes that are not UTF-8 become replacement characters."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -520,13 +520,11 @@ def _lists(run: Any, depth: int) -> dict[str, list[str]]:
     from kgtrec.trec.files.run import read_run
     from kgtrec.trec.files.text import is_path
 
-    data = read_run(run) if is_path(run) else run.to_dict()
-    lists = {}
-    for query, documents in data.items():
-        names = sorted(documents, key=lambda name: name.encode("utf-8", "surrogateescape"))
-        names.reverse()
-        lists[query] = sorted(names, key=documents.__getitem__, reverse=True)[:depth]
-    return lists
+    columns = read_run(run, as_="columns") if is_path(run) else run
+    return {
+        query: [name.decode("utf-8", "surrogateescape") for name in documents]
+        for query, documents in columns.best(depth).items()
+    }
 
 
 def _orders(

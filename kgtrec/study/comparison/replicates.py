@@ -23,7 +23,13 @@ from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.results.comparability import comparable
-from kgtrec.study.comparison.samples import Samples, align_ranks, resample, samples_of_ranks
+from kgtrec.study.comparison.samples import (
+    Samples,
+    align_ranks,
+    checked,
+    resample,
+    samples_of_aligned,
+)
 from kgtrec.study.comparison.significance import better_pairs, corrected, p_of_draws, pairs_of
 
 if TYPE_CHECKING:
@@ -139,14 +145,12 @@ def replicate_samples(
     """Samples of all runs, one column per run, with the columns of every system."""
     flat = {f"{name} (run {number})": ranks for name, runs in systems.items()
             for number, ranks in enumerate(runs, start=1)}  # fmt: skip
-    if len(flat) == 1:  # one system on a fold: add a second column to compare with
-        ((name, ranks),) = flat.items()
-        flat[f"{name} again"] = ranks
+    samples = samples_of_aligned(align_ranks(flat, least=1), checked(measures))
     columns, first = [], 0
     for runs in systems.values():
         columns.append(list(range(first, first + len(runs))))
         first += len(runs)
-    return [(samples, columns) for samples in samples_of_ranks(flat, measures)]
+    return [(one, columns) for one in samples]
 
 
 def compare_replicates(

@@ -162,9 +162,9 @@ def table_by_measure(
     return Table.of([*((head, head, 0) for head in heads), *titled], rows, names)
 
 
-def align_ranks(ranks: Mapping[str, Ranks]) -> dict[str, Ranks]:
-    """The same instances in the same order for every system."""
-    if len(ranks) < 2:
+def align_ranks(ranks: Mapping[str, Ranks], least: int = 2) -> dict[str, Ranks]:
+    """The same instances in the same order for every system, of which there are `least` or more."""
+    if len(ranks) < least:
         raise UsageError(f"{len(ranks)} system to compare; give the ranks of two or more")
     aligned = {}
     for name, one in ranks.items():
@@ -241,8 +241,13 @@ def samples_of_ranks(
     InputError
         Systems that cannot be compared, see `align_ranks`.
     """
-    specs = parse_all(measures)
-    problems = []
+    specs = checked(measures)
+    return samples_of_aligned(align_ranks(ranks), specs)
+
+
+def checked(measures: Sequence[str | Measure]) -> list[Measure]:
+    """The measures; UsageError naming all that have no value per item."""
+    specs, problems = parse_all(measures), []
     for measure in specs:
         try:
             _check(measure)
@@ -250,7 +255,7 @@ def samples_of_ranks(
             problems.append(str(error))
     if problems:
         raise UsageError("\n".join(problems))
-    return samples_of_aligned(align_ranks(ranks), specs)
+    return specs
 
 
 def samples_of_aligned(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> list[Samples]:

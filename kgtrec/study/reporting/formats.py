@@ -6,14 +6,13 @@ LaTeX is in `latex`.
 
 from __future__ import annotations
 
-import html
 import math
 import re
 from collections.abc import Callable, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from kgtrec._internal.table import Table
+from kgtrec._internal.table import Table, escaped, readable
 from kgtrec.results.tables import SAMPLED
 from kgtrec.study.reporting.latex import latex
 from kgtrec.study.reporting.marks import arrow
@@ -40,21 +39,24 @@ def html_text(table: ModelTable) -> str:
     head = []
     for level in table.levels():
         spans = "".join(
-            f'<th scope="colgroup" colspan="{size}">{_html(text)}</th>' for text, size in level
+            f'<th scope="colgroup" colspan="{size}">{escaped(text)}</th>' for text, size in level
         )
         head.append(f"<tr><td></td>{spans}</tr>")
     titles = "".join(
-        f'<th scope="col">{_html(c.measure.title)}{arrow(c.higher_is_better, " ↑", " ↓")}</th>'
+        f'<th scope="col">{escaped(c.measure.title)}{arrow(c.higher_is_better, " ↑", " ↓")}</th>'
         for c in table.columns
     )
     head.append(f'<tr><th scope="col">Model</th>{titles}</tr>')
     marks = ("<strong>{}</strong>", "<u>{}</u>", "<sup>{}</sup>", " ± {}")
     body = []
     for row in range(len(table.models)):
-        cells = "".join(f"<td>{cell}</td>" for cell in _cells(table, row, marks, _html_cell))
-        name = _html(table.lettered(row))
+        cells = "".join(
+            f"<td>{cell}</td>"
+            for cell in _cells(table, row, marks, lambda text: _dashed(escaped(text)))
+        )
+        name = escaped(table.lettered(row))
         body.append(f'<tr><th scope="row">{name}</th>{cells}</tr>')
-    lines = ["<table>", f"<caption>{_html(table.caption())}</caption>", "<thead>", *head,
+    lines = ["<table>", f"<caption>{escaped(table.caption())}</caption>", "<thead>", *head,
              "</thead>", "<tbody>", *body, "</tbody>", "</table>"]  # fmt: skip
     return "\n".join(lines) + "\n"
 
@@ -81,7 +83,8 @@ def typst(table: ModelTable) -> str:
     marks = ("strong({})", "underline({})", " + super({})", ' + " ± " + {}')
     for row in range(len(table.models)):
         name = _typst(table.lettered(row))
-        lines.append(f"    {', '.join([name, *_cells(table, row, marks, _typst_cell)])},")
+        cells = _cells(table, row, marks, lambda text: _dashed(_typst(text)))
+        lines.append(f"    {', '.join([name, *cells])},")
     return "\n".join([*lines, "    table.hline(),", "  ),", ") <tab-models>"]) + "\n"
 
 
@@ -150,31 +153,14 @@ def _dashed(text: str) -> str:
     return re.sub(r"(?<=\d)-(?=\d)", "\u2013", text)
 
 
-def _html_cell(text: str) -> str:
-    return _dashed(_html(text))
-
-
-def _typst_cell(text: str) -> str:
-    return _dashed(_typst(text))
-
-
-def _html(text: str) -> str:
-    return html.escape(_readable(text), quote=True)
-
-
 def _markdown_text(text: str) -> str:
     """Every character that Markdown could take for markup, with a backslash before it."""
     return re.sub(r"([\\`*_{}\[\]<>#|~!])", r"\\\1", _one_line(text)).replace("&", "&amp;")
 
 
 def _typst(text: str) -> str:
-    quoted = _one_line(_readable(text)).replace("\\", "\\\\").replace('"', '\\"')
+    quoted = _one_line(readable(text)).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{quoted}"'
-
-
-def _readable(text: str) -> str:
-    """Text whose bytes that are not UTF-8 become replacement characters."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _one_line(text: str) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -22,7 +21,7 @@ import numpy as np
 
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec._internal.csr import Int64
-from kgtrec._internal.table import Interval, finite
+from kgtrec._internal.table import Interval, escaped, finite
 from kgtrec._version import __version__
 from kgtrec.errors import UsageError
 from kgtrec.graph.labels import decode_docno
@@ -462,7 +461,7 @@ def page_text(data: dict[str, Any], title: str = "") -> str:
     parts = {
         "{{policy}}": f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
         f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
-        "{{title}}": html.escape(_readable(heading)),
+        "{{title}}": escaped(heading),
         "{{style}}": style,
         "{{data}}": embedded_json(data),
         "{{script}}": script,
@@ -485,7 +484,3 @@ def embedded_json(value: object) -> str:
 
 def _asset(name: str) -> str:
     return (resources.files("kgtrec.study.reporting") / "assets" / name).read_text("utf-8")
-
-
-def _readable(text: str) -> str:
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

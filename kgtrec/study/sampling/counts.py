@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import Bools, Float64, Int64, take
+from kgtrec._internal.csr import Bools, Float64, Int64, spans, take
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import UsageError
 from kgtrec.ranking.rank import rank
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 def instances_of(questions: Questions, chosen: Int64) -> Int64:
     """The instances of some questions, question after question."""
-    starts, lengths = questions.answers.offsets[chosen], questions.answers.lengths[chosen]
-    ends = np.cumsum(lengths)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + lengths, lengths)
+    answers = questions.answers
+    return spans(answers.offsets[chosen], answers.lengths[chosen])[1]
 
 
 def subset_of(questions: Questions, chosen: Int64) -> Questions:

@@ -19,7 +19,7 @@ from kgtrec.measures import Measure
 from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.random_baseline import Tally
 from kgtrec.study.comparison.parts import ValueTable, read_value_table
-from kgtrec.study.comparison.samples import samples_of_ranks
+from kgtrec.study.comparison.samples import align_ranks, checked, samples_of_aligned
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -193,25 +193,23 @@ def _drawn(
 ) -> tuple[Float64, Float64]:
     """The measure of every run of one graph, and on each draw of its questions."""
     named = {f"{model}\x00{seed}": one for (model, seed), one in columns.items()}
-    first = next(iter(columns.values()))
-    if len(named) == 1:  # samples are of two systems or more
-        named["\x00"] = first
-    if measure.is_trec or not measure.row[0].is_adjusted:
-        (samples,) = samples_of_ranks(named, [measure])
+    is_adjusted = not measure.is_trec and measure.row[0].is_adjusted
+    if is_adjusted and measure.averaging != "micro":
+        raise UsageError(f"{measure}: a suite has micro averages of adjusted measures")
+    specs = checked([measure.base if is_adjusted else measure])
+    (samples,) = samples_of_aligned(align_ranks(named, least=1), specs)
+    if not is_adjusted:
         transform = samples.transform
     else:
-        if measure.averaging != "micro":
-            raise UsageError(f"{measure}: a suite has micro averages of adjusted measures")
-        (samples,) = samples_of_ranks(named, [measure.base])
         row, parameter = measure.row
         assert row.chance is not None
+        first = next(iter(columns.values()))
         of_side = np.isin(first.side, SIDES[measure.side])
         transform = partial(
             row.with_chance, chance=row.chance(Tally.of(first.candidates[of_side]), parameter)
         )
     means = resampled_means(samples.values, samples.cluster, transform, how)
-    n = len(columns)
-    return means.estimate[:n], means.draws[:, :n]
+    return means.estimate, means.draws
 
 
 def parts_of_ranks(
