@@ -94,15 +94,9 @@ def _bound(claim: Claim, low: float, high: float) -> str:
 class Audit(ShownAsTables):
     """What an audit of a table found.
 
-    Attributes
-    ----------
-    problems : tuple of Problem
-    checked : dict of str to int
-        Numbers that were checked, by model.
-    unchecked : tuple of str
-        Columns and measures that were left out, and why.
-    assumptions : str
-        What a problem rests on.
+    - checked: Numbers that were checked, by model.
+    - unchecked: Columns and measures that were left out, and why.
+    - assumptions: What a problem rests on.
     """
 
     problems: tuple[Problem, ...]

@@ -67,14 +67,10 @@ class Match(NamedTuple):
 class ProtocolSearch(ShownAsTables):
     """Protocols that give a model's printed numbers, or the nearest one.
 
-    Attributes
-    ----------
-    matches : dict of str to tuple of Match
-        By model, the fewest differences from the default first; the nearest one if none agrees.
-    hints : tuple of str
-        Numbers that no protocol gives and that are Hits at another cutoff.
-    tried : int
-        Protocols per model.
+    - matches: By model, the fewest differences from the default first; the nearest one if none
+      agrees.
+    - hints: Numbers that no protocol gives and that are Hits at another cutoff.
+    - tried: Protocols per model.
     """
 
     matches: dict[str, tuple[Match, ...]]

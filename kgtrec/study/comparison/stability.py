@@ -28,7 +28,7 @@ from kgtrec.study.comparison.samples import (
     short_name,
     table_by_measure,
 )
-from kgtrec.study.comparison.subsets import SubsetValues, subset_values
+from kgtrec.study.comparison.subsets import subset_values
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -170,7 +170,10 @@ def data_sensitivity(
 
         def fill(first: int, stop: int) -> None:
             subsets = _subsets(n_triples, sizes, repeats, range(first, stop), seed)
-            _fill_tau(valued, full, subsets, tau[:, first:stop])
+            for line, values, whole in zip(tau, valued.of(subsets), full, strict=True):
+                there = np.isfinite(values).all(axis=1)
+                line[first:stop] = np.nan
+                line[first:stop][there] = tau_b(values[there], whole)
             bar.update()
 
         blocks = [(first, min(first + together, tau.shape[1])) for first in starts]
@@ -201,13 +204,6 @@ def _subsets(n_triples: int, sizes: Float64, repeats: int, numbers: range, seed:
         size = max(1, round(float(sizes[number // repeats]) * n_triples))
         row[np.random.default_rng([seed, number]).permutation(n_triples)[:size]] = True
     return subsets
-
-
-def _fill_tau(valued: SubsetValues, full: Float64, subsets: Bools, out: Float64) -> None:
-    for line, values, whole in zip(out, valued.of(subsets), full, strict=True):
-        there = np.isfinite(values).all(axis=1)
-        line[:] = np.nan
-        line[there] = tau_b(values[there], whole)
 
 
 def _title(measure: Measure) -> str:

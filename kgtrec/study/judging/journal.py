@@ -114,7 +114,8 @@ def judged_sheet(path: PathName, blank: str = "") -> Sheet:
     A server may have the sheet open meanwhile.
     """
     sheet, answers = _answers_of(path)
-    return sheet.with_items(replace(item, label=item.label or blank) for item in answers.items)
+    items = tuple(replace(item, label=item.label or blank) for item in answers.items)
+    return replace(sheet, items=items)
 
 
 def check_earlier_state(output: PathName, sheet: PathName | Journal) -> None:

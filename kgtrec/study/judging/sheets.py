@@ -14,7 +14,7 @@ import hashlib
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import fspath
 from pathlib import Path
 from typing import NamedTuple
@@ -83,10 +83,6 @@ class Sheet:
         for item in self.items:
             digest.update("\t".join(item.triple).encode("utf-8", "surrogateescape") + b"\n")
         return digest.hexdigest()
-
-    def with_items(self, items: Iterable[Item]) -> Sheet:
-        """The same sheet with other items."""
-        return replace(self, items=tuple(items))
 
 
 def sheet_counts(items: Iterable[Item]) -> dict[str, int]:

@@ -77,9 +77,9 @@ def judged_values(
 ) -> dict[str, float]:
     """Means of measures over the seed questions, by trec_eval's name."""
     options = EvalOptions(judged_only=judged_only)
-    by_name = {}
+    by_name, has_sample = {}, completion.drawn is not None
     for sampled in (False, True):
-        own = [c for c in columns if _is_inferred(c, completion) == sampled]
+        own = [c for c in columns if (has_sample and c.family == "infAP") == sampled]
         if not own:
             continue
         labelled = completion.sample if sampled else completion
@@ -89,10 +89,6 @@ def judged_values(
             rows = {name: row[answered] if answered.any() else row for name, row in rows.items()}
         by_name.update(means(rows, own))
     return {column.name: by_name[column.name] for column in columns}
-
-
-def _is_inferred(column: Column, completion: Completion) -> bool:
-    return column.family == "infAP" and completion.drawn is not None
 
 
 def means(rows: Mapping[str, Any], columns: Sequence[Column]) -> dict[str, float]:
@@ -271,14 +267,10 @@ def _ends(
     low, high = (means({name: row[end] for name, row in ends.items()}, columns) for end in (0, 1))
     for column in columns:
         if column.family == "rbp":
-            high[column.name] = low[column.name] + _residual(judged, column)
+            residual = Column("rbp_resid", persistence=column.persistence)  # the possible gain
+            (gain,) = means(values(judged, [residual]), [residual]).values()
+            high[column.name] = low[column.name] + gain
     return {column.name: (low[column.name], high[column.name]) for column in columns}
-
-
-def _residual(judged: Lists, column: Column) -> float:
-    """Mean possible gain of rbp."""
-    residual = Column("rbp_resid", persistence=column.persistence)
-    return means(values(judged, [residual]), [residual])["rbp_resid"]
 
 
 def interval_table(by_system: BySystem) -> Table:

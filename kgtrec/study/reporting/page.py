@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from kgtrec._internal.table import Table
     from kgtrec.questions.api import Graph
     from kgtrec.ranking.ranks import Ranks
-    from kgtrec.study.changes import AnswerChanges
     from kgtrec.study.comparison.parts import SystemValues
     from kgtrec.study.reporting.model_table import ModelTable
     from kgtrec.trec.files.columns import RunColumns
@@ -56,19 +55,16 @@ def changes_data(
         return []
     labelled = all(ranks.entity_labels is not None for ranks in systems.values())
     place = {name: number for number, name in enumerate(systems)}
-    return [
-        {"models": [place[name] for name in changes.names], **_tables(changes, largest)}
-        for changes in changes_of_pairs(systems, runs if labelled else None)
-    ]
-
-
-def _tables(changes: AnswerChanges, largest: int) -> dict[str, Any]:
-    best = changes.best_table()
-    return {
-        "hits": _rows(changes.table()),
-        "best": None if best is None else _rows(best),
-        "largest": _rows(changes.largest(largest)),
-    }
+    data = []
+    for changes in changes_of_pairs(systems, runs if labelled else None):
+        best = changes.best_table()
+        data.append({
+            "models": [place[name] for name in changes.names],
+            "hits": _rows(changes.table()),
+            "best": None if best is None else _rows(best),
+            "largest": _rows(changes.largest(largest)),
+        })  # fmt: skip
+    return data
 
 
 def _rows(table: Table) -> list[list[Any]]:

@@ -30,13 +30,10 @@ CUTOFFS = (1, 3, 10)
 COLUMNS = "measure, sampled:4, estimate:4, low:4, high:4"
 
 
-def _hits(k: int) -> Callable[..., Float64]:
-    return lambda rank: (rank <= k).astype(np.float64)
-
-
 DECREASING: dict[str, Callable[..., Float64]] = {
-    "MRR": lambda rank: 1 / rank, **{f"Hits@{k}": _hits(k) for k in CUTOFFS},
-}  # fmt: skip
+    "MRR": lambda rank: 1 / rank,
+    **{f"Hits@{k}": lambda rank, k=k: (rank <= k).astype(np.float64) for k in CUTOFFS},
+}
 """The published metrics as never-increasing functions of the rank."""
 
 

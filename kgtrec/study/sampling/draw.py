@@ -47,7 +47,8 @@ _SIDES = ("heads", "tails")
 def weights_of(by: Any, questions: QuestionData) -> tuple[Weights, str]:
     """A function of (side, relation) that gives the weight of every entity, and its description."""
     if isinstance(by, str) and by == "uniform":
-        return _uniform(questions)
+        ones = np.ones(questions.n_entities)
+        return (lambda side, relation: ones), "uniform"
     if isinstance(by, str) and by == "frequency":
         return _frequency(questions)
     if questions.sides == "qualifier":
@@ -74,11 +75,6 @@ def weights_of(by: Any, questions: QuestionData) -> tuple[Weights, str]:
         f"by has the unknown type {type(by).__name__}; give one of {', '.join(NAMES)}, entities "
         "that fit (study.fitting_observed), an array, a .npy file, or a function"
     )
-
-
-def _uniform(questions: QuestionData) -> tuple[Weights, str]:
-    ones = np.ones(questions.n_entities)
-    return (lambda side, relation: ones), "uniform"
 
 
 def _frequency(questions: QuestionData) -> tuple[Weights, str]:
