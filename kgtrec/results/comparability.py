@@ -57,7 +57,7 @@ def comparable(a: Ranks | Result, b: Ranks | Result) -> Comparability:
     one, other = _ranks_of(a), _ranks_of(b)
     ours, theirs = one.provenance, other.provenance
     if not (ours.asked and theirs.asked):
-        unknown = ("one of them does not say what was asked",)
+        unknown = ("one of them does not record which questions were asked",)
         return Comparability(() if ours.asked == theirs.asked else unknown)
     reasons = []
     for name, tell in _FACTS.items():
@@ -66,9 +66,9 @@ def comparable(a: Ranks | Result, b: Ranks | Result) -> Comparability:
         if differs and mine is not None and its is not None:
             reasons.append(f"{name}: {mine} against {its}")
     if not reasons and differences(ours, theirs, ["questions_hash"]):
-        reasons.append("questions, answers or candidates differ (their hashes do)")
+        reasons.append("questions, answers or candidates differ (the hashes are not equal)")
     if not reasons and (len(one) != len(other) or (one.candidates != other.candidates).any()):
-        reasons.append("one of them is a part of the evaluation only")
+        reasons.append("one of them is only a part of the evaluation")
     return Comparability(tuple(reasons))
 
 
@@ -121,7 +121,7 @@ def _unlinkable(facts: Provenance) -> str | None:
     lists = facts.predictions
     if not lists or not lists["n_unlinkable"]:
         return None
-    return {"place": "take a place", "drop": "are dropped"}[lists["unlinkable"]]
+    return {"place": "keep their places", "drop": "are dropped"}[lists["unlinkable"]]
 
 
 # Text for each fact; None if it makes no difference. A graph's folder may have any name: its
@@ -136,7 +136,7 @@ _FACTS: dict[str, Callable[[Provenance], str | None]] = {
     "evaluated": _evaluated,
     "answers at the worst rank": lambda facts: str(facts.outside),
     "predictions that name no entity": _unlinkable,
-    "what orders lists": lambda facts: facts.predictions.get("list_order"),
+    "order of lists": lambda facts: facts.predictions.get("list_order"),
     "ties": tolerance_text,
 }
 
@@ -147,9 +147,9 @@ def check_graph(ranks: Ranks, graph: Graph) -> None:
     if made_on.graph_hash not in (None, graph.fingerprint):
         raise UsageError(
             f"{name} ({graph.n_entities:,} entities, {graph.n_relations:,} relations) is not the "
-            f"graph that these ranks were made on ({made_on.graph_name or 'without a name'}"
-            f", {made_on.n_entities or 0:,} entities, {made_on.n_relations or 0:,} "
-            "relations): labels or triples differ; give the folder that `kgtrec rank` was given"
+            f"graph of these ranks ({made_on.graph_name or 'without a name'}, "
+            f"{made_on.n_entities or 0:,} entities, {made_on.n_relations or 0:,} relations): "
+            "labels or triples differ; give the graph that was passed to `kgtrec rank`"
         )
     for what, ids, size in (
         ("relation", ranks.relation, graph.n_relations),
@@ -157,6 +157,6 @@ def check_graph(ranks: Ranks, graph: Graph) -> None:
     ):
         if len(ids) and not 0 <= ids.min() <= ids.max() < size:
             raise UsageError(
-                f"the ranks hold {what} {ids.max()}, and {name} has {size:,} of them; "
+                f"the ranks contain {what} {ids.max()}, but ids of {name} end at {size - 1}; "
                 "give the graph that the ranks were made on"
             )

@@ -150,19 +150,19 @@ def _predictions(result: Result) -> list[str]:
     beyond = result.ranks.n_unlisted
     if beyond:
         sentences.append(
-            f"{beyond:,} answers ({100 * beyond / len(result.ranks):.3g} %) are beyond their lists:"
-            " their ranks are open, and values are intervals."
+            f"{beyond:,} answers ({100 * beyond / len(result.ranks):.3g} %) are not in their lists:"
+            " their ranks are unknown, so values are intervals."
         )
     if facts.get("list_order") == "listed":
-        sentences.append("The place in its list ranks an answer, also among equal scores.")
+        sentences.append("Answers are ranked by their place in the list, even among equal scores.")
     counted = {
         "questions_without_list": "questions have no list.",
-        "not_asked": "lists are of questions that are not asked.",
-        "questions_of_several_lists": "questions have a list for each triple: macro values are of "
-        "all of them together, or without scores of the first.",
-        "repeats": "predictions stood in a list twice and count once.",
+        "not_asked": "lists belong to questions that are not asked.",
+        "questions_of_several_lists": "questions have one list per triple: macro values use all "
+        "lists together, or only the first list if there are no scores.",
+        "repeats": "predictions were repeated in a list and count once.",
         "n_unlinkable": "predictions name no entity and "
-        + ("are dropped." if facts["unlinkable"] == "drop" else "take a place."),
+        + ("are dropped." if facts["unlinkable"] == "drop" else "keep their places."),
     }
     return sentences + [f"{facts[key]:,} {text}" for key, text in counted.items() if facts[key]]
 
@@ -181,11 +181,11 @@ def _restrictions(facts: Provenance) -> list[str]:
         sentences.append(f"{_LISTS[facts.restricted]}{_from_file(lists)}.")
     if lists.get("questions_without_list"):
         sentences.append(
-            f"{lists['questions_without_list']:,} questions have relations without a list, and "
-            "every entity as a candidate."
+            f"{lists['questions_without_list']:,} questions have relations without a list; every "
+            "entity is their candidate."
         )
     if lists.get("repeats"):
-        sentences.append(f"{lists['repeats']:,} candidates stood in a list twice and count once.")
+        sentences.append(f"{lists['repeats']:,} candidates were repeated in a list and count once.")
     for file in facts.known_files:
         sentences.append(f"{file['triples']:,} further known triples{_from_file(file)}.")
     return sentences
@@ -193,14 +193,14 @@ def _restrictions(facts: Provenance) -> list[str]:
 
 _LISTS = {
     "relations": "Candidates by relation and side",
-    "candidates": "A list of candidates for each question",
+    "candidates": "One list of candidates per question",
 }
 
 
 def _from_file(facts: Mapping[str, Any]) -> str:
     place = f", from {facts['file']}" if "file" in facts else ""
     skipped = facts.get("unknown")
-    return place + (f" ({skipped:,} with labels that the graph lacks)" if skipped else "")
+    return place + (f" ({skipped:,} have labels that are not in the graph)" if skipped else "")
 
 
 def _filter(facts: Provenance) -> str:
@@ -222,7 +222,7 @@ def _ties(result: Result) -> str:
     return (
         f"Ties: {share} of the instances are tied, with {report['mean_equal']:.4g} other "
         f"candidates on average over all instances and {report['max_equal']:,} at most; "
-        f"they can move {', '.join(widths)}."
+        f"ties can change {', '.join(widths)}."
     )
 
 
@@ -241,13 +241,13 @@ def _trec_notes(result: Result) -> list[str]:
     unchecked = [title for name, title in shown.items() if name not in result.agreement]
     if unchecked and result.run is None:
         notes.append(
-            f"{', '.join(unchecked)}: native, from the answers' ordinal ranks; no run was at "
-            "hand to compare with pytrec_eval."
+            f"{', '.join(unchecked)}: computed natively from the answers' ordinal ranks; without "
+            "a run, they are not compared with pytrec_eval."
         )
     whole = [name for name in shown if required_depth(name) is None]
     if whole and result.run is not None:
         notes.append(
-            f"{', '.join(whole)}: of the run, which holds the {result.run.depth:,} best "
+            f"{', '.join(whole)}: computed from the run, which has the {result.run.depth:,} best "
             "candidates of every question; answers below them count as not retrieved."
         )
     return notes
@@ -262,28 +262,28 @@ def warnings_of(result: Result) -> list[str]:
         facts.nan_count,
     )  # answers outside have no score either, but their own sentence
     unscored = int(np.count_nonzero(result.ranks.answer_nan)) - outside
-    lost = [f"{nan_count:,} scores were NaN and counted below everything"] * (nan_count > 0)
+    lost = [f"{nan_count:,} scores were NaN and counted as the lowest"] * (nan_count > 0)
     lost += [f"{unscored:,} answers had no score and got the worst rank"] * (unscored > 0)
     if lost:
         sentences.append("; ".join(lost) + ".")
     if facts.filter_splits == ():
-        sentences.append("unfiltered: other known answers count as wrong candidates.")
+        sentences.append("unfiltered: other known answers count as wrong.")
     elif facts.filter_splits is not None:
         missing = [name for name in facts.triples if name not in facts.filter_splits]
         if missing and not _is_usual(facts):
             sentences.append(
-                f"{' and '.join(missing)} left out of the filter: its answers count as wrong."
+                f"the filter leaves out {' and '.join(missing)}: answers from there count as wrong."
             )
     if outside:
         sentences.append(
-            f"{outside:,} answers were not among their candidates and count at the worst rank."
+            f"{outside:,} answers were not among their candidates and got the worst rank."
         )
     if facts.sampled:
-        sentences.append("sampled candidates: not comparable with full ranking.")
+        sentences.append("sampled candidates: do not compare these values with full ranking.")
     sentences += _beside_chance(result)
     one = "amri" in " ".join(map(str, result.measures or ("amri",)))
     if one and (result.ranks.candidates <= 1).all():
-        sentences.append("AMRI is undefined (nan): every instance has one candidate only.")
+        sentences.append("AMRI is undefined (nan): every instance has only one candidate.")
     return sentences
 
 
@@ -301,17 +301,15 @@ def _beside_chance(result: Result) -> list[str]:
     z = {side: value / _spread_by_chance(result.ranks, side) for side, value in amri.items()}
     if all(abs(value) < BEYOND_CHANCE for value in z.values()):  # not nan, of single candidates
         return [
-            f"scores look random: AMRI ({_listed(amri)}) does not differ from 0 by a z-test that "
-            "random scores fail once in a million times per side; check the order of entity "
-            "columns."
+            f"scores look random: AMRI ({_listed(amri)}) does not differ from 0 (z-test per side "
+            "at p = 1e-6); check that the columns of the scores are in the order of the entities."
         ]
     worse = {side: amri[side] for side, value in z.items() if value < -BEYOND_CHANCE}
     if not worse:
         return []
     return [
-        f"ranks are worse than by chance: AMRI ({_listed(worse)}) is below 0 by a z-test that "
-        "random scores fail once in a million times per side; if lower scores are better, declare "
-        "it (higher_is_better=False, --lower-is-better)."
+        f"ranks are worse than by chance: AMRI ({_listed(worse)}) is below 0 (z-test per side at "
+        "p = 1e-6); if lower scores are better, say so (higher_is_better=False, --lower-is-better)."
     ]
 
 

@@ -124,7 +124,7 @@ class Result(Mapping[str, float]):
         if isinstance(key, str) and key.startswith(tables.SAMPLED):
             key = key.removeprefix(tables.SAMPLED)
             if not self._ranks.sampled:
-                raise UsageError(f"no candidates were sampled here; ask for {key!r}")
+                raise UsageError(f"no candidates were sampled; ask for {key!r}")
         measure = Measure.parse(key)
         if measure not in self._values:
             self._values[measure] = self._calculator.value(measure)
@@ -330,14 +330,14 @@ class Result(Mapping[str, float]):
         expected = self.count(self.sides[-1])[0]
         if len(values) != expected:
             raise InputError(
-                f"{name} has {len(values)} values, but the ranks hold {expected} questions; "
-                "give values for the same questions, in ascending question number"
+                f"{name} has {len(values)} values, but the ranks have {expected} questions; "
+                "give one value per question, by ascending question number"
             )
         return values
 
     def _from_run(self, name: str) -> Mapping[str, Floats]:
         """From the run for a graph; natively from the ranks without a run or without a graph."""
-        reason, run, asked = "only ranks are at hand, no run", self.run, self._questions
+        reason, run, asked = "the result has ranks but no run", self.run, self._questions
         if run is not None and asked is not None and self._ranks.of_graph:
             from kgtrec.trec.measures.agreement import trec_values
 
@@ -349,9 +349,9 @@ class Result(Mapping[str, float]):
             return {name: self._natively(name)}
         except UsageError as error:
             raise UsageError(
-                f"{name} is out of reach: {reason}, and {error}; ask for it in "
+                f"{name} cannot be computed: {reason}, and {error}; pass it to "
                 "kgtrec.evaluate(scores, questions, measures=[…]), or write a run and use "
-                "kgtrec eval"
+                "`kgtrec eval`"
             ) from None
 
 
@@ -424,11 +424,11 @@ def evaluate(
     parsed = None if measures is None else parse_all(measures)
     if isinstance(scores, Ranks):
         if isinstance(questions, Mapping):
-            raise UsageError("Ranks have one filter; pass the questions they were ranked with")
+            raise UsageError("ranks have one filter; pass only the questions that were ranked")
         _check_same(scores, questions)
         return Result(scores, questions=questions, measures=parsed)
     if questions is None:
-        raise UsageError("evaluate needs the questions of the scores; pass graph.questions()")
+        raise UsageError("questions of the scores are missing; pass graph.questions()")
     from kgtrec.ranking.rank import rank_as
     from kgtrec.ranking.settings import EvaluateOptions, Settings
 
@@ -455,6 +455,6 @@ def _check_same(ranks: Ranks, questions: Questions | None) -> None:
     recorded = ranks.provenance.questions_hash
     if recorded not in (None, questions.fingerprint):
         raise InputError(
-            f"the ranks belong to other questions (hash {recorded}) than those given "
-            f"({questions.fingerprint}); pass the questions they were ranked with, or none"
+            f"the ranks belong to other questions (hash {recorded}) than the given ones "
+            f"({questions.fingerprint}); pass the questions that were ranked, or leave them out"
         )

@@ -34,14 +34,14 @@ Ints = NDArray[np.int64]
 DIMENSIONS = {
     "relation": "the relation",
     "category": "1-1, 1-N, N-1 or N-N by the graph's train split",
-    "side": "which entity of the triple is asked for",
-    "quartile": "of the answer's popularity among all entities, Q1 the rarest",
-    "given-quartile": "of the given entity's popularity among all entities, Q1 the rarest",
-    "relation-quartile": "of the relation's popularity among all relations, Q1 the rarest",
-    "half-links": "whether train has the given and the asked entity with the relation, at its end",
-    "label": "a label per triple, from a file",
+    "side": "the entity of the triple that is asked for",
+    "quartile": "the answer's popularity among all entities, Q1 the rarest",
+    "given-quartile": "the given entity's popularity among all entities, Q1 the rarest",
+    "relation-quartile": "the relation's popularity among all relations, Q1 the rarest",
+    "half-links": "whether train has the given and the asked entity at this end of the relation",
+    "label": "one label per triple, from a file",
     "time": "the time at which the question was asked",
-    "qualifiers": "how many (other) qualifiers the question gives",
+    "qualifiers": "the number of (other) qualifiers that the question gives",
 }
 """Dimensions for slices of graph questions, and their meanings."""
 
@@ -68,11 +68,11 @@ def parse_by(by: str | Iterable[str], terms: Sequence[str] | None = ()) -> tuple
     names = [name.strip() if isinstance(name, str) else name for name in names]
     for name in names:
         if not name or (terms is not None and name not in (*DIMENSIONS, *terms)):
-            named = "".join(f", by {term!r}" for term in terms or ())
+            named = "".join(f", or {term!r}" for term in terms or ())
             raise UsageError(
-                f"cannot slice by {name!r}; slices are by 'relation' or 'side', 'category', "
-                "'quartile', 'given-quartile', 'relation-quartile', 'half-links', 'label', 'time' "
-                f"or 'qualifiers'{named}, or by several: 'category,side'"
+                f"cannot slice by {name!r}; slice by 'relation', 'side', 'category', 'quartile', "
+                "'given-quartile', 'relation-quartile', 'half-links', 'label', 'time' or "
+                f"'qualifiers'{named}, or by several, as in 'category,side'"
             )
     if not names or len(set(names)) < len(names):
         raise UsageError(f"cannot slice by {by!r}; name each dimension once, as in category,side")
@@ -221,9 +221,9 @@ def _check_whole_questions(
     torn = int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
     if torn:
         raise UsageError(
-            f"{whole[0]} is about whole questions, and {torn:,} questions have answers in several "
-            f"groups by {','.join(dimensions)}; take micro measures, or slice by relation, "
-            "category or side"
+            f"{whole[0]} needs all answers of a question in one group, but {','.join(dimensions)} "
+            f"puts answers of {torn:,} questions into several groups; ask for micro measures, or "
+            "slice by relation, category or side"
         )
 
 
@@ -247,12 +247,12 @@ class _Sources:
         if not self.ranks.of_graph:
             known = ", ".join(term_names(self.ranks)) or "none"
             raise UsageError(
-                f"slices by {what} need questions that a graph has asked; slice by a term ({known})"
+                f"slices by {what} need questions from a graph; slice by a term instead ({known})"
             )
         if self.graph is None:
             raise UsageError(
-                f"slices by {what} need the graph that the ranks were made on: graph= in Python, "
-                "--graph DIR on the command line"
+                f"slices by {what} need the graph that the ranks were made on; give graph= in "
+                "Python, or --graph DIR on the command line"
             )
         check_graph(self.ranks, self.graph)
         return self.graph
@@ -278,12 +278,12 @@ def _grouped(name: str, of: _Sources) -> _Groups:
 def _by_category(of: _Sources) -> _Groups:
     if of.ranks.given_relation is not None:
         raise UsageError(
-            "categories are of the relations of primary triples, and these ranks of the values of "
+            "only relations of primary triples have categories, but these ranks are of values of "
             "qualifiers; slice by 'relation' or 'qualifiers'"
         )
     graph = of.graph_for("category")
     if "train" not in graph.splits:
-        raise UsageError("relation categories follow from the train split, which this graph lacks")
+        raise UsageError("slices by category need a train split; give a graph with train")
     return _Groups(relation_categories(graph).code[of.ranks.relation], (*CATEGORIES, UNSEEN))
 
 
@@ -310,7 +310,7 @@ def _are_among(keys: NDArray[np.int64], many: NDArray[np.int64]) -> NDArray[np.b
 def _by_half_links(of: _Sources) -> _Groups:
     graph, ranks = of.graph_for("half-links"), of.ranks
     if ranks.kind != "entity" or ranks.given_relation is not None or "train" not in graph.splits:
-        raise UsageError("half-links are of heads and tails that are asked, and of the train split")
+        raise UsageError("half-links need a train split, and questions for heads or tails")
     relation = ranks.relation.astype(np.int64)
     train, n = graph.splits["train"].astype(np.int64), np.int64(len(graph.entities))
     asks_tail = ranks.side == 1
@@ -325,8 +325,8 @@ def _by_half_links(of: _Sources) -> _Groups:
 def _by_label(of: _Sources) -> _Groups:
     if of.labels is None:
         raise UsageError(
-            "slices by label need the labels: labels= in Python, --labels FILE on the command line "
-            "(head<TAB>relation<TAB>tail<TAB>label)"
+            "slices by label need labels; give labels= in Python, or --labels FILE on the command "
+            "line (head<TAB>relation<TAB>tail<TAB>label)"
         )
     return _largest_first(*triple_labels(of.ranks, of.labels))
 
@@ -347,9 +347,9 @@ def _largest_first(code: NDArray[Any], names: Sequence[str]) -> _Groups:
 
 
 _WITHOUT_TERM = {
-    "relation": "that a graph has asked; slice by a term of these",
-    "time": "at a time: rank with context='time'",
-    "qualifiers": "with them: rank with context='qualifiers'",
+    "relation": "from a graph; slice by a term of these questions",
+    "time": "that give a time; rank with context='time'",
+    "qualifiers": "that give qualifiers; rank with context='qualifiers'",
 }
 _GROUPED: dict[str, Callable[[_Sources], _Groups]] = {
     "category": _by_category,

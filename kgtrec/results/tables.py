@@ -94,7 +94,9 @@ def by_rank_type(result: Result, measures: Sequence[str | Measure] | None) -> Ta
     parsed = parse_all(measures or [f"{result.sides[-1]}.micro.{tail}" for tail in BY_RANK_TYPE])
     for measure in parsed:
         if measure.rank_type is None:
-            raise UsageError(f"{measure} sees the order of the run and has no rank types")
+            raise UsageError(
+                f"{measure} uses the run's order, so it has no rank types; leave it out"
+            )
     rows: list[tuple[Cell, ...]] = [
         (kind, *(result[replace(measure, rank_type=kind)] for measure in parsed))
         for kind in RANK_TYPES
@@ -124,8 +126,8 @@ def by_relation(result: Result, calculator: Calculator, measures: Sequence[Measu
     sides = {measure.side for measure in measures}
     if len(sides) > 1:
         raise UsageError(
-            f"slices by relation are of one side, not of {' and '.join(sorted(sides))}; "
-            "ask for each in turn"
+            f"slices by relation need measures of one side, not of {' and '.join(sorted(sides))}; "
+            "ask for one side at a time"
         )
     for measure in measures:
         result[measure]  # refuses impossible measures, with the reason

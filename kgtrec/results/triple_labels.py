@@ -46,7 +46,7 @@ def _from_sequence(ranks: Ranks, labels: Sequence[str]) -> list[str | None]:
     _check_number(ranks, len(labels))
     for row, label in enumerate(labels):
         if not isinstance(label, str) or not label:
-            raise InputError(f"label {row} is {label!r}; labels are text, not empty")
+            raise InputError(f"label {row} is {label!r}; labels must be texts that are not empty")
     return [str(labels[row]) for row in ranks.triple.tolist()]
 
 
@@ -60,7 +60,7 @@ def _check_number(ranks: Ranks, n_labels: int) -> None:
     size = f"at least {least}" if n_triples is None else f"{n_triples}"
     repeats = facts.duplicates_dropped.get(facts.split or "")
     raise InputError(
-        f"{n_labels} labels for a split of {size} triples; give one for each triple, in the order "
+        f"{n_labels} labels were given for {size} triples; give one label per triple, in the order "
         f"of the split{f' without its {repeats} repeats' if repeats else ''}"
     )
 
@@ -79,7 +79,7 @@ def _from_file(ranks: Ranks, path: Path) -> list[str | None]:
             raise FileError(
                 path,
                 number,
-                found=f"{' '.join(triple)!r} is labelled {label!r}, in line {line} {known!r}",
+                found=f"{' '.join(triple)!r} has label {label!r}, but {known!r} in line {line}",
                 hint="keep one label per triple",
             )
     if not entries:
@@ -89,11 +89,11 @@ def _from_file(ranks: Ranks, path: Path) -> list[str | None]:
 
 def _no_match(path: Path, first: tuple[Triple, int] | None, triples: list[Triple]) -> FileError:
     if first is None:
-        return FileError(path, found="no line: the file is empty", hint=_LINE_FORM)
+        return FileError(path, found="the file is empty", hint=_LINE_FORM)
     return FileError(
         path,
         first[1],
-        found=f"not one of its triples was evaluated; here stands {' '.join(first[0])!r}",
+        found=f"no triple of this file was evaluated; this one is {' '.join(first[0])!r}",
         hint=f"write head, relation, tail and label, as in {' '.join(triples[0])!r}",
     )
 
@@ -103,8 +103,8 @@ def _labelled_triples(ranks: Ranks) -> list[Triple]:
     relations, entities = ranks.relation_labels, ranks.entity_labels
     if relations is None or entities is None:
         raise UsageError(
-            "these ranks carry no labels of entities and relations, by which lines of a file could "
-            "be found; give a sequence with a label for each triple of the evaluated split"
+            "these ranks have no labels of entities and relations, which a file of labels needs; "
+            "give a sequence with one label per triple of the evaluated split"
         )
     heads, relation, tails = triple_ids(ranks)
     ends = (heads, tails)

@@ -147,8 +147,8 @@ class KgtrecProvider(providers.Provider):
         unknown = [str(measure) for measure in measures if not self.supports(measure)]
         if unknown:
             raise UsageError(
-                f"kgtrec does not have {', '.join(unknown)}; ir_measures.DefaultPipeline finds a "
-                "provider for each"
+                f"kgtrec does not have {', '.join(unknown)}; use ir_measures.DefaultPipeline, "
+                "which finds a provider for each measure"
             )
         converter = QrelsConverter(qrels)
         data = qrels if is_frame(qrels) else converter.as_dict_of_dict()

@@ -165,8 +165,8 @@ def test_all_wrong_calls_at_once(invoke: Invoke, files) -> None:
         ("-m", "relstring.2000000000", qrels, run): (2, "up to 10000000"),
         ("-m", "P.5,5", qrels, run): (2, "twice"),
         ("-m", "ndcg.1", qrels, run): (2, "'ndcg.1'"),
-        ("-R", "prefs", qrels, run): (2, "-R prefs", "has 5: query group subgroup"),
-        ("-R", "nonsense", qrels, run): (2, "-R nonsense", "not known"),
+        ("-R", "prefs", qrels, run): (2, "-R prefs", "must have 5: query group subgroup"),
+        ("-R", "nonsense", qrels, run): (2, "-R nonsense", "is unknown"),
         ("-T", "nonsense", qrels, run): (2, "-T nonsense"),
         ("-R", "prefs", "-m", "foo", qrels, run): (1, "'foo'"),
     }
@@ -194,7 +194,7 @@ def test_exit_codes_of_files(invoke: Invoke, tmp_path: Path, files) -> None:
     def at(name: str) -> str:
         return str(tmp_path / name)
 
-    refused(invoke(qrels, at("none")), 2, "none: ", "no such file")
+    refused(invoke(qrels, at("none")), 2, "none: ", "does not exist")
     refused(invoke(qrels, str(tmp_path)), 2, str(tmp_path), "folder")
     refused(invoke(run, qrels), 2, "run:1: ", "6 columns")
     refused(invoke(qrels, at("empty")), 2, "empty: ")
@@ -515,7 +515,7 @@ def test_a_reference_of_nothing_but_nan(invoke: Invoke, tmp_path: Path, files) -
         ("9 map inf 1\n", ":1: ", "'inf'"),
         ("9 map 1_0 1\n", ":1: ", "'1_0'"),
         ("9 map 1 -1\n", ":1: ", "'-1'"),
-        ("9 map 1 1\n9 P_5 1 1\n9 map 2 1\n", ":3: ", "second time"),
+        ("9 map 1 1\n9 P_5 1 1\n9 map 2 1\n", ":3: ", "twice"),
         ("", ": ", "no line"),
     ],
 )

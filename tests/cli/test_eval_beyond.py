@@ -76,7 +76,7 @@ def refused(result: tuple[int, str, str], code: int, *words: str) -> None:
 def test_ties_by_hand(invoke: Invoke, files, ties: str, values: dict[str, str]) -> None:
     code, out, err = invoke("-q", "-m", "map", "--ties", ties, *files)
     assert (code, out) == (0, "".join(line("map", v, query) for query, v in values.items()))
-    what = {"expected": "the mean", "min": "the least", "max": "the greatest"}[ties]
+    what = {"expected": "the mean", "min": "the lowest", "max": "the highest"}[ties]
     assert err.startswith(
         "kgtrec: 2 of 3 queries have ties that could change the asked measures; printed is "
     )
@@ -274,7 +274,7 @@ def test_micro_metrics_without_entities(invoke: Invoke, files) -> None:
     assert "1 of 5 answers are not in the run" in err
     assert "--n-entities N" in err
     refused(invoke("-m", "kg_mr,kg_mrr", *files), 1, "kg_mr need", "--n-entities")
-    refused(invoke("-m", "map", "--n-entities", "9", *files), 1, "--n-entities is for kg_")
+    refused(invoke("-m", "map", "--n-entities", "9", *files), 1, "--n-entities needs kg_")
 
 
 def test_micro_metrics_at_a_level_and_over_all_queries(invoke: Invoke, tmp_path: Path, files):
@@ -312,7 +312,7 @@ def test_micro_metrics_with_intervals_ties_and_formats(invoke: Invoke, files) ->
 
 def test_wrong_micro_metrics(invoke: Invoke, files) -> None:
     refused(invoke("-m", "kg_mmr", *files), 1, "'kg_mmr'")
-    refused(invoke("-m", "kg_mr,map", *files), 1, "'map'", "-m of their own")
+    refused(invoke("-m", "kg_mr,map", *files), 1, "'map'", "in a separate -m")
     refused(invoke("-m", "kg_hits.0", *files), 2, "'kg_hits.0'")
     refused(invoke("-m", "kg_mr", "--n-entities", "2", *files), 2, "'1'", "--n-entities is 2")
     refused(invoke("-J", "-m", "kg_mrr", *files), 1, "-J")

@@ -574,5 +574,5 @@ def test_a_result_is_a_mapping_with_get(home: Home, graph):
     assert result.get("both.micro.mrr") == result["both.micro.mrr"]
     with pytest.raises(kgtrec.UsageError, match="run_depth='5'"):
         kgtrec.evaluate(home.scores, questions, run_depth="5")
-    with pytest.raises(kgtrec.UsageError, match="ids and tags are texts"):
+    with pytest.raises(kgtrec.UsageError, match="ids and tags of a TREC file must be texts"):
         result.run.write("r", tag=None)

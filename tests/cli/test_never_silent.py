@@ -16,7 +16,7 @@ from kgtrec.cli import cli
 from kgtrec.errors import UsageError
 
 N = 40
-SAMPLED = "sampled candidates: not comparable with full ranking"
+SAMPLED = "sampled candidates: do not compare these values with full ranking"
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def commands(folder: Path) -> list[list[str]]:
         [
             ("sampled", SAMPLED),
             ("raw", "unfiltered: other known answers count as wrong"),
-            ("parted", "valid left out of the filter: its answers count as wrong"),
+            ("parted", "the filter leaves out valid: answers from there count as wrong"),
         ],
     ),
 )
@@ -127,7 +127,7 @@ def test_comparisons_say_it_of_every_file(
 
 def test_the_open_world_says_it(files: dict[str, str]) -> None:
     done = run("openworld", files["parted"], files["parted"], "--sparsity", "0.5")
-    assert "valid left out of the filter" in done.stderr
+    assert "the filter leaves out valid" in done.stderr
     assert "valid left out" not in done.stdout
 
 
@@ -164,7 +164,7 @@ def test_figures_name_sampled_candidates(results: dict[str, kgtrec.Result]) -> N
 
 def test_answers_outside_are_said_once(results: dict[str, kgtrec.Result]) -> None:
     text = str(results["sampled"]).replace("\n  ", " ")
-    assert "answers were not among their candidates and count at the worst rank" in text
+    assert "answers were not among their candidates and got the worst rank" in text
     assert "NaN" not in text
     assert "had no score" not in text
 
@@ -176,7 +176,7 @@ def test_keys_of_sampled_ranks_are_not_those_of_full_ones(
     key = "both.realistic.micro.mrr"
     assert sampled[f"sampled.{key}"] == sampled[key]
     assert all(name.startswith("sampled.") for name in sampled)
-    with pytest.raises(UsageError, match=r"no candidates were sampled here; ask for 'both\."):
+    with pytest.raises(UsageError, match=r"no candidates were sampled; ask for 'both\."):
         full[f"sampled.{key}"]
 
 

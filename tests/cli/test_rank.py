@@ -230,7 +230,7 @@ def test_mistakes_are_one_sentence_and_nothing_is_written(
     ("line", "found"),
     [
         ("a 0 zz 1", ":6: question 'a' has the answer 'zz', which is not one of the 5 candidates"),
-        ("a 0 d0 1", ":6: document 'd0' comes a second time under query 'a'"),
+        ("a 0 d0 1", ":6: query 'a' has document 'd0' twice"),
         ("d 0 d2 0\ne 0 d1 1", ":6: question 'd' has no answers; no document is judged 1 or more"),
     ],
 )

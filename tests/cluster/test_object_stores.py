@@ -209,7 +209,7 @@ def test_patterns_at_urls_match_as_those_of_files(store: str, home: Path) -> Non
     [
         (["--graph", f"{URL}/none", "--scores", f"{URL}/s.npy"], "none: there is no such file"),
         (["--graph", f"{URL}/g", "--scores", f"{URL}/none.npz"], "none.npz: there is no such file"),
-        (["--graph", f"{URL}/g", "--scores", "s3://kgtrec-none/s.npy"], "there is no such file"),
+        (["--graph", f"{URL}/g", "--scores", "s3://kgtrec-none/s.npy"], "the file does not exist"),
     ],
 )
 def test_what_is_not_there(options: list[str], problem: str, store: str, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def due(data: bytes, is_run: bool):
 
 SAYS = {
     "blank": "a blank line", "columns": " column", "score": "score ", "relevance": "relevance ",
-    "duplicate": "a second time", "empty": "holds no line",
+    "duplicate": " twice", "empty": "contains no lines",
     "packed": "the content is ",
 }  # fmt: skip
 

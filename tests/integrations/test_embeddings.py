@@ -105,7 +105,7 @@ def test_other_files(tmp_path: Path) -> None:
         ("model.pkl", r"a file named \.pkl; vectors are read from"),
         ("model.npz", "not a readable .npz archive"),
         ("empty", r"no \.npy file"),
-        ("absent.npz", "there is no such file"),
+        ("absent.npz", "the file does not exist"),
     ):
         with pytest.raises(FileError, match=f"{name}: {said}"):
             load_embeddings(tmp_path / name)

@@ -183,7 +183,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             checkpoint_factors(path, questions)
         assert str(path) in str(raised.value)
 
-    refused(FileError, "there is no such file")
+    refused(FileError, "the file does not exist")
     path.write_bytes(b"not a checkpoint")
     refused(FileError, "more than weights and a configuration, or damaged")
     path.write_bytes(pickle.dumps(Evil(tmp_path / "ran")))

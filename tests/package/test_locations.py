@@ -88,7 +88,7 @@ def check_everything(url: str, home: Path, read: Any) -> None:
 
 
 FAULTS = {
-    "none.npy": "there is no such file",
+    "none.npy": "the file does not exist",
     "fortran.npy": "its columns lie one after another",
     "objects.npy": "an array of Python objects",
     "cut.npy": "it was cut short: ",
@@ -361,7 +361,9 @@ def test_what_only_this_machine_has(place: Path, url: str) -> None:
 def test_what_is_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for url in ("s3://b/x", "gs://b", "https://a.b/c.npy", "file:///x", "HDFS://h/x", "s3:/b/x"):
         assert is_url(url)
-        assert str(FileError(Path(url), found="there is no such file", hint="x")).count("://") == 1
+        assert (
+            str(FileError(Path(url), found="the file does not exist", hint="x")).count("://") == 1
+        )
     for path in ("x", "a/b://c", "/a", "C:/x", "./s3:/x", "", "a:b", "x y://z"):
         assert not is_url(path)
     monkeypatch.chdir(tmp_path)

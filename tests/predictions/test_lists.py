@@ -250,8 +250,8 @@ def test_unlinkable_labels_differ_in_what_can_be_compared(tmp_path: Path) -> Non
     assert dropped.rank()[1] == 1
     assert "predictions that name no entity" in kgtrec.comparable(placed, dropped).reasons[0]
     text = str(kgtrec.Result(placed))
-    assert "2 predictions name no entity and take a place." in text
-    assert "1 predictions stood in a list twice" in text
+    assert "2 predictions name no entity and keep their places." in text
+    assert "1 predictions were repeated in a list" in text
     assert "1 questions have no list" in text
 
 
@@ -305,8 +305,8 @@ def test_listed_places_decide_among_equal_scores(tmp_path: Path) -> None:
     assert [graph.entities[i] for i in run.documents] == ["y", "b", "x", "c"]
     assert (np.diff(run.scores) < 0).all()
     assert placed.manifest["scores"]["predictions"]["list_order"] == "listed"
-    assert "what orders lists: listed against scores" in kgtrec.comparable(placed, tied).reasons
-    assert "The place in its list ranks an answer" in str(kgtrec.Result(placed))
+    assert "order of lists: listed against scores" in kgtrec.comparable(placed, tied).reasons
+    assert "Answers are ranked by their place in the list" in str(kgtrec.Result(placed))
     unscored = kgtrec.rank_lists([{"head": "a", "relation": "r", "predictions": ["b"]}], questions)
     assert kgtrec.comparable(placed, unscored)
 

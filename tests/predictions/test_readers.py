@@ -242,8 +242,8 @@ def test_the_command_writes_ranks_run_and_qrels(home: Path) -> None:
     outcome = CliRunner().invoke(cli, [*base, "--predictions-format", "jsonl", *written])
     assert outcome.exit_code == 0, outcome.output
     assert "5 predicted lists (jsonl), filtered by the graph." in outcome.output
-    assert "1 predictions name no entity and take a place." not in outcome.output
-    assert "2 predictions name no entity and take a place." in outcome.output
+    assert "1 predictions name no entity and keep their places." not in outcome.output
+    assert "2 predictions name no entity and keep their places." in outcome.output
     questions = kgtrec.read_graph(home / "g").questions()
     again = kgtrec.rank_lists(out[1], questions, "trec", unlinkable="drop")
     direct = kgtrec.rank_lists(home / "l.jsonl", questions, "jsonl", unlinkable="drop")

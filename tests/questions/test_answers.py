@@ -129,7 +129,7 @@ def test_ranks_keep_names_terms_grades_and_labels_of_answers(tmp_path: Path) -> 
     assert [row[0] for row in loaded.slice("year", ["mrr"]).rows] == ["-1", "3"]
     rows = [row[:3] for row in loaded.slice("part", ["mrr"]).rows]
     assert rows == [("full", 2, 2), ("some", 1, 1)]
-    with pytest.raises(UsageError, match=r"macro\.mrr is about whole questions, and 1 questions"):
+    with pytest.raises(UsageError, match=r"macro\.mrr needs all answers .* answers of 1 questions"):
         loaded.slice("part", ["macro.mrr"])
     import pyarrow.parquet as pq
 

@@ -461,8 +461,8 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
         (lambda: kgtrec.study.draw_candidates(values, 12, by=observed), "weights are for heads"),
         (lambda: kgtrec.study.semantic_shares({"a": kgtrec.rank(scores, values)[1]}, values),
          "domains and ranges are of primary"),
-        (lambda: result.slice("category", graph=train), "categories are of the relations"),
-        (lambda: result.slice("time"), "questions at a time"),
+        (lambda: result.slice("category", graph=train), "only relations of primary triples"),
+        (lambda: result.slice("time"), "questions that give a time"),
     ):  # fmt: skip
         with pytest.raises(UsageError, match=message):
             call()

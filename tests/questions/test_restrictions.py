@@ -452,7 +452,7 @@ def test_everything_that_falls_outside_is_said(home: Path) -> None:
     assert isinstance(failed.exception, InputError)
     assert "--outside worst" in str(failed.exception)
     text = ranked(home, "t.parquet", "--type-constraints", types, "--outside", "worst")
-    assert "1 answers were not among their candidates and count at the worst rank" in text
+    assert "1 answers were not among their candidates and got the worst rank" in text
     assert "2 questions have relations without a list" in text
     ranks = kgtrec.Ranks.load(home / "t.parquet")
     assert ranks.manifest["questions"]["outside"] == 1
@@ -464,7 +464,7 @@ def test_sampled_results_are_labelled_everywhere(home: Path) -> None:
     text = ranked(home, "s.parquet", "--candidates", home / "neg.npz", "--filter", "raw")
     assert "SAMPLED candidates: Micro" in text
     assert "sampled side" in text
-    assert "sampled candidates: not comparable with full ranking" in text
+    assert "sampled candidates: do not compare these values with full ranking" in text
     path = home / "s.parquet"
     assert kgtrec.Ranks.load(path).manifest["questions"]["sampled"] is True
     values = json.loads(run(report_command, path, "--format", "json").stdout)
@@ -481,7 +481,7 @@ def test_sampled_results_are_labelled_everywhere(home: Path) -> None:
     assert f"sampled.{key}," in run(report_command, path, "--format", "csv").stdout
     by_side = run(report_command, path, "--by", "side")
     assert by_side.stdout.startswith("sampled side")
-    assert "not comparable with full ranking" in by_side.stderr
+    assert "do not compare these values with full ranking" in by_side.stderr
     by_relation = json.loads(
         run(report_command, path, "--by", "relation", "--format", "json").stdout
     )
@@ -543,12 +543,14 @@ def test_reasons_not_to_compare() -> None:
     again = kgtrec.rank(scores, random_questions(np.random.default_rng(1)).restrict(
         tails={0: range(N)}))[0]  # fmt: skip
     (reason,) = comparable(other, again).reasons
-    assert reason == "questions, answers or candidates differ (their hashes do)"
+    assert reason == "questions, answers or candidates differ (the hashes are not equal)"
     (reason,) = comparable(base, base.subset(np.arange(3))).reasons
-    assert reason == "one of them is a part of the evaluation only"
+    assert reason == "one of them is only a part of the evaluation"
     bare = base.subset(np.arange(3))
     bare.manifest = {}
-    assert comparable(base, bare).reasons == ("one of them does not say what was asked",)
+    assert comparable(base, bare).reasons == (
+        "one of them does not record which questions were asked",
+    )
 
 
 # -- Real data ---------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def test_the_run_is_as_deep_as_the_measures_see(
     assert result.run.depth >= 30
     assert list(result) == ["both.macro.P_30", "both.macro.bpref"]
     text = str(result).replace("\n  ", " ")
-    assert f"bpref: of the run, which holds the {result.run.depth} best candidates" in text
+    assert f"bpref: computed from the run, which has the {result.run.depth} best candidates" in text
 
 
 def test_other_measures_follow_from_the_run_or_the_ranks(
@@ -109,7 +109,7 @@ def test_nan_counted_worst_is_said(questions: kgtrec.Questions, scores: np.ndarr
 def test_questions_and_keys_are_asked_for_first(
     questions: kgtrec.Questions, scores: np.ndarray
 ) -> None:
-    with pytest.raises(UsageError, match="needs the questions"):
+    with pytest.raises(UsageError, match="questions of the scores are missing"):
         kgtrec.evaluate(scores)
     with pytest.raises(UsageError, match="mmr") as caught:
         kgtrec.evaluate("no-such-file.npy", questions, ["both.micro.mmr", "both.micro.hits"])

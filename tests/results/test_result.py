@@ -127,7 +127,7 @@ def test_given_trec_values_are_used() -> None:
     n = len(np.unique(make_result().ranks.question))
     result = make_result(trec_values={"map": np.linspace(0, 1, n)})
     assert result["both.macro.map"] == pytest.approx(0.5)
-    with pytest.raises(InputError, match=f"map has 3 values, but the ranks hold {n} questions"):
+    with pytest.raises(InputError, match=f"map has 3 values, but the ranks have {n} questions"):
         make_result(trec_values={"map": np.zeros(3)})["both.macro.map"]
 
 
@@ -201,7 +201,7 @@ def test_the_text_warns() -> None:
     ranks = make_ranks(columns(random_case()), manifest=FACTS | {"filter_splits": []})
     assert "WARNING: unfiltered" in str(Result(ranks))
     ranks.manifest = FACTS | {"filter_splits": ["train", "test"]}
-    assert "WARNING: valid left out of the filter" in str(Result(ranks))
+    assert "WARNING: the filter leaves out valid" in str(Result(ranks))
     ranks.answer_nan[0] = True
     assert "1 answers had no score" in str(Result(ranks)).replace("\n  ", " ")
 
@@ -212,7 +212,7 @@ def test_agreement_is_reported_also_from_a_manifest() -> None:
     for result in (make_result(agreement=agreement), Result(ranks)):
         text = str(result).replace("\n  ", " ")
         assert "pytrec_eval and native values agree to 1e-12 (largest difference 2.5e-16)" in text
-        assert "no run was at hand" not in text
+        assert "without a run" not in text
 
 
 def test_no_ties_are_said_to_be_none() -> None:
@@ -250,7 +250,7 @@ def test_slices_by_side(result: Result) -> None:
 
 
 def test_slices_that_make_no_sense(result: Result) -> None:
-    with pytest.raises(UsageError, match="by 'relation' or 'side'"):
+    with pytest.raises(UsageError, match="slice by 'relation', 'side'"):
         result.slice("entity")
     with pytest.raises(UsageError, match="of one side"):
         result.slice("relation", ["head.micro.mrr", "tail.micro.mrr"])

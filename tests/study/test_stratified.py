@@ -215,12 +215,12 @@ def test_popularity_zero_names_the_split() -> None:
 def test_another_graph_is_refused() -> None:
     graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1]])
     ranks = evaluated(graph).ranks
-    with pytest.raises(UsageError, match="is not the graph that these ranks were made on"):
+    with pytest.raises(UsageError, match="is not the graph of these ranks"):
         recounted(ranks, kgtrec.Graph.from_arrays(test=[[1, 0, 0]]), "test")
     with pytest.raises(UsageError, match="no split 'dev'"):
         recounted(ranks, graph, "dev")
     bare = make_ranks({"greater": np.zeros(1, int), "answer": np.array([7])})
-    with pytest.raises(UsageError, match="entity 7, and the graph has 2"):
+    with pytest.raises(UsageError, match="entity 7, but ids of the graph end at 1"):
         recounted(bare, graph, "test")
 
 

@@ -206,8 +206,8 @@ def test_all_unknown_measures_are_reported_at_once() -> None:
     with pytest.raises(UsageError) as caught:
         resolve(["mapp", "map", "P_0", "nonsense", "prefs_simp", "qrels_jg"])
     text = str(caught.value)
-    for part in ("'mapp': did you mean 'map'?", "'P_0'", "'nonsense'", "prefs_simp is for",
-                 "map_avgjg, P_avgjg, Rprec_mult_avgjg are for"):  # fmt: skip
+    for part in ("'mapp': did you mean 'map'?", "'P_0'", "'nonsense'", "prefs_simp needs",
+                 "map_avgjg, P_avgjg, Rprec_mult_avgjg need"):  # fmt: skip
         assert part in text
     assert caught.value.exit_code == 1
 
@@ -382,7 +382,7 @@ def test_a_difference_is_an_error_with_both_values() -> None:
 
 def test_runs_that_do_not_fit() -> None:
     run, answers = big_case(5)
-    with pytest.raises(UsageError, match="5 questions where 4"):
+    with pytest.raises(UsageError, match="5 questions, but 4"):
         agreement.trec_values(run, Csr(answers.offsets[:5], answers.ids), ["map_cut_5"])
     parts = {name: getattr(run, name) for name in run.__dataclass_fields__}
     short = Run(**{**parts, "depth": 10, "docnos": Labels.decimal(50)})
@@ -396,7 +396,7 @@ def test_more_documents_than_float32_can_number(monkeypatch: pytest.MonkeyPatch)
     assert np.float32(bridge._MOST_DOCUMENTS + 2) == np.float32(bridge._MOST_DOCUMENTS + 1)
     run, answers = big_case(5)
     monkeypatch.setattr(bridge, "_MOST_DOCUMENTS", 10)
-    with pytest.raises(UsageError, match="up to 10 are possible"):
+    with pytest.raises(UsageError, match="allow at most 10"):
         agreement.trec_values(run, answers, ["map"])
 
 

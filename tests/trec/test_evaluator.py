@@ -146,12 +146,12 @@ def test_rows_are_of_the_qrels_queries_as_given_or_of_those_named() -> None:
     [
         (([1.0, 2.0],), {}, "of shape"),
         ((np.zeros((3, 4)),), {}, "3 rows of scores for 2 queries"),
-        ((np.zeros((2, 4)), [0, 1]), {}, "they must be whole numbers, 4 of them"),
+        ((np.zeros((2, 4)), [0, 1]), {}, "give 4 whole numbers"),
         ((np.zeros((2, 2)), [0.0, 1.0]), {}, "float64"),
-        ((np.zeros((1, 4)),), {"queries": ["no"]}, "no query 'no'"),
+        ((np.zeros((1, 4)),), {"queries": ["no"]}, "do not have query 'no'"),
         ((np.zeros((2, 4)),), {"queries": ["q2", "q2"]}, "several rows"),
         ((np.zeros((2, 4)),), {"mask": np.zeros((2, 3), bool)}, "mask"),
-        ((np.array([["a"] * 4] * 2),), {}, "must be numbers"),
+        ((np.array([["a"] * 4] * 2),), {}, "give numbers with one row"),
         ((np.zeros((2, 4)),), {"as_": "list"}, "as_='list' is unknown"),
     ],
 )
@@ -165,7 +165,7 @@ def test_a_judged_document_stands_once_in_a_row() -> None:
     evaluator = trec.Evaluator({"q": {"5": 1}}, ["map"])
     with pytest.raises(InputError, match=r"row 0, query 'q', has a judged document twice"):
         evaluator.evaluate_scores(np.array([[1.0, 2.0, 3.0]]), np.array([5, 1, 5]))
-    with pytest.raises(InputError, match="documents hold 'a' twice"):
+    with pytest.raises(InputError, match="document 'a' is given twice"):
         trec.Evaluator({"q": {"a": 1}}, ["map"], documents=["a", "b", "a"]).evaluate_scores([[1.0]])
     few = trec.Evaluator({"q": {"a": 1}}, ["map"], documents=["a", "b"])
     with pytest.raises(UsageError, match="document 2 is not one of the Evaluator's 2"):
@@ -182,7 +182,7 @@ def test_scores_that_are_no_numbers_are_named(value: object) -> None:
 
 
 def test_a_document_named_twice_is_named() -> None:
-    with pytest.raises(InputError, match="'1' comes a second time under query 'q'"):
+    with pytest.raises(InputError, match="query 'q' has document '1' twice"):
         trec.Evaluator({"q": {"1": 1}}, ["map"]).evaluate({"q": {"1": 1.0, 1: 2.0}})
 
 

@@ -339,8 +339,8 @@ def test_several_runs_tables_intervals_and_z_scores(tmp_path: Path) -> None:
         ("qrels_jg", "q g a 1\nq g b 1.9\n", 2, "relevance '1.9'", 2),
         ("qrels_jg", "q g b 99999999999999999999\n", 1, "whole number", 2),
         ("qrels_jg", "q g a 1\nq h a 1\nq g a 2\n", 3, "duplicate docs", 2),
-        ("prefs", "", None, "holds no line", 2),
-        ("prefs", "# only\n", None, "holds no line", 2),
+        ("prefs", "", None, "contains no lines", 2),
+        ("prefs", "# only\n", None, "contains no lines", 2),
         ("prefs", "q g s a 1\nq g s b 1\nq g s a 0\n", 3, "different levels", 4),
         ("prefs", "q g s a 1\nq g t a 0\nq g t b 1\n", 2, "both 0 and non-0", 4),
         ("prefs", "q g s a 2\nq g s b 1\nq g t b 2\nq g t a 1\n", None, "Pref inconsistency", 4),
@@ -410,7 +410,7 @@ def test_python_takes_nested_dicts() -> None:
     cycle = {"q": {"g": {"s": {"a": 2, "b": 1}, "t": {"b": 2, "a": 1}}}}
     with pytest.raises(InputError, match="each preferred"):
         trec.evaluate(cycle, run, ["prefs_simp"], qrels_format="prefs")
-    with pytest.raises(UsageError, match="pairs is not known"):
+    with pytest.raises(UsageError, match="pairs: this qrels_format is unknown"):
         trec.evaluate(prefs, run, ["prefs_simp"], qrels_format="pairs")
     frame = trec.evaluate(prefs, run, ["prefs"], qrels_format="prefs", as_="frame")
     assert frame.loc["q", "prefs_avgjg"] == 1.0

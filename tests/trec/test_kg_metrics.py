@@ -217,7 +217,7 @@ def test_names() -> None:
     columns, others = micro_columns(["map", "kg_mrr", "P.5,10"])
     assert (len(columns), others) == (2, ["map", "P.5,10"])
     assert [column.name for column in columns] == ["kg_mrr_low", "kg_mrr_high"]
-    for measure, words in (("kg_mmr", "did you mean 'kg_m"), ("kg_mr,map", "an -m of their own"),
+    for measure, words in (("kg_mmr", "did you mean 'kg_m"), ("kg_mr,map", "in a separate -m"),
                            ("kg_mr,,", "''"), ("kg_nonsense", "kg_hits")):  # fmt: skip
         with pytest.raises(UsageError, match=words) as raised:
             micro_columns([measure])

@@ -152,15 +152,15 @@ def at_level(level: int) -> Callable[[], kgtrec.Ranks]:
 
 @refusals(
     ("gains below", asked(at_level(2), "map ndcg bpref"), kgtrec.UsageError,
-     ("bpref, ndcg: judged documents below relevance 2 play a part",)),
+     ("bpref, ndcg: judged documents below relevance 2 matter to it",)),
     ("pool", asked(at_level(0), "bpref infAP"), kgtrec.UsageError,
      ("infAP: judged documents below relevance 0", "rank at a lower level")),
     ("level below", asked(at_level(2), "map", 1), kgtrec.UsageError,
-     ("level=1 asks for documents below relevance 2", "; rank at level 1")),
+     ("level=1 needs documents below relevance 2", "; rank at level 1")),
     ("no level", asked(at_level(2), "map", -1), kgtrec.UsageError, ("relevance (-l) is -1",)),
     ("text", asked(at_level(1), "relstring map"), kgtrec.UsageError,
-     ("relstring: no ranks of answers give it; evaluate a run",)),
-    ("unjudged", asked(at_level(1), "ndcg.-1=2"), kgtrec.UsageError, ("ndcg_-1=2: no ranks",)),
+     ("relstring: ranks are not enough for it; evaluate a run",)),
+    ("unjudged", asked(at_level(1), "ndcg.-1=2"), kgtrec.UsageError, ("ndcg_-1=2: ranks are",)),
     ("NaN", asked(holed, "map set_P"), kgtrec.UsageError,
      ("set_P: ", "scores of candidates were NaN")),
 )  # fmt: skip

@@ -156,20 +156,20 @@ def test_cut_keeps_the_best_of_every_question() -> None:
 
 def test_runs_that_cannot_be_written(tmp_path: Path) -> None:
     run = make_run([np.array([3.0, 2.0, 1.0])], ["a", "b", "c"], np.float64)
-    with pytest.raises(UsageError, match="'my system' cannot stand in a TREC file"):
+    with pytest.raises(UsageError, match="'my system' cannot be written to a TREC file"):
         run.write(tmp_path / "x", tag="my system")
-    with pytest.raises(UsageError, match="cannot stand"):
+    with pytest.raises(UsageError, match="cannot be written"):
         run.write(tmp_path / "x", tag="")
     with pytest.raises(FileError, match="there is no folder"):
         run.write(tmp_path / "none" / "x")
     parts = {name: getattr(run, name) for name in run.__dataclass_fields__}
     with pytest.raises(UsageError, match="run_depth=1000"):
         Run(**{**parts, "depth": 0}).write(tmp_path / "x")
-    with pytest.raises(UsageError, match="scores of question 'tail0' rise"):
+    with pytest.raises(UsageError, match="scores of question 'tail0' increase"):
         Run(**{**parts, "scores": -run.scores}).write(tmp_path / "x")
     with pytest.raises(UsageError, match="the three must be equal"):
         Run(**{**parts, "scores": run.scores[:2]})
-    with pytest.raises(UsageError, match="one more than there are questions"):
+    with pytest.raises(UsageError, match="one entry more than there are questions"):
         Run(**{**parts, "query_ids": []})
     with pytest.raises(UsageError, match="float16; they must be float32 or float64"):
         Run(**{**parts, "scores": run.scores.astype(np.float16)})
@@ -270,7 +270,7 @@ BAD_RUNS = {
     "q Q0 d 1 -NaN t": ("score '-NaN'", 2),
     "q Q0 d 1 1_0 t": ("score '1_0'", 2),
     "q Q0 d 1 0x1p3 t": ("score '0x1p3'", 2),
-    "q Q0 first 1 2 t": ("document 'first' comes a second time under query 'q'", 4),
+    "q Q0 first 1 2 t": ("query 'q' has document 'first' twice", 4),
 }
 
 
@@ -293,7 +293,7 @@ BAD_QRELS = {
     "q 0 d 1.9": ("relevance '1.9'", 2),
     "q 0 d yes": ("relevance 'yes'", 2),
     "q 0 d 1_0": ("relevance '1_0'", 2),
-    "q 0 first 0": ("document 'first' comes a second time", 4),
+    "q 0 first 0": ("has document 'first' twice", 4),
 }
 
 
@@ -316,16 +316,16 @@ def test_a_document_comes_back_after_another_query(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("reader", [read_run, read_qrels])
 def test_files_that_cannot_be_read(tmp_path: Path, reader) -> None:
-    with pytest.raises(FileError, match="there is no such file"):
+    with pytest.raises(FileError, match="the file does not exist"):
         reader(tmp_path / "none")
     with pytest.raises(FileError, match="this is a folder"):
         reader(tmp_path)
-    with pytest.raises(FileError, match="holds no line"):
+    with pytest.raises(FileError, match="contains no lines"):
         reader(write(tmp_path, ""))
-    with pytest.raises(FileError, match="holds no line"):
+    with pytest.raises(FileError, match="contains no lines"):
         reader(write(tmp_path, gzip.compress(b""), "e.gz"))
     if reader is read_qrels:
-        with pytest.raises(FileError, match="holds no line"):
+        with pytest.raises(FileError, match="contains no lines"):
             reader(write(tmp_path, "# nothing\n"))
 
 

@@ -449,14 +449,14 @@ def test_what_has_no_bounds_says_why() -> None:
     assert {c.family for c in BOUNDED} | without == {c.family for c in every}
     lists = open_lists([([1, OPEN], [])])
     is_open, none = np.array([False, True]), np.zeros(1, np.int64)
-    with pytest.raises(UsageError, match=r"infAP has no bounds \(an estimate from a sample"):
+    with pytest.raises(UsageError, match=r"infAP has no bounds \(it estimates from a sample"):
         bounds(lists, is_open, none, resolve(["infAP"]))
-    with pytest.raises(UsageError, match="gains are not those"):
+    with pytest.raises(UsageError, match="it has other gains than relevant"):
         bounds(lists, is_open, none, resolve(["ndcg.1=3"]))
-    with pytest.raises(UsageError, match="judged and open at once"):
+    with pytest.raises(UsageError, match="judged document is marked as open"):
         bounds(lists, ~is_open, none, resolve(["P_5"]))
     graded = replace(lists, judged=np.array([2]))
-    with pytest.raises(UsageError, match="relevance 2 is judged"):
+    with pytest.raises(UsageError, match="judgements have relevance 2"):
         bounds(graded, is_open, none, resolve(["P_5"]))
 
 

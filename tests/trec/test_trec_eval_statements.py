@@ -240,7 +240,7 @@ FAULTS = [
     ("bad cutoffs", "-m P.0", QRELS, RUN, 2, "P.0"),
     ("an unknown measure", "-m nonsense", QRELS, RUN, 1, "'nonsense'"),
     ("an unknown option", "--nonsense", QRELS, RUN, 2, "--nonsense"),
-    ("a document twice", "", QRELS, RUN + "1 Q0 a 0 1 t\n", 4, "second time"),
+    ("a document twice", "", QRELS, RUN + "1 Q0 a 0 1 t\n", 4, "twice"),
     ("no query in both", "", QRELS, "8 Q0 a 0 1 t\n", 7, "share no query"),
     ("a score that is no number", "", QRELS, "1 Q0 a 0 abc t\n", 2, "score 'abc'"),
     ("a score that is NaN", "", QRELS, "1 Q0 a 0 nan t\n", 2, "score 'nan'"),
@@ -369,7 +369,7 @@ def test_statement_of_other_formats(arguments: str, judged: str, due: str, tmp_p
 
 GROUP_FAULTS = [
     ("a document twice in a group", "-R qrels_jg", "q g a 1\nq g a 1\n", ABC, 2, "duplicate docs"),
-    ("a document twice in the run", "-R prefs", "q g s a 1\n", ABC + ABC, 4, "second time"),
+    ("a document twice in the run", "-R prefs", "q g s a 1\n", ABC + ABC, 4, "twice"),
     ("a level that is no number", "-R prefs", "q g s a x\n", ABC, 2, "level 'x'"),
     ("a relevance that is not whole", "-R qrels_jg", "q g a 1.9\n", ABC, 2, "relevance '1.9'"),
     ("a blank line, by its physical number", "-R prefs", "# x\n\nq g s a 1\n", ABC, 2, ":2: "),

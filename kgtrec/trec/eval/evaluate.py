@@ -319,7 +319,9 @@ class Evaluator:
         options, columns = self._request.options, self._columns
         check_tie_forms(columns, options)
         if self._request.micro or options.complete:
-            raise UsageError("evaluate_ties has no kg_ measures and no complete; leave them out")
+            raise UsageError(
+                "evaluate_ties does not accept kg_ measures or complete; leave them out"
+            )
         if self._core is not None and isinstance(run, Mapping):
             queries, cells, (differs, _, kinds) = self._listed(run, self._core, 2)
         else:
@@ -368,7 +370,7 @@ class Evaluator:
         request = self._request
         if request.qrels_format != "qrels" or request.options.complete or request.questions:
             raise UsageError(
-                "evaluate_scores is for qrels, without complete and questions; call evaluate"
+                "evaluate_scores needs qrels, and has neither complete nor questions; call evaluate"
             )
         return NumberedDocuments(self._own, self._documents)
 
@@ -384,14 +386,14 @@ class Evaluator:
             number = [self._own.number.get(name_bytes(query, "query"), -1) for query in queries]
             if -1 in number:
                 lacking = queries[number.index(-1)]
-                raise InputError(f"the qrels have no query {lacking!r}; leave its row out")
+                raise InputError(f"the qrels do not have query {lacking!r}; leave its row out")
             if len({*number}) < len(number):
-                raise InputError("a query stands for several rows; give each row its own")
+                raise InputError("several rows have the same query; give each row its own")
             numbers = np.array(number, np.int64)
         if len(numbers) != n_rows:
             raise UsageError(
-                f"there are {n_rows:,} rows of scores for {len(numbers):,} queries; give a row for "
-                "each of Evaluator.queries, or name the rows' queries"
+                f"there are {n_rows:,} rows of scores for {len(numbers):,} queries; give one row "
+                "per query of Evaluator.queries, or name the queries of the rows"
             )
         return numbers
 
@@ -402,7 +404,7 @@ class Evaluator:
         if self._request.micro or self._is_shown[summary]:
             return
         names = ", ".join(column.name for column in self._request.columns)
-        problem, hint = "no value for a query", "ask with summary=True"
+        problem, hint = "no value per query", "pass summary=True"
         if summary:
             problem, hint = "no value over all queries", "leave summary=True out"
         raise UsageError(f"{names} has {problem}; {hint}")
@@ -443,8 +445,8 @@ class Evaluator:
         most = f", {effect.measure} by up to {effect.most:.4g}" if effect.measure else ""
         warnings.warn(
             f"{effect.queries:,} of {n_queries:,} queries have ties that change a measure{most}; "
-            "these values are for the order by name. Choose ties='expected' for the mean over all "
-            "orders, or ties='name' for this one without a warning",
+            "these values order tied documents by name. Pass ties='expected' for the mean over "
+            "all orders, or ties='name' for these values without a warning",
             TieWarning,
             stacklevel=_frames_inside(),
         )
@@ -513,7 +515,7 @@ def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[object
     columns = [c for c in columns if not c.is_query_only and c.family != "runid"]
     lacking = [c.name for c in columns if any(c.name not in row for row in values.values())]
     if lacking:
-        raise UsageError(f"the rows have no {', '.join(lacking)}; ask `evaluate` for it, too")
+        raise UsageError(f"the rows have no {', '.join(lacking)}; pass it to `evaluate`, too")
     by_column = {c.name: np.array([row[c.name] for row in values.values()]) for c in columns}
     return MeasureRow(summary_of(by_column, columns))
 
@@ -523,7 +525,7 @@ def _names(measures: Iterable[Any]) -> list[str]:
     if isinstance(measures, str):
         return [measures]
     if not isinstance(measures, Iterable):
-        raise UsageError(f"measures={measures!r} holds no names; give some, such as ['map_cut_20']")
+        raise UsageError(f"measures={measures!r} has no names; give some, such as ['map_cut_20']")
     return [str(measure) for measure in measures]
 
 

@@ -58,9 +58,9 @@ def filtered_by_graph(run: RunColumns, questions: QuestionData, name: str) -> Gr
         strange = np.flatnonzero(question < 0)
         first = run.queries[strange[0]]
         raise InputError(
-            f"{name}: {len(strange):,} of {len(question):,} queries are not questions of "
-            f"split {questions.split!r} ({first!r} is the first), so that nothing can be filtered; "
-            "name them as `kgtrec convert --write-questions` does, or give another --split"
+            f"{name}: {len(strange):,} of {len(question):,} queries are not questions of split "
+            f"{questions.split!r} (the first is {first!r}), so their answers cannot be filtered; "
+            "use the names of `kgtrec convert --write-questions`, or give another --split"
         )
     encoded = run.documents.dictionary_encode()
     entity = ids_of(questions.candidate_labels.docnos, encoded.dictionary)
@@ -142,8 +142,8 @@ def micro_values(
     lists = narrowed(lists, options)
     if not (lists.judged >= options.level).any():
         raise InputError(
-            f"no query has a document of relevance {options.level} or more: there is no answer to "
-            "rank; give the qrels of this run, or a lower level (-l)"
+            f"no query has a document of relevance {options.level} or more, so there is no answer "
+            "to rank; give the qrels of this run, or a lower level (-l)"
         )
     pieces = [
         _Ranked(
@@ -166,15 +166,15 @@ def check_micro(columns: Sequence[MicroColumn], options: EvalOptions, entities: 
     needing = dict.fromkeys(c.family for c in columns if c.row.needs_entities)
     if entities is None and needing:
         raise UsageError(
-            f"{', '.join(needing)} need the number of entities, for the ranks of answers that the "
-            "run does not hold; give --n-entities N"
+            f"{', '.join(needing)} need the number of entities to rank answers that the run does "
+            "not have; give --n-entities N"
         )
     if entities is not None and not (is_whole(entities) and entities >= 1):
-        raise UsageError(f"the number of entities is {entities!r}; it must be a whole one from 1")
+        raise UsageError(f"the number of entities is {entities!r}; give a whole number from 1")
     if options.judged_only:
         raise UsageError(
-            "kg_ measures rank answers among all entities, and -J would drop those that were not "
-            "judged; leave one of them out"
+            "kg_ measures rank answers among all entities, but -J drops those that were not "
+            "judged; leave out -J, or the kg_ measures"
         )
 
 
@@ -225,7 +225,7 @@ def _too_few(lists: Lists, answers: Ints, others: Ints, entities: int | None) ->
     needed = int(answers[place] + others[place])
     return InputError(
         f"query {lists.queries[place]!r} has {needed:,} documents, {int(answers[place]):,} of them "
-        f"answers, and --n-entities is {entities:,}; give the number of entities of the graph"
+        f"answers, but --n-entities is {entities:,}; give the number of entities of the graph"
     )
 
 

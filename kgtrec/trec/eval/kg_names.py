@@ -37,25 +37,25 @@ MICRO = {
         "reciprocal_rank", higher_is_better=True, needs_entities=False,
     ),
     "kg_hits": MicroMetric(
-        "Share of the answers with a rank up to k, as listed; as in kg_hits.1,3,10.",
+        "Share of the answers with a rank up to k, as listed. Example: kg_hits.1,3,10.",
         "hits", higher_is_better=True, needs_entities=False, cutoffs=(1, 3, 10),
     ),
     "kg_amr": MicroMetric(
-        "Mean rank, as listed, over that of a random order, the mean of (candidates + 1) / 2: 1 is "
-        "random, lower is better. (Berrendorf et al. 2020)",
+        "Mean rank, as listed, over the mean rank of a random order, which is the mean of "
+        "(candidates + 1) / 2. 1 is random, lower is better. (Berrendorf et al. 2020)",
         over_chance=True,
     ),
     "kg_amri": MicroMetric(
-        "1 - (mean rank, as listed, - 1) / (that of a random order - 1): 1 is perfect, 0 random.",
+        "1 - (mean rank, as listed, - 1) / (mean rank at random - 1): 1 is perfect, 0 is random.",
         higher_is_better=True, over_chance=True, is_index=True,
     ),
 }  # fmt: skip
 _COMMON = (
-    "An answer is a relevant document; other answers of its query do not count in its rank, and "
-    "documents that tie with it count half. As listed: whatever else the run holds counts, also "
-    "what other splits know, unless the run was filtered when it was made. Printed as NAME_low and "
-    "NAME_high, for an answer that the run does not hold has a rank between the run's end and the "
-    "number of candidates, which is that of the entities (--n-entities) without the other answers."
+    "An answer is a relevant document. Its rank does not count other answers of its query, and "
+    "counts documents that tie with it half. As listed: all other documents of the run count, even "
+    "answers in other splits, unless the run itself was filtered. Printed as NAME_low and "
+    "NAME_high: the rank of an answer that is not in the run lies between the run's end and the "
+    "number of candidates. That is the number of entities (--n-entities) without other answers."
 )
 _ENDS = ("low", "high")
 
@@ -135,9 +135,9 @@ def micro_columns(measures: Iterable[str]) -> tuple[list[MicroColumn], list[str]
 
 def _why_unknown(word: str, measure: str) -> str:
     where = "" if word == measure else f" in {measure!r}"
-    hint = suggestion(word, MICRO, f"those of answers are {', '.join(MICRO)}")
+    hint = suggestion(word, MICRO, f"the kg_ measures are {', '.join(MICRO)}")
     if word and not word.startswith("kg_"):
-        hint = f"{hint}; give other measures an -m of their own"
+        hint = f"{hint}; give measures that are not kg_ in a separate -m"
     return f"unknown measure {word!r}{where}: {hint}"
 
 

@@ -34,7 +34,7 @@ def read_once(*files: Any) -> None:
     """Raise UsageError if more than one of them is standard input."""
     if sum(is_path(one) and os.fspath(one) == "-" for one in files) > 1:
         raise UsageError(
-            "more than one of the files is standard input (-), which can be read only once"
+            "several files are standard input (-), which can be read only once; name other files"
         )
 
 
@@ -80,7 +80,7 @@ class Request:
         """The measures of trec_eval, in its order; UsageError for unknown names."""
         if self.qrels_format not in FORMATS:
             raise UnknownFormat(
-                f"-R {self.qrels_format} is not known as qrels_format; it must be one of "
+                f"-R {self.qrels_format}: this qrels_format is unknown; it must be one of "
                 f"{', '.join(FORMATS)}"
             )
         names: Sequence[str] = (OFFICIAL[self.qrels_format],)
@@ -135,24 +135,24 @@ class Request:
             check_micro(self.micro, self.options, known)
         elif self.entities is not None:
             raise UsageError(
-                "--n-entities is for kg_ measures, and none is asked for; add -m kg_mr,kg_mrr, "
-                "or leave it out"
+                "--n-entities needs kg_ measures; add some, such as -m kg_mr,kg_mrr, or leave "
+                "--n-entities out"
             )
         if self.questions is not None and self.entities is not None:
-            raise UsageError("the graph says how many entities there are; leave --n-entities out")
+            raise UsageError("the graph gives the number of entities; leave --n-entities out")
         if self.micro and self.zscores is not None:
-            raise UsageError("kg_ measures have no z-scores; leave out -Z, or them")
+            raise UsageError("kg_ measures have no z-scores; leave out -Z, or the kg_ measures")
         read_once(self.qrels, *self.runs)
 
     def _check_groups(self) -> None:
         """Raise `UsageError` for options that judgements in groups do not support."""
         if self.ties is not None:
             raise UsageError(
-                "--ties has forms of measures of qrels only, not of judgements in groups; leave it "
-                "out, or take -R qrels"
+                "--ties works only with qrels, not with judgements in groups; leave it out, or "
+                "give -R qrels"
             )
         if self.micro:
             raise UsageError(
-                "kg_ measures rank the answers of qrels, not of judgements in groups; leave them "
-                "out, or take -R qrels"
+                "kg_ measures work only with qrels, not with judgements in groups; leave them "
+                "out, or give -R qrels"
             )

@@ -57,7 +57,7 @@ def read_reference(path: str | os.PathLike[str]) -> Reference:
         fields = line.split()
         if len(fields) != 4:
             problem = f"{len(fields)} columns in {text_of(line)!r}" if fields else "a blank line"
-            raise FileError(path, number, found=problem, hint=f"a line has 4: {_COLUMNS}")
+            raise FileError(path, number, found=problem, hint=f"a line must have 4: {_COLUMNS}")
         query, measure = text_of(fields[0]), text_of(fields[1])
         mean, deviation = (_number(path, number, text) for text in fields[2:])
         if deviation < 0:
@@ -65,11 +65,11 @@ def read_reference(path: str | os.PathLike[str]) -> Reference:
             raise FileError(path, number, found=f"deviation {text_of(fields[3])!r}", hint=hint)
         measures = reference.setdefault(query, {})
         if measure in measures:
-            problem = f"measure {measure!r} comes a second time under query {query!r}"
+            problem = f"query {query!r} has measure {measure!r} twice"
             raise FileError(path, number, found=problem, hint="keep one of the two lines")
         measures[measure] = mean, deviation
     if not reference:
-        raise FileError(path, found="this file holds no line", hint=f"lines are {_COLUMNS!r}")
+        raise FileError(path, found="it contains no lines", hint=f"give lines of {_COLUMNS!r}")
     return reference
 
 
@@ -108,7 +108,7 @@ def _number(path: str | os.PathLike[str], line: int, text: bytes) -> float:
         from kgtrec.graph.id_files import text_of
 
         hint = "the third and fourth columns must be decimal numbers, or nan"
-        raise FileError(path, line, found=f"{text_of(text)!r} for a number", hint=hint)
+        raise FileError(path, line, found=f"{text_of(text)!r} is not a number", hint=hint)
     return value
 
 
@@ -288,7 +288,7 @@ def scored_lists(lists: Lists, request: Request) -> Scored:
 def nothing_shared(qrels: PathName, run: PathName | RunData) -> NothingShared:
     """The error for qrels and run without a common query."""
     return NothingShared(
-        f"{_named(qrels)} and {_named(run)} share no query; give the qrels of the same questions"
+        f"{_named(qrels)} and {_named(run)} share no query; give qrels of the same queries"
     )
 
 

@@ -45,8 +45,8 @@ class _Columns:
         n = len(self.name_offsets) - 1
         if len(self.offsets) != len(self.queries) + 1 or not self.offsets[-1] == n == len(values):
             raise UsageError(
-                f"columns do not fit: {len(self.queries)} queries, offsets that end at "
-                f"{self.offsets[-1:]}, {n} names and {len(values)} {name}"
+                f"columns have different lengths: {len(self.queries)} queries, offsets that end "
+                f"at {self.offsets[-1:]}, {n} names and {len(values)} {name}"
             )
         if values.dtype != dtype:
             raise UsageError(f"{name} is of type {values.dtype}; it must be {dtype.__name__}")
@@ -204,8 +204,7 @@ class Packed:
         query = self.names[int(np.searchsorted(self.offsets, at, side="right")) - 1]
         name = bytes(self.text[self.begin[at] : self.begin[at] + self.size[at]])
         return InputError(
-            f"document {decoded(name)!r} comes a second time under query {decoded(query)!r}; "
-            "keep one"
+            f"query {decoded(query)!r} has document {decoded(name)!r} twice; keep one of them"
         )
 
 
@@ -243,7 +242,7 @@ def queries_of(data: Mapping[str, Mapping[str, Any]], in_order: bool, keep_empty
     for query, documents in data.items():
         if not isinstance(documents, Mapping):
             raise InputError(
-                f"query {query!r} holds {documents!r:.60}; it must hold a dict, document to value"
+                f"query {query!r} has {documents!r:.60}; give it a dict from documents to values"
             )
         if documents or keep_empty:
             named.append((name_bytes(query, "query"), query))
@@ -251,7 +250,7 @@ def queries_of(data: Mapping[str, Mapping[str, Any]], in_order: bool, keep_empty
         named.sort(key=itemgetter(0))
         for (one, first), (other, second) in pairwise(named):
             if one == other:
-                raise InputError(f"queries {first!r} and {second!r} have one name; keep one")
+                raise InputError(f"queries {first!r} and {second!r} have the same name; keep one")
     return named
 
 
@@ -262,7 +261,7 @@ def name_bytes(name: str | int, what: str) -> bytes:
     """
     if not isinstance(name, str):
         if isinstance(name, (bool, np.bool_)) or not hasattr(name, "__index__"):
-            raise InputError(f"{what} {name!r} is not a text; names are str, or whole numbers")
+            raise InputError(f"{what} {name!r} is not a text; names must be str, or whole numbers")
         return b"%d" % operator.index(name)
     try:
         return name.encode("utf-8", "surrogateescape")

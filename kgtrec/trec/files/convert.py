@@ -89,16 +89,16 @@ class _Kind(NamedTuple):
 
 
 _RUN = _Kind(
-    "a run is a path, a dict of dicts, a pandas or polars frame, tuples of ir_measures, a Run of "
-    "ranx, RunColumns or a Run",
+    "a run must be a path, a dict of dicts, a pandas or polars frame, tuples of ir_measures, a Run "
+    "of ranx, RunColumns or a Run",
     ("score",), "iuf", np.float64, "numbers", "float",
     ("scores are", "they must be numbers"), partial(RunColumns, tag=""), read_run_columns,
 )  # fmt: skip
 _QRELS = _Kind(
-    "qrels are a path, a dict of dicts, a pandas or polars frame, tuples of ir_measures, Qrels of "
-    "ranx, QrelsColumns or Questions",
+    "qrels must be a path, a dict of dicts, a pandas or polars frame, tuples of ir_measures, Qrels "
+    "of ranx, QrelsColumns or Questions",
     ("relevance", "label"), "iub", np.int64, "whole numbers", "int",
-    ("relevance is", "it must be whole numbers within 64 bits"), QrelsColumns, read_qrels_columns,
+    ("relevance is", "it must have whole numbers within 64 bits"), QrelsColumns, read_qrels_columns,
 )  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def _data(data: Any, kind: _Kind) -> Any:
     else:
         rows = _rows(data, kind.columns[0])
         if rows is None:
-            raise UsageError(f"{kind.forms}, not {_described(data)}")
+            raise UsageError(f"{_described(data)} was given; {kind.forms}")
         columns = _tuple_columns(rows, kind.columns[0])
     query, documents, values = columns
     beyond = kind.dtype is np.int64 and len(values) and values.max() >= 2**63
@@ -194,7 +194,7 @@ def _pandas_columns(frame: Any, kind: _Kind) -> tuple[Any, Any, NDArray[Any]]:
     _check_numbers(frame, column, kind)
     values = column.to_numpy()
     if kind.dtype is np.int64 and values.dtype.kind == "u" and values.max(initial=0) >= 2**63:
-        raise InputError(f"a relevance is {values.max()}; it must be a number within 64 bits")
+        raise InputError(f"a relevance is {values.max()}; it must be a whole number within 64 bits")
     names = [_texts(_column(frame, each)) for each in (_QUERY, _DOCUMENT)]
     return names[0], names[1], values.astype(kind.dtype)
 
@@ -209,7 +209,7 @@ def _column(frame: Any, names: tuple[str, ...]) -> Any:
             return column
     either = " or ".join(map(repr, names))
     held = ", ".join(map(repr, frame.columns)) or "none"
-    raise InputError(f"the frame has no column {either}; it has {held}: rename one")
+    raise InputError(f"the frame has no column {either}, only {held}; rename one of them")
 
 
 def _check_numbers(frame: Any, column: Any, of: _Kind) -> None:
@@ -224,7 +224,7 @@ def _check_numbers(frame: Any, column: Any, of: _Kind) -> None:
         )
     kind = getattr(column.dtype, "kind", "O")
     if len(column) and kind not in of.kinds:
-        hint = f"make them {of.what}: frame.astype({{{column.name!r}: {of.into}}})"
+        hint = f"convert it to {of.what}: frame.astype({{{column.name!r}: {of.into}}})"
         raise InputError(f"column {column.name!r} is of type {column.dtype}; {hint}")
 
 
@@ -280,7 +280,7 @@ def _no_text(column: Any, name: object) -> InputError:
     name = name.item() if isinstance(name, np.generic) else name
     hint = f"frame.astype({{{column.name!r}: str}})"
     return InputError(
-        f"column {column.name!r} holds {name!r}, which is not a text; ids are: {hint}"
+        f"column {column.name!r} has {name!r}, which is not a text; convert ids: {hint}"
     )
 
 
@@ -294,7 +294,7 @@ def _is_of(data: object, library: str) -> bool:
 
 def _polars_columns(frame: Any, value: tuple[str, ...]) -> tuple[Any, Any, NDArray[Any]]:
     if not hasattr(frame, "to_arrow"):
-        raise UsageError(f"{type(frame).__name__} holds no data yet; give frame.collect()")
+        raise UsageError(f"{type(frame).__name__} has no data yet; give frame.collect()")
     columns = [_column(frame, names) for names in (_QUERY, _DOCUMENT, value)]
     for column in columns:
         if column.null_count():
@@ -312,7 +312,7 @@ def _polars_texts(column: Any) -> Any:
     if not pa.types.is_integer(array.type):
         kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
         if len(array) and not any(kind(array.type) for kind in kinds):
-            raise InputError(f"column {column.name!r} is of type {column.dtype}; ids are texts")
+            raise InputError(f"column {column.name!r} is of type {column.dtype}; ids must be texts")
     return array.cast(pa.large_string()).cast(pa.large_binary())
 
 
@@ -332,7 +332,7 @@ def _tuple_columns(rows: Iterable[Any], value: str) -> tuple[Any, Any, NDArray[A
     for place, row in enumerate(rows):
         if not isinstance(row, tuple) or len(row) < 3 or not hasattr(row, value):
             raise InputError(
-                f"row {place} is {_described(row)}; give tuples (query_id, doc_id, {value}) as "
+                f"row {place} is {_described(row)}; give tuples (query_id, doc_id, {value}), like "
                 "those of ir_measures"
             )
         queries.append(name_bytes(row.query_id, "query"))  # type: ignore[attr-defined]
@@ -356,7 +356,7 @@ def _refuse_twice(queries: list[bytes], owner: Ints, documents: Any) -> None:
         row = int(order[again + 1].min())
         document, query = decoded(documents[row].as_py()), decoded(queries[owner[row]])
         raise InputError(
-            f"document {document!r} comes a second time under query {query!r} (row {row}); keep one"
+            f"query {query!r} has document {document!r} again in row {row}; keep one of them"
         )
 
 

@@ -142,10 +142,10 @@ def _warn_of_joined_lines(groups: Groups) -> None:
             first = first or f"{groups.text.path}:{number}: {decoded(line)[:200]!r}"
             n_lines += 1
     if n_lines:
-        others = f" ({n_lines - 1:,} further lines at the end of queries have more, too)"
+        others = f" ({n_lines - 1:,} more lines at the end of queries also have too many)"
         warnings.warn(
-            f"{first} has more than the six columns of a run; what follows the tag is ignored"
-            f"{others * (n_lines > 1)}. Where runs were joined, end each with a newline",
+            f"{first} has more than the six columns of a run; columns after the tag are ignored"
+            f"{others * (n_lines > 1)}. If this file joins runs, end each with a newline",
             RunWarning,
             stacklevel=2,
         )
@@ -412,8 +412,8 @@ def _columns_of_file(
         text += b"\n"
     line, tokens = _fields(read.path, form, text)
     if not tokens:
-        problem = f"this {form} file holds no line"
-        raise FileError(read.path, found=problem, hint=f"lines are {COLUMNS[form]!r}")
+        problem = f"this {form} file contains no lines"
+        raise FileError(read.path, found=problem, hint=f"give lines of {COLUMNS[form]!r}")
     width = len(COLUMNS[form].split())
     columns = [tokens[place::width] for place in range(width)]
     level = _levels(read.path, form, columns.pop(), line)
@@ -447,7 +447,7 @@ def _wrong_fields(path: PathName, form: str, line: int, fields: list[bytes]) -> 
     if not fields:
         return FileError(path, line, found="a blank line", hint="remove it")
     problem = f"{len(fields)} columns in {decoded(b' '.join(fields))[:80]!r}"
-    hint = f"a line of -R {form} has {len(columns.split())}: {columns}"
+    hint = f"a line of -R {form} must have {len(columns.split())}: {columns}"
     return FileError(path, line, found=problem, hint=hint)
 
 
@@ -480,9 +480,9 @@ def _refuse_duplicates(lines: GroupLines) -> None:
         same &= column[1:] == column[:-1]
     if same.any():
         at = int(np.flatnonzero(same)[0]) + 1
-        problem = f"duplicate docs: {lines.named(at)} comes a second time in {lines.where(at)}"
+        problem = f"duplicate docs: {lines.where(at)} has {lines.named(at)} twice"
         if lines.line is None:
-            raise InputError(f"{problem}; keep one")
+            raise InputError(f"{problem}; keep one of them")
         number = int(max(lines.line[at - 1 : at + 1]))
         raise FileError(lines.path, number, found=problem, hint="keep one of the two lines")
 
@@ -496,7 +496,7 @@ def _columns_in_memory(qrels: Any, form: str) -> tuple[list[list[bytes]], NDArra
     depth = len(COLUMNS[form].split()) - 1
     rows = [*_rows(qrels, COLUMNS[form].split()[:depth], ())]
     if not rows:
-        raise InputError(f"the qrels hold no judgement; {form} has {COLUMNS[form]!r}")
+        raise InputError(f"the qrels are empty; give {form} with {COLUMNS[form]!r}")
     whole = form == "qrels_jg"
     for *names, level in rows:
         number = hasattr(level, "__index__") if whole else hasattr(level, "__float__")
@@ -518,8 +518,6 @@ def _rows(data: Any, kinds: list[str], names: tuple[str, ...]) -> Iterator[tuple
         yield (*names, data)
         return
     if not isinstance(data, Mapping):
-        raise InputError(
-            f"{names or 'the qrels'} holds {data!r:.60}; it must hold a dict by {kinds[0]}"
-        )
+        raise InputError(f"{names or 'the qrels'} has {data!r:.60}; give a dict by {kinds[0]}")
     for name, part in data.items():
         yield from _rows(part, kinds[1:], (*names, name))

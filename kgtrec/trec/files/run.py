@@ -56,7 +56,7 @@ class Run(ShownInLines):
         if len(self.offsets) != len(self.query_ids) + 1:
             raise UsageError(
                 f"offsets has {len(self.offsets)} entries for {len(self.query_ids)} questions; "
-                "it must have one more than there are questions"
+                "it must have one entry more than there are questions"
             )
         if not len(self.documents) == len(self.scores) == self.offsets[-1]:
             raise UsageError(
@@ -105,7 +105,7 @@ class Run(ShownInLines):
         """Append the lines to an open file. If many runs share names, pass ``names`` from
         ``docnos.to_arrow()``. UsageError as `write`."""
         if self.depth <= 0:
-            raise UsageError("the run holds no candidates; rank with run_depth=1000, say")
+            raise UsageError("the run has no candidates; rank with a depth, as in run_depth=1000")
         self._check_order()
         (name,) = identifiers([tag])
         queries = identifiers(self.query_ids, first=True)
@@ -137,8 +137,8 @@ class Run(ShownInLines):
         if rises.any():
             query = int(np.searchsorted(self.offsets, int(np.argmax(rises)), side="right")) - 1
             raise UsageError(
-                f"the scores of question {self.query_ids[query]!r} rise, but a run is read "
-                "with the highest first; negate scores of which low ones are good"
+                f"the scores of question {self.query_ids[query]!r} increase, but a run must have "
+                "the highest scores first; if lower scores are better, negate them"
             )
 
 

@@ -39,14 +39,14 @@ def identifiers(ids: Sequence[str], *, first: bool = False) -> list[bytes]:
     """
     for text in ids:
         if not isinstance(text, str):
-            raise UsageError(f"{text!r} cannot stand in a TREC file; ids and tags are texts")
+            raise UsageError(f"{text!r} is not a text; ids and tags of a TREC file must be texts")
     raw = [text.encode("utf-8", "surrogateescape") for text in ids]
     for text, each in zip(ids, raw, strict=True):
         if each.split() != [each]:
             hint = "use a name without white space"
-            raise UsageError(f"{text!r} cannot stand in a TREC file; {hint}")
+            raise UsageError(f"{text!r} cannot be written to a TREC file; {hint}")
         if first and each.startswith((_COMMENT, _BYTE_ORDER_MARK)):
-            hint = "readers skip what begins like a comment or a byte order mark: rename it"
+            hint = "readers skip comments (#) and byte order marks; rename the query"
             raise UsageError(f"query {text!r} cannot begin a line of a TREC file; {hint}")
     return raw
 
@@ -144,8 +144,8 @@ class Text:
     def empty(self) -> FileError:
         """The error for a file of only comments and blank lines."""
         kind = "run" if self.is_run else "qrels"
-        problem = f"this {kind} file holds no line"
-        return FileError(self.path, found=problem, hint=f"lines are {self.columns!r}")
+        problem = f"this {kind} file contains no lines"
+        return FileError(self.path, found=problem, hint=f"give lines of {self.columns!r}")
 
 
 def read_text(path: PathName, is_run: bool) -> Text:
@@ -158,7 +158,7 @@ def read_text(path: PathName, is_run: bool) -> Text:
     if name == "-":
         path = "standard input"
         if sys.stdin is None:
-            raise FileError(path, found="it is closed", hint="pipe a file into it, or name one")
+            raise FileError(path, found="it is closed", hint="pipe a file into it, or name a file")
         with _explained(path):
             data = _read(sys.stdin.buffer)
         _refuse_packed(path, bytes(data[:4]), "unpack it first: {2} FILE | kgtrec ... -")
@@ -184,7 +184,7 @@ def _explained(path: PathName) -> Iterator[None]:
         yield
     except FileNotFoundError:
         hint = "check the name and the working folder"
-        raise FileError(path, found="there is no such file", hint=hint) from None
+        raise FileError(path, found="the file does not exist", hint=hint) from None
     except IsADirectoryError:
         raise FileError(path, found="this is a folder", hint="name a file in it") from None
     except OSError as error:
@@ -234,7 +234,7 @@ def _read_plain(raw: BinaryIO) -> bytearray | mmap.mmap:
     try:
         data = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError:  # ENOMEM: not a fault of the file
-        raise MemoryError(f"no room for the {size:,} bytes of {os.fsdecode(raw.name)}") from None
+        raise MemoryError(f"no memory for {size:,} bytes of {os.fsdecode(raw.name)}") from None
     with suppress(OSError):  # a kernel without huge pages
         data.madvise(mmap.MADV_HUGEPAGE)
     with memoryview(data) as view:
@@ -303,9 +303,7 @@ def explain(text: Text, fault: tuple[int, str, int]) -> FileError:
     if kind == "columns":
         return _wrong_columns(text, line, fields)
     if kind == "duplicate":
-        problem = (
-            f"document {_quoted(fields[2])} comes a second time under query {_quoted(fields[0])}"
-        )
+        problem = f"query {_quoted(fields[0])} has document {_quoted(fields[2])} twice"
         hint = "keep one of the two lines"
         return DuplicateDocument(text.path, line, found=problem, hint=hint)
     problem, hint = {
@@ -316,8 +314,8 @@ def explain(text: Text, fault: tuple[int, str, int]) -> FileError:
         ),
         "relevance": lambda: (
             f"relevance {_quoted(fields[3])}",
-            "the fourth column must be a whole number, within 64 bits: 1 or more for relevant, 0 "
-            "for not",
+            "the fourth column must be a whole number within 64 bits: 1 or more for relevant, 0 "
+            "for not relevant",
         ),
         "long": lambda: ("a document name of 2 GB or more", "use shorter names"),
     }[kind]()
@@ -327,9 +325,9 @@ def explain(text: Text, fault: tuple[int, str, int]) -> FileError:
 def _wrong_columns(text: Text, line: int, fields: list[bytes]) -> FileError:
     columns = len(text.columns.split())
     problem = f"{len(fields)} column{'s' * (len(fields) != 1)} in {_quoted(b' '.join(fields))}"
-    hint = f"a line has {columns}: {text.columns}"
+    hint = f"a line must have {columns}: {text.columns}"
     if (text.is_run, len(fields)) in ((True, 4), (False, 6)):
-        hint += f" (is this {'qrels' if text.is_run else 'a run'}? the qrels come first)"
+        hint += f" (is this {'qrels' if text.is_run else 'a run'}? give the qrels first)"
     elif len(fields) > columns:
         hint += " (white space inside an id must be written as %20)"
     return FileError(text.path, line, found=problem, hint=hint)

@@ -169,7 +169,7 @@ def _checked(packed: Packed, kind: str) -> Any:
     import pyarrow as pa
 
     if not len(packed.begin):
-        raise InputError(f"these {kind} hold no document; readers refuse an empty file")
+        raise InputError(f"these {kind} have no document, but readers refuse empty files")
     for name, count in zip(packed.names, np.diff(packed.offsets).tolist(), strict=True):
         if count:
             _check_query(name)
@@ -198,8 +198,8 @@ def _check_query(name: bytes) -> None:
 
 def _unwritable(what: str) -> InputError:
     return InputError(
-        f"{what} cannot stand in a TREC file, whose columns are split at white space; "
-        "write a blank as %20, and give what is empty a name"
+        f"{what} cannot be written to a TREC file, whose columns are split at white space; "
+        "write a space as %20, and give empty ids a name"
     )
 
 

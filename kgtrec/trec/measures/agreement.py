@@ -62,7 +62,7 @@ def trec_values(
     """
     columns = resolve(measures)
     if any(column.family == "runid" for column in columns):
-        raise UsageError("measure 'runid' has no value for a query; ask for it on the command line")
+        raise UsageError("'runid' has no value per query; ask for it on the command line")
     answers = _answers(run, questions)
     grades = getattr(questions, "grades", None) if grades is None else grades
     _check_depth(run, columns)
@@ -130,9 +130,9 @@ def compare_values(
             query = query_ids[first if questions is None else int(questions[first])]
             raise KgtrecError(
                 f"{name} of question {query!r} is {theirs[first]!r} from pytrec_eval but "
-                f"{ours[first]!r} from the ranks, and {len(bad):,} of {len(gap):,} questions "
-                "differ; run and ranks do not come from the same scores and questions, or this is "
-                "an error of kgtrec: please report it"
+                f"{ours[first]!r} from the ranks ({len(bad):,} of {len(gap):,} questions differ); "
+                "give a run and ranks of the same scores and questions. If they are, please "
+                "report this as an error of kgtrec"
             )
         differences[name] = float(gap.max(initial=0.0))
     return differences
@@ -144,14 +144,14 @@ def _answers(run: Run, questions: Questions | Csr) -> Csr:
     answers: Any = getattr(questions, "answers", questions)
     if len(answers.offsets) != len(run.offsets):
         raise UsageError(
-            f"the run has {len(run.offsets) - 1:,} questions where {len(answers.offsets) - 1:,} "
-            "are evaluated; give the questions that the run was made for"
+            f"the run has {len(run.offsets) - 1:,} questions, but {len(answers.offsets) - 1:,} "
+            "were given; give the questions that the run was made for"
         )
     if answers is not questions and run.query_ids is not ids:
         for position, (theirs, ours) in enumerate(zip(run.query_ids, ids or (), strict=True)):
             if theirs != ours:
                 raise UsageError(
-                    f"question {position} is {theirs!r} in the run and {ours!r} among the "
+                    f"question {position} is {theirs!r} in the run, but {ours!r} in the given "
                     "questions; give the questions that the run was made for"
                 )
     return answers
@@ -165,7 +165,7 @@ def _check_depth(run: Run, columns: Sequence[Column]) -> None:
     if needed > run.depth:
         names = ", ".join(c.name for c in columns if c.cutoff and (c.sees or 0) > run.depth)
         raise UsageError(
-            f"the run holds {run.depth} candidates a question, which is not enough for {names}; "
+            f"the run has {run.depth} candidates per question, which is not enough for {names}; "
             f"rank with run_depth={needed} or more"
         )
 

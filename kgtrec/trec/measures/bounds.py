@@ -47,7 +47,7 @@ _BPREF = frozenset({"bpref", "gm_bpref"})
 def why_unbounded(column: Column) -> str:
     """Why a measure has no `bounds`; "" if it has."""
     if column.gains:
-        return "its gains are not those of relevant and not relevant"
+        return "it has other gains than relevant and not relevant"
     return "" if column.row.bounds in (PLACES, FALLING, EITHER) else column.row.bounds
 
 
@@ -63,10 +63,12 @@ def bounds(
             raise UsageError(f"{column.name} has no bounds ({reason}); leave it out")
     if lists.judged.max(initial=0) > 1:
         raise UsageError(
-            f"relevance {lists.judged.max()} is judged; bounds are for judgements of 0 and 1"
+            f"the judgements have relevance {lists.judged.max()}; bounds need judgements of 0 and 1"
         )
     if (lists.relevance[is_open] >= 0).any():
-        raise UsageError("a document is judged and open at once; open are those without judgement")
+        raise UsageError(
+            "a judged document is marked as open; mark only documents without judgement"
+        )
     worlds = _Worlds(lists, is_open, np.asarray(outside, np.int64))
     intervals: dict[str, tuple[Floats, Floats]] = {}
     for column in columns:

@@ -72,9 +72,9 @@ def _points(name: str, parts: list[str], strict: bool, sign: str) -> tuple[tuple
         raise WrongParameters(f"cutoffs must be decimal numbers, as in {name}.0.2,0.5")
     values = [float(part) for part in parts]
     if not strict and any(abs(v * 100 - round(v * 100)) > 1e-9 for v in values):
-        raise WrongParameters("cutoffs may have two decimals, which is what the output shows")
+        raise WrongParameters("cutoffs can have at most two decimals: the output shows two")
     if name == "iprec_at_recall" and max(values) > 1:
-        raise WrongParameters("recall points lie between 0 and 1")
+        raise WrongParameters("recall points must be between 0 and 1")
     if max(values) > _LARGEST_CUTOFF:
         raise WrongParameters(f"cutoffs must be below {_LARGEST_CUTOFF:,}")
     _no_repeats([f"{value:.2f}" for value in values], strict)
@@ -101,10 +101,10 @@ def _coefficients(name: str, parts: list[str]) -> tuple[float, ...]:
     values = tuple(map(float, parts))
     if name == "utility" and len(values) != 4:
         raise WrongParameters(
-            f"there are {len(values)} coefficients; there must be 4, as in utility.1,-1,0,0"
+            f"{len(values)} coefficients were given; give 4, as in utility.1,-1,0,0"
         )
     if name == "11pt_avg" and not all(0 <= value <= 1 for value in values):
-        raise WrongParameters("recall points lie between 0 and 1")
+        raise WrongParameters("recall points must be between 0 and 1")
     return values
 
 
@@ -119,16 +119,14 @@ def _pairs(name: str, kind: str, parts: list[str]) -> Parameters:
         if key == "p" and kind != "gains" and persistence is None:
             persistence = float(value)
             if not 0 < persistence < 1:
-                raise WrongParameters(f"p is {value}; it must lie between 0 and 1")
+                raise WrongParameters(f"p is {value}; it must be between 0 and 1")
         elif kind != "p" and re.fullmatch(r"[+-]?[0-9]{1,9}", key, re.ASCII):
             if int(key) in gains:
-                raise WrongParameters(f"level {int(key)} comes twice; name each level once")
+                raise WrongParameters(f"level {int(key)} is given twice; give each level once")
             gains[int(key)] = float(value)
         else:
-            allowed = {"p": "p, once", "p,gains": "p, once, or a level", "gains": "a level"}[kind]
-            raise WrongParameters(
-                f"{key!r} is not a parameter of {name}; before = stands {allowed}"
-            )
+            allowed = {"p": "p (once)", "p,gains": "p (once) or a level", "gains": "a level"}[kind]
+            raise WrongParameters(f"{key!r} is not a parameter of {name}; write {allowed} before =")
     return Parameters(gains=tuple(sorted(gains.items())), persistence=persistence)
 
 
@@ -139,7 +137,7 @@ def _is_number(text: str) -> bool:
 def _no_repeats(values: list[int] | list[str], strict: bool) -> None:
     if strict and len({*values}) < len(values):
         twice = next(v for i, v in enumerate(values) if v in values[:i])
-        raise WrongParameters(f"cutoff {twice} comes twice; name each cutoff once")
+        raise WrongParameters(f"cutoff {twice} is given twice; give each cutoff once")
 
 
 _VERSIONS = (9, 10)
@@ -203,7 +201,7 @@ PLACES, FALLING, EITHER = "R plays no part", "R never raises it", "R acts either
 
 ALL_JUDGED = -(2**63)  # as `judged_from`: any judgement
 
-_COUNT = "a count or a text, not a measure of quality"
+_COUNT = "it is a count or a text, not a measure of quality"
 
 
 class Family(NamedTuple):

@@ -94,7 +94,7 @@ class _Cut:
 
     def __post_init__(self) -> None:
         if self.depth is not None and self.depth < 0:
-            raise UsageError(f"depth={self.depth!r} is not a number of documents, from 0 on")
+            raise UsageError(f"depth={self.depth!r} is below 0; give a number of documents")
 
     def listed_of(self, documents: Ints) -> Ints:
         """Most documents to list out of `documents`."""
@@ -168,7 +168,7 @@ def read_lists(
     cut = _Cut(depth, keep_ties, judged_only, single)
     if not isinstance(qrels, JudgedQueries):
         if is_path(qrels) and is_path(run) and os.fspath(qrels) == "-" == os.fspath(run):
-            raise UsageError("both files are standard input (-), which can be read only once")
+            raise UsageError("both files are standard input (-); name a file for one of them")
         qrels = read_judgements(qrels, threads=threads)
     if isinstance(run, (str, os.PathLike)):
         documents = _documents_of_file(run, threads)
@@ -305,7 +305,7 @@ class NumberedDocuments:
         turn = {name: i for i, name in enumerate(sorted({*named}))}
         if len(turn) < len(named):
             twice = next(name for i, name in enumerate(named) if name in named[:i])
-            raise InputError(f"documents hold {decoded(twice)!r} twice; keep one")
+            raise InputError(f"document {decoded(twice)!r} is given twice; give each document once")
         self._turns = np.array([turn[name] for name in named], np.int64)
         offsets, _, _, _, relevance = judged.native.parts()
         ends = np.frombuffer(offsets, np.int64)
@@ -327,8 +327,8 @@ class NumberedDocuments:
         numbers = np.arange(width) if documents is None else np.asarray(documents)
         if numbers.dtype.kind not in "iu" or numbers.shape[-1:] != (width,) or numbers.ndim > 2:
             raise UsageError(
-                f"documents are {numbers.dtype} of shape {numbers.shape}; they must be whole "
-                f"numbers, {width} of them for all rows or for each"
+                f"documents are {numbers.dtype} of shape {numbers.shape}; give {width} whole "
+                "numbers, for all rows or for each row"
             )
         numbers = np.ascontiguousarray(np.atleast_2d(numbers), np.int64)
         if self.is_decimal:
@@ -336,7 +336,7 @@ class NumberedDocuments:
         if numbers.max(initial=-1) >= len(self._turns):
             raise UsageError(
                 f"document {numbers.max()} is not one of the Evaluator's {len(self._turns)} "
-                "documents; name it there, or give a negative number where there is none"
+                "documents; add it there, or give a negative number if there is no document"
             )
         return np.where(numbers < 0, -1, self._turns[numbers])
 
@@ -375,8 +375,8 @@ def matrix_of(scores: Any, mask: Any, single: bool) -> NDArray[Any]:
     kind = matrix.dtype.name
     if matrix.ndim != 2 or not (matrix.dtype.kind in "iuf" or kind == "bfloat16"):
         raise UsageError(
-            f"scores are {kind} of shape {matrix.shape}; they must be numbers, with a row for each "
-            "query and a column for each document"
+            f"scores are {kind} of shape {matrix.shape}; give numbers with one row per query and "
+            "one column per document"
         )
     narrow = single or kind in ("float16", "bfloat16", "float32")
     matrix = np.ascontiguousarray(matrix, np.float32 if narrow else np.float64)

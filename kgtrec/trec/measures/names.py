@@ -120,7 +120,7 @@ def _resolved(
 ) -> tuple[Column, ...]:
     """`resolve`, cached by the number of rows in the table."""
     if not measures:
-        raise UsageError("no measure was asked for; name some, such as map_cut_20, or 'official'")
+        raise UsageError("no measure is given; give some, such as map_cut_20, or 'official'")
     by_family: dict[str, dict[Column, None]] = {}
     settled: set[str] = set()
     unknown: list[str] = []
@@ -168,8 +168,8 @@ def _of_other_formats(families: Iterable[str], qrels_format: str | None) -> list
             strange.setdefault(TABLE[name].format, []).append(name)
     return [
         f"Can't calculate measure {names[0]!r} with -R {qrels_format}: {', '.join(names)} "
-        f"{'is' if len(names) == 1 else 'are'} for judgements of the format {made}; take measures "
-        f"of {qrels_format}, or such judgements, with `kgtrec eval -R {made}`"
+        f"{'needs' if len(names) == 1 else 'need'} judgements of the format {made}; give measures "
+        f"of {qrels_format}, or judgements of that format with `kgtrec eval -R {made}`"
         for made, names in strange.items()
     ]
 
@@ -315,8 +315,8 @@ def _recased(name: str) -> str:
 def _why_unknown(name: str) -> str:
     if re.search(r"\(.*\b(rel|judged_only)\s*=", name):
         return (
-            f"measure {name!r}: the level of relevance and judged_only hold for all measures; "
-            "give them once, as options (-l, -J)"
+            f"measure {name!r}: one measure cannot have its own level of relevance or judged_only; "
+            "give them for all measures, as options (-l, -J)"
         )
     hint = _SAME.get(name.lower()) or _similar(name) or "`kgtrec measures` lists all"
     return f"unknown measure {name!r}: {hint}"

@@ -75,7 +75,7 @@ def _partial(
     if both.any():
         lines = rows.start + np.flatnonzero(own == np.flatnonzero(both)[0])
         problem = f"doc {view.name(lines[0])} has both 0 and non-0 rel_level assigned"
-        raise view.fault(lines.tolist(), problem, "give it one of them in all subgroups")
+        raise view.fault(lines.tolist(), problem, "give it the same of both in all subgroups")
     prefers = np.zeros((size, size), bool)
     cuts = np.flatnonzero(np.diff(subgroup)) + 1
     for start, stop in pairwise([0, *cuts.tolist(), len(subgroup)]):
@@ -121,7 +121,7 @@ def _refuse_cycle(view: GroupView, rows: slice, own: Ints, prefers: Matrix) -> N
     lines = [rows.start + int(np.flatnonzero(own == document)[0]) for document in (i, j)]
     names = " and ".join(view.name(line) for line in lines)
     problem = f"Pref inconsistency found: documents {names} are each preferred to the other"
-    raise view.fault(lines, problem, "take out a line of the group that contradicts the others")
+    raise view.fault(lines, problem, "remove a line of the group that contradicts the others")
 
 
 def _counted(

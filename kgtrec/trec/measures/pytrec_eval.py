@@ -120,8 +120,8 @@ def _pieces(handed: Ints) -> Iterator[tuple[int, int]]:
     """Ranges of queries of bounded size; at least one query each."""
     if len(handed) and handed.max() > _MOST_DOCUMENTS:
         raise UsageError(
-            f"a query has {handed.max():,} documents and measures without a cutoff look at all; "
-            f"up to {_MOST_DOCUMENTS:,} are possible: ask for measures such as map_cut_1000"
+            f"a query has {handed.max():,} documents, but measures without a cutoff allow at most "
+            f"{_MOST_DOCUMENTS:,}; ask for measures with a cutoff, such as map_cut_1000"
         )
     total = np.concatenate(([0], np.cumsum(handed)))
     start = 0

@@ -17,7 +17,7 @@ _MULTIPLES = tuple(i / 5 for i in range(1, 11))
 def _gains(name: str, exception: str = "") -> str:
     return (
         f" A document of relevance r gains r; level=gain pairs change that, as in {name}.1=3,2=9. "
-        f"The level of -l plays no part{exception}."
+        f"The level of -l has no effect{exception}."
     )
 
 
@@ -28,7 +28,7 @@ QRELS_ROWS: dict[str, Family] = {
         format="any",
     ),
     "num_q": Family(
-        "Number of queries that the averages are over; with -c, all of the qrels.",
+        "Number of queries in the averages; with -c, all queries of the qrels.",
         output="count", shown="summary", function="own.num_q", aliases=("NumQ",),
         ir_measures="NumQ", expected=FIXED, sees="nothing", in_pytrec_eval=False, format="any",
     ),
@@ -56,19 +56,19 @@ QRELS_ROWS: dict[str, Family] = {
         expected="ties.average_precision", bounds=FALLING,
     ),
     "gm_map": Family(
-        "Geometric mean of average precision over the queries, values below 0.00001 counting as "
-        "that.",
+        "Geometric mean of average precision over the queries; values below 0.00001 count as "
+        "0.00001.",
         shown="summary", function="core", bounds=FALLING,
     ),
     "Rprec": Family(
-        "Precision after as many documents as are relevant.",
+        "Precision at rank R, the number of relevant documents.",
         function="core", aliases=("RPrec",), ir_measures="Rprec",
         expected="ties.r_precision", bounds=EITHER,
     ),
     "bpref": Family(
-        "Share of the judged non-relevant documents that stand behind a relevant one, of the "
-        "first R of them (R relevant documents), averaged over the relevant documents. Documents "
-        "without a judgement play no part.",
+        "Share of the first R judged non-relevant documents that come after a relevant one, "
+        "averaged over the relevant documents. R is their number. Documents without a judgement "
+        "are ignored.",
         function="core", aliases=("Bpref",), ir_measures="Bpref", bounds=EITHER,
         judged_from=0,
     ),
@@ -85,9 +85,9 @@ QRELS_ROWS: dict[str, Family] = {
         in_pytrec_eval=False,
     ),
     "iprec_at_recall": Family(
-        "Interpolated precision: the best precision at any rank where recall is at least so much. "
-        "The recall point times the number of relevant documents is rounded (trec_eval 9: .9 "
-        "added and cut off).",
+        "Interpolated precision: the best precision at any rank whose recall is at least the "
+        "recall point. This point times the number of relevant documents is rounded (trec_eval 9: "
+        "plus .9, rounded down).",
         kind="point", defaults=_RECALL_POINTS, function="core",
         at=("iprec",), ir_measures="IPrec(recall)", bounds=FALLING,
     ),
@@ -97,16 +97,16 @@ QRELS_ROWS: dict[str, Family] = {
         ir_measures="P(cutoff)", expected="ties.precision", bounds=PLACES,
     ),
     "judged": Family(
-        "Documents among the first k that the qrels hold, with whatever relevance, over k or the "
+        "Documents among the first k that are in the qrels, with any relevance, over k or the "
         "number retrieved if that is less. Written Judged@10, as in ir_measures, or judged.10; "
         "trec_eval has no such measure.",
         kind="rank", defaults=(10,), ours=True, function="core", at=("judged",),
-        ir_measures="Judged(cutoff)", bounds="says how much is judged, not how good a list is",
+        ir_measures="Judged(cutoff)", bounds="it says how much is judged, not how good a list is",
         in_pytrec_eval=False, direction=None,
         counts_all=True, judged_from=ALL_JUDGED,
     ),
     "relstring": Family(
-        "Relevances of the first documents as a string, a character each: 0 to 9, > for more, - "
+        "Relevances of the first documents, one character each: 0 to 9, > for more, - "
         "without a judgement, . with a judgement below 0. The parameter is its length.",
         kind="number", defaults=(10,), output="string", shown="query",
         function="own.relevance_string", sees="cutoff", in_pytrec_eval=False,
@@ -119,19 +119,19 @@ QRELS_ROWS: dict[str, Family] = {
     "infAP": Family(
         "Inferred average precision, for pools of which a sample was judged: precision before a "
         "relevant document is estimated from the judged ones. Relevance below 0 means in the pool "
-        "but not judged; a document that the qrels lack was not in the pool. (Yilmaz and Aslam, "
+        "but not judged; documents outside the qrels were not in the pool. (Yilmaz and Aslam, "
         "CIKM 2006)",
         function="core", aliases=("InfAP",), ir_measures="infAP",
-        bounds="an estimate from a sample of judgements, not a value that more of them would bound",
+        bounds="it estimates from a sample of judgements, so more judgements do not bound it",
         judged_from=ALL_JUDGED,
     ),
     "gm_bpref": Family(
-        "Geometric mean of bpref over the queries, values below 0.00001 counting as that.",
+        "Geometric mean of bpref over the queries; values below 0.00001 count as 0.00001.",
         shown="summary", function="core", bounds=EITHER,
         judged_from=0,
     ),
     "Rprec_mult": Family(
-        "Precision after so many times as many documents as are relevant (.9 added and cut off).",
+        "Precision at rank multiple * R, R relevant documents (plus .9, rounded down).",
         kind="point", defaults=_MULTIPLES, function="core", bounds=EITHER,
     ),
     "utility": Family(
@@ -143,7 +143,7 @@ QRELS_ROWS: dict[str, Family] = {
         counts_all=True,
     ),
     "11pt_avg": Family(
-        "Mean of iprec_at_recall over the recall points 0, .1, ... 1, or over those given.",
+        "Mean of iprec_at_recall over the recall points 0, .1, ... 1, or over the given ones.",
         kind="numbers", defaults=_RECALL_POINTS, function="own.eleven_points", bounds=FALLING,
     ),
     "binG": Family(
@@ -152,8 +152,8 @@ QRELS_ROWS: dict[str, Family] = {
         function="core", bounds=FALLING,
     ),
     "G": Family(
-        "Gain of each document over log2(2 + what the ideal list has gained down to its rank, at "
-        "least 1 a rank, minus what the list itself has), summed, over the gain of all documents."
+        "Gain of each document over log2(2 + gain of the ideal list down to its rank, at least 1 "
+        "per rank, - gain of the list itself), summed, over the gain of all documents."
         + _gains("G"),
         kind="gains", function="own.gain_over_cost", bounds=FALLING, graded=True,
     ),
@@ -167,7 +167,7 @@ QRELS_ROWS: dict[str, Family] = {
         "Discounted cumulative gain of the best possible order of all judged documents."
         + _gains("ideal_dcg"),
         kind="gains", new=True, function="own.ideal_dcg", expected=FIXED,
-        bounds="says nothing of the list", graded=True, sees="nothing", in_pytrec_eval=False,
+        bounds="it does not depend on the list", graded=True, sees="nothing", in_pytrec_eval=False,
         direction=None,
     ),
     "ndcg": Family(
@@ -183,27 +183,27 @@ QRELS_ROWS: dict[str, Family] = {
         kind="gains", function="own.ndcg_at_relevant", bounds=EITHER, graded=True,
     ),
     "Rndcg": Family(
-        "nDCG averaged over the ranks where the ideal list passes to a lower gain, and the end of "
-        "the list."
+        "nDCG averaged over the end of the list and the ranks where the gain of the ideal list "
+        "falls."
         + _gains("Rndcg", ", except that a query without a document of that level has 0"),
         kind="gains", function="own.ndcg_at_levels", bounds=EITHER, graded=True,
         counts_all=True,
     ),
     "ndcg_cut": Family(
-        "nDCG of the first k documents, against the best possible first k. The gain of a document "
-        "is its relevance.",
+        "DCG of the first k documents over that of the best possible first k. The gain of a "
+        "document is its relevance.",
         kind="rank", defaults=_DEEP, function="core", at=("ndcg",),
         ir_measures="nDCG(cutoff)", expected="ties.ndcg", bounds=FALLING, graded=True,
     ),
     "map_cut": Family(
-        "Average precision where documents behind rank k count as not retrieved; also written "
+        "Average precision where documents after rank k count as not retrieved; also written "
         "AP@k.",
         kind="rank", defaults=_DEEP, function="core", at=("ap", "map"),
         ir_measures="AP(cutoff)", expected="ties.average_precision", bounds=FALLING,
     ),
     "relative_P": Family(
-        "Relevant documents among the first k, over the most that is possible: k or the number of "
-        "relevant documents.",
+        "Relevant documents among the first k, over their greatest possible number: k or the "
+        "number of relevant documents, whichever is less.",
         kind="rank", defaults=_DEEP, function="core",
         expected="ties.relative_precision", bounds=FALLING,
     ),
@@ -219,8 +219,8 @@ QRELS_ROWS: dict[str, Family] = {
         counts_all=True,
     ),
     "set_relative_P": Family(
-        "Relevant documents retrieved, over the most that is possible: the number retrieved or "
-        "the number of relevant documents.",
+        "Relevant documents retrieved, over their greatest possible number: the number retrieved "
+        "or the number of relevant documents, whichever is less.",
         function="core", aliases=("SetRelP",), ir_measures="SetP(relative)",
         expected=OF_SETS, bounds=FALLING,
         counts_all=True,
@@ -237,8 +237,8 @@ QRELS_ROWS: dict[str, Family] = {
         counts_all=True,
     ),
     "set_F": Family(
-        "(x + 1) P R / (x P + R) of set_P and set_recall; x is the parameter, larger ones favour "
-        "recall.",
+        "(x + 1) P R / (x P + R) with P = set_P and R = set_recall; x is the parameter. A larger "
+        "x favours recall.",
         kind="number", defaults=(1,), function="core", aliases=("SetF",),
         ir_measures="SetF(beta)", expected=OF_SETS, bounds=FALLING,
         counts_all=True,
@@ -249,47 +249,47 @@ QRELS_ROWS: dict[str, Family] = {
         judged_from=0,
     ),
     "yaap": Family(
-        "log((1 + s) / (1 + R - s)), s being average precision before the division by the number "
-        "R of relevant documents. (Robertson, ECIR 2012)",
+        "log((1 + s) / (1 + R - s)), where R is the number of relevant documents and s is average "
+        "precision times R. (Robertson, ECIR 2012)",
         function="core", bounds=FALLING, in_pytrec_eval=False,
     ),
     "rbp": Family(
         "Rank-biased precision: (1 - p) times the sum of gain p^(rank - 1). Gains beyond 0 to 1 "
-        "are scaled to that range, query by query. Parameters: p=0.8, level=gain pairs; p is .9. "
-        "(Moffat and Zobel, TOIS 2008) The level of -l plays no part.",
+        "are scaled to that range per query. Parameters: p=0.8, level=gain pairs (default: p=.9). "
+        "(Moffat and Zobel, TOIS 2008) The level of -l has no effect.",
         kind="p,gains", new=True, function="own.rank_biased", aliases=("RBP:p=0.8",),
         ir_measures="RBP(p)", bounds=PLACES, graded=True, in_pytrec_eval=False,
     ),
     "rbp_resid": Family(
-        "By how much rank-biased precision could rise if all retrieved documents without a "
-        "judgement, and all beyond the list, had the highest gain; 0 if all retrieved were "
-        "judged. Parameter: p=0.8; p is .9.",
+        "How much rank-biased precision would rise if all retrieved documents without a "
+        "judgement, and all after the list, had the highest gain; 0 if all retrieved ones are "
+        "judged. Parameter: p=0.8; p is .9 by default.",
         kind="p", new=True, function="own.residual",
-        bounds="is the width of rbp's own interval", in_pytrec_eval=False, direction=False,
+        bounds="it is the width of rbp's own interval", in_pytrec_eval=False, direction=False,
         counts_all=True, judged_from=0,
     ),
     "unj": Family(
-        "Documents without a judgement from 0 up among the first k, over k.",
+        "Documents without a judgement of 0 or more among the first k, over k.",
         kind="rank", defaults=(5, 10, 20), new=True, function="core", at=("unj",),
-        bounds="says how much is judged, not how good a list is", in_pytrec_eval=False,
+        bounds="it says how much is judged, not how good a list is", in_pytrec_eval=False,
         direction=None,
         counts_all=True, judged_from=0,
     ),
 }  # fmt: skip
 
 
-_NOT_PREFERENCES = "is of preferences or of groups, not of one list of judgements"
+_NOT_PREFERENCES = "it needs preferences or groups, not one list of judgements"
 
 _PREFERENCE = (
-    " A preference is fulfilled if the preferred document is retrieved, and before the other, "
-    "which may be missing."
+    " A preference is fulfilled if the preferred document is retrieved, and the other is below it "
+    "or missing."
 )
 _RETRIEVED = " Only preferences between two retrieved documents count."
 _IMPLIED = " Preferences between two documents that were not retrieved do not count."
 _BALANCED = (
-    " Relevant documents (of a level above 0) beyond the number of non-relevant ones count as if "
-    "each were preferred to one more; non-relevant ones beyond the number of relevant ones, lowest "
-    "in the list, do not count. 0 if a group has nothing to compare."
+    " If there are more relevant documents (level above 0) than others, each surplus one counts "
+    "as preferred to one more document. Surplus non-relevant documents, the lowest in the list, do "
+    "not count. 0 if a group has nothing to compare."
 )
 
 
@@ -307,12 +307,12 @@ def _assessors(text: str, name: str, kind: str, defaults: tuple[float, ...]) -> 
     )  # fmt: skip
 
 
-_SIMPLE = "Preferences fulfilled, of all groups together, over all that there are."
+_SIMPLE = "Fulfilled preferences of all groups together, over all preferences."
 _PAIRS = (
-    "Mean over the pairs of documents that some group orders of the share of its preferences that "
-    "are fulfilled."
+    "Share of fulfilled preferences of each pair of documents that some group orders, averaged "
+    "over these pairs."
 )
-_GROUPS = "Preferences fulfilled over all that there are, group by group, and averaged over them."
+_GROUPS = "Fulfilled preferences of each group over all its preferences, averaged over the groups."
 
 GROUP_ROWS: dict[str, Family] = {
     "prefs_num_prefs_poss": _preferences(
@@ -344,8 +344,8 @@ GROUP_ROWS: dict[str, Family] = {
         "Precision among the first k by the judgements of each group, averaged over the groups.",
         "precision", "rank", _DEEP),
     "Rprec_mult_avgjg": _assessors(
-        "Precision after so many times as many documents as are relevant in a group (.9 added and "
-        "cut off), averaged over the groups.", "r_precision_mult", "signed point", _MULTIPLES),
+        "Precision at rank multiple * R, R relevant documents in a group (plus .9, rounded down), "
+        "averaged over the groups.", "r_precision_mult", "signed point", _MULTIPLES),
 }  # fmt: skip
 
 

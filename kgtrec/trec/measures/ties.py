@@ -238,8 +238,8 @@ def _chance_of_more(whole: int, size: int, drawn: int) -> Floats:
 
 TIES = {
     "expected": "the mean over all orders of tied documents",
-    "min": "the least value that an order of tied documents gives",
-    "max": "the greatest value that an order of tied documents gives",
+    "min": "the lowest value over all orders of tied documents",
+    "max": "the highest value over all orders of tied documents",
 }
 
 _PART_DOCUMENTS = 1_000_000
@@ -266,8 +266,8 @@ def check_tie_forms(columns: Sequence[Column], options: EvalOptions) -> None:
         fixed = [column.family for column in every if _is_fixed(column, options)]
         forms = [c.family for c in every if has_tie_form(c, options) and c.family not in fixed]
         raise UsageError(
-            f"--ties has no form of {', '.join(without)}; leave them out. It has forms of "
-            f"{', '.join(forms)}, and no order changes {', '.join(sorted(fixed))}"
+            f"--ties does not support {', '.join(without)}; leave them out. It supports "
+            f"{', '.join(forms)}; no order of ties changes {', '.join(sorted(fixed))}"
         )
 
 

@@ -65,7 +65,7 @@ def summary(
     options = options or EvalOptions()
     shown = [column for column in columns if not column.is_query_only]
     if lists is None and (options.complete or any(c.family == "runid" for c in shown)):
-        raise UsageError("runid and averages over all queries of the qrels need the lists")
+        raise UsageError("runid and averages over all queries of the qrels need lists; pass lists=")
     absent = None
     if lists is not None and options.complete and options.compat < 10:
         absent = lists.retrieved == 0  # in the run: -M and -J may have emptied other lists
@@ -109,7 +109,7 @@ def _check_depth(lists: Lists, columns: Sequence[Column]) -> None:
     if deep:
         raise UsageError(
             f"the lists were cut at {least:,} documents, which is not enough for "
-            f"{', '.join(deep)}; read them to the depth that the measures look"
+            f"{', '.join(deep)}; read more documents per query"
         )
 
 
@@ -189,25 +189,25 @@ def _check_known(ranks: Ranks, view: View, columns: Sequence[Column]) -> None:
         if names := ", ".join(column.name for column in columns if those(column)):
             raise UsageError(f"{names}: {found}")
 
-    refuse(lambda c: not follows_from_ranks(c), "no ranks of answers give it; evaluate a run")
+    refuse(lambda c: not follows_from_ranks(c), "ranks are not enough for it; evaluate a run")
     facts = ranks.provenance  # also of answers outside their candidates, which have no score
     n_nan = facts.nan_count - (0 if facts.outside else np.count_nonzero(ranks.macro_answer_nan))
     if n_nan > 0:
         found = f"{n_nan:,} scores of candidates were NaN; the ranks do not say of which questions"
-        refuse(lambda c: c.row.counts_all, f"{found}, so evaluate a run")
+        refuse(lambda c: c.row.counts_all, f"{found}; evaluate a run")
     asked = ranks.manifest.get("questions", {}).get("qrels")
     if asked is None or asked.get("judged_below") == 0:
         return
     own = asked["level"]
     if view.least is None and view.options.level < own:
         raise UsageError(
-            f"level={view.options.level} asks for documents below relevance {own}, which are not "
-            f"among the answers of these ranks; rank at level {view.options.level}"
+            f"level={view.options.level} needs documents below relevance {own}, which are not "
+            f"answers in these ranks; rank at level {view.options.level}"
         )
     refuse(
         lambda c: _judged_from(c) < own,
-        f"judged documents below relevance {own} play a part, and are not among the answers of "
-        "these ranks; rank at a lower level and call native_values with level=, or evaluate a run",
+        f"judged documents below relevance {own} matter to it, but are not answers in these "
+        "ranks; rank at a lower level and call native_values with level=, or evaluate a run",
     )
 
 

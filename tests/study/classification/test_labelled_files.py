@@ -173,7 +173,7 @@ def test_mistakes_are_one_line(folder):
     for arguments, code, message in (
         (("--ci", "100"), 1, "the confidence"),
         (("--plot", "test.tsv"), 1, "test.tsv"),
-        (("--valid-negatives", "none.tsv"), 2, "there is no such file"),
+        (("--valid-negatives", "none.tsv"), 2, "the file does not exist"),
     ):
         result = CliRunner().invoke(
             cli, ["classify", "--valid-triples", "valid.tsv", "--test-triples", "test.tsv",

@@ -400,7 +400,7 @@ def test_other_questions_are_refused() -> None:
     with pytest.raises(InputError, match="s0 and x cannot be compared: graph"):
         samples_of_ranks({"s0": ours["s0"], "x": other}, KEYS[:1])
     part = ours["s1"].subset(np.arange(5))
-    with pytest.raises(InputError, match="a part of the evaluation only"):
+    with pytest.raises(InputError, match="only a part of the evaluation"):
         samples_of_ranks({"s0": ours["s0"], "part": part}, KEYS[:1])
     ours["s1"].manifest = {"questions": ours["s1"].manifest["questions"] | {"sampled": True}}
     with pytest.raises(InputError, match="all candidates against sampled candidates"):
