@@ -26,6 +26,7 @@ from kgtrec.errors import UsageError
 
 _BLOCK = 50  # draws whose weights are in memory together
 _WEIGHTS_AT_A_TIME = 1 << 22
+_COUNTED_AT_A_TIME = 1 << 14
 _EXACT_BITS = 52  # of a float64: sums of whole numbers below 2**53 are exact in any order of terms
 
 
@@ -95,16 +96,28 @@ def _drawn_sums(
     by_column = np.ascontiguousarray(columns.T)
 
     def fill(first: int, stop: int) -> None:
-        random = generator(first)
-        times = np.empty((stop - first, n))  # how often each draw takes each row
-        for row in times:
-            row[:] = np.bincount(random.integers(0, n, n, dtype=np.uint32), minlength=n)
+        times = _times_drawn(generator(first), stop - first, n, np.uint32)
         # No BLAS: its threads and ours would wait for one another.
         sums[first:stop] = np.einsum("ij,kj->ik", times, by_column)
 
     blocks = [(first, min(first + _BLOCK, draws)) for first in range(0, draws, _BLOCK)]
     share_rows(fill, blocks, threads)
     return sums
+
+
+def _times_drawn(random: np.random.Generator, draws: int, n: int, kind: Any) -> Float64:
+    """How often each draw takes each of n rows, float64 (draws, n).
+
+    The type of integers decides which numbers a seed gives. Few rows are counted for many draws in
+    one call, which takes as long as one draw alone.
+    """
+    times = np.empty((draws, n))
+    step = max(1, _COUNTED_AT_A_TIME // max(1, n))
+    for first in range(0, draws, step):
+        some = times[first : first + step]
+        rows = random.integers(0, n, some.shape, dtype=kind) + n * np.arange(len(some))[:, None]
+        some[:] = np.bincount(rows.ravel(), minlength=some.size).reshape(some.shape)
+    return times
 
 
 # -- Quotients of sums over queries --------------------------------------------------------------
@@ -166,10 +179,7 @@ def drawn_clusters(n_clusters: int, how: Resampling, items: int = 1) -> Iterator
     random = np.random.default_rng(how.seed)
     step = max(1, _WEIGHTS_AT_A_TIME // max(items, n_clusters))
     for first in range(0, how.resamples, step):
-        times = np.empty((min(step, how.resamples - first), n_clusters))
-        for row in times:
-            row[:] = np.bincount(random.integers(0, n_clusters, n_clusters), minlength=n_clusters)
-        yield times
+        yield _times_drawn(random, min(step, how.resamples - first), n_clusters, np.int64)
 
 
 def over_runs(runs: Float64, random: np.random.Generator) -> Float64:
