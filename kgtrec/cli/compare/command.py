@@ -103,7 +103,7 @@ def _report(
     compared: Sequence[SystemComparison], rankings: Rankings | None, notes: list[str]
 ) -> Report:
     from kgtrec.study.comparison.correlation import agreement_table
-    from kgtrec.study.reporting.latex import comparison_latex
+    from kgtrec.study.reporting.formats import comparison_latex
 
     sections = [
         (_heading(one), [one.value_table(), one.pair_table()], one.sentence()) for one in compared

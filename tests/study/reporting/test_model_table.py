@@ -26,8 +26,15 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import Samples, samples_of_ranks
-from kgtrec.study.reporting.formats import FORMATS, csv_text, html_text, markdown, typst
-from kgtrec.study.reporting.latex import comparison_latex, latex
+from kgtrec.study.reporting.formats import (
+    FORMATS,
+    comparison_latex,
+    csv_text,
+    html_text,
+    latex,
+    markdown,
+    typst,
+)
 from kgtrec.study.reporting.model_table import ModelTable, Significance, table_of_models
 
 HOSTILE = (
