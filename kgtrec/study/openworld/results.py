@@ -20,15 +20,10 @@ from kgtrec.study.openworld.model import title_of
 class Curve:
     """One model, checkpoint by checkpoint.
 
-    Attributes
-    ----------
-    model : str
-    steps : ndarray of int64, shape (c,)
-    full, sparse : dict of str to ndarray of float64, shape (c,)
-        Each metric against all true answers, and against the recorded answers only.
-    rho : ndarray of float64, shape (c,)
-        Measured correlation of missing and predicted (full rank at most 10), Definition 4.1; NaN if
-        one of them never varies.
+    - full, sparse, float64 (c,): Each metric against all true answers, and against the recorded
+      answers only.
+    - rho, float64 (c,): Measured correlation of missing and predicted (full rank at most 10),
+      Definition 4.1; NaN if one of them never varies.
     """
 
     model: str
@@ -42,20 +37,12 @@ class Curve:
 class Panel:
     """All models at one density and kind of removal.
 
-    Attributes
-    ----------
-    density : float
-        Share of all facts that are recorded.
-    removal : {"independent", "correlated"}
-    sparsity : float
-        Share of the questions' full-test answers that are missing.
-    n_questions : int
-    full_answers, sparse_answers : float
-        Answers a question has on average.
-    curves : tuple of Curve
-    theory : dict of str to (ndarray, ndarray)
-        Full and sparse expectation of a metric in the paper's model without correlation, for
-        strengths from 0 to 1, for questions with these numbers of answers.
+    - density: Share of all facts that are recorded.
+    - removal: "independent" or "correlated".
+    - sparsity: Share of the questions' full-test answers that are missing.
+    - full_answers, sparse_answers: Answers a question has on average.
+    - theory: Full and sparse expectation of a metric in the paper's model without correlation, for
+      strengths from 0 to 1, for questions with these numbers of answers.
     """
 
     density: float
@@ -125,14 +112,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class FamilyStudy(ShownAsTables):
-    """Result of `family_study`.
-
-    Attributes
-    ----------
-    tree : FamilyTree
-    metrics : tuple of str
-    panels : tuple of Panel
-    """
+    """Result of `family_study`."""
 
     tree: FamilyTree
     metrics: tuple[str, ...]
@@ -194,34 +174,23 @@ def _steepness(full: Float64, sparse: Float64) -> float:
 class Outlook:
     """What two observed values mean at one sparsity. Pairs are in the order of the models.
 
-    Attributes
-    ----------
-    sparsity : float
-        Share of the full test answers taken to be missing.
-    answers : float
-        Mean number of true answers of a question, missing ones included.
-    strengths : (float, float)
-        l of each model; NaN if no strength explains its value.
-    ceiling : float
-        The value of a perfect model.
-    full : (float, float)
-        Expected metric of each with complete labels.
-    full_difference, full_error : float
-        Second minus first, and its standard error.
-    p_model : float
-        Probability that complete labels order them the other way: Theorem 4.2, with exact
-        expectations and variances of the paper's model and the same answers missing for both.
-    p_paper : float
-        The same as printed in Theorem 4.2: logarithmic, for independent models and equal questions.
-    needed_model, needed_data : float
-        Questions needed for the accepted probability, by the model and by the spread of the data.
-    rho : float
-        Correlation with which the model of the higher value would be no stronger than the other, if
-        the other has none; NaN if no possible correlation suffices.
-    curve : tuple of (tuple of float, tuple of float)
-        Strengths from 0 to 1, and the expected metric of each.
-    control : tuple of (float, float)
-        Per model: Hits@10 as the fitted model expects it, and as observed (NaN if not known).
+    - sparsity: Share of the full test answers taken to be missing.
+    - answers: Mean number of true answers of a question, missing ones included.
+    - strengths: l of each model; NaN if no strength explains its value.
+    - ceiling: The value of a perfect model.
+    - full: Expected metric of each with complete labels.
+    - full_difference, full_error: Second minus first, and its standard error.
+    - p_model: Probability that complete labels order them the other way: Theorem 4.2, with exact
+      expectations and variances of the paper's model and the same answers missing for both.
+    - p_paper: The same as printed in Theorem 4.2: logarithmic, for independent models and equal
+      questions.
+    - needed_model, needed_data: Questions needed for the accepted probability, by the model and by
+      the spread of the data.
+    - rho: Correlation with which the model of the higher value would be no stronger than the other,
+      if the other has none; NaN if no possible correlation suffices.
+    - curve: Strengths from 0 to 1, and the expected metric of each.
+    - control: Per model: Hits@10 as the fitted model expects it, and as observed (NaN if not
+      known).
     """
 
     sparsity: float
@@ -269,29 +238,16 @@ ASSUMPTIONS = (
 class Comparison(ShownAsTables):
     """Two models on the same questions.
 
-    Attributes
-    ----------
-    names : (str, str)
-    metric : str
-    values : (float, float)
-        Metric averaged inside a question first, then over questions; ties at random.
-    difference : float
-        Second minus first.
-    n_questions : int
-    answers_seen : float
-        Mean number of test answers of a question.
-    paired_error : float
-        Standard error of the difference from the questions' own differences; NaN without ranks.
-    p_data : float
-        Probability of the other order by that error; NaN without ranks.
-    level : float
-        Accepted probability of the wrong order.
-    highest_sparsity : float
-        Above it even a perfect model could not reach the higher of the values.
-    outlooks : tuple of Outlook
-        One per sparsity, ascending.
-    sampled : bool
-        The ranks are among sampled candidates, which the paper's model does not cover.
+    - values: Metric averaged inside a question first, then over questions; ties at random.
+    - difference: Second minus first.
+    - answers_seen: Mean number of test answers of a question.
+    - paired_error: Standard error of the difference from the questions' own differences; NaN
+      without ranks.
+    - p_data: Probability of the other order by that error; NaN without ranks.
+    - level: Accepted probability of the wrong order.
+    - highest_sparsity: Above it even a perfect model could not reach the higher of the values.
+    - outlooks: One per sparsity, ascending.
+    - sampled: The ranks are among sampled candidates, which the paper's model does not cover.
     """
 
     names: tuple[str, str]

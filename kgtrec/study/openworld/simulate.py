@@ -40,17 +40,9 @@ BLOCK = 1 << 22
 class Simulation(ShownAsTables):
     """Simulated values of metrics over a grid.
 
-    Attributes
-    ----------
-    strengths, betas : tuple of float
-        Lengths L and B.
-    rho : float
-    n_answers, n_entities, repeats : int
-    mean, std : dict of str to ndarray of float64, shape (B, L)
-        Per metric: mean and standard deviation over the questions with an answer to test; NaN if
-        the correlation is impossible.
-    tested : ndarray of int64, shape (B, L)
-        Number of these questions.
+    - mean, std, float64 (betas, strengths): Per metric: mean and standard deviation over the
+      questions with an answer to test; NaN if the correlation is impossible.
+    - tested, int64 (betas, strengths): Number of these questions.
     """
 
     strengths: tuple[float, ...]
