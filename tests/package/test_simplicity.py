@@ -32,9 +32,9 @@ BUDGET = {
     "cluster": 5_550,
     "integrations": 1_650,
     "cli": 6_370,
-    "others": 2_645,
+    "others": 2_660,
 }
-FILES = 246
+FILES = 245
 
 # Packages that users import from: these declare names and describe them at length.
 FRONT_DOORS = (
