@@ -10,7 +10,7 @@ import os
 
 from kgtrec import _core
 
-__all__ = ["BOUNDED", "PATHS"]
+__all__ = ["BOUNDED", "BY_SCORES", "PATHS"]
 
 PATHS = list(_core.available_paths())
 # Paths that multiply bytes, and paths that only sum their differences.
@@ -28,3 +28,6 @@ BOUNDED = [
     for metric in ("dot", "l2", "l1")
     if path in PATHS and (path in BYTES or metric == "l1")
 ]
+
+BY_SCORES = next(path for path in PATHS if path not in BYTES + L1_ALONE)
+"""The best path without bounds: results by bounds are compared with its results."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from kernel_paths import BOUNDED
+from kernel_paths import BOUNDED, BY_SCORES
 from slow import slow_after, slow_but
 
 import kgtrec
@@ -182,7 +182,7 @@ def by_scores(questions):
             bias *= dtype(1e-43)  # less than float32 can distinguish
         tables = ((0, None, entities), (20, bias, entities), (150, None, halves))
         models = [(depth, kgtrec.Factors(queries, table, b, metric)) for depth, b, table in tables]
-        return [(depth, one, ranked("scalar", one, questions, depth)) for depth, one in models]
+        return [(depth, one, ranked(BY_SCORES, one, questions, depth)) for depth, one in models]
 
     return cases
 
@@ -213,13 +213,13 @@ def test_restricted_candidates(metric, depth, n_candidates, dtype):
     questions = graph.questions("test", sides="tail").restrict(entities=candidates)
     queries, entities = (np.asarray(table, dtype) for table in normal(rng))
     factors = kgtrec.Factors(queries, entities, metric=metric)
-    expected = ranked("scalar", factors, questions, depth)
+    expected = ranked(BY_SCORES, factors, questions, depth)
     for path in paths_of(metric):
         assert_same(ranked(path, factors, questions, depth), expected)
         assert last_shares()[0] < 1 or (path, metric) in DEAR, path
     queries[:] = entities[test[:, 2]]  # bounds decide nearly all
     factors = kgtrec.Factors(queries, entities, metric=metric)
-    expected = ranked("scalar", factors, questions, depth)
+    expected = ranked(BY_SCORES, factors, questions, depth)
     for path in paths_of(metric):
         assert_same(ranked(path, factors, questions, depth), expected)
         # Bounds decide less if the best of so few are kept.
@@ -231,7 +231,7 @@ def test_restricted_candidates(metric, depth, n_candidates, dtype):
 def test_ranges_of_entities(questions, path, metric, dtype):
     rng = np.random.default_rng(13)
     queries, entities = (np.asarray(table, dtype) for table in near_answers(rng))
-    expected = ranked("scalar", kgtrec.Factors(queries, entities, metric=metric), questions, 20)
+    expected = ranked(BY_SCORES, kgtrec.Factors(queries, entities, metric=metric), questions, 20)
     _core.force_path(path)
     spans = [(0, 530), (530, 600), (600, N)]
     answers = kgtrec.AnswerScores(questions)
@@ -259,7 +259,7 @@ def test_few_scores_are_computed(questions, path, metric, dtype):
     assert 0 < refined < 0.3
     assert ranks.manifest["scores"]["kernel_path"] == path
     assert "% decided by 16 bits" in kgtrec.show_config()
-    ranks, _ = ranked("scalar", factors, questions, 0)
+    ranked(BY_SCORES, factors, questions, 0)
     assert last_shares() == (1, 0)
 
 
@@ -290,26 +290,26 @@ def test_labels_in_another_order(metric, dtype):
     for kind in (normal, groups, integers):
         queries, entities = (np.asarray(table, dtype) for table in kind(rng))
         factors = kgtrec.Factors(queries[: len(questions)], entities, metric=metric)
-        expected = ranked("scalar", factors, questions, 20)
+        expected = ranked(BY_SCORES, factors, questions, 20)
         for path in paths_of(metric):
             assert_same(ranked(path, factors, questions, 20), expected)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("metric", METRICS)
-def test_wrong_guesses_are_made_good(metric, dtype):
+def test_wrong_guesses_are_made_good(metric):
     """The first bound of the best is a guess, which is wrong for one row in a few hundred."""
     rng, n_rows, n, dim = np.random.default_rng(16), 3000, 640, 32
     row = np.arange(n_rows)
     test = np.column_stack([row % n, row // n, rng.integers(0, n, n_rows)])
     graph = kgtrec.Graph.from_arrays(test[:5], None, test, n_entities=n)
     questions = graph.questions("test", sides="tail")
-    queries = rng.standard_normal((len(questions), dim), dtype=dtype)
-    entities = rng.standard_normal((n, dim), dtype=dtype)
-    factors = kgtrec.Factors(queries, entities, metric=metric)
-    expected = ranked("scalar", factors, questions, 20)
-    for path in paths_of(metric):
-        assert_same(ranked(path, factors, questions, 20), expected)
+    queries = rng.standard_normal((len(questions), dim), dtype=np.float32)
+    entities = rng.standard_normal((n, dim), dtype=np.float32)
+    for dtype in DTYPES:
+        factors = kgtrec.Factors(queries.astype(dtype), entities.astype(dtype), metric=metric)
+        expected = ranked(BY_SCORES, factors, questions, 20)
+        for path in paths_of(metric):
+            assert_same(ranked(path, factors, questions, 20), expected)
 
 
 @pytest.mark.parametrize("metric", METRICS)

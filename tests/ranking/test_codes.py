@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from kernel_paths import BOUNDED
+from kernel_paths import BOUNDED, BY_SCORES
 from slow import slow_after
 
 import kgtrec
@@ -77,7 +77,7 @@ def ranked(path: str, factors: kgtrec.Factors, depth: int, threads: int) -> Any:
 @cache
 def expected(name: str, metric: str, depth: int) -> Any:
     """From scores alone."""
-    return ranked("scalar", model(name, metric), depth, 1)
+    return ranked(BY_SCORES, model(name, metric), depth, 1)
 
 
 def n_blocks(path: str, metric: str) -> int:

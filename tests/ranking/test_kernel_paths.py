@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import functools
 import itertools
 from collections.abc import Iterator
@@ -49,16 +48,19 @@ def test_an_unknown_path_is_refused():
 
 
 @functools.cache
-def questions_of(n_entities: int) -> kgtrec.Questions:
-    """Questions with one answer and with many, known entities at both ends of the row."""
+def questions_of(n_entities: int, copies: int = 1) -> kgtrec.Questions:
+    """Questions with one answer and with many, known entities at both ends of the row; copies have
+    three relations each."""
     last = n_entities - 1
     middle = n_entities // 2
     many = np.unique(np.linspace(0, last, 9).astype(np.int64))
     test = [(entity, 0, 0) for entity in many] + [(middle, 1, last), (last, 2, middle)]
     train = [(0, 1, last), (last, 2, 0), (last, 2, last), (middle // 2, 0, 0), (last // 3, 1, last)]
-    graph = kgtrec.Graph.from_arrays(
-        train=np.array(train), test=np.array(test), n_entities=n_entities, n_relations=3
-    )
+    shifts = np.arange(copies)[:, None, None] * (0, 3, 0)
+    splits = {
+        name: (rows + shifts).reshape(-1, 3) for name, rows in (("train", train), ("test", test))
+    }
+    graph = kgtrec.Graph.from_arrays(**splits, n_entities=n_entities, n_relations=3 * copies)
     return graph.questions()
 
 
@@ -91,8 +93,8 @@ def brute_force(scores: np.ndarray, questions: kgtrec.Questions) -> dict[str, np
 def best(row: np.ndarray, out: np.ndarray, depth: int) -> list[int]:
     """The best candidates of a row in trec order."""
     left = np.setdiff1d(np.arange(len(row)), out)
-    order = sorted(left.tolist(), key=lambda e: (row[e], str(e).encode()), reverse=True)
-    return order[:depth]
+    order = np.lexsort((left.astype("S"), row[left]))  # ascending, by score and then by name
+    return left[order[::-1][:depth]].tolist()
 
 
 def shifted(scores: np.ndarray, offset: int) -> np.ndarray:
@@ -158,23 +160,27 @@ def test_row_lengths_and_alignments(dtype, path, every_offset):
 def test_extreme_values_in_every_lane(dtype, path):
     """Infinities, subnormals, both zeros, all-tied rows: at each place of a vector."""
     for length in (1, 15, 17, 65, 1025):
-        for scores, depth, expected in extreme_cases(length, dtype):
-            check(scores, questions_of(length), depth, offsets=(0, 1), expected=expected)
+        for scores, questions, depth, expected in extreme_cases(length, dtype):
+            check(scores, questions, depth, offsets=(0, 1), expected=expected)
 
 
 @functools.cache
-def extreme_cases(length: int, dtype: np.dtype) -> list[tuple[np.ndarray, int, Expected]]:
-    """Scores, number of best, and the expected results."""
+def extreme_cases(
+    length: int, dtype: np.dtype
+) -> list[tuple[np.ndarray, kgtrec.Questions, int, Expected]]:
+    """Scores, questions, number of best, and the expected results: of values anywhere, and of rows
+    of one value each."""
     info = np.finfo(dtype)
     values = np.array(
         [np.inf, -np.inf, 0.0, -0.0, info.smallest_subnormal, -info.smallest_subnormal, info.max],
         dtype,
     )
-    questions = questions_of(length)
-    shape = (len(questions), length)
-    mixed = np.random.default_rng(length).choice(values, shape)
-    cases = [(mixed, length), *((np.full(shape, value), 3) for value in values)]
-    return [(scores, depth, expected_of(scores, questions, depth)) for scores, depth in cases]
+    one, all_values = questions_of(length), questions_of(length, len(values))
+    mixed = np.random.default_rng(length).choice(values, (len(one), length))
+    # Questions come in the order of their relations, which are the values' for three each.
+    rows = np.repeat(values[all_values.relation // 3][:, None], length, axis=1)
+    cases = [(mixed, one, length), (rows, all_values, 3)]
+    return [(*case, expected_of(*case)) for case in cases]
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -184,20 +190,24 @@ def test_nan_is_found_in_every_lane(dtype, path):
 
 
 def check_nan_at_every_place(length: int, dtype: np.dtype) -> None:
-    graph = kgtrec.Graph.from_arrays(test=np.array([(0, 0, 0)]), n_entities=length)
-    questions = graph.questions(sides="tail")
-    for place in {*range(0, length, 13), *range(min(length, 9)), length - 1}:
-        scores = np.zeros((1, length), dtype)
-        scores[0, place] = np.nan
+    places = sorted({*range(0, length, 13), *range(min(length, 9)), length - 1})
+    test = np.array([(0, relation, 0) for relation in range(len(places))])
+    graph = kgtrec.Graph.from_arrays(test=test, n_entities=length)
+    scores = np.zeros((len(places), length), dtype)
+    scores[np.arange(len(places)), places] = np.nan
+    one = kgtrec.Graph.from_arrays(test=test[:1], n_entities=length).questions(sides="tail")
+    for row, place in zip(scores, places, strict=True):
         with pytest.raises(kgtrec.errors.InputError, match=rf"\b{place}\b"):
-            kgtrec.rank(scores, questions)
-        ranks, run = kgtrec.rank(scores, questions, run_depth=length, nan="worst")
-        at_answer = place == 0
-        assert ranks.greater.tolist() == [length - 1 if at_answer else 0]
-        assert ranks.equal.tolist() == [0 if at_answer else length - 2]
-        assert ranks.candidates.tolist() == [length]
-        assert place not in np.asarray(run.documents)
-        assert len(run.documents) == length - 1
+            kgtrec.rank(row[None], one)
+    questions = graph.questions(sides="tail")
+    ranks, run = kgtrec.rank(scores, questions, run_depth=length, nan="worst")
+    at_answer = np.array(places) == 0
+    assert np.array_equal(ranks.greater, np.where(at_answer, length - 1, 0))
+    assert np.array_equal(ranks.equal, np.where(at_answer, 0, length - 2))
+    assert set(ranks.candidates.tolist()) == {length}
+    documents = np.asarray(run.documents).reshape(len(places), length - 1)
+    for place, found in zip(places, documents, strict=True):
+        assert sorted(found.tolist()) == [e for e in range(length) if e != place]
 
 
 @pytest.mark.parametrize("rows", ["questions", "instances"])
@@ -320,7 +330,7 @@ def scores_and_counts(length: int, n_answers: int, dtype: np.dtype, labels_in_or
         (
             scores.astype(dtype),
             [
-                counts_by_sorting(row, questions, question, labels_in_order)
+                counts_by_comparing(row, questions, question, labels_in_order)
                 for question, row in enumerate(scores.astype(dtype))
             ],
         )
@@ -331,26 +341,21 @@ def scores_and_counts(length: int, n_answers: int, dtype: np.dtype, labels_in_or
     ]
 
 
-def counts_by_sorting(
+def counts_by_comparing(
     row: np.ndarray, questions: kgtrec.Questions, question: int, labels_in_order: bool
 ) -> dict[str, list[int]]:
-    """The counts of a question's answers by bisection of sorted (score, name) pairs."""
-    names = [f"{e:05d}" if labels_in_order else str(e) for e in range(len(row))]
+    """The counts of a question's answers, by comparison with every candidate."""
+    n = len(row)
+    names = np.arange(n) if labels_in_order else np.argsort(np.argsort(np.arange(n).astype("S")))
     due: dict[str, list[int]] = {}
+    answers = questions.answers[question]
+    own, own_name = row[answers][:, None], names[answers][:, None]
     for prefix, out in (("", questions.known), ("macro_", questions.removed)):
-        answers = questions.answers[question].tolist()
-        base = set(range(len(row))) - set(out[question].tolist())
-        among = sorted((float(row[e]) + 0.0, names[e]) for e in base)
-        for answer in answers:
-            own = (float(row[answer]) + 0.0, names[answer])
-            first, last = bisect.bisect(among, (own[0], "")), bisect.bisect(among, (own[0], "~"))
-            counts = {
-                "greater": len(among) - last,
-                "equal": last - first - (answer in base),
-                "tied_ahead": last - max(first, bisect.bisect(among, own)),
-            }
-            for name, value in counts.items():
-                due.setdefault(prefix + name, []).append(value)
+        among = np.setdiff1d(np.arange(n), out[question])
+        tied = row[among] == own
+        due[prefix + "greater"] = np.count_nonzero(row[among] > own, axis=1).tolist()
+        due[prefix + "equal"] = (tied.sum(axis=1) - np.isin(answers, among)).tolist()
+        due[prefix + "tied_ahead"] = (tied & (names[among] > own_name)).sum(axis=1).tolist()
     return due
 
 
