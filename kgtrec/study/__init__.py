@@ -1,11 +1,12 @@
 """Studies: experiments on graphs, ranks and judgements that papers report.
 
-In: graphs, ranks, runs, judgements. Out: frozen dataclasses with a `table()`. Eight folders:
-`comparison/` (which system is better), `pooling/` and `judging/` (more labels), `openworld/`
-(missing answers), `alignment/`, `classification/` (true or false?), `sampling/` (full ranking from
-drawn candidates), `reporting/` (tables and pages); and `stratified`, `semantics` (do answers make
-sense?), `changes`, `relation_shift` and `relation_spread`. The most used names are here, loaded on
-first use: ``from kgtrec import study``, then ``study.beta_curve(ranks)``.
+In: graphs, ranks, runs, judgements. Out: frozen dataclasses with a `table()`. The folders:
+`comparison/` (which system is better), `suite/` (over many graphs), `pooling/` and `judging/` (more
+labels), `openworld/` (missing answers), `classification/` (true or false?), `sampling/` (full
+ranking from drawn candidates), `auditing/` (published numbers), `reporting/` (tables and pages);
+and the modules `alignment`, `stratified`, `semantics` (do answers make sense?), `changes` and
+`relations`. The most used names are here, loaded on first use: ``from kgtrec import study``, then
+``study.beta_curve(ranks)``.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ give the metric that the model would have had with its relations (Zhou et al. 20
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -183,44 +182,21 @@ def _by_label(result: Result, counts: ArrayLike | Mapping[str, float]) -> Mappin
 COUNTS = {"count", "questions", "instances", "from", "to"}
 """Columns of sliced tables that are not measures."""
 
-STATISTICS = {"min": "low", "q1": "q1", "median": "median", "q3": "q3", "max": "high",
-              "mean": "mean"}  # fmt: skip
-"""Names in tables, and the attributes of `Spread`."""
+STATISTICS = ("min", "q1", "median", "q3", "max", "mean", "groups")
 
 
-@dataclass(frozen=True)
-class Spread:
-    """How a metric differs between relations, or other groups (Zhou et al., Figure 6).
+def spread(values: ArrayLike) -> dict[str, float]:
+    """Least value, quartiles (numpy's linear percentiles), largest value and mean of a metric.
 
-    - names: The groups.
-    - values: The metric of each, not NaN.
-    - low, q1, median, q3, high, mean: Least value, quartiles (numpy's linear percentiles), largest
-      value, and their mean.
+    The values are of relations or other groups (Zhou et al., Figure 6); those that are NaN do not
+    count as groups.
     """
-
-    names: tuple[str, ...]
-    values: tuple[float, ...]
-    low: float
-    q1: float
-    median: float
-    q3: float
-    high: float
-    mean: float
-
-
-def spread(names: Sequence[str], values: ArrayLike) -> Spread:
-    """Quartiles and mean of a metric over groups; groups where it is NaN are left out."""
     numbers = np.asarray(values, np.float64)
-    if numbers.shape != (len(names),):
-        raise InputError(f"{len(names)} names for values of shape {numbers.shape}; give one each")
-    held = ~np.isnan(numbers)
-    if not held.any():
+    known = numbers[~np.isnan(numbers)]
+    if not len(known):
         raise InputError("no group has a value, so there is no distribution over groups")
-    finite = numbers[held]
-    low, q1, median, q3, high = np.percentile(finite, (0, 25, 50, 75, 100)).tolist()
-    kept = tuple(str(name) for name, keep in zip(names, held, strict=True) if keep)
-    mean = float(finite.mean())
-    return Spread(kept, tuple(finite.tolist()), low, q1, median, q3, high, mean)
+    quartiles = np.percentile(known, (0, 25, 50, 75, 100)).tolist()
+    return dict(zip(STATISTICS, (*quartiles, float(known.mean()), len(known)), strict=True))
 
 
 def spreads(table: Table) -> Table:
@@ -242,13 +218,9 @@ def spreads(table: Table) -> Table:
     InputError
         No group has a value.
     """
-    names = [" ".join(map(str, row[: table.names])) for row in table.rows]
     positions = [i for i, key in enumerate(table.keys) if i >= table.names and key not in COUNTS]
-    columns = [spread(names, [float(row[i]) for row in table.rows]) for i in positions]
-    rows: list[tuple[Cell, ...]] = [
-        (name, *(getattr(one, field) for one in columns)) for name, field in STATISTICS.items()
-    ]
-    rows.append(("groups", *(len(one.names) for one in columns)))
+    columns = [spread([float(row[i]) for row in table.rows]) for i in positions]
+    rows: list[tuple[Cell, ...]] = [(name, *(one[name] for one in columns)) for name in STATISTICS]
     titles, keys = (
         ("over groups", *(heads[i] for i in positions)) for heads in (table.titles, table.keys)
     )

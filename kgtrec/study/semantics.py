@@ -163,22 +163,18 @@ class SemanticShares(ShownAsTables):
     def __str__(self) -> str:
         return f"entities that fit: {self.source}\n\n{self.table().to_text()}"
 
-    def rows_of(self, side: str) -> Bools:
-        """Which questions ask for "head", "tail" or "both"; bool (Q,)."""
-        if side == "both":
-            return np.ones(len(self.side), bool)
-        return self.side == dict(_SIDES)[side]
-
     def table(self) -> Table:
         """Rows per system, side and k: means over questions and over triples, interval, chance.
 
         The authors of Sem@k average over triples, so a question counts once per answer.
         """
-        sides = [name for name, side in _SIDES if (self.side == side).any()]
+        sides = {name: self.side == side for name, side in _SIDES if (self.side == side).any()}
+        if len(sides) > 1:
+            sides["both"] = np.ones(len(self.side), bool)
         rows: list[tuple[Cell, ...]] = []
         for system, name in enumerate(self.names):
-            for side in [*sides, "both"] if len(sides) > 1 else sides:
-                chosen = self.rows_of(side) & ~np.isnan(self.values[system, 0])
+            for side, of_side in sides.items():
+                chosen = of_side & ~np.isnan(self.values[system, 0])
                 for over, weights in (("questions", None), ("triples", self.triples[chosen])):
                     means = self._means(system, chosen, weights)
                     n = int(chosen.sum() if weights is None else weights.sum())

@@ -252,12 +252,9 @@ class _Handler(BaseHTTPRequestHandler):
         except (JudgingError, ValueError, RecursionError) as error:
             # The rest of the request is not read, so nothing can follow on this connection.
             self.close_connection = True
-            status, problem = (
-                HTTPStatus.BAD_REQUEST,
-                f"a malformed request ({type(error).__name__})",
-            )
-            if isinstance(error, JudgingError):
-                status, problem = error.status, str(error)
+            status = getattr(error, "status", HTTPStatus.BAD_REQUEST)
+            malformed = f"a malformed request ({type(error).__name__})"
+            problem = str(error) if isinstance(error, JudgingError) else malformed
             body, kind = _json({"error": problem})
         self.send_response(status)
         for name, value in _HEADERS.items():

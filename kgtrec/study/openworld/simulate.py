@@ -7,8 +7,9 @@ same class rank above.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -127,7 +128,8 @@ def simulate(
             except UsageError as error:
                 last = error
                 continue
-            values = _questions(rng, strength, beta, rho, n_answers, n_entities, repeats, sums)
+            draw = partial(filtered_ranks, rng, strength, beta, rho, n_answers, n_entities)
+            values = _questions(draw, repeats, max(BLOCK // n_answers, 1), sums)
             tested[i, j] = len(values[0])
             for metric, value in zip(metrics, values, strict=True):
                 if len(value):
@@ -171,21 +173,12 @@ def _before(flags: Bools) -> Int64:
 
 
 def _questions(
-    rng: np.random.Generator,
-    strength: float,
-    beta: float,
-    rho: float,
-    n_answers: int,
-    n_entities: int,
-    repeats: int,
-    sums: dict[str, Float64],
+    draw: Callable[[int], tuple[Int64, Bools]], repeats: int, block: int, sums: dict[str, Float64]
 ) -> list[Float64]:
-    """Value of each metric per question that has an answer to test."""
-    block = max(BLOCK // n_answers, 1)
+    """Value of each metric per question that has an answer to test; `block` are drawn at a time."""
     parts: list[list[Float64]] = []
     for start in range(0, repeats, block):
-        size = min(block, repeats - start)
-        rank, missing = filtered_ranks(rng, strength, beta, rho, n_answers, n_entities, size)
+        rank, missing = draw(min(block, repeats - start))
         left = (~missing).sum(axis=1)
         some = left > 0
         parts.append(
