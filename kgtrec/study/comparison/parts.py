@@ -398,7 +398,11 @@ def values_of_table(
                     f"{others}",
                 )  # fmt: skip
             cells[system] = _number(table, line, row, column)
-        chosen.append(SystemValues.of(key, parts, tuple(by) if parted else (), _higher(column)))
+        parsed = _parsed(
+            column
+        )  # higher is better, unless a measure of this package says otherwise
+        higher = parsed is None or parsed.is_trec or bool(parsed.row[0].higher_is_better)
+        chosen.append(SystemValues.of(key, parts, tuple(by) if parted else (), higher))
     return chosen
 
 
@@ -447,9 +451,3 @@ def values_at_ratios(
             SystemValues.of(one.measure, {("given",): means}, ("ratios",), one.higher_is_better)
         )
     return weighted
-
-
-def _higher(column: str) -> bool:
-    """Whether higher is better; assumed for a column that is not a measure of this package."""
-    parsed = _parsed(column)
-    return parsed is None or parsed.is_trec or bool(parsed.row[0].higher_is_better)

@@ -44,14 +44,9 @@ def ranks_within(values: Float64, sign: float) -> Float64:
 
     Shapes: values float64 (models, graphs) -> float64 (models, graphs); NaN stays NaN.
     """
-    ranks = np.full(values.shape, np.nan)
-    for graph, column in enumerate((-sign * values).T):
-        known = np.flatnonzero(~np.isnan(column))
-        ordered = np.sort(column[known])
-        below = np.searchsorted(ordered, column[known], "left")
-        up_to = np.searchsorted(ordered, column[known], "right")
-        ranks[known, graph] = (below + 1 + up_to) / 2
-    return ranks
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(-sign * values, axis=0, nan_policy="omit"))
 
 
 class Standing(NamedTuple):
