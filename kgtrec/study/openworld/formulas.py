@@ -112,7 +112,7 @@ def _given(
     """
     l1, l2 = (np.atleast_1d(part)[:, None] for part in split)
     m, predicted = counts[:, None], np.arange(counts.max() + 1)
-    weight = _nested(m, predicted, l1[:, :, None])
+    weight = binomial(predicted, m, l1)
     gaps, last = predicted + 1, false + m + 1
     lower = np.maximum(last - predicted, 1)
     top, top2 = sums[gaps], squares[gaps]
@@ -127,19 +127,6 @@ def _given(
     single = l2 * above[:, :, 1] + (1 - l2) * no_single
     pair = l2**2 * above[:, :, 2] + 2 * l2 * (1 - l2) * mixed + (1 - l2) ** 2 * no_pair
     return l2 * above[:, :, 0], (1 - l2) * no_mean, np.stack([single, pair])
-
-
-def _nested(m: Int64, predicted: Int64, chance: Float64) -> Float64:
-    """Probability that `predicted` of m are predicted, (L, c, M); 0 if m is smaller."""
-    from scipy.special import gammaln
-
-    rest = np.maximum(m - predicted, 0)
-    ways = gammaln(m + 1) - gammaln(predicted + 1) - gammaln(rest + 1)
-    p = np.clip(chance, 1e-300, None)
-    q = np.clip(1.0 - chance, 1e-300, None)
-    return np.asarray(
-        np.where(predicted <= m, np.exp(ways + predicted * np.log(p) + rest * np.log(q)), 0.0)
-    )
 
 
 def expectation(

@@ -184,13 +184,14 @@ def split_strength(strength: ArrayLike, beta: float, rho: float = 0.0) -> Streng
     return Strengths(np.clip(missing, 0, 1), np.clip(recorded, 0, 1))
 
 
-def binomial(counts: ArrayLike, trials: int, chance: ArrayLike) -> Float64:
+def binomial(counts: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> Float64:
     """Probability of each count (last axis) in a number of trials, per chance (other axes)."""
     from scipy.special import gammaln, xlog1py, xlogy
 
     k, p = np.asarray(counts), np.asarray(chance, np.float64)[..., None]
-    ways = gammaln(trials + 1) - gammaln(k + 1) - gammaln(trials - k + 1)
-    return np.asarray(np.exp(ways + xlogy(k, p) + xlog1py(trials - k, -p)))
+    rest = np.maximum(trials - k, 0)
+    ways = gammaln(np.add(trials, 1)) - gammaln(k + 1) - gammaln(rest + 1)
+    return np.where(k <= trials, np.exp(ways + xlogy(k, p) + xlog1py(rest, -p)), 0.0)
 
 
 def checked_strength(strength: ArrayLike, beta: float) -> Float64:
