@@ -124,12 +124,12 @@ class QuestionRequest:
         """Ids of the labels in a file; counts the ignored labels."""
         ids, missed = read_labels(path, getattr(graph, kind), self.unknown)
         if missed:
-            self.say(f"{path}: {missed:,} {kind} that the graph lacks")
+            self.say(f"{path}: {missed:,} {kind} are not in the graph; ignored")
         return ids
 
     def _restricted(self, questions: Questions) -> Questions:
         if self.type_constraints and self.candidates:
-            raise UsageError("--type-constraints and --candidates each list candidates; give one")
+            raise UsageError("--type-constraints and --candidates both list candidates; give one")
         if self.columns == "candidates" and not self.candidates:
             raise UsageError("--score-columns candidates needs --candidates FILE")
         if not self.type_constraints and not self.candidates:
@@ -156,8 +156,8 @@ def filter_of(text: str | tuple[str, ...]) -> str | tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise UsageError(
-            f"--filter {text!r} names no split; write all, test, valid, raw, or for example "
-            "train,valid"
+            f"--filter {text!r} names no split; give all, test, valid, raw, or names of splits, "
+            "such as train,valid"
         )
     return names[0] if len(names) == 1 else names
 
@@ -199,7 +199,8 @@ class AnswerRequest:
         path = self.candidates or self.documents
         if self.qrels is not None and path is None:
             raise UsageError(
-                "--qrels needs --documents FILE: their names, in the order of the columns"
+                "--qrels needs --documents FILE: the names of the documents, in the order of the "
+                "columns"
             )
         labels: Any = n_columns if path is None else read_names(path, n_columns)
         ids = None if self.queries is None else list(read_names(self.queries, n_rows))
@@ -223,8 +224,8 @@ def stored_questions(
         questions = ask()
         if describe() != request:
             raise InputError(
-                f"{_named(request)}: its files were written to while they were read; "
-                "try again when they stay as they are"
+                f"{_named(request)}: its files changed while they were read; "
+                "try again when nothing writes to them"
             )
         target = save_questions(questions, rows, folder, key)
     return Store(target, verify=True)
@@ -295,7 +296,8 @@ def inputs_of_store(
     """As `make_inputs`, for questions that are already stored; does not copy them."""
     if isinstance(source, Mapping) and store.rows != "instances":
         raise UsageError(
-            "a matrix per side has a row per triple; store the questions with rows='instances'"
+            "each side has a matrix with one row per triple, but the questions were stored with "
+            "rows='questions'; store them with rows='instances'"
         )
     files = _files(source, store.body["asked"]["sides"], Path(folder) / "scores")
     files = fit_files(files, store, settings.higher_is_better)
@@ -315,7 +317,8 @@ def _files(source: Any, sides: str, folder: Path) -> Files:
             if (part.n_columns, part.dtype) != (first.n_columns, first.dtype):
                 raise InputError(
                     f"the scores of the two sides have {first.n_columns} columns of {first.dtype} "
-                    f"and {part.n_columns} of {part.dtype}; they must be alike"
+                    f"and {part.n_columns} of {part.dtype}; save both with the same columns and "
+                    "dtype"
                 )
         return ScoreFiles(tuple(array for part in matrices for array in part.parts))
     if isinstance(source, Factors):
@@ -323,7 +326,7 @@ def _files(source: Any, sides: str, folder: Path) -> Files:
     if hasattr(source, "__dlpack__") or hasattr(source, "__array__"):
         return _saved(as_array(source), folder)
     raise UsageError(
-        f"scores of type {type(source).__name__} have no file that workers could open; hand over a "
+        f"scores of type {type(source).__name__} have no file that workers can open; pass a "
         "path, an array, Factors or a Dask array"
     )
 

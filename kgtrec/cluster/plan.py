@@ -241,17 +241,17 @@ class Plan:
         text = (
             f"{self.n_rows:,} rows x {self.n_entities:,} entities in {len(self.blocks):,} x "
             f"{len(self.ranges):,} parts of at most {rows:,} x {width:,}; at most "
-            f"{format_bytes(self.task_bytes)} of {format_bytes(self.memory)} a worker"
+            f"{format_bytes(self.task_bytes)} of {format_bytes(self.memory)} per worker"
         )
         if self.sent:
-            text += f"; {format_bytes(self.sent)} are sent, once a host"
+            text += f"; {format_bytes(self.sent)} are sent, once per host"
         if self.seconds is None or self.speed is None:
             return text
         workers = "1 worker" if self.workers == 1 else f"{self.workers:,} workers"
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         return (
             f"{text}; about {_duration(self.seconds)} on {workers} of {threads} "
-            f"({self.speed:.2g} scores a second each, as measured)"
+            f"({self.speed:.2g} scores per second each, as measured)"
         )
 
 
@@ -259,7 +259,7 @@ def memory_bytes(text: str | int) -> int:
     """Bytes of ``"2GB"``, ``"512MiB"`` or a number; UsageError for other text."""
     match = re.fullmatch(r"\s*([0-9]{1,18}(?:\.[0-9]+)?)\s*([KMGT]?)(i?)B?\s*", str(text), re.I)
     if not match:
-        raise UsageError(f"memory {text!r} is not a size; write for example 2GB or 512MB")
+        raise UsageError(f"memory {text!r} is not a size; give one such as 2GB or 512MB")
     number, unit, binary = match.groups()
     factor = _UNITS[unit.upper()]
     if binary:
@@ -334,10 +334,12 @@ def _width(needs: Needs, width: int, budget: int, fixed: int) -> int:
     if fitting < width and (restricted or fitting < 1024):
         smallest = width if restricted else min(width, 1024)
         least = fixed + 2 * smallest * needs.column
-        why = "restricted candidates are ranked with all entities at hand" * restricted
+        part = "1,024 entities"
+        if restricted:
+            part = "all entities, which restricted candidates require,"
         raise UsageError(
-            f"the memory granted is too little: {why or 'a part of 1,024 entities'} and needs "
-            f"about {format_bytes(least)}; grant more (--memory {math.ceil(least / 1e6)}MB)"
+            f"the memory limit is too low: a part of {part} needs about {format_bytes(least)}; "
+            f"allow more (--memory {math.ceil(least / 1e6)}MB)"
         )
     return min(width, fitting)
 
@@ -389,8 +391,8 @@ def _too_large(store: Store, row: int, needed: int, budget: int) -> UsageError:
     question = int(store.array("plan_question")[row])
     more = math.ceil((needed - budget) / 1e6)
     return UsageError(
-        f"the memory granted is too little: question {store.questions().ids[question]} alone needs "
-        f"{format_bytes(needed)}, {format_bytes(max(0, budget))} are left; grant {more} MB more"
+        f"the memory limit is too low: question {store.questions().ids[question]} alone needs "
+        f"{format_bytes(needed)}, but {format_bytes(max(0, budget))} are left; allow {more} MB more"
     )
 
 

@@ -53,7 +53,7 @@ _OF_TASKS = tuple(
 _LABELS = ("entities", "relations", "contexts")
 _QUALIFIERS = ("offsets", "pairs", "without")
 _FACTS = ("split", "sides", "n_extra_known")
-_HINT = "remove this folder and rank a part again, which makes it anew from the graph"
+_HINT = "remove this folder and rank a part again, which writes it again from the graph"
 
 
 def read_rows(array: Array, ids: Array) -> Array:
@@ -88,9 +88,9 @@ def _read_span(file: Any, array: np.memmap[Any, Any], first: int, n: int) -> Arr
     file.seek(array.offset + first * size)
     rows = np.fromfile(file, dtype=array.dtype, count=n * size // array.itemsize)
     if len(rows) * array.itemsize != n * size:
-        there = f"{len(rows) * array.itemsize:,} of {n * size:,} bytes are there"
-        raise FileError(str(array.filename), found=f"it was cut short: {there}",
-                        hint="rank again when it stays as it is")  # fmt: skip
+        there = f"{len(rows) * array.itemsize:,} of {n * size:,} bytes are left"
+        raise FileError(str(array.filename), found=f"the file was cut short: {there}",
+                        hint="rank again when nothing writes to it")  # fmt: skip
     return rows.reshape(-1, *array.shape[1:])
 
 
@@ -279,7 +279,7 @@ class Store:
         if not sound:
             raise FileError(path, found="a damaged description of questions", hint=_HINT)
         if (self.body["format"], self.body["kgtrec"]) != (FORMAT, __version__):
-            problem = f"questions written by kgtrec {self.body['kgtrec']}, this is {__version__}"
+            problem = f"questions of kgtrec {self.body['kgtrec']}, but this is kgtrec {__version__}"
             raise FileError(path, found=problem, hint=_HINT)
         lists = self.body["candidate_lists"]
         self.rows: str = self.body["rows"]
@@ -297,7 +297,7 @@ class Store:
             except OSError as error:
                 raise FileError(path, found=error.strerror or "unreadable", hint=_HINT) from None
             if actual != expected:
-                raise FileError(path, found="damaged: its hash is another", hint=_HINT)
+                raise FileError(path, found="a damaged file: its hash differs", hint=_HINT)
 
     def task_files(self) -> list[Path]:
         """The files that tasks read, without splits, labels and answers."""

@@ -269,7 +269,9 @@ def partial(
     whole = task.entities == (0, store.n_labels)
     if not whole and (store.restricted or answers is None):
         reason = "restricted candidates" if store.restricted else "unknown scores of the answers"
-        raise UsageError(f"a range of entities does not go together with {reason}")
+        raise UsageError(
+            f"{task}: a range of entities does not work with {reason}; rank all entities at once"
+        )
     piece = open_slice(store, task.rows, task.entities)
 
     def refuse(question: int, entity: int, more: int) -> InputError:
@@ -304,7 +306,7 @@ def _scores(task: Task, inputs: Inputs, store: Store, block: Array | None) -> Sc
         columns = slice(task.first_entity, task.first_entity + shape[1])
         block = inputs.files.block(*task.rows, columns)
     if block.shape != shape:
-        raise InputError(f"scores of {task} have shape {block.shape}; {shape} wanted")
+        raise InputError(f"scores of {task} have shape {block.shape}; expected {shape}")
     return ScoreBlock.of(block, not inputs.settings.higher_is_better)
 
 

@@ -75,8 +75,8 @@ class ArrayFile:
         except (OSError, ValueError) as error:
             raise FileError(
                 self.path,
-                found=f"cannot be mapped any more ({error})",
-                hint="it must stay as it is, where it is, until all is ranked",
+                found=f"the file can no longer be mapped ({error})",
+                hint="do not move or change it until everything is ranked",
             ) from None
 
     @property
@@ -321,9 +321,9 @@ def describe_scores(path: PathName, work: PathName) -> Files:
         if not alike(part.matrix, first):
             raise FileError(
                 part.place,
-                found=f"{part.matrix.shape[1]} columns of {part.matrix.dtype}, and "
-                f"{first.shape[1]} of {first.dtype} before",
-                hint="write all shards alike",
+                found=f"{part.matrix.shape[1]} columns of {part.matrix.dtype}, but "
+                f"{first.shape[1]} of {first.dtype} in the first shard",
+                hint="save all shards with the same columns and dtype",
             )
     files = tuple(_mapped(part.matrix, part.place) for part in parts)
     return ScoreFiles(files, place=str(path))
@@ -352,8 +352,8 @@ def save_scores(source: Any, folder: PathName) -> Files:
         return FactorFiles(**files, metric=source.metric)
     if not isinstance(source, np.ndarray) or source.ndim != 2:
         raise UsageError(
-            f"scores of type {type(source).__name__} have no file that workers could open; "
-            "hand over a path, a two-dimensional array or Factors"
+            f"scores of type {type(source).__name__} have no file that workers can open; "
+            "pass a path, a two-dimensional array or Factors"
         )
     score_dtype(source)
     return ScoreFiles((_save(source, folder / "scores.npy"),))
@@ -419,7 +419,7 @@ def _check_factors(files: FactorFiles, path: PathName) -> None:
         if files.bias is not None and files.bias.shape[0] != files.n_columns:
             raise InputError(
                 f"bias has {files.bias.shape[0]} values for {files.n_columns} entities; "
-                "give one each"
+                "give one per entity"
             )
     except (InputError, UsageError) as error:
         raise FileError(
@@ -477,12 +477,14 @@ def _npy_at(path: PathName, start: int, size: int) -> ArrayFile:
         file.seek(start)
         begin, shape, by_column, dtype = npy_header(file)
         if dtype.hasobject:
-            raise ValueError("Python objects")
+            raise ValueError("it contains Python objects")
         if not all(type(length) is int and length >= 0 for length in shape):
-            raise ValueError(f"an array of shape {shape}")
+            raise ValueError(f"it has the shape {shape}")
         needed, there = math.prod(shape) * dtype.itemsize, start + size - begin
         if needed > there:
-            raise ValueError(f"an array of {needed:,} bytes, of which {there:,} are there")
+            raise ValueError(
+                f"the array has {needed:,} bytes, but the file has only {there:,} of them"
+            )
         if is_location(path):
             if by_column:
                 raise FileError(path, found=BY_COLUMN, hint=SAVE_ROWS)

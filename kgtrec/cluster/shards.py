@@ -84,9 +84,9 @@ class ShardHeader:
         """Raise UsageError or TypeError for impossible values."""
         _ = self.settings
         if self.by not in WAYS[1:] or os.path.basename(self.questions) != self.questions:
-            raise UsageError(f"by is {self.by!r}, questions is {self.questions!r}")
+            raise UsageError(f"by={self.by!r}, questions={self.questions!r}")
         if not all(type(n) is int for n in (self.number, self.count, self.run_depth)):
-            raise UsageError("its number, count or run depth is no whole number")
+            raise UsageError("its number, count or run depth is not a whole number")
         if not 1 <= self.number <= self.count or self.run_depth < 1:
             raise UsageError(
                 f"it is shard {self.number} of {self.count}, with run depth {self.run_depth}"
@@ -165,8 +165,8 @@ class Shard:
         if other := header.differences(self.header):
             raise FileError(
                 self.path,
-                found=f"this shard is there, of another ranking ({other})",
-                hint="choose another folder, or remove the shards that are no longer wanted",
+                found=f"the shard exists and belongs to another ranking ({other})",
+                hint="choose another folder, or remove the old shards",
             )
         return "whole" if header.number == self.header.number else "damaged"
 
@@ -186,7 +186,7 @@ def parse_shard(text: str) -> tuple[int, int]:
     if not 1 <= number <= count:
         last = f"{count}/{count}" if count else "16/16"
         raise UsageError(
-            f"--shard {text!r} names no shard: they count from 1; write 1/{count or 16} to {last}"
+            f"--shard {text!r} is not a shard; give one from 1/{count or 16} to {last}"
         )
     return number, count
 
@@ -202,10 +202,13 @@ def open_shard(
         few = store.n_rows < _FEW_ROWS * count and store.n_labels > store.n_rows
         by = "entities" if few and not store.restricted else "questions"
     if by == "entities" and store.restricted:
-        raise UsageError("restricted candidates are shared out --shard-by questions only")
+        raise UsageError(
+            "--shard-by entities does not work with restricted candidates; choose --shard-by "
+            "questions"
+        )
     total = store.n_rows if by == "questions" else store.n_labels
     if count > total:
-        raise UsageError(f"{count} shards of {total} {by} leave some without any; take fewer")
+        raise UsageError(f"{count} shards are too many for {total} {by}; choose {total} or fewer")
     assert inputs.files is not None
     stamps = file_stamps(inputs.files)
     header = ShardHeader(
@@ -238,8 +241,8 @@ def rank_shard(shard: Shard, plan: Plan, progress: bool | None = None) -> None:
         changed = file_stamps(files) != shard.stamps
         if changed and identify_scores(files) != shard.header.scores:
             raise InputError(
-                f"{files.place}: the scores were written to while this shard was ranked; rank it "
-                "again when they stay as they are"
+                f"{files.place}: the scores changed while this shard was ranked; rank it "
+                "again when nothing writes to them"
             )
 
     write_parts(shard.path, asdict(shard.header), parts())
@@ -257,12 +260,14 @@ def shard_files(folder: str | Path) -> list[Path]:
     """The shards of a folder; FileError if there are none."""
     folder = Path(folder)
     if not folder.is_dir():
-        problem = "there is no such folder" if not folder.exists() else "this is not a folder"
-        raise FileError(folder, found=problem, hint="name the folder of rank --shard")
+        problem = "the folder does not exist" if not folder.exists() else "this is not a folder"
+        raise FileError(
+            folder, found=problem, hint="name the folder that `kgtrec rank --shard` wrote"
+        )
     paths = sorted(path for path in folder.glob("*.arrow") if not path.name.startswith("."))
     if not paths:
         raise FileError(
-            folder, found="no shards in this folder", hint="rank them with kgtrec rank --shard"
+            folder, found="no shards in this folder", hint="rank them with `kgtrec rank --shard`"
         )
     return paths
 
@@ -347,9 +352,9 @@ def _checked_parts(path: PathName, header: ShardHeader, store: Store) -> Iterato
     for part in read_parts(path):
         task = part.task
         if task.first_row != at:
-            raise _impossible(path, f"a part of {task} where row {at} is next")
+            raise _impossible(path, f"a part of {task} where row {at} must follow")
         if task.entities != entities or not at < task.stop_row <= rows[1]:
-            raise _impossible(path, f"a part of {task}, which is not its share")
+            raise _impossible(path, f"a part of {task}, which belongs to another shard")
         n_answers = int(plan.target_offsets[task.stop_row] - plan.target_offsets[task.first_row])
         n_lists = int((plan.slot[task.first_row : task.stop_row] >= 0).sum())
         if fault := _fault(part, n_answers, n_lists, settings):
@@ -357,20 +362,20 @@ def _checked_parts(path: PathName, header: ShardHeader, store: Store) -> Iterato
         at = task.stop_row
         yield part
     if at != rows[1]:
-        raise _impossible(path, f"it ends at row {at} in place of {rows[1]}")
+        raise _impossible(path, f"it ends at row {at} instead of {rows[1]}")
 
 
 def _fault(part: PartialRanks, n_answers: int, n_lists: int, settings: Settings) -> str:
     """Why a part with this number of answers and lists is impossible; "" if it is possible."""
     if len(part.answer_nan) != n_answers or len(part.lengths) != n_lists:
         counted = f"{len(part.answer_nan)} answers and {len(part.lengths)} lists"
-        return f"{counted} in place of {n_answers} and {n_lists}"
+        return f"{counted} instead of {n_answers} and {n_lists}"
     if part.dtype not in _DTYPES or part.nan_count < 0:
         return f"dtype {part.dtype!r}, nan_count {part.nan_count!r}"
     if part.settings.tolerance != settings.tolerance:
         return f"tie tolerance {part.settings.tolerance}"
     if n_lists and part.lengths.max() > settings.run_depth:
-        return f"lengths up to {part.lengths.max()}, of {settings.run_depth} at most"
+        return f"lengths up to {part.lengths.max()} instead of at most {settings.run_depth}"
     low, high = part.task.entities
     if len(part.documents) and not low <= part.documents.min() <= part.documents.max() < high:
         return f"entities from {part.documents.min()} to {part.documents.max()}"
@@ -381,8 +386,8 @@ def _fault(part: PartialRanks, n_answers: int, n_lists: int, settings: Settings)
 
 def _impossible(path: PathName, problem: str) -> FileError:
     return FileError(
-        path, found=f"damaged: it holds what no shard does ({problem})",
-        hint="rank this shard again, which replaces it",
+        path, found=f"damaged: its content is impossible ({problem})",
+        hint="rank this shard again to replace it",
     )  # fmt: skip
 
 
@@ -410,7 +415,7 @@ def _mixed(headers: dict[Path, ShardHeader]) -> list[str]:
     common = Counter(kinds.values()).most_common(1)[0][0]
     usual = next(path for path, kind in kinds.items() if kind == common)
     return [
-        f"{path.name} is of another ranking than {usual.name} "
+        f"{path.name} and {usual.name} are from different rankings "
         f"({headers[path].differences(headers[usual])})"
         for path, kind in kinds.items()
         if kind != common

@@ -194,7 +194,7 @@ def test_too_little_memory_for_a_summary_fails_the_job(
     monkeypatch.setattr("kgtrec.cluster.stored_ranks._SUMMED", 10**8)
     outcomes = run_batch(batch, client)
     assert {one.state for one in outcomes} == {"failed"}
-    text = "the memory granted is too little: to average "
+    text = "the memory limit is too low: averaging "
     assert all(one.detail.startswith(text) for one in outcomes)
 
 
@@ -596,7 +596,7 @@ def test_a_signal_ends_all_processes_with_one_sentence(
 def test_two_batches_do_not_share_an_output(batch: JobBatch, client: Client) -> None:
     from kgtrec.cluster.batch.batch import _locked
 
-    with _locked(batch), pytest.raises(UsageError, match="another batch is at work"):
+    with _locked(batch), pytest.raises(UsageError, match="another batch is writing to"):
         run_batch(batch, client)
 
 
@@ -607,7 +607,7 @@ def test_a_file_system_without_locks_is_no_other_batch(
         raise OSError(errno.ENOSYS, "Function not implemented")
 
     monkeypatch.setattr("fcntl.flock", no_locks)
-    with pytest.raises(FileError, match=r"has no locks \(Function not implemented\)"):
+    with pytest.raises(FileError, match=r"does not support locks \(Function not implemented\)"):
         run_batch(batch, client)
 
 

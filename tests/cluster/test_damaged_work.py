@@ -105,7 +105,7 @@ def test_a_store_that_is_cut_short_while_it_is_read(tmp_path: Path) -> None:
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     with open(tmp_path / "x.npy", "r+b") as file:
         file.truncate(500)
-    with pytest.raises(FileError, match="it was cut short"):
+    with pytest.raises(FileError, match="the file was cut short"):
         read_rows(mapped, np.array([3, 999]))
     assert Store  # its arrays are read the same way
 
@@ -113,7 +113,7 @@ def test_a_store_that_is_cut_short_while_it_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "said"),
     [
-        ("(99, 3)", "bytes, of which"),
+        ("(99, 3)", "bytes, but the file has only"),
         ("(-3, 3)", "shape"),
         ("(True, 3)", "shape"),
         ("(4, 3", ".npz"),
@@ -150,7 +150,7 @@ def test_shards_of_mixed_byte_order_are_equal(tmp_path: Path) -> None:
     picked = selected(load_scores(tmp_path), np.array([8, 2, 9]))
     np.testing.assert_array_equal(np.concatenate(list(picked.blocks())), scores[[8, 2, 9]])
     np.save(tmp_path / "3.npy", scores.astype("f8"))
-    with pytest.raises(FileError, match="write all shards alike"):
+    with pytest.raises(FileError, match="save all shards with the same columns"):
         describe_scores(tmp_path, tmp_path)
 
 
@@ -199,7 +199,7 @@ def test_questions_of_another_version_are_refused(
 ) -> None:
     inputs = inputs_of(tmp_path)
     monkeypatch.setattr("kgtrec.cluster.question_store.__version__", "9.9")
-    with pytest.raises(FileError, match=r"questions written by kgtrec .*, this is 9\.9"):
+    with pytest.raises(FileError, match=r"questions of kgtrec .*, but this is kgtrec 9\.9"):
         inputs.store()
 
 

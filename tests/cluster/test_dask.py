@@ -93,7 +93,7 @@ def test_without_a_client_processes_are_started_and_ended(tmp_path: Path) -> Non
     assert any(line.startswith(said) for line in done.stderr.splitlines())
     last = done.stderr.splitlines()[-1]
     assert "the worker processes did not start" in last
-    assert last.endswith("needs its work under if __name__ == '__main__':")
+    assert last.endswith("must have its calls under if __name__ == '__main__':")
 
 
 def test_processes_of_ones_own(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_a_host_is_sent_once_what_tasks_read(
     assert {links for *_, links in one} == {2}
     sent = sum(size for _, size, *_ in one)
     assert len(plans) == 2
-    assert all(f"; {format_bytes(sent)} are sent, once a host" in plan for plan in plans)
+    assert all(f"; {format_bytes(sent)} are sent, once per host" in plan for plan in plans)
 
 
 @pytest.mark.parametrize("kind", ["factors", "dask"])
@@ -323,7 +323,9 @@ def test_files_that_look_different_to_a_worker_are_not_shared(
     path.write_text("here")
     assert workers.look_at_workers(client, [str(path)])
     assert not workers.look_at_workers(FakeClient(workers.look([])), [str(path)])
-    with pytest.raises(UsageError, match=r"worker tcp://x has 0\.0\.1, this is kgtrec"):
+    with pytest.raises(
+        UsageError, match=r"worker tcp://x has 0\.0\.1, but this process has kgtrec"
+    ):
         workers.look_at_workers(FakeClient(("0.0.1", [])), [])
     with pytest.raises(UsageError, match="has no kgtrec"):
         workers.look_at_workers(FakeClient(ModuleNotFoundError("kgtrec")), [])
@@ -413,7 +415,7 @@ def test_what_cannot_be_done_is_one_clear_error(client: Client) -> None:
         rank(array.astype(np.int64))
     with pytest.raises(UsageError, match="have no file"):
         rank(lambda batch: scores)
-    with pytest.raises(UsageError, match="memory granted is too little"):
+    with pytest.raises(UsageError, match="memory limit is too low"):
         rank(np.nan_to_num(scores), memory="10MB")
     with pytest.raises(UsageError, match=r"pass a distributed\.Client"):
         kgtrec.cluster.rank(scores, questions, "tcp://here:1")
@@ -424,7 +426,7 @@ def test_a_task_that_kills_its_workers_is_one_clear_error(client: Client) -> Non
     rng = np.random.default_rng(14)
     questions = random_questions(rng)
     array = da.from_array(some_scores(rng, (len(questions), N))).map_blocks(fatal, meta=META)
-    with pytest.raises(ClusterError, match="died of it, again and again"):
+    with pytest.raises(ClusterError, match="this task ended its workers repeatedly"):
         kgtrec.cluster.rank(array, questions, client)
 
 

@@ -68,14 +68,14 @@ def test_models_by_pattern(path: Path) -> None:
     for pattern, problem in (
         ("none/*.npy", "no file matches 'none/*.npy'"),
         ("{graph}-b-*.npy", "no file matches 'two-b-*.npy'"),
-        ("runs/*/a", "'runs/one/a' and 'runs/two/a' would both be the model 'a'"),
+        ("runs/*/a", "'runs/one/a' and 'runs/two/a' would have the same model name 'a'"),
         ("hdfs://bucket/*.npy", "'hdfs://bucket/*.npy' is a URL"),
         ("{split}/*.npy", "no file matches"),
         ("", "models: empty"),
     ):
         assert_refused(jobs, FileError, (problem,), pattern)
     (path.parent / "1.npy").touch()
-    assert_refused(jobs, FileError, ("models.1: a name is a letter",), "?.npy")
+    assert_refused(jobs, FileError, ("models.1: a name must begin with a letter",), "?.npy")
 
 
 def toml(value: object) -> str:
@@ -89,19 +89,20 @@ GOOD = {"output": "o", "graphs": {"g": "g"}, "models": {"m": "s.npy"}}
 
 
 CHANGES = [
-    ({"outputs": "x"}, ["outputs: no such key; there are output, work, graphs"]),
+    ({"outputs": "x"}, ["outputs: unknown key; choose one of output, work, graphs"]),
     ({"output": 3}, ["output: 3 is not a string"]),
     ({"memory": "much"}, ["memory: memory 'much' is not a size"]),
     ({"measures": ["mrrr"]}, ["measures: ", "mrrr"]),
-    ({"graphs": {"1": "g"}}, ["graphs.1: a name is a letter"]),
-    ({"graphs": {"g": {"pth": "g"}}}, ["graphs.g.pth: no such key", "graphs.g: give one of"]),
+    ({"graphs": {"1": "g"}}, ["graphs.1: a name must begin with a letter"]),
+    ({"graphs": {"g": {"pth": "g"}}}, ["graphs.g.pth: unknown key", "graphs.g: found none; give"]),
     ({"models": {"m": 3}}, ["models.m: 3 is not a table"]),
     ({"models": {"m": {"scores": "s", "lower_is_better": "no"}}},
      ["models.m.lower_is_better: 'no' is not true or false"]),
     ({"models": {"m": "{grph}.npy"}}, ["models.m.scores: {grph} in '{grph}.npy' is unknown"]),
-    ({"models": {"m": {"scores": {"h": "s"}}}}, ["models.m.scores.h: there is no such graph"]),
+    ({"models": {"m": {"scores": {"h": "s"}}}},
+     ["models.m.scores.h: graph 'h' is unknown"]),
     ({"models": {"m": {"scores": "s", "graphs": ["h"]}}},
-     ["models.m.graphs: there is no graph 'h'"]),
+     ["models.m.graphs: graph 'h' is unknown; choose one of g"]),
     ({"protocols": {"p": {"sides": "left"}}}, ["protocols.p.sides: 'left' is unknown; choose"]),
     ({"protocols": {"p": {"filter": [1]}}}, ["protocols.p.filter: [1] is not a list of str"]),
     ({"protocols": {"p": {"known": "k"}, "q": {"filter": ""}}},
@@ -132,9 +133,9 @@ MALFORMED = [
     ("jobs.toml", "a = 1\n = 2\n", "line 2"),
     ("jobs.toml", "a = 1\na = 2\n", "not TOML"),
     ("jobs.toml", "\xff", "not UTF-8"),
-    ("jobs.toml", "a = " + "[" * 5000, "lists in lists"),
-    ("jobs.json", "{}", "a job file named .json"),
-    ("jobs.yaml", "a: 1", "a job file named .yaml"),
+    ("jobs.toml", "a = " + "[" * 5000, "lists are nested too deeply"),
+    ("jobs.json", "{}", "a job file with the suffix .json"),
+    ("jobs.yaml", "a: 1", "a job file with the suffix .yaml"),
     ("jobs.ini", "a = 1", "a job file named .ini"),
 ]
 
@@ -151,21 +152,21 @@ def test_urls_are_faults_of_the_job_file(path: Path, tmp_path: Path) -> None:
     )
     path.write_text(text)
     words = (
-        "output: 'hdfs://bucket/results' is a URL; copy or mount",
-        "graphs.one: 'https://b/one' is a URL; copy or mount",
+        "output: 'hdfs://bucket/results' is a URL; kgtrec reads",
+        "graphs.one: 'https://b/one' is a URL; kgtrec reads",
     )
     assert_refused(read_jobs, FileError, words, path)
     path.write_text(JOBS.replace('"results"', '"s3://bucket/results"'))
-    assert_refused(read_jobs, FileError, ("bucket/results' is a URL, and", "add work ="), path)
+    assert_refused(read_jobs, FileError, ("bucket/results' is a URL, but", "add work ="), path)
     assert not [path for path in tmp_path.iterdir() if ":" in path.name]
 
 
 FAULTS = (
-    ("level = 2", "graphs.g: give one of path, questions, qrels; got none"),
-    ('path = "g"\nquestions = "q"', "graphs.g: give one of path, questions, qrels; got path an"),
-    ('questions = "q"\nqueries = "t"', "graphs.g.queries: does not go with questions; leave"),
-    ('path = "g"\ndocuments = "t"', "graphs.g.documents: does not go with path; leave it out"),
-    ('qrels = "q"', "graphs.g.documents: missing: the file with the documents' names"),
+    ("level = 2", "graphs.g: found none; give exactly one of path, questions"),
+    ('path = "g"\nquestions = "q"', "graphs.g: found path and questions; give exactly one of"),
+    ('questions = "q"\nqueries = "t"', "graphs.g.queries: does not combine with questions; leave"),
+    ('path = "g"\ndocuments = "t"', "graphs.g.documents: does not combine with path; leave it out"),
+    ('qrels = "q"', "graphs.g.documents: missing; name the file with the documents' names"),
     ('qrels = "q"\ndocuments = "d"\nlevel = true', "graphs.g.level: True is not a whole num"),
     ('questions = "q"\n[protocols.p]\nsplit = "test"', "graphs.g: no model and protocol bel"),
 )

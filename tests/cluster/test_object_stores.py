@@ -89,7 +89,7 @@ def test_what_is_wrong_with_shards(home: Path, store: str) -> None:
         file.write(b"damaged")
     call(*shard, "1/2", "--scores", f"{URL}/s.npy")
     call(*shard, "2/2", "--scores", f"{home}/s.npy")  # a file: nobody knows that it is equal
-    with pytest.raises(FileError, match="is of another ranking than"):
+    with pytest.raises(FileError, match="are from different rankings"):
         call("merge", folder, "-o", f"{URL}/x.parquet")
     with pytest.raises(FileError, match="its columns lie one after another"):
         call(*shard, "1/2", "--scores", f"{URL}/fortran.npz")

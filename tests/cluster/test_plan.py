@@ -305,7 +305,7 @@ def test_a_plan_says_what_is_coming(tmp_path: Path) -> None:
     assert plan.speed > 1e5
     assert plan.seconds == pytest.approx(plan.n_rows * 5000 / plan.speed / 2)
     text = str(plan)
-    for word in (f"{plan.n_rows:,} rows x 5,000 entities", "of 1.0 GB a worker", "as measured"):
+    for word in (f"{plan.n_rows:,} rows x 5,000 entities", "of 1.0 GB per worker", "as measured"):
         assert word in text
     assert "about" not in str(Plan(plan.blocks, plan.ranges, 1, 2))
 
@@ -318,7 +318,7 @@ def test_nan_does_not_stop_the_measuring(tmp_path: Path) -> None:
 
 def test_too_little_memory_is_one_sentence(tmp_path: Path) -> None:
     inputs = big_inputs(tmp_path, 5000, 300)
-    with pytest.raises(UsageError, match=r"too little.*grant more \(--memory [0-9]+MB\)"):
+    with pytest.raises(UsageError, match=r"too low.*allow more \(--memory [0-9]+MB\)"):
         make_plan(inputs, "50MB", calibrate=False)
     deep = Inputs(inputs.folder, inputs.files, Settings(5000, threads=1))
     plan = make_plan(deep, "250MB", calibrate=False)
@@ -336,7 +336,7 @@ def test_sizes_of_memory(text: str | int, size: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "GB", "-1GB", "2XB", "2 G B", "1e9", "9" * 400 + "GB"])
 def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a size; write for example 2GB"):
+    with pytest.raises(UsageError, match="is not a size; give one such as 2GB"):
         memory_bytes(text)
     assert format_bytes(2.04e9) == "2.0 GB"
 

@@ -265,10 +265,10 @@ def test_what_is_refused(tmp_path: Path, client: Client) -> None:
     stored = kgtrec.cluster.store_questions(questions, tmp_path)
     sides = {"head": scores, "tail": scores}
     for source, asked, path, options, error, words in (
-        (scores, questions, "x", {"memory": "50MB"}, UsageError, "grant more"),
+        (scores, questions, "x", {"memory": "50MB"}, UsageError, "allow more"),
         (scores, questions, "x", {}, InputError, "NaN"),
         (scores, tmp_path / "none", "x", {}, FileError, "No such file"),
-        (sides, stored, "x", {}, UsageError, "store the questions with rows='instances'"),
+        (sides, stored, "x", {}, UsageError, "store them with rows='instances'"),
         (scores, questions, "no/x", {}, FileError, "folder"),
     ):
         rank = kgtrec.cluster.rank_to_file

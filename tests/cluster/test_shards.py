@@ -299,11 +299,13 @@ def test_inputs_that_change_between_shards_are_noticed(home: Home, what: str) ->
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # as if never touched
     said = home.refuses("rank", "--graph", "g", "--scores", scores, "--shard", "2/3", "-o", "d",
                         *how)  # fmt: skip
-    assert said.startswith("d/shard-2-of-3.arrow: this shard is there, of another ranking (other ")
+    assert said.startswith(
+        "d/shard-2-of-3.arrow: the shard exists and belongs to another ranking (other "
+    )
     home.shard("3/3", *how, scores=scores)
     said = home.refuses("merge", "d", "-o", "o.parquet")
     other = "scores" if what in ("model", "matrix") else "graph, split or filter"
-    assert "shard-3-of-3.arrow is of another ranking than shard-1-of-3.arrow" in said
+    assert "shard-3-of-3.arrow and shard-1-of-3.arrow are from different rankings" in said
     assert f"other {other}" in said
 
 
@@ -329,7 +331,9 @@ def test_an_entity_renamed_between_shards_is_noticed(home: Home) -> None:
     os.unlink("d/shard-2-of-2.arrow")
     shard("2/2")
     said = home.refuses("merge", "d", "-o", "o.parquet")
-    assert "shard-2-of-2.arrow is of another ranking than shard-1-of-2.arrow (other graph" in said
+    assert (
+        "shard-2-of-2.arrow and shard-1-of-2.arrow are from different rankings (other graph" in said
+    )
 
 
 def test_scores_that_change_while_they_are_ranked(home: Home, monkeypatch) -> None:
@@ -340,8 +344,8 @@ def test_scores_that_change_while_they_are_ranked(home: Home, monkeypatch) -> No
     monkeypatch.setattr("kgtrec.cluster.shards.rank_shard", meddle)
     said = home.refuses("rank", "--graph", "g", "--scores", "s.npy", "--shard", "1/2", "-o", "d")
     assert said == (
-        "s.npy: the scores were written to while this shard was ranked; "
-        "rank it again when they stay as they are"
+        "s.npy: the scores changed while this shard was ranked; "
+        "rank it again when nothing writes to them"
     )
 
 
@@ -350,7 +354,7 @@ def test_other_settings_and_other_counts_do_not_mix(home: Home) -> None:
     home.shard("4/4")
     home.shard("1/2", "--run-depth", "25")
     said = home.refuses("merge", "d", "-o", "o.parquet")
-    assert "shard-4-of-4.arrow is of another ranking than shard-1-of-3.arrow" in said
+    assert "shard-4-of-4.arrow and shard-1-of-3.arrow are from different rankings" in said
     assert "number of shards 4 and 3" in said
     assert "--run-depth 25 and 20" in said
     Path("d/other.arrow").write_bytes(b"ARROW1 and something else")
@@ -383,7 +387,7 @@ def test_a_damaged_store_is_named(home: Home) -> None:
     content = path.read_bytes()
     path.write_bytes(content[:-4] + bytes(4))
     said = home.refuses("merge", "d", "-o", "o.parquet")
-    assert said.startswith(f"{path}: damaged: its hash is another; remove this folder")
+    assert said.startswith(f"{path}: a damaged file: its hash differs; remove this folder")
     shutil.rmtree(store)
     assert "meta.json: No such file" in home.refuses("merge", "d", "-o", "o.parquet")
     home.shard("1/2")  # which writes it again
@@ -510,13 +514,13 @@ def test_a_terminated_shard_leaves_nothing(home: Home) -> None:
 def test_what_names_no_shard(text: str, first: str, last: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse_shard(text)
-    said = f"--shard {text!r} names no shard: they count from 1; write {first} to {last}"
+    said = f"--shard {text!r} is not a shard; give one from {first} to {last}"
     assert str(raised.value) == said
 
 
 def test_shards_count_from_1_and_0_ranks_nothing(home: Home) -> None:
     call = ("rank", "--graph", "g", "--scores", "m.npz", "--shard", "0/2", "-o", "d")
-    assert "they count from 1; write 1/2 to 2/2" in home.refuses(*call)
+    assert "is not a shard; give one from 1/2 to 2/2" in home.refuses(*call)
     assert not Path("d").exists()
     said = home.shard("2/2", "--plan")
     assert "kgtrec: shard 2/2 by questions: " in said
@@ -531,17 +535,17 @@ def test_wrong_calls_are_one_sentence(home: Home) -> None:
     assert "kgtrec merge ... --write-run o.run" in home.refuses(*shard, "--write-run", "o.run")
     assert "--write-qrels is written when" in home.refuses(*shard, "--write-qrels", "q")
     assert "is not a size" in home.refuses(*shard, "--memory", "much")
-    assert "too little" in home.refuses(*shard, "--memory", "1MB")
-    assert "500 shards of" in home.refuses(*rank, "--shard", "1/500", "-o", "d", "--shard-by",
+    assert "the memory limit is too low" in home.refuses(*shard, "--memory", "1MB")
+    assert "500 shards are too" in home.refuses(*rank, "--shard", "1/500", "-o", "d", "--shard-by",
                                            "questions")  # fmt: skip
     assert "higher-is-better" in home.refuses(*shard, "--lower-is-better")
     (home.folder / "e.txt").write_text("".join(f"e {i:02}\n" for i in range(N)))
-    assert "restricted candidates are shared out --shard-by questions" in home.refuses(
+    assert "--shard-by entities does not work with restricted candidates" in home.refuses(
         *shard, "--shard-by", "entities", "--entities", "e.txt"
     )
     assert "the folder of the scores" in home.refuses(*rank, "--shard", "1/2", "-o", ".")
     assert "no shards in this folder" in home.refuses("merge", "g", "-o", "o.parquet")
-    assert "there is no such folder" in home.refuses("merge", "nowhere", "-o", "o.parquet")
+    assert "the folder does not exist" in home.refuses("merge", "nowhere", "-o", "o.parquet")
     assert "File exists" in home.refuses(*rank, "--shard", "1/2", "-o", "s.npy")
     home.shards(2, into="e")
     url, shard = f"file://{home.folder}", "e/shard-1-of-2.arrow"

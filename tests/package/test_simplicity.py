@@ -29,7 +29,7 @@ BUDGET = {
     "results": 1_630,
     "study": 18_380,
     "plots": 1_790,
-    "cluster": 5_550,
+    "cluster": 5_600,
     "integrations": 1_650,
     "cli": 6_370,
     "others": 2_660,

@@ -442,7 +442,7 @@ def ranked(home: Path, name: str, *more: object) -> str:
 def test_everything_that_falls_outside_is_said(home: Path) -> None:
     text = ranked(home, "e.parquet", "--entities", home / "e.txt", "--relations", home / "r.txt",
                   "--unknown", "skip")  # fmt: skip
-    assert "1 relations that the graph lacks" in text
+    assert "1 relations are not in the graph; ignored" in text
     assert "Restricted to 2 entities and 1 relations: 1 triples are evaluated, 1 are not." in text
     types = home / "type_constrain.txt"
     types.write_text("1\n1\t1\t2\n1\t1\t0\n")

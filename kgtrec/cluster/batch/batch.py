@@ -180,12 +180,12 @@ def _folder_locked(folder: Path, key: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(
-                f"another batch is at work in {folder}; wait for it, or name another folder "
+                f"another batch is writing to {folder}; wait for it, or name another folder "
                 f"as {key}"
             ) from None
         except OSError as error:  # such as Lustre, if it is mounted without flock
-            problem = f"its file system has no locks ({error.strerror})"
-            hint = f"name a folder of another one as {key}"
+            problem = f"the file system does not support locks ({error.strerror})"
+            hint = f"name a folder of another file system as {key}"
             raise FileError(folder, found=problem, hint=hint) from None
         yield
 
@@ -260,7 +260,10 @@ class _JobRunner:
             )
             values = {key: result[name] for key, name in names.items() if name is not None}
             if self.records.fresh_inputs(job) != before:
-                raise InputError("its inputs changed while they were ranked; run the batch again")
+                raise InputError(
+                    "its inputs changed while they were ranked; run the batch again when nothing "
+                    "writes to them"
+                )
             path = self.records.ranks(job)
             make_folder(path.parent)
             result.ranks.save(path, rank_type="realistic")
@@ -274,8 +277,8 @@ class _JobRunner:
         self.load.sized(job.name, size)
         if size > granted:
             raise UsageError(
-                f"the memory granted is too little: to average {store.n_instances:,} ranks takes "
-                f"{format_bytes(size)} of this process; grant more"
+                f"the memory limit is too low: averaging {store.n_instances:,} ranks takes "
+                f"{format_bytes(size)} in this process; allow more"
             )
 
     def _stored_ranks(self, job: Job, store: Store, folder: Path) -> StoredRanks:

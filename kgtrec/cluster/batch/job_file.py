@@ -75,12 +75,12 @@ def _matching(pattern: str, folder: Path) -> dict[str, str]:
         name = Path(path).name if is_folder else Path(path).stem
         if name in paths:
             raise InputError(
-                f"{paths[name]!r} and {path!r} would both be the model {name!r}; list the models "
-                "by name"
+                f"{paths[name]!r} and {path!r} would have the same model name {name!r}; list the "
+                "models by name"
             )
         paths[name] = path
     if not paths:
-        raise InputError(f"no file matches {pattern!r}")
+        raise InputError(f"no file matches {pattern!r}; correct the pattern")
     return dict(sorted(paths.items()))
 
 
@@ -91,7 +91,9 @@ def read_toml(path: Path, kind: str = "a job file") -> dict[str, Any]:
     else:
         import tomli as tomllib
     if path.suffix != ".toml":
-        problem = f"{kind} named {path.suffix or 'without suffix'}"
+        problem = (
+            f"{kind} with the suffix {path.suffix}" if path.suffix else f"{kind} without suffix"
+        )
         raise FileError(path, found=problem, hint="write it as TOML, with the suffix .toml")
     try:
         return tomllib.loads(read_bytes(path).decode())
@@ -104,9 +106,9 @@ def read_toml(path: Path, kind: str = "a job file") -> dict[str, Any]:
         problem = f"not UTF-8 (byte {error.start})"
         raise FileError(path, found=problem, hint="save the file as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise FileError(path, found=f"not TOML: {error}", hint="correct it there") from None
+        raise FileError(path, found=f"not TOML: {error}", hint="correct that place") from None
     except RecursionError:
-        raise FileError(path, found="lists in lists without end", hint="correct it") from None
+        raise FileError(path, found="lists are nested too deeply", hint="correct them") from None
 
 
 MEASURES = (
@@ -125,7 +127,7 @@ MEASURES = (
 # A letter first: readers of a dataset take folders that look like numbers for numbers.
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._+-]*")
 _MOUNT = (
-    "copy or mount what is there, and give its path (of URLs, those of s3, gs and file are known)"
+    "kgtrec reads URLs of s3, gs and file; for others, copy or mount the files and give their path"
 )
 _PLACE = re.compile(r"\{([^{}]*)\}")
 
@@ -305,11 +307,14 @@ class _Reader:
             if "path" not in source and all(job.graph != graph for job in jobs):
                 self._fault(
                     f"graphs.{graph}",
-                    "no model and protocol belong to these questions, "
-                    f"whose protocols have no keys but {', '.join(sorted(_OF_ANSWERS))}",
+                    "no model and protocol belong to these questions; give a protocol for them, "
+                    f"with no other keys than {', '.join(sorted(_OF_ANSWERS))}",
                 )
         if not jobs and not self.faults:
-            self._fault("models", "no model belongs to any graph: there is nothing to do")
+            self._fault(
+                "models",
+                "no model belongs to any graph, so there is nothing to do; name a graph for one",
+            )
         output = self._path("output", top["output"], {})
         work = self._work(output, top.get("work"))
         self._complain()
@@ -320,9 +325,9 @@ class _Reader:
         work = output if named is None else self._path("work", named, {})
         if is_url(work):
             key = "output" if named is None else "work"
-            self._fault(key, f"{_written(work)!r} is a URL, and finished parts and a lock are "
-                        'kept in files that are mapped; add work = "FOLDER" of this machine, '
-                        "best one that its workers see")  # fmt: skip
+            self._fault(key, f"{_written(work)!r} is a URL, but finished parts and the lock must "
+                        'be in local files; add work = "FOLDER", a folder of this machine, '
+                        "preferably one that the workers also see")  # fmt: skip
         return Path(work)
 
     def _models(self, top: Mapping[str, Any], graphs: Iterable[str]) -> Mapping[str, Any]:
@@ -355,7 +360,7 @@ class _Reader:
         prefix = f"{place}." if place else ""
         for key, value in table.items():
             if key not in schema:
-                self._fault(f"{prefix}{key}", f"no such key; there are {', '.join(schema)}")
+                self._fault(f"{prefix}{key}", f"unknown key; choose one of {', '.join(schema)}")
             elif not isinstance(value, schema[key]) or type(value) is bool is not schema[key]:
                 kinds = (schema[key],) if schema[key] in _KINDS else schema[key]
                 expected = " or ".join(_KINDS[kind] for kind in kinds)
@@ -368,7 +373,9 @@ class _Reader:
             elif isinstance(value, list) and not all(isinstance(one, str) for one in value):
                 self._fault(f"{prefix}{key}", f"{value!r} is not a list of strings")
             elif key in _TOLERANCES and not _is_tolerance(value):
-                self._fault(f"{prefix}{key}", f"{value!r} is not a number from 0, such as 1e-5")
+                self._fault(
+                    f"{prefix}{key}", f"{value!r} is not a number of 0 or more, such as 1e-5"
+                )
             else:
                 right[key] = value
         for key in needed:
@@ -391,7 +398,7 @@ class _Reader:
             if not _NAME.fullmatch(name):
                 by_pattern = kind == "models" and isinstance(self.content.get("models"), str)
                 more = "; rename the file, or list the models by name" * by_pattern
-                text = "a name is a letter, then letters, digits and any of . _ + -"
+                text = "a name must begin with a letter, then have only letters, digits and . _ + -"
                 self._fault(place, text + more)
                 continue
             if short is not None and isinstance(what, str):
@@ -409,14 +416,14 @@ class _Reader:
         kinds = [key for key in _SOURCES if key in source]
         if len(kinds) != 1:
             found = " and ".join(kinds) or "none"
-            self._fault(place, f"give one of {', '.join(_SOURCES)}; got {found}")
+            self._fault(place, f"found {found}; give exactly one of {', '.join(_SOURCES)}")
             return
         for key in source:
             if key not in (*kinds, *_SOURCES[kinds[0]]):
-                self._fault(f"{place}.{key}", f"does not go with {kinds[0]}; leave it out")
+                self._fault(f"{place}.{key}", f"does not combine with {kinds[0]}; leave it out")
         if "qrels" in source and "documents" not in source:
-            self._fault(f"{place}.documents", "missing: the file with the documents' names, in the "
-                        "order of the columns")  # fmt: skip
+            self._fault(f"{place}.documents", "missing; name the file with the documents' names, "
+                        "in the order of the columns")  # fmt: skip
 
     def _measures(self, keys: list[str]) -> tuple[str, ...]:
         try:
@@ -441,14 +448,21 @@ class _Reader:
             known = self.content.get(key, {"test": None})
             for other in what.get(key, []):
                 if other not in known:
-                    self._once(f"{place}.{key}", f"there is no {key[:-1]} {other!r}")
+                    self._once(
+                        f"{place}.{key}",
+                        f"{key[:-1]} {other!r} is unknown; choose one of {', '.join(known)}",
+                    )
             if name not in what.get(key, [name]):
                 return []
         scores = what["scores"]
         if isinstance(scores, Mapping):
             for other, path in scores.items():
                 if other not in self.content["graphs"]:
-                    self._once(f"{place}.scores.{other}", "there is no such graph")
+                    self._once(
+                        f"{place}.scores.{other}",
+                        f"graph {other!r} is unknown; choose one of "
+                        f"{', '.join(self.content['graphs'])}",
+                    )
                 if not isinstance(path, str) or not path:
                     self._once(f"{place}.scores.{other}", f"{path!r} is not a path")
             if not isinstance(scores.get(graph), str):
@@ -490,9 +504,9 @@ class _Reader:
         for name in _PLACE.findall(path):
             if name not in names:
                 have = ", ".join(f"{{{known}}}" for known in names) or "none here"
-                self._once(place, f"{{{name}}} in {path!r} is unknown; there are {have}")
+                self._once(place, f"{{{name}}} in {path!r} is unknown; choose one of {have}")
         if "\0" in path:
-            self._once(place, f"{path!r} is not a path: it has a null character")
+            self._once(place, f"{path!r} is not a path, because it contains a null character")
         filled = _PLACE.sub(lambda match: names.get(match.group(1), match.group()), path)
         self._is_unknown_url(place, filled)
         if not is_url(filled):

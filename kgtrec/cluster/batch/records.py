@@ -178,9 +178,9 @@ class Records:
             return Outcome(job, "failed", record["failed"])
         try:
             if record["inputs"] != self.inputs(job):
-                return Outcome(job, "changed", "its inputs are not those that were ranked")
+                return Outcome(job, "changed", "its inputs changed after they were ranked")
             if self._ranks_hash(job) != record["ranks"]:
-                return Outcome(job, "damaged", f"{self._written(job)} is not what was written")
+                return Outcome(job, "damaged", f"{self._written(job)} changed after it was written")
         except OSError:
             return Outcome(job, "damaged", f"{self._written(job)} is missing or unreadable")
         except InputError as error:
@@ -272,7 +272,7 @@ def finished_ranks(output: PathName) -> list[FinishedRanks]:
     if not ranks:
         raise FileError(
             output,
-            found="a folder without ranks of a batch",
+            found="no ranks of a batch in this folder",
             hint="give files of ranks, or the output folder of `kgtrec batch`",
         )
     return ranks
@@ -302,7 +302,7 @@ def _graph_files(folder: str) -> Mapping[str, str | Path]:
         return graph_files(folder)
     names = files_below(url)
     if not names:
-        raise FileError("", found="there is no such folder", hint=_CHECK).at(url)
+        raise FileError("", found="the folder does not exist", hint=_CHECK).at(url)
     return {name: f"{url.rstrip('/')}/{name}" for name in names}
 
 

@@ -234,7 +234,9 @@ def _unchanged(inputs: Inputs) -> Callable[[], None]:
     def check() -> None:
         if file_stamps(files) != before:
             place = files.place or "the file with the scores"
-            raise InputError(f"{place} changed while it was ranked; rank again")
+            raise InputError(
+                f"{place} changed while it was ranked; rank again when nothing writes to it"
+            )
 
     return check
 
@@ -249,7 +251,7 @@ def _planned(
     if files is not None and spans is not None:
         works = [Work(tuple(rows), tuple(map(tuple, ranges))) for rows, ranges in spans]
         if say is not None:
-            say(f"{files.count()} of {len(works)} parts are there")
+            say(f"{files.count()} of {len(works)} parts are finished")
         return works
     plan = make_plan(
         workers.inputs,
@@ -377,8 +379,8 @@ def _check_memory(store: Store, granted: int) -> None:
     if least > granted:
         n = store.n_instances
         raise UsageError(
-            f"the memory granted is too little: to write {n:,} ranks takes {format_bytes(least)}; "
-            f"grant more (memory='{-(-least // 10**6)}MB')"
+            f"the memory limit is too low: writing {n:,} ranks takes {format_bytes(least)}; "
+            f"allow more (memory='{-(-least // 10**6)}MB')"
         )
 
 

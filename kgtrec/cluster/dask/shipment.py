@@ -317,7 +317,7 @@ def _received(client: Client, piece: Future) -> bytes:
     while any(client.who_has([piece]).values()):
         with suppress(*TimedOut):
             return piece.result(timeout=_GLANCE)
-    raise PiecesGone("files that were sent are on no worker any more")
+    raise PiecesGone("no worker has the files that were sent any more")
 
 
 def _placed(inputs: Inputs, folder: Path) -> Inputs:

@@ -73,7 +73,7 @@ def do_all(
             if losses == len(_PAUSES):
                 raise SchedulerLost(
                     f"the scheduler or the data on the workers was lost {losses + 1} times in a "
-                    f"row, {len(left)} tasks are left; look at the logs of the cluster"
+                    f"row, and {len(left)} tasks are left; look at the logs of the cluster"
                 ) from lost
             _wait_for_scheduler(workers.client, _PAUSES[losses], workers.tasks.patience, lost)
             losses += 1
@@ -152,14 +152,14 @@ def _value(workers: Workers, future: Future, work: Any) -> Any:
         raise
     except KilledWorker:
         raise ClusterError(
-            f"{work}: the workers died of it, again and again; they may have run out of memory: "
-            "grant less with memory= (--memory), or give them more"
+            f"{work}: this task ended its workers repeatedly, perhaps because they ran out of "
+            "memory; lower memory= (--memory), or give the workers more memory"
         ) from None
     except Exception as error:
         if future.status == "cancelled" or workers.client.status != "running":
             raise _Lost from error
         raise ClusterError(
-            f"{work} failed on the workers: {type(error).__name__}: {error}"
+            f"{work} failed on the workers ({type(error).__name__}: {error}); look at their logs"
         ) from error
     if isinstance(value, Gone):
         raise _Lost(value.text)
@@ -230,12 +230,12 @@ def rank_chunks(
 def _checked(source: Any, n_rows: int, n_columns: int) -> Any:
     if any(math.isnan(length) for length in source.shape):
         raise InputError(
-            "the Dask array has chunks of unknown size; call its compute_chunk_sizes() first"
+            "the Dask array has chunks of unknown size; call compute_chunk_sizes() on it first"
         )
     if source.shape != (n_rows, n_columns):
         raise InputError(
-            f"scores have shape {source.shape}; expected ({n_rows}, {n_columns}): a row per "
-            "question (or per triple and side, with rows='instances'), a column per entity"
+            f"scores have shape {source.shape}; expected ({n_rows}, {n_columns}): one row per "
+            "question (with rows='instances', per triple and side) and one column per entity"
         )
     score_dtype(np.empty((0, 0), dtype=source.dtype))
     return source

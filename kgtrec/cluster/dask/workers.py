@@ -125,8 +125,8 @@ def refuse_unguarded() -> None:
     """Refuse scripts without the usual guard: their processes would start processes."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise UsageError(
-            "worker processes import the script that starts them; put its work under "
-            "if __name__ == '__main__':"
+            "worker processes import the script that starts them, so it would run again; put its "
+            "calls under if __name__ == '__main__':"
         )
 
 
@@ -195,7 +195,8 @@ def require_dask() -> None:
         import distributed  # noqa: F401
     except ImportError:
         raise UsageError(
-            "Dask is not installed; pip install 'kgtrec[cluster]' (kgtrec rank --shard needs none)"
+            "Dask is not installed; run pip install 'kgtrec[cluster]', or use kgtrec rank --shard, "
+            "which does not need it"
         ) from None
 
 
@@ -210,7 +211,7 @@ def opened_client(
     if client is not None:
         if not isinstance(client, Client) or client.asynchronous:
             raise UsageError(
-                f"client is {client!r}; pass a distributed.Client that is not asynchronous, or None"
+                f"client={client!r}; pass a distributed.Client that is not asynchronous, or None"
             )
         yield client
         return
@@ -220,8 +221,8 @@ def opened_client(
             local = stack.enter_context(local_client(folder, workers or available_cores()))
         except RuntimeError as error:
             raise ClusterError(
-                f"the worker processes did not start ({error}); look at what they said. A script "
-                "that starts them needs its work under if __name__ == '__main__':"
+                f"the worker processes did not start ({error}); read their messages. A script that "
+                "starts them must have its calls under if __name__ == '__main__':"
             ) from None
         yield local
 
@@ -257,8 +258,8 @@ class TaskOptions:
         seconds = self.patience
         if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
             raise UsageError(
-                f"patience is {seconds!r}; seconds to wait for a worker, above 0 "
-                "(float('inf') waits for ever)"
+                f"patience={seconds!r}; give the seconds to wait for a worker, above 0 "
+                "(float('inf') waits forever)"
             )
 
 
@@ -272,7 +273,7 @@ def look_at_workers(client: Client, paths: Sequence[str], patience: float = PATI
     for version, worker in versions.items():
         if version != __version__:
             raise UsageError(
-                f"worker {worker} has {version}, this is kgtrec {__version__}; "
+                f"worker {worker} has {version}, but this process has kgtrec {__version__}; "
                 "install the same version everywhere"
             )
     return all(said == here for said in answers.values())
@@ -373,8 +374,8 @@ class Wait:
     def no_scheduler(self) -> SchedulerLost:
         """The error for a lost scheduler."""
         return SchedulerLost(
-            f"the connection to the scheduler at {self._place} is lost, and not back after "
-            f"{self.seconds:.0f} s; start it and its workers, and run again: what was written is "
+            f"the connection to the scheduler at {self._place} was lost and did not return within "
+            f"{self.seconds:.0f} s; start it and its workers, and run again: finished parts are "
             "kept"
         )
 
@@ -383,6 +384,6 @@ class Wait:
         why = f" ({reason})" if reason else ""
         return SchedulerLost(
             f"the scheduler at {self._place} has had no worker for {self.patience:g} s{why}; start "
-            "workers, or look at their logs, and run again: what was written is kept (longer "
-            "waits: patience=, --patience)"
+            "workers, or look at their logs, and run again: finished parts are kept (patience= or "
+            "--patience sets how long to wait)"
         )
