@@ -110,7 +110,8 @@ CHANGES = [
     ({"protocols": {"p": {"atol": "1e-5", "rtol": True}}},
      ["protocols.p.atol: '1e-5' is not a number", "protocols.p.rtol: True is not a number"]),
     ({"protocols": {"p": {"atol": -1e-5, "rtol": -2}}},
-     ["protocols.p.atol: -1e-05 is not a number from 0", "protocols.p.rtol: -2 is not a numb"]),
+     ["protocols.p.atol: -1e-05 is not a number",
+      "protocols.p.rtol: -2 is not a numb"]),
     ({"graphs": {"g": "g\0"}, "models": {"m": "s\0.npy"}, "output": "o\0", "work": "w\0"},
      ["4 faults", "output: 'o\\x00' is not a path", "graphs.g: 'g\\x00' is not a path"]),
     ({"output": 1, "models": 2}, ["output: 1 is not a string", "models: 2 is not a string or"]),
@@ -136,7 +137,7 @@ MALFORMED = [
     ("jobs.toml", "a = " + "[" * 5000, "lists are nested too deeply"),
     ("jobs.json", "{}", "a job file with the suffix .json"),
     ("jobs.yaml", "a: 1", "a job file with the suffix .yaml"),
-    ("jobs.ini", "a = 1", "a job file named .ini"),
+    ("jobs.ini", "a = 1", "a job file with the suffix .ini"),
 ]
 
 
