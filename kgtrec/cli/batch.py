@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @shared.option("--scheduler", "Dask scheduler, such as tcp://host:8786; by default worker "
                "processes of this machine.", metavar="ADDRESS")  # fmt: skip
 @shared.option("--workers", "Worker processes; one per core by default.", type=click.IntRange(1))
-@shared.option("--patience", "How long to wait for a worker if none is connected; inf waits forever.",
+@shared.option("--patience", "How long to wait if no worker is connected; inf waits forever.",
                type=click.FloatRange(0, min_open=True), default=60.0,
                metavar="SECONDS")  # fmt: skip
 def command(
