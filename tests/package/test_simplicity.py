@@ -27,7 +27,7 @@ BUDGET = {
     "measures": 2_960,
     "trec": 8_320,
     "results": 1_630,
-    "study": 18_380,
+    "study": 17_975,
     "plots": 1_790,
     "cluster": 5_600,
     "integrations": 1_650,

@@ -63,10 +63,6 @@ class SystemComparison(ShownAsTables):
         """Ends of the systems' intervals, float64 (2, s)."""
         return self.resampled.interval()
 
-    def difference_intervals(self) -> Float64:
-        """Ends of the intervals of the pairs' differences, float64 (2, p), not corrected."""
-        return self.resampled.difference_interval(self.tests.pairs)
-
     def value_table(self) -> Table:
         """A row per system, best first: value, interval, and whom it significantly beats."""
         low, high = self.intervals().tolist()
@@ -84,7 +80,7 @@ class SystemComparison(ShownAsTables):
     def pair_table(self) -> Table:
         """A row per pair, the better system first: difference, interval, p, effect sizes."""
         place = {system: rank for rank, system in enumerate(self.order)}
-        low, high = self.difference_intervals()
+        low, high = self.resampled.difference_interval(self.tests.pairs)  # not corrected
         names, pairs = self.samples.systems, []
         for k, (i, j) in enumerate(self.tests.pairs.tolist()):
             turned = place[i] > place[j]

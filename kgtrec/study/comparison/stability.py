@@ -236,11 +236,6 @@ class DepthCurves(ShownAsTables):
         return np.array([[one.tau for one in row] for row in self.agreements])
 
     @property
-    def tau_ap(self) -> Float64:
-        """tau-AP, float64 (m, d)."""
-        return np.array([[one.tau_ap for one in row] for row in self.agreements])
-
-    @property
     def interval(self) -> Float64 | None:
         """Ends of the intervals of `tau`, float64 (2, m, d); None if only values are known."""
         ends = np.array([[one.tau_interval for one in row] for row in self.agreements])

@@ -133,7 +133,7 @@ def test_depth_curves() -> None:
     curves = depth_curves({"mrr": rows, "mr": rows}, (0, 2, 5), lower_is_better=("mr",))
     assert curves.tau.tolist() == [pytest.approx([1, 2 / 3, -1])] * 2
     # The exchanged systems are the best two by one measure, and the worst two by the other.
-    assert curves.tau_ap[0, 1] < curves.tau_ap[1, 1]
+    assert curves.agreements[0][1].tau_ap < curves.agreements[1][1].tau_ap
     assert [row[0] for row in curves.table().rows] == ["0", "2", "5"]
     last = depth_curves({"mrr": rows}, (0, 2, 5), reference=5)
     assert last.tau[0].tolist() == pytest.approx([-1, -2 / 3, 1])
