@@ -13,7 +13,7 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -303,23 +303,27 @@ def _definitions(measures: Iterable[Measure], side: str) -> dict[str, dict[str, 
 
 
 def _valued(
-    results: Mapping[str, Result],
-    by: str,
-    graph: Graph | None,
+    results: Mapping[str, Result], dimensions: Sequence[str], graph: Graph | None,
     resampling: Resampling | None = None,
-) -> tuple[list[SystemValues], dict[str, Any]]:
-    """Values by part, one per metric of `BY_PART`, and the same as lists: metric, model, part."""
+) -> tuple[list[SystemValues], dict[str, Any]]:  # fmt: skip
+    """Values of the first metric by the parts of each dimension; and those of all metrics of
+    `BY_PART` as lists: metric, model, part of any dimension."""
     side = next(iter(results.values())).sides[-1]
     specs = [Measure.parse(f"{side}.{metric}") for metric in BY_PART]
-    valued = parts_of_results(results, by, specs, graph=graph, resampling=resampling)
+    valued = [
+        parts_of_results(results, by, specs, graph=graph, resampling=resampling)
+        for by in dimensions
+    ]
+    none = np.full((2, len(results)), math.nan)
     lists: dict[str, Any] = {"values": {}, "low": {}, "high": {}}
-    for metric, one in zip(BY_PART, valued, strict=True):
-        none = np.full((2, len(results)), math.nan)
-        ends = np.array([one.intervals.get(part, none) for part in one.parts])
-        columns = {"values": np.array([*one.parts.values()]), "low": ends[:, 0], "high": ends[:, 1]}
-        for name, column in columns.items():
+    for metric, by_dimension in zip(BY_PART, zip(*valued, strict=True), strict=True):
+        columns = np.array([
+            (own, *one.intervals.get(part, none))
+            for one in by_dimension for part, own in one.parts.items()
+        ])  # fmt: skip
+        for name, column in zip(lists, columns.swapaxes(0, 1), strict=True):
             lists[name][metric] = [_numbers(own) for own in column.T]
-    return valued, lists
+    return [one[0] for one in valued], lists
 
 
 def _parts(results: Mapping[str, Result], graph: Graph | None, side: str) -> dict[str, Any]:
@@ -328,18 +332,13 @@ def _parts(results: Mapping[str, Result], graph: Graph | None, side: str) -> dic
     dimensions = ["side", "qualifiers"] if side == "qualifier" else ["side", *terms]
     if graph is not None:
         dimensions += ["quartile"] if side == "qualifier" else ["category,side", "quartile"]
-    parts: dict[str, Any] = {"names": [], "questions": [], "instances": []}
-    for by in dimensions:
-        valued, lists = _valued(results, by, graph, DRAWN)
-        names = _part_names(valued[0], by)
+    valued, lists = _valued(results, dimensions, graph, DRAWN)
+    parts: dict[str, Any] = {"names": [], "questions": [], "instances": [], **lists}
+    for by, one in zip(dimensions, valued, strict=True):
+        names = _part_names(one, by)
         parts["names"] += [f"{by} {name}" for name in names] if by in terms else names
         for name in ("questions", "instances"):
-            parts[name] += valued[0].counts[name]
-        for name, metrics in lists.items():
-            for metric, models in metrics.items():
-                whole = parts.setdefault(name, {}).setdefault(metric, [[] for _ in models])
-                for series, values in zip(whole, models, strict=True):
-                    series.extend(values)
+            parts[name] += one.counts[name]
     return parts
 
 
@@ -362,9 +361,9 @@ def _relations(
     """Values by relation; None for questions without a graph."""
     if not next(iter(results.values())).ranks.of_graph:
         return None
-    valued, lists = _valued(results, "relation", graph)
-    names = [name for (name,) in valued[0].parts]
-    relations: dict[str, Any] = {"names": names, "instances": list(valued[0].counts["count"])}
+    (valued,), lists = _valued(results, ["relation"], graph)
+    names = [name for (name,) in valued.parts]
+    relations: dict[str, Any] = {"names": names, "instances": list(valued.counts["count"])}
     if graph is not None and "train" in graph.splits and side != "qualifier":
         from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
 
