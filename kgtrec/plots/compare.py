@@ -242,7 +242,7 @@ def left_out(measures: Sequence[Reuse]) -> Figure:
             _left_out(axes, one, order)
             axes.set_xlabel(one.measure)
         _name_rows(places, names)
-        legend_above(made, title="at the right: place, and then that without its own")
+        legend_above(made, title="at the right: place, and place without its own judgements")
         return made
 
 
@@ -488,8 +488,8 @@ def critical_difference(suite: Suite) -> Figure:
     test = suite.friedman
     if test is None:
         raise UsageError(
-            "a critical-difference diagram needs three models on two graphs that all have; "
-            "draw the places instead"
+            "a critical-difference diagram needs three models that share two graphs; draw places "
+            "instead"
         )
     ranked = np.flatnonzero(~suite.apart)
     best_first = np.argsort(test.mean_ranks, kind="stable")

@@ -242,8 +242,9 @@ def slices(values: SystemValues) -> Figure:
     require(values.parts, "slices")
     if len(values.parts) > PARTS:
         raise UsageError(
-            f"{len(values.parts):,} slices by {', '.join(values.dimensions)}; a figure holds at "
-            f"most {PARTS}: name other parts, or draw relations as boxes (relations)"
+            f"{len(values.parts):,} slices by {', '.join(values.dimensions)} are too many; a "
+            f"figure shows at most {PARTS}; name fewer parts, or draw relations as boxes "
+            "(relations)"
         )
     many = len(values.systems)
     gap = min(0.2, 0.8 / many)

@@ -111,7 +111,7 @@ def beta_heat_map(grid: BetaGrid, metric: str | None = None) -> Figure:
         A curve, or a metric that the grid does not hold.
     """
     if min(len(grid.beta_e), len(grid.beta_r)) < 2:
-        raise UsageError("a heat map needs both exponents varied; take beta_grid, or --vary grid")
+        raise UsageError("a heat map needs a grid of both exponents; use beta_grid, or --vary grid")
     metric = metric or grid.metrics[0]
     values = grid[metric]
     with styled():
@@ -276,7 +276,7 @@ def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> F
     several = [runs] if isinstance(runs, Simulation) else list(runs)
     _require(several, "runs")
     if any(run.betas != several[0].betas for run in several):
-        raise UsageError("the simulations differ in their sparsities; give runs of the same betas")
+        raise UsageError("the simulations have different sparsities; give runs of the same betas")
     with styled():
         if isinstance(runs, Simulation):
             made, axes = figure()

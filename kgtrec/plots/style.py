@@ -75,11 +75,13 @@ class Style:
 
     def __post_init__(self) -> None:
         if self.text not in ("fonts", "outlines"):
-            raise UsageError(f"text={self.text!r}; it must be fonts or outlines (of SVG)")
+            raise UsageError(
+                f"text={self.text!r}is unknown; give text=fonts or text=outlines (for SVG)"
+            )
         if not 4 <= self.size <= 20:
-            raise UsageError(f"a text size of {self.size:g}; it must be 4 to 20 points")
+            raise UsageError(f"the text size is {self.size:g}; it must be 4 to 20 points")
         if not 1 <= self.width <= 12:
-            raise UsageError(f"a column of {self.width:g}; it must be 1 to 12 inches")
+            raise UsageError(f"the column width is {self.width:g}; it must be 1 to 12 inches")
 
     @classmethod
     def parse(cls, text: str) -> Style:
@@ -109,7 +111,7 @@ class Style:
             font_manager.findfont(self.family, fallback_to_default=False)
         except ValueError:
             raise UsageError(
-                f"--style: font {self.family!r} is not installed; name another font, or serif, "
+                f"--style: font {self.family!r} is not installed; give another font, or serif, "
                 "sans-serif or monospace"
             ) from None
 

@@ -39,18 +39,20 @@ _BLOCK_BYTES = 64 << 20
 def similarities(left: Any, right: Any, similarity: Any, csls: int) -> Similarities:
     """Embeddings or a matrix, checked; parameters as for `kgtrec.align`."""
     if isinstance(csls, bool) or not isinstance(csls, (int, np.integer)) or csls < 0:
-        raise UsageError(f"csls={csls!r} is not a number of neighbours; 10 is usual, 0 is none")
+        raise UsageError(
+            f"csls={csls!r} is not a number of neighbours; give one, such as 10 (0: no CSLS)"
+        )
     if not isinstance(similarity, str):
         if left is not None or right is not None:
-            raise UsageError("give embeddings, or a similarity matrix, not both")
+            raise UsageError("embeddings and a similarity matrix were given; give only one of them")
         return _Matrix(similarity, int(csls))
     if similarity not in SIMILARITIES:
         raise UsageError(
             f"similarity={similarity!r} is unknown; choose one of {', '.join(SIMILARITIES)}, or "
-            "hand over a matrix"
+            "give a matrix"
         )
     if left is None or right is None:
-        raise UsageError("give left and right embeddings, or similarity=matrix")
+        raise UsageError("embeddings are missing; give left and right ones, or similarity=matrix")
     return _Tables(left, right, similarity, int(csls))
 
 
@@ -83,7 +85,7 @@ class _Tables:
         if tables[0].shape[1] != tables[1].shape[1]:
             raise InputError(
                 f"left embeddings have {tables[0].shape[1]} dimensions and right ones "
-                f"{tables[1].shape[1]}; they must be of one space"
+                f"{tables[1].shape[1]}; both must have the same number"
             )
         self.n_left, self.n_right = map(len, tables)
         self.name, self.csls = similarity, csls
@@ -193,8 +195,8 @@ def _unit(name: str, table: Array) -> Array:
     length = np.sqrt(np.einsum("ij,ij->i", wide, wide))
     if not length.all():
         raise InputError(
-            f"{name} embeddings: row {int(np.flatnonzero(length == 0)[0])} is zero and has no "
-            "direction, so no cosine; take another similarity"
+            f"{name} embeddings: row {int(np.flatnonzero(length == 0)[0])} is zero, so its cosine "
+            "is undefined; choose another similarity"
         )
     return (wide / length[:, None]).astype(dtype)
 
@@ -243,8 +245,8 @@ def alignment_questions(
         wrong = np.flatnonzero((ids < 0) | (ids >= size))
         if len(wrong):
             raise InputError(
-                f"pairs, row {wrong[0]}: {name} id {ids[wrong[0]]} is none of the {size} {name} "
-                f"entities, whose ids run from 0 to {size - 1}"
+                f"pairs, row {wrong[0]}: {name} id {ids[wrong[0]]} does not exist; ids of {name} "
+                f"entities go from 0 to {size - 1}"
             )
     triples = np.stack([rows[:, 0], np.zeros(len(rows), np.int64), rows[:, 1] + n_left], axis=1)
     labels = _joined_labels(n_left, left_labels, n_right, right_labels)
@@ -394,7 +396,7 @@ def size_experiment(
     rows, model = _checked_pairs(pairs), similarities(left, right, similarity, csls)
     chosen = _checked_sizes(sizes, len(rows))
     if repeats < 1:
-        raise UsageError(f"repeats={repeats!r}; repeat at least once")
+        raise UsageError(f"repeats={repeats!r}is not a number of repeats; give 1 or more")
     keys = {metric: f"{sides}.realistic.micro.{metric}" for metric in metrics}
     values = {metric: np.empty((len(chosen), repeats)) for metric in metrics}
     for repeat in range(repeats):
@@ -436,7 +438,7 @@ def _checked_pairs(pairs: npt.ArrayLike) -> Int64:
     if len(first) < len(rows):
         row = int(np.setdiff1d(np.arange(len(rows)), first)[0])
         raise InputError(
-            f"pairs: row {row} {tuple(rows[row].tolist())} stands there before "
+            f"pairs: row {row} {tuple(rows[row].tolist())} is a repetition "
             f"({len(rows) - len(first)} such rows); give each alignment once"
         )
     return rows.astype(np.int64)
@@ -446,7 +448,8 @@ def _size(name: str, size: int | None, labels: Sequence[str] | None, ids: Array)
     if labels is not None:
         if size is not None and size != len(labels):
             raise InputError(
-                f"{len(labels)} {name} labels for {size} {name} entities; give one each"
+                f"there are {len(labels)} {name} labels for {size} {name} entities; give one per "
+                "entity"
             )
         return len(labels)
     return int(ids.max()) + 1 if size is None else int(size)

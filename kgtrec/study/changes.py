@@ -164,7 +164,7 @@ def answer_changes(
         run.
     """
     if len(ranks) != 2 or (runs is not None and len(runs) != 2):
-        raise UsageError("changes are from one model to another: give two, and two runs or none")
+        raise UsageError("changes need two models; give ranks of two models, and two runs or none")
     by_name = None if runs is None else dict(zip(ranks, runs, strict=True))
     (changes,) = changes_of_pairs(ranks, by_name, cutoffs=cutoffs)
     return changes
@@ -178,7 +178,9 @@ def changes_of_pairs(
 ) -> list[AnswerChanges]:
     """What changes from each of several models to each later one."""
     if not cutoffs or min(cutoffs) < 1:
-        raise UsageError(f"cutoffs={list(cutoffs)!r}; give some of 1 or more")
+        raise UsageError(
+            f"cutoffs={list(cutoffs)!r}is not a list of cutoffs; give cutoffs of 1 or more"
+        )
     aligned = align_ranks(ranks)
     firsts = {name: checked_firsts(name, aligned[name], run) for name, run in (runs or {}).items()}
     one = next(iter(aligned.values()))
@@ -211,7 +213,7 @@ def _best_answers(
 def _answers_by_question(ranks: Ranks) -> dict[str, set[str]]:
     """Labels of the answers of every question."""
     if ranks.entity_labels is None:
-        raise InputError("these ranks hold no labels of entities, by which runs could be matched")
+        raise InputError("these ranks have no entity labels, which runs need; leave the runs out")
     answers: dict[str, set[str]] = {}
     in_order = ranks.subset(np.argsort(ranks.question, kind="stable"))
     for name, answer in zip(in_order.question_ids, in_order.answer.tolist(), strict=True):
@@ -228,7 +230,7 @@ def checked_firsts(name: str, ranks: Ranks, run: Run | RunColumns | PathName) ->
     answers = _answers_by_question(ranks)
     if not answers.keys() & firsts.keys():
         raise InputError(
-            f"the run of {name!r} lists none of the ranks' questions, such as "
+            f"the run of {name!r} has none of the questions of these ranks, such as "
             f"{next(iter(answers))!r}; name the run that was written with these ranks"
         )
     is_first = ranks.macro_rank("ordinal") == 1
@@ -247,7 +249,7 @@ def checked_firsts(name: str, ranks: Ranks, run: Run | RunColumns | PathName) ->
         if first != expected and (expected is not None or first in answers[query]):
             placed = f"place {expected!r}" if expected else "place no answer"
             raise InputError(
-                f"the run of {name!r} holds {first!r} first for question {query}, and its ranks "
+                f"the run of {name!r} has {first!r} first for question {query}, but its ranks "
                 f"{placed} first; name the run that was written with these ranks, in their order"
             )
     return firsts

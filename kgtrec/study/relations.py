@@ -42,7 +42,7 @@ def read_relation_counts(path: PathName) -> dict[str, int]:
     with fetched(path) as copy:
         if not copy.is_file():
             hint = "name a file of triples, such as test.txt"
-            raise FileError(path, found="no such file", hint=hint)
+            raise FileError(path, found="the file does not exist", hint=hint)
         triples, _, relations = load_triples({"given": copy}, progress=False)
     distinct = drop_duplicates(triples["given"])
     labels = Labels.from_arrow(relations)
@@ -58,14 +58,15 @@ def reweighted_mean(values: ArrayLike, counts: ArrayLike) -> float:
     numbers, weights = np.asarray(values, np.float64), checked_counts("counts", counts)
     if numbers.shape != weights.shape:
         raise InputError(
-            f"{numbers.shape} values and {weights.shape} counts; give one per relation"
+            f"values have shape {numbers.shape}, but counts {weights.shape}; give one of each per "
+            "relation"
         )
     held = ~np.isnan(numbers)
     total = float(weights[held].sum())
     if not total > 0:
         raise InputError(
-            "no relation has both a value and a count: these sets share no relation, or their "
-            "relations are labelled differently"
+            "no relation has both a value and a count; give sets that share relations, with the "
+            "same labels"
         )
     return float(np.sum(weights[held] * numbers[held]) / total)
 
@@ -105,7 +106,7 @@ def reweighted(
     spec = Measure.parse(measure)
     if not is_micro_mean(spec):
         raise UsageError(
-            f"{spec} is not a mean over instances, so it has no relation ratios; take a micro "
+            f"{spec} is not a mean over instances, so it has no relation ratios; use a micro "
             "average of MR, MRR or Hits@k, as in both.realistic.micro.mrr"
         )
     rows = result.slice("relation", [spec]).rows
@@ -154,14 +155,14 @@ def coverage_note(result: Result, counts: Mapping[str, float]) -> str | None:
         triples = sum(counts[name] for name in foreign)
         parts.append(
             f"{len(foreign):,} given relations ({triples:,.10g} of {sum(counts.values()):,.10g} "
-            "triples) were not evaluated and drop out"
+            "triples) were not evaluated and are ignored"
         )
     if unweighted := evaluated - weighted:
         held = [label in unweighted for label in labels] if labels else None
         instances = int(np.asarray(held)[ranks.relation].sum()) if held else 0
         parts.append(
             f"{len(unweighted):,} evaluated relations ({instances:,} of {len(ranks):,} instances) "
-            "have no given triple and count nothing"
+            "have no given triple and are ignored"
         )
     return "; ".join(parts) or None
 
@@ -173,7 +174,7 @@ def _by_label(result: Result, counts: ArrayLike | Mapping[str, float]) -> Mappin
     labels = result.ranks.relation_labels or [str(i) for i in range(len(numbers))]
     if len(labels) != len(numbers):
         raise InputError(
-            f"counts hold {len(numbers)} numbers for {len(labels)} relations; give one for each "
+            f"counts have {len(numbers)} numbers for {len(labels)} relations; give one for each "
             "relation of the graph, or a mapping of labels to numbers"
         )
     return dict(zip(labels, numbers.tolist(), strict=True))
@@ -192,11 +193,18 @@ def spread(values: ArrayLike) -> dict[str, float]:
     count as groups.
     """
     numbers = np.asarray(values, np.float64)
-    known = numbers[~np.isnan(numbers)]
-    if not len(known):
-        raise InputError("no group has a value, so there is no distribution over groups")
-    quartiles = np.percentile(known, (0, 25, 50, 75, 100)).tolist()
-    return dict(zip(STATISTICS, (*quartiles, float(known.mean()), len(known)), strict=True))
+    if numbers.shape != (len(names),):
+        raise InputError(
+            f"{len(names)} names for values of shape {numbers.shape}; give one name per group"
+        )
+    held = ~np.isnan(numbers)
+    if not held.any():
+        raise InputError("no group has a value; give values that are not nan")
+    finite = numbers[held]
+    low, q1, median, q3, high = np.percentile(finite, (0, 25, 50, 75, 100)).tolist()
+    kept = tuple(str(name) for name, keep in zip(names, held, strict=True) if keep)
+    mean = float(finite.mean())
+    return Spread(kept, tuple(finite.tolist()), low, q1, median, q3, high, mean)
 
 
 def spreads(table: Table) -> Table:

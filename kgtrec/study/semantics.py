@@ -49,7 +49,7 @@ class FittingEntities(ShownInLines):
     source: str
 
     def _lines(self) -> tuple[str, str]:
-        return f"{len(self.keys):,} entities fit as head or tail of a relation", self.source
+        return f"{len(self.keys):,} entities that fit as head or tail of a relation", self.source
 
 
 def fitting_observed(graph: GraphData, splits: SplitNames = "train") -> FittingEntities:
@@ -113,11 +113,11 @@ def _members(graph: Graph, path: PathName) -> dict[str, Int64]:
         names += [entity] * len(of_entity)
         types += map(text_of, of_entity)
     if not names:
-        raise FileError(path, found="no type: the file is empty", hint=hint)
+        raise FileError(path, found="the file is empty", hint=hint)
     ids = graph.entities.positions(pa.array(names, pa.large_binary()))
     if (ids < 0).all():
         hint = "labels must match the graph's byte for byte"
-        raise FileError(path, found="not one entity of this graph", hint=hint)
+        raise FileError(path, found="no entity of this graph", hint=hint)
     members: dict[str, list[int]] = {}
     for name, entity in zip(types, ids.tolist(), strict=True):
         if entity >= 0:
@@ -202,14 +202,19 @@ class SemanticShares(ShownAsTables):
         notes = []
         if unknown.any():
             notes.append(
-                f"{int(unknown.sum()):,} questions are left out: of entities that fit their "
-                "relation nothing is known"
+                f"{int(unknown.sum()):,} questions are left out: the entities that fit their "
+                "relation are unknown"
             )
         for name, values, short in zip(self.names, self.values, self.shorter, strict=True):
             if short:
-                notes.append(f"{name}: {short:,} lists end before the {max(self.cutoffs)} best")
+                notes.append(
+                    f"{name}: {short:,} lists have fewer candidates than the {max(self.cutoffs)} "
+                    "best"
+                )
             if missing := int((np.isnan(values[0]) & ~unknown).sum()):
-                notes.append(f"{name} lists no candidate for {missing:,} questions, left out")
+                notes.append(
+                    f"{name} has no candidate for {missing:,} questions, which are left out"
+                )
         return notes
 
 
@@ -259,13 +264,15 @@ def semantic_shares(
     """
     if questions.sides == "qualifier":
         raise UsageError(
-            "domains and ranges are of primary triples, and these questions ask for values of "
-            "qualifiers; ask for heads and tails"
+            "domains and ranges describe primary triples, but these questions ask for values of "
+            "qualifiers; ask for heads or tails"
         )
     if questions.candidate_lists is not None:
-        raise UsageError("restricted questions have few candidates, of which Sem@k says little")
+        raise UsageError("Sem@k needs all candidates; give questions without restrictions")
     if not runs or not cutoffs or min(cutoffs) < 1:
-        raise UsageError("give at least one run, and cutoffs of 1 or more")
+        raise UsageError(
+            "runs or cutoffs are missing; give at least one run, and cutoffs of 1 or more"
+        )
     fitting = fitting_observed(questions.graph) if fitting is None else fitting
     chance = _chance(questions, fitting)
     ids = _question_ids(questions, names)
@@ -285,8 +292,11 @@ def _other_questions(where: PathName, queries: Sequence[str]) -> FileError:
     """The error for a run that answers none of the questions."""
     hint = "give the graph and the split of the run, or its questions' names (--questions FILE)"
     if queries[0].startswith("relation"):
-        hint = "Sem@k is of entities that are predicted: rank with --sides head, tail or both"
-    problem = f"none of its {len(queries):,} queries is asked, the first is {queries[0]!r}"
+        hint = "Sem@k needs predicted entities; rank with --sides head, tail or both"
+    problem = (
+        f"none of its {len(queries):,} queries is one of these questions; the first is "
+        f"{queries[0]!r}"
+    )
     return FileError(where, found=problem, hint=hint)
 
 

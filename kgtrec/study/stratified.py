@@ -38,7 +38,7 @@ def betas(points: int = POINTS) -> Float64:
     """Equally spaced exponents from -1 to 1; float64 array (points,), at least 2."""
     if points < 2:
         raise UsageError(
-            f"{points} points make no curve; take at least 2, the papers' plots have 21"
+            f"{points} points are too few for a curve; give at least 2 (papers use 21)"
         )
     return np.round(np.linspace(-1, 1, points), 12) + 0.0
 
@@ -65,7 +65,9 @@ class BetaGrid(ShownAsTables):
     def __getitem__(self, metric: str) -> Float64:
         """The grid of one metric, float64 (e, r)."""
         if metric not in self.metrics:
-            raise UsageError(f"no {metric!r} in this grid, only {', '.join(self.metrics)}")
+            raise UsageError(
+                f"this grid has no {metric!r}; choose one of {', '.join(self.metrics)}"
+            )
         return self.values[self.metrics.index(metric)]
 
     def caption(self) -> str:
@@ -205,7 +207,7 @@ def _applied(ranks: Ranks, name: str, function: RankFunction, rank_type: str) ->
     if values.shape != at.shape or values.dtype.kind not in "biuf" or not np.isfinite(values).all():
         raise InputError(
             f"{name} of {len(at)} ranks gives {values.dtype} of shape {values.shape}, or numbers "
-            "that are not finite; it is to give one finite number per rank, as lambda r: 1 / r does"
+            "that are not finite; it must give one finite number per rank, like lambda r: 1 / r"
         )
     if not expected:
         return values.astype(np.float64)

@@ -143,7 +143,7 @@ def test_labels_of_a_spreadsheet_are_not_written_over(call: Call):
     assert call("export", "s/anna.tsv").code == 0
     assert Path("s/anna.judged.tsv").read_text() == blank
     Path("s/anna.judged.tsv").write_text("something else\n")
-    assert "is another file than s/anna.tsv" in call("export", "s/anna.tsv").err
+    assert "is not a copy of s/anna.tsv" in call("export", "s/anna.tsv").err
 
 
 def test_what_is_judged_is_not_asked_again(call: Call):
@@ -182,7 +182,7 @@ def test_check_lists_every_fault_and_says_so_by_its_code(call: Call):
         (("sheets", "pool.tsv", "--annotators", "a,a", "-o", "s"), 1, "two annotators are named"),
         (("sheets", "pool.tsv", "--annotators", "a,", "-o", "s"), 1, "annotator ''"),
         (("sheets", "none.tsv", "--annotators", "a", "-o", "s"), 2, "the file does not exist"),
-        (("sheets", "pool.tsv", "--annotators", "a", "-o", "pool.tsv"), 2, "no folder can be made"),
+        (("sheets", "pool.tsv", "--annotators", "a", "-o", "pool.tsv"), 2, "folder cannot be made"),
         (("sheets", "pool.tsv", "--annotators", "a", "--overlap", "2", "-o", "s"), 1, "overlap 2"),
         (("sheets", "pool.tsv", "--annotators", "a", "--templates", "names.tsv", "-o", "s"), 2,
          "the first line is 'a\\tAnn'"),
@@ -195,7 +195,7 @@ def test_check_lists_every_fault_and_says_so_by_its_code(call: Call):
         (("agreement", "sheet.tsv", "other.tsv"), 2, "judged by two annotators"),
         (("merge", "sheet.tsv", "-o", "sheet.tsv"), 1, "would overwrite an input"),
         (("merge", "sheet.tsv", "-o", "no/out.tsv"), 2, "no/out.tsv: there is no folder"),
-        (("merge", "sheet.tsv", "other.tsv", "-o", "out.tsv"), 2, "not one triple has a label"),
+        (("merge", "sheet.tsv", "other.tsv", "-o", "out.tsv"), 2, "no triple has a label"),
         (("check",), 1, "Missing argument"),
         (("serve", "sheet.tsv", "--link", "https://x.org/"), 1, "is not a template"),
         (("serve", "sheet.tsv", "--facts", "3"), 1, "add --graph DIR"),
@@ -219,7 +219,7 @@ def test_sheets_are_not_written_over(call: Call):
     assert call(*args).code == 0
     again = call(*args)
     assert again.code == 1
-    assert "s/anna.tsv is there already, and somebody may have judged in it" in again.err
+    assert "s/anna.tsv already exists and may have judgements" in again.err
     for name in ("a.tsv", "b.tsv"):
         Path(name).write_text(f"x\tr\ty\t{'Y' if name == 'a.tsv' else 'N'}\n")
     conflict = call("merge", "a.tsv", "b.tsv", "--conflicts", "s/anna.tsv", "-o", "o.tsv")

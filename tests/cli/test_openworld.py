@@ -180,7 +180,7 @@ def test_simulation_bands_are_two_standard_errors():
     assert len(several.axes) == 2
     with pytest.raises(UsageError, match="was not simulated"):
         simulated(runs[0], "log_mrr")
-    with pytest.raises(UsageError, match="differ in their sparsities"):
+    with pytest.raises(UsageError, match="have different sparsities"):
         simulated([runs[0], ow.simulate((0.5,), (0.3,), repeats=5)])
 
 

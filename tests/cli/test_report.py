@@ -288,7 +288,7 @@ def test_folds_are_runs_of_one_model(models: Path, tmp_path: Path) -> None:
     key = "both.realistic.micro.mrr"
     assert [float(row[key]) for row in rows] == [mean(values[::2]), mean(values[1::2])]
     text = printed(models, *words, "--replicates", "--format", "latex", "--test", "bootstrap")
-    assert "Means over 2 folds; the counts are those of the first." in text
+    assert "Means over 2 folds; the counts are of the first fold." in text
     assert "NOT COMPARABLE" not in text
 
 

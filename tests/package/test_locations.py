@@ -349,7 +349,7 @@ def test_commands(place: Path, args: list[str]) -> None:
 @pytest.mark.parametrize("url", [URL, S3])
 def test_what_only_this_machine_has(place: Path, url: str) -> None:
     questions = kgtrec.read_graph("g", progress=False).questions()
-    with pytest.raises(FileError, match="beside it, in a folder of this machine; copy the sheet"):
+    with pytest.raises(FileError, match="needs a local folder for its journal; copy the sheet"):
         invoked(["judge", "serve", url])
     with pytest.raises(FileError, match="stored questions are mapped into memory; name a folder"):
         kgtrec.cluster.store_questions(questions, url)

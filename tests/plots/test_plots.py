@@ -147,7 +147,9 @@ def test_too_many_slices_are_refused(results, graph, monkeypatch):
     ranks = {name: result.ranks for name, result in results.items()}
     (values,) = values_by_part(ranks, "relation", ["mrr"])
     monkeypatch.setattr(figures, "PARTS", 3)
-    with pytest.raises(UsageError, match="4 slices by relation; a figure holds at most 3"):
+    with pytest.raises(
+        UsageError, match="4 slices by relation are too many; a figure shows at most 3"
+    ):
         figures.slices(values)
 
 

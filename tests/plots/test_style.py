@@ -132,7 +132,7 @@ def test_outlines_of_text_need_no_font(tmp_path: Path) -> None:
     plots.save(FIGURES["expected_metric"](), tmp_path / "y.svg")
     assert "<text" not in (tmp_path / "x.svg").read_text("utf-8")
     assert "<text" in (tmp_path / "y.svg").read_text("utf-8")
-    with pytest.raises(UsageError, match="fonts or outlines"):
+    with pytest.raises(UsageError, match="text=fonts or text=outlines"):
         Style.parse("text=pictures")
 
 

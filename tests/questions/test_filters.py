@@ -162,7 +162,7 @@ def test_labels_that_the_graph_lacks(home: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("e0\tr0\n", "known.tsv:1: 2 columns in place of 3"),
+        ("e0\tr0\n", "known.tsv:1: 2 columns instead of 3"),
         ("e0\tr0\te1\n\ne0\tr0\te2\n", "known.tsv:2: an empty line"),
         ("", "empty"),
     ],

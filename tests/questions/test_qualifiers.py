@@ -460,7 +460,7 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
     for call, message in (
         (lambda: kgtrec.study.draw_candidates(values, 12, by=observed), "weights are for heads"),
         (lambda: kgtrec.study.semantic_shares({"a": kgtrec.rank(scores, values)[1]}, values),
-         "domains and ranges are of primary"),
+         "domains and ranges describe primary"),
         (lambda: result.slice("category", graph=train), "only relations of primary triples"),
         (lambda: result.slice("time"), "questions that give a time"),
     ):  # fmt: skip

@@ -394,7 +394,7 @@ def test_other_list_files(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r":2: .* again \(line 1"):
         read_pairs(path, graph.entities, graph.entities)
     path.write_text("a\n")
-    with pytest.raises(FileError, match=r":1: 1 column in place of 2"):
+    with pytest.raises(FileError, match=r":1: 1 column instead of 2"):
         read_pairs(path, graph.entities, graph.entities)
     with pytest.raises(FileError, match="1 labels for 2 rows"):
         read_names(path, 2)

@@ -185,8 +185,8 @@ V = np.eye(3, dtype="f4")
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"left": V}, UsageError, "left and right embeddings"),
-        ({"left": V, "right": V, "similarity": V}, UsageError, "not both"),
+        ({"left": V}, UsageError, "give left and right ones"),
+        ({"left": V, "right": V, "similarity": V}, UsageError, "only one of them"),
         ({"left": V, "right": V, "similarity": "euclid"}, UsageError, "cosine, dot, l2, l1"),
         ({"left": V, "right": V, "csls": -1}, UsageError, "csls=-1"),
         ({"left": V, "right": V, "csls": True}, UsageError, "csls=True"),
@@ -202,7 +202,7 @@ V = np.eye(3, dtype="f4")
         ({"similarity": V[0]}, InputError, r"shape \(3,\)"),
         ({"left": V, "right": V, "pairs": [(0, 0), (0, 3)]}, InputError, "row 1: right id 3"),
         ({"left": V, "right": V, "pairs": [(-1, 0)]}, InputError, "row 0: left id -1"),
-        ({"left": V, "right": V, "pairs": [(0, 0), (0, 0)]}, InputError, "row 1 .* there before"),
+        ({"left": V, "right": V, "pairs": [(0, 0), (0, 0)]}, InputError, "row 1 .* repetition"),
         ({"left": V, "right": V, "pairs": []}, InputError, "shape"),
         ({"left": V, "right": V, "pairs": [(0.0, 1.0)]}, InputError, "float64"),
         ({"left": V, "right": V, "left_labels": ["a"]}, InputError, "1 left labels for 3"),
@@ -267,7 +267,7 @@ def test_the_experiment_is_that_of_its_parts() -> None:
 @pytest.mark.parametrize("how", [{"sizes": [0]}, {"sizes": [41]}, {"sizes": []}, {"repeats": 0}])
 def test_sizes_that_are_none(how: dict) -> None:
     left, right, pairs = noisy_world(40, 0.8)
-    with pytest.raises(UsageError, match=r"between 1 and 40|repeat at least once"):
+    with pytest.raises(UsageError, match=r"between 1 and 40|give 1 or more"):
         size_experiment(pairs, left, right, **how)
 
 

@@ -57,7 +57,7 @@ def test_reweighting_by_hand(case: Case, counts: list[int]) -> None:
     for name in ("mr", "mrr", "hits@1"):
         key = f"{side}.realistic.micro.{name}"
         if not total:
-            with pytest.raises(InputError, match="share no relation"):
+            with pytest.raises(InputError, match="share relations"):
                 reweighted(result, key, counts)
             continue
         due = 0.0
@@ -118,9 +118,10 @@ def test_what_is_no_mean_over_instances_is_not_reweighted(key: str) -> None:
         (lambda: relation_ratios([]), "one number per relation"),
         (lambda: relation_ratios([math.nan]), "hold nan"),
         (lambda: relation_ratios("many"), "'many'"),
-        (lambda: reweighted_mean([1.0], [1, 2]), "one per relation"),
-        (lambda: reweighted_mean([math.nan, 1], [1, 0]), "share no relation"),
-        (lambda: spread([math.nan]), "no group has a value"),
+        (lambda: reweighted_mean([1.0], [1, 2]), "one of each per relation"),
+        (lambda: reweighted_mean([math.nan, 1], [1, 0]), "share relations"),
+        (lambda: spread(["a"], [1, 2]), "1 names"),
+        (lambda: spread(["a"], [math.nan]), "no group has a value"),
     ],
 )
 def test_wrong_arguments(call, hint: str) -> None:
@@ -243,7 +244,7 @@ def test_ratios_on_the_command_line(saved: Path, tmp_path: Path) -> None:
     assert "1 given relations (1 of 4 triples)" in said
     assert "1 evaluated relations" in said
     for path in (tmp_path / "none.txt", tmp_path):
-        with pytest.raises(FileError, match="no such file"):
+        with pytest.raises(FileError, match="does not exist"):
             report(saved, "--ratios", path)
     with pytest.raises(UsageError, match="different reports; choose one"):
         report(saved, "--ratios", other, "--by", "side")

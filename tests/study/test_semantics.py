@@ -147,7 +147,7 @@ def test_a_run_file_by_hand(folder):
     assert rows["both", "Sem@2", "questions"] == (2, 0.5)
     assert result.chance[~np.isnan(result.chance)].tolist() == [1 / 4, 1 / 4]
     assert result.notes() == [
-        "2 questions are left out: of entities that fit their relation nothing is known"
+        "2 questions are left out: the entities that fit their relation are unknown"
     ]
 
 
@@ -165,8 +165,8 @@ def test_lists_of_types(folder):
     assert pairs == {
         ("r", 0, "a"), ("r", 0, "b"), ("r", 1, "b"), ("r", 1, "x"), ("q", 0, "a"), ("q", 0, "b"),
     }  # fmt: skip
-    for text, message in (("a\n", r"types.tsv:1: 'a'"), ("", "no type: the file is empty"),
-                          ("z\tperson\n", "not one entity of this graph"),
+    for text, message in (("a\n", r"types.tsv:1: 'a'"), ("", "the file is empty"),
+                          ("z\tperson\n", "no entity of this graph"),
                           ("a\tp\nb\t\n", "types.tsv:2")):  # fmt: skip
         types.write_text(text)
         with pytest.raises(FileError, match=message):
@@ -191,14 +191,14 @@ def test_what_is_refused(folder):
     for runs, cutoffs in (({}, (1,)), ({"a": path / "a.run"}, ()), ({"a": path / "a.run"}, (0,))):
         with pytest.raises(UsageError, match="give at least one run, and cutoffs of 1 or more"):
             semantic_shares(runs, questions, cutoffs=cutoffs)
-    with pytest.raises(UsageError, match="restricted questions"):
+    with pytest.raises(UsageError, match="without restrictions"):
         semantic_shares({"a": path / "a.run"}, questions.restrict(entities=[0, 1, 2, 3, 4]))
 
 
 @pytest.mark.parametrize(
     ("query", "hint"),
     [
-        ("relation0", "of entities that are predicted: rank with --sides"),
+        ("relation0", "needs predicted entities; rank with --sides"),
         ("17", "--questions FILE"),
     ],
 )
@@ -206,7 +206,7 @@ def test_a_run_of_other_questions_is_refused(folder, query, hint):
     path, graph = folder
     (path / "a.run").write_text(f"{query} Q0 y 1 3 t\n")
     with pytest.raises(
-        FileError, match=rf"a.run: none of its 1 queries is asked, .* '{query}'; "
+        FileError, match=rf"a.run: none of its 1 queries is one of these questions; .* '{query}'; "
     ) as e:
         semantic_shares({"a": path / "a.run"}, graph.questions())
     assert hint in str(e.value)
@@ -219,7 +219,8 @@ def test_what_is_said_of_short_and_missing_lists(folder):
         {"a": path / "a.run"}, graph.questions(), fitting_observed(graph, "all"), cutoffs=(2,)
     )
     assert result.notes() == [
-        "a: 1 lists end before the 2 best", "a lists no candidate for 3 questions, left out",
+        "a: 1 lists have fewer candidates than the 2 best",
+        "a has no candidate for 3 questions, which are left out",
     ]  # fmt: skip
     assert repr(result).splitlines()[0] == "SemanticShares of 1 systems, 4 questions"
     assert "<table>" in result._repr_html_()

@@ -104,7 +104,7 @@ def test_a_curve_is_a_line_of_the_grid() -> None:
 def test_exponents_read_well() -> None:
     assert betas(5).tolist() == [-1, -0.5, 0, 0.5, 1]
     assert [repr(b) for b in betas().tolist()][6:11] == ["-0.4", "-0.3", "-0.2", "-0.1", "0.0"]
-    with pytest.raises(UsageError, match="1 points make no curve"):
+    with pytest.raises(UsageError, match="1 points are too few for a curve"):
         betas(1)
 
 
@@ -248,7 +248,7 @@ def test_wrong_arguments(arguments: dict, error: type, hint: str) -> None:
 
 def test_no_such_metric_in_a_grid() -> None:
     case = Case(2, [(0, 0, 1)], {(0, 1, 0): [2, 1], (1, 0, 0): [1, 2]})
-    with pytest.raises(UsageError, match="only mrr"):
+    with pytest.raises(UsageError, match="choose one of mrr"):
         beta_grid(make_ranks(columns(case)), metrics="mrr")["mr"]
 
 

@@ -169,7 +169,7 @@ def test_models_with_few_graphs_are_set_apart() -> None:
     assert suite.apart.tolist() == [False, True, False, False, False]
     assert suite.order[-1] == 1
     assert ("m1", "g0") in suite.cells.missing
-    assert any("set apart" in note for note in suite.notes())
+    assert any("listed separately" in note for note in suite.notes())
     assert any("raw metric" in note for note in suite_of(values, "mrr").notes())
 
 
@@ -283,7 +283,7 @@ def test_the_page_and_the_figures(folder: Path) -> None:
     ("no measure", lambda path: read_numbers(path("graph,model,metric,value\ng,m,mrrr,1\n")),
      FileError, ("t.csv:2", "did you mean 'mrr'")),
     ("twice", lambda path: read_numbers(path("graph,model,metric,value\n" + 2 * "g,m,mrr,1\n")),
-     FileError, ("t.csv:3", "MRR of m on g again", "own seed")),
+     FileError, ("t.csv:3", "MRR of m on g again", "different seed")),
     ("test", lambda path: suite_of([[1, 2]], test="t"), UsageError, ("test='t'", "nemenyi")),
     ("group", lambda path: suite_of([[1, 2]], groups={"x": ["y*"]}), UsageError,
      ("group 'x' has no graph", "g0, g1")),

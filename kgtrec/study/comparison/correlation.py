@@ -199,7 +199,9 @@ def over_questions(
     first, second = _oriented(x.estimate, x_higher), _oriented(y.estimate, y_higher)
     _check(first, second)
     if len(x.draws) != len(y.draws):
-        raise UsageError(f"{len(x.draws)} draws of one and {len(y.draws)} of the other; draw alike")
+        raise UsageError(
+            f"one has {len(x.draws)} draws, the other {len(y.draws)}; draw the same number for both"
+        )
     signs = _signs(_oriented(x.draws, x_higher)), _signs(_oriented(y.draws, y_higher))
     drawn = [_tau_b(*signs, None), _tau_ap(*signs, None)]
     agreement = RankingAgreement.of(
@@ -269,11 +271,11 @@ def _oriented(values: ArrayLike, higher: bool) -> Float64:
 def _check(first: Float64, second: Float64, least: int = 2) -> None:
     if first.ndim != 1 or first.shape != second.shape or len(first) < least:
         raise InputError(
-            f"rankings of shapes {first.shape} and {second.shape}; give the values of the same "
-            f"systems, {least} at least, under both"
+            f"rankings have shapes {first.shape} and {second.shape}; give values of the same "
+            f"systems (at least {least}) in both"
         )
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        raise InputError("a value of a ranking is not finite; leave that system out")
+        raise InputError("a ranking has a value that is not finite; leave this system out")
 
 
 def _signs(values: ArrayLike) -> NDArray[np.int8]:
@@ -378,9 +380,9 @@ def rank_biased_overlap(
         p out of range, or an empty list.
     """
     if not 0 < p < 1:
-        raise UsageError(f"p={p!r}; it must lie between 0 and 1")
+        raise UsageError(f"p={p!r} is out of range; it must be between 0 and 1")
     if not (len(first) and len(second)):
-        raise UsageError("an empty list overlaps with nothing; leave the query out")
+        raise UsageError("a list is empty and overlaps with nothing; leave this query out")
     short, long = sorted((first, second), key=len)
     s, n = len(short), len(long)
     common = _common(short, long)

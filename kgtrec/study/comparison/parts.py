@@ -319,18 +319,26 @@ def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
     lines = [(number, line) for number, line in read if any(map(str.strip, line))]
     if len(lines) < 2:
         raise FileError(
-            path, found="no row under a header", hint="write a header line, then one row per system"
+            path,
+            found="there is no row below a header",
+            hint="write a header line, then one row per system",
         )
     head = tuple(cell.strip() for cell in lines[0][1])
     twice = next((one for one in head if [*map(_plain, head)].count(_plain(one)) > 1), None)
     if twice is not None:
         raise FileError(
-            path, lines[0][0], found=f"two columns {twice!r}", hint="give each its own name"
+            path,
+            lines[0][0],
+            found=f"two columns are called {twice!r}",
+            hint="give each column its own name",
         )
     for number, line in lines[1:]:
         if len(line) != len(head):
             raise FileError(
-                path, number, found=f"{len(line)} cells", hint=f"the header names {len(head)}"
+                path,
+                number,
+                found=f"this line has {len(line)} cells",
+                hint=f"the header has {len(head)}; use the same number",
             )
     system = next((one for one in head if _plain(one) in SYSTEM), head[0])
     rows = tuple((n, dict(zip(head, map(str.strip, line), strict=True))) for n, line in lines[1:])
@@ -381,7 +389,7 @@ def values_of_table(
     parted = [one for one in columns if one is not None]
     if parted and len(parted) < len(columns):
         missing = next(name for name, one in zip(by, columns, strict=True) if one is None)
-        raise UsageError(f"{table.path} has no column {missing!r} beside {', '.join(parted)}")
+        raise UsageError(f"{table.path} has no column {missing!r} besides {', '.join(parted)}")
     chosen = []
     for key in measures:
         column = table.measure(key)
@@ -394,8 +402,8 @@ def values_of_table(
                 within = f" in the same part by {', '.join(parted)}" if parted else ""
                 raise FileError(
                     table.path, line, found=f"another row of {system!r}{within}",
-                    hint="name the columns that tell rows apart, with --by; this file has "
-                    f"{others}",
+                    hint="name the columns that distinguish these rows with --by; this file has "
+                        f"{others}",
                 )  # fmt: skip
             cells[system] = _number(table, line, row, column)
         parsed = _parsed(
@@ -417,7 +425,10 @@ def _number(table: ValueTable, line: int, row: Mapping[str, str], column: str) -
         value = math.inf
     if math.isinf(value):
         raise FileError(
-            table.path, line, found=f"{text!r} under {column!r}", hint="a number, or nothing"
+            table.path,
+            line,
+            found=f"{text!r} under {column!r}",
+            hint="write a number, or leave it blank",
         )
     return value
 
@@ -429,7 +440,7 @@ def values_at_ratios(
     column = next((one for one in table.columns if _plain(one) in RELATION), None)
     if column is None:
         raise UsageError(
-            f"{table.path} has no column 'relation'; --ratios weighs values by relation, so give "
+            f"{table.path} has no column 'relation'; --ratios needs values per relation; give "
             "tables with one row per system and relation"
         )
     weighted = []
@@ -437,7 +448,8 @@ def values_at_ratios(
         parsed = _parsed(one.measure)
         if parsed is not None and not is_micro_mean(parsed):
             raise UsageError(
-                f"{one.measure} is not a mean over instances, so it has no relation ratios"
+                f"{one.measure} is not a mean over instances, so it has no relation ratios; use a "
+                "micro average"
             )
         weights = [counts.get(part[0], 0.0) for part in one.parts]
         try:

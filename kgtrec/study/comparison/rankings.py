@@ -90,8 +90,8 @@ def full_agreement(rankings: Sequence[Rankings]) -> str:
         return ""
     n = full[0].n_systems
     return (
-        f" Where rankings agree in full, drawing systems shows no spread; two random rankings of "
-        f"{n} systems agree so with a chance of 1 in {factorial(n):,}."
+        f" If rankings agree fully, drawing systems shows no spread. Two random rankings of {n} "
+        f"systems agree fully with a chance of 1 in {factorial(n):,}."
     )
 
 
@@ -123,7 +123,7 @@ def rankings_of_samples(
     """
     columns = list(samples.values())
     if len({one.systems for one in columns}) > 1:
-        raise InputError("these rankings are of different systems; give them all the same ones")
+        raise InputError("these rankings have different systems; give rankings of the same systems")
     _check(len(columns), len(columns[0].systems) if columns else 0)
     drawn = resampled or [resample(one, resampling) for one in columns]
     higher = [one.higher_is_better for one in columns]
@@ -164,14 +164,16 @@ def rankings_of_values(
     rows = [np.asarray(row, np.float64) for row in values.values()]
     if any(row.shape != (len(systems),) for row in rows):
         shapes = ", ".join(str(row.shape) for row in rows)
-        raise InputError(f"values of shapes {shapes} for {len(systems)} systems; give one each")
+        raise InputError(
+            f"values have shapes {shapes} for {len(systems)} systems; give one value per system"
+        )
     higher = [name not in lower_is_better for name in values]
     return _rankings(title, list(values), tuple(systems), rows, higher, None, resampling)
 
 
 def _check(n_rankings: int, n_systems: int) -> None:
     if n_rankings < 2:
-        raise UsageError(f"{n_rankings} ranking has nothing to be held against; give two or more")
+        raise UsageError(f"{n_rankings} ranking cannot be compared; give two or more")
     if n_systems < 3:
         raise UsageError(f"{n_systems} systems are too few to rank; give three or more")
 
@@ -255,7 +257,9 @@ def rankings_by_part(
     """
     measures = [one.measure for one in ours]
     if measures != [one.measure for one in theirs] or not measures:
-        raise UsageError("both sets of labels need values by the same measures, one at least")
+        raise UsageError(
+            "both sets of labels need values of the same measures; give at least one measure"
+        )
     systems = shared_systems(ours[0], theirs[0])
     parts, left_out = _shared_parts(ours[0], theirs[0])
     agreements = {}
@@ -278,7 +282,7 @@ def shared_systems(one: SystemValues, other: SystemValues) -> tuple[str, ...]:
     if len(shared) < 3:
         raise UsageError(
             f"{len(shared)} systems are in both (of {len(one.systems)} and {len(other.systems)}), "
-            "too few to rank; give 3 or more, of the same names"
+            "too few to rank; give 3 or more that have the same names in both"
         )
     return shared
 
@@ -290,12 +294,15 @@ def _shared_parts(
     if not (one.dimensions and other.dimensions):
         return list((one if one.dimensions else other).parts), []
     if len(one.dimensions) != len(other.dimensions):
-        raise UsageError(f"parts by {one.dimensions} and by {other.dimensions} are not the same")
+        raise UsageError(
+            f"parts by {one.dimensions} and by {other.dimensions} are different; use the same "
+            "columns for both"
+        )
     shared = [part for part in one.parts if part in other.parts]
     if not shared:
         raise InputError(
-            f"no part is in both: {', '.join(next(iter(one.parts)))} is in one, "
-            f"{', '.join(next(iter(other.parts)))} in the other; are they named alike?"
+            f"the sets share no part: {', '.join(next(iter(one.parts)))} is in one, "
+            f"{', '.join(next(iter(other.parts)))} in the other; give the parts the same names"
         )
     every = dict.fromkeys((*one.parts, *other.parts))
     return shared, [part for part in every if part not in shared]

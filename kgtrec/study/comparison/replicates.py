@@ -236,8 +236,8 @@ def folds_of(systems: Mapping[str, Sequence[Ranks]]) -> list[dict[str, list[Rank
     if uneven or not all(reason.startswith(_OF_FOLDS) for reason in differ):
         reasons = "; ".join(dict.fromkeys(differ))
         raise InputError(
-            f"runs of {', '.join(systems)} cannot be compared: {reasons}; runs are of the same "
-            "questions (seeds), or every system has as many on each fold"
+            f"runs of {', '.join(systems)} cannot be compared: {reasons}; give runs of the same "
+            "questions (seeds), or as many runs of every system on each fold"
         )
     return folds
 
@@ -313,15 +313,18 @@ def multiplicity(
         Models that did not answer the same questions, or a run that lacks one of them.
     """
     if not epsilon >= 0:
-        raise UsageError(f"epsilon={epsilon!r}; give how far below the best an MRR may be, 0 up")
+        raise UsageError(
+            f"epsilon={epsilon!r}is not allowed; give how far an MRR may be below the best, 0 or "
+            "more"
+        )
     if not cuts or min(cuts) < 1:
-        raise UsageError(f"cuts={cuts!r}; cutoffs are 1 or more")
+        raise UsageError(f"cuts={cuts!r}is not a list of cutoffs; give cutoffs of 1 or more")
     if lacking := [] if runs is None else [name for name in models if name not in runs]:
-        raise UsageError(f"{lacking[0]!r} has no run; give the run of every model, or none")
+        raise UsageError(f"{lacking[0]!r} has no run; give a run for every model, or for none")
     aligned = align_ranks(models)
     ranks = {name: one.rank() for name, one in aligned.items()}
     if not all(len(one) for one in ranks.values()):
-        raise InputError("there are no ranks to compare: not one instance was evaluated")
+        raise InputError("no instance was evaluated; give ranks with at least one")
     mrr = {name: float((1 / one).mean()) for name, one in ranks.items()}
     best = max(mrr, key=mrr.__getitem__)
     close = tuple(name for name, value in mrr.items() if mrr[best] - value <= epsilon)
@@ -346,7 +349,7 @@ def _best_documents(run: RunColumns, queries: Sequence[str], name: str) -> NDArr
     for query in queries:
         if query not in best:
             raise InputError(
-                f"the run of {name} has nothing for question {query}, which its ranks answer; "
-                "give the run that was written with these ranks"
+                f"the run of {name} does not have question {query}, which its ranks have; give "
+                "the run that was written with these ranks"
             )
     return np.array([best[query][0] for query in queries], object)

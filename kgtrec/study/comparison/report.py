@@ -122,7 +122,7 @@ class SystemComparison(ShownAsTables):
             if n_better:
                 head += f"{first} is better than {second}"
             else:
-                head += f"{first} and {second} cannot be told apart"
+                head += f"{first} and {second} do not differ significantly"
             return f"{head} ({self.method()}: p = {p:.4g})."
         if not tied:
             head += f"{names[best]} is better than every other system"
@@ -131,7 +131,9 @@ class SystemComparison(ShownAsTables):
         elif len(tied) == len(order) - 1:
             head += f"{names[best]} comes first, but is not significantly better than any other"
         else:
-            head += f"{names[best]} comes first, and is not told apart from {_listed(tied)}"
+            head += (
+                f"{names[best]} comes first, but is not significantly better than {_listed(tied)}"
+            )
         pairs = f"{n_better} of {n_pairs} pairs differ at p < {self.level:g}"
         return f"{head}; {pairs} ({self.method()})."
 

@@ -77,18 +77,19 @@ class Samples(ShownInLines):
         values = self.values
         if values.ndim != 2 or values.shape[1] != len(self.systems) or not len(values):
             raise InputError(
-                f"{self.name}: values have shape {values.shape}; expected one row an item, at "
-                f"least one, and a column for each of the {len(self.systems)} systems"
+                f"{self.name}: values have shape {values.shape}; give at least one row (one per "
+                f"item), and one column per system ({len(self.systems)})"
             )
         if self.cluster.shape != (len(values),):
             raise InputError(
-                f"{self.name}: {self.cluster.shape} clusters for {len(values)} items; give one each"
+                f"{self.name}: {self.cluster.shape} clusters for {len(values)} items; give one "
+                "cluster per item"
             )
         if not np.isfinite(values).all():
             row, column = np.argwhere(~np.isfinite(values))[0].tolist()
             raise InputError(
                 f"{self.name} of {self.systems[column]} is {values[row, column]} on item {row}; "
-                "a mean over such items says nothing"
+                "leave out items without a finite value"
             )
 
     def _lines(self) -> tuple[str, str]:
@@ -129,9 +130,7 @@ class Samples(ShownInLines):
 def resample(samples: Samples, resampling: Resampling = COMPARING) -> Resampled:
     """Resample the questions, and value all systems on the same draws."""
     if samples.n_clusters < 2:
-        raise UsageError(
-            f"{samples.name}: one question alone has no spread to draw from; give two or more"
-        )
+        raise UsageError(f"{samples.name}: one question is too few to draw from; give two or more")
     return resampled_means(samples.values, samples.cluster, samples.transform, resampling)
 
 
@@ -165,7 +164,7 @@ def table_by_measure(
 def align_ranks(ranks: Mapping[str, Ranks], least: int = 2) -> dict[str, Ranks]:
     """The same instances in the same order for every system, of which there are `least` or more."""
     if len(ranks) < least:
-        raise UsageError(f"{len(ranks)} system to compare; give the ranks of two or more")
+        raise UsageError(f"{len(ranks)} system cannot be compared; give the ranks of two or more")
     aligned = {}
     for name, one in ranks.items():
         order = np.lexsort((one.side, one.triple))
@@ -194,12 +193,12 @@ def transform_of(measure: Measure) -> OfMean:
     """The function from the mean over items to the measure."""
     if measure.averaging == "stratified":
         raise UsageError(
-            f"{measure} weighs relations by popularity, so that no plain mean over items gives it; "
-            f"compare systems by {_sibling(measure, 'micro')} or {_sibling(measure, 'macro')}"
+            f"{measure} weights relations by popularity, so it is not a mean over items; compare "
+            f"systems by {_sibling(measure, 'micro')} or {_sibling(measure, 'macro')}"
         )
     if measure.higher_is_better is None:
         raise UsageError(
-            f"{measure} says nothing of which system is better; compare by a metric such as "
+            f"{measure} does not say which system is better; compare by a metric such as "
             f"{measure.side}.{measure.rank_type}.micro.mrr"
         )
     metric, _ = measure.row
@@ -207,8 +206,8 @@ def transform_of(measure: Measure) -> OfMean:
         return same
     if metric.of_mean is None or measure.averaging in ("macro_relation", "group"):
         raise UsageError(
-            f"{measure} is not a mean over items, so that there is nothing to pair; on the same "
-            f"questions compare systems by {measure.base}"
+            f"{measure} is not a mean over items, so items cannot be paired; on the same "
+            f"questions, compare systems by {measure.base}"
         )
     return metric.of_mean
 
@@ -271,7 +270,7 @@ def _check(measure: Measure) -> None:
 
     for column in resolve([measure.metric]):
         if column.is_count or column.is_geometric:
-            raise UsageError(f"{measure} is not a mean over questions; take another")
+            raise UsageError(f"{measure} is not a mean over questions; choose another measure")
 
 
 def _of_measure(aligned: Mapping[str, Ranks], measure: Measure) -> Samples:
@@ -394,7 +393,7 @@ def samples_of_runs(
     from kgtrec.trec.measures.family import EvalOptions
 
     if len(runs) < 2:
-        raise UsageError(f"{len(runs)} run to compare; give two or more")
+        raise UsageError(f"{len(runs)} run cannot be compared; give two or more")
     if isinstance(qrels, Mapping):
         qrels = {query: row for query, row in qrels.items() if row}
     options = EvalOptions(level=level, judged_only=judged_only, complete=True)
@@ -403,13 +402,13 @@ def samples_of_runs(
     wrong = [c.name for c in columns if c.row.higher_is_better is None]
     if wrong:
         raise UsageError(
-            f"{', '.join(wrong)}: counts and the like do not say which run is better; compare by "
-            "map, ndcg_cut_20, bpref, ..."
+            f"{', '.join(wrong)}: these measures do not say which run is better; compare by map, "
+            "ndcg_cut_20, bpref, ..."
         )
     if quotients := [c.name for c in micro if c.row.over_chance]:
         raise UsageError(
-            f"{', '.join(quotients)}: no mean over queries or answers; compare by kg_mr, which "
-            "ranks systems alike"
+            f"{', '.join(quotients)}: not a mean over queries or answers; compare by kg_mr, which "
+            "ranks systems the same way"
         )
     scored = dict(zip(runs, score(request), strict=True))
     rows: list[tuple[str, list[Float64], bool, OfMean]] = [

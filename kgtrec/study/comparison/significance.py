@@ -141,7 +141,9 @@ def pairwise(
     if test not in TESTS:
         raise UsageError(f"test {test!r} is unknown; choose one of {', '.join(TESTS)}")
     if len(samples) < 2:
-        raise UsageError(f"{samples.name}: one of the {samples.unit} proves nothing; give more")
+        raise UsageError(
+            f"{samples.name}: one of the {samples.unit} is too few for a test; give more"
+        )
     pairs = pairs_of(len(samples.systems))
     if test in ("t", "wilcoxon"):
         of_one = wilcoxon if test == "wilcoxon" else _t_test
@@ -163,7 +165,9 @@ def corrected(p: Float64, method: str = "holm") -> Float64:
     Shapes: p float64 (m,) -> float64 (m,).
     """
     if method not in CORRECTIONS:
-        raise UsageError(f"correction {method!r} is unknown; choose {', '.join(CORRECTIONS)}")
+        raise UsageError(
+            f"correction {method!r} is unknown; choose one of {', '.join(CORRECTIONS)}"
+        )
     p = np.asarray(p, np.float64)
     m = len(p)
     if method == "none" or not m:
@@ -267,7 +271,9 @@ def _randomisation_tests(
     sizes. Sums that close to the observed one tie with it, and ties count against a difference.
     """
     if permutations < 1:
-        raise UsageError(f"permutations={permutations!r}; the randomisation test needs some")
+        raise UsageError(
+            f"permutations={permutations!r}is too few; give 1 or more for the randomisation test"
+        )
     relative = values - values[:, :1]
     relative = np.ascontiguousarray(relative[(relative != 0).any(axis=1), 1:])
     if not len(relative):
@@ -369,10 +375,12 @@ def discriminate(
         No samples, or samples of different systems.
     """
     if not samples:
-        raise InputError("no measure to compare; give the samples of one at least")
+        raise InputError("no measure to compare; give samples of at least one")
     for one in samples:
         if one.systems != samples[0].systems:
-            raise InputError(f"{one.name} and {samples[0].name} are of different systems")
+            raise InputError(
+                f"{one.name} and {samples[0].name} have different systems; give the same ones"
+            )
     p_values = {
         one.name: pairwise(one, test, "none", permutations=permutations, seed=seed).p
         for one in samples
@@ -393,9 +401,12 @@ def discrimination_of(
     """The same from given p-values, such as published ones: one row of all pairs per measure."""
     rows = [np.asarray(values, np.float64) for values in p.values()]
     if not rows or len({row.shape for row in rows}) > 1 or rows[0].ndim != 1 or not len(rows[0]):
-        raise InputError("give every measure one p-value for each of the same pairs of systems")
+        raise InputError(
+            "the measures have different pairs; give one p-value per pair of systems for each "
+            "measure"
+        )
     whole = np.array(rows)
     if not ((whole >= 0) & (whole <= 1)).all():
-        raise InputError("a p-value does not lie between 0 and 1")
+        raise InputError("a p-value is not between 0 and 1; give p-values of tests")
     curves = -np.sort(-whole, axis=1)
     return Discrimination(tuple(p), tuple(titles or p), curves, test, correction)

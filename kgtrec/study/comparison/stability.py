@@ -94,7 +94,7 @@ class Sensitivity(ShownAsTables):
         mean = self.mean()
         ranked = np.isfinite(mean)
         if not ranked.any():
-            return "All parts tie all systems, so that there is no ranking."
+            return "All systems tie in all parts, so there is no ranking."
         overall = _over_repeats(mean, np.nanmean)
         order = np.argsort(-overall, kind="stable").tolist()  # NaN last
         stable = ", ".join(f"{self.titles[k]} {overall[k]:.4f}" for k in order)
@@ -104,7 +104,7 @@ class Sensitivity(ShownAsTables):
             f"{self.titles[k]} on {self.shares[at]:.0%} of the triples, {mean[k, at]:.4f}."
         )
         if not ranked.all():
-            text += " nan: all parts tie all systems; left out of the means."
+            text += " nan: all systems tie in all parts; left out of the means."
         return text
 
 
@@ -191,9 +191,9 @@ def _checked(n_systems: int, shares: Sequence[float], repeats: int) -> Float64:
         )
     sizes = np.asarray(shares, np.float64)
     if sizes.ndim != 1 or not len(sizes) or not ((sizes > 0) & (sizes < 1)).all():
-        raise UsageError(f"shares {list(shares)!r} must lie between 0 and 1, as in 0.05")
+        raise UsageError(f"shares {list(shares)!r} must be between 0 and 1, as in 0.05")
     if repeats < 1:
-        raise UsageError(f"repeats={repeats!r}; repeat at least once")
+        raise UsageError(f"repeats={repeats!r}is not a number of repeats; give 1 or more")
     return sizes
 
 
@@ -244,7 +244,7 @@ class DepthCurves(ShownAsTables):
     def least_alike(self) -> str:
         """A sentence: where the rankings differ most from the reference's."""
         if not np.isfinite(self.tau).any():
-            return f"At depth {self.reference} all systems tie, so that there is no ranking."
+            return f"At depth {self.reference} all systems tie, so there is no ranking."
         k, at = np.unravel_index(np.nanargmin(self.tau), self.tau.shape)
         return (
             f"Least like depth {self.reference}: {self.measures[k]} at depth {self.depths[at]}, "
@@ -265,7 +265,7 @@ class DepthCurves(ShownAsTables):
     def interval_table(self) -> Table:
         """A row per measure and depth: tau-b and tau-AP, with intervals."""
         if not self.systems:
-            raise UsageError("these curves have no intervals; take table()")
+            raise UsageError("these curves have no intervals; use table() instead")
         names = [(name, str(depth)) for name in self.measures for depth in self.depths]
         return agreement_table(
             ("measure", "depth"), names, chain(*self.agreements), count_systems=False
@@ -308,15 +308,15 @@ def depth_curves(
     chosen = depths[0] if reference is None else reference
     if chosen not in depths:
         raise UsageError(
-            f"reference {chosen!r} is none of the depths {', '.join(map(str, depths))}"
+            f"reference {chosen!r} is not a depth; choose one of {', '.join(map(str, depths))}"
         )
     agreements = []
     for name, table in values.items():
         rows = np.asarray(table, np.float64)
         if rows.ndim != 2 or len(rows) != len(depths) or rows.shape[1] < 2:
             raise InputError(
-                f"{name} has values of shape {rows.shape}; expected a row for each of the "
-                f"{len(depths)} depths and a column for each of two or more systems"
+                f"{name} has values of shape {rows.shape}; give one row per depth ({len(depths)}) "
+                "and one column per system (two or more)"
             )
         higher = name not in lower_is_better
         whole = rows[depths.index(chosen)]

@@ -175,7 +175,10 @@ def _stratified(aligned: Mapping[str, Ranks], measure: Measure) -> _Linear:
     rows = np.flatnonzero(np.isin(first.side, SIDES[measure.side]))
     rows = rows[np.lexsort((first.triple[rows], first.relation[rows]))]
     if beta_e > 0 and not first.answer_popularity[rows].all():
-        raise InputError(f"{measure}: an answer has popularity 0, whose weight would be infinite")
+        raise InputError(
+            f"{measure}: an answer has popularity 0, so its weight is infinite; choose another "
+            "measure"
+        )
     starts = np.flatnonzero(np.diff(first.triple[rows], prepend=-1))
     weight = first.answer_popularity[rows].astype(np.float64) ** -beta_e
     total = np.add.reduceat(weight, starts)
@@ -362,7 +365,7 @@ def _trec_family(measure: Measure) -> tuple[str, int]:
 
     column = resolve([measure.metric])[0]
     if column.family not in _SEEN:
-        raise UsageError(f"{measure} does not follow from ranks; possible are {', '.join(_SEEN)}")
+        raise UsageError(f"{measure} does not follow from ranks; choose one of {', '.join(_SEEN)}")
     return column.family, int(column.cutoff or 0)
 
 

@@ -88,7 +88,9 @@ def cohen(counts: npt.ArrayLike) -> tuple[float, float]:
     """
     table = np.asarray(counts, np.float64)
     if table.ndim != 2 or table.shape[0] != table.shape[1] or not (table >= 0).all():
-        raise InputError(f"counts of shape {table.shape}: give a square table, nothing below 0")
+        raise InputError(
+            f"counts have shape {table.shape}; give a square table without numbers below 0"
+        )
     n = table.sum()
     if n == 0:
         return math.nan, math.nan
@@ -130,8 +132,8 @@ def agreements(judged: Mapping[str, Sequence[Item]], by_relation: bool = False) 
         ]
     if not results:
         raise InputError(
-            "no triple was judged by two annotators, so there is no agreement to compute; give "
-            "labelled sheets of at least two"
+            "no triple was judged by two annotators, so no agreement can be computed; give "
+            "labelled sheets of two or more"
         )
     return results
 
@@ -164,7 +166,9 @@ def agreement_table(agreements: Sequence[Agreement]) -> Table:
 def audit_sample(items: Iterable[Item], size: int, seed: int = 0) -> list[Item]:
     """A balanced sample of judged triples, for somebody else to judge again."""
     if size < 2 or size % 2:
-        raise UsageError(f"an audit of {size} triples; give an even number, 2 or more")
+        raise UsageError(
+            f"an audit needs an even number of triples, 2 or more; give one (not {size})"
+        )
     if seed < 0:
         raise UsageError(f"seed {seed} is below 0; give 0 or more")
     rng = np.random.default_rng(seed)
@@ -228,8 +232,8 @@ def by_annotator(paths: Sequence[str], blank: str = "") -> dict[str, list[Item]]
     for name, files in places.items():
         if len(files) > 1 and not all(".batch" in file for file in files):
             raise UsageError(
-                f"{files[0]} and {files[1]} are named after one annotator, {name!r}; rename one, "
-                "or call parts of one annotator's work NAME.batch1.tsv, NAME.batch2.tsv"
+                f"{files[0]} and {files[1]} name the same annotator, {name!r}; rename one, or "
+                "call parts of this annotator's work NAME.batch1.tsv, NAME.batch2.tsv"
             )
         items[name] = _together([judged_sheet(file, blank) for file in files])
     return items
@@ -242,7 +246,7 @@ def _together(sheets: Sequence[Sheet]) -> list[Item]:
         for item in sheet.items:
             other = at.setdefault(item.triple, sheet.path)
             if other != sheet.path:
-                problem = f"{' '.join(item.triple)!r} is in {other} too"
+                problem = f"{' '.join(item.triple)!r} is also in {other}"
                 faults.append(Fault(item.line, problem, "keep each triple in one batch"))
         if faults:
             raise Faults(sheet.path, faults)
@@ -273,7 +277,7 @@ def merge_sheets(
         elif kind != "blank":
             final.append(_settled(labelled, decided.get(triple)))
     if not final and not conflicts:
-        raise InputError("not one triple has a label; judge some first (kgtrec judge serve)")
+        raise InputError("no triple has a label; judge some first (kgtrec judge serve)")
     order = np.random.default_rng(seed).permutation(len(conflicts)).tolist()
     return Merged(tuple(final), tuple(conflicts[i] for i in order), counts)
 
@@ -295,7 +299,7 @@ def _decisions(
     for item in adjudicated.items:
         labels = {vote.label for vote in votes.get(item.triple, ()) if vote.label}
         if len(labels) < 2:
-            what = "nobody disagrees on" if labels else "no annotator has judged"
+            what = "annotators do not disagree on" if labels else "no annotator has judged"
             problem = f"{what} {' '.join(item.triple)!r}"
             faults.append(Fault(item.line, problem, "remove the line: it is not a conflict"))
     if faults:

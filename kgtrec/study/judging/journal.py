@@ -30,7 +30,7 @@ FORMAT = 1
 LONGEST = 2000
 """Characters that a link or a note may have."""
 
-_HINT = "move the journal away if the sheet is a new one; otherwise put the old sheet back"
+_HINT = "if the sheet is new, move the journal away; otherwise put the old sheet back"
 
 
 class JudgingError(KgtrecError):
@@ -70,17 +70,17 @@ class _Answers:
     def fault(self, entry: Any) -> str | None:
         """What is wrong with an entry, or None."""
         if not isinstance(entry, dict):
-            return "no object"
+            return "not a JSON object"
         if "undo" in entry:
             return None if self.past else "nothing to undo"
         row = entry.get("row")
         if isinstance(row, bool) or not isinstance(row, int) or not 0 <= row < len(self.items):
-            return f"row {row!r} is none of the {len(self.items)}"
+            return f"row {row!r} does not exist (the sheet has {len(self.items)})"
         if entry.get("label") not in (*LABELS, ""):
-            return f"label {entry.get('label')!r} is none of Y, N, ?"
+            return f"label {entry.get('label')!r} is not Y, N or ?"
         for name in ("evidence", "note"):
             if not _is_cell(entry.get(name)):
-                return f"{name} is not a text of at most {LONGEST:,} characters in one line"
+                return f"{name} is not one line of at most {LONGEST:,} characters"
         return None
 
 
@@ -132,8 +132,8 @@ def check_earlier_state(output: PathName, sheet: PathName | Journal) -> None:
         other = ()
     if [item.triple for item in other] != [item.triple for item in own.items]:
         raise UsageError(
-            f"{output} is another file than {own.path} with its labels; move it away, or say "
-            "where to write: --output FILE"
+            f"{output} is not a copy of {own.path} with labels; move it away, or write to another "
+            "file: --output FILE"
         )
     foreign = sum(
         (row, item.label) not in answers.had for row, item in enumerate(other) if item.label
@@ -141,7 +141,8 @@ def check_earlier_state(output: PathName, sheet: PathName | Journal) -> None:
     if foreign:
         raise UsageError(
             f"{output} has {foreign:,} labels that were not given on the page and would be lost; "
-            f"go on in it (kgtrec judge serve {output}), or say where to write: --output FILE"
+            f"continue with it (kgtrec judge serve {output}), or write to another file: --output "
+            "FILE"
         )
 
 
@@ -189,7 +190,7 @@ def _fault_of_head(head: Any, sheet: Sheet) -> str:
 
 
 def _unusable(place: Path, error: OSError) -> FileError:
-    hint = "copy the sheet to a folder in which you may write"
+    hint = "copy the sheet to a folder that you can write to"
     return FileError(place, found=f"the journal cannot be opened ({error.strerror})", hint=hint)
 
 
@@ -203,8 +204,8 @@ class Journal:
     def __init__(self, sheet: PathName) -> None:
         refuse_url(
             sheet,
-            "a URL, but a sheet needs a journal beside it, in a folder of this machine",
-            "copy the sheet to this machine, and name the copy",
+            "this is a URL, but a sheet needs a local folder for its journal",
+            "copy the sheet to this machine, and give the copy",
         )
         self.sheet = read_sheet(sheet)
         self.path = journal_path(sheet)
@@ -226,7 +227,7 @@ class Journal:
         except BlockingIOError:
             raise UsageError(
                 f"{self.sheet.path} is open in another `kgtrec judge serve`; use its page, or "
-                "end it first"
+                "stop it first"
             ) from None
         data = self.path.read_bytes()
         self.answers, self._size = _replayed(self.path, data, self.sheet)
@@ -307,7 +308,9 @@ class Journal:
     def _append(self, entry: dict[str, Any]) -> None:
         """Write a line and wait for the disk; if that fails, restore the file."""
         if self._broken or self._file < 0:
-            raise OSError("the journal is closed, or the disk has failed: start again")
+            raise OSError(
+                "the journal is closed, or the disk has failed; start `kgtrec judge serve` again"
+            )
         line = memoryview(json.dumps(entry).encode() + b"\n")
         try:
             done = 0

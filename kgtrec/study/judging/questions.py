@@ -217,7 +217,7 @@ def _a(phrase: str) -> str:
 
 
 HEADER = ("relation", "template")
-_HINT = f"write both {HEAD} and {TAIL} into it, and no other braces"
+_HINT = f"write both {HEAD} and {TAIL} into it, without other braces"
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class Templates:
         if lacking:
             shown = ", ".join(map(repr, lacking[:5])) + ", ..." * (len(lacking) > 5)
             raise InputError(
-                f"no template for {len(lacking):,} relations: {shown}; add a line for each "
+                f"{len(lacking):,} relations have no template: {shown}; add a line for each "
                 "(kgtrec judge templates writes them)"
             )
 
@@ -272,12 +272,12 @@ def read_templates(path: PathName) -> Templates:
 
 def _check_template(file: EditedFile, number: int, relation: str, template: str) -> None:
     if not relation:
-        file.fault(number, "an empty relation", "every template needs one")
+        file.fault(number, "an empty relation", "give every template a relation")
     lacking = [mark for mark in (HEAD, TAIL) if mark not in template]
     if lacking:
         file.fault(number, f"template {template!r} lacks {' and '.join(lacking)}", _HINT)
     if set(template.replace(HEAD, "").replace(TAIL, "")) & set("{}"):
-        file.fault(number, f"template {template!r} has braces of another kind", _HINT)
+        file.fault(number, f"template {template!r} has other braces", _HINT)
 
 
 def read_names(path: PathName) -> dict[str, str]:
@@ -290,7 +290,7 @@ def read_names(path: PathName) -> dict[str, str]:
         if not entity or not name:
             file.fault(number, f"an empty id or name in {entity!r}, {text!r}")
         elif names.setdefault(entity, name) != name:
-            problem = f"{entity!r} is called {name!r}, and {names[entity]!r} in a line before"
+            problem = f"{entity!r} is called {name!r}, but {names[entity]!r} in an earlier line"
             file.fault(number, problem, "keep one name")
     file.refuse_faults()
     return names
@@ -305,8 +305,8 @@ def check_link(template: str) -> str:
     """The template of a link, if it is one."""
     if not _TEMPLATE.fullmatch(template):
         raise UsageError(
-            f"--link {template!r} is not a template: write an address with {LABEL} once, behind "
-            "the name of the host, such as https://www.wikidata.org/wiki/{label}"
+            f"--link {template!r} is not a template; write an address with {LABEL} once, after "
+            "the host name, such as https://www.wikidata.org/wiki/{label}"
         )
     return template
 

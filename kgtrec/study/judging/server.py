@@ -118,7 +118,7 @@ class JudgeServer(ThreadingHTTPServer):
         check_writable(output)
         if os.path.exists(output) and os.path.samefile(output, journal.sheet.path):
             sheet = journal.sheet.path
-            raise UsageError(f"{output} is {sheet} itself; say where to write: --output FILE")
+            raise UsageError(f"{output} is {sheet} itself; write to another file: --output FILE")
         check_earlier_state(output, journal)
         self.token = sheet_token(journal.sheet)
         folder = files("kgtrec.study.judging") / "page"
@@ -169,7 +169,7 @@ class JudgeServer(ThreadingHTTPServer):
         items = journal.items
         shown = max(0, after or 0) if row is None else row
         if shown >= len(items):
-            raise JudgingError(f"there is no row {shown}", HTTPStatus.NOT_FOUND)
+            raise JudgingError(f"row {shown} does not exist", HTTPStatus.NOT_FOUND)
         counts = journal.counts()
         item = asdict(items[shown])
         del item["line"]
@@ -269,19 +269,21 @@ class _Handler(BaseHTTPRequestHandler):
     def _check_origin(self) -> None:
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):
-            raise JudgingError("this page is for this machine only", HTTPStatus.FORBIDDEN)
+            raise JudgingError(
+                "this page works only on this machine; open it there", HTTPStatus.FORBIDDEN
+            )
         origin = self.headers.get("Origin", f"http://{hosts[0]}")
         site = self.headers.get("Sec-Fetch-Site", "same-origin")
         foreign = origin.lower() != f"http://{hosts[0]}".lower()
         # Only following a link from elsewhere to the page is harmless.
         visit = self.command == "GET" and urlsplit(self.path).path == "/"
         if foreign or (site not in ("same-origin", "none") and not visit):
-            raise JudgingError("requests of other sites are refused", HTTPStatus.FORBIDDEN)
+            raise JudgingError("requests from other sites are refused", HTTPStatus.FORBIDDEN)
 
     def _check_token(self) -> None:
         token = self.headers.get("X-Judge-Token", "").encode("utf-8", "replace")
         if not secrets.compare_digest(token, self.server.token.encode()):
-            problem = "the token is not that of this server"
+            problem = "the token belongs to another server"
             hint = "open the address that `kgtrec judge serve` prints"
             raise JudgingError(f"{problem}: {hint}", HTTPStatus.FORBIDDEN)
 
@@ -305,16 +307,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _body(self) -> dict[str, Any]:
         if self.headers.get_content_type() != "application/json":
-            raise JudgingError("answers are sent as JSON", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+            raise JudgingError("answers must be JSON", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
-            raise JudgingError("a Content-Length is needed", HTTPStatus.LENGTH_REQUIRED)
+            raise JudgingError("the Content-Length is missing", HTTPStatus.LENGTH_REQUIRED)
         if len(length) > 9 or int(length) > _LARGEST:
-            raise JudgingError("too much text", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            raise JudgingError(
+                "the text is too long; shorten it", HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+            )
         try:
             raw = self.rfile.read(int(length))
         except TimeoutError:
-            raise JudgingError("the text did not come", HTTPStatus.REQUEST_TIMEOUT) from None
+            raise JudgingError(
+                "the text did not arrive in time; send it again", HTTPStatus.REQUEST_TIMEOUT
+            ) from None
         try:
             body = json.loads(raw)
         except (ValueError, RecursionError):

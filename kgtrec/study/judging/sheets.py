@@ -34,7 +34,7 @@ NEEDED = ("head", "relation", "tail", "label")
 
 Triple = tuple[str, str, str]
 
-_LABEL_HINT = "write Y, N or ?, or leave it blank"
+_LABEL_HINT = "write Y, N or ?, or leave the label blank"
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _scanned(path: PathName, blank: str) -> tuple[Sheet, EditedFile]:
             texts = map(text_of_cell, cells) if headed else cells
             _add(items, file, number, dict(zip(names, texts, strict=True)), blank)
     if not items and not file.faults:
-        file.fault(1, "nothing but a header", "fill the sheet, or leave it out")
+        file.fault(1, "it has only a header", "fill in the sheet, or leave it out")
     return Sheet(str(path), tuple(items.values())), file
 
 
@@ -134,7 +134,7 @@ def _check_header(file: EditedFile, names: list[str]) -> None:
         if name not in COLUMNS:
             file.fault(1, f"column {name!r} is unknown", hint)
         elif names.count(name) > 1:
-            file.fault(1, f"column {name!r} is there twice", hint)
+            file.fault(1, f"column {name!r} appears twice", hint)
 
 
 def _add(
@@ -144,7 +144,9 @@ def _add(
     label = cells["label"].strip() or blank
     empty = [name for name in ("head", "relation", "tail") if not cells[name]]
     if empty:
-        file.fault(number, f"an empty {empty[0]}", "every triple needs all three")
+        file.fault(
+            number, f"an empty {empty[0]}", "every triple needs a head, a relation and a tail"
+        )
     if label and label not in LABELS:
         file.fault(number, f"label {cells['label']!r} is unknown", _LABEL_HINT)
     elif not empty:
@@ -155,12 +157,12 @@ def _add(
         if other is item:
             return
         if other.label == label:
-            problem = f"a duplicate: {what} is in line {other.line} too"
+            problem = f"a duplicate: {what} is also in line {other.line}"
             file.fault(number, problem, "delete one of them")
         else:
             labels = f"{label or 'blank'!r} here and {other.label or 'blank'!r} in line"
-            file.fault(number, f"a contradiction: {what} is {labels} {other.line}",
-                       "keep the right one")  # fmt: skip
+            file.fault(number, f"a contradiction: {what} has label {labels} {other.line}",
+                       "keep the correct line")  # fmt: skip
 
 
 def write_sheet(path: PathName, items: Iterable[Item]) -> None:
@@ -173,7 +175,7 @@ def write_new_sheets(folder: PathName, sheets: Mapping[str, Iterable[Item]]) -> 
     try:
         make_folder(folder)
     except OSError as error:
-        problem = f"no folder can be made here ({error.strerror})"
+        problem = f"the folder cannot be made ({error.strerror})"
         raise FileError(folder, found=problem, hint="choose another place") from None
     paths = {os.path.join(fspath(folder), name): items for name, items in sheets.items()}
     for path in paths:
@@ -193,8 +195,8 @@ def _refuse_old(path: PathName) -> None:
     for old in (fspath(path), f"{fspath(path)}.journal"):
         if exists(old) and not is_folder(old):
             raise UsageError(
-                f"{old} is there already, and somebody may have judged in it; move it away, or "
-                "choose another place"
+                f"{old} already exists and may have judgements; move it away, or choose another "
+                "place"
             )
 
 
@@ -259,7 +261,7 @@ def read_pooled(path: PathName) -> list[PooledTriple]:
         names = ["head", "relation", "tail"]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise FileError(path, 1, found=f"column {twice!r} is there twice", hint="keep one of them")
+        raise FileError(path, 1, found=f"column {twice!r} appears twice", hint="keep one of them")
     file.hint = f"each line must be {'<TAB>'.join(names)}"
     triples: dict[Triple, PooledTriple] = {}
     sample = next((name for name in names if read_draw(name)), "")
@@ -270,7 +272,7 @@ def read_pooled(path: PathName) -> list[PooledTriple]:
         if not all(triple):
             file.fault(number, "an empty name in the triple")
         elif not (depth.isascii() and depth.isdigit()):
-            file.fault(number, f"depth {depth!r}", "a depth is a whole number")
+            file.fault(number, f"depth {depth!r}", "write a whole number")
         elif drawn not in ("in", "out"):
             file.fault(number, f"{sample}: {drawn!r}", "write in or out")
         else:
@@ -278,7 +280,7 @@ def read_pooled(path: PathName) -> list[PooledTriple]:
             triples.setdefault(triple, PooledTriple(*triple, int(depth), rule, drawn == "in"))
     file.refuse_faults()
     if not triples:
-        raise FileError(path, found="no triple", hint="give a file with at least one")
+        raise FileError(path, found="the file has no triple", hint="give a file with at least one")
     return list(triples.values())
 
 
@@ -341,17 +343,19 @@ def make_batches(
 
 def _check(annotators: Sequence[str], overlap: float, size: int | None) -> None:
     if not annotators:
-        raise UsageError("no annotator; name at least one")
+        raise UsageError("no annotator is given; name at least one")
     twice = next((name for name in annotators if list(annotators).count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"two annotators are named {twice!r}; give each a name of its own")
+        raise UsageError(f"two annotators are named {twice!r}; give each a different name")
     for name in annotators:
         if not name or name.startswith(".") or annotator_of(name) != name or set(name) & set("/\0"):
-            raise UsageError(f"annotator {name!r}: the name becomes a file's; use letters, digits")
+            raise UsageError(
+                f"annotator {name!r}: the name must work as a file name; use letters, digits"
+            )
     if not 0 <= overlap <= 1:
-        raise UsageError(f"overlap {overlap} is not a share; take one from 0 to 1")
+        raise UsageError(f"overlap {overlap} is not a share; give one from 0 to 1")
     if size is not None and size < 1:
-        raise UsageError(f"a batch of {size} triples; take at least 1")
+        raise UsageError(f"the batch size is {size}; give at least 1")
 
 
 def _shares(order: Sequence[int], n: int, overlap: float) -> list[list[int]]:

@@ -29,10 +29,10 @@ RelationTypes = Mapping[int, tuple[str, str]]
 """Relation to the types of its heads and of its tails."""
 
 RULES = {
-    "1-1:head": "the head was asked for, of a 1-1 relation",
-    "1-N:head": "the head was asked for, of a 1-N relation",
-    "1-1:tail": "the tail was asked for, of a 1-1 relation",
-    "N-1:tail": "the tail was asked for, of an N-1 relation",
+    "1-1:head": "the question asks for the head of a 1-1 relation",
+    "1-N:head": "the question asks for the head of a 1-N relation",
+    "1-1:tail": "the question asks for the tail of a 1-1 relation",
+    "N-1:tail": "the question asks for the tail of an N-1 relation",
     "type:head": "the head is not known to have the type that the relation requires",
     "type:tail": "the tail is not known to have the type that the relation requires",
 }
@@ -236,7 +236,7 @@ class Completion(ShownAsTables):
         and true triples would look more frequent than they are.
         """
         if self.drawn is None:
-            raise UsageError("no sample was drawn from this pool (kgtrec pool --sample)")
+            raise UsageError("this pool has no sample; draw one with kgtrec pool --sample")
         return replace(self, labels=np.where(self.drawn, self.labels, UNKNOWN))
 
     def of(self, label: int) -> Int64:
@@ -345,7 +345,9 @@ def complete(
     depth = pool.depth if depth is None else depth
     pool.check_depth(depth, 0)
     if rules is not None and len(rules) != len(pool):
-        raise UsageError(f"{len(rules)} rules for {len(pool)} pooled triples; give one for each")
+        raise UsageError(
+            f"{len(rules)} rules for {len(pool)} pooled triples; give one rule per triple"
+        )
     in_depth = pool.smallest <= depth
     pooled = pool.triples[in_depth]
     fired = np.array([bool(rule) for rule in rules or [""] * len(pool)], bool)[in_depth]
@@ -391,15 +393,17 @@ def remarks(completion: Completion, judgements: Judgements) -> list[str]:
     if completion.drawn is not None:
         notes += _sample_remarks(completion, completion.drawn)
     if completion.unused:
-        notes.append(f"{completion.unused:,} judged triples are neither seeds nor pooled so deep")
+        notes.append(
+            f"{completion.unused:,} judged triples are neither seeds nor pooled to this depth"
+        )
     if completion.overruled:
-        notes.append(f"{completion.overruled:,} triples that a rule calls false are judged true")
+        notes.append(f"{completion.overruled:,} triples are false by a rule but judged true")
     if completion.doubted:
-        notes.append(f"{completion.doubted:,} seeds are judged false, and stay true")
+        notes.append(f"{completion.doubted:,} seeds are judged false but stay true")
     if counts["never pooled"]:
         notes.append(
             f"{counts['never pooled']:,} of the {counts['questions']:,} questions of the complete "
-            "split come from added triples only: nothing was ever pooled for them"
+            "split come only from added triples: nothing was pooled for them"
         )
     return notes
 
@@ -407,11 +411,11 @@ def remarks(completion: Completion, judgements: Judgements) -> list[str]:
 def _sample_remarks(completion: Completion, drawn: Bools) -> list[str]:
     notes = [f"{int(drawn.sum()):,} of {len(drawn):,} seeds and pooled triples are in the sample"]
     if open_ := int((drawn & (completion.labels == UNKNOWN)).sum()):
-        notes[0] += f", {open_:,} of them without a label, as if they were not in it"
+        notes[0] += f", but {open_:,} of them have no label and count as not drawn"
     qrels = completion.sample.qrels()
     if lost := len(qrels) - int(qrels.answered.sum()):
         notes.append(
             f"{lost:,} of {len(qrels):,} questions have no true triple in the sample: infAP omits "
-            "them; draw a larger sample to have fewer"
+            "them; draw a larger sample"
         )
     return notes

@@ -61,7 +61,7 @@ def names_of_pool(pool: Pool, path: PathName | None = None) -> dict[Key, str]:
         names = read_question_ids(path, pool.graph)
         if not _names_fit(pool, names):
             raise UsageError(
-                f"{str(path)!r} has other names of questions than the pool; give the file that "
+                f"{str(path)!r} has other question names than the pool; give the file that "
                 "`kgtrec pool --questions` read"
             )
         return names
@@ -130,8 +130,8 @@ def curves_of_runs(
     shared = sum(d in judged.get(query, {}) for query, row in depth_of.items() for d in row)
     if not shared:
         raise InputError(
-            "no pooled document is judged in the qrels; name the qrels that were made with this "
-            "pool (kgtrec complete --pool POOL --write-qrels QRELS)"
+            "the qrels judge no pooled document; give the qrels that were made with this pool "
+            "(kgtrec complete --pool POOL --write-qrels QRELS)"
         )
     loaded = {name: read_run(path, as_="columns") for name, path in runs.items()}
     known = {query: depth_of.get(query, {}) for query in judged}
@@ -190,7 +190,7 @@ def instance_depths(ranks: Ranks, pool: Pool) -> Int64:
     of_triples = ranks.kind == "entity" and ranks.given_relation is None
     if not of_triples or ranks.entity_labels is None or ranks.relation_labels is None:
         raise UsageError(
-            "depths need ranks of entities with their labels; `kgtrec rank` saves such"
+            "depths need ranks of entities with labels; save such ranks with `kgtrec rank`"
         )
     entities, relations = pool.graph.entities, pool.graph.relations
     depth_of = {
@@ -234,10 +234,10 @@ def ranks_at_depth(ranks: Ranks, depths: Int64, depth: int) -> Ranks:
 def _check(ranks: Ranks) -> None:
     facts = ranks.provenance
     reasons = {
-        "that their own split does not filter": facts.filter_splits is not None
+        "whose filter lacks their own split": facts.filter_splits is not None
         and facts.split not in facts.filter_splits,
         "among sampled candidates": ranks.sampled,
-        "of lists that were cut": ranks.n_unlisted > 0,
+        "of shortened lists": ranks.n_unlisted > 0,
         "with a tolerance for ties": facts.tie_tolerance,
         "with answers whose score is NaN": ranks.answer_nan.any() or ranks.macro_answer_nan.any(),
         "with answers outside their candidates": facts.outside,
@@ -373,8 +373,8 @@ class Reuse(ShownAsTables):
         change = np.abs((self.left_out - self.full)[took_part])
         largest = took_part[int(change.argmax())]
         head = (
-            f"{self.measure}: left out of the pool, {len(fallen)} of {len(took_part)} systems "
-            "would rank lower"
+            f"{self.measure}: {len(fallen)} of {len(took_part)} systems would rank lower if they "
+            "were left out of the pool"
         )
         if fallen:
             moved = max(int(self.place_left_out[i] - self.place[i]) for i in fallen)
@@ -420,7 +420,7 @@ def leave_one_out(
         No contributor has a run.
     """
     if len(runs) < 2:
-        raise UsageError(f"{len(runs)} run; leaving one out needs two or more")
+        raise UsageError(f"{len(runs)} run is too few to leave one out; give two or more")
     name = _checked_name(measure)
     alone = _brought_alone(qrels, contributors)
     took_part = _took_part(runs, contributors)
@@ -449,7 +449,7 @@ def _took_part(runs: Mapping[str, Any], contributors: Contributors) -> tuple[str
     if not took_part:
         raise InputError(
             f"none of the runs {', '.join(runs)} is in the pool, whose systems are "
-            f"{', '.join(sorted(pooled_by))}; name the runs as the pool does"
+            f"{', '.join(sorted(pooled_by))}; give the runs the names of these systems"
         )
     return took_part
 
@@ -478,5 +478,8 @@ def _checked_name(measure: str) -> str:
     if len(columns) != 1 or columns[0].is_count or columns[0].is_text:
         raise UsageError(f"{measure!r} must be one measure with a mean, such as map_cut_20")
     if not columns[0].row.higher_is_better:
-        raise UsageError(f"more of {measure!r} is not better; choose another, such as map_cut_20")
+        raise UsageError(
+            f"higher values of {measure!r} are not better; choose another measure, such as "
+            "map_cut_20"
+        )
     return columns[0].name

@@ -88,10 +88,12 @@ class EditedFile:
         for number, raw in lines_of(self.path, gaps=True):
             if number == 1 and raw.startswith(_PACKED):
                 hint = "unpack it, or save the table as text with tabs in UTF-8"
-                raise FileError(self.path, found="a packed file or a workbook", hint=hint)
+                raise FileError(self.path, found="this is a packed file or a workbook", hint=hint)
             if b"\0" in raw:
                 hint = "save it as UTF-8 text"
-                raise FileError(self.path, found="NUL bytes: no plain text", hint=hint)
+                raise FileError(
+                    self.path, found="it has NUL bytes and is not plain text", hint=hint
+                )
             for blank in range(expected, number):
                 self.fault(blank, "an empty line", "delete it")
             expected = number + 1
@@ -112,18 +114,18 @@ class EditedFile:
             cells = text.split("\t")
             if "\r" in text:
                 problem = f"a carriage return inside {text[:_QUOTED]!r}"
-                self.fault(number, problem, "end lines with LF or CRLF, and only there")
+                self.fault(number, problem, "use CR or LF only at the end of lines")
             elif len(cells) == width:
                 yield number, cells
             else:
                 count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
-                self.fault(number, f"{count} in place of {width}: {text[:_QUOTED]!r}")
+                self.fault(number, f"{count} instead of {width}: {text[:_QUOTED]!r}")
 
     def is_new(self, line: int, key: Hashable, shown: str, hint: str) -> bool:
         """Whether no earlier line has the key; otherwise note a fault."""
         other = self._first_lines.setdefault(key, line)
         if other != line:
-            self.fault(line, f"{shown} is in line {other} too", hint)
+            self.fault(line, f"{shown} is also in line {other}", hint)
         return other == line
 
     def ids(self, labels: Labels, what: str, rows: Rows, column: int) -> Int64:
@@ -156,7 +158,9 @@ def write_lines(path: PathName, rows: Iterable[Sequence[str]]) -> None:
         for row in rows:
             bad = next((cell for cell in row if _SEPARATORS & set(cell)), None)
             if bad is not None:
-                raise InputError(f"{bad!r} has a tab or line end in it; a TSV file cannot hold it")
+                raise InputError(
+                    f"{bad!r} has a tab or line end, which a TSV file cannot have; rename it"
+                )
             out.write("\t".join(row).encode("utf-8", "surrogateescape") + b"\n")
 
 
@@ -261,7 +265,7 @@ def read_judgements(
     choose("blank", blank, BLANKS)
     files = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     if not files:
-        raise UsageError("no judgement file is given; name at least one")
+        raise UsageError("no judgement file is given; give at least one")
     labels: dict[Triple, int] = {}
     at: dict[Triple, str] = {}
     rows = repeated = blanks = 0
@@ -278,7 +282,7 @@ def read_judgements(
             place = at.setdefault(triple, here)
             if min(triple) >= 0 and labels.setdefault(triple, value) != value:
                 problem = f"{' '.join(cells[:3])!r} is labelled {cells[3] or blank!r}, and "
-                hint = "let an adjudicator decide, and keep one label per triple"
+                hint = "ask an adjudicator, and keep one label per triple"
                 file.fault(line, f"{problem}otherwise in {place}", hint)
             repeated += place != here
         file.refuse_faults()
@@ -287,10 +291,10 @@ def read_judgements(
 
 def _label_of(file: EditedFile, line: int, label: str, blank: str) -> int:
     if not label and blank == "error":
-        hint = f"{_LINE}; or say what a blank means: blank='N' or '?' (--blank)"
+        hint = f"{_LINE}; or choose what a blank means: blank='N' or '?' (--blank)"
         file.fault(line, "an empty label", hint)
     elif (label or blank) not in LABELS:
-        file.fault(line, f"label {label!r}", "a label is Y, N or ?")
+        file.fault(line, f"label {label!r}", "write Y, N or ?")
     return LABELS.get(label or blank, -1)
 
 
@@ -313,5 +317,5 @@ def _labelled_rows(file: EditedFile) -> list[tuple[int, list[str]]]:
         else:
             file.fault(number, f"an empty name in {' '.join(cells)!r}")
     if not rows and not file.faults:
-        raise FileError(file.path, found="no judgement below the header", hint=_LINE)
+        raise FileError(file.path, found="there is no judgement below the header", hint=_LINE)
     return rows

@@ -35,7 +35,7 @@ def system_names(paths: Iterable[PathName]) -> list[str]:
     files = [fspath(path) for path in paths]
     twice = next((file for i, file in enumerate(files) if file in files[:i]), None)
     if twice is not None:
-        raise UsageError(f"{twice!r} is named twice; name each run once")
+        raise UsageError(f"run {twice!r} is given twice; give each run once")
     stems = []
     for file in files:
         stem = Path(file).name
@@ -47,14 +47,14 @@ def system_names(paths: Iterable[PathName]) -> list[str]:
     ]
     bad = next((name for name in names if set(name) & set(",\t\r\n")), None)
     if bad is not None:
-        raise UsageError(f"the name of run {bad!r} has a comma or tab in it; rename the file")
+        raise UsageError(f"the name of run {bad!r} has a comma or tab; rename the file")
     return names
 
 
 def check_depth(depth: int) -> None:
     """UsageError unless a pool can have this depth."""
     if isinstance(depth, bool) or depth < 1:
-        raise UsageError(f"depth {depth} is below 1; 10 is the published one")
+        raise UsageError(f"depth {depth} is below 1; give 1 or more (papers use 10)")
 
 
 def is_scores(path: PathName) -> bool:
@@ -168,7 +168,7 @@ def run_lists(
     present = np.unique(owner)
     if not len(present):
         raise InputError(
-            f"{where}: not one of the {len(seeds):,} seed questions ({seeds.ids[0]!r}, ...) is in "
+            f"{where}: none of the {len(seeds):,} seed questions ({seeds.ids[0]!r}, ...) is in "
             f"this run ({', '.join(map(repr, queries[:1]))}, ...); give the list of its questions "
             "(--questions)"
         )
@@ -205,8 +205,8 @@ def run_entries(
     if isinstance(run, Run):
         if run.docnos != labels.docnos:
             raise InputError(
-                f"run {where} is of {len(run.docnos):,} other entities than the graph's "
-                f"{len(labels):,}; give the graph that it was made on"
+                f"run {where} has {len(run.docnos):,} entities, which are not the {len(labels):,} "
+                "of the graph; give the graph that it was made on"
             )
         queries, offsets = run.query_ids, run.offsets
     else:
@@ -215,7 +215,7 @@ def run_entries(
         if is_scores(run) or Path(run).suffix == ".parquet":
             raise FileError(
                 run,
-                found="scores or ranks instead of a TREC run",
+                found="this file has scores or ranks, not a TREC run",
                 hint="make one: kgtrec rank --graph DIR --scores SCORES -o RANKS --write-run RUN",
             )
         columns = read_run_columns(run, threads=threads)
@@ -244,7 +244,7 @@ def _entities(documents: Any, rows: Int64, labels: Labels, where: PathName) -> I
         first = names[int(np.argmax(ids < 0))].as_py()
         raise FileError(
             where,
-            found=f"{int((ids < 0).sum()):,} candidates are not entities of the graph, the first "
+            found=f"{int((ids < 0).sum()):,} candidates are not entities of the graph, such as "
             f"{text_of(first)!r}",
             hint="give the graph that the run was made on",
         )
@@ -259,14 +259,14 @@ def doubts(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> li
         if one.missing:
             notes.append(f"{one.name} lacks {one.missing:,} of {len(one):,} seed questions")
         if short := one.shorter_than(depth):
-            notes.append(f"{one.name}: the lists of {short:,} questions end before depth {depth}")
-        if one.found < 0.1 * answers:
-            what = "a weak or very short run, or one with other numbers of questions (--questions)"
-            if one.from_scores:
-                what = "a weak model, or scores with another order of rows or columns"
             notes.append(
-                f"{one.name} holds {one.found:,} of the seeds' {answers:,} answers: {what}"
+                f"{one.name}: the lists of {short:,} questions are shorter than depth {depth}"
             )
+        if one.found < 0.1 * answers:
+            what = "check that the run is not very short, and that --questions lists its questions"
+            if one.from_scores:
+                what = "check the model, and the order of the rows and columns of the scores"
+            notes.append(f"{one.name} has {one.found:,} of the seeds' {answers:,} answers; {what}")
     return notes
 
 
@@ -356,7 +356,9 @@ def _rows(seeds: SeedQuestions, rows: str, n_rows: int | None, path: PathName) -
         return None
     other = "instances" if rows == "questions" else "questions"
     hint = (
-        f"; {n_rows:,} is the number of {other}: --rows {other}" if n_rows == counts[other] else ""
+        f"; {n_rows:,} is the number of {other}, so try --rows {other}"
+        if n_rows == counts[other]
+        else ""
     )
     raise FileError(
         path,

@@ -50,7 +50,9 @@ class Draw:
 
     def __post_init__(self) -> None:
         if isinstance(self.share, bool) or not 0 < self.share <= 1:
-            raise UsageError(f"sample {self.share}: give the share to draw, above 0, up to 1")
+            raise UsageError(
+                f"sample {self.share} is not a share to draw; give one above 0, up to 1"
+            )
         if isinstance(self.seed, bool) or self.seed < 0:
             raise UsageError(f"seed {self.seed} of the sample is below 0; give 0 or more")
 
@@ -163,7 +165,7 @@ class Pool(ShownAsTables):
         """The pool of the other systems."""
         if system not in self.systems or len(self.systems) == 1:
             raise UsageError(
-                f"system {system!r} cannot be left out; the pool is of {', '.join(self.systems)}"
+                f"system {system!r} is not in this pool; its systems are {', '.join(self.systems)}"
             )
         at = self.systems.index(system)
         places = np.delete(self.places, at, axis=1)
@@ -314,24 +316,26 @@ def _seed_questions_of(triples: Int64, seeds: SeedQuestions) -> list[str]:
 
 def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> None:
     if not lists:
-        raise UsageError("there is nothing to pool; name the run of at least one system")
+        raise UsageError("no run is given; give the run of at least one system")
     names = [one.name for one in lists]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"two systems are named {twice!r}; give each a name of its own")
+        raise UsageError(f"two systems are named {twice!r}; give each a different name")
     check_depth(depth)
     comma = next((name for name in seeds.ids if "," in name), None)
     if comma is not None:
-        raise UsageError(f"question {comma!r} has a comma in its name, and commas separate names")
+        raise UsageError(
+            f"question {comma!r} has a comma in its name, but commas separate names; rename it"
+        )
     kinds = {one.kind for one in lists}
     if len(kinds) > 1:
-        raise UsageError("some places are raw and some filtered; take one kind for all systems")
+        raise UsageError("some places are raw and some filtered; use one kind for all systems")
     runs = [one for one in lists if not one.from_scores]
     filtered = [one.name for one in runs if one.kind == "raw" and not one.unfiltered]
     if filtered and len(seeds.elsewhere.ids):
         raise InputError(
-            f"raw places count known candidates, but {filtered[0]} holds none of another split: "
-            "the run is filtered already; rank with --filter raw, or take filtered places"
+            f"raw places count known candidates, but the run {filtered[0]} is already filtered; "
+            "rank with --filter raw, or use filtered places"
         )
 
 
@@ -345,7 +349,7 @@ def _within(one: RankedLists, seeds: SeedQuestions, depth: int) -> tuple[Int64, 
 
 COLUMNS = ("head", "relation", "tail", "side", "question", "depth", "systems", "rule")
 ASKED = {"head": (True, False), "tail": (False, True), "both": (True, True)}
-_HINT = "give a file that `kgtrec pool` wrote, and leave its columns as they are"
+_HINT = "give a file that `kgtrec pool` wrote, with its columns unchanged"
 _DRAWN = ("out", "in")
 
 
@@ -362,10 +366,10 @@ def write_pool(path: PathName, pool: Pool, rules: Sequence[str] | None = None) -
         There are more or fewer rules than triples.
     """
     if rules is not None and len(rules) != len(pool):
-        raise UsageError(f"{len(rules)} rules for {len(pool)} triples; give one for each")
+        raise UsageError(f"{len(rules)} rules for {len(pool)} triples; give one rule per triple")
     bad = next((name for name in pool.systems if not name or set(name) & set(",\t\r\n")), None)
     if bad is not None:
-        raise InputError(f"a pool file cannot hold the system's name {bad!r}; take another")
+        raise InputError(f"the system's name {bad!r} cannot be written to a pool file; rename it")
     header = COLUMNS if pool.draw is None else (*COLUMNS, str(pool.draw))
     write_lines(path, chain([header], _cells(pool, rules or [""] * len(pool))))
 
@@ -410,7 +414,7 @@ def read_pool(path: PathName, graph: Graph) -> tuple[Pool, list[str]]:
             file.fault(number, f"{cells[8]!r} where the draw {draw} says {_DRAWN[drawn]!r}")
     file.refuse_faults()
     if not lines:
-        raise FileError(path, found="no pooled triple", hint=_HINT)
+        raise FileError(path, found="the file has no pooled triple", hint=_HINT)
     ids = file.triple_ids(graph, lines)
     for number, cells in lines:
         file.is_new(number, tuple(cells[:3]), repr(" ".join(cells[:3])), "keep one of the lines")
@@ -445,19 +449,19 @@ def _places(file: EditedFile, number: int, cells: list[str]) -> dict[str, int]:
     """Places by system; note a fault if the line is wrong."""
     _, _, _, side, question, depth, systems, *_ = cells
     if side not in ASKED:
-        file.fault(number, f"side {side!r}, which is none of {', '.join(ASKED)}")
+        file.fault(number, f"side {side!r} is not one of {', '.join(ASKED)}")
     elif question.count(",") != 1 and ("," in question or side == "both"):
-        names = "one or two names, two for both"
+        names = "give one or two names (two for both)"
         file.fault(number, f"questions {question!r} beside side {side!r}: {names}")
     places: dict[str, int] = {}
     for part in systems.split(","):
         name, _, digits = part.rpartition(":")
         if not name or not digits.isascii() or not digits.isdigit() or name in places:
-            file.fault(number, f"systems {systems!r}, where name:place,name:place belongs")
+            file.fault(number, f"systems {systems!r}; write name:place,name:place")
             return {}
         places[name] = int(digits)
     smallest = min(places.values())
     if smallest < 1 or depth != str(smallest):
-        problem = f"depth {depth!r} beside systems {systems!r}, whose smallest place it must be"
+        problem = f"depth {depth!r} with systems {systems!r}: it must be their smallest place"
         file.fault(number, problem)
     return places

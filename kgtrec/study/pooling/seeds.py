@@ -108,7 +108,7 @@ def sample_seeds(
     """
     triples = graph.split(split)
     if isinstance(seed, bool) or not hasattr(seed, "__index__"):
-        raise UsageError(f"seed {seed!r} is not a whole number; 42 is the published one")
+        raise UsageError(f"seed {seed!r} is not a whole number; give one, such as 42")
     count = _size(share, size, len(triples), split)
     source = random.Random(operator.index(seed))
     if by_relation:
@@ -121,17 +121,21 @@ def sample_seeds(
 
 def _size(share: float | None, size: int | None, total: int, split: str) -> int:
     if share is not None and size is not None:
-        raise UsageError(f"a share ({share:g}) and a size ({size}); give one of them")
+        raise UsageError(
+            f"a share ({share:g}) and a size ({size}) were given; give only one of them"
+        )
     if size is not None:
         if not 1 <= size <= total:
             raise UsageError(
-                f"size {size} is out of range: split {split!r} has {total:,} triples, so give "
-                f"1 to {total}"
+                f"size {size} is out of range; give 1 to {total}, the triples of split {split!r}"
             )
         return size
     share = 0.05 if share is None else share
     if not 0 < share <= 1:
-        raise UsageError(f"share {share:g} is not above 0 and up to 1; 0.05 takes 5 % of the split")
+        raise UsageError(
+            f"share {share:g} is out of range; give one above 0, up to 1, such as 0.05 for 5 % of "
+            "the split"
+        )
     # 0.29 * 100 is a little less than 29.
     count = math.floor(share * total + 1e-9)
     if not count:
@@ -218,8 +222,8 @@ class SeedQuestions(ShownInLines):
         if lacking:
             raise UsageError(
                 f"{len(lacking):,} of {len(self):,} seed questions have no name in the question "
-                f"list, the first is {question_text(self.graph, lacking[0])}; "
-                "give the list that the runs were made with"
+                f"list; the first is {question_text(self.graph, lacking[0])}; give the list that "
+                "the runs were made with"
             )
         return [self.names[key] for key in self.keys]
 
@@ -252,13 +256,14 @@ def seed_questions(
     rows = triple_array(graph, seeds, "seeds")
     rows = drop_duplicates(rows)
     if not len(rows):
-        raise InputError("there is no seed triple; draw some with `kgtrec sample`")
+        raise InputError("there are no seed triples; draw some with `kgtrec sample`")
     keys = pack_triples(np.concatenate([whole, rows]), graph.n_entities, graph.n_relations)
     missing = np.flatnonzero(~np.isin(keys[len(whole) :], keys[: len(whole)]))
     if len(missing):
         raise InputError(
-            f"{len(missing):,} of {len(rows):,} seed triples are not in split {split!r}, the first "
-            f"is {triple_text(graph, rows[missing[0]])!r}; name the split that they come from"
+            f"{len(missing):,} of {len(rows):,} seed triples are not in split {split!r}; the "
+            f"first is {triple_text(graph, rows[missing[0]])!r}; give the split that they come "
+            "from"
         )
     own = replaced_split(graph, rows, split)
     questions = own.questions(split, extra_known=whole)
@@ -298,7 +303,7 @@ def read_question_ids(path: PathName, graph: Graph) -> dict[Key, str]:
 
     Names that begin with "head" ask for the head, those with "tail" for the tail.
     """
-    hint = "write name<TAB>entity<TAB>relation, the name headN or tailN, as `kgtrec convert` does"
+    hint = "write name<TAB>entity<TAB>relation with names headN or tailN, as `kgtrec convert` does"
     file = EditedFile(path, hint)
     rows = []
     for number, cells in file.rows(3):

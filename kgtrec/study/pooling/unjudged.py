@@ -102,7 +102,7 @@ def means(rows: Mapping[str, Any], columns: Sequence[Column]) -> dict[str, float
 def shares(lists: RankedLists, completion: Completion, cutoff: int) -> dict[str, int]:
     """How many of the first candidates of all questions are seeds, added, false and unjudged."""
     if isinstance(cutoff, bool) or cutoff < 1:
-        raise UsageError(f"cutoff {cutoff} is below 1; 10 and 20 are usual")
+        raise UsageError(f"cutoff {cutoff} is below 1; give 1 or more, such as 10")
     judged = judged_lists(lists, completion)
     questions = completion.seeds.questions
     answers = to_keys(questions.answers, questions.n_entities)
@@ -161,8 +161,11 @@ class JudgedInterval(ShownInLines):
     reason: str = ""
 
     def _lines(self) -> tuple[str, str]:
-        ends = self.reason or f"between {self.low:.4f} and {self.high:.4f}, once all is judged"
-        return f"{self.value:.4f} as it is, {self.condensed:.4f} condensed", ends
+        ends = (
+            self.reason
+            or f"between {self.low:.4f} and {self.high:.4f} if all candidates were judged"
+        )
+        return f"{self.value:.4f} now, {self.condensed:.4f} condensed", ends
 
 
 BySystem = Mapping[str, Mapping[str, JudgedInterval]]
@@ -194,7 +197,9 @@ def open_candidates(
         `within` is below 0.
     """
     if within is not None and (isinstance(within, bool) or within < 0):
-        raise UsageError(f"within {within} is below 0; 20 is usual, 0 for the pool alone")
+        raise UsageError(
+            f"within {within} is below 0; give 0 or more (20 is usual, 0 is only the pool)"
+        )
     qrels = completion.qrels()
     keys = qrels.keys
     parts = [keys[qrels.labels == UNKNOWN]]
@@ -297,7 +302,7 @@ def verdicts(by_system: BySystem) -> list[str]:
         for name in bounded
     ]
     return [
-        f"pairs of runs, of {len(pairs):,}, whose order no open candidate can change: "
+        f"pairs of runs (of {len(pairs):,}) whose order no open candidate can change: "
         + ", ".join(decided)
     ]
 
@@ -313,9 +318,9 @@ def open_remarks(by_system: BySystem, candidates: Int64, within: int | None) -> 
     place = "" if within is None else f" the first {within:,} of"
     where = "in the pool" if within == 0 else f"in the pool or{place} a run's list"
     sentences = [
-        f"lowest and highest: {len(candidates):,} candidates without a label, {where}, may each be "
-        "true or false; all others without a label count as false, except that rbp leaves them "
-        "open too, and bpref ignores them"
+        f"lowest and highest: {len(candidates):,} candidates without a label, {where}, may each "
+        "be true or false. Other candidates without a label count as false, but rbp leaves them "
+        "open, and bpref ignores them"
     ]
     for name, one in next(iter(by_system.values())).items():
         if one.reason:
@@ -327,6 +332,6 @@ def open_remarks(by_system: BySystem, candidates: Int64, within: int | None) -> 
         if outside and name in ("bpref", "gm_bpref"):
             sentences.append(
                 f"{name} of {', '.join(outside)} is outside its interval: it ignores candidates "
-                "without a label, and every outcome gives them one"
+                "without a label, but the interval gives each a label"
             )
     return sentences

@@ -25,15 +25,15 @@ TIES = {
     "realistic": "a tied answer has the mean rank of its tie (realistic ranks)",
     "pessimistic": "ties count against the model (pessimistic ranks)",
     "expected": "expectation over all orders of ties",
-    "ordinal": "ties in the order of trec_eval (ordinal ranks)",
+    "ordinal": "tied answers in the order of trec_eval (ordinal ranks)",
 }
 AVERAGES = {
     "micro": "micro: over {instances:,} answers",
     "macro": "macro: over {questions:,} questions",
     "question": "question: over {questions:,} questions, all answers of each",
-    "group": "group: mean over the values of a term, all questions of each equally",
+    "group": "group: mean over the values of a term, with equal weight for its questions",
     "triple": "triple: over triples, by the mean rank of both sides",
-    "relation": "relation: relations equally, in one mean",
+    "relation": "relation: one mean with equal weight for relations",
     "macro_relation": "macro relation: mean over relations of their micro values",
     "stratified": "stratified: by popularity, (beta_e, beta_r)",
 }

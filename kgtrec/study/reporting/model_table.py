@@ -218,7 +218,7 @@ def table_of_models(
             systems.items()}  # fmt: skip
     models = tuple(dict.fromkeys(model for ranks in runs.values() for model in ranks))
     if not models:
-        raise UsageError("a table of models needs one model at least; name files of ranks")
+        raise UsageError("a table of models needs at least one model; give files of ranks")
     own_columns = [
         column
         for dataset, ranks in runs.items()
@@ -229,7 +229,7 @@ def table_of_models(
     several = any(len(one) > 1 for ranks in runs.values() for one in ranks.values())
     if significance is not None and several and significance.test != "bootstrap":
         raise UsageError(
-            f"of several runs of a model, runs and questions are both drawn: take the bootstrap "
+            "with several runs per model, runs and questions are both drawn; use the bootstrap "
             f"test (--test bootstrap), not {significance.test}"
         )
     if significance is not None:
@@ -253,7 +253,7 @@ def _measures(
 ) -> list[Measure]:
     """Measures of every requested side; measures of one kind are neighbours."""
     if unknown := [side for side in sides or () if side not in SIDES]:
-        raise UsageError(f"{unknown[0]!r} is not a side; choose of {', '.join(SIDES)}")
+        raise UsageError(f"{unknown[0]!r} is not a side; choose one of {', '.join(SIDES)}")
     present = sides_present(next(iter(ranks.values()))[0])
     written: list[str | Measure] = []
     for side in sides or present[-1:]:
@@ -281,7 +281,7 @@ def _protocol(ranks: Mapping[str, Sequence[Ranks]]) -> Protocol:
     protocol = protocol_of(_by_run(folds[0]))
     if len(folds) == 1:
         return protocol
-    note = f"Means over {len(folds)} folds; the counts are those of the first."
+    note = f"Means over {len(folds)} folds; the counts are of the first fold."
     return replace(protocol, differences=(*protocol.differences, note))
 
 
@@ -323,8 +323,8 @@ def _mean(values: Sequence[float]) -> float:
     """Mean over runs; a single run's value stays, even if it is an interval."""
     if len(values) > 1 and any(isinstance(value, Interval) for value in values):
         raise UsageError(
-            "runs that are lists of predictions have intervals for values, which have no mean; "
-            "rank all candidates, or show the runs one by one"
+            "values of predicted lists are intervals and have no mean over runs; rank all "
+            "candidates, or show each run separately"
         )
     return fmean(values) if len(values) > 1 else values[0] if values else math.nan
 

@@ -166,7 +166,7 @@ def page_data(
 ) -> dict[str, Any]:
     """All that the page shows."""
     if not systems:
-        raise UsageError("a report page needs one model at least")
+        raise UsageError("a report page needs at least one model; give files of ranks")
     aligned = align_ranks(systems) if len(systems) > 1 else dict(systems)
     if len(aligned) == 1 and next(iter(aligned.values())).entity_labels is not None:
         for name, run in (runs or {}).items():  # of several, changes_data looks at them
@@ -213,8 +213,8 @@ def _warnings(results: Mapping[str, Result]) -> list[str]:
         if beyond:
             warnings.append(
                 f"{name}: {beyond:,} of {len(result.ranks):,} answers are beyond their predicted "
-                "lists. The first table shows between what its values lie; all else on the page "
-                "ranks such an answer in the middle of the places behind its list."
+                "lists. The first table shows intervals for its values. The rest of the page "
+                "ranks such an answer in the middle of the places after its list."
             )
     return warnings
 
@@ -234,7 +234,9 @@ def _outcome(table: ModelTable) -> list[str]:
             names = " and ".join(table.name(row) for row in winners)
             best.setdefault(names, []).append(column.measure.title)
     sentences = [f"{names} by {', '.join(titles)}" for names, titles in best.items() if names]
-    outcome = f"Best of all: {'; '.join(sentences)}." if sentences else "All models are alike."
+    outcome = (
+        f"Best of all: {'; '.join(sentences)}." if sentences else "All models have equal values."
+    )
     return [f"{len(table.models):,} models on {size}.", outcome]
 
 

@@ -107,14 +107,14 @@ def read_numbers(path: str | os.PathLike[str], how: Resampling = DRAWING) -> lis
 def _entries(table: ValueTable) -> Iterator[_Entry]:
     columns = {name: table.column(name) for name in HEADINGS}
     if absent := [name for name in ("graph", "model", "metric", "value") if not columns[name]]:
-        hint = f"the columns are {', '.join(HEADINGS)} (seed and n may be left out)"
+        hint = f"give the columns {', '.join(HEADINGS)} (seed and n are optional)"
         raise FileError(table.path, 1, found=f"no column {', '.join(absent)}", hint=hint)
     for line, row in table.rows:
         cells = {name: row[column] for name, column in columns.items() if column}
         try:
             value, metric = float(cells["value"]), Measure.parse(cells["metric"])
         except ValueError as problem:  # for a metric, the problem says what is wrong
-            hint = "see kgtrec measures"
+            hint = "choose one of `kgtrec measures`"
             raise FileError(table.path, line, found=str(problem), hint=hint) from None
         yield _Entry(cells["graph"], cells["model"], cells.get("seed", ""), metric, value, line)
 
@@ -127,7 +127,7 @@ def _cells_of(measure: Measure, rows: Sequence[_Entry], path: str, how: Resampli
             seed = f", seed {row.seed}" if row.seed else ""
             raise FileError(
                 path, row.line, found=f"{row.metric.title} of {row.model} on {row.graph}{seed} "
-                "again", hint="give every run its own seed",
+                "again", hint="give every run a different seed",
             )  # fmt: skip
         own[row.seed] = row.value
     models = tuple(dict.fromkeys(row.model for row in rows))
@@ -195,7 +195,9 @@ def _drawn(
     named = {f"{model}\x00{seed}": one for (model, seed), one in columns.items()}
     is_adjusted = not measure.is_trec and measure.row[0].is_adjusted
     if is_adjusted and measure.averaging != "micro":
-        raise UsageError(f"{measure}: a suite has micro averages of adjusted measures")
+        raise UsageError(
+            f"{measure} is not an adjusted measure of micro averages; choose one of those"
+        )
     specs = checked([measure.base if is_adjusted else measure])
     (samples,) = samples_of_aligned(align_ranks(named, least=1), specs)
     if not is_adjusted:

@@ -367,14 +367,16 @@ class Suite(ShownAsTables):
         cells, said = self.cells, []
         if not cells.is_adjusted:
             said.append(
-                f"{cells.measure.title} is a raw metric: graphs of different sizes are not "
-                "comparable by it; prefer an adjusted one, such as adjusted_mrr"
+                f"{cells.measure.title} is a raw metric, which cannot compare graphs of different "
+                "sizes; use an adjusted one, such as adjusted_mrr"
             )
         if cells.missing:
             said.append(f"{len(cells.missing)} of {cells.values.size} cells are missing")
         if self.apart.any():
             names = ", ".join(cells.models[m] for m in np.flatnonzero(self.apart))
-            said.append(f"set apart, with fewer than {self.fewest:.0%} of the graphs: {names}")
+            said.append(
+                f"listed separately, with fewer than {self.fewest:.0%} of the graphs: {names}"
+            )
         if self.friedman is not None:
             found = self.friedman
             said.append(
@@ -418,7 +420,9 @@ def suites(
                 graph for graph in one.graphs if any(fnmatchcase(graph, p) for p in patterns)
             )
             if not own[name]:
-                raise UsageError(f"group {name!r} has no graph; graphs are {', '.join(one.graphs)}")
+                raise UsageError(
+                    f"group {name!r} has no graph; choose some of {', '.join(one.graphs)}"
+                )
         made.append(Suite(one, own | {ALL: one.graphs}, test, resampling, level))
     return made
 
@@ -508,7 +512,9 @@ def suite_page(
                 f"<figcaption>{caption}</figcaption></figure>"
             )
         if suite.cells.missing:
-            parts.append(_section("Over all that missing cells could be", suite.bounds_table()))
+            parts.append(
+                _section("Over all possible values of missing cells", suite.bounds_table())
+            )
             parts.append(_section("Missing cells", suite.missing_table()))
         if len(suite.cells.models) <= 60:
             parts.append(_section("Pairs, on the graphs that both have", suite.pair_table()))

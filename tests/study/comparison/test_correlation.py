@@ -143,19 +143,19 @@ DRAWN = np.arange(36.0).reshape(12, 3)
 
 
 @refusals(
-    ("one system", lambda: ranking_correlation([1.0], [1.0]), InputError, ("2 at least",)),
+    ("one system", lambda: ranking_correlation([1.0], [1.0]), InputError, ("at least 2",)),
     ("lengths", lambda: ranking_correlation([1, 2, 3], [1, 2]), InputError, ("(3,) and (2,)",)),
     ("nan", lambda: ranking_correlation([1, np.nan, 2], [1, 2, 3]), InputError, ("not finite",)),
-    ("two systems", lambda: over_systems([1, 2], [1, 2]), InputError, ("3 at least",)),
+    ("two systems", lambda: over_systems([1, 2], [1, 2]), InputError, ("at least 3",)),
     ("draws", lambda: over_questions(
         *(Resampled(DRAWN[0], DRAWN[:n], DRAWN) for n in (9, 12))), UsageError,
-     ("9 draws of one and 12 of the other; draw alike",)),
+     ("one has 9 draws, the other 12; draw",)),
     ("reference", lambda: depth_curves({"mrr": DRAWN}, range(12), reference=30), UsageError,
-     ("reference 30 is none of the depths",)),
+     ("reference 30 is not a depth",)),
     ("depths", lambda: depth_curves({"mrr": DRAWN}, (0, 2)), InputError,
-     ("a row for each of the 2 depths",)),
+     ("one row per depth (2)",)),
     ("certain reader", lambda: rank_biased_overlap("a", "b", 1.0), UsageError, ("p=1.0",)),
-    ("empty list", lambda: rank_biased_overlap([], "a"), UsageError, ("an empty list",)),
+    ("empty list", lambda: rank_biased_overlap([], "a"), UsageError, ("a list is empty",)),
     ("three runs", lambda: reproduction_of(QRELS, runs(5, 3), ["map"]), UsageError, ("3 runs",)),
 )  # fmt: skip
 def test_what_cannot_be_held_against_each_other(

@@ -145,11 +145,11 @@ ONE = values(("a", [3.0, 2.0, 1.0]))
 
 @refusals(
     ("no part", lambda: rankings_by_part([ONE], [values(("z", [1.0, 2.0, 3.0]))]), InputError,
-     ("no part is in both: a is in one, z in the other",)),
+     ("the sets share no part: a is in one, z in the other",)),
     ("too few", lambda: rankings_by_part([ONE], [values(("a", [1.0, 2.0]))]), UsageError,
      ("2 systems are in both (of 3 and 2), too few to rank",)),
     ("measures", lambda: rankings_by_part([ONE], [values(("a", [1.0, 2.0, 3.0]), measure="mr")]),
-     UsageError, ("values by the same measures",)),
+     UsageError, ("values of the same measures",)),
     ("questions", lambda: values_by_part(
         {"a": systems(1)["s0"], "b": systems(1, seed=2)["s0"]}, "side", ["mrr"]),
      InputError, ("cannot be compared",)),
@@ -236,7 +236,7 @@ def test_each_set_of_ranks_has_its_graph(folder: Path, tmp_path: Path) -> None:
     files = [tmp_path / "sparse" / f"m{seed}.parquet" for seed in range(3)]
     words = ("--against", tmp_path / "complete", "--by", "category", "--graph",
              folder / "sparse/graph", "-m", "mrr")  # fmt: skip
-    with pytest.raises(KgtrecError, match=r"not the graph that .* --against-graph"):
+    with pytest.raises(KgtrecError, match=r"not the graph of these ranks .* --against-graph"):
         invoke(*files, *words)
     text = invoke(*files, *words, "--against-graph", folder / "complete/graph")
     assert {line.split()[0] for line in text.splitlines()[3:5]} <= {"1-1", "1-N", "N-1", "N-N"}
@@ -271,9 +271,9 @@ def test_whole_tables_show_places_and_a_figure(folder: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("", "no row under a header"),
+    ("", "there is no row below a header"),
     ("System,mrr\na,x\nb,1\nc,2\n", r"t.csv:2: 'x' under 'mrr'"),
-    ("System,mrr\na,1\nb\n", r"t.csv:3: 1 cells"),
+    ("System,mrr\na,1\nb\n", r"t.csv:3: this line has 1 cells"),
     ("System,mrr\na,1\na,2\nb,3\n", r"t.csv:3: another row of 'a'.*--by"),
     ("System,mrr,MRR\na,1,2\n", r"t.csv:1: two columns"),
     ("System,mrr\na,inf\n", r"'inf' under"),

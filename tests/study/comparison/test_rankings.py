@@ -79,7 +79,7 @@ def test_full_agreement_is_put_into_words() -> None:
     same = rankings_of_values(
         {"x": [1, 2, 3, 4], "y": [2, 3, 5, 9]}, "abcd", resampling=Resampling(resamples=100)
     )
-    assert "random rankings of 4 systems agree so with a chance of 1 in 24." in full_agreement(
+    assert "random rankings of 4 systems agree fully with a chance of 1 in 24." in full_agreement(
         [same]
     )
     other = rankings_of_values(
@@ -90,11 +90,11 @@ def test_full_agreement_is_put_into_words() -> None:
 
 @refusals(
     ("one", lambda: rankings_of_values({"x": [1, 2, 3]}, "abc"), UsageError,
-     ("1 ranking has nothing to be held against",)),
+     ("1 ranking cannot be compared",)),
     ("few", lambda: rankings_of_values({"x": [1, 2], "y": [1, 2]}, "ab"), UsageError,
      ("2 systems are too few to rank; give three or more",)),
     ("shapes", lambda: rankings_of_values({"x": [1, 2, 3], "y": [1, 2]}, "abc"), InputError,
-     ("values of shapes (3,), (2,) for 3 systems",)),
+     ("values have shapes (3,), (2,) for 3 systems",)),
     ("systems", lambda: rankings_of_samples({"x": samples(np.eye(4)), "y": samples(np.eye(3))}),
      InputError, ("different systems",)),
 )  # fmt: skip
@@ -294,7 +294,7 @@ def test_reverse_questions_are_asked_from_their_triples_depth_on(tmp_path: Path)
     path = tmp_path / "names.tsv"
     path.write_text("head9\tB\tr\ntail9\tD\tr\n")
     assert names_of_pool(replace(pool, questions=["elsewhere"])) == {}
-    with pytest.raises(UsageError, match="other names of questions than the pool"):
+    with pytest.raises(UsageError, match="other question names than the pool"):
         names_of_pool(pool, path)
     own = replace(pool, questions=["head9"])
     assert depths_of(own, names_of_pool(own, path)) == {"head9": {"D": 4}, "tail9": {"B": 4}}
@@ -302,7 +302,7 @@ def test_reverse_questions_are_asked_from_their_triples_depth_on(tmp_path: Path)
 
 def test_depths_that_are_refused(pooled: tuple[dict, dict, dict]) -> None:
     qrels, runs, depth_of = pooled
-    with pytest.raises(InputError, match="no pooled document is judged"):
+    with pytest.raises(InputError, match="qrels judge no pooled document"):
         curves_of_runs(qrels, runs, {"tail0": {"other": 1}}, ["map"])
     with pytest.raises(UsageError, match="3 or more"):
         curves_of_runs(qrels, dict(list(runs.items())[:2]), depth_of, ["map"])

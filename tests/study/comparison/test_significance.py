@@ -472,9 +472,9 @@ def test_what_is_not_told_apart_is_said() -> None:
     rng = np.random.default_rng(4)
     rows = rng.random((60, 1)) + rng.normal(0, 0.3, (60, 3)) + np.array([0.5, 0.5, 0.0])
     one = compare(samples(rows), "t", resampling=Resampling(resamples=200))
-    assert "is not told apart from s" in one.sentence()
+    assert "is not significantly better than s" in one.sentence()
     two = compare(samples(rows[:, :2]), "t", resampling=Resampling(resamples=200))
-    assert "cannot be told apart" in two.sentence()
+    assert "do not differ significantly" in two.sentence()
     assert two.to_dict()["conclusion"] == two.sentence()
     equal = compare(
         samples(np.repeat(rows[:, :1], 3, axis=1)), resampling=Resampling(resamples=200)

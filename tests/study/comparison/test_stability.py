@@ -138,9 +138,9 @@ def test_parts_that_tie_all_systems_are_neither_most_nor_least_stable() -> None:
     sensitivity = Sensitivity(keys, ("Hits", "MRR"), ("a", "b", "c"), shares, tau, 60, 0)
     said = sensitivity.sentence()
     assert "all sizes: Hits 0.5000, MRR 0.2500. Least of all: MRR on 1% of" in said
-    assert "-0.5000. nan: all parts tie all systems" in said
+    assert "-0.5000. nan: all systems tie in all parts" in said
     tied = replace(sensitivity, tau=np.full((2, 2, 2), nan))
-    assert tied.sentence() == "All parts tie all systems, so that there is no ranking."
+    assert tied.sentence() == "All systems tie in all parts, so there is no ranking."
 
 
 def test_measures_of_one_title_are_told_apart() -> None:
@@ -186,18 +186,18 @@ def test_the_command_takes_measures_that_are_adjusted(tmp_path: Path, key: str) 
 
 @refusals(
     ("shares", lambda: data_sensitivity(systems(3), shares=(0.5, 1.0)), UsageError,
-     ("shares [0.5, 1.0] must lie between 0 and 1",)),
-    ("repeats", lambda: data_sensitivity(systems(3), repeats=0), UsageError, ("at least once",)),
+     ("shares [0.5, 1.0] must be between 0 and 1",)),
+    ("repeats", lambda: data_sensitivity(systems(3), repeats=0), UsageError, ("1 or more",)),
     ("measure", lambda: data_sensitivity(systems(3), ["both.macro.bpref"]), UsageError,
      ("does not follow from ranks",)),
     ("systems", lambda: data_sensitivity(systems(2)), UsageError, ("3 or more",)),
     ("p", lambda: discrimination_of({"a": [0.1, 1.2]}), InputError, ("between 0 and 1",)),
     ("pairs", lambda: discrimination_of({"a": [0.1], "b": [0.1, 0.2]}), InputError,
-     ("same pairs",)),
+     ("different pairs",)),
     ("nothing", lambda: discriminate([]), InputError, ("no measure",)),
-    ("unjudged", lambda: leave_one_out(*toy_pool(), "unj_10"), UsageError, ("is not better",)),
-    ("judged", lambda: leave_one_out(*toy_pool(), "judged_10"), UsageError, ("is not better",)),
-    ("residual", lambda: leave_one_out(*toy_pool(), "rbp_resid"), UsageError, ("is not better",)),
+    ("unjudged", lambda: leave_one_out(*toy_pool(), "unj_10"), UsageError, ("are not better",)),
+    ("judged", lambda: leave_one_out(*toy_pool(), "judged_10"), UsageError, ("are not better",)),
+    ("residual", lambda: leave_one_out(*toy_pool(), "rbp_resid"), UsageError, ("are not better",)),
     ("count", lambda: leave_one_out(*toy_pool(), "num_ret"), UsageError, ("one measure",)),
 )  # fmt: skip
 def test_refusals(
@@ -282,7 +282,7 @@ def test_leaving_one_out() -> None:
         ]  # fmt: skip
         due = stats.kendalltau(values, result.full).statistic
         assert result.tau[k] == pytest.approx(due)
-    assert "1 of 3 systems would rank lower (by up to 2 places)" in result.sentence()
+    assert "they were left out of the pool (by up to 2 places)" in result.sentence()
     assert [row[0] for row in result.table().rows] == ["a", "c", "b"]
 
 

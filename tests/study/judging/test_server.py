@@ -171,13 +171,13 @@ def test_a_full_disk_takes_nothing_and_spoils_nothing(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ((6, "Y"), "row 6 is none of the 6"),
+        ((6, "Y"), "row 6 does not exist"),
         ((-1, "Y"), "row -1"),
         ((True, "Y"), "row True"),
-        ((0, "y"), "label 'y' is none"),
-        ((0, "Y", "a\tb"), "evidence is not a text"),
-        ((0, "Y", "", "x" * 2001), "note is not a text of at most 2,000"),
-        ((0, "Y", "\ud800"), "evidence is not a text"),
+        ((0, "y"), "label 'y' is not Y"),
+        ((0, "Y", "a\tb"), "evidence is not one line"),
+        ((0, "Y", "", "x" * 2001), "note is not one line of at most 2,000"),
+        ((0, "Y", "\ud800"), "evidence is not one line"),
     ],
 )
 def test_answers_that_no_sheet_can_hold_are_refused(tmp_path: Path, entry: tuple, words: str):
@@ -199,7 +199,7 @@ def test_a_journal_of_another_sheet_or_a_damaged_one_is_refused(tmp_path: Path):
     write_rows(path)
     for bad, words in {
         b"hello\n": ":1: this is not a journal",
-        good + b"{}\n": ":3: row None is none",
+        good + b"{}\n": ":3: row None does not exist",
         good + b"nonsense\n" + good.split(b"\n")[1] + b"\n": ":3: no object in 'nonsense'",
         good + b'{"undo": true}\n' * 2: ":4: nothing to undo",
     }.items():
@@ -333,7 +333,10 @@ def test_it_listens_to_this_machine_only(server: Client):
 def test_other_hosts_are_refused(server: Client, host: str):
     for method, path in (("GET", "/"), ("GET", "/api/state"), ("POST", "/api/answer")):
         status, said = server.ask(method, path, {}, {"Host": host, "X-Judge-Token": server.token})
-        assert (status, said["error"]) == (403, "this page is for this machine only")
+        assert (status, said["error"]) == (
+            403,
+            "this page works only on this machine; open it there",
+        )
 
 
 def test_names_of_this_machine_are_welcome_also_through_a_tunnel(server: Client):
@@ -371,11 +374,11 @@ def test_other_sites_are_refused(server: Client):
         (b"[" * 60000, 400, "not a JSON object"),
         ({}, 400, "row None"),
         ({"row": 1.0, "label": "Y", "evidence": "", "note": ""}, 400, "row 1.0"),
-        ({"row": 99, "label": "Y", "evidence": "", "note": ""}, 400, "row 99 is none"),
+        ({"row": 99, "label": "Y", "evidence": "", "note": ""}, 400, "row 99 does not exist"),
         ({"row": 1, "label": "Yes", "evidence": "", "note": ""}, 400, "label 'Yes'"),
         ({"row": 1, "label": "Y", "evidence": None, "note": ""}, 400, "must be texts"),
-        ({"row": 1, "label": "Y", "evidence": "a\nb", "note": ""}, 400, "evidence is not a text"),
-        ({"row": 1, "label": "Y", "evidence": "x" * 70000, "note": ""}, 413, "too much"),
+        ({"row": 1, "label": "Y", "evidence": "a\nb", "note": ""}, 400, "evidence is not one line"),
+        ({"row": 1, "label": "Y", "evidence": "x" * 70000, "note": ""}, 413, "too long"),
     ],
 )  # fmt: skip
 def test_bad_answers_are_refused_in_words(server: Client, body: object, status: int, words: str):
@@ -443,7 +446,7 @@ def test_another_file_in_the_place_of_the_output_is_not_written_over(tmp_path: P
     with Journal(path) as journal:
         for data in ("something else\n", write_rows(tmp_path / "x.tsv", 2).read_text()):
             other.write_text(data)
-            with pytest.raises(UsageError, match=r"s\.judged\.tsv is another file than"):
+            with pytest.raises(UsageError, match=r"s\.judged\.tsv is not a copy of"):
                 JudgeServer(journal, str(other), 0)
         with pytest.raises(UsageError, match=r"s\.tsv itself"):
             JudgeServer(journal, str(path), 0)

@@ -166,7 +166,7 @@ def test_what_cannot_be_had(world: dict[str, Any]) -> None:
         instance_depths(ranks["a"], elsewhere)
     depths = instance_depths(ranks["a"], pool)
     for questions, rows in (
-        (graph.questions("test", filter="raw"), "does not filter"),
+        (graph.questions("test", filter="raw"), "whose filter lacks"),
         (graph.questions("test", entities=range(N - 1)), "of a part of the triples"),
     ):
         scores = world["scores"]["a"][questions.side, questions.entity, questions.relation]
@@ -383,7 +383,7 @@ def test_questions_without_an_answer_at_a_depth_count_there(tmp_path: Path) -> N
         rows = [f"{query} Q0 {d} 1 {9 - i} x\n" for query in qrels for i, d in enumerate(documents)]
         paths[name].write_text("".join(rows))
     depths = {"q": {"c": 1}, "late": {"b": 2}}
-    with pytest.raises(InputError, match="no pooled document is judged"):
+    with pytest.raises(InputError, match="qrels judge no pooled document"):
         curves_of_runs(qrels, paths, {"q": {"c": 1}}, ["map"])
     curves = curves_of_runs(qrels, paths, depths, ["map"], resampling=Resampling(resamples=100))
     assert curves.depths == (0, 1, 2)

@@ -310,7 +310,7 @@ def test_lists_tell_what_is_missing_and_short() -> None:
     assert lists.shorter_than(5) == 3
     sentences = doubts([lists], seeds, 5)
     assert sentences[:2] == [
-        "a lacks 1 of 4 seed questions", "a: the lists of 3 questions end before depth 5"
+        "a lacks 1 of 4 seed questions", "a: the lists of 3 questions are shorter than depth 5"
     ]  # fmt: skip
 
 
@@ -337,7 +337,7 @@ def pooled(lists: list[RankedLists] | None = None, depth: int = 3) -> Pool:
             ({"share": 0}, "share 0 is not above 0"), ({"share": 1.5}, "share 1.5 is not"),
             ({"share": math.nan}, "share nan"), ({"share": 0.05}, "less than one triple"),
             ({"size": 0}, "give 1 to 10"), ({"size": 11}, "give 1 to 10"),
-            ({"share": 0.5, "size": 3}, "give one of them"),
+            ({"share": 0.5, "size": 3}, "give only one of them"),
             ({"size": 1, "seed": "x"}, "seed 'x' is not a whole number"),
             ({"size": 1, "split": "dev"}, "no split 'dev'"),
         )
@@ -346,22 +346,22 @@ def pooled(lists: list[RankedLists] | None = None, depth: int = 3) -> Pool:
         (name, lambda rows=rows: seed_questions(small().graph, rows), InputError, words)
         for name, rows, *words in (
             ("other split", [(0, 0, 3), (2, 0, 3)], "1 of 2 seed triples", "'0 0 3'"),
-            ("no seed", np.empty((0, 3), np.int64), "no seed triple"),
+            ("no seed", np.empty((0, 3), np.int64), "no seed triples"),
             ("id", [(99, 0, 1)], "entity id 99"),
         )
     ),
-    ("no list", lambda: pooled([]), UsageError, ("nothing to pool",)),
+    ("no list", lambda: pooled([]), UsageError, ("no run is given",)),
     ("twice", lambda: pooled(small_lists()[:1] * 2), UsageError, ("two systems are named 'a'",)),
     *((f"depth {depth}", lambda depth=depth: pooled(depth=depth), UsageError, ("is below 1",))
       for depth in (0, -1, True)),
     ("kinds", lambda: pooled([small_lists()[0], small_lists("raw")[1]]), UsageError,
-     ("take one kind",)),
+     ("use one kind",)),
     ("filtered", lambda: pooled(small_lists(raw=True)), InputError,
-     ("a holds none", "--filter raw")),
+     ("the run a is already filtered", "--filter raw")),
     ("places", lambda: small_lists("odd"), UsageError, ("places='odd'",)),
     *((f"at {depth}", lambda depth=depth: pooled().at(depth), UsageError, ("has 1 to 3",))
       for depth in (0, 4)),
-    ("without", lambda: pooled().without("c"), UsageError, ("cannot be left out",)),
+    ("without", lambda: pooled().without("c"), UsageError, ("is not in this pool",)),
     ("rules", lambda: write_pool("x", pooled(), [""] * 99), UsageError, ("rules for",)),
     ("run twice", lambda: system_names(["a.run", "a.run"]), UsageError, ("named twice",)),
     ("comma", lambda: system_names(["a,b.run"]), UsageError, ("comma",)),
@@ -376,7 +376,7 @@ def test_a_run_of_other_questions_or_entities_is_refused() -> None:
     named = kgtrec.Run(
         [f"q{i}" for i in range(len(run))], run.offsets, run.documents, run.scores, run.docnos, 7
     )
-    with pytest.raises(InputError, match=r"not one of the 2 seed questions .*--questions"):
+    with pytest.raises(InputError, match=r"none of the 2 seed questions .*--questions"):
         run_lists(named, seeds, "a")
     other = kgtrec.Graph.from_arrays(test=[[0, 0, 1]], n_entities=9)
     _, run = kgtrec.rank(np.zeros((2, 9)), other.questions(), run_depth=3)
@@ -397,34 +397,34 @@ LABELLED = "head\trelation\ttail\tlabel"
     (read_pool, "", "the file is empty"),
     (read_pool, HEADER, "no pooled triple"),
     (read_pool, "a\tb\n", r":1: header 'a\\tb'"),
-    (read_pool, HEADER + "0\t0\t1\thead\thead0\t1\ta:1\n", ":2: 7 columns in place of 8"),
+    (read_pool, HEADER + "0\t0\t1\thead\thead0\t1\ta:1\n", ":2: 7 columns instead of 8"),
     (read_pool, HEADER + "0\t0\t1\tleft\thead0\t1\ta:1\t\n", ":2: side 'left'"),
     (read_pool, HEADER + "0\t0\t1\thead\thead0\t1\ta\t\n", ":2: systems 'a'"),
     (read_pool, HEADER + "0\t0\t1\thead\thead0\t1\ta:1,a:2\t\n", ":2: systems 'a:1,a:2'"),
     (read_pool, HEADER + "0\t0\t1\thead\thead0\t1\ta:x\t\n", ":2: systems 'a:x'"),
-    (read_pool, HEADER + "0\t0\t1\thead\thead0\t2\ta:1,b:2\t\n", ":2: depth '2' beside"),
+    (read_pool, HEADER + "0\t0\t1\thead\thead0\t2\ta:1,b:2\t\n", ":2: depth '2' with"),
     (read_pool, HEADER + "0\t0\t1\thead\thead0\t0\ta:0\t\n", ":2: depth '0'"),
     (read_pool, HEADER + "0\t0\tzz\thead\thead0\t1\ta:1\t\n", ":2: tail 'zz' is not in the graph"),
-    (read_pool, HEADER + "0\t0\t1\thead\thead0\t1\ta:1\t\n" * 2, ":3: '0 0 1' is in line 2 too"),
+    (read_pool, HEADER + "0\t0\t1\thead\thead0\t1\ta:1\t\n" * 2, ":3: '0 0 1' is also in line 2"),
     (read_question_ids, "", "the file is empty"),
     (read_question_ids, "head0\t1\n", ":1: "),
     (read_question_ids, "q0\t1\t0\n", ":1: the name 'q0'"),
     (read_question_ids, "head0\t1\t0\nhead1\tx\t0\n", ":2: entity 'x'"),
     (read_question_ids, "head0\t1\tx\n", ":1: relation 'x'"),
-    (read_question_ids, "head0\t1\t0\nhead0\t2\t0\n", ":2: 'head0' is in line 1 too"),
-    (read_question_ids, "head0\t1\t0\nhead1\t1\t0\n", r":2: '\(\?, 0, 1\)' is in line 1 too"),
+    (read_question_ids, "head0\t1\t0\nhead0\t2\t0\n", ":2: 'head0' is also in line 1"),
+    (read_question_ids, "head0\t1\t0\nhead1\t1\t0\n", r":2: '\(\?, 0, 1\)' is also in line 1"),
     (read_relation_types, "", "the file is empty"),
     (read_relation_types, "0\tA\n", ":1: "),
     (read_relation_types, "0\tA\t \n", ":1: "),
     (read_relation_types, "0\tA\tB\nx\tA\tB\n", ":2: relation 'x'"),
-    (read_relation_types, "0\tA\tB\n0\tA\tB\n", ":2: relation '0' is in line 1 too"),
+    (read_relation_types, "0\tA\tB\n0\tA\tB\n", ":2: relation '0' is also in line 1"),
     (read_judgements, "", "the file is empty"),
     (read_judgements, f"{LABELLED}\n", "no judgement"),
-    (read_judgements, "0\t0\t1\n", ":1: 3 columns in place of 4"),
-    (read_judgements, f"{LABELLED}\tlink\n0\t0\t1\tY\n", ":2: 4 columns in place of 5"),
+    (read_judgements, "0\t0\t1\n", ":1: 3 columns instead of 4"),
+    (read_judgements, f"{LABELLED}\tlink\n0\t0\t1\tY\n", ":2: 4 columns instead of 5"),
     (read_judgements, f"{LABELLED}\tlabel\n0\t0\t1\tY\tN\n", ":1: the header names 'label'"),
     (read_judgements, "0\t0\t1\tY\n0\t0\t2\tyes\n1\t0\t2\ty\n",
-         r"2 faults; a label is Y, N or \?\n  line 2: label 'yes'\n  line 3: label 'y'"),
+         r"2 faults; write Y, N or \?\n  line 2: label 'yes'\n  line 3: label 'y'"),
     (read_judgements, "0\t0\t1\tY\n0\t0\t2\t \n", ":2: an empty label; .*blank"),
     (read_judgements, "0\t0\tzz\tY\n", ":1: tail 'zz' is not in the graph"),
     (read_judgements, "0\t\t1\tY\n", ":1: an empty name"),
@@ -654,7 +654,9 @@ def test_where_a_run_is_wanted_scores_are_none(tmp_path: Path) -> None:
     case = small()
     for name in ("s.npy", "s.npz", "ranks.parquet"):
         (tmp_path / name).write_bytes(b"PK")
-        with pytest.raises(FileError, match=f"{name}: scores or ranks instead of a TREC run"):
+        with pytest.raises(
+            FileError, match=f"{name}: this file has scores or ranks, not a TREC run"
+        ):
             run_lists(tmp_path / name, case.questions, "s")
 
 
@@ -672,7 +674,7 @@ def test_a_weak_model_is_pointed_out() -> None:
     case = small()
     lists = case.lists()[0]
     weak = replace(lists, found=0, from_scores=True)
-    assert "a weak model, or scores with another order" in doubts([weak], case.questions, 99)[0]
+    assert "check the model, and the order of the rows" in doubts([weak], case.questions, 99)[0]
     assert len(doubts([weak], case.questions, 99)) == 1  # and it is not reported as short
 
 

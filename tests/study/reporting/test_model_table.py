@@ -182,7 +182,7 @@ def test_the_caption_says_protocol_ties_and_what_cannot_be_compared(
     n = len(ranks["s0"])
     for part in ("fb: test split, filtered by train", "among all 40 entities", "realistic ranks",
                  f"micro: over {n} answers", "macro: over", "expectation over all orders",
-                 "MAP: ties in the order of trec_eval", "Best in bold"):  # fmt: skip
+                 "MAP: tied answers in the order of trec_eval", "Best in bold"):  # fmt: skip
         assert part in text
     mixed = {"a": ranks["s0"], "b": systems(1, seed=3)["s0"]}
     assert "NOT COMPARABLE: a and b" in table_of_models({"x": mixed}, ["mrr"]).caption()
@@ -191,7 +191,7 @@ def test_the_caption_says_protocol_ties_and_what_cannot_be_compared(
 @refusals(
     ("side", lambda ranks: table_of_models({"g": ranks}, ["mrr"], sides=["left"]), UsageError,
      ("'left' is not a side",)),
-    ("no model", lambda ranks: table_of_models({"g": {}}), UsageError, ("needs one model",)),
+    ("no model", lambda ranks: table_of_models({"g": {}}), UsageError, ("at least one model",)),
     ("measure", lambda ranks: table_of_models({"g": ranks}, ["mmr"]), UsageError,
      ("did you mean",)),
     ("pairs", lambda ranks: table_of_models(
@@ -199,7 +199,7 @@ def test_the_caption_says_protocol_ties_and_what_cannot_be_compared(
         significance=Significance("t")), InputError, ("cannot be compared",)),
     ("runs", lambda ranks: table_of_models(
         {"g": {"a": [ranks["s0"], ranks["s1"]]}}, significance=Significance("t")), UsageError,
-     ("take the bootstrap test (--test bootstrap), not t",)),
+     ("use the bootstrap test (--test bootstrap), not t",)),
 )  # fmt: skip
 def test_wrong_calls(
     ranks: dict[str, Ranks],

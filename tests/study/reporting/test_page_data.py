@@ -240,7 +240,7 @@ def test_changes_are_those_of_every_two_models(tmp_path: Path) -> None:
 def test_models_of_other_questions_are_refused(ranks: dict[str, Ranks]) -> None:
     with pytest.raises(InputError, match="cannot be compared"):
         page_data({"a": ranks["s0"], "b": systems(1, seed=4)["s0"]})
-    with pytest.raises(UsageError, match="one model at least"):
+    with pytest.raises(UsageError, match="at least one model"):
         page_data({})
 
 
