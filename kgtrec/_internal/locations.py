@@ -191,7 +191,7 @@ def names_in(folder: str | os.PathLike[str]) -> list[str] | None:
             return [entry.name for entry in os.scandir(local) if entry.is_file()]
         if os.path.exists(local):
             return None
-        raise FileError(local, found="there is no such file", hint="check the name")
+        raise FileError(local, found="the file does not exist", hint="check the name")
     url = _url(folder)
     with _explained(url):
         kind, system, info = _looked_up(url)
@@ -429,7 +429,7 @@ def _explained(url: str) -> Iterator[None]:
     except FileError:
         raise
     except FileNotFoundError:
-        raise FileError("", found="there is no such file", hint=_HINT).at(url) from None
+        raise FileError("", found="the file does not exist", hint=_HINT).at(url) from None
     except ImportError as error:
         problem = f"pyarrow has no file system for it ({error})"
         raise FileError("", found=problem, hint="copy it to this machine").at(url) from None

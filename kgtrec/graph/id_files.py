@@ -245,7 +245,7 @@ def _regular(path: PathName) -> Iterator[Path]:
     with fetched(path) as place:
         if not place.exists():
             hint = "check the name and the folder"
-            raise FileError(path, found="there is no such file", hint=hint)
+            raise FileError(path, found="the file does not exist", hint=hint)
         if place.is_dir():
             raise FileError(path, found="a folder, not a file", hint="name the file in it")
         yield place

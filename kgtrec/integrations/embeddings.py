@@ -130,7 +130,7 @@ def load_embeddings(path: str | PathLike[str]) -> dict[str, Array]:
 
 def _loaded(path: Path) -> dict[str, Array]:
     if not path.exists():
-        raise FileError(path, found="there is no such file", hint="check the name")
+        raise FileError(path, found="the file does not exist", hint="check the name")
     if path.is_dir():
         files = sorted(path.glob("*.npy"))
         if not files:

@@ -98,7 +98,7 @@ def checkpoint_factors(
 def _read(path: PathName) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The options and the state dict of a checkpoint."""
     if not exists(path) or is_folder(path):
-        raise FileError(path, found="there is no such file", hint="name a checkpoint, a .pt file")
+        raise FileError(path, found="the file does not exist", hint="name a checkpoint, a .pt file")
     try:
         with (
             fetched(path) as copy,

@@ -370,7 +370,7 @@ def _read_table(path: PathName) -> tuple[Any, Any]:
         raise
     except Exception as error:
         if isinstance(error, FileNotFoundError):
-            raise not_ranks(path, "there is no such file") from None
+            raise not_ranks(path, "the file does not exist") from None
         reason = getattr(error, "strerror", None)
         reason = reason or _other_kind(path) or f"not a readable Parquet file ({first_line(error)})"
         raise not_ranks(path, reason) from None

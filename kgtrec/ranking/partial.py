@@ -479,7 +479,7 @@ def _opened(path: PathName) -> Iterator[tuple[dict[str, Any], Any]]:
     except FileError:
         raise
     except FileNotFoundError:
-        raise FileError(path, found="there is no such file", hint="rank the shard") from None
+        raise FileError(path, found="the file does not exist", hint="rank the shard") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise FileError(

@@ -317,7 +317,7 @@ def test_flipped_bits_in_ranks_are_found(home: Home):
 
 
 def test_ranks_under_a_name_that_is_no_utf8(home: Home):
-    home.refuses(home.call("report", "missing.parquet"), "missing.parquet: there is no such file")
+    home.refuses(home.call("report", "missing.parquet"), "missing.parquet: the file does not exist")
     home.rank("-q", out="\udcff.parquet")
     assert home.call("report", "\udcff.parquet").code == 0
 

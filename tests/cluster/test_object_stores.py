@@ -207,8 +207,11 @@ def test_patterns_at_urls_match_as_those_of_files(store: str, home: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--graph", f"{URL}/none", "--scores", f"{URL}/s.npy"], "none: there is no such file"),
-        (["--graph", f"{URL}/g", "--scores", f"{URL}/none.npz"], "none.npz: there is no such file"),
+        (["--graph", f"{URL}/none", "--scores", f"{URL}/s.npy"], "none: the file does not exist"),
+        (
+            ["--graph", f"{URL}/g", "--scores", f"{URL}/none.npz"],
+            "none.npz: the file does not exist",
+        ),
         (["--graph", f"{URL}/g", "--scores", "s3://kgtrec-none/s.npy"], "the file does not exist"),
     ],
 )

@@ -378,7 +378,7 @@ WRONG: dict[str, tuple[Callable[[Path], str], Callable[[Path], None], str]] = {
     "libkge, columns": (libkge, _spoil("test.del", "0\t1\n"), "test.del:1: '0\\t1'"),
     "libkge, map": (libkge, _spoil("entity_ids.del", "0\ta\n2\tb\n"), "no line for id 1, of 2 ids"),
     "libkge, twice": (libkge, _spoil("entity_ids.del", "0\ta\n1\ta\n"), ":2: label 'a' a second"),
-    "libkge, file": (libkge, _remove("train.del"), "train.del: there is no such file"),
+    "libkge, file": (libkge, _remove("train.del"), "train.del: the file does not exist"),
     "rotate, undeclared": (
         lambda home: rotate(home).partition(":")[2], lambda home: None, "say it: rotate:DIR",
     ),

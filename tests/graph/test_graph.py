@@ -480,7 +480,7 @@ def test_tab_separated_files_come_before_numbered_ones(tmp_path: Path) -> None:
         ("test2id.txt", b"1\n0 99999999999999999999 0\n", r":2: tail 99999999999999999999 of 4"),
         ("test2id.txt", b"2\n\n0 1 0\n", r":2: an empty line; delete it"),
         ("entity2id.txt", b"2\na\t0\na\t1\n", r"entity2id\.txt:3: 'a' again \(line 2 has it"),
-        ("entity2id.txt", None, r"entity2id\.txt: there is no such file"),
+        ("entity2id.txt", None, r"entity2id\.txt: the file does not exist"),
     ],
 )
 def test_bad_openke(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:

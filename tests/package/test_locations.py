@@ -138,7 +138,7 @@ def test_an_object_store(bucket: tuple[str, Any], home: Path) -> None:
         kgtrec.read_graph(f"{url}/bad", progress=False)
     with pytest.raises(FileError, match=r"^s3://kgtrec-none/x: there is no bucket 'kgtrec-none'"):
         call("rank", "--graph", f"{url}/g", "--scores", f"{url}/s.npy", "-o", "s3://kgtrec-none/x")
-    with pytest.raises(FileError, match=r"^s3://kgtrec-none/x.parquet: there is no such file"):
+    with pytest.raises(FileError, match=r"^s3://kgtrec-none/x.parquet: the file does not exist"):
         kgtrec.Ranks.load("s3://kgtrec-none/x.parquet")
 
 

@@ -171,7 +171,7 @@ def test_known_files_that_are_none(home: Path, text: str, message: str) -> None:
     (home / "known.tsv").write_text(text)
     with pytest.raises(InputError, match=message):
         kgtrec.read_graph(home / "g").questions(known=home / "known.tsv")
-    with pytest.raises(FileError, match="no such file"):
+    with pytest.raises(FileError, match="does not exist"):
         kgtrec.read_graph(home / "g").questions(known=home / "nothing.tsv")
 
 

@@ -320,7 +320,7 @@ def test_type_constraints_with_labels_that_the_graph_lacks(openke: Path) -> None
     assert part.describe()["lists"]["unknown"] == 1
     assert part.describe()["lists"]["questions_without_list"] == 2  # those of relation s
     (openke / "entity2id.txt").unlink()
-    with pytest.raises(FileError, match=r"entity2id\.txt: there is no such file"):
+    with pytest.raises(FileError, match=r"entity2id\.txt: the file does not exist"):
         questions.restrict(type_constraints=openke / "type_constrain.txt")
 
 

@@ -297,7 +297,10 @@ def test_bad_files_of_labels(
 
 
 def test_labels_that_cannot_be_used(named: Result, tmp_path: Path) -> None:
-    for path, said in ((tmp_path / "none.tsv", "no such file"), (tmp_path, "a folder, not a file")):
+    for path, said in (
+        (tmp_path / "none.tsv", "does not exist"),
+        (tmp_path, "a folder, not a file"),
+    ):
         with pytest.raises(FileError, match=said):
             named.slice("label", labels=path)
     with pytest.raises(InputError, match="3 labels were given for 4 triples"):

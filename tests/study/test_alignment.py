@@ -355,7 +355,7 @@ def test_the_experiment_on_the_command_line(home: Path) -> None:
         ((*TABLES, "--pairs", "p.tsv", "-o", "p.tsv"), "would overwrite an input"),
         ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--write-run", "o"), "would overwrite --output"),
         ((*TABLES, "--pairs", "named.tsv", "-o", "o"), "named.tsv:1: 'zh "),
-        ((*TABLES, "--pairs", "no.tsv", "-o", "o"), "no such file"),
+        ((*TABLES, "--pairs", "no.tsv", "-o", "o"), "does not exist"),
         ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--left-labels", "p.tsv"), None),
         (("--left", "p.tsv", "--right", "r.npy", "--pairs", "p.tsv", "-o", "o"), "a score matrix"),
     ],

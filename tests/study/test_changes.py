@@ -132,7 +132,7 @@ def test_what_is_refused(models):
     strange = kgtrec.Run(["q1"], run.offsets[:2], run.documents[:1], run.scores[:1], run.docnos, 1)
     with pytest.raises(InputError, match=r"run of 'old' has none of the questions of these ranks"):
         answer_changes(by_name(ranks), [strange, strange])
-    with pytest.raises(InputError, match=r"run of 'old' holds .* first for question"):
+    with pytest.raises(InputError, match=r"run of 'old' has .* first for question"):
         answer_changes(by_name(ranks), runs[::-1])
 
 

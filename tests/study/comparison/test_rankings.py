@@ -306,7 +306,7 @@ def test_depths_that_are_refused(pooled: tuple[dict, dict, dict]) -> None:
         curves_of_runs(qrels, runs, {"tail0": {"other": 1}}, ["map"])
     with pytest.raises(UsageError, match="3 or more"):
         curves_of_runs(qrels, dict(list(runs.items())[:2]), depth_of, ["map"])
-    with pytest.raises(UsageError, match="none of the depths"):
+    with pytest.raises(UsageError, match="is not a depth"):
         curves_of_runs(
             qrels, runs, depth_of, ["map"], reference=7, resampling=Resampling(resamples=100)
         )

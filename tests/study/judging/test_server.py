@@ -200,7 +200,7 @@ def test_a_journal_of_another_sheet_or_a_damaged_one_is_refused(tmp_path: Path):
     for bad, words in {
         b"hello\n": ":1: this is not a journal",
         good + b"{}\n": ":3: row None does not exist",
-        good + b"nonsense\n" + good.split(b"\n")[1] + b"\n": ":3: no object in 'nonsense'",
+        good + b"nonsense\n" + good.split(b"\n")[1] + b"\n": ":3: not a JSON object in 'nonsense'",
         good + b'{"undo": true}\n' * 2: ":4: nothing to undo",
     }.items():
         place.write_bytes(bad)

@@ -327,7 +327,7 @@ def test_decided_pairs() -> None:
     assert verdicts({"a": by_system["a"]}) == []
     notes = open_remarks(by_system, np.arange(7), 20)
     assert "7 candidates without a label, in the pool or the first 20 of a run's list" in notes[0]
-    assert notes[1] == "infAP has no interval: it estimates"
+    assert notes[1] == "infAP has no interval: an estimate"
     assert "in the pool," in open_remarks(by_system, np.arange(7), 0)[0]
     # bpref ignores unjudged ones, but once judged false, they could lower the value.
     assert bpref([[None, 1]], [1], [1]) == 1.0 > bpref([[0, 1]], [1], [1])

@@ -334,7 +334,7 @@ def pooled(lists: list[RankedLists] | None = None, depth: int = 3) -> Pool:
     *(
         (str(how), lambda how=how: sample_seeds(graph_of([0] * 10), **how), UsageError, (said,))
         for how, said in (
-            ({"share": 0}, "share 0 is not above 0"), ({"share": 1.5}, "share 1.5 is not"),
+            ({"share": 0}, "share 0 is out of range"), ({"share": 1.5}, "share 1.5 is out"),
             ({"share": math.nan}, "share nan"), ({"share": 0.05}, "less than one triple"),
             ({"size": 0}, "give 1 to 10"), ({"size": 11}, "give 1 to 10"),
             ({"share": 0.5, "size": 3}, "give only one of them"),
@@ -363,7 +363,7 @@ def pooled(lists: list[RankedLists] | None = None, depth: int = 3) -> Pool:
       for depth in (0, 4)),
     ("without", lambda: pooled().without("c"), UsageError, ("is not in this pool",)),
     ("rules", lambda: write_pool("x", pooled(), [""] * 99), UsageError, ("rules for",)),
-    ("run twice", lambda: system_names(["a.run", "a.run"]), UsageError, ("named twice",)),
+    ("run twice", lambda: system_names(["a.run", "a.run"]), UsageError, ("given twice",)),
     ("comma", lambda: system_names(["a,b.run"]), UsageError, ("comma",)),
 )  # fmt: skip
 def test_wrong_calls_are_refused(call, error: type[Exception], words: tuple[str, ...]) -> None:
@@ -380,7 +380,7 @@ def test_a_run_of_other_questions_or_entities_is_refused() -> None:
         run_lists(named, seeds, "a")
     other = kgtrec.Graph.from_arrays(test=[[0, 0, 1]], n_entities=9)
     _, run = kgtrec.rank(np.zeros((2, 9)), other.questions(), run_depth=3)
-    with pytest.raises(InputError, match="9 other entities"):
+    with pytest.raises(InputError, match="run a has 9 entities"):
         run_lists(run, seeds, "a")
 
 
