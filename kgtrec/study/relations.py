@@ -193,18 +193,11 @@ def spread(values: ArrayLike) -> dict[str, float]:
     count as groups.
     """
     numbers = np.asarray(values, np.float64)
-    if numbers.shape != (len(names),):
-        raise InputError(
-            f"{len(names)} names for values of shape {numbers.shape}; give one name per group"
-        )
-    held = ~np.isnan(numbers)
-    if not held.any():
+    known = numbers[~np.isnan(numbers)]
+    if not len(known):
         raise InputError("no group has a value; give values that are not nan")
-    finite = numbers[held]
-    low, q1, median, q3, high = np.percentile(finite, (0, 25, 50, 75, 100)).tolist()
-    kept = tuple(str(name) for name, keep in zip(names, held, strict=True) if keep)
-    mean = float(finite.mean())
-    return Spread(kept, tuple(finite.tolist()), low, q1, median, q3, high, mean)
+    quartiles = np.percentile(known, (0, 25, 50, 75, 100)).tolist()
+    return dict(zip(STATISTICS, (*quartiles, float(known.mean()), len(known)), strict=True))
 
 
 def spreads(table: Table) -> Table:
