@@ -25,7 +25,7 @@ BUDGET = {
     "ranking": 4_420,
     "predictions": 640,
     "measures": 2_960,
-    "trec": 8_320,
+    "trec": 8_330,
     "results": 1_630,
     "study": 17_975,
     "plots": 1_790,

@@ -510,17 +510,30 @@ def opened(name, mode):
     watched = os.fspath(name) == path and path.endswith(".gz")
     return Changed(file.detach()) if watched else file
 
-preadv = os.preadv
+pread, preadv = os.pread, os.preadv
+
+def is_start(number, at):
+    return at == 0 and act and os.fstat(number).st_ino == os.stat(path).st_ino
+
+def changed_whole(number, size, at):
+    # of a small plain file, which is read at once
+    if not is_start(number, at):
+        return pread(number, size, at)
+    done = pread(number, 64, 0)
+    change()
+    return done + pread(number, size - 64, 64)
 
 def changed(number, room, at):
-    # of a plain file, which is read in large parts
-    if at == 0 and act and os.fstat(number).st_ino == os.stat(path).st_ino:
-        done = preadv(number, [room[0][:64]], 0)
-        change()
-        return done
-    return preadv(number, room, at)
+    # of a large plain file, which is read in parts
+    if not is_start(number, at):
+        return preadv(number, room, at)
+    done = preadv(number, [room[0][:64]], 0)
+    change()
+    return done
 
-text.open, os.preadv = opened, changed
+text.open, os.pread, os.preadv = opened, changed_whole, changed
+if path == "parts.run":
+    text._PART = 100
 sys.argv[1:] = sys.argv[3:]
 cli.main()
 """
@@ -544,6 +557,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, lines in (("a.run", run), ("b.run", run), ("a.qrels", qrels)):
         Path(name).write_text("".join(lines))
     Path("no-end.run").write_text("".join(run).rstrip("\n"))
+    Path("parts.run").write_text("".join(run))
     Path("a.run.gz").write_bytes(gzip.compress("".join(run).encode()))
     return tmp_path
 
@@ -565,7 +579,7 @@ def refused(done: subprocess.CompletedProcess, path: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("act", slow_after(2, SAID))
-@pytest.mark.parametrize("path", ["a.run", "a.run.gz"])
+@pytest.mark.parametrize("path", ["a.run", "parts.run", "a.run.gz"])
 def test_a_run_that_changes_while_it_is_read(path: str, act: str) -> None:
     refused(evaluated(path, act, "a.qrels", path), path, SAID[act])
 

@@ -129,7 +129,7 @@ class Text:
 
     path: PathName
     is_run: bool
-    data: bytearray | mmap.mmap
+    data: bytes | bytearray | mmap.mmap
     start: int
 
     @property
@@ -154,7 +154,7 @@ def read_text(path: PathName, is_run: bool) -> Text:
         with fetched(path) as copy:
             return replace(read_text(copy, is_run), path=path)
     name = os.fspath(path)
-    data: bytearray | mmap.mmap
+    data: bytes | bytearray | mmap.mmap
     if name == "-":
         path = "standard input"
         if sys.stdin is None:
@@ -220,15 +220,20 @@ def _read(raw: BinaryIO) -> bytearray:
     return data
 
 
-def _read_plain(raw: BinaryIO) -> bytearray | mmap.mmap:
+def _read_plain(raw: BinaryIO) -> bytes | bytearray | mmap.mmap:
     """All bytes, with a newline added if the last one is missing, in memory of our own.
 
-    An anonymous map is zeroed as it is filled, a bytearray before. It may have huge pages, and
-    threads share both tasks. So this takes little more time than mapping the file.
+    Small files are read at once, into memory that earlier files have left: new pages cost more than
+    the bytes. An anonymous map is zeroed as it is filled, a bytearray before. It may have huge
+    pages, and threads share both tasks. So this takes little more time than mapping the file.
     """
     status = os.fstat(raw.fileno())
     if not stat.S_ISREG(status.st_mode) or status.st_size <= len(_BYTE_ORDER_MARK):
         return _read(raw)  # a pipe; or nothing but the mark, without a line
+    if status.st_size <= _PART:
+        content = os.pread(raw.fileno(), status.st_size, 0)
+        if len(content) == status.st_size:
+            return content if content.endswith(b"\n") else content + b"\n"
     ends = os.pread(raw.fileno(), 1, status.st_size - 1) == b"\n"
     size = status.st_size + (not ends)
     try:
