@@ -24,9 +24,8 @@ def parsed(source: str) -> ast.Module:
 
 def inner(node: ast.AST) -> Iterator[ast.AST]:
     """What may hold statements in a node, itself left out: no expression does."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
-            yield child
+    for name in ("body", "handlers", "orelse", "finalbody", "cases"):
+        yield from getattr(node, name, ())
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:

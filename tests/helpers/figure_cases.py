@@ -222,9 +222,10 @@ def texts_of(figure: Figure, renderer: Any) -> Iterator[tuple[str, Any]]:
 
 
 def drawn(figure: Figure) -> Any:
+    """Lay a figure out as for a file, without painting it; return what measures its texts."""
     with styled():
         canvas = FigureCanvasAgg(figure)
-        canvas.draw()
+        figure.draw_without_rendering()
     return canvas.get_renderer()
 
 

@@ -275,18 +275,26 @@ SAID = (
 G = ["--graph", "g"]
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "g").mkdir()
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph, scores, ranks, a run, qrels and a sheet."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "g").mkdir()
     for split in ("train", "test"):
-        (tmp_path / "g" / f"{split}.txt").write_text(f"a\tr\tb\nb\tr\t{split}\n")
-    questions = kgtrec.read_graph("g", progress=False).questions()
-    np.save("s.npy", np.zeros((len(questions), questions.n_entities)))
-    for name in ("a", "b"):
-        invoked(["rank", *G, "--scores", "s.npy", "-o", f"{name}.parquet", "--write-run", "t.run",
-              "--write-qrels", "t.qrels", "-q"])  # fmt: skip
-    Path("sheet.tsv").write_text("head\trelation\ttail\tlabel\na\tr\tb\tY\n")
+        (folder / "g" / f"{split}.txt").write_text(f"a\tr\tb\nb\tr\t{split}\n")
+    questions = kgtrec.read_graph(folder / "g", progress=False).questions()
+    np.save(folder / "s.npy", np.zeros((len(questions), questions.n_entities)))
+    written = {"-o": "a.parquet", "--write-run": "t.run", "--write-qrels": "t.qrels"}
+    words = [word for option, name in written.items() for word in (option, str(folder / name))]
+    invoked(["rank", "--graph", str(folder / "g"), "--scores", str(folder / "s.npy"), *words, "-q"])
+    (folder / "sheet.tsv").write_text("head\trelation\ttail\tlabel\na\tr\tb\tY\n")
+    return folder
+
+
+@pytest.fixture
+def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

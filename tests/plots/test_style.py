@@ -25,9 +25,10 @@ PAPERS = (Style(size=9, family="serif"), Style(size=7, width=3.0), Style(size=9,
 
 
 @pytest.mark.parametrize("style", slow_after(1, PAPERS), ids=["serif 9", "narrow 7", "wide 9"])
-@pytest.mark.parametrize("name", ["rank_distribution", "rank_types", "beta_curves", "intervals",
-                                  "pair_matrix, one", "expected_metric", "sensitivity",
-                                  "tie_widths", "relations"])  # fmt: skip
+@pytest.mark.parametrize("name", slow_after(4, [
+    "rank_distribution", "rank_types", "pair_matrix, one", "sensitivity", "beta_curves",
+    "intervals", "expected_metric", "tie_widths", "relations",
+]))  # fmt: skip
 def test_nothing_is_lost_in_the_style_of_a_paper(name: str, style: Style) -> None:
     with using(style):
         assert faults_of(FIGURES[name]()) == []

@@ -16,6 +16,7 @@ from kgtrec._internal.table import Interval
 from kgtrec.ranking.lists import ranked_lists
 
 SEEDS = range(25)
+Cases = dict[bool, list[tuple[int, ListCase, kgtrec.Graph]]]
 
 
 def graph_of(case: ListCase, folder: Path) -> kgtrec.Graph:
@@ -35,6 +36,18 @@ def records_of(case: ListCase) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    """Seeds, lists and graphs, with and without scores in the lists."""
+    drawn: Cases = {False: [], True: []}
+    for scored, seed in itertools.product(drawn, SEEDS):
+        case = random_case(seed, scored)
+        if case.lists:
+            graph = graph_of(case, tmp_path_factory.mktemp("graph"))
+            drawn[scored].append((seed, case, graph))
+    return drawn
+
+
 @pytest.mark.parametrize(
     ("scored", "list_order"),
     [(False, "scores"), (True, "scores"), (True, "listed")],
@@ -43,14 +56,9 @@ def records_of(case: ListCase) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("unlinkable", ["place", "drop"])
 @pytest.mark.parametrize("protocol", ["all", "raw"])
 def test_ranks_are_those_of_the_definition(
-    tmp_path: Path, scored: bool, list_order: str, unlinkable: str, protocol: str
+    cases: Cases, scored: bool, list_order: str, unlinkable: str, protocol: str
 ) -> None:
-    for seed in SEEDS:
-        case = random_case(seed, scored)
-        if not case.lists:
-            continue
-        (tmp_path / str(seed)).mkdir()
-        graph = graph_of(case, tmp_path / str(seed))
+    for seed, case, graph in cases[scored]:
         questions = graph.questions(filter=protocol)
         ranks = kgtrec.rank_lists(
             records_of(case), questions, unlinkable=unlinkable, list_order=list_order
