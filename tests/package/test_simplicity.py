@@ -27,7 +27,7 @@ BUDGET = {
     "measures": 2_960,
     "trec": 8_330,
     "results": 1_630,
-    "study": 17_975,
+    "study": 18_090,
     "plots": 1_790,
     "cluster": 5_600,
     "integrations": 1_650,
