@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Int32, Int64
+from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, PathName, choose
-from kgtrec.graph.triples import COLUMNS
-from kgtrec.graph.tsv import load_triples, packed_lines
+from kgtrec.graph.tsv import packed_lines
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
@@ -34,32 +33,6 @@ NEGATIVES = ("head_neg", "tail_neg")
 def check_unknown(unknown: str) -> None:
     """UsageError if `unknown` is not a way to treat labels that the graph lacks."""
     choose("unknown", unknown, ("error", "skip"))
-
-
-def read_known(
-    path: PathName, entities: Labels, relations: Labels, unknown: str = "error"
-) -> tuple[Int32, dict[str, Any]]:
-    """Known triples from a file with lines as in a split.
-
-    Shape: triples int32 (n, 3).
-    """
-    check_unknown(unknown)
-    with _regular(path) as place:
-        triples, *labels = load_triples({"known": place}, False)
-    rows = triples["known"].astype(np.int64)
-    positions = [graph.positions(own) for graph, own in ((entities, labels[0]),
-                                                           (relations, labels[1]))]  # fmt: skip
-    ids = np.stack([positions[c == 1][rows[:, c]] for c in range(3)], axis=1)
-    bad = (ids < 0).any(axis=1)
-    if bad.any() and unknown == "error":
-        row = int(np.flatnonzero(bad)[0])
-        column = int(np.flatnonzero(ids[row] < 0)[0])
-        label = labels[column == 1][int(rows[row, column])].as_py()
-        what = f"{COLUMNS[column]} {text_of(label)!r} is not in the graph"
-        more = f", nor are labels of {int(bad.sum()) - 1:,} more lines" if bad.sum() > 1 else ""
-        raise FileError(path, row + 1, found=what + more, hint=SKIP)
-    known = np.ascontiguousarray(ids[~bad], dtype=np.int32)
-    return known, {"file": str(path), "triples": len(known), "unknown": int(bad.sum())}
 
 
 def read_labels(path: PathName, labels: Labels, unknown: str = "error") -> tuple[Int64, int]:
@@ -168,7 +141,7 @@ def read_negatives(path: PathName) -> dict[str, Array]:
 def load_arrays(path: PathName, names: Sequence[str], hint: str) -> dict[str, Array]:
     """The arrays of an ``.npz`` with these names, without unpickling."""
     try:
-        with _regular(path) as place, np.load(place, allow_pickle=False) as archive:
+        with regular_file(path) as place, np.load(place, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in names if name in archive.files}
             present = archive.files
     except FileError:
@@ -211,7 +184,7 @@ def _array(names: list[bytes]) -> Any:
 def lines_of(path: PathName, gaps: bool = False) -> Iterator[tuple[int, bytes]]:
     """Number and text of every line; empty lines are allowed at the end, or anywhere if `gaps`."""
     blank = 0
-    with _regular(path) as place:
+    with regular_file(path) as place:
         for number, text in packed_lines(place):
             if not text:
                 blank = blank or number
@@ -240,7 +213,7 @@ def delimited_rows(path: PathName, delimiter: str, hint: str) -> Iterator[tuple[
 
 
 @contextmanager
-def _regular(path: PathName) -> Iterator[Path]:
+def regular_file(path: PathName) -> Iterator[Path]:
     """The file, on this machine until the context ends; FileError if it is not a file."""
     with fetched(path) as place:
         if not place.exists():

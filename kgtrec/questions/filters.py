@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -35,10 +35,14 @@ from kgtrec.errors import (
     choose,
     suggestion,
 )
-from kgtrec.graph.id_files import SKIP, check_unknown, read_known
+from kgtrec.graph.id_files import SKIP, check_unknown
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import GraphTables
-from kgtrec.graph.readers.text import read_statement_file, read_timed_file
+from kgtrec.graph.readers.text import (
+    read_statement_file,
+    read_timed_file,
+    read_triple_file,
+)
 from kgtrec.graph.triples import (
     QualifierSets,
     as_triples,
@@ -50,15 +54,10 @@ from kgtrec.graph.triples import (
 )
 from kgtrec.questions.candidates import label_ids, restrict
 from kgtrec.questions.graph_terms import (
-    ASKED,
     COLUMNS,
-    GIVEN,
     QUALIFIER,
+    AskedSide,
     GraphTerms,
-    facts_of,
-    given_pair,
-    label_counts,
-    question_keys,
 )
 from kgtrec.questions.questions import PLURAL, SIDES, QuestionData, column_of_label, is_usual_filter
 
@@ -83,15 +82,19 @@ class KnownFacts(NamedTuple):
     values: Int32 | None = None
 
 
-def read_known_facts(
-    path: PathName, graph: GraphData, unknown: str = "error"
+_READERS = {None: read_triple_file, "time": read_timed_file, "qualifiers": read_statement_file}
+
+
+def read_known(
+    path: PathName, graph: GraphData, unknown: str = "error", context: str | None = None
 ) -> tuple[KnownFacts, dict[str, Any]]:
-    """Known facts from a file with lines as in a split of ``timed:`` or ``statements:``.
+    """Known facts from a file with lines as in a split, of ``timed:`` or ``statements:`` if facts
+    have a context.
 
     They may have times or sets of qualifiers that no fact of the graph has.
     """
     check_unknown(unknown)
-    tables = (read_timed_file if graph.context_name == "time" else read_statement_file)(path)
+    tables = _READERS[context](path)
     entities = _places(graph.entities, tables.entities)
     relations = _places(graph.relations, tables.relations)
     rows = tables.splits["known"]
@@ -105,13 +108,12 @@ def read_known_facts(
     owner = np.repeat(np.arange(len(rows)), counts)
     bad[owner[(pairs < 0).any(axis=1)]] = True
     if bad.any() and unknown == "error":
-        _refuse(path, int(np.flatnonzero(bad)[0]), ids, pairs, owner, tables)
+        _refuse(path, int(np.flatnonzero(bad)[0]), int(bad.sum()) - 1, ids, pairs, owner, tables)
     details = {"file": str(path), "triples": int((~bad).sum()), "unknown": int(bad.sum())}
-    if graph.context_name == "time" or bad.all():
-        times = _places(graph.contexts, tables.times)[rows[:, 3:]] if tables.times else ids[:, :1]
-        facts = np.column_stack([ids, times])[~bad]
-        return KnownFacts(facts.astype(np.int32)), details
-    return _qualified(graph, ids[~bad], counts[~bad], pairs[~bad[owner]]), details
+    if tables.qualifiers is not None:
+        return _qualified(graph, ids[~bad], counts[~bad], pairs[~bad[owner]]), details
+    times = [_places(graph.contexts, tables.times)[rows[:, 3:]]] if tables.times else []
+    return KnownFacts(np.column_stack([ids, *times])[~bad].astype(np.int32)), details
 
 
 def _qualified(graph: GraphData, triples: Int64, counts: Int64, pairs: Int64) -> KnownFacts:
@@ -134,21 +136,20 @@ def _places(labels: Labels | None, names: Any) -> Int64:
 
 
 def _refuse(
-    path: PathName, row: int, ids: Int64, pairs: Int64, owner: Int64, tables: GraphTables
+    path: PathName, row: int, more: int, ids: Int64, pairs: Int64, owner: Int64, tables: GraphTables
 ) -> None:
     """FileError that names the first unknown label of a line."""
     labels: tuple[Any, Any] = (tables.entities, tables.relations)
     own = tables.splits["known"][row, :3]
     terms = [(name, labels[at == 1][own[at]], ids[row, at]) for at, name in enumerate(_TERMS)]
-    if tables.qualifiers is not None:
-        for at in np.flatnonzero(owner == row).tolist():
-            pair = tables.qualifiers["known"][1][at]
-            terms += [
-                (name, labels[1 - column][pair[column]], pairs[at, column])
-                for column, name in enumerate(_PAIR)
-            ]
+    for at in np.flatnonzero(owner == row).tolist():
+        pair = tables.qualifiers["known"][1][at] if tables.qualifiers else ()
+        values = zip(_PAIR, labels[::-1], pair, pairs[at], strict=True)
+        terms += [(name, texts[code], place) for name, texts, code, place in values]
     name, label, _ = next(term for term in terms if term[2] < 0)
-    raise FileError(path, row + 1, found=f"{name} {label!r} is not in the graph", hint=SKIP)
+    found = f"{name} {label!r} is not in the graph"
+    lines = f", nor are labels of {more:,} more lines" if more else ""
+    raise FileError(path, row + 1, found=found + lines, hint=SKIP)
 
 
 QuestionsT = TypeVar("QuestionsT", bound=QuestionData)
@@ -206,16 +207,16 @@ def build_questions(
     details |= at_context
     static = at_context.get("context_filter") == "static"
     extra, n_extra = _further(graph, known, details)
-    rows = _evaluated_rows(graph, split, SIDES[sides][0], entities, relations, details)
-    parts = []
-    for side in SIDES[sides]:
-        others = _others(graph, split, side, filters, extra, static)
-        parts.append(_ask(graph, split, rows, side, others, split in filters))
-    sizes = [len(part.answers) for part in parts]
+    aspects = [AskedSide.of(graph, code) for code in SIDES[sides]]
+    rows = _evaluated_rows(aspects[0], split, entities, relations, details)
+    parts = [
+        _ask(side, split, rows, _others(side, split, filters, extra, static), split in filters)
+        for side in aspects
+    ]
+    codes = np.repeat([side.code for side in aspects], [part.pop("n") for part in parts])
     fields = _joined(parts)
     if rows is not None:
         fields["instance_triple"] = rows[fields["instance_triple"]]
-    codes = np.repeat(np.array(SIDES[sides], np.int64), sizes)
     given, context = fields.pop("given"), fields.pop("context")
     asked = GraphTerms(graph, split, sides, filters, n_extra, codes, given, context, rows)
     questions = kind(asked=asked, **fields, details=details)
@@ -355,11 +356,7 @@ def _further(
         sizes = graph.n_entities, graph.n_relations, n_contexts
         parts.append(KnownFacts(checked_ids("extra_known", extra, *sizes)))
     for path in _paths(known.files):
-        if graph.contexts is None:
-            rows, detail = read_known(path, graph.entities, graph.relations, known.unknown)
-            part = KnownFacts(rows)
-        else:
-            part, detail = read_known_facts(path, graph, known.unknown)
+        part, detail = read_known(path, graph, known.unknown, graph.context_name)
         parts.append(part)
         details.setdefault("known_files", []).append(detail)
     return parts, sum(len(part.facts) for part in parts)
@@ -375,18 +372,14 @@ def _paths(files: Any) -> list[PathName]:
 
 
 def _others(
-    graph: GraphData,
-    split: str,
-    side: int,
-    filters: Sequence[str],
-    extra: list[KnownFacts],
-    static: bool,
+    side: AskedSide, split: str, filters: Sequence[str], extra: list[KnownFacts], static: bool
 ) -> list[tuple[Int32, bool]]:
     """Facts known in addition to the evaluated ones, in the form for a side, and whether they are
     known in any context."""
-    others = [facts_of(graph, name, side) for name in filters if static or name != split]
-    if side != QUALIFIER:
+    others = [side.facts(name) for name in filters if static or name != split]
+    if side.code != QUALIFIER:
         return [(rows, static) for rows in [*others, *(one.facts for one in extra)]]
+    graph = side.graph
     for one in extra:
         own = one.values
         others.append(graph.of_qualifiers(value_rows, one.facts) if own is None else own)
@@ -397,9 +390,8 @@ def _others(
 
 
 def _evaluated_rows(
-    graph: GraphData,
+    side: AskedSide,
     split: str,
-    side: int,
     entities: npt.ArrayLike | None,
     relations: npt.ArrayLike | None,
     details: dict[str, Any],
@@ -410,62 +402,42 @@ def _evaluated_rows(
     """
     if entities is None and relations is None:
         return None
-    triples = facts_of(graph, split, side)
+    graph, triples = side.graph, side.facts(split)
     ends = triples[:, (0, 2)]
-    if side == QUALIFIER:
+    if side.code == QUALIFIER:
         ends = np.column_stack([graph.statements[triples[:, 0]][:, (0, 2)], triples[:, 2]])
     mask = np.ones(len(triples), dtype=bool)
-    sizes: list[int | None] = []
+    sizes: dict[str, int | None] = {}
     for name, values, columns, size in (
         ("entities", entities, ends, graph.n_entities),
         ("relations", relations, triples[:, 1:2], graph.n_relations),
     ):
-        sizes.append(None)
-        if values is not None:
-            ids = label_ids(name, values, size)
-            member = np.zeros(size, dtype=bool)
-            member[ids] = True
-            mask &= member[columns].all(axis=1)
-            sizes[-1] = len(ids)
+        ids = None if values is None else label_ids(name, values, size)
+        sizes[name] = None if ids is None else len(ids)
+        if ids is not None:
+            mask &= np.isin(columns, ids, kind="table").all(axis=1)
     rows = np.flatnonzero(mask)
     if not len(rows):
         raise InputError(
             f"none of the {len(triples)} triples of split {split!r} is among the given "
             "entities and relations; are they those of this graph?"
         )
-    details["subset"] = {
-        "entities": sizes[0],
-        "relations": sizes[1],
-        "triples_kept": len(rows),
-        "triples_dropped": len(triples) - len(rows),
-    }
+    counts = {"triples_kept": len(rows), "triples_dropped": len(triples) - len(rows)}
+    details["subset"] = sizes | counts
     return rows
 
 
-@dataclass
-class _Part:
-    """Questions of one side; instances and triples numbered within it."""
-
-    given: tuple[Int32, Int32]
-    answers: Csr
-    known: Csr
-    removed: Csr
-    instance_triple: Integers
-    context: Int32 | None
-
-
 def _ask(
-    graph: GraphData,
+    side: AskedSide,
     split: str,
     rows: Int64 | None,
-    side: int,
     others: list[tuple[Int32, bool]],
     evaluated_is_known: bool,
-) -> _Part:
-    """Questions of one side, with their known answers from other facts; see `_others`."""
-    n_labels, triples = label_counts(graph, side)[ASKED[side]], facts_of(graph, split, side)
-    n_contexts = _n_contexts(graph, side)
-    every = question_keys(graph, triples, side, n_contexts)
+) -> dict[str, Any]:
+    """Fields of the questions of one side, whose instances and triples are numbered within it;
+    `_others` describes ``others``."""
+    n_labels, triples = side.sizes[side.asked], side.facts(split)
+    every = side.keys(triples)
     triples, pairs = (triples, every) if rows is None else (triples[rows], every[rows])
     pairs, first, number = np.unique(pairs, return_index=True, return_inverse=True)
     if rows is not None:  # in the order of all questions, with gaps
@@ -474,95 +446,76 @@ def _ask(
     appearance = np.argsort(first)
     rank = inverse(appearance)
     # Rows of a split are distinct, so these keys are too: any sort keeps them apart.
-    keys = rank[number] * n_labels + triples[:, ASKED[side]]
+    keys = rank[number] * n_labels + triples[:, side.asked]
     del number, first
     order = np.argsort(keys)
     answers = keys[order]
     del keys
     order = order.astype(position_type(len(order)))
-    elsewhere = distinct(
-        [
-            keys
-            for other, static in others
-            for keys in _look_up(pairs, rank, other, side, graph, static)
-        ]
-    )
+    elsewhere = distinct([keys for other in others for keys in _look_up(side, pairs, rank, *other)])
     asked = pairs[appearance]
     del pairs, rank, appearance
-    context = None if graph.contexts is None else (asked % n_contexts).astype(np.int32)
-    given, n_questions = given_pair(graph, asked // n_contexts, side), len(asked)
+    fields: dict[str, Any] = {"instance_triple": order, "n": len(asked)}
+    fields["given"], fields["context"] = side.parted(asked)
+    n_questions = len(asked)
     del asked
     # Keys are freed as soon as they are lists.
     removed = to_csr(elsewhere[~contains(answers, elsewhere)], n_questions, n_labels)
     known = distinct([elsewhere, answers]) if evaluated_is_known else elsewhere
     del elsewhere
-    known_lists = to_csr(known, n_questions, n_labels)
+    fields["known"] = to_csr(known, n_questions, n_labels)
     del known
-    answer_lists = to_csr(answers, n_questions, n_labels)
-    return _Part(given, answer_lists, known_lists, removed, order, context)
-
-
-def _n_contexts(graph: GraphData, side: int) -> int:
-    """Number of contexts that keys of questions distinguish; InputError if no key could."""
-    n = 1 if graph.contexts is None else len(graph.contexts)
-    sizes = [label_counts(graph, side)[column] for column in GIVEN[side]]
-    if sizes[0] * sizes[1] * n > np.iinfo(np.int64).max:
-        raise InputError(f"{sizes[0]:,} x {sizes[1]:,} given pairs at {n:,} contexts are too many")
-    return n
+    return fields | {"answers": to_csr(answers, n_questions, n_labels), "removed": removed}
 
 
 def _look_up(
-    pairs: Int64,
-    rank: Int64,
-    triples: Int32,
-    side: int,
-    graph: GraphData,
-    static: bool,
+    side: AskedSide, pairs: Int64, rank: Int64, triples: Int32, static: bool
 ) -> Iterator[Int64]:
     """Keys (question, answer) of the facts that a question asks for, unsorted, with repeats."""
-    n_contexts = _n_contexts(graph, side)
+    n_labels, n_contexts = side.sizes[side.asked], side.sizes[3]
     if static:  # a pair is asked in several contexts, and a fact answers it in all of them
         every, starts, counts = np.unique(
             pairs // n_contexts, return_index=True, return_counts=True
         )
         pairs, n_contexts = every, 1
-    asked, (first_column, second) = ASKED[side], GIVEN[side]
-    sizes = label_counts(graph, side)
-    n_labels = sizes[asked]
+    first_column, second = side.given
     # Few of many million triples touch an asked entity: a table look-up drops the rest before
     # the binary search.
-    touched = np.zeros(sizes[first_column], dtype=bool)
-    touched[pairs // (n_contexts * sizes[second])] = True
+    touched = np.zeros(side.sizes[first_column], dtype=bool)
+    touched[pairs // (n_contexts * side.sizes[second])] = True
     find = finder(pairs, len(triples))
     for start in range(0, len(triples), _CHUNK):
         rows = triples[start : start + _CHUNK]
         likely = touched[rows[:, first_column]]
         if 2 * np.count_nonzero(likely) < len(rows):
             rows = rows[likely]
-        if graph.contexts is not None and not static:
+        if rows.shape[1] > 3 and not static:
             rows = rows[rows[:, 3] >= 0]  # others have a context that no question has
-        row_pairs = question_keys(graph, rows, side, n_contexts)
-        at = find(row_pairs)
+        at = find(side.keys(rows, not static))
         hit = at >= 0
         if not static:
-            yield rank[at[hit]] * n_labels + rows[hit, asked]
+            yield rank[at[hit]] * n_labels + rows[hit, side.asked]
             continue
-        keys = np.unique(at[hit] * n_labels + rows[hit, asked])
+        keys = np.unique(at[hit] * n_labels + rows[hit, side.asked])
         pair, answer = keys // n_labels, keys % n_labels
         times = counts[pair]
         yield rank[spans(starts[pair], times)[1]] * n_labels + np.repeat(answer, times)
 
 
-def _joined(parts: list[_Part]) -> dict[str, Any]:
+def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """Fields of the questions of all sides; the fields of the parts are freed one by one."""
-    n_triples = len(parts[0].instance_triple)
+    n_triples = len(parts[0]["instance_triple"])
+
+    def taken(name: str) -> list[Any]:
+        return [part.pop(name) for part in parts]
+
     fields: dict[str, Any] = {}
     for name in ("answers", "known", "removed"):
-        fields[name] = stack(_taken(parts, name))
-    fields["given"] = tuple(map(np.concatenate, zip(*_taken(parts, "given"), strict=True)))
-    contexts = _taken(parts, "context")
+        fields[name] = stack(taken(name))
+    fields["given"] = tuple(map(np.concatenate, zip(*taken("given"), strict=True)))
+    contexts = taken("context")
     fields["context"] = None if contexts[0] is None else np.concatenate(contexts)
-    fields["instance_triple"] = np.concatenate(_taken(parts, "instance_triple"))
+    fields["instance_triple"] = np.concatenate(taken("instance_triple"))
     # Every question has an answer: its number is the count of questions begun before.
     answers: Csr = fields["answers"]
     number = np.zeros(len(answers.ids), position_type(len(answers)))
@@ -579,8 +532,3 @@ def _triple_rows(instance_triple: Integers, n_triples: int) -> Integers:
         own = instance_triple[start : start + n_triples]
         rows[start : start + n_triples][own] = np.arange(start, start + n_triples, dtype=rows.dtype)
     return rows
-
-
-def _taken(parts: list[_Part], name: str) -> list[Any]:
-    """Remove a field from all parts, and return its values."""
-    return [vars(part).pop(name) for part in parts]

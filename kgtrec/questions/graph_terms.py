@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import Array, Int32, Int64, Integers, inverse, searched
+from kgtrec._internal.csr import Int32, Int64, Integers, inverse, searched
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.triples import as_triples, checked_ids
 from kgtrec.questions.questions import NAMES, SIDES, taken
+from kgtrec.questions.terms import Term
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
@@ -35,49 +36,100 @@ GIVEN = ((2, 1), (0, 1), (0, 2), (0, 1))
 """Columns of a fact that are given, by side: an entity (or statement), then the relation or the
 other entity."""
 
+TEXTS = (
+    ("?", "relation", "given"),
+    ("given", "relation", "?"),
+    ("given", "?", "given_tail"),
+    ("given", "given_relation", "given_tail", "relation", "?"),
+)
+"""How people read a question, by side: columns of ranks, and "?" for what is asked."""
 
-def facts_of(graph: GraphData, split: str, side: int) -> Int32:
-    """The facts of a split for questions of a side: int32, shape (n, 3), or (n, 4) with context."""
-    return graph.qualifier_facts(split) if side == QUALIFIER else graph.facts[split]
-
-
-def label_counts(graph: GraphData, side: int) -> tuple[int, int, int]:
-    """The number of possible labels in each column of a side's facts."""
-    first = len(graph.statements) if side == QUALIFIER else graph.n_entities
-    return first, graph.n_relations, graph.n_entities
-
-
-def given_keys(graph: GraphData, triples: Integers, side: int) -> Int64:
-    """One number per triple for what it gives a question of a side: int64, shape (n,)."""
-    first, second = GIVEN[side]
-    keys: Int64 = triples[:, first].astype(np.int64)
-    keys *= label_counts(graph, side)[second]
-    keys += triples[:, second]
-    return keys
-
-
-def question_keys(graph: GraphData, facts: Integers, side: int, n_contexts: int = 1) -> Int64:
-    """One number per fact for the question of a side that it answers; if `n_contexts` is above 1,
-    in the context of its fourth column."""
-    keys = given_keys(graph, facts, side)
-    if n_contexts > 1:
-        keys *= n_contexts
-        keys += facts[:, 3]
-    return keys
-
-
-def given_pair(graph: GraphData, keys: Int64, side: int) -> tuple[Int32, Int32]:
-    """The ids of the two columns of `GIVEN` behind such numbers: int32, shape (n,) each."""
-    size = label_counts(graph, side)[GIVEN[side][1]]
-    return (keys // size).astype(np.int32), (keys % size).astype(np.int32)
-
+LABELS = {
+    "given": "entities", "given_relation": "relations", "given_tail": "entities",
+    "relation": "relations", "context": "contexts",
+}  # fmt: skip
+"""Columns of ranks that hold what questions give, and the labels of a graph for their ids."""
 
 COLUMNS = {
-    **dict.fromkeys(("head", "tail", "both"), ("given", "relation")),
-    "relation": ("given", "given_tail"),
-    "qualifier": ("given", "given_relation", "given_tail", "relation"),
+    name: [column for column in LABELS if column in TEXTS[codes[0]]]
+    for name, codes in SIDES.items()
+    if codes[0] < len(TEXTS)
 }
-"""Columns of ranks that hold what questions give, by their sides."""
+"""Which of these columns there are, by sides, except the context."""
+
+_ATTRIBUTES = {
+    "entity": (
+        0, ("head", "tail", "both", "relation"),
+        "these questions ask for a qualifier's value (sides='qualifier'): they give a statement "
+        "(.statement) and the qualifier's relation; this needs questions that give an entity",
+    ),
+    "statement": (
+        0, ("qualifier",),
+        "only questions for a qualifier's value give a statement; see .entity",
+    ),
+    "relation": (
+        1, ("head", "tail", "both", "qualifier"),
+        "these questions ask for the relation (sides='relation'): they give a head and a tail; "
+        "this needs questions that give the relation",
+    ),
+    "tail": (
+        1, ("relation",), "only questions for the relation give a head and a tail; see .entity",
+    ),
+}  # fmt: skip
+"""What questions of some sides give by name: its place in the pair, and the error of others."""
+
+
+@dataclass(frozen=True)
+class AskedSide:
+    """A side of a graph's facts, whose questions have one key per pair of given ids and context.
+
+    - code: Place in `NAMES`.
+    - asked, given: Its `ASKED` and `GIVEN`.
+    - sizes: The number of possible ids in each column of its facts, and of contexts.
+    """
+
+    graph: GraphData
+    code: int
+    asked: int
+    given: tuple[int, int]
+    sizes: tuple[int, int, int, int]
+
+    @classmethod
+    def of(cls, graph: GraphData, code: int) -> AskedSide:
+        """A side of a graph; InputError if there are too many keys."""
+        first = len(graph.statements) if code == QUALIFIER else graph.n_entities
+        n = 1 if graph.contexts is None else len(graph.contexts)
+        sizes = (first, graph.n_relations, graph.n_entities, n)
+        one, other = (sizes[column] for column in GIVEN[code])
+        if one * other * n > np.iinfo(np.int64).max:
+            raise InputError(f"{one:,} x {other:,} given pairs at {n:,} contexts are too many")
+        return cls(graph, code, ASKED[code], GIVEN[code], sizes)
+
+    def facts(self, split: str) -> Int32:
+        """The facts of a split: int32, shape (n, 3), or (n, 4) with context."""
+        whole = self.graph.facts
+        return self.graph.qualifier_facts(split) if self.code == QUALIFIER else whole[split]
+
+    def keys(self, facts: Integers, context: bool = True) -> Int64:
+        """The key of the question that each fact answers, or of its pair, without the context."""
+        columns = self.given if self.graph.contexts is None or not context else (*self.given, 3)
+        return self.joined(*(facts[:, column] for column in columns))
+
+    def joined(self, first: Integers, second: Integers, context: Integers | None = None) -> Int64:
+        """The keys of given ids: int64, shape (n,)."""
+        keys: Int64 = first.astype(np.int64)
+        for ids, column in ((second, self.given[1]), (context, 3)):
+            if ids is not None:
+                keys *= self.sizes[column]
+                keys += ids
+        return keys
+
+    def parted(self, keys: Int64) -> tuple[tuple[Int32, Int32], Int32 | None]:
+        """The pairs behind such keys, and the contexts if the graph has any."""
+        size, n_contexts = self.sizes[self.given[1]], self.sizes[3]
+        context = None if self.graph.contexts is None else (keys % n_contexts).astype(np.int32)
+        pair = keys // n_contexts
+        return ((pair // size).astype(np.int32), (pair % size).astype(np.int32)), context
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +152,15 @@ class GraphTerms:
     def __len__(self) -> int:
         return len(self.side)
 
+    def __getattr__(self, name: str) -> Any:
+        if name not in _ATTRIBUTES:
+            raise AttributeError(name)
+        place, sides, hint = _ATTRIBUTES[name]
+        if self.sides not in sides:
+            raise UsageError(hint)
+        ids = self.given[place]
+        return self.graph.statements[ids] if name == "statement" else ids
+
     def taken(self, questions: Any) -> GraphTerms:
         """The terms of some questions: a slice, or numbers in any order."""
         names = ("side", "given", "context")
@@ -121,72 +182,26 @@ class GraphTerms:
         return self.graph.n_entities
 
     @property
-    def entity(self) -> Int32:
-        """The given entity; the head, if the relation is asked: int32, shape (Q,). UsageError if a
-        qualifier's value is asked."""
-        if self.sides == "qualifier":
-            raise UsageError(
-                "these questions ask for a qualifier's value (sides='qualifier'): they give a "
-                "statement (.statement) and the qualifier's relation; this needs questions that "
-                "give an entity"
-            )
-        return self.given[0]
+    def columns(self) -> dict[str, Any]:
+        """What the questions give, as columns of ranks, (Q,) each."""
+        ids = [*self.statement.T, self.given[1]] if self.sides == "qualifier" else self.given
+        columns = dict(zip(COLUMNS[self.sides], ids, strict=True))
+        return columns if self.context is None else {**columns, "context": self.context}
 
     @property
-    def statement(self) -> Int32:
-        """Head, relation and tail of the statement whose qualifier is asked: int32, shape (Q, 3);
-        UsageError if no qualifier is asked."""
-        if self.sides != "qualifier":
-            raise UsageError("only questions for a qualifier's value give a statement; see .entity")
-        return self.graph.statements[self.given[0]]
-
-    @property
-    def relation(self) -> Int32:
-        """The given relation: int32, shape (Q,); UsageError if the relation is asked."""
-        if self.kind == "relation":
-            raise UsageError(
-                "these questions ask for the relation (sides='relation'): they give a head and a "
-                "tail; this needs questions that give the relation"
-            )
-        return self.given[1]
-
-    @property
-    def tail(self) -> Int32:
-        """The given tail of questions for the relation: int32, shape (Q,); UsageError of others."""
-        if self.kind != "relation":
-            raise UsageError("only questions for the relation give a head and a tail; see .entity")
-        return self.given[1]
-
-    @property
-    def given_terms(self) -> list[tuple[str, Int32]]:
-        """What the questions give, term by term: "entity" or "relation", and its ids (Q,)."""
-        if self.sides == "qualifier":
-            head, relation, tail = self.statement.T
-            return [("entity", head), ("relation", relation), ("entity", tail),
-                    ("relation", self.given[1])]  # fmt: skip
-        kinds = ("entity", "entity" if self.kind == "relation" else "relation")
-        return list(zip(kinds, self.given, strict=True))
-
-    @property
-    def columns(self) -> dict[str, Array]:
-        """The given terms as columns of ranks, (Q,) each, with the context."""
-        terms = dict(zip(COLUMNS[self.sides], (ids for _, ids in self.given_terms), strict=True))
-        return terms if self.context is None else {**terms, "context": self.context}
+    def given_terms(self) -> dict[str, Term]:
+        """The same with labels."""
+        return {
+            name: Term(ids, getattr(self.graph, LABELS[name])) for name, ids in self.columns.items()
+        }
 
     def batch_terms(self, questions: Int64) -> dict[str, Int64]:
         """What some questions give, in the form of `Batch`."""
-        columns = (*self.given, self.side)
-        entity, second, side = (column[questions].astype(np.int64) for column in columns)
-        terms = {"entity": entity, "relation": second, "side": side}
-        nothing = np.full(len(questions), -1)
-        if self.kind == "relation":
-            terms |= {"relation": nothing, "tail": second}
-        if self.sides == "qualifier":
-            statement = self.graph.statements[entity].astype(np.int64)
-            terms |= {"entity": nothing, "statement": statement}
-        if self.context is not None:
-            terms["context"] = self.context[questions].astype(np.int64)
-        return terms
+        some, nothing = self.taken(questions), np.full(len(questions), -1)
+        names = [name for name, (_, sides, _) in _ATTRIBUTES.items() if self.sides in sides]
+        names += ["side", *(() if self.context is None else ("context",))]
+        own = {name: getattr(some, name).astype(np.int64) for name in names}
+        return {"entity": nothing, "relation": nothing, **own}
 
     @property
     def _sides(self) -> str:
@@ -207,10 +222,15 @@ class GraphTerms:
         return f"{name}, split {self.split}", f", {self._sides}", filtered
 
     @property
+    def aspects(self) -> list[AskedSide]:
+        """The sides that are asked."""
+        return [AskedSide.of(self.graph, code) for code in SIDES[self.sides]]
+
+    @property
     def triples(self) -> Int32:
         """The evaluated triples in split order, shape (n, 3); if a qualifier's value is asked,
         number of the statement, relation and value of each."""
-        rows = facts_of(self.graph, self.split, SIDES[self.sides][0])[:, :3]
+        rows = self.aspects[0].facts(self.split)[:, :3]
         return rows if self.kept is None else rows[self.kept]
 
     @cached_property
@@ -249,17 +269,9 @@ class GraphTerms:
 
     def text(self, question: int) -> str:
         """What a question gives, with "?" for what it asks: ``(?, born_in, Rome)``."""
-        graph, side = self.graph, int(self.side[question])
-        labels = {"entity": graph.entities, "relation": graph.relations}
-        terms = [labels[kind][int(ids[question])] for kind, ids in self.given_terms]
-        if side == QUALIFIER:
-            terms.append("?")
-        else:
-            by_column = dict(zip(GIVEN[side], terms, strict=True))
-            terms = [by_column.get(column, "?") for column in range(3)]
-        if self.context is not None and graph.contexts is not None:
-            terms.append(graph.contexts[int(self.context[question])])
-        return f"({', '.join(terms)})"
+        some = self.taken(slice(question, question + 1))
+        texts = {name: term.texts(term.codes)[0] for name, term in some.given_terms.items()}
+        return side_text(int(self.side[question]), texts)
 
     def hashed(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         """Parts of a fingerprint: a text, arrays before the answers, and arrays after."""
@@ -301,37 +313,53 @@ class GraphTerms:
 
     def rows_among(self, rows: str = "questions") -> tuple[Int64, int]:
         """Places of these questions' rows of scores among those of the whole split."""
-        triples = facts_of(self.graph, self.split, SIDES[self.sides][0])
-        n_contexts = 1 if self.graph.contexts is None else len(self.graph.contexts)
-        sides = SIDES[self.sides]
+        sides, parts, total = self.aspects, [], 0
+        facts = sides[0].facts(self.split)
         if rows == "instances":
-            evaluated = np.arange(len(triples)) if self.kept is None else self.kept
-            parts = [evaluated + len(triples) * number for number in range(len(sides))]
-            return np.concatenate(parts), len(triples) * len(sides)
-        parts, total = [], 0
+            evaluated = np.arange(len(facts)) if self.kept is None else self.kept
+            parts = [evaluated + len(facts) * number for number in range(len(sides))]
+            return np.concatenate(parts), len(facts) * len(sides)
         for side in sides:
-            keys = question_keys(self.graph, triples, side, n_contexts)
-            pairs, first = np.unique(keys, return_index=True)
-            own = self.side == side
-            one, other = (ids[own].astype(np.int64) for ids in self.given)
-            own_pairs = one * label_counts(self.graph, side)[GIVEN[side][1]] + other
-            if self.context is not None:
-                own_pairs = own_pairs * n_contexts + self.context[own]
-            place = inverse(np.argsort(first))[np.searchsorted(pairs, own_pairs)]
+            keys, first = np.unique(side.keys(facts), return_index=True)
+            place = inverse(np.argsort(first))[np.searchsorted(keys, self._keys(side)[1])]
             parts.append(place + total)
-            total += len(pairs)
+            total += len(keys)
         return np.concatenate(parts), total
 
+    def _keys(self, side: AskedSide) -> tuple[Int64, Int64]:
+        """Numbers of a side's questions, and their keys."""
+        own = np.flatnonzero(self.side == side.code)
+        return own, side.joined(*(taken(ids, own) for ids in (*self.given, self.context)))
+
+    def numbers(self, side: Int64, first: Int64, second: Int64, context: Int64 | None) -> Int64:
+        """Number of the question that gives these ids on a side; -1: none, as of negative ids."""
+        given = (first, second, *(() if context is None else (context,)))
+        numbers = np.full(len(side), -1)
+        for aspect in self.aspects:
+            rows = np.flatnonzero((side == aspect.code) & (np.min(given, axis=0) >= 0))
+            own, keys = self._keys(aspect)
+            order = np.argsort(keys)
+            at = searched(keys[order], aspect.joined(*(ids[rows] for ids in given)))
+            numbers[rows[at >= 0]] = own[order[at[at >= 0]]]
+        return numbers
+
     @cached_property
-    def triple_keys(self) -> tuple[Int64, Int64, Int64]:
-        """Keys of the evaluated (head, relation) pairs; keys of the facts by the number of their
-        pair, both ascending; and the place of each of these facts."""
-        facts = self.graph.facts[self.split]
+    def fact_keys(self) -> tuple[Int64, Int64, Int64]:
+        """Keys of questions about the evaluated facts; keys of these facts, from the number of
+        their question's key; both ascending; and the place of each fact."""
+        side = self.aspects[0]
+        facts = side.facts(self.split)
         facts = facts if self.kept is None else facts[self.kept]
-        pairs, number = np.unique(_pair_keys(self.graph, facts), return_inverse=True)
-        keys = _fact_keys(self.graph, number.reshape(-1), facts)
-        order = np.argsort(keys)
-        return pairs, keys[order], order
+        keys, number = np.unique(side.keys(facts), return_inverse=True)
+        of_facts = number.reshape(-1) * side.sizes[side.asked] + facts[:, side.asked]
+        order = np.argsort(of_facts)
+        return keys, of_facts[order], order
+
+
+def side_text(side: int, texts: Mapping[str, str]) -> str:
+    """A question of a side as people read it, from the text of each of its columns of ranks."""
+    terms = [texts.get(column, column) for column in (*TEXTS[side], "context")]
+    return f"({', '.join(terms if 'context' in texts else terms[:-1])})"
 
 
 def places_of(terms: QuestionData, triples: npt.ArrayLike) -> Int64:
@@ -342,34 +370,22 @@ def places_of(terms: QuestionData, triples: npt.ArrayLike) -> Int64:
             "a triple does not say which of its qualifiers is asked; use the batches of the "
             "ranker, or its rows' own numbers"
         )
-    graph, evaluated = terms.graph, terms.triples
+    graph = terms.graph
     n_contexts = 0 if graph.contexts is None else len(graph.contexts)
     rows = checked_ids(
         "triples", as_triples("triples", triples, (4,) if n_contexts else (3,)),
         graph.n_entities, graph.n_relations, n_contexts,
     )  # fmt: skip
-    pairs, ordered, order = terms.triple_keys
-    number = searched(pairs, _pair_keys(graph, rows))
-    at = searched(ordered, np.where(number < 0, -1, _fact_keys(graph, number, rows)))
-    missing = np.flatnonzero(at < 0)
-    if len(missing):
-        head, relation, tail = rows[missing[0], :3].tolist()
-        names = [graph.entities[head], graph.relations[relation], graph.entities[tail]]
-        if graph.contexts is not None:
-            names.append(graph.contexts[int(rows[missing[0], 3])])
+    side, (keys, of_facts, order) = terms.aspects[0], terms.fact_keys
+    number = searched(keys, side.keys(rows))
+    fact = number * side.sizes[side.asked] + rows[:, side.asked]
+    at = searched(of_facts, np.where(number < 0, -1, fact))
+    if (at < 0).any():
+        first = int(np.flatnonzero(at < 0)[0])
+        labels = (graph.entities, graph.relations, graph.entities, graph.contexts)
+        names = [own[i] for own, i in zip(labels, rows[first].tolist(), strict=False)]
         raise InputError(
-            f"triple {missing[0]}, ({', '.join(names)}), is not one of the {len(evaluated)} "
+            f"triple {first}, ({', '.join(names)}), is not one of the {len(order)} "
             f"evaluated triples of split {terms.split!r}"
         )
     return order[at]
-
-
-def _fact_keys(graph: GraphData, pair: Int64, facts: Int32) -> Int64:
-    """One number per fact, from that of its head and relation."""
-    keys = pair * graph.n_entities + facts[:, 2]
-    return keys if graph.contexts is None else keys * len(graph.contexts) + facts[:, 3]
-
-
-def _pair_keys(graph: GraphData, triples: Int32) -> Int64:
-    """One key per head and relation, the given terms of a question for the tail."""
-    return given_keys(graph, triples, NAMES.index("tail"))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
 _NO_GRAPH = ("graph", "entity", "relation", "tail", "statement", "given", "triples", "n_entities",
-             "given_terms", "relation_counts", "triple_keys", "context_name")  # fmt: skip
+             "given_terms", "relation_counts", "numbers", "context_name")  # fmt: skip
 
 
 class NoGraphError(UsageError, AttributeError):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kgtrec._internal.csr import Array, Bools, Int64
 from kgtrec._version import __version__
-from kgtrec.questions.graph_terms import ASKED, GIVEN, QUALIFIER
-from kgtrec.questions.questions import TERM
+from kgtrec.questions.graph_terms import ASKED, COLUMNS, GIVEN, LABELS, side_text
+from kgtrec.questions.questions import NAMES, TERM
 from kgtrec.questions.terms import Term
 
 if TYPE_CHECKING:
@@ -52,16 +52,11 @@ def question_text(ranks: Ranks, row: int) -> str:
         texts = [f"{name} {term.texts(term.codes[[row]])[0]}" for name, term in named if term]
         return ", ".join([ids[int(ranks.question[row])], *texts])
     side = int(ranks.side[row])
-    labels = (ranks.entity_labels, ranks.relation_labels, ranks.entity_labels)
-    terms = [
-        "?" if column == ASKED[side] and side != QUALIFIER else _text(labels[column], int(ids[row]))
-        for column, ids in enumerate(triple_ids(ranks))
-    ]
-    if side == QUALIFIER:
-        terms += [_text(ranks.relation_labels, int(ranks.relation[row])), "?"]
-    if ranks.context is not None:
-        terms.append(ranks.context_labels[int(ranks.context[row])])
-    return f"({', '.join(terms)})"
+    sources = {"entities": ranks.entity_labels, "relations": ranks.relation_labels,
+               "contexts": ranks.context_labels}  # fmt: skip
+    given = [*COLUMNS[NAMES[side]], *(() if ranks.context is None else ("context",))]
+    ids = {name: int(getattr(ranks, name)[row]) for name in given}
+    return side_text(side, {name: _text(sources[LABELS[name]], ids[name]) for name in given})
 
 
 def triple_ids(ranks: Ranks) -> list[Int64]:
@@ -80,7 +75,7 @@ def triple_ids(ranks: Ranks) -> list[Int64]:
     return columns
 
 
-def _text(labels: Sequence[str] | None, number: int) -> str:
+def _text(labels: Sequence[str] | Mapping[int, str] | None, number: int) -> str:
     return str(number) if labels is None else str(labels[number])
 
 

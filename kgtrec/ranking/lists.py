@@ -20,7 +20,6 @@ from kgtrec._internal.csr import (
     Csr,
     Float64,
     Int64,
-    Integers,
     contains,
     offsets_of,
     searched,
@@ -30,7 +29,6 @@ from kgtrec._internal.csr import (
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.predictions.lists import ANY, PredictedLists
 from kgtrec.predictions.readers import PREDICTIONS
-from kgtrec.questions.graph_terms import label_counts
 from kgtrec.ranking.ranks import assemble_ranks
 from kgtrec.trec.files.run import Run
 
@@ -344,7 +342,13 @@ class _Matched:
 
 
 def _match(lists: PredictedLists, questions: Questions) -> _Matched:
-    question = _question_of(lists, questions)
+    if questions.details.get("separate"):
+        raise UsageError(
+            "separate questions, as negatives make them, have no lists; restrict by entities or "
+            "by relation"
+        )
+    context = None if questions.context is None else lists.context
+    question = questions.numbers(lists.side, lists.entity, lists.second, context)
     instance = _instance_of(lists, questions, question)
     matched = (question >= 0) & ((lists.answer == ANY) | (instance >= 0))
     if not matched.any():
@@ -371,32 +375,6 @@ def _match(lists: PredictedLists, questions: Questions) -> _Matched:
     without = by_line[general[question[used[by_line]]] < 0]
     of_question[question[used[without]]] = without  # written last, the first list stays
     return _Matched(question[used], used, own, of_question, int((~matched).sum()), len(again))
-
-
-def _question_of(lists: PredictedLists, questions: Questions) -> Int64:
-    """Number of the question that each list belongs to; -1: not asked."""
-    size = max(label_counts(questions.graph, int(questions.side[0])))
-    n_contexts = 1 if questions.graph.contexts is None else len(questions.graph.contexts)
-
-    def keys(side: Integers, entity: Integers, second: Integers, context: Any) -> Int64:
-        pair = (side.astype(np.int64) * size + entity) * size + second
-        return pair if context is None else pair * n_contexts + context
-
-    first, second = questions.given
-    question_keys = keys(questions.side, first, second, questions.context)
-    order = np.argsort(question_keys)
-    if questions.details.get("separate"):
-        raise UsageError(
-            "separate questions, as negatives make them, have no lists; restrict by entities or "
-            "by relation"
-        )
-    context = None if questions.context is None else lists.context
-    list_keys = keys(lists.side, lists.entity, lists.second, context)
-    is_known = (lists.entity >= 0) & (lists.second >= 0)
-    if context is not None:
-        is_known &= context >= 0
-    at = searched(question_keys[order], list_keys)
-    return np.where(is_known & (at >= 0), order[at], -1)
 
 
 def _instance_of(lists: PredictedLists, questions: Questions, question: Int64) -> Int64:

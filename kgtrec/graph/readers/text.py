@@ -22,7 +22,7 @@ import numpy as np
 from kgtrec._internal.csr import Int32, offsets_of, spans
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, PathName
-from kgtrec.graph.id_files import delimited_rows, lines_of, refuse, text_of
+from kgtrec.graph.id_files import delimited_rows, lines_of, refuse, regular_file, text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import (
     GraphTables,
@@ -31,7 +31,7 @@ from kgtrec.graph.readers.common import (
     split_files,
 )
 from kgtrec.graph.triples import COLUMNS
-from kgtrec.graph.tsv import load_facts, renumber_column
+from kgtrec.graph.tsv import load_facts, load_triples, renumber_column
 
 _DECLARE = (
     "begin the file with a line that names its columns, head,relation,tail in any order, or say "
@@ -228,6 +228,13 @@ def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
     numeric order. Otherwise they are in byte order, in which dates such as 2014-07-01 ascend.
     """
     return _timed_tables(split_files(folder, (".txt", ".tsv", "")))
+
+
+def read_triple_file(path: PathName) -> GraphTables:
+    """One file with lines as in a split; its split is called "known"."""
+    with regular_file(path) as place:
+        splits, entities, relations = load_triples({"known": place}, False)
+    return GraphTables({**splits}, Labels.from_arrow(entities), Labels.from_arrow(relations))
 
 
 def read_timed_file(path: PathName) -> GraphTables:

@@ -25,12 +25,13 @@ from kgtrec._internal.csr import Int32, Int64, Integers
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import ShownInLines, text_of_cell
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose
-from kgtrec.graph.id_files import lines_of, read_known, text_of
+from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.triples import COLUMNS, as_triples, checked_ids, drop_duplicates
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
     from kgtrec.questions.api import Graph
+from kgtrec.questions.filters import read_known
 
 Rows = Sequence[tuple[int, Sequence[str]]]
 """Numbers of lines and their cells."""
@@ -215,8 +216,7 @@ def triple_array(graph: Graph, triples: ArrayLike, name: str = "triples") -> Int
 
 def read_triples(path: PathName, graph: Graph) -> Int32:
     """Distinct triples of a file in its order, as ids of the graph; int32 array (n, 3)."""
-    rows, _ = read_known(path, graph.entities, graph.relations)
-    return drop_duplicates(rows)
+    return drop_duplicates(read_known(path, graph)[0].facts)
 
 
 def write_triples(path: PathName, graph: Graph, triples: Integers) -> None:

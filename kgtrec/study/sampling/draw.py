@@ -24,7 +24,7 @@ from kgtrec._internal.csr import Bools, Csr, Float64, Int64, distinct, to_csr, t
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.candidates import CandidateLists, apply_lists
-from kgtrec.questions.graph_terms import ASKED, facts_of
+from kgtrec.questions.graph_terms import ASKED
 from kgtrec.questions.questions import NAMES as SIDE_NAMES
 from kgtrec.scores.files import load_matrix
 from kgtrec.study.semantics import FittingEntities, fitting_observed
@@ -85,7 +85,7 @@ def _frequency(questions: QuestionData) -> tuple[Weights, str]:
             "by='frequency' counts the triples of train, but this graph has no split train; choose "
             "by='uniform' or give weights"
         )
-    rows = facts_of(graph, "train", int(questions.side[0]))
+    rows = questions.aspects[0].facts("train")
     order = np.argsort(rows[:, 1], kind="stable")
     bounds = np.searchsorted(rows[order, 1], np.arange(graph.n_relations + 1))
 

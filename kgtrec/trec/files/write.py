@@ -142,16 +142,10 @@ def write_questions(questions: Questions, path: PathName) -> None:
     """
     import pyarrow as pa
 
-    graph = questions.graph
     queries = texts(identifiers(questions.ids))
     ending = pa.scalar(b"\n", pa.large_binary())
-    labels = {"entity": graph.entities, "relation": graph.relations}
-    terms = [
-        labels[kind].docnos.to_arrow().take(pa.array(ids)) for kind, ids in questions.given_terms
-    ]
-    columns = [queries, *terms]
-    if questions.context is not None and graph.contexts is not None:
-        columns.append(graph.contexts.docnos.to_arrow().take(pa.array(questions.context)))
+    terms = questions.given_terms.values()
+    columns = [queries, *(t.labels.docnos.to_arrow().take(pa.array(t.codes)) for t in terms)]
     columns[-1] = _endings(columns[-1], ending)
     with atomic_write(path) as out:
         for start in range(0, len(queries), LINES_AT_A_TIME):
