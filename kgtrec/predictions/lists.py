@@ -30,33 +30,26 @@ class PredictedLists:
     """The lists of a file.
 
     - format, path: Name of the format, and path of the file ("predictions" if there is none).
-    - side, int64 (n_lists,): 0: the head is predicted, 1: the tail, 2: the relation.
-    - entity, second, int64 (n_lists,): Ids of the question's entity and relation, or of its head
-      and tail, if the relation is predicted; below -1: the graph lacks it.
+    - question, int64 (n_lists,): The question that each list answers; -1: it is not asked.
     - answer, int64 (n_lists,): The answer that the list is for; `ANY`: every answer.
     - line, int64 (n_lists,): Line of the list in its file, from 1.
     - offsets, int64 (n_lists + 1,): List i owns ``entities[offsets[i]:offsets[i + 1]]``.
     - entities, int64 (n,): Best first; relations if these are predicted. Below -1: a label that
       names none, with one number per such label.
     - scores, float64 (n,) or None: Higher is better, equal ones tie. None: the order decides.
-    - context, int64 (n_lists,) or None: Places of the questions' times (or sets of qualifiers) in
-      ``graph.contexts``; below -1: the graph lacks it. None: the file has none.
     """
 
     format: str
     path: str
-    side: Int64
-    entity: Int64
-    second: Int64
+    question: Int64
     answer: Int64
     line: Int64
     offsets: Int64
     entities: Int64
     scores: npt.NDArray[np.float64] | None
-    context: Int64 | None = None
 
     def __len__(self) -> int:
-        return len(self.side)
+        return len(self.question)
 
 
 class _Codes(dict[bytes, int]):
@@ -78,7 +71,7 @@ class ListsBuilder:
     def __init__(
         self, questions: QuestionData, name: str, path: str | PathLike[str] = "predictions"
     ) -> None:
-        self._graph, self._candidates = questions.graph, questions.candidate_labels
+        self._questions, self._graph = questions, questions.graph
         self._name, self._path = name, fspath(path)
         self._labels = _Codes()
         # side, entity, relation or tail, answer (ANY or a code), line, context (a code, or -1)
@@ -136,39 +129,38 @@ class ListsBuilder:
         entity, relation = (
             ids_of(labels, names) for labels in (self._graph.entities, self._graph.relations)
         )
-        predicted = relation if self._candidates is self._graph.relations else entity
+        predicted = relation if self._questions.kind == "relation" else entity
         side, first, second, answer, line, context = (
             np.array(c, dtype=np.int64) for c in self._heads
         )
         contexts = self._graph.contexts
-        if contexts is not None and (context >= 0).all():
-            context_ids = ids_of(contexts, names)[context]
-        else:
-            context_ids = None
+        question = self._questions.numbers(
+            f"{self._path}: lists in format {self._name!r}",
+            side,
+            entity[first],
+            np.where(side == NAMES.index("relation"), entity[second], relation[second]),
+            ids_of(contexts, names)[context] if contexts and (context >= 0).all() else None,
+        )
         offsets = np.append(0, np.cumsum(np.array(self._lengths, dtype=np.int64)))
         return PredictedLists(
             self._name,
             self._path,
-            side,
-            entity[first],
-            np.where(side == NAMES.index("relation"), entity[second], relation[second]),
+            question,
             np.where(answer == ANY, ANY, predicted[answer]),
             line,
             offsets,
             predicted[np.array(self._codes, dtype=np.int64)],
             np.array(self._scores, dtype=np.float64) if self._scored else None,
-            context_ids,
         )
 
 
 def ids_of(labels: Labels, names: Iterable[bytes] | Any) -> Int64:
     """Ids of names (bytes, or an Arrow array of them); -2 and below, one each: unknown."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    texts = pa.array(names, type=pa.large_binary()) if isinstance(names, list) else names
-    indices = pc.index_in(texts, value_set=labels.to_arrow()).fill_null(-1)
-    ids = indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    ids = labels.positions(
+        pa.array(names, type=pa.large_binary()) if isinstance(names, list) else names
+    )
     return np.where(ids < 0, -2 - np.arange(len(ids)), ids)
 
 

@@ -27,11 +27,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.csr import Int64, offsets_of
 from kgtrec._internal.formats import Format, Formats
 from kgtrec.errors import FileError, InputError
 from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, refuse, text_of
 from kgtrec.graph.triples import COLUMNS
-from kgtrec.predictions.lists import ANY, ListsBuilder, PredictedLists, checked_score, ids_of
+from kgtrec.predictions.lists import (
+    ANY,
+    ListsBuilder,
+    PredictedLists,
+    checked_score,
+    ids_of,
+)
 from kgtrec.questions.graph_terms import ASKED, GIVEN
 from kgtrec.questions.questions import SIDES, QuestionData
 from kgtrec.trec.files.run import Run
@@ -209,31 +216,27 @@ def read_ogb_lsc(path: str | PathLike[str], questions: QuestionData) -> Predicte
     """Lists of entity numbers of the graph; -1 means none."""
     arrays = load_arrays(path, _ARRAYS, _HINT)
     triples = questions.triples.astype(np.int64)
-    columns: list[list[npt.NDArray[Any]]] = [[] for _ in range(7)]
+    columns: list[list[npt.NDArray[Any]]] = [[] for _ in range(5)]
     for side, name in enumerate(_ARRAYS):
         if name not in arrays:
             continue
         rows = arrays[name]
         _check(path, name, rows, questions)
-        entity_column, answer_column = (2, 0) if side == 0 else (0, 2)
+        first, second = (triples[:, column] for column in GIVEN[side])
+        code = np.full(len(rows), side)
         listed = rows >= 0
         parts = (
-            np.full(len(rows), side),
-            triples[:, entity_column],
-            triples[:, 1],
-            triples[:, answer_column],
+            questions.numbers(f"{path}: lists in format 'ogb-lsc'", code, first, second),
+            triples[:, ASKED[side]],
             np.arange(1, len(rows) + 1),
             listed.sum(axis=1),
             rows[listed].astype(np.int64),
         )
         for column, part in zip(columns, parts, strict=True):
             column.append(part)
-    side_of, entity_of, relation, answer, line, lengths, entities = map(np.concatenate, columns)
-    offsets = np.append(0, np.cumsum(lengths)).astype(np.int64)
-    where = fspath(path)
-    return PredictedLists(
-        "ogb-lsc", where, side_of, entity_of, relation, answer, line, offsets, entities, None
-    )
+    question, answer, line, lengths, entities = map(np.concatenate, columns)
+    offsets = offsets_of(lengths)
+    return PredictedLists("ogb-lsc", fspath(path), question, answer, line, offsets, entities, None)
 
 
 def _check(
@@ -307,10 +310,10 @@ def lists_of_triples(
         )
         for column, part in zip(columns, parts, strict=True):
             column.append(part)
-    return _cut(path, [np.concatenate(parts) for parts in columns])
+    return _cut(path, questions, [np.concatenate(parts) for parts in columns])
 
 
-def _cut(path: Any, columns: list[npt.NDArray[Any]]) -> PredictedLists:
+def _cut(path: Any, questions: QuestionData, columns: list[npt.NDArray[Any]]) -> PredictedLists:
     """Entries as lists, one per side and given pair, best first."""
     side, entity, second, predicted, score, line = columns
     order = np.lexsort((line, -score, second, entity, side))
@@ -318,12 +321,11 @@ def _cut(path: Any, columns: list[npt.NDArray[Any]]) -> PredictedLists:
     new = np.ones(len(side), dtype=bool)
     new[1:] = np.any([key[1:] != key[:-1] for key in (side, entity, second)], axis=0)
     first = np.flatnonzero(new)
+    given = side[first], entity[first], second[first]
     return PredictedLists(
         "pykeen",
         fspath(path),
-        side[first],
-        entity[first],
-        second[first],
+        questions.numbers(f"{path}: lists in format 'pykeen'", *given),
         np.full(len(first), ANY),
         line[first],
         np.append(first, len(order)).astype(np.int64),
@@ -339,9 +341,6 @@ def _rows(path: str | PathLike[str]) -> Iterator[tuple[int, list[str]]]:
         problem = "neither .csv nor .tsv says what separates its columns"
         raise FileError(path, found=problem, hint=_PYKEEN_HINT)
     yield from delimited_rows(path, "\t" if name[-3:] == "tsv" else ",", _PYKEEN_HINT)
-
-
-Int64 = npt.NDArray[np.int64]
 
 
 def read_trec_run(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
@@ -383,19 +382,10 @@ def _lists(
             f"split {questions.split!r}, {questions.sides}",
             hint="name them as `kgtrec convert --write-questions` does: head0, ..., tail0, ...",
         )
-    known = positions >= 0
+    n = len(positions)
+    any_answer, lines = np.full(n, ANY), np.arange(1, n + 1)
     return PredictedLists(
-        "trec",
-        fspath(path),
-        np.where(known, questions.side[positions], 0),
-        np.where(known, questions.given[0][positions], -2),
-        np.where(known, questions.given[1][positions], -2),
-        np.full(len(positions), ANY),
-        np.arange(1, len(positions) + 1),
-        offsets,
-        entities,
-        scores,
-        None if questions.context is None else np.where(known, questions.context[positions], -2),
+        "trec", fspath(path), positions, any_answer, lines, offsets, entities, scores
     )
 
 

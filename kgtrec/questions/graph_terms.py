@@ -331,9 +331,19 @@ class GraphTerms:
         own = np.flatnonzero(self.side == side.code)
         return own, side.joined(*(taken(ids, own) for ids in (*self.given, self.context)))
 
-    def numbers(self, side: Int64, first: Int64, second: Int64, context: Int64 | None) -> Int64:
-        """Number of the question that gives these ids on a side; -1: none, as of negative ids."""
-        given = (first, second, *(() if context is None else (context,)))
+    def numbers(
+        self, whose: str, side: Int64, first: Int64, second: Int64, context: Int64 | None = None
+    ) -> Int64:
+        """Number of the question that gives these ids on a side; -1: none, as of negative ids.
+
+        UsageError, with the name of what asks, if questions have a context and it gives none.
+        """
+        if self.context is not None and context is None:
+            raise UsageError(
+                f"{whose} do not say the {self.graph.context_name} of their questions; give JSON "
+                "lines that do, or a run"
+            )
+        given = [ids for ids in (first, second, context) if ids is not None]
         numbers = np.full(len(side), -1)
         for aspect in self.aspects:
             rows = np.flatnonzero((side == aspect.code) & (np.min(given, axis=0) >= 0))

@@ -245,12 +245,12 @@ def ranked_lists(
         raise UsageError(f"unlinkable={unlinkable!r} is unknown; choose 'place' or 'drop'")
     if list_order not in ORDERS:
         raise UsageError(f"list_order={list_order!r} is unknown; choose 'scores' or 'listed'")
-    lists = _opened(predictions, questions, format)
-    if questions.context is not None and lists.context is None:
+    if questions.details.get("separate"):
         raise UsageError(
-            f"{lists.path}: lists in format {lists.format!r} do not say the "
-            f"{questions.graph.context_name} of their questions; give JSON lines that do, or a run"
+            "separate questions, as negatives make them, have no lists; restrict by entities or "
+            "by relation"
         )
+    lists = _opened(predictions, questions, format)
     matched = _match(lists, questions)
     listed = list_order == "listed"
     entries, repeats = without_repeats(lists, matched.used, _tie_order(questions), listed)
@@ -342,13 +342,7 @@ class _Matched:
 
 
 def _match(lists: PredictedLists, questions: Questions) -> _Matched:
-    if questions.details.get("separate"):
-        raise UsageError(
-            "separate questions, as negatives make them, have no lists; restrict by entities or "
-            "by relation"
-        )
-    context = None if questions.context is None else lists.context
-    question = questions.numbers(lists.side, lists.entity, lists.second, context)
+    question = lists.question
     instance = _instance_of(lists, questions, question)
     matched = (question >= 0) & ((lists.answer == ANY) | (instance >= 0))
     if not matched.any():
