@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.candidates import restrict
 from kgtrec.questions.questions import QuestionData
-from kgtrec.questions.terms import NamedTerms, Term, check_name, is_value
+from kgtrec.questions.terms import NamedTerms, Term, check_name, first_odd, is_value
 from kgtrec.trec.files.columns import QrelsColumns
 from kgtrec.trec.files.convert import is_frame, qrels_columns
 from kgtrec.trec.files.text import is_path
@@ -41,6 +41,27 @@ class Flat:
 
     offsets: Int64
     items: Any
+
+    @classmethod
+    def of(cls, what: str, value: Any, names: Sequence[str] | None = None) -> Flat:
+        """From lists by name or in order, or from offsets and ids."""
+        if isinstance(value, tuple) and len(value) == 2 and hasattr(value[0], "dtype"):
+            offsets, items = np.asarray(value[0]), list(value[1])
+            whole = offsets.dtype.kind in "iu" and offsets.ndim == 1 and len(offsets) > 1
+            if not whole or offsets[0] or (np.diff(offsets) < 0).any() or offsets[-1] != len(items):
+                raise InputError(
+                    f"the offsets of {what} do not rise from 0 to {len(items)}, the number of ids"
+                )
+        else:
+            lists = _lists(what, value, names)
+            for number, one in enumerate(lists):
+                if isinstance(one, (str, bytes)) or not isinstance(one, Iterable):
+                    raise InputError(f"{what} of question {number} are {one!r}; give a list")
+            lists = [one.tolist() if isinstance(one, np.ndarray) else list(one) for one in lists]
+            offsets, items = offsets_of([*map(len, lists)]), [item for one in lists for item in one]
+        if names is not None and len(offsets) != len(names) + 1:
+            raise InputError(f"{what} hold {len(offsets) - 1} lists for {len(names)} questions")
+        return cls(offsets.astype(np.int64), _items(what, items))
 
     @property
     def owner(self) -> Int64:
@@ -64,7 +85,7 @@ class AnswerTable:
     names: Sequence[str]
     answers: Flat
     known: Flat | None = None
-    candidates: Sequence[Any] | None = None
+    candidates: Flat | None = None
     grades: Int64 | None = None
     terms: Mapping[str, Term] = field(default_factory=dict)
     answer_terms: Mapping[str, Term] = field(default_factory=dict)
@@ -100,23 +121,24 @@ def table_of(
         if grades is not None:
             raise UsageError("grades= are those of the qrels; leave them out")
         table = table_of_qrels(answers, names, level)
-        names, flat, given_grades = list(table.names), table.answers, table.grades
-        origin, place = table.origin, table.place
     else:
-        found, flat = _flattened("answers", answers, None)
-        if found is not None and names is not None:
-            raise UsageError("ids= are the names of the mapping; leave them out")
-        names = found or names or [str(number) for number in range(len(flat.offsets) - 1)]
-        given_grades = None if grades is None else _grades(grades, names, flat)
-        origin, place = {}, None
-    if len(names) != len(flat.offsets) - 1:
-        raise InputError(f"{len(names)} ids for {len(flat.offsets) - 1} questions; give one each")
-    return AnswerTable(
-        names, flat,
-        None if known is None else _flattened("known", known, names)[1],
-        None if candidates is None else _lists("candidates", candidates, names),
-        given_grades, _terms(terms or {}, len(names)), {}, origin, place,
-    )  # fmt: skip
+        if isinstance(answers, Mapping):
+            if names is not None:
+                raise UsageError("ids= are the names of the mapping; leave them out")
+            names = [str(name) for name in answers]
+        flat = Flat.of("answers", answers)
+        n = len(flat.offsets) - 1
+        names = names or [str(number) for number in range(n)]
+        if len(names) != n:
+            raise InputError(f"{len(names)} ids for {n} questions; give one each")
+        own = None if grades is None else _grades(grades, names, len(flat.items))
+        table = AnswerTable(names, flat, grades=own)
+    return replace(
+        table,
+        known=None if known is None else Flat.of("known", known, table.names),
+        candidates=None if candidates is None else Flat.of("candidates", candidates, table.names),
+        terms=_terms(terms or {}, len(table.names)),
+    )
 
 
 def _is_qrels(answers: Any) -> bool:
@@ -148,57 +170,31 @@ def _lists(what: str, value: Any, names: Sequence[str] | None) -> Sequence[Any]:
     return list(value)
 
 
-def _flattened(what: str, value: Any, names: Sequence[str] | None) -> tuple[list[str] | None, Flat]:
-    """Names, if a mapping has them, and the lists."""
-    if isinstance(value, tuple) and len(value) == 2 and hasattr(value[0], "dtype"):
-        offsets, items = np.asarray(value[0]), value[1]
-        whole = offsets.dtype.kind in "iu" and offsets.ndim == 1 and len(offsets) > 1
-        if not whole or offsets[0] or (np.diff(offsets) < 0).any() or offsets[-1] != len(items):
-            raise InputError(
-                f"the offsets of {what} do not rise from 0 to {len(items)}, the number of ids"
-            )
-        lists, flat = None, Flat(offsets.astype(np.int64), _items(what, list(items)))
-    else:
-        lists = _lists(what, value, names)
-        for number, one in enumerate(lists):
-            if isinstance(one, (str, bytes)) or not isinstance(one, Iterable):
-                raise InputError(f"{what} of question {number} are {one!r}; give a list")
-        lists = [one.tolist() if isinstance(one, np.ndarray) else list(one) for one in lists]
-        flat = Flat(offsets_of([*map(len, lists)]), _items(what, [i for one in lists for i in one]))
-    if names is not None and len(flat.offsets) != len(names) + 1:
-        raise InputError(f"{what} hold {len(flat.offsets) - 1} lists for {len(names)} questions")
-    own = isinstance(value, Mapping) and names is None
-    return ([str(name) for name in value] if own else None), flat
-
-
 def _items(what: str, items: list[Any]) -> Any:
     """Ids as int64, or labels as an Arrow array of bytes."""
+    if (odd := first_odd(items)) is not None:
+        raise InputError(
+            f"{what} hold {items[odd]!r:.60}; they are labels, or whole numbers, all of a kind"
+        )
+    if not items or not isinstance(items[0], str):
+        return np.array(items, np.int64)
     import pyarrow as pa
 
-    kind = str if any(isinstance(item, str) for item in items) else (int, np.integer)
-    for item in items:
-        if not isinstance(item, kind) or not is_value(item):
-            raise InputError(
-                f"{what} hold {item!r:.60}; they are labels, or whole numbers, all of a kind"
-            )
-    if kind is not str:
-        return np.array(items, np.int64)
     return pa.array([i.encode("utf-8", "surrogateescape") for i in items], pa.large_binary())
 
 
-def _grades(grades: Any, names: Sequence[str], answers: Flat) -> Int64:
-    lists = grades if isinstance(grades, np.ndarray) else None
-    if lists is None:
-        nested = _lists("grades", grades, names)
-        lists = np.array(
-            [g for one in nested for g in (one if isinstance(one, Iterable) else [one])]
-        )
-    if lists.ndim != 1 or lists.dtype.kind not in "iu" or len(lists) != len(answers.items):
+def _grades(grades: Any, names: Sequence[str], n: int) -> Int64:
+    if not isinstance(grades, np.ndarray):
+        nested = [one if isinstance(one, Iterable) else [one]
+                  for one in _lists("grades", grades, names)]  # fmt: skip
+        grades = np.array([grade for one in nested for grade in one])
+    if grades.ndim != 1 or grades.dtype.kind not in "iu" or len(grades) != n:
         raise InputError(
-            f"grades of dtype {lists.dtype} and shape {lists.shape}; give a whole number for each "
-            f"of the {len(answers.items)} answers"
+            f"grades of dtype {grades.dtype} and shape {grades.shape}; give a whole number for "
+            f"each of the {n} answers"
         )
-    return lists.astype(np.int64)
+    own: Int64 = grades.astype(np.int64)
+    return own
 
 
 def _terms(terms: Mapping[str, Any], n: int) -> dict[str, Term]:
@@ -250,35 +246,37 @@ def read_json_lines(path: PathName) -> AnswerTable:
     if not rows:
         raise FileError(path, found="no line: the file is empty", hint=_LINE)
     records = [record for _, record in rows]
-    answers = [one if isinstance(one, dict) else {"label": one}
-               for record in records for one in record["answers"]]  # fmt: skip
-    owners = [line for line, record in rows for _ in record["answers"]]
-
-    def flat(lists: list[list[Any]]) -> Flat:
-        return _flattened(str(path), lists, None)[1]
-
-    labels = iter([one["label"] for one in answers])
-    known = [record.get("known", []) for record in records]
-    candidates = [record.get("candidates") for record in records]
-    terms = {name: [record["terms"][name] for record in records]
-             for name in records[0].get("terms", {})}  # fmt: skip
-    graded = any("grade" in one for one in answers)
-    own = dict.fromkeys(name for one in answers for name in one if name not in ("label", "grade"))
-    for line, one in zip(owners, answers, strict=True):
-        missing = next((name for name in own if name not in one), None)
-        if missing:
-            found = f"answer {one['label']!r} without {missing!r}, which others have"
+    answers = [(line, one) for line, record in rows for one in record["answers"]]
+    due = {name for _, one in answers for name in one}
+    for line, one in answers:
+        if missing := sorted(due - {"grade"} - one.keys()):
+            found = f"answer {one['label']!r} without {missing[0]!r}, which others have"
             raise FileError(path, line, found=found, hint=_LINE)
-    return AnswerTable(
-        [record["id"] for record in records],
-        flat([[next(labels) for _ in record["answers"]] for record in records]),
-        flat(known) if any(known) else None,
-        candidates if any(one is not None for one in candidates) else None,
-        np.array([one.get("grade", 1) for one in answers], np.int64) if graded else None,
-        _terms(terms, len(records)),
-        _terms({name: [one[name] for one in answers] for name in own}, len(answers)),
-        {"file": str(path)},
-        (path, [line for line, _ in rows]),
+
+    def of_answers(name: str, *default: Any) -> list[Any]:
+        return [one.get(name, *default) for _, one in answers]
+
+    def of_records(name: str) -> list[Any]:
+        return [record.get(name) or [] for record in records]
+
+    table = table_of(
+        [[one["label"] for one in own] for own in of_records("answers")],
+        of_records("known") if any(of_records("known")) else None,
+        of_records("candidates") if "candidates" in records[0] else None,
+        of_records("id"),
+        {name: [record["terms"][name] for record in records]
+         for name in records[0].get("terms", {})},
+        np.array(of_answers("grade", 1)) if "grade" in due else None,
+        1,
+    )  # fmt: skip
+    own_terms = {name: of_answers(name) for _, one in answers[:1] for name in one}
+    for name in ("label", "grade"):
+        own_terms.pop(name, None)
+    return replace(
+        table,
+        answer_terms=_terms(own_terms, len(answers)),
+        origin={"file": str(path)},
+        place=(path, [line for line, _ in rows]),
     )
 
 
@@ -306,12 +304,14 @@ def _checked_line(
                 raise refuse(f"{name} with {one!r:.60}")
     if "answers" not in record:
         raise refuse("a question without answers")
+    record["answers"] = [o if isinstance(o, dict) else {"label": o} for o in record["answers"]]
     for one in record["answers"]:
-        if isinstance(one, dict) and (
-            "label" not in one or type(one.get("grade", 1)) is not int
-            or not all(map(is_value, one.values()))
-        ):  # fmt: skip
+        grade = one.get("grade", 1)
+        if "label" not in one or type(grade) is not int or not all(map(is_value, one.values())):
             raise refuse(f"an answer {json.dumps(one):.60}")
+    if first is not None and ("candidates" in record) != ("candidates" in first[1]):
+        which = ("", "no ") if "candidates" in record else ("no ", "")
+        raise refuse(f"{which[0]}candidates, where line {first[0]} has {which[1]}candidates")
     terms = record.get("terms", {})
     due = terms if first is None else first[1].get("terms", {})
     if not isinstance(terms, dict) or set(terms) != set(due):
@@ -433,11 +433,7 @@ def _check_apart(
 
 def _restricted(questions: QuestionsT, table: AnswerTable, labels: Labels) -> QuestionsT:
     assert table.candidates is not None
-    for number, own in enumerate(table.candidates):
-        if own is None:
-            hint = "give every question its candidates, or none"
-            raise table.refuse(number, "has no candidates, where others have some", hint)
-    flat = _flattened("candidates", table.candidates, table.names)[1]
+    flat = table.candidates
     lists = np.split(_ids(table.refuse, flat, labels, "candidate"), flat.offsets[1:-1])
     for number, own in enumerate(lists):
         outside = np.setdiff1d(questions.answers[number], own)

@@ -44,14 +44,12 @@ class Term:
         """From integers, or from texts, which become ordered categories; InputError, with the
         term's name, for anything else."""
         items = values.tolist() if isinstance(values, np.ndarray) else list(values)
-        kind = str if any(isinstance(item, str) for item in items) else (int, np.integer)
-        for number, item in enumerate(items):
-            if not isinstance(item, kind) or not is_value(item):
-                raise InputError(
-                    f"term {name!r} of question {number} is {item!r}; give all of them a text, "
-                    "or all a whole number"
-                )
-        if kind is not str:
+        if (number := first_odd(items)) is not None:
+            raise InputError(
+                f"term {name!r} of question {number} is {items[number]!r}; give all of them a "
+                "text, or all a whole number"
+            )
+        if not isinstance((*items, 0)[0], str):
             return cls(np.array(items, np.int64))
         labels = sorted(set(items))
         place = {label: code for code, label in enumerate(labels)}
@@ -78,6 +76,12 @@ def is_value(item: Any) -> bool:
         return True
     whole = isinstance(item, (int, np.integer)) and not isinstance(item, bool)
     return whole and -(1 << 63) <= item < 1 << 63
+
+
+def first_odd(items: list[Any]) -> int | None:
+    """The first item that is no value, or of another kind than the others; None: there is none."""
+    kind = str if any(isinstance(item, str) for item in items) else (int, np.integer)
+    return next((n for n, i in enumerate(items) if not (isinstance(i, kind) and is_value(i))), None)
 
 
 def check_name(name: Any) -> str:
