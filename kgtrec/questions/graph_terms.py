@@ -57,26 +57,22 @@ COLUMNS = {
 }
 """Which of these columns there are, by sides, except the context."""
 
-_ATTRIBUTES = {
-    "entity": (
-        0, ("head", "tail", "both", "relation"),
-        "these questions ask for a qualifier's value (sides='qualifier'): they give a statement "
-        "(.statement) and the qualifier's relation; this needs questions that give an entity",
-    ),
-    "statement": (
-        0, ("qualifier",),
-        "only questions for a qualifier's value give a statement; see .entity",
-    ),
-    "relation": (
-        1, ("head", "tail", "both", "qualifier"),
-        "these questions ask for the relation (sides='relation'): they give a head and a tail; "
-        "this needs questions that give the relation",
-    ),
-    "tail": (
-        1, ("relation",), "only questions for the relation give a head and a tail; see .entity",
-    ),
-}  # fmt: skip
-"""What questions of some sides give by name: its place in the pair, and the error of others."""
+_GIVES: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(("head", "tail", "both"), ("entity", "relation")),
+    "relation": ("entity", "tail"),
+    "qualifier": ("statement", "relation"),
+}
+"""Names of the pair that questions give, by their sides."""
+
+_OTHERS = {
+    "entity": "these questions ask for a qualifier's value (sides='qualifier'): they give a "
+    "statement (.statement) and the qualifier's relation; this needs questions that give an entity",
+    "statement": "only questions for a qualifier's value give a statement; see .entity",
+    "relation": "these questions ask for the relation (sides='relation'): they give a head and a "
+    "tail; this needs questions that give the relation",
+    "tail": "only questions for the relation give a head and a tail; see .entity",
+}
+"""The error for questions that do not give it."""
 
 
 @dataclass(frozen=True)
@@ -153,12 +149,11 @@ class GraphTerms:
         return len(self.side)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in _ATTRIBUTES:
+        if name not in _OTHERS:
             raise AttributeError(name)
-        place, sides, hint = _ATTRIBUTES[name]
-        if self.sides not in sides:
-            raise UsageError(hint)
-        ids = self.given[place]
+        if name not in _GIVES[self.sides]:
+            raise UsageError(_OTHERS[name])
+        ids = self.given[_GIVES[self.sides].index(name)]
         return self.graph.statements[ids] if name == "statement" else ids
 
     def taken(self, questions: Any) -> GraphTerms:
@@ -197,11 +192,15 @@ class GraphTerms:
 
     def batch_terms(self, questions: Int64) -> dict[str, Int64]:
         """What some questions give, in the form of `Batch`."""
-        some, nothing = self.taken(questions), np.full(len(questions), -1)
-        names = [name for name, (_, sides, _) in _ATTRIBUTES.items() if self.sides in sides]
-        names += ["side", *(() if self.context is None else ("context",))]
-        own = {name: getattr(some, name).astype(np.int64) for name in names}
-        return {"entity": nothing, "relation": nothing, **own}
+        first, second = _GIVES[self.sides]
+        columns: dict[str, Any] = {first: self.given[0], second: self.given[1], "side": self.side}
+        if self.context is not None:
+            columns["context"] = self.context
+        terms = {name: ids[questions].astype(np.int64) for name, ids in columns.items()}
+        if first == "statement":
+            terms[first] = self.graph.statements[terms[first]].astype(np.int64)
+        nothing = np.full(len(questions), -1)
+        return {"entity": nothing, "relation": nothing, **terms}
 
     @property
     def _sides(self) -> str:
@@ -221,7 +220,7 @@ class GraphTerms:
         name = f" of {self.graph.name}" if self.graph.name else ""
         return f"{name}, split {self.split}", f", {self._sides}", filtered
 
-    @property
+    @cached_property
     def aspects(self) -> list[AskedSide]:
         """The sides that are asked."""
         return [AskedSide.of(self.graph, code) for code in SIDES[self.sides]]

@@ -19,11 +19,11 @@ PACKAGE = ROOT / "kgtrec"
 
 # Lines of Python per folder, at most. These are what has been reached; they only go down.
 BUDGET = {
-    "graph": 4_320,
-    "questions": 2_740,
+    "graph": 4_300,
+    "questions": 2_720,
     "scores": 1_480,
-    "ranking": 4_420,
-    "predictions": 640,
+    "ranking": 4_400,
+    "predictions": 620,
     "measures": 2_960,
     "trec": 8_330,
     "results": 1_630,
