@@ -166,7 +166,7 @@ def test_graded_measures_are_those_of_complete_runs(tied: bool) -> None:
     # The run to a depth gives the same grades; the two computations are compared.
     kgtrec.evaluate(scores, questions, ["macro.ndcg_cut_20", "macro.map_cut_5"])
     deep = Questions.from_answers(qrels, labels=documents, level=2, ids=["q0"])
-    with pytest.raises(UsageError, match="ndcg: judged documents below relevance 2 play"):
+    with pytest.raises(UsageError, match="judged documents below relevance 2 matter"):
         Result(kgtrec.rank(scores[:1], deep)[0])["macro.ndcg"]
 
 
