@@ -224,7 +224,7 @@ def test_what_needs_a_graph_says_so() -> None:
         (lambda: result["group.mrr(kind:y)"], "no question has kind 'y', only x"),
         (lambda: result["group.mrr"], "name a term"),
         (lambda: result.slice("relation"), "slice by a term"),
-        (lambda: result.slice("category"), "slice by a term (kind)"),
+        (lambda: result.slice("category"), "slice by a term instead (kind)"),
         (lambda: result.slice("colour"), "by 'kind'"),
     ):
         assert_refused(call, UsageError, (words,))
