@@ -225,7 +225,7 @@ def test_what_needs_a_graph_says_so() -> None:
         (lambda: result["group.mrr"], "name a term"),
         (lambda: result.slice("relation"), "slice by a term"),
         (lambda: result.slice("category"), "slice by a term instead (kind)"),
-        (lambda: result.slice("colour"), "by 'kind'"),
+        (lambda: result.slice("colour"), "or 'kind', or by several"),
     ):
         assert_refused(call, UsageError, (words,))
     assert not hasattr(questions, "entity")
