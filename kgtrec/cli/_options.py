@@ -151,7 +151,7 @@ def graph(text: str, *, required: bool = False) -> Decorator:
 
 def runs(text: str) -> Decorator:
     """Runs in addition to files of ranks."""
-    return reads("--run runs", f"A TREC run per file of ranks, in their order: {text}",
+    return reads("--run runs", f"One TREC run per file of ranks, in the same order: {text}",
                  multiple=True, metavar="RUN")  # fmt: skip
 
 
@@ -228,7 +228,7 @@ def repeats(default: int) -> Decorator:
 
 # -- What is written -------------------------------------------------------------------------------
 
-PLOT = draws("--plot", "Also draw this: .pdf, .svg, .png, ...")
+PLOT = draws("--plot", "Also draw a figure into this file: .pdf, .svg, .png, ...")
 
 
 def _use_style(ctx: click.Context, _param: click.Parameter, text: str | None) -> None:
@@ -238,9 +238,9 @@ def _use_style(ctx: click.Context, _param: click.Parameter, text: str | None) ->
         ctx.with_resource(using(Style.parse(text)))
 
 
-STYLE = option("--style", "Of figures, as a paper asks: size=9,width=3.25,family=serif (points, "
-               "inches of a column, a font), text=outlines (SVG that needs no font), or some of "
-               "them.  [default: size=8,width=3.4]",
+STYLE = option("--style", "Style of figures: size=9 (points), width=3.25 (inches of a column), "
+               "family=serif (font), text=outlines (SVG that needs no font), or several: "
+               "size=9,width=3.25.  [default: size=8,width=3.4]",
                metavar="SETTINGS", expose_value=False, callback=_use_style)  # fmt: skip
 FORMAT = choice("--format form", FORMATS, "Format of the output; csv, tsv and json have full "
                 "precision.", default="table")  # fmt: skip

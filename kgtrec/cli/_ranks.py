@@ -82,9 +82,9 @@ def bounds_block(result: Result) -> str:
 
     table = full_bounds(result.ranks)
     text = (
-        "Among all candidates, with 95 % confidence, if the sampled ones were drawn evenly, "
-        "without replacement and for each question by itself "
-        f"(micro, {result.sides[-1]}; nan: no estimate)"
+        "Estimates for ranking among all candidates, with 95 % confidence, if the samples were "
+        "drawn uniformly, without replacement and for each question separately (micro, "
+        f"{result.sides[-1]}; nan: no estimate)"
     )
     return f"\n\n{textwrap.fill(text, 80)}\n{table.to_text()}"
 

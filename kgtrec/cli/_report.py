@@ -120,14 +120,17 @@ class Report:
 
             return dump_json(self.data())
         if self.rows is None:
-            raise UsageError(f"--format {form} holds one table; choose it with --show")
+            raise UsageError(f"--format {form} writes only one table; choose it with --show")
         return rendered(self.rows, form)
 
     def figure(self, name: str) -> Any:
         """One of the figures of the report."""
         if name not in self.figures:
             option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option} draws nothing here: this report has no such figure")
+            raise UsageError(
+                f"{option} is not possible here, because this report does not have "
+                "this figure; leave it out"
+            )
         module, function, *arguments = self.figures[name]
         return getattr(import_module(f"kgtrec.plots.{module}"), function)(*arguments)
 
@@ -254,9 +257,7 @@ def keep_files(taken: dict[str, str], outputs: Mapping[str, str | None]) -> None
             continue  # a pipe or /dev/null accepts any output
         other = taken.setdefault(real_path(path), option)
         if other is not option:
-            raise UsageError(
-                f"{option} {path} would overwrite {other}; give the name of another file"
-            )
+            raise UsageError(f"{option} {path} would overwrite {other}; give another file name")
 
 
 def _files_of(role: str, path: str) -> Iterable[str | Path]:

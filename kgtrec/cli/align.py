@@ -32,7 +32,7 @@ ARRAYS = ("left", "right", "matrix")
                "none.", type=click.IntRange(0), default=0, metavar="K")  # fmt: skip
 @shared.sides("head: the left entity is asked for; tail: the right one.")
 @shared.ranking_files(required=False)
-@shared.option("--sizes", "Instead: evaluate random parts of the test alignments of these sizes, "
+@shared.option("--sizes", "Evaluate random parts of the test alignments instead, of these sizes, "
                "such as 100,1000,all; 'auto' chooses eight.", metavar="N,N,...")  # fmt: skip
 @shared.repeats(5)
 @shared.seed("Seed of the parts.")
@@ -111,16 +111,16 @@ def _check(options: dict[str, Any]) -> None:
     one = options["sizes"] is None
     shared.refuse(
         (not matrix and not (left and right),
-         "name --left and --right embeddings, or a --matrix of similarities"),
+         "give --left and --right embeddings, or a --matrix of similarities"),
         (matrix and (left or right),
          "--matrix replaces --left and --right; give either the matrix or the embeddings"),
         (matrix and shared.on_command_line("similarity"),
-         "--similarity needs embeddings; a --matrix already contains similarities, higher for more "
-         "alike (negate distances)"),
+         "--similarity needs embeddings; a --matrix already contains similarities (higher is more "
+         "similar; negate distances)"),
         (one and any(map(shared.on_command_line, ("repeats", "seed"))),
-         "--repeats and --seed need --sizes, whose random parts they draw"),
+         "--repeats and --seed set how --sizes draws random parts; add --sizes, or leave them out"),
         (one and options["output"] is None,
-         "name the file for the ranks: -o FILE (or --sizes for the experiment)"),
+         "give a file for the ranks: -o FILE (or --sizes for the experiment)"),
         (not one and any(options[name] for name in ("output", "run", "qrels")),
          "--sizes writes no ranks; leave out -o, --write-run and --write-qrels"),
         (one and shared.on_command_line("plot"),
@@ -156,6 +156,8 @@ def _sizes(text: str, n_pairs: int) -> list[int] | None:
     for part in text.split(","):
         word = part.strip()
         if word != "all" and not word.isdigit():
-            raise UsageError(f"--sizes {text!r}: {word!r} is not a number; write as 100,1000,all")
+            raise UsageError(
+                f"--sizes {text!r}: {word!r} is not a number; write sizes as 100,1000,all"
+            )
         chosen.append(n_pairs if word == "all" else int(word))
     return chosen

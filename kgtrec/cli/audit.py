@@ -23,11 +23,14 @@ SIZES = ("instances", "entities")
 
 @click.command(cls=Command)
 @shared.files("files", "TABLE ... [RANKS.parquet ...]")  # fmt: skip
-@shared.option("--n-instances instances", "Ranks behind each number: for both sides, twice the "
-               "number of test triples.", type=click.IntRange(1), metavar="N")  # fmt: skip
+@shared.option("--n-instances instances", "Number of ranks behind each value: for both sides, "
+               "twice the number of test triples.",
+               type=click.IntRange(1), metavar="N")  # fmt: skip
 @shared.option("--n-entities entities", "Number of entities, the largest possible rank.",
                type=click.IntRange(1), metavar="E")  # fmt: skip
-@shared.graph("The graph of the table, in place of both numbers. Adds expectations by chance.")
+@shared.graph(
+    "The graph of the table, instead of both numbers. Adds the values expected by chance."
+)
 @shared.split("Evaluated split of --graph.")
 @shared.SIDES
 @shared.flag("--percent", "Metrics between 0 and 1 are printed as percentages.")
@@ -38,7 +41,7 @@ SIZES = ("instances", "entities")
                "filter. Repeatable.", type=SCORES, multiple=True, metavar="PATH")  # fmt: skip
 @shared.reads("--type-constraints", "With --scores: also try candidates by relation and side, "
               "OpenKE's type_constrain.txt.")  # fmt: skip
-@shared.option("--name names", "The model's name in the table: for each ranks file, then for each "
+@shared.option("--name names", "The model's name in the table: one per ranks file, then one per "
                "--scores.", multiple=True, metavar="NAME")  # fmt: skip
 @shared.FORMAT
 def command(files: tuple[str, ...], **options: Any) -> Report:
@@ -65,7 +68,7 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     """
     tables = [file for file in files if not file.endswith(".parquet")]
     if not tables:
-        raise UsageError("name a table: a .csv, .tsv, .md or .tex file")
+        raise UsageError("give a table: a .csv, .tsv, .md or .tex file")
     ranks = [file for file in files if file not in tables]
     _check(ranks, options)
     if ranks or options["scores"]:
@@ -91,12 +94,12 @@ def _check(ranks: list[str], options: dict[str, Any]) -> None:
     if ranks or scores:
         wrong = sizes + ["--averaged-runs"] * shared.on_command_line("runs")
         if wrong:
-            raise UsageError(f"{', '.join(wrong)}: without ranks and scores only; leave out")
+            raise UsageError(f"{', '.join(wrong)}: not with ranks or scores; leave out")
     elif graph and sizes:
         raise UsageError(f"{', '.join(sizes)}: --graph sets the same values; leave out one of them")
     elif not graph and options["entities"] is None:
         raise UsageError(
-            "say how large the test set is: --n-instances N --n-entities E, or --graph DIR"
+            "give the size of the test set: --n-instances N --n-entities E, or --graph DIR"
         )
 
 

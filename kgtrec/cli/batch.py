@@ -81,7 +81,8 @@ def command(
         return Report(lambda: "\n".join([f"{done} of {len(states)} done", *lines]))
     if scheduler and workers:
         raise UsageError(
-            "--workers starts workers of this machine, and a --scheduler has its own; give one"
+            "--workers starts workers on this machine, but a --scheduler has its own workers; give "
+            "one of the two"
         )
     try:
         outcomes = _run(batch, scheduler, workers, patience)

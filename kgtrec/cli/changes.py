@@ -22,8 +22,8 @@ SHOWN = ("all", "hits", "best", "changed", "gained", "lost")
 @shared.runs("adds how often both models put the same entity first.")
 @shared.option("--name names", "Names of the two models, in order.", multiple=True, metavar="NAME")
 @shared.option("--k cutoffs", "k of Hits@k.", default="1,3,10", metavar="K,K,...")
-@shared.choice("--show", SHOWN, "Print hits gained and lost, best answers, or what changed, was "
-               "gained or lost most.", default="all")  # fmt: skip
+@shared.choice("--show", SHOWN, "Print the hits gained and lost, the best answers, or the largest "
+               "changes, gains or losses.", default="all")  # fmt: skip
 @shared.option("--largest", "Number of the largest changes to list.",
                type=click.IntRange(1), default=10, metavar="N")  # fmt: skip
 @shared.FORMAT

@@ -19,8 +19,9 @@ from kgtrec.cli._report import Command, Report
 @shared.reads("--valid-negatives", "False triples of valid, if --valid-triples are all true and "
               "have no labels (as in CoDEx).")  # fmt: skip
 @shared.reads("--test-negatives", "The same for test.")
-@shared.reads("--valid-scores", "If lines have no score: one per triple of --valid-triples, then "
-              "of its negatives; a .npy array, or one number per line.")  # fmt: skip
+@shared.reads("--valid-scores", "Scores, if the lines have none: one per triple of "
+              "--valid-triples, then one per negative. A .npy array, or one number per "
+              "line.")  # fmt: skip
 @shared.reads("--test-scores", "The same for test.")
 @shared.LOWER_IS_BETTER
 @shared.choice("--criterion", ["accuracy", "f1"], "Measure that thresholds maximise on valid.",

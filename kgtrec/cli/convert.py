@@ -32,7 +32,7 @@ def command(
 
     if not qrels and not topics:
         raise UsageError(
-            "nothing to write: name --write-qrels FILE, --write-questions FILE, or both"
+            "nothing to write: give --write-qrels FILE, --write-questions FILE, or both"
         )
     loaded = read_graph(graph)
     questions = loaded.questions(split, sides, context=context)

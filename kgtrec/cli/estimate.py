@@ -35,8 +35,8 @@ if TYPE_CHECKING:
                default="frequency", metavar="NAME|FILE")  # fmt: skip
 @shared.reads("--type-constraints", "Draw from the entities that OpenKE's type_constrain.txt "
               "lists.")  # fmt: skip
-@shared.option("--full", "Questions to rank among all candidates as well, or a share of them below "
-               "1. MRR and Hits@k have no unbiased estimate without; 0 gives bounds.",
+@shared.option("--full", "Number of questions (or a share below 1) to rank among all candidates "
+               "too. MRR and Hits@k have no unbiased estimate without them; 0 gives bounds.",
                type=click.FloatRange(0), default=0.1, metavar="N")  # fmt: skip
 @shared.option("--half-width within", "Print how many such questions an MRR interval of this half "
                "width needs.", type=click.FloatRange(0, min_open=True), default=0.002)  # fmt: skip
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @shared.option("--full-scores", "Scores of these questions among all entities, one row each.",
                type=shared.SCORES, metavar="PATH")  # fmt: skip
 @shared.seed("Seed of both draws.")
-@shared.confidence("each by itself")
+@shared.confidence("for each value separately")
 @shared.LOWER_IS_BETTER
 @shared.NAN
 @shared.FORMAT
@@ -101,7 +101,7 @@ def _check(options: dict[str, Any]) -> None:
     apart = options["columns"] == "candidates"
     shared.refuse(
         (options["scores"] is None and options["candidates"] is None,
-         "nothing to do; name --scores PATH, or --write-candidates FILE.npy to draw alone"),
+         "nothing to do; give --scores PATH, or --write-candidates FILE.npy to draw only"),
         (not 0 < options["ci"] < 100,
          f"--ci {options['ci']:g} is not a percentage between 0 and 100, such as 95"),
         (apart and options["scores"] is None, "--score-columns candidates needs --scores PATH"),

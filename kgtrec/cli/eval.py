@@ -87,7 +87,7 @@ def _debug_level(_context: click.Context, _parameter: click.Parameter, text: str
 
 of_trec_eval = shared.all_of(
     # Eager: -h and -v take effect in any position.
-    shared.option("-m --measure measures", "A measure, with parameters behind a dot (P.5,10), or a "
+    shared.option("-m --measure measures", "A measure, with parameters after a dot (P.5,10), or a "
                   "nickname: official, set, all_trec; prefs, all_prefs; qrels_jg. Repeatable. "
                   "Default: official, or all of -R.",
                   multiple=True, metavar="MEASURE", is_eager=True),
@@ -99,9 +99,9 @@ of_trec_eval = shared.all_of(
                   "other gains ignore it.",
                   type=_WHOLE, default=1, metavar="N", show_default=False),
     shared.flag("-J --judged-only", "Drop documents that were not judged."),
-    shared.option("-M --max-documents depth", "Look at no more documents per query.",
+    shared.option("-M --max-documents depth", "Evaluate at most this many documents per query.",
                   type=_WHOLE, metavar="N"),
-    shared.option("-N --collection", "Documents in the collection, for utility.",
+    shared.option("-N --collection", "Number of documents in the collection, for utility.",
                   type=_WHOLE, default=0, metavar="N", show_default=False),
     shared.option("-Z --zscores", "Print z-scores: FILE has lines `query measure mean deviation`.",
                   metavar="FILE"),
@@ -122,8 +122,9 @@ of_trec_eval = shared.all_of(
 )  # fmt: skip
 
 beyond_trec_eval = shared.all_of(
-    shared.choice("--compat", ["9", "10"], "As trec_eval 10.0 (default), or as 9.0.8: scores "
-                  "compared in single precision, its recall points, its -c and its all_trec.",
+    shared.choice("--compat", ["9", "10"], "Compute like trec_eval 10.0 (default), or like 9.0.8: "
+                  "compare scores in single precision, and use its recall points, its -c and its "
+                  "all_trec.",
                   default="10", is_eager=True, show_default=False,
                   callback=lambda _context, _parameter, text: int(text)),
     shared.choice("--format form", FORMATS, "trec (default): trec_eval's lines. Others: one table, "
@@ -147,7 +148,7 @@ beyond_trec_eval = shared.all_of(
     shared.option("--seed", "Seed of the resampling. Default: 0.", type=_WHOLE, metavar="N"),
     shared.option("--resamples", "Number of resamples. Default: 2000.", type=_WHOLE, metavar="N"),
     shared.flag("--show-engines", "Print on standard error what kgtrec computed, and what "
-                "pytrec_eval has too."),
+                "pytrec_eval also has."),
 )  # fmt: skip
 
 
@@ -250,7 +251,7 @@ def _request(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Req
     eval_options = EvalOptions(most=options["depth"], **{name: options[name] for name in names})
     for name in ("split", "sides", "context"):
         if options[name] is not None and options["graph"] is None:
-            raise UsageError(f"--{name} goes with --graph DIR; leave it out")
+            raise UsageError(f"--{name} needs --graph DIR; without a graph, leave it out")
     questions = None
     if options["graph"] is not None:
         from kgtrec.questions.api import read_graph
@@ -285,7 +286,7 @@ def _refuse_ranks(qrels: str, runs: Sequence[str]) -> None:
         with suppress(OSError), open(path, "rb") as file:
             if os.path.isfile(path) and file.read(4) == b"PAR1":
                 found = f"a Parquet file, not {'a TREC run' if what == 'run' else 'TREC qrels'}"
-                hint = f"name a file of {what} as text; for ranks, call `kgtrec report`"
+                hint = f"give the {what} as a text file; for ranks, use `kgtrec report`"
                 raise FileError(path, found=found, hint=hint)
 
 
@@ -323,8 +324,8 @@ def _notes(run: Scored, request: Request) -> list[str]:
         notes.append(f"{total} are not in the qrels; they are left out")
     if run.missing:
         notes.append(
-            f"{run.missing:,} values have no mean and deviation in {request.zscores!s}; "
-            "they are -1000000, in the averages too"
+            f"{run.missing:,} values have no mean and deviation in {request.zscores!s}; they count "
+            "as -1000000, also in the averages"
         )
     if run.tied.queries:
         notes.append(_ties(run, request))
@@ -342,9 +343,9 @@ def _ties(run: Scored, request: Request) -> str:
     from kgtrec.trec.measures.ties import TIES, has_tie_form
 
     total = f"{run.tied.queries:,} of {len(run.queries):,} queries"
-    message = f"{total} have ties that could change the asked measures"
+    message = f"{total} have ties that could change these measures"
     if request.ties is not None:
-        return f"{message}; printed is {TIES[request.ties]}"
+        return f"{message}; kgtrec prints {TIES[request.ties]}"
     if request.qrels_format != "qrels":
         return message
     able = [column for column in request.columns if has_tie_form(column, request.options)]
@@ -367,15 +368,17 @@ def _filtered(filtered: GraphFiltered, request: Request) -> str:
         f"{', '.join(questions.filter_splits)} know left the run"
     )
     if filtered.unlinkable:
-        text += f"; {filtered.unlinkable:,} name no {questions.kind} and keep their places"
+        text += f"; {filtered.unlinkable:,} are not in the graph and keep their places"
     return text
 
 
 def _missing_answers(run: Scored, request: Request) -> str:
     total = f"{run.missing_answers:,} of {run.answers:,} answers are not in the run"
     if request.entities is None and request.questions is None:
-        return f"{total}; their ranks have no end without --n-entities N: low counts them as 0"
-    return f"{total}; low and high bound the metrics for every rank that they may have"
+        return (
+            f"{total}; without --n-entities N their ranks have no upper bound: low counts them as 0"
+        )
+    return f"{total}; low and high bound the metrics for every rank they may have"
 
 
 def _engines(run: Scored, request: Request) -> str:

@@ -85,7 +85,7 @@ def templates(pool: str, output: str) -> Report:
 @shared.option("--batch", "Triples per sheet, at most.", type=click.IntRange(1), metavar="N")
 @shared.option("--depth", "Only triples pooled at depth K.", type=click.IntRange(1), metavar="K")
 @shared.reads("--done", "Omit triples that have a label in this file; repeatable.", multiple=True)
-@shared.flag("--by-rule", "Also triples that a rule has labelled.")
+@shared.flag("--by-rule", "Include triples that a rule has labelled.")
 @shared.flag("--by-relation", "One relation after another: quicker to judge.")
 @shared.seed("Seed of the order.")
 def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Report:
@@ -265,7 +265,7 @@ def export(sheet: str, output: str | None) -> Report:
 # --- After judging --------------------------------------------------------------------------------
 
 
-@command.command(short_help="Everything that is wrong with sheets, by line.")
+@command.command(short_help="List everything that is wrong with sheets, by line.")
 @shared.files("files", "SHEET...")
 def check(files: tuple[str, ...]) -> Report:
     """List unknown labels, duplicates, contradictions and malformed lines; exit code 2 if any.
@@ -307,7 +307,7 @@ def agreement(files: tuple[str, ...], by_relation: bool, blank: str) -> Report:
 
     judged = by_annotator(files, _blank(blank))
     if len(judged) < 2:
-        raise UsageError(f"one annotator, {next(iter(judged))}; name sheets of two or more")
+        raise UsageError(f"one annotator, {next(iter(judged))}; give the sheets of two or more")
     return Report.of_table(agreement_table(agreements(judged, by_relation)))
 
 

@@ -24,8 +24,8 @@ SPARSITIES = (0.2, 0.5, 0.8)
 @shared.option("--sparsity sparsities", "Share of the true answers that the test set lacks; "
                "repeatable. Default: 0.2, 0.5 and 0.8, to show how much depends on it.",
                type=float, multiple=True, metavar="BETA")  # fmt: skip
-@shared.option("--density densities", "Instead: share of all true facts that the graph contains; "
-               "repeatable.", type=float, multiple=True, metavar="D")  # fmt: skip
+@shared.option("--density densities", "Instead of --sparsity: share of all true facts that the "
+               "graph contains; repeatable.", type=float, multiple=True, metavar="D")  # fmt: skip
 @shared.option("--train-share", "With --density: share of the graph's facts outside the test set. "
                "Default: from the ranks files.", type=float, metavar="ETA")  # fmt: skip
 @shared.option("--values", "Two published values instead of files; needs --n-questions and "
@@ -37,7 +37,7 @@ SPARSITIES = (0.2, 0.5, 0.8)
                type=float, metavar="N")  # fmt: skip
 @shared.option("--n-entities entities", "With --values, --figure expected and simulated: entities "
                "of the graph [14505].", type=int, metavar="N")  # fmt: skip
-@shared.option("-m --measure metric", "mrr, hits@10, log_mrr, p_mrr@0.5, ...: averaged inside a "
+@shared.option("-m --measure metric", "mrr, hits@10, log_mrr, p_mrr@0.5, ...: averaged within each "
                "question first.", default="mrr", metavar="NAME")  # fmt: skip
 @shared.option("--level", "Accepted probability of the wrong order.",
                type=float, default=0.05, metavar="P")  # fmt: skip
@@ -92,9 +92,7 @@ def command(**_options: Any) -> Report:
         return _comparison_report(_of_values(request))
     if request.files:
         return _comparison_report(_of_files(request))
-    raise UsageError(
-        "nothing to compare; name two ranks files, or give --values A B, or --study small"
-    )
+    raise UsageError("nothing to compare; give two ranks files, --values A B, or --study small")
 
 
 def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
@@ -113,12 +111,12 @@ def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
          "--figure needs --plot FILE" + ", or --format csv" * simulated),
         (drawn and request.questions and not simulated,
          "--n-questions goes with --values or --figure simulated"),
-        (drawn and not whole, "--figure takes whole --n-answers"),
+        (drawn and not whole, "--figure needs a whole number for --n-answers"),
         (figure == "approximation" and request.metric != "mrr",
          "--figure approximation shows MRR only; omit --measure"),
         (not drawn and study and (files or values),
          "--study compares its own models: omit files and --values"),
-        (not drawn and values and files, "--values and files say the same: give one of them"),
+        (not drawn and values and files, "--values replaces ranks files; give one of them"),
         *((of_ranks and getattr(request, name) is not None,
            f"{shared.option_of(name)} goes with --values or --figure")
           for name in ("questions", "answers", "entities")),
@@ -136,7 +134,7 @@ def _betas(request: SimpleNamespace, train_share: float | None = None) -> tuple[
         raise UsageError("--sparsity and --density set the same value; give one of them")
     if not request.densities:
         if share is not None:
-            raise UsageError("--train-share belongs to --density; give both")
+            raise UsageError("--train-share needs --density; give both")
         return request.sparsities or SPARSITIES
     if share is None:
         raise UsageError("--density needs --train-share here: the share of facts outside the test")
@@ -165,7 +163,7 @@ def _of_files(request: SimpleNamespace) -> Comparison:
 
     files = request.files
     if len(files) != 2:
-        raise UsageError(f"{len(files)} ranks file(s); name the two to compare")
+        raise UsageError(f"{len(files)} ranks file(s); give the two to compare")
     loaded = load_ranks({file: file for file in files})
     first, second = (loaded[file] for file in files)
     unknown = bool(request.densities) and request.train_share is None

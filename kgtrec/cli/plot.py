@@ -31,7 +31,7 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
                "times and beta-grid draw one (default: mrr), beta draws several (default: mrr, "
                "hits@1, hits@3, hits@10).", multiple=True, metavar="NAME")  # fmt: skip
 @shared.option("--name names", "Name of a file in the legend, once per file in their order. "
-               "Default: the file's own, without folder and ending.",
+               "Default: the file name without folder and ending.",
                multiple=True, metavar="TEXT")  # fmt: skip
 @shared.SIDE
 @shared.option("--by", "Parts for slices: side, category (1-1, 1-N, N-1, N-N), quartile, "
@@ -102,7 +102,7 @@ def _metrics(kind: str, metrics: tuple[str, ...]) -> tuple[str, ...]:
     if kind == "beta":
         return metrics or CURVES
     if len(metrics) > 1:
-        raise UsageError(f"{kind} draws one metric, not {', '.join(metrics)}; ask for one")
+        raise UsageError(f"{kind} draws one metric, not {', '.join(metrics)}; choose one")
     return metrics or ("mrr",)
 
 
@@ -113,8 +113,8 @@ def _of_side(name: str, ranks: Ranks, side: str) -> Ranks:
     present = sides_present(ranks)
     if side not in present:
         raise UsageError(
-            f"{name}: --side {side}, but these ranks hold {' and '.join(present)} only; name one "
-            "of these, or leave it out"
+            f"{name}: --side {side}, but these ranks contain only {', '.join(present)}; "
+            "choose one of these, or leave --side out"
         )
     if side == "both":
         return ranks

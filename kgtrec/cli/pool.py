@@ -78,9 +78,9 @@ def sample(graph: str, output: str, share: float | None, **options: Any) -> Repo
 )
 @shared.split("Split of the seeds and runs.")
 @shared.QUESTION_NAMES
-@shared.choice("--places", ["filtered", "raw"], "Whether places count known candidates, which are "
-               "never pooled (raw: for scores, or runs made with `kgtrec rank --filter raw`; the "
-               "pool that Zhou et al. published fits this).", default="filtered")  # fmt: skip
+@shared.choice("--places", ["filtered", "raw"], "Whether known candidates take places; they are "
+               "never pooled. (raw: for scores, or runs made with `kgtrec rank --filter raw`; "
+               "matches the pool that Zhou et al. published.)", default="filtered")  # fmt: skip
 @shared.HOW_SCORED
 @shared.reads("--relation-types types", "Apply the type rules: lines relation<TAB>type of its "
               "heads<TAB>type of its tails.")  # fmt: skip
@@ -298,10 +298,10 @@ def _check_runs(runs: tuple[str, ...], options: dict[str, Any]) -> None:
     """Refuse options about runs without any."""
     values = options["measures"] or options["cutoffs"] or options["within"] is not None
     if not runs and options["run_dir"]:
-        raise UsageError("--write-runs writes the RUNs, but there are none; name some")
+        raise UsageError("--write-runs writes the RUNs, but there are none; give some")
     if not runs and values:
         raise UsageError(
-            "--measure, --top and --within are about RUNs, but there are none; name some"
+            "--measure, --top and --within are about RUNs, but there are none; give some"
         )
 
 

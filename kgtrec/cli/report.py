@@ -48,8 +48,8 @@ OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile", "half
 @shared.option("--side sides", "Sides in a table of models: head, tail, both, or several groups of "
                "columns: head,tail.", metavar="SIDES")  # fmt: skip
 @shared.option("--name names", "Name of a file in a table of models, once per file in their order. "
-               "Files of one name on different graphs are one row. Default: the file's own, "
-               "without folder and ending.", multiple=True, metavar="TEXT")  # fmt: skip
+               "Files of one name on different graphs are one row. Default: the file name without "
+               "folder and ending.", multiple=True, metavar="TEXT")  # fmt: skip
 @shared.choice("--test", shared.TESTS, "In a table of models: test all pairs as `kgtrec compare` "
                "does, and mark which models each significantly beats.")  # fmt: skip
 @shared.CORRECTION
@@ -134,8 +134,8 @@ def _check_options(options: Options, by_parts: bool) -> None:
     of_models = page or (not by_parts and tables)
     shared.refuse(
         (typed and not of_models,
-         f"{', '.join(typed)}: only a table of models takes this; add --columns, or --format "
-         "latex, markdown, html, typst or csv, and leave out --by, --ratios and --rank-types"),
+         f"{', '.join(typed)}: only a table of models has these; add --columns, or --format latex, "
+         "markdown, html, typst or csv, and leave out --by, --ratios and --rank-types"),
         (page and (by_parts or keys or form != "table" or len({*typed} - OF_PAGES)),
          "--html writes a page with all tables; leave out --by, --ratios, --rank-types, --measure, "
          "--format, --columns, --side, --digits and --replicates"),
@@ -309,7 +309,10 @@ def _check(columns: Sequence[str], sides: Sequence[str] | None) -> None:
     parse_all(columns)
     for side in sides or ():
         if side.strip() not in SIDES:
-            raise UsageError(f"--side {side!r} is not a side; name head, tail, both, or several")
+            raise UsageError(
+                f"--side {side!r} is not a side; give head, tail, both, or several, "
+                "such as head,tail"
+            )
 
 
 def _systems(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @shared.GRAPH
 @shared.split("Split whose questions the runs answer.")
 @shared.CONTEXT
-@shared.option("--k cutoffs", "Numbers of best candidates to look at.",
+@shared.option("--k cutoffs", "Numbers of best candidates to evaluate.",
                default="1,3,10", metavar="K,K,...")  # fmt: skip
 @shared.option("--observed", "A candidate fits if it is on that side of the relation in these "
                "splits, such as train,valid.  [default: train]", metavar="SPLITS")  # fmt: skip

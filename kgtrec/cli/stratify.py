@@ -31,9 +31,9 @@ RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
 @shared.SIDE
 @shared.choice("--ranks rank_type", RANK_TYPES, "Rank type for ties.", default="realistic")
 @shared.graph("The graph of the ranks, to count popularity anew.")
-@shared.option("--count-entities entities", "Splits on which entities are counted (with --graph): "
+@shared.option("--count-entities entities", "Splits in which entities are counted (with --graph): "
                "train, train,valid or all. Default: all.", metavar="SPLITS")  # fmt: skip
-@shared.option("--count-relations relations", "Splits on which relations are counted (with "
+@shared.option("--count-relations relations", "Splits in which relations are counted (with "
                "--graph). Default: the evaluated one.", metavar="SPLITS")  # fmt: skip
 @shared.FORMAT
 def command(files: tuple[str, ...], **options: Any) -> Report:

@@ -116,7 +116,7 @@ def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
             for suite in suite_of_ranks(part, names or MEASURES, part=name, **more)
         ]
     if len(results) > 1:
-        raise UsageError("name one table, or folders of ranks; not several tables or both")
+        raise UsageError("give one table, or folders of ranks; not several tables or both")
     cells = read_numbers(tables[0], how)
     if names:
         asked = parse_all(names)
@@ -197,8 +197,8 @@ def _files_below(path: str) -> Iterator[tuple[str, str, str, str]]:
     if not is_folder(path):
         raise FileError(
             path,
-            found="no folder",
-            hint="name the output of a batch, or graph/model.parquet below it",
+            found="not a folder",
+            hint="give the output of a batch, or a folder with graph/model.parquet",
         )
     if (Path(path) / "ranks").is_dir() or "://" in path:
         for graph, model, file in ranks_of_batch(path):
@@ -207,7 +207,9 @@ def _files_below(path: str) -> Iterator[tuple[str, str, str, str]]:
     files = sorted(Path(path).glob("*/*.parquet")) + sorted(Path(path).glob("*/*/*.parquet"))
     if not files:
         raise FileError(
-            path, found="a folder without graph/model.parquet", hint="name ranks by graph and model"
+            path,
+            found="a folder without graph/model.parquet",
+            hint="save the ranks under this name",
         )
     for place in files:
         graph, model, *seed = place.relative_to(path).with_suffix("").parts

@@ -81,12 +81,12 @@ def _output_folder(out: str | os.PathLike[str]) -> Path:
         at = Path(error.filename or folder)
         blocking = next((p for p in (at, *at.parents) if p.exists() and not p.is_dir()), at)
         raise FileError(
-            blocking, found="this is a file where a folder is needed", hint=f"move it, or {hint}"
+            blocking, found="a file, but a folder is needed here", hint=f"move it, or {hint}"
         ) from error
     except PermissionError as error:
-        raise FileError(folder, found="no permission to make this folder", hint=hint) from error
+        raise FileError(folder, found="no permission to create this folder", hint=hint) from error
     except OSError as error:
-        problem = f"the folder cannot be made ({error.strerror})"
+        problem = f"the folder cannot be created ({error.strerror})"
         raise FileError(folder, found=problem, hint=hint) from error
     return folder
 

@@ -38,7 +38,7 @@ def require_entity_sides(sides: str) -> None:
     """Raise UsageError if the relation is asked, for libraries whose models score only entities."""
     if sides == "relation":
         raise UsageError(
-            "sides='relation': this library's models score entities only; rank scores of your own "
+            "sides='relation': this library's models score entities only; rank your own scores "
             "with graph.questions(sides='relation')"
         )
 

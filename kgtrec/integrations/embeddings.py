@@ -88,7 +88,7 @@ def _by_role(path: str | PathLike[str], arrays: Mapping[str, Array]) -> dict[str
         fitting = (r for r, one, two in _ROLES if words & one and (words & two or not two))
         role = next(fitting, "")
         if not role or role in roles:
-            problem = f"array {name!r} of unknown meaning"
+            problem = f"an array {name!r}, whose meaning is unknown"
             if role:
                 problem = f"arrays {roles[role]!r} and {name!r}, which both look like {role}"
             raise _misnamed(path, problem)
@@ -99,7 +99,7 @@ def _by_role(path: str | PathLike[str], arrays: Mapping[str, Array]) -> dict[str
 
 
 def _misnamed(path: str | PathLike[str], found: str) -> FileError:
-    hint = "save the embeddings alone, with numpy.savez(path, entity=..., relation=...)"
+    hint = "save only the embeddings, with numpy.savez(path, entity=..., relation=...)"
     return FileError(path, found=found, hint=hint)
 
 
@@ -134,7 +134,7 @@ def _loaded(path: Path) -> dict[str, Array]:
     if path.is_dir():
         files = sorted(path.glob("*.npy"))
         if not files:
-            raise FileError(path, found="no .npy file in this folder", hint="name a file")
+            raise FileError(path, found="no .npy file in this folder", hint="give a file")
         return {file.stem: read_arrays(file)[file.stem] for file in files}
     if path.suffix in (".npz", ".npy"):
         return read_arrays(path)
@@ -144,8 +144,8 @@ def _loaded(path: Path) -> dict[str, Array]:
         return _read_torch(path)
     raise FileError(
         path,
-        found=f"a file named {path.suffix or 'without suffix'}",
-        hint=f"vectors are read from {', '.join(_KINDS)}; convert it with numpy.savez",
+        found=f"a file {f'ending in {path.suffix}' if path.suffix else 'without an ending'}",
+        hint=f"kgtrec reads vectors from {', '.join(_KINDS)}; convert it with numpy.savez",
     )
 
 
@@ -165,8 +165,8 @@ def _read_safetensors(path: Path) -> dict[str, Array]:
         with safe_open(path, framework=framework) as file:
             return {name: as_array(file.get_tensor(name), name) for name in file.keys()}  # noqa: SIM118
     except Exception as error:
-        problem = f"not readable as safetensors ({one_line(error)})"
-        raise FileError(path, found=problem, hint="save it again; it may be cut short") from None
+        problem = f"safetensors cannot read it ({one_line(error)})"
+        raise FileError(path, found=problem, hint="it may be incomplete; save it again") from None
 
 
 def _read_torch(path: Path) -> dict[str, Array]:
@@ -179,13 +179,13 @@ def _read_torch(path: Path) -> dict[str, Array]:
     except Exception as error:
         raise FileError(
             path,
-            found=f"more than weights, or damaged ({one_line(error)})",
-            hint="nothing is unpickled here; where you trust it, save the weights alone with "
-            "torch.save(model.state_dict(), path)",
+            found=f"the file contains more than weights, or is damaged ({one_line(error)})",
+            hint="kgtrec unpickles nothing; if you trust the file, load it in torch and save only "
+            "the weights with torch.save(model.state_dict(), path)",
         ) from None
     arrays = dict(_tensors(loaded, ""))
     if not arrays:
-        raise FileError(path, found="no tensor in it", hint="save model.state_dict()")
+        raise FileError(path, found="the file contains no tensor", hint="save model.state_dict()")
     return arrays
 
 
@@ -201,6 +201,6 @@ def _tensors(loaded: Any, name: str) -> list[tuple[str, Array]]:
 def _needs(path: Path, library: str) -> FileError:
     return FileError(
         path,
-        found=f"a {path.suffix} file, which {library} reads, and {library} is not installed",
+        found=f"a {path.suffix} file needs {library}, which is not installed",
         hint="pip install 'kgtrec[embeddings]', or convert it with numpy.savez",
     )

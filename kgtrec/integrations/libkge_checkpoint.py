@@ -98,7 +98,7 @@ def checkpoint_factors(
 def _read(path: PathName) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The options and the state dict of a checkpoint."""
     if not exists(path) or is_folder(path):
-        raise FileError(path, found="the file does not exist", hint="name a checkpoint, a .pt file")
+        raise FileError(path, found="the file does not exist", hint="give a checkpoint (.pt)")
     try:
         with (
             fetched(path) as copy,
@@ -108,17 +108,17 @@ def _read(path: PathName) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     except FileError:
         raise
     except Exception as error:  # of zipfile, the unpickler and torch itself
-        problem = f"more than weights and a configuration, or damaged ({one_line(error)})"
+        problem = f"more than weights and a configuration, or a damaged file ({one_line(error)})"
         convert = CONVERT.format(path=path)
-        hint = f"nothing is unpickled here; if you trust it, convert it where LibKGE is: {convert}"
-        raise FileError(path, found=problem, hint=hint) from None
+        hint = "kgtrec unpickles nothing; if you trust it, convert it where LibKGE is installed: "
+        raise FileError(path, found=problem, hint=hint + convert) from None
     parts = loaded if isinstance(loaded, Mapping) else {}
     config, model = parts.get("config"), parts.get("model")
     options = getattr(config, "options", None) if isinstance(config, _Config) else config
     weights = model[0] if isinstance(model, (tuple, list)) and model else model
     if not isinstance(options, Mapping) or not isinstance(weights, Mapping):
-        problem = "no model with its configuration in it"
-        raise FileError(path, found=problem, hint="name a checkpoint of LibKGE's training")
+        problem = "the file contains no model with its configuration"
+        raise FileError(path, found=problem, hint="give a checkpoint that LibKGE wrote")
     return options, weights
 
 
@@ -130,8 +130,8 @@ def _described(path: PathName, options: Mapping[str, Any]) -> tuple[str, dict[st
         settings = _resolved(options, settings.get("base_model"))
     name = settings.get("class_name")
     if not isinstance(name, str):
-        problem = f"no known model in its configuration ({options.get('model')!r})"
-        raise FileError(path, found=problem, hint="name a checkpoint of LibKGE's training")
+        problem = f"its configuration names no known model ({options.get('model')!r})"
+        raise FileError(path, found=problem, hint="give a checkpoint that LibKGE wrote")
     return _MODELS.get(name, name.lower()), settings, reciprocal
 
 
@@ -150,7 +150,7 @@ def _resolved(options: Mapping[str, Any], described: Any) -> dict[str, Any]:
 def _norm(path: PathName, settings: Mapping[str, Any]) -> str:
     norm = settings.get("l_norm", 1.0)
     if norm not in (1, 2):
-        raise UsageError(f"{path}: l_norm is {norm!r}; distances of norm 1 and 2 are ranked")
+        raise UsageError(f"{path}: l_norm is {norm!r}; kgtrec ranks norms 1 and 2 only")
     return f"l{int(norm)}"
 
 
@@ -163,16 +163,16 @@ def _vectors(path: PathName, weights: Mapping[str, Any], kind: str) -> Array:
                 array = as_array(weights[key], key)
                 if array.ndim == 2 and array.size:
                     return array
-                raise FileError(path, found=f"{key} of shape {array.shape}", hint=_SHAPE)
+                raise FileError(path, found=f"{key} has shape {array.shape}", hint=_SHAPE)
     raise FileError(
         path,
-        found=f"no table of {kind} vectors ({_named(weights)})",
-        hint="models with lookup embedders are read; rank the scores of others with "
+        found=f"no lookup embeddings for {kind} ids ({_named(weights)})",
+        hint="kgtrec reads models with lookup embedders; rank the scores of others with "
         "kgtrec.integrations.libkge",
     )
 
 
-_SHAPE = "a table has a row of numbers for each entity or relation"
+_SHAPE = "expected a matrix with one row per entity or relation"
 
 
 def _named(weights: Mapping[str, Any]) -> str:
@@ -184,14 +184,14 @@ def _arrays(path: PathName, model: str, entity: Array, relation: Array) -> dict[
     if model == "rescal":
         dim = entity.shape[1]
         if relation.shape[1] != dim * dim:
-            problem = f"relations of {relation.shape[1]} numbers, entities of {dim}"
-            raise FileError(path, found=problem, hint=f"RESCAL has {dim} x {dim} a relation")
+            problem = f"{relation.shape[1]} numbers per relation, {dim} per entity"
+            raise FileError(path, found=problem, hint=f"RESCAL needs {dim} x {dim} per relation")
         return {"entity": entity, "relation": relation.reshape(-1, dim, dim)}
     if model not in ("cp", "simple"):
         return {"entity": entity, "relation": relation}
     if entity.shape[1] % 2 or (model == "simple" and relation.shape[1] % 2):
-        problem = f"vectors of {entity.shape[1]} and {relation.shape[1]} numbers"
-        raise FileError(path, found=problem, hint=f"{model} has two halves, of heads and tails")
+        problem = f"{entity.shape[1]} numbers per entity, {relation.shape[1]} per relation"
+        raise FileError(path, found=problem, hint=f"{model} needs two halves, for heads and tails")
     head, tail = np.hsplit(entity, 2)
     if model == "cp":
         return {"entity": head, "entity_tail": tail, "relation": relation}

@@ -100,8 +100,8 @@ def _two_columns(positive: Any, negative: Any) -> tuple[tuple[Any, Any], str]:
     if len(shapes[0]) != 1 or len(shapes[1]) != 2 or shapes[0][0] != shapes[1][0]:
         raise InputError(
             f"y_pred_pos has shape {shapes[0]} and y_pred_neg {shapes[1]}; expected (n,) and "
-            "(n, negatives). (Data sets with one list of negatives for all edges, which OGB "
-            "evaluates by Hits@K alone, are no knowledge graphs.)"
+            "(n, negatives). (kgtrec does not evaluate data sets with one list of "
+            "negatives for all edges, for which OGB computes Hits@K only.)"
         )
     if not shapes[0][0]:
         raise InputError("there are no predictions; y_pred_pos has shape (0,)")
@@ -109,7 +109,7 @@ def _two_columns(positive: Any, negative: Any) -> tuple[tuple[Any, Any], str]:
     if dtypes[0] != dtypes[1]:
         raise InputError(
             f"y_pred_pos has dtype {dtypes[0]} and y_pred_neg {dtypes[1]}; ties are exact only "
-            "within one dtype: score both in the same"
+            "within one dtype; convert both to the same"
         )
     return blocks, dtypes[0]
 
@@ -137,7 +137,7 @@ def _refuse_nan(wrong: npt.NDArray[np.bool_], name: str, first: int) -> None:
     if wrong.any():
         row = first + int(np.flatnonzero(wrong)[0])
         raise InputError(
-            f"{name} holds NaN in row {row}, which OGB would rank first; fix the model"
+            f"{name} contains NaN in row {row}, which OGB would rank first; fix the model"
         )
 
 
@@ -157,7 +157,7 @@ def _distinct(answers: Any, negatives: Any, shape: tuple[int, int]) -> npt.NDArr
     if own.shape != shape[:1] or ids.shape != shape or {own.dtype.kind, ids.dtype.kind} - {*"iu"}:
         raise InputError(
             f"answers have shape {own.shape} and dtype {own.dtype}, negatives {ids.shape} and "
-            f"{ids.dtype}; expected ids of shape {shape[:1]} and {shape}, as the scores are"
+            f"{ids.dtype}; expected ids of the shapes of the scores, {shape[:1]} and {shape}"
         )
     order = np.argsort(ids, axis=1, kind="stable")
     ordered = np.take_along_axis(ids, order, axis=1)

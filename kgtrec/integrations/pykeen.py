@@ -115,9 +115,9 @@ class KgtrecEvaluator(RankBasedEvaluator):
             distinct = len(self._questions.graph.splits["test"])
             if len(test_triples) < distinct:
                 raise InputError(
-                    f"{distinct - len(test_triples)} of {distinct} triples hold an entity or "
-                    "relation that evaluation is restricted from; pass pre_filtered_triples=False "
-                    "to drop them"
+                    f"{distinct - len(test_triples)} of {distinct} triples have an entity or "
+                    "relation outside the restriction of the evaluation; pass "
+                    "pre_filtered_triples=False to drop them"
                 )
         filtered = self.filtered
         # Else PyKEEN writes NaN over known scores. The attribute becomes True again when PyKEEN

@@ -135,8 +135,7 @@ class LinkPrediction(torchmetrics.Metric):
         """
         if not isinstance(incoming_state, LinkPrediction):
             raise UsageError(
-                f"merge_state takes a LinkPrediction, whose ranks it merges; got "
-                f"{type(incoming_state).__name__}"
+                f"merge_state needs a LinkPrediction; got {type(incoming_state).__name__}"
             )
         if incoming_state._ranker.n_scored:
             self._ranker.merge(incoming_state._ranker)

@@ -48,7 +48,7 @@ def metrics(
         name = f"{prefix}/{name}" if prefix else name
         if named.setdefault(name, key) != key:
             raise UsageError(
-                f"{named[name]!r} and {key!r} are both logged as {name!r}; leave out one"
+                f"{named[name]!r} and {key!r} would both be logged as {name!r}; leave out one"
             )
     values = {name: float(result[key]) for name, key in named.items()}
     return {name: value for name, value in values.items() if not math.isnan(value)}

@@ -245,7 +245,7 @@ def test_all_figures_of_a_comparison_at_once(folder: Path, tmp_path: Path) -> No
 # Of three systems; tests/golden/cli/refusals.txt has all other mistakes.
 WRONG = [
     (("labels", *RANKS, "--against", "sparse.qrels"), UsageError, "is not a folder"),
-    (("labels", *RANKS, "--against", "graph"), UsageError, "holds no 's0.parquet'"),
+    (("labels", *RANKS, "--against", "graph"), UsageError, "does not contain 's0.parquet'"),
     (("depths", *RUNS[:4], "--pool", "pool.tsv", "--graph", "graph"), UsageError, "3 or more"),
     ((*RANKS, "--plot-rankings", "x.svg", "-m", "both.micro.mrr"), UsageError, "two measures"),
     ((*RUNS, "-m", "num_ret"), UsageError, "do not say which run is better"),
@@ -269,7 +269,7 @@ def test_a_figure_never_costs_an_input(folder: Path) -> None:
     before = (folder / "s0.parquet").read_bytes()
     with pytest.raises(UsageError, match="would overwrite an input"):
         run(folder, *RANKS, "--plot", str(link))
-    with pytest.raises(UsageError, match="give the name of another file"):
+    with pytest.raises(UsageError, match="give another file name"):
         run(folder, *RANKS, "--plot", "same.svg", "--plot-pairs", "same.svg")
     assert (folder / "s0.parquet").read_bytes() == before
 

@@ -78,7 +78,7 @@ def test_ties_by_hand(invoke: Invoke, files, ties: str, values: dict[str, str]) 
     assert (code, out) == (0, "".join(line("map", v, query) for query, v in values.items()))
     what = {"expected": "the mean", "min": "the lowest", "max": "the highest"}[ties]
     assert err.startswith(
-        "kgtrec: 2 of 3 queries have ties that could change the asked measures; printed is "
+        "kgtrec: 2 of 3 queries have ties that could change these measures; kgtrec prints "
     )
     assert what in err
 
@@ -88,7 +88,7 @@ def test_ties_are_counted_where_they_can_change_what_is_asked(invoke: Invoke, fi
         return invoke(*words, *files)[2]
 
     expected = (
-        "kgtrec: {} of 3 queries have ties that could change the asked measures; "
+        "kgtrec: {} of 3 queries have ties that could change these measures; "
         "--ties expected averages over their orders\n"
     )
     assert said("-m", "map") == expected.format(2)
@@ -256,7 +256,7 @@ def test_micro_metrics_by_hand(invoke: Invoke, files) -> None:
         "kgtrec: kg_ measures use ranks as listed: other answers in the qrels do not count, but "
         "answers known from other splits do, unless the run is filtered; --graph DIR filters it\n"
         "kgtrec: 1 of 5 answers are not in the run; low and high bound the metrics for every "
-        "rank that they may have\n"
+        "rank they may have\n"
     )
 
 

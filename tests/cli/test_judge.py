@@ -191,7 +191,7 @@ def test_check_lists_every_fault_and_says_so_by_its_code(call: Call):
         (("serve", "pool.tsv"), 2, "column 'label' is missing"),
         (("serve", "sheet.tsv", "--port", "99999"), 1, "99999 is not in the range"),
         (("export", "sheet.tsv", "-o", "sheet.tsv"), 1, "would overwrite an input"),
-        (("agreement", "sheet.tsv"), 1, "one annotator, sheet; name sheets of two"),
+        (("agreement", "sheet.tsv"), 1, "one annotator, sheet; give the sheets of two"),
         (("agreement", "sheet.tsv", "other.tsv"), 2, "judged by two annotators"),
         (("merge", "sheet.tsv", "-o", "sheet.tsv"), 1, "would overwrite an input"),
         (("merge", "sheet.tsv", "-o", "no/out.tsv"), 2, "no/out.tsv: there is no folder"),

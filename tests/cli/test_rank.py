@@ -204,9 +204,9 @@ def test_shards_are_merged_to_the_same_file(answers_folder: Path, words: tuple[s
         (RELS, {"ids.txt": "a\nz\n"}, "question 'z' has no answers"),
         ((*RELS[:3], *RELS[5:]), {}, "--qrels needs --documents"),
         ((*RELS, "--graph", "."), {}, "give one of --graph DIR, --questions FILE and --qrels FILE"),
-        ((*RELS, "--sides", "head"), {}, "--sides: does not go with --qrels"),
-        ((*RELS, "--known-has-answers"), {}, "--known-has-answers: does not go with --qrels"),
-        ((*ASK, "--level", "2"), {}, "--level: does not go with --questions"),
+        ((*RELS, "--sides", "head"), {}, "--sides: cannot be combined"),
+        ((*RELS, "--known-has-answers"), {}, "--known-has-answers: cannot be combined"),
+        ((*ASK, "--level", "2"), {}, "--level: cannot be combined with --questions"),
         (ASK, {"questions.jsonl": json.dumps(LINES[0])}, "two.npy: scores have 2 rows; expected 1"),
         (ASK, {"questions.jsonl": json.dumps(LINES[1] | {"answers": ["d9"]})},
          "questions.jsonl:1: question '2i-0' has the answer 'd9'"),
@@ -283,5 +283,5 @@ def test_ranks_without_a_row_are_named(answers_folder: Path) -> None:
 
 def test_ranks_are_no_table(answers_folder: Path) -> None:
     text = call(*ASK[:-1], "r.csv", fails=True)
-    assert text.startswith("-o r.csv: ranks are written as Parquet; name a .parquet file")
+    assert text.startswith("-o r.csv: kgtrec writes ranks as Parquet; give a .parquet file")
     assert not Path("r.csv").exists()

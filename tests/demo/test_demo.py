@@ -365,7 +365,7 @@ def test_a_file_in_the_way_is_one_clear_error(tmp_path, inside):
         out = blocking.parent
     else:
         out = blocking / inside if inside else blocking
-    with pytest.raises(FileError, match="file where a folder is needed") as caught:
+    with pytest.raises(FileError, match="a file, but a folder is needed here") as caught:
         run_demo(out)
     assert str(blocking) in str(caught.value)
     assert blocking.read_text() == "mine"

@@ -43,7 +43,7 @@ def test_safetensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_vectors(load_embeddings(path))
     whole = path.read_bytes()
     path.write_bytes(whole[:40])
-    with pytest.raises(FileError, match=r"model\.safetensors: not readable as safetensors"):
+    with pytest.raises(FileError, match=r"model\.safetensors: safetensors cannot read it"):
         load_embeddings(path)
     path.write_bytes(whole)
     with monkeypatch.context() as without:
@@ -65,7 +65,7 @@ def test_torch_weights_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert name == "state_dict.e.weight"
     np.testing.assert_array_equal(values, VECTORS["entity"])
     torch.save({"epoch": 3}, path)
-    with pytest.raises(FileError, match="no tensor in it"):
+    with pytest.raises(FileError, match="contains no tensor"):
         load_embeddings(path)
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "torch", None)
@@ -86,10 +86,10 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     for suffix in (".pt", ".pth"):
         torch.save({"model": Trap()}, tmp_path / f"trap{suffix}")
-        with pytest.raises(FileError, match="more than weights, or damaged"):
+        with pytest.raises(FileError, match="more than weights, or is damaged"):
             load_embeddings(tmp_path / f"trap{suffix}")
     (tmp_path / "plain.pt").write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(FileError, match="more than weights, or damaged"):
+    with pytest.raises(FileError, match="more than weights, or is damaged"):
         load_embeddings(tmp_path / "plain.pt")
     np.savez(tmp_path / "trap.npz", entity=np.array([Trap()], dtype=object))
     with pytest.raises(FileError, match="Python objects"):
@@ -102,7 +102,7 @@ def test_other_files(tmp_path: Path) -> None:
     (tmp_path / "model.npz").write_bytes(b"PK\x03\x04 cut")
     (tmp_path / "empty").mkdir()
     for name, said in (
-        ("model.pkl", r"a file named \.pkl; vectors are read from"),
+        ("model.pkl", r"a file ending in \.pkl; kgtrec reads vectors from"),
         ("model.npz", "not a readable .npz archive"),
         ("empty", r"no \.npy file"),
         ("absent.npz", "the file does not exist"),
@@ -136,9 +136,9 @@ def test_arrays_are_found_by_their_names(names: tuple[str, str], tmp_path: Path)
 
 
 @pytest.mark.parametrize(("arrays", "error", "words"), [
-    ({"entity": ENTITY}, FileError, "m.npz: arrays 'entity'; save the embeddings alone"),
+    ({"entity": ENTITY}, FileError, "m.npz: arrays 'entity'; save only the embeddings"),
     ({"entity": ENTITY, "ents": ENTITY, "rel": RELATION}, FileError, "'entity' and 'ents', which"),
-    ({"entity": ENTITY, "rel": RELATION, "gate": RELATION}, FileError, "'gate' of unknown meaning"),
+    ({"entity": ENTITY, "rel": RELATION, "gate": RELATION}, FileError, "'gate', whose meaning"),
     ({"entity": ENTITY, "rel": np.tile(RELATION, (2, 1))}, InputError, "pass inverse='offset'"),
     ({"entity": ENTITY.astype(object), "rel": RELATION}, FileError, "contains Python objects"),
 ])  # fmt: skip

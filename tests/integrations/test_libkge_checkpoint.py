@@ -158,7 +158,7 @@ def test_the_printed_conversion_makes_a_checkpoint_that_is_read(
     save(path, monkeypatch, options_of("distmult"), weights)
     due = checkpoint_factors(path, questions).scores()
     save(path, monkeypatch, options_of("distmult") | {"folder": PurePosixPath("x")}, weights)
-    with pytest.raises(FileError, match="nothing is unpickled here") as refused:
+    with pytest.raises(FileError, match="kgtrec unpickles nothing") as refused:
         checkpoint_factors(path, questions)
     code = str(refused.value).partition("where LibKGE is: ")[2]
     with libkge_in_place(monkeypatch):
@@ -185,18 +185,18 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
     refused(FileError, "the file does not exist")
     path.write_bytes(b"not a checkpoint")
-    refused(FileError, "more than weights and a configuration, or damaged")
+    refused(FileError, "more than weights and a configuration, or a damaged file")
     path.write_bytes(pickle.dumps(Evil(tmp_path / "ran")))
-    refused(FileError, "nothing is unpickled here")
+    refused(FileError, "kgtrec unpickles nothing")
     torch.save({"model": (weights, {}), "config": Evil(tmp_path / "ran")}, path)
-    refused(FileError, "nothing is unpickled here")
+    refused(FileError, "kgtrec unpickles nothing")
     assert not (tmp_path / "ran").exists()
     for content in ([1, 2], {"model": weights}, {"config": {}}, {"model": 3, "config": {}}):
         torch.save(content, path)
-        refused(FileError, "no model with its configuration in it")
+        refused(FileError, "contains no model with its configuration")
     for options in ({}, {"model": "x"}, {"model": {"type": "x"}, "x": {"type": "x"}}):
         torch.save({"model": (weights, {}), "config": options}, path)
-        refused(FileError, "no known model in its configuration")
+        refused(FileError, "its configuration names no known model")
     save(path, monkeypatch, options_of("conve"), weights)
     refused(UsageError, "conve makes its query with a network")
     save(path, monkeypatch, options_of("transe", norm=3.0), weights)
@@ -212,8 +212,8 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     refused(FileError, "vectors of 3 and 3 numbers")
     projected = {"_entity_embedder.projection.weight": torch.zeros(3, 3)}
     save(path, monkeypatch, options_of("distmult"), projected)
-    refused(FileError, "no table of entity vectors .*projection")
+    refused(FileError, "no lookup embeddings for entity ids .*projection")
     whole = path.read_bytes()
     for cut in range(0, len(whole), max(1, len(whole) // 40)):
         path.write_bytes(whole[:cut])
-        refused(FileError, "more than weights and a configuration, or damaged")
+        refused(FileError, "more than weights and a configuration, or a damaged file")

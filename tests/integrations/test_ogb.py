@@ -75,8 +75,8 @@ def test_every_candidate_once(kind: str) -> None:
         ({"y_pred_neg": np.zeros((2, 4), "f4")}, r"y_pred_neg \(2, 4\)"),
         ({"y_pred_neg": np.zeros((3, 4), "f8")}, "dtype float32 and y_pred_neg float64"),
         ({"y_pred_neg": np.zeros((3, 4), "i4")}, "dtype int32"),
-        ({"y_pred_pos": np.array([0, np.nan, 1], "f4")}, "y_pred_pos holds NaN in row 1"),
-        ({"y_pred_neg": np.full((3, 4), np.nan, "f4")}, "y_pred_neg holds NaN in row 0"),
+        ({"y_pred_pos": np.array([0, np.nan, 1], "f4")}, "y_pred_pos contains NaN in row 1"),
+        ({"y_pred_neg": np.full((3, 4), np.nan, "f4")}, "y_pred_neg contains NaN in row 0"),
     ],
 )
 def test_bad_predictions_are_named(change, said) -> None:

@@ -112,7 +112,7 @@ def test_states_merge() -> None:
     metric.merge_state(empty)
     values = {key: float(value) for key, value in metric.compute().items()}
     assert values == {key: due[key] for key in values}
-    with pytest.raises(UsageError, match="takes a LinkPrediction, whose ranks it merges; got dict"):
+    with pytest.raises(UsageError, match="needs a LinkPrediction; got dict"):
         metric.merge_state(metric.metric_state)
     with pytest.raises(UsageError, match="other questions"):
         metric.merge_state(fed(LinkPrediction(case("head")[0]), tables))

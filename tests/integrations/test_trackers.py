@@ -47,6 +47,8 @@ def test_chosen_measures_and_a_prefix(result: kgtrec.Result) -> None:
 
 def test_names_that_would_be_the_same() -> None:
     odd = {"a(1)": 1.0, "a[1]": 2.0}
-    with pytest.raises(UsageError, match=r"'a\(1\)' and 'a\[1\]' are both logged as 'kgtrec/a_1'"):
+    with pytest.raises(
+        UsageError, match=r"'a\(1\)' and 'a\[1\]' would both be logged as 'kgtrec/a_1'"
+    ):
         metrics(odd)  # type: ignore[arg-type]
     assert metrics({"a": float("nan"), "b": 1.0}) == {"kgtrec/b": 1.0}  # type: ignore[arg-type]

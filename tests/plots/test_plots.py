@@ -306,7 +306,7 @@ def test_a_side_has_a_figure_of_its_own(files, tmp_path: Path):
         (["ranks", 0, 1, "--name", "a", "--name", "a"], "two files are named 'a'"),
         (["ranks", 0, 1, "--name", "one"], "give one --name per file"),
         (["ranks", 0, "-m", "mrr"], "leave --measure out"),
-        (["relations", 0, "-m", "mrr", "-m", "mr"], "ask for one"),
+        (["relations", 0, "-m", "mrr", "-m", "mr"], "choose one"),
         (["relations", 0, "-m", "fame"], "fame"),
         (["slices", 0], "slices need --by"),
         (["ranks", 0, "--by", "side"], "--by goes with slices, not with ranks"),

@@ -303,7 +303,7 @@ def test_exit_codes_and_formats(tmp_path: Path) -> None:
 
 
 @refusals(
-    ("no size", lambda t, r: run(t), UsageError, ("say how large the test set is",)),
+    ("no size", lambda t, r: run(t), UsageError, ("give the size of the test set",)),
     ("no table", lambda t, r: run(r), UsageError, ("name a table",)),
     ("no graph", lambda t, r: run(t, "--scores", t), UsageError, ("--scores needs --graph",)),
     ("both", lambda t, r: run(t, r, "--n-entities", 5), UsageError, ("--n-entities: without",)),

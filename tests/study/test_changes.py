@@ -187,7 +187,7 @@ def test_the_command(models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for options, message in (
         (("--run", "old.run"), "give one --run per file"),
         (("--show", "best"), "--show best needs runs"),
-        (("--format", "csv"), "holds one table"),
+        (("--format", "csv"), "writes only one table"),
         (("--k", "x"), "--k 'x'"),
         (("--name", "a", "--name", "a"), "both models are named 'a'"),
     ):

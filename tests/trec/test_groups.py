@@ -231,7 +231,7 @@ def test_worked_example_of_several_assessors(tmp_path: Path) -> None:
 
 def test_ties_go_by_name_and_are_said(tmp_path: Path) -> None:
     qrels, run = files(tmp_path, "g a 1, g b 0", "a", "b", score=1.0)
-    note = "kgtrec: 1 of 1 queries have ties that could change the asked measures\n"
+    note = "kgtrec: 1 of 1 queries have ties that could change these measures\n"
     for form, measure, value in (
         ("qrels_prefs", "prefs_simp", "1.0000"), ("qrels_jg", "map_avgjg", "0.5000")
     ):  # fmt: skip
@@ -246,7 +246,7 @@ def test_ties_that_both_orders_by_name_hide_are_said_too(tmp_path: Path) -> None
     for form, measure in (("qrels_prefs", "prefs_simp"), ("qrels_jg", "map_avgjg")):
         code, printed, said = evaluated("-R", form, "-m", measure, qrels, run)
         assert (code, printed) == (0, f"{measure:<22}\tall\t0.5000\n")
-        assert "1 of 1 queries have ties that could change the asked measures" in said
+        assert "1 of 1 queries have ties that could change these measures" in said
     # All three at one level: no order changes anything.
     qrels.write_text("q g a 1\nq g b 1\nq g c 1\n")
     assert evaluated("-R", "qrels_jg", "-m", "map_avgjg", qrels, run)[2] == ""

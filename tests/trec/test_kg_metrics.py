@@ -407,7 +407,7 @@ def test_a_document_that_is_no_entity_stays_where_the_first_entity_is_known(home
     ("words", "message"),
     [
         (["--graph", "g", "--n-entities", "25", "-m", "kg_mr"], "leave --n-entities out"),
-        (["--split", "valid"], "--split goes with --graph"),
+        (["--split", "valid"], "--split needs --graph"),
         (["--graph", "g", "--split", "valid"], "are not questions of split 'valid'"),
         (["--graph", "g", "--split", "dev"], "no split 'dev'"),
         (["--graph", "nowhere"], "nowhere: this folder does not exist"),

@@ -86,7 +86,7 @@ def test_the_command_line_knows_it(tmp_path) -> None:
         "double_hits_1         \tall\t0.0000\ndouble_hits_4         \tall\t4.0000\n"
     )
     # Its ties are found; measures without an expectation get no advice to use one.
-    assert "1 of 1 queries have ties that could change the asked measures\n" in done.stderr
+    assert "1 of 1 queries have ties that could change these measures\n" in done.stderr
     text = CliRunner().invoke(cli, ["eval", "-h", "-m", "double_hits"]).stdout
     assert ROW.text in text
     assert "Default: -m double_hits.3" in text

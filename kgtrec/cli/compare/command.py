@@ -115,8 +115,8 @@ def _report(
     }  # fmt: skip
     if rankings is not None:
         text = (
-            "Correlation of the systems' rankings by two measures; intervals from drawing the "
-            "questions anew. tau-AP weighs the top more."
+            "Correlation of the systems' rankings by two measures; intervals resample the "
+            "questions. tau-AP gives the top more weight."
         )
         names = list(combinations(rankings.names, 2))
         alike = agreement_table(("ranking by", "and by"), names, rankings.over_questions)
@@ -125,7 +125,7 @@ def _report(
         figures["plot_rankings"] = ("compare", "bump_chart", rankings)
     elif shared.on_command_line("plot_rankings"):
         raise UsageError(
-            "--plot-rankings compares rankings: name at least two measures and three systems"
+            "--plot-rankings compares rankings: give at least two measures and three systems"
         )
     rows = by_measure({one.samples.name: one.pair_table() for one in compared})
     report = Report.of_sections(sections, data, rows, notes=notes, figures=figures)
@@ -254,15 +254,15 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
     result, missing = reproduction_of(qrels, systems, measures_or_usual(keys, qrels))
     orders, effects = result.order_table(), result.table()
     text = (
-        f"tau union: Kendall's tau of the {DEPTH:,} best, numbered in their union (1: the same "
-        f"order); RBO: rank-biased overlap, p = {PERSISTENCE}, extrapolated, and how much it "
-        "may exceed its least value; RMSE: of the values of queries, 0 if all are the same. "
-        "Effect ratio: 1 if the improvement was reproduced, 0 if it was not; delta RI: 0 if the "
-        "relative improvement was. (Breuer et al., SIGIR 2020)"
+        f"tau union: Kendall's tau of the {DEPTH:,} best documents, as positions in their union "
+        f"(1: the same order). RBO: extrapolated rank-biased overlap, p = {PERSISTENCE}, and how "
+        "far it may exceed its lower bound. RMSE: over the values of queries (0: all are the "
+        "same). Effect ratio: 1 if the improvement was reproduced, 0 if not. delta RI: 0 if the "
+        "relative improvement was reproduced. (Breuer et al., SIGIR 2020)"
     )
     notes = [
         f"{name}: {count:,} queries of the qrels are not in the run; they count as if nothing were "
-        "retrieved, and not for tau union and RBO"
+        "retrieved; tau union and RBO ignore them"
         for name, count in missing.items()
         if count
     ]
@@ -278,7 +278,7 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
 @shared.CORRECTION
 @shared.option("--epsilon", "Compare runs whose MRR is at most E below the best: how far do they "
                "disagree?", type=click.FloatRange(0), default=0.01, metavar="E")  # fmt: skip
-@shared.runs("how often do runs that are as good rank another entity first?")
+@shared.runs("how often do equally good runs rank another entity first?")
 @shared.intervals("questions and runs", 5_000)
 @shared.FORMAT
 def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Report:
@@ -315,8 +315,8 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
     }
     notes = []
     if comparisons[0].folds > 1:
-        notes = ["how far runs as good as the best disagree is not said of folds: their questions "
-                 "are others"]  # fmt: skip
+        notes = ["kgtrec compares how far the best runs disagree only on the same questions; folds "
+                 "have different ones"]  # fmt: skip
     else:
         shared.refuse(shared.one_per_file("--run", options["runs"], list(paths)))
         columns = map(read_run_columns, options["runs"])
@@ -352,8 +352,8 @@ def _multiplicity_section(close: Multiplicity) -> tuple[str, list[Table], str]:
         f"{close.best}?"
     )
     text = (
-        "Ambiguity: share of answers on which some run makes a hit and the best run none, or the "
-        "reverse; discrepancy: the same of the one run that differs most."
+        "Ambiguity: share of answers that some run hits and the best run misses, or the reverse. "
+        "Discrepancy: this share for the single run that differs most."
     )
     if close.best_answer is not None:
         text += " Best answer: shares of the questions for which another entity is ranked first."

@@ -34,8 +34,8 @@ TEST = shared.all_of(
     shared.option("--permutations", "Number of random sign flips in the randomisation test.",
                   type=click.IntRange(1), default=100_000),
     shared.CORRECTION,
-    shared.flag("--cluster", "Test micro measures over questions, not instances: sound where the "
-                "instances of a question depend on each other. Intervals always draw whole "
+    shared.flag("--cluster", "Test micro measures over questions, not instances: valid even if the "
+                "instances of a question depend on each other. Intervals always resample whole "
                 "questions."),
 )  # fmt: skip
 
@@ -53,7 +53,7 @@ def named(files: tuple[str, ...], qrels: object) -> dict[str, str]:
     if twice is not None:
         raise UsageError(f"{twice!r} is named twice; name each system once")
     if len(files) < 2:
-        raise UsageError(f"one file cannot be compared ({files[0]!r}); name two or more")
+        raise UsageError(f"one file cannot be compared ({files[0]!r}); give two or more")
     _check_kinds((*files, str(qrels)) if qrels else files, bool(qrels))
     if qrels:  # named as in pools
         from kgtrec.study.pooling.lists import system_names
@@ -75,8 +75,8 @@ def _check_kinds(files: tuple[str, ...], runs: bool) -> None:
             ranks = stream.read(4) == b"PAR1"
             if runs and ranks:
                 raise UsageError(
-                    f"{file!r} is a Parquet file; with --qrels, name TREC runs and qrels; files of "
-                    "ranks are compared without --qrels"
+                    f"{file!r} is a Parquet file, but --qrels needs TREC runs; to compare files of "
+                    "ranks, leave out --qrels"
                 )
             if not (runs or ranks or file.endswith(".parquet")):
                 raise UsageError(

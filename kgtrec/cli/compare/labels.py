@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from kgtrec.study.comparison.stability import DepthCurves
     from kgtrec.study.pooling.pool import Pool
 
-DRAWN = "Intervals from drawing the systems anew. tau-AP weighs the top more; nan: no ranking."
+DRAWN = "Intervals resample the systems. tau-AP gives the top more weight; nan: no ranking."
 
 BY = shared.option("--by", "Parts of the questions: side, relation, category (1-1, 1-N, N-1, N-N), "
                    "quartile, ..., or several: category,side. As in `kgtrec report`.",
                    metavar="PARTS")  # fmt: skip
-RATIOS = shared.reads("--ratios", "Triples (TSV): micro metrics at the relation ratios of these.")
+RATIOS = shared.reads("--ratios", "Triples (TSV) whose relation ratios weigh the micro metrics.")
 TABLES = (".csv", ".tsv")
 """Endings of files of published values."""
 
@@ -67,15 +67,17 @@ def parts(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     by, ratios = options["by"], options["ratios"]
     _check_parts(options)
     shared.refuse(
-        (by is None and ratios is None, "name the parts: --by category,side, or --ratios FILE")
+        (by is None and ratios is None, "give the parts: --by category,side, or --ratios FILE")
     )
     systems = named(files, None)
     per_measure, notes = _values(load_comparable(systems), _of_parts(keys, options), options)
     if ratios is not None:
         text = "given: as if the test set had the relation ratios of the other triples."
     else:
-        text = "A row holds what its part alone gives."
-    text += " tau-b: of the systems' order to that on all questions, nan of two systems."
+        text = "Each row uses only the questions of its part."
+    text += (
+        " tau-b compares the order of the systems with that on all questions; nan for two systems."
+    )
     tables = {one.measure: one.table() for one in per_measure}
     data = {name: table.to_dict() for name, table in tables.items()}
     sections = [(name, [table], text) for name, table in tables.items()]
@@ -169,7 +171,7 @@ def _check_tables(files: tuple[str, ...], other: str, options: Mapping[str, Any]
     """Refuse options that do not fit a table of values: it holds all systems, and no questions."""
     if len(files) > 1:
         raise UsageError(
-            f"{files[0]!r} contains the values of all systems; name one table, and the other with "
+            f"{files[0]!r} contains the values of all systems; give one table, and the other with "
             "--against"
         )
     if not other.endswith(TABLES):
@@ -207,7 +209,7 @@ def _whole(
     ]
     text = (
         f"{ours[0].n_clusters:,} questions in {names[0]}, {theirs[0].n_clusters:,} in {names[1]}. "
-        "Intervals from drawing the questions, or the systems, anew. tau-AP weighs the top more."
+        "Intervals resample the questions, or the systems. tau-AP gives the top more weight."
     )
     measures = [one.name for one in ours]
     return _whole_report(names, measures, rankings, ("questions", "systems"), text, notes + more)
@@ -244,16 +246,15 @@ def _siblings(systems: Mapping[str, str], folder: str) -> dict[str, str]:
     """Files of the same systems with other labels: files with the same names in a folder."""
     if not is_folder(folder):
         raise UsageError(
-            f"--against {folder!r} is not a folder; with files of ranks it names a folder that "
-            "holds files of the same names, made with other labels (with runs and --qrels, other "
-            "qrels)"
+            f"--against {folder!r} is not a folder; for files of ranks, give a folder of files "
+            "with the same names, made with other labels; for runs and --qrels, give other qrels"
         )
     others = {name: os.path.join(folder, os.path.basename(path)) for name, path in systems.items()}
     for path in others.values():
         if not exists(path) or is_folder(path):
             raise UsageError(
-                f"--against {folder!r} holds no {os.path.basename(path)!r}; give it a file of "
-                "ranks for each system, of the same name"
+                f"--against {folder!r} does not contain {os.path.basename(path)!r}; it needs a "
+                "file of ranks for each system, with the same name"
             )
     return others
 
@@ -272,7 +273,7 @@ def _labels_by_part(
     except UsageError as problem:
         if own or not graph:
             raise
-        raise UsageError(f"{folder}: {problem}; name its graph with --against-graph") from None
+        raise UsageError(f"{folder}: {problem}; give its graph with --against-graph") from None
     notes += [note for note in more if note not in notes]
     names = _names_of_labels(next(iter(systems.values())), folder)
     return _rankings_report(here, there, names, notes, shared.resampling(options))
@@ -391,7 +392,7 @@ def _usual(tables: Sequence[ValueTable], *, micro: bool) -> list[str]:
     if not shared_keys:
         raise UsageError(
             f"{tables[0].path} and {tables[1].path} do not both have micro_mrr, macro_mrr or mrr; "
-            "name the columns to be compared: -m COLUMN"
+            "choose the columns to compare: -m COLUMN"
         )
     return shared_keys
 
@@ -475,7 +476,7 @@ def depths(
         f"tau-b of the ranking of {len(systems)} systems with the labels of each pool "
         f"depth to that at depth {curves.reference}"
     )
-    text = f"{curves.least_alike()} Intervals draw the questions anew."
+    text = f"{curves.least_alike()} Intervals resample the questions."
     data = {"rankings": whole.to_dict(), "values": curves.values_by_name()}
     return Report.of_sections(
         [(heading, [table, whole], text)], data, whole,

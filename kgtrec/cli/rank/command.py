@@ -134,13 +134,14 @@ def _outputs(options: Options) -> Outputs:
     names = [filter_name(text) for text in options["filters"]]
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f"--filter {name} is given twice; name each filter once")
+            raise UsageError(f"--filter {name} is given twice; give each filter once")
     for option, example in (("output", "ranks-{filter}.parquet"), ("run", "model-{filter}.run")):
         path = options[option]
         if len(names) > 1 and path is not None and PLACE not in path:
             raise UsageError(
                 f"{shared.option_of(option)} {path} is one file for the {len(names)} filters "
-                f"{', '.join(names)}; let {PLACE} stand for their names in it, as in {example}"
+                f"{', '.join(names)}; write {PLACE} where the name of the filter belongs, as in "
+                f"{example}"
             )
     outputs: Outputs = {
         name: {option: options[option] and options[option].replace(PLACE, name) for option in FILES}
@@ -160,8 +161,8 @@ def _check_outputs(options: Options, outputs: Outputs, inputs: list[tuple[str, s
     check_tag(options["tag"])
     if options["output"].endswith((".csv", ".tsv", ".json")):
         raise UsageError(
-            f"-o {options['output']}: ranks are written as Parquet; name a .parquet file, and make "
-            "tables of it with `kgtrec report FILE --format csv`"
+            f"-o {options['output']}: kgtrec writes ranks as Parquet; give a .parquet file, and "
+            "make tables with `kgtrec report FILE --format csv`"
         )
     several = len(outputs) > 1
     paths = {

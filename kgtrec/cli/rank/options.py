@@ -49,7 +49,7 @@ of_questions = shared.all_of(
     shared.reads("--entities", "Labels, one per line: evaluate only triples of these entities, "
                  "among only these candidates."),
     shared.reads("--relations", "Labels, one per line: evaluate only triples of these relations. "
-                 "Scores have rows for all questions, or for these only."),
+                 "Scores have rows for all questions, or only for these."),
     shared.reads("--type-constraints", "Candidates by relation and side: OpenKE's "
                  "type_constrain.txt, beside its entity2id.txt and relation2id.txt."),
     shared.reads("--candidates", "Candidates per question: lines "
@@ -126,7 +126,9 @@ def asks_answers(options: Mapping[str, Any]) -> bool:
     if len(present) != 1:
         found = f"got {' and '.join(present)}" if present else "got none"
         raise UsageError(f"give one of --graph DIR, --questions FILE and --qrels FILE; {found}")
-    shared.leave_out((True, _IDLE[present[0]], f"{{}}: does not go with {present[0]}; leave out"))
+    shared.leave_out(
+        (True, _IDLE[present[0]], f"{{}}: cannot be combined with {present[0]}; leave out")
+    )
     if present[0] != "--graph" and options["scores"] is None:
         raise UsageError("give the scores of the questions: --scores PATH")
     return present[0] != "--graph"

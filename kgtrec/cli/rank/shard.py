@@ -53,11 +53,11 @@ def _rank(opened: Shard, scores: str, memory: str, plan_only: bool) -> bool:
     if plan_only:
         return False
     if "sampled_hash" in opened.header.scores:
-        note(f"{scores} is over 1 GiB and known by its size, time and samples: leave it as it is "
-             "until all shards are ranked")  # fmt: skip
+        note(f"{scores} is over 1 GiB, so kgtrec checks only its size, time and samples: do not "
+             "change it until all shards are ranked")  # fmt: skip
     if "objects" in opened.header.scores:
-        note(f"{scores} is known by size and time of its objects: leave them as they are until all "
-             "shards are ranked")  # fmt: skip
+        note(f"kgtrec checks only the size and time of the objects of {scores}: do not change them "
+             "until all shards are ranked")  # fmt: skip
     if state == "damaged":
         note(f"{opened.path.name} is damaged or incomplete, so it is ranked again")
     rank_shard(opened, plan)
@@ -90,7 +90,7 @@ def _check_folder(folder: str, folders: dict[str, str], scores: str) -> None:
     inputs[os.path.dirname(real_path(scores))] = "the folder of the scores"
     inputs[real_path(scores)] = "the scores"
     if path in inputs:
-        raise UsageError(f"-o {folder} is {inputs[path]}; name a folder of its own for the shards")
+        raise UsageError(f"-o {folder} is {inputs[path]}; give a separate folder for the shards")
     if is_location(folder):
         local = local_path(folder)
         if local is None:
@@ -102,7 +102,7 @@ def _check_folder(folder: str, folders: dict[str, str], scores: str) -> None:
         sync_folder(Path(folder).absolute().parent)
         writable = os.access(folder, os.W_OK | os.X_OK)
     except OSError as error:
-        hint = "name a new folder in an existing one"
+        hint = "give a new folder in an existing one"
         raise FileError(folder, found=error.strerror or str(error), hint=hint) from None
     if not writable:
         raise FileError(folder, found="no permission to write here", hint="choose another place")

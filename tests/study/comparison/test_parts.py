@@ -306,7 +306,7 @@ def test_relations_are_weighed_for_means_over_instances_alone(tmp_path: Path, na
     (("--by", "category"), "need the graph"),
     (("--by", "sides"), "cannot slice by 'sides'"),
     (("--by", "side", "--ratios", "x"), "different reports; choose one"),
-    ((), "name the parts: --by"),
+    ((), "give the parts: --by"),
     (("--ratios", "nowhere.txt"), "nowhere.txt"),
     (("--ratios", "x", "--graph", "g"), "--graph needs --by"),
     (("--against", "graph"), "--against must name another table (.csv or .tsv), not"),

@@ -595,7 +595,7 @@ def test_in_three_steps(home: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "nothing to do; name --scores PATH"),
+        ((), "nothing to do; give --scores PATH"),
         (("--score-columns", "candidates"), "--score-columns candidates needs --scores PATH"),
         (
             ("--scores", "scores.npy", "--full-scores", "f.npy"),
