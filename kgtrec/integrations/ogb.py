@@ -157,7 +157,7 @@ def _distinct(answers: Any, negatives: Any, shape: tuple[int, int]) -> npt.NDArr
     if own.shape != shape[:1] or ids.shape != shape or {own.dtype.kind, ids.dtype.kind} - {*"iu"}:
         raise InputError(
             f"answers have shape {own.shape} and dtype {own.dtype}, negatives {ids.shape} and "
-            f"{ids.dtype}; expected ids of the shapes of the scores, {shape[:1]} and {shape}"
+            f"{ids.dtype}; expected ids of shape {shape[:1]} and {shape}, like the scores"
         )
     order = np.argsort(ids, axis=1, kind="stable")
     ordered = np.take_along_axis(ids, order, axis=1)

@@ -304,9 +304,9 @@ def test_exit_codes_and_formats(tmp_path: Path) -> None:
 
 @refusals(
     ("no size", lambda t, r: run(t), UsageError, ("give the size of the test set",)),
-    ("no table", lambda t, r: run(r), UsageError, ("name a table",)),
+    ("no table", lambda t, r: run(r), UsageError, ("give a table",)),
     ("no graph", lambda t, r: run(t, "--scores", t), UsageError, ("--scores needs --graph",)),
-    ("both", lambda t, r: run(t, r, "--n-entities", 5), UsageError, ("--n-entities: without",)),
+    ("both", lambda t, r: run(t, r, "--n-entities", 5), UsageError, ("--n-entities: not with",)),
 )  # fmt: skip
 def test_calls_that_do_not_fit_are_refused(
     call: Any, error: type[Exception], words: tuple[str, ...], tmp_path: Path
