@@ -37,7 +37,7 @@ cdef int raise_for(c.kgt_status status) except -1:
     if status == c.KGT_NO_MEMORY:
         raise MemoryError("no memory for the scratch of the native core")
     if status != c.KGT_OK:
-        raise ValueError("the kernel does not take this dtype")
+        raise ValueError("the kernel does not support this dtype")
     return 0
 
 
@@ -629,10 +629,10 @@ cdef class TrecLines:
         self.is_run = text.text.kind == c.KGT_RUN
         check_offsets(first, group.shape[0], "lines")
         require(n == group.shape[0] and line.shape[0] == n + 1, "lines: lengths differ")
-        require(0 <= begin[0] and begin[n] == text.text.size, "lines: not the text's")
+        require(0 <= begin[0] and begin[n] == text.text.size, "lines: they do not cover the text")
         for i in range(n):
             require(begin[i] < begin[i + 1] and line[i] < line[i + 1], "lines: not ascending")
-            require(0 <= group[i] < n, "lines: no such group")
+            require(0 <= group[i] < n, "lines: group out of range")
         self.lines = c.kgt_lines(&text.text, &first[0], &group[0], &begin[0], &line[0])
         self.owners = (text, first, group, begin, line)
 
@@ -643,7 +643,7 @@ cdef class TrecLines:
         for i in range(self.lines.first[first], self.lines.first[stop]):
             group = self.lines.group[i]
             capacity -= self.lines.line[group + 1] - self.lines.line[group]
-        return require(capacity >= 0, "documents: too little room")
+        return require(capacity >= 0, "documents: capacity too small")
 
     def documents(self, int64_t first, int64_t stop, int64_t[::1] begin, int32_t[::1] size,
                   values, int64_t[::1] count):
@@ -697,9 +697,9 @@ cdef class TrecDocuments:
         cdef const int64_t[::1] relevance
         self.n_queries = offsets.shape[0] - 1
         require(self.n_queries >= 0 and offsets[0] == 0 and offsets[self.n_queries] == n,
-                "documents: not offsets")
+                "documents: not ascending offsets")
         for i in range(self.n_queries):
-            require(offsets[i] <= offsets[i + 1], "documents: not offsets")
+            require(offsets[i] <= offsets[i + 1], "documents: not ascending offsets")
         require(size.shape[0] == n == len(values), "documents: lengths differ")
         for i in range(n):
             require(begin[i] >= 0 and size[i] >= 0 and begin[i] + size[i] <= text.shape[0],
@@ -770,7 +770,7 @@ def documents_of(list mappings, bint is_run, name_bytes):
     for query in range(n_queries):
         offsets[query] = i
         for name, value in mappings[query].items():
-            require(i < n, "documents: a mapping has grown")
+            require(i < n, "documents: a mapping grew while it was read")
             if is_run:
                 score = score_of(value, query, name)
                 scores[i] = score
@@ -784,7 +784,7 @@ def documents_of(list mappings, bint is_run, name_bytes):
             else:
                 raw = name_bytes(name)
                 text, size = raw, len(raw)
-            require(size < 1 << 31, "documents: a name of 2^31 bytes")
+            require(size < 1 << 31, "documents: a name has 2^31 bytes or more")
             if used + size > capacity:
                 capacity = 2 * (used + size)
                 grown = realloc(documents.names, capacity)
@@ -795,7 +795,7 @@ def documents_of(list mappings, bint is_run, name_bytes):
             begin[i], sizes[i] = used, <int32_t> size
             used += size
             i += 1
-    require(i == n, "documents: a mapping has shrunk")
+    require(i == n, "documents: a mapping shrank while it was read")
     offsets[n_queries] = n
     documents.documents = c.kgt_documents(documents.names, offsets, begin, sizes, NULL, NULL)
     if is_run:
@@ -869,7 +869,7 @@ cdef class TrecListing:
         for query in range(first, stop):
             if self.listing.judged_query[query] >= 0:
                 capacity -= self.most(query)
-        require(capacity >= 0, "lists: too little room")
+        require(capacity >= 0, "lists: capacity too small")
         require(scores.shape[0] == relevance.shape[0], "lists: lengths differ")
         require(length.shape[0] == stop - first == retrieved.shape[0], "length: wrong length")
         with nogil:
@@ -1055,7 +1055,7 @@ cdef class TrecQueries:
         cdef c.kgt_judged_lists lists
         cdef c.kgt_status status
         cdef c.kgt_tied_places tied
-        require(len(queries) == n and run.documents.scores != NULL, "of_run: not a run of these")
+        require(len(queries) == n and run.documents.scores != NULL, "of_run: the run does not fit the queries")
         cdef int64_t *block = <int64_t *> malloc((4 * n + 1 + 2 * size + columns.n * n + 1) * 8)
         if block == NULL:
             raise MemoryError
@@ -1216,7 +1216,7 @@ cdef class RunLines:
         self.lines.n_queries = count_spans(query_offsets, query_text.shape[0], "queries")
         self.n_documents = count_spans(document_offsets, document_text.shape[0], "documents")
         require(offsets.shape[0] == self.lines.n_queries + 1 and offsets[0] == 0,
-                "lines: not the queries'")
+                "lines: they do not fit the queries")
         count_spans(offsets, offsets[self.lines.n_queries], "lines")
         self.lines.queries = c.kgt_names(<const char *> &query_text[0], &query_offsets[0])
         self.lines.documents = c.kgt_names(<const char *> &document_text[0], &document_offsets[0])
@@ -1291,8 +1291,8 @@ cdef class TripleLines:
     cdef readonly int n_tabs, n_labels
 
     def __cinit__(self, int64_t capacity, int n_tabs=2):
-        require(0 < capacity < 1 << 40, "lines: no such capacity")
-        require(2 <= n_tabs <= 4, "lines: no such number of tabs")
+        require(0 < capacity < 1 << 40, "lines: capacity out of range")
+        require(2 <= n_tabs <= 4, "lines: number of tabs out of range")
         self.capacity, self.n_tabs, self.n_labels = capacity, n_tabs, c.kgt_labels_of(n_tabs)
         self.labels = <c.kgt_label *> malloc(<size_t> capacity * self.n_labels
                                              * sizeof(c.kgt_label))

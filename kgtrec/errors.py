@@ -80,7 +80,7 @@ def choose(name: str, value: object, choices: Iterable[object]) -> None:
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
 _ELSEWHERE = "a URL that kgtrec cannot read or write"
-_MOUNT = "copy or mount it and name the file, or use a URL of s3, gs or file"
+_MOUNT = "copy or mount it and give its path, or use a URL of s3, gs or file"
 
 
 def is_url(path: str) -> bool:

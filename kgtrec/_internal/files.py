@@ -164,9 +164,12 @@ def _unwritable(path: str | os.PathLike[str], target: Path, error: OSError) -> F
     elif isinstance(error, IsADirectoryError):
         problem, hint = "this is a folder", "give the name of a file to write"
     elif isinstance(error, PermissionError):
-        problem, hint = "no permission to write here", "choose another place or change its mode"
+        problem, hint = (
+            "no permission to write here",
+            "choose another place or change its permissions",
+        )
     elif error.errno in (errno.ENOSPC, errno.EDQUOT):
-        problem, hint = "the disk is full", "make room or choose another place"
+        problem, hint = "the disk is full", "free some space or choose another place"
     else:
         problem, hint = f"cannot be written ({error.strerror})", "choose another place"
     return FileError(os.fspath(path), found=problem, hint=hint)

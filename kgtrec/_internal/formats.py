@@ -71,7 +71,7 @@ class Formats:
             if not isinstance(row, Format):
                 raise UsageError(
                     f"the entry point {point.name!r} of {self.group} is {row!r}, not a Format; "
-                    "remove or update the package that brings it"
+                    "remove or update the package that provides it"
                 )
             by_name.setdefault(row.name, row)
         return by_name

@@ -38,7 +38,7 @@ def file_system(url: str) -> tuple[Any, str]:
     bucket = path.partition("/")[0]
     if not bucket:
         hint = f"write {scheme}://BUCKET/NAME"
-        raise FileError("", found="no name of a bucket", hint=hint).at(url)
+        raise FileError("", found="the URL names no bucket", hint=hint).at(url)
     if scheme == "gs":
         return _google(os.environ.get("STORAGE_EMULATOR_HOST", ""), bucket), path
     settings = sorted((name, text) for name, text in os.environ.items() if name[:4] == "AWS_")
@@ -90,7 +90,7 @@ def _s3(bucket: str, settings: tuple[tuple[str, str], ...]) -> Any:
 
 _BROKEN: list[Any] = []  # streams of failed uploads: a dropped stream would send again
 _AHEAD = 1 << 16  # bytes that a buffered reader requests, enough for headers
-_HINT = "check the name, and the credentials and the region in the environment"
+_HINT = "check the name, and the credentials and region in the environment variables"
 
 
 def is_location(path: str | os.PathLike[str]) -> bool:
@@ -119,8 +119,8 @@ def mapped_folder(path: str | os.PathLike[str], what: str) -> Path:
     local = local_path(path) if is_location(path) else os.fspath(path)
     refuse_url(
         path if local is None else local,
-        f"a URL, and {what} are mapped into memory",
-        "name a folder that this machine and its workers can see",
+        f"this is a URL, but {what} must be mapped into memory",
+        "give a folder that this machine and its workers can read",
     )
     return Path(local or "")
 
@@ -177,7 +177,9 @@ def reachable(url: str | os.PathLike[str]) -> None:
         system, key = file_system(url)
         bucket, _, name = key.partition("/")
         if not name or name.endswith("/"):
-            raise FileError("", found="no name of a file", hint="name the object to write").at(url)
+            raise FileError(
+                "", found="the URL names no file", hint="add the name of the object to write"
+            ).at(url)
         if system.get_file_info([bucket])[0].type == fs.FileType.NotFound:
             problem = f"there is no bucket {bucket!r}"
             raise FileError("", found=problem, hint="make it first").at(url)
@@ -310,7 +312,10 @@ class RangedFile:
         """FileError if it has changed since it was opened."""
         with _explained(self.url):
             if self._info() != self._before:
-                problem, hint = "it was written to while it was read", "try again when it stays"
+                problem, hint = (
+                    "it was written to while it was read",
+                    "try again when nothing writes to it",
+                )
                 raise FileError("", found=problem, hint=hint).at(self.url)
 
 
@@ -403,7 +408,7 @@ def _fetch(url: str, copy: Path, folders: bool) -> None:
             while piece := source.read(1 << 22):
                 out.write(piece)
             if out.tell() != file.size:
-                raise OSError(f"{out.tell():,} of {file.size:,} bytes came of {file.path}")
+                raise OSError(f"only {out.tell():,} of {file.size:,} bytes of {file.path} arrived")
 
 
 def _temporary_folder() -> AbstractContextManager[str]:
@@ -416,8 +421,8 @@ def _no_room(url: str) -> FileError:
     """The error if a copy does not fit this machine's disk."""
     import tempfile
 
-    problem = f"its copy does not fit the disk of {tempfile.gettempdir()}"
-    hint = "make room there, or set TMPDIR to a folder on another disk"
+    problem = f"the disk of {tempfile.gettempdir()} has no room for its copy"
+    hint = "free some space, or set TMPDIR to a folder on another disk"
     return FileError("", found=problem, hint=hint).at(url)
 
 

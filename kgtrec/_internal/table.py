@@ -221,7 +221,7 @@ class Table:
         except ImportError:
             raise UsageError(
                 "to_frame needs pandas, which is not installed; pip install pandas, "
-                "or take to_csv or to_dict"
+                "or use to_csv or to_dict"
             ) from None
         return pandas.DataFrame(list(self.rows), columns=list(self.keys))
 

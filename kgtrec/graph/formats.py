@@ -121,7 +121,7 @@ GRAPHS = Formats(
             "ILPC 2022 (inductive)",
             "train.txt, inference.txt, inference_validation.txt, inference_test.txt",
             f"{_READERS}.folders:read_ilpc",
-            "the format: its inference graph is asked",
+            "the format; questions are about its inference graph",
             columns="hrt",
         ),
         Format(
@@ -129,7 +129,7 @@ GRAPHS = Formats(
             "GraIL (inductive)",
             "NAME/train.txt, and NAME_ind/ with train.txt, valid.txt, test.txt",
             f"{_READERS}.folders:read_grail",
-            "the format: NAME_ind is asked",
+            "the format; questions are about NAME_ind",
             columns="hrt",
         ),
         Format(
@@ -138,7 +138,7 @@ GRAPHS = Formats(
             "transductive_train.txt, inference_graph.txt, inf_valid.txt, inf_test.txt; or "
             "train.txt and train_ind.txt, valid_ind.txt, test_ind.txt",
             f"{_READERS}.folders:read_ultra",
-            "the format: its inference graph is asked",
+            "the format; questions are about its inference graph",
             columns="hrt",
         ),
     ),
@@ -152,7 +152,7 @@ _ENDINGS = {
 _SPLIT = re.compile(r"(train|valid|dev|test)(\.[a-z]+)(\.gz|\.zst)?")
 _PICKLES = (".pkl", ".pickle", ".pckl", ".pt", ".pth")
 _UNPICKLED = (
-    "nothing is unpickled here, for a pickle runs what it holds: where you trust it, load it "
+    "kgtrec never unpickles, because a pickle can run any code; if you trust the file, load it "
     "(torch.load, pickle.load) and save its arrays head, relation and tail with "
     "numpy.savez('train.npz', head=..., relation=..., tail=...)"
 )
@@ -186,12 +186,13 @@ def graph_place(
         row = GRAPHS.named(format)
         if row.columns and columns not in (None, row.columns):
             raise UsageError(
-                f"columns={columns!r}: in format {row.name} they are always {row.columns!r}; leave "
-                "the order out, or declare the files' own format (`kgtrec formats` lists them)"
+                f"columns={columns!r} does not fit format {row.name}, whose columns are always "
+                f"{row.columns!r}; leave the order out, or declare another format "
+                "(`kgtrec formats` lists them)"
             )
         return GraphPlace(row.name, columns, Path(location), is_declared=True)
     if columns is not None:
-        raise UsageError(f"columns={columns!r} goes with a format, such as format='csv'")
+        raise UsageError(f"columns={columns!r} needs a format, such as format='csv'")
     return GraphPlace(_recognised(Path(location)), None, Path(location))
 
 
@@ -216,7 +217,9 @@ def _recognised(folder: Path) -> str:
     if {"entities.dict", "relations.dict"} <= names:
         from kgtrec.graph.readers.folders import DECLARE
 
-        raise FileError(folder, found="entities.dict and relations.dict", hint=DECLARE)
+        raise FileError(
+            folder, found="entities.dict and relations.dict fit two formats", hint=DECLARE
+        )
     if "dataset.yaml" in names and any(name.endswith(".del") for name in names):
         return "libkge"
     if "numeric_triples.tsv.gz" in names or (folder / "training/numeric_triples.tsv.gz").exists():
@@ -228,8 +231,8 @@ def _recognised(folder: Path) -> str:
     endings = {match[2] for name in names if (match := _SPLIT.fullmatch(name))}
     formats = sorted({_ENDINGS[ending] for ending in endings if ending in _ENDINGS})
     if len(formats) > 1:
-        what = f"splits in the formats {' and '.join(formats)}"
-        raise FileError(folder, found=what, hint=f"say which one: {formats[0]}:DIR")
+        what = f"the splits are in several formats: {' and '.join(formats)}"
+        raise FileError(folder, found=what, hint=f"declare one of them, as in {formats[0]}:DIR")
     pickled = sorted(n for n in names if (s := _SPLIT.fullmatch(n)) and s[2] in _PICKLES)
     if pickled and not formats:
         raise FileError(folder / pickled[0], found="a pickle", hint=_UNPICKLED)

@@ -118,7 +118,10 @@ class GraphData:
         widths = (3, 4) if qualifiers is None else (3,)
         arrays = _of_one_width({n: as_triples(n, a, widths) for n, a in given.items()})
         if times is not None and not _is_timed(arrays):
-            raise InputError("times= are labels of a fourth column, which no split has")
+            raise InputError(
+                "times= names the times of a fourth column, but no split has one; add the column, "
+                "or leave times= out"
+            )
         pairs = {} if qualifiers is None else _checked_pairs(qualifiers, arrays)
         columns = [[rows[:, c] for rows in arrays.values()] for c in range(3)]
         more = [[rows[:, c] for _, rows in pairs.values()] for c in range(2)]
@@ -186,7 +189,7 @@ class GraphData:
             name = "openke" if place.format == "tsv" and not place.columns else place.format
             tables = GRAPHS.named(name).load()(place.folder, place.columns)
             if not any(map(len, tables.splits.values())):
-                hint = "fill at least one of its files"
+                hint = "add triples to at least one split"
                 raise FileError(place.folder, found="no triple in any split", hint=hint)
             train, valid, test = (tables.splits.get(name) for name in ("train", "valid", "test"))
             graph = cls.from_arrays(
@@ -208,8 +211,8 @@ class GraphData:
         if "test" in self.splits and absent:
             names = " and ".join(map(repr, absent))
             yield (
-                f"there is no split {names}, so none of its triples is filtered; add its file if "
-                "the graph has one"
+                f"the graph has no split {names}, so no triple of it is filtered; add its file if "
+                "you have it"
             )
 
     def _odd_first_lines(self) -> Iterator[str]:
@@ -222,8 +225,8 @@ class GraphData:
             names = [name for name, own in first.items() if own == relation]
             if counts[relation] == len(names) and counts.sum() >= _MANY:
                 yield (
-                    f"relation {self.relations[relation]!r} is in the first line of "
-                    f"{', '.join(names)} and nowhere else; delete these lines if they are headings"
+                    f"relation {self.relations[relation]!r} occurs only in the first line of "
+                    f"{', '.join(names)}; delete these lines if they are headers"
                 )
 
     def _untrained_relations(self) -> Iterator[str]:
@@ -235,9 +238,9 @@ class GraphData:
             n_new = int((own & ~trained).sum()) if len(own) else 0
             if n_new:
                 yield (
-                    f"{n_new:,} of {int(own.sum()):,} relations of split {name!r} are never in "
-                    "train; if lines are not head, relation, tail, name their order as in "
-                    "tsv,htr:DIR"
+                    f"{n_new:,} of {int(own.sum()):,} relations of split {name!r} do not occur in "
+                    "train; if the columns are not head, relation, tail, declare their order, as "
+                    "in tsv,htr:DIR"
                 )
 
     @classmethod
@@ -364,7 +367,10 @@ class GraphData:
 
     def _triple_keys(self, triples: Int32) -> Int64:
         if self.n_entities**2 * self.n_relations > np.iinfo(np.int64).max:
-            raise InputError(f"{self.n_entities:,} entities are too many for facts with qualifiers")
+            raise InputError(
+                f"{self.n_entities:,} entities and {self.n_relations:,} relations are too many for "
+                "facts with qualifiers; leave out those that occur in no fact"
+            )
         return pack_triples(triples, self.n_entities, self.n_relations)
 
     @cached_property
@@ -412,7 +418,8 @@ def _of_one_width(arrays: dict[str, Array]) -> dict[str, Array]:
     widths = {name: rows.shape[1] for name, rows in arrays.items() if len(rows)}
     if len(set(widths.values())) > 1:
         raise InputError(
-            f"the splits have {widths} columns; all of them need the time of their facts, or none"
+            f"the splits have different numbers of columns: {widths}; give times to all splits or "
+            "to none"
         )
     width = next(iter(widths.values()), 3)
     return {
@@ -427,8 +434,8 @@ def _checked_pairs(
     """Offsets and pairs by split; InputError unless exactly the graph's splits have them."""
     if set(qualifiers) != set(arrays):
         raise InputError(
-            f"qualifiers are of the splits {', '.join(qualifiers)}, and triples of "
-            f"{', '.join(arrays)}; give both of each"
+            f"qualifiers are given for the splits {', '.join(qualifiers)}, but triples for "
+            f"{', '.join(arrays)}; give both for each split"
         )
     return {name: checked_qualifiers(name, qualifiers[name], len(a)) for name, a in arrays.items()}
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 _FIT = "labels must match the graph's byte for byte"
-SKIP = f"{_FIT}; or pass over what the graph lacks: unknown='skip' (--unknown skip)"
-_UNCLOSED = "a quoted field that does not end in its line"
+SKIP = f"{_FIT}; to ignore labels that are not in the graph, pass unknown='skip' (--unknown skip)"
+_UNCLOSED = "a quoted field that does not end on the same line"
 NEGATIVES = ("head_neg", "tail_neg")
 
 
@@ -41,9 +41,9 @@ def read_labels(path: PathName, labels: Labels, unknown: str = "error") -> tuple
     names = [text for _, text in lines_of(path)]
     for number, text in enumerate(names, start=1):
         if b"\t" in text:
-            refuse(path, number, f"a tab in {text_of(text)!r}", "write one label a line")
+            refuse(path, number, f"a tab in {text_of(text)!r}", "write one label per line")
     if not names:
-        raise FileError(path, found="no labels: the file is empty", hint="write one label a line")
+        raise FileError(path, found="no labels: the file is empty", hint="write one label per line")
     return known_ids(path, labels, names, range(1, len(names) + 1), unknown)
 
 
@@ -57,11 +57,11 @@ def read_names(path: PathName, size: int) -> Labels:
     chunks = iter(lambda: list(islice(texts, 1 << 16)), [])  # never millions of objects
     array = pa.concat_arrays([_array([]), *map(_array, chunks)])
     if repeat := first_repeat(array):
-        what = f"{text_of(array[repeat[1]].as_py())!r} again (line {repeat[0] + 1} has it)"
-        refuse(path, repeat[1] + 1, what, "labels must be distinct")
+        what = f"{text_of(array[repeat[1]].as_py())!r} is repeated (first in line {repeat[0] + 1})"
+        refuse(path, repeat[1] + 1, what, "give each label once")
     if len(array) != size:
         what = f"{len(array):,} labels for {size:,} rows"
-        raise FileError(path, found=what, hint="write one label a row")
+        raise FileError(path, found=what, hint="write one label per row")
     return Labels.from_arrow(array)
 
 
@@ -71,10 +71,10 @@ def read_pairs(path: PathName, left: Labels, right: Labels) -> Int64:
     for number, text in lines_of(path):
         pair = tuple(text.split(b"\t"))
         if len(pair) != 2:
-            columns = f"{len(pair)} column{'s' * (len(pair) > 1)} in place of 2"
+            columns = f"{len(pair)} column{'s' * (len(pair) > 1)} instead of 2"
             refuse(path, number, f"{columns}: {text_of(text)!r}", "write left<TAB>right")
         if pair in at:
-            what = f"{text_of(text)!r} again (line {at[pair]} has it)"
+            what = f"{text_of(text)!r} is repeated (first in line {at[pair]})"
             refuse(path, number, what, "give each alignment once")
         at[pair] = number
     if not at:
@@ -85,7 +85,7 @@ def read_pairs(path: PathName, left: Labels, right: Labels) -> Int64:
         ids = labels.positions(_array(names))
         if (ids < 0).any():
             first = int(np.flatnonzero(ids < 0)[0])
-            what = f"{text_of(names[first])!r} is none of the {len(labels):,} {name} entities"
+            what = f"{text_of(names[first])!r} is not one of the {len(labels):,} {name} entities"
             hint = f"write row numbers from 0, or labels and --{name}-labels FILE"
             refuse(path, list(at.values())[first], what, hint)
         parts.append(ids)
@@ -98,8 +98,8 @@ def read_candidates(
     """Candidates of every question, from lines ``question<TAB>entity<TAB>entity...``."""
     check_unknown(unknown)
     hint = (
-        "write question<TAB>entity<TAB>entity..., questions as `kgtrec convert --write-questions` "
-        "does"
+        "write question<TAB>entity<TAB>entity..., with question ids as "
+        "`kgtrec convert --write-questions` writes them"
     )
     number_of = {name.encode(): number for number, name in enumerate(question_ids)}
     owner, line_of = [], [0] * len(question_ids)
@@ -110,11 +110,11 @@ def read_candidates(
         question = number_of.get(name)
         if question is None or b"" in labels:
             what = f"an empty label in {text_of(text)!r}" if question is not None else (
-                f"question {text_of(name)!r} is not asked"
+                f"{text_of(name)!r} is not the id of a question"
             )  # fmt: skip
             refuse(path, line, what, hint)
         if line_of[question]:
-            what = f"question {text_of(name)!r} again (line {line_of[question]} has it)"
+            what = f"question {text_of(name)!r} is repeated (first in line {line_of[question]})"
             refuse(path, line, what, "give each question one line")
         line_of[question] = line
         owner += [question] * len(labels)
@@ -122,7 +122,7 @@ def read_candidates(
         at += [line] * len(labels)
     if 0 in line_of:
         first = question_ids[line_of.index(0)]
-        problem = f"no line for {line_of.count(0):,} questions, the first is {first!r}"
+        problem = f"{line_of.count(0):,} questions have no line, first {first!r}"
         raise FileError(path, found=problem, hint="give each question one line")
     ids, missed = known_ids(path, entities, names, at, unknown, drop=False)
     owners = np.array(owner, dtype=np.int64)[ids >= 0]
@@ -150,10 +150,10 @@ def load_arrays(path: PathName, names: Sequence[str], hint: str) -> dict[str, Ar
         reason = " ".join(str(error).split())
         raise FileError(path, found=f"not a readable .npz archive ({reason})", hint=hint) from None
     if not arrays:
-        raise FileError(path, found=f"arrays {sorted(present)}", hint=hint)
+        raise FileError(path, found=f"it contains the arrays {sorted(present)}", hint=hint)
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray):  # a member without numpy's header comes as bytes
-            raise FileError(path, found=f"{name} is no array of numpy", hint=hint)
+            raise FileError(path, found=f"{name} is not a numpy array", hint=hint)
     return arrays
 
 
@@ -170,7 +170,7 @@ def known_ids(
     bad = ids < 0
     if bad.any() and unknown == "error":
         first = int(np.flatnonzero(bad)[0])
-        more = f", nor are {int(bad.sum()) - 1:,} more labels" if bad.sum() > 1 else ""
+        more = f" (nor are {int(bad.sum()) - 1:,} more labels)" if bad.sum() > 1 else ""
         refuse(path, lines[first], f"{text_of(names[first])!r} is not in the graph{more}", SKIP)
     return ids[~bad] if drop else ids, int(bad.sum())
 

@@ -94,8 +94,8 @@ class Labels(Sequence[str]):
             raise InputError(f"label {empty} is empty; every id needs a name of its own")
         if repeat := first_repeat(array):
             label = array[repeat[0]].as_py().decode("utf-8", "surrogateescape")
-            ids = f"at ids {repeat[0]} and {repeat[1]}"
-            raise InputError(f"label {label!r} stands twice, {ids}; labels must be distinct")
+            ids = f"for ids {repeat[0]} and {repeat[1]}"
+            raise InputError(f"label {label!r} is given twice, {ids}; labels must be distinct")
         return cls.from_arrow(array)
 
     def __len__(self) -> int:
@@ -369,7 +369,7 @@ def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequen
     if not isinstance(labels, Mapping):
         return labels
     if any(isinstance(i, (bool, np.bool_)) for i in labels.values()):
-        raise UsageError(f"{name}= maps labels to True or False, which are no ids; {hint}")
+        raise UsageError(f"{name}= maps labels to True or False, which are not ids; {hint}")
     ordered: list[str | None] = [None] * len(labels)
     for label, number in labels.items():
         try:
@@ -409,7 +409,7 @@ def resolve_labels(
         named = Labels.from_strings(_in_id_order(name, labels))
         if size is not None and size != len(named):
             raise UsageError(
-                f"n_{name}={size}, but {name}= holds {len(named)} labels; leave n_{name} out"
+                f"n_{name}={size}, but {name}= has {len(named)} labels; leave n_{name} out"
             )
         size = len(named)
     if size is None:

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 _MAX_ID = (1 << 31) - 1
-_TRIPLES = "after a first line with their number, lines are head tail relation, as numbers from 0"
+_TRIPLES = (
+    "the first line must be the number of triples, each other line head tail relation, as numbers "
+    "from 0"
+)
 
 
 def is_numbered(files: Mapping[str, Path]) -> bool:
@@ -63,8 +66,8 @@ def _distinct_labels(path: Path) -> list[str]:
     seen: dict[bytes, int] = {}
     for name, line in sorted(zip(names, lines, strict=True), key=lambda pair: pair[1]):
         if name in seen:
-            refuse(path, line, f"{text_of(name)!r} again (line {seen[name]} has it)",
-                   "labels differ: keep one of them")  # fmt: skip
+            refuse(path, line, f"{text_of(name)!r} is repeated (first in line {seen[name]})",
+                   "labels must be distinct: keep one of the lines")  # fmt: skip
         seen[name] = line
     return [text_of(name) for name in names]
 
@@ -74,10 +77,14 @@ def _triples(path: Path, n_entities: int, n_relations: int) -> Int32:
     total = _count(path, lines, _TRIPLES)
     triples = number_rows(path, lines, "htr", n_entities, n_relations, _TRIPLES)
     if len(triples) != total:
-        what = f"{len(triples):,} triples where {total:,} are announced"
-        raise FileError(path, found=what, hint="the file is cut short, or correct its first line")
+        what = f"{len(triples):,} triples, but the first line says {total:,}"
+        raise FileError(
+            path,
+            found=what,
+            hint="copy the file again if it is cut short, or correct its first line",
+        )
     if not total:
-        raise FileError(path, found="no triples", hint="fill it, or remove the file")
+        raise FileError(path, found="no triples", hint="add triples, or remove the file")
     return triples
 
 
@@ -112,7 +119,7 @@ def read_type_constraints(
 
 def read_openke_ids(path: PathName) -> tuple[list[bytes], list[int]]:
     """Labels of an OpenKE ``*2id.txt`` in id order, and the line of each."""
-    form = "after a first line with their number, lines are label<TAB>id, ids from 0"
+    form = "the first line must be the number of ids, each other line label<TAB>id, with ids from 0"
     lines = lines_of(path)
     total = _count(path, lines, form)
     # By id: the size in the first line may exceed any memory.
@@ -121,24 +128,29 @@ def read_openke_ids(path: PathName) -> tuple[list[bytes], list[int]]:
     for number, text in lines:
         name, _, digits = text.rpartition(b"\t" if b"\t" in text else b" ")
         if not name or not digits.isdigit() or len(digits) > 18 or int(digits) >= total:
-            refuse(path, number, f"{text_of(text)!r} among {total} ids", form)
+            refuse(path, number, f"{text_of(text)!r} is not a label with an id below {total}", form)
         place = int(digits)
         if place in at:
-            refuse(path, number, f"id {place} again (line {at[place]} has it)", "keep one of them")
+            refuse(
+                path,
+                number,
+                f"id {place} is repeated (first in line {at[place]})",
+                "keep one of them",
+            )
         names[place], at[place] = name, number
     if len(at) < total:
         missing = next(place for place in range(total) if place not in at)
         raise FileError(
-            path, found=f"no line for id {missing}, of {total} ids announced", hint=form
+            path, found=f"no line for id {missing}, but the first line says {total} ids", hint=form
         )
     return [names[place] for place in range(total)], [at[place] for place in range(total)]
 
 
 def _type_lists(path: PathName, n_entities: int, n_relations: int) -> list[tuple[int, Int64]]:
     """Relation and entity ids of every line, heads and tails alternating."""
-    form = "two lines a relation, heads then tails: relation id, number of ids, the ids"
+    form = "each relation has two lines, heads then tails: relation id, number of ids, the ids"
     lines = lines_of(path)
-    total = _count(path, lines, f"the first line is the number of relations; then {form}")
+    total = _count(path, lines, f"the first line must be the number of relations; then {form}")
     lists: list[tuple[int, Int64]] = []
     seen: dict[int, int] = {}
     for number, text in lines:
@@ -149,22 +161,26 @@ def _type_lists(path: PathName, n_entities: int, n_relations: int) -> list[tuple
         values = np.array(fields, dtype=np.int64)
         relation, size, ids = int(values[0]), int(values[1]), values[2:]
         if relation >= n_relations:
-            refuse(path, number, f"relation {relation} of {n_relations}", "correct the id")
+            refuse(
+                path, number, f"relation {relation} is not below {n_relations}", "correct the id"
+            )
         if size != len(ids):
-            refuse(path, number, f"{len(ids)} ids where {size} are announced", form)
+            refuse(path, number, f"{len(ids)} ids, but the line says {size}", form)
         if len(ids) and ids.max() >= n_entities:
-            refuse(path, number, f"entity {ids.max()} of {n_entities}", "correct the id")
+            refuse(path, number, f"entity {ids.max()} is not below {n_entities}", "correct the id")
         if len(lists) % 2 == 1:
             if lists[-1][0] != relation:
-                what = f"relation {relation} after the heads of relation {lists[-1][0]}"
+                what = f"relation {relation} follows the heads of relation {lists[-1][0]}"
                 refuse(path, number, what, form)
         elif relation in seen:
-            what = f"relation {relation} again (line {seen[relation]} has it)"
+            what = f"relation {relation} is repeated (first in line {seen[relation]})"
             refuse(path, number, what, "keep one of them")
         seen.setdefault(relation, number)
         lists.append((relation, ids))
     if len(lists) != 2 * total:
-        what = f"{len(lists)} lists where {total} relations are announced, of two lists each"
+        what = (
+            f"{len(lists)} lists, but the first line says {total} relations, which need {2 * total}"
+        )
         raise FileError(path, found=what, hint=form)
     return lists
 
@@ -185,7 +201,7 @@ def _mapped(
 def _count(path: PathName, lines: Iterator[tuple[int, bytes]], form: str) -> int:
     number, text = next(lines, (1, b""))
     if not text.strip().isdigit() or len(text.strip()) > 18:
-        refuse(path, number, f"{text_of(text[:60])!r} in place of a number", form)
+        refuse(path, number, f"{text_of(text[:60])!r} instead of a number", form)
     return int(text)
 
 

@@ -44,8 +44,8 @@ def as_triples(name: str, triples: npt.ArrayLike, widths: tuple[int, ...] = (3,)
         return np.empty((0, widths[0]), dtype=np.int64)
     if array.dtype.kind == "f":
         raise InputError(
-            f"{name} has dtype {array.dtype}: floats lose precision (float32 cannot tell ids above "
-            "16,777,216 apart); keep ids integers from the start, for example dtype=numpy.int64"
+            f"{name} has dtype {array.dtype}: floats lose precision (float32 is not exact for ids "
+            "above 16,777,216); keep ids integers from the start, for example dtype=numpy.int64"
         )
     if array.dtype.kind not in "iu":
         hint = "; give labels through entities= and relations=" if array.dtype.kind in "USO" else ""
@@ -249,13 +249,13 @@ class QualifierSets:
 def checked_qualifiers(name: str, qualifiers: Any, n_facts: int) -> tuple[Int64, Int64]:
     """Offsets and pairs of a split's qualifiers; InputError if they do not fit its facts."""
     advice = (
-        "qualifiers of a split are (offsets, pairs): integers of shape (facts + 1,) that ascend "
-        "from 0, and of shape (offsets[-1], 2), relation and value"
+        "give (offsets, pairs): offsets are integers of shape (facts + 1,) that ascend from 0, and "
+        "pairs are integers of shape (offsets[-1], 2): relation and value"
     )
     try:
         offsets, pairs = (np.asarray(array) for array in qualifiers)
     except (TypeError, ValueError):
-        raise InputError(f"qualifiers[{name!r}] is no pair of arrays; {advice}") from None
+        raise InputError(f"qualifiers[{name!r}] is not a pair of arrays; {advice}") from None
     if not len(pairs):
         pairs = np.empty((0, 2), np.int64)
     wrong = [array.dtype for array in (offsets, pairs) if array.dtype.kind not in "iu"]
@@ -264,7 +264,7 @@ def checked_qualifiers(name: str, qualifiers: Any, n_facts: int) -> tuple[Int64,
     offsets, pairs = offsets.astype(np.int64), pairs.astype(np.int64)
     if offsets.shape != (n_facts + 1,) or pairs.shape != (offsets[-1], 2):
         raise InputError(
-            f"qualifiers[{name!r}] have shapes {offsets.shape} and {pairs.shape}, of {n_facts} "
+            f"qualifiers[{name!r}] has shapes {offsets.shape} and {pairs.shape} for {n_facts} "
             f"facts; {advice}"
         )
     if offsets[0] != 0 or (np.diff(offsets) < 0).any():

@@ -33,8 +33,8 @@ WANTED = "each line must be head<TAB>relation<TAB>tail"
 _MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 BOM = b"\xef\xbb\xbf"
 OPENKE_HINT = (
-    "every split of a graph in OpenKE's format begins with one, and these do not: fix the others, "
-    "or delete this line"
+    "in OpenKE's format all splits begin with a count, but others here do not: add it to them, or "
+    "delete this line"
 )
 
 
@@ -45,7 +45,7 @@ def open_packed(path: Path) -> tuple[Any, Any]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise FileError(
-            path, found=f"cannot be read ({reason})", hint="check that the file may be read"
+            path, found=f"cannot be read ({reason})", hint="check the file and its permissions"
         ) from None
     codec = CODECS.get(path.suffix)
     if codec is None:
@@ -58,7 +58,9 @@ def open_packed(path: Path) -> tuple[Any, Any]:
 def damaged(path: Path, error: OSError) -> FileError:
     """The error for a file whose bytes cannot be read or unpacked."""
     return FileError(
-        path, found=f"reading failed ({error})", hint="the file is damaged: fetch or pack it again"
+        path,
+        found=f"reading failed ({error})",
+        hint="the file is damaged: download or compress it again",
     )
 
 
@@ -87,7 +89,7 @@ def scan(path: Path) -> None:
         _check_line(path, number, text)
         is_empty = False
     if is_empty:
-        hint = "fill it, or remove the file"
+        hint = "add triples, or remove the file"
         raise FileError(path, found="no triples: the file is empty", hint=hint)
 
 
@@ -99,7 +101,7 @@ def _check_line(path: Path, number: int, line: bytes) -> None:
             path,
             number,
             found=f"a NUL byte in {_quote(line)}",
-            hint="take NUL bytes out: they end a text in many programs",
+            hint="remove NUL bytes: they end a text in many programs",
         )
     fields = line.split(b"\t")
     if b"\r" in line:
@@ -126,7 +128,7 @@ def _check_binary(path: Path, line: bytes) -> None:
         if line.startswith(magic):
             raise FileError(
                 path,
-                found=f"data packed as {suffix}, in a file not named so",
+                found=f"the data is compressed ({suffix}), but the file name does not say so",
                 hint=f"add {suffix} to the file name",
             )
     if line[:2] in (b"\xff\xfe", b"\xfe\xff") and b"\0" in line:
@@ -140,20 +142,20 @@ def _check_binary(path: Path, line: bytes) -> None:
 
 def _wrong_columns(path: Path, number: int, line: bytes, columns: int) -> FileError:
     count = "1 column" if columns == 1 else f"{columns} columns"
-    problem, hint = f"{count} in place of 3: {_quote(line)}", WANTED
+    problem, hint = f"{count} instead of 3: {_quote(line)}", WANTED
     if columns == 1:
         if number == 1 and line.strip().isdigit():
             problem += ", a count as in OpenKE's format"
             hint = OPENKE_HINT
         elif line.count(b",") == 2:
             problem += ", which looks comma-separated"
-            hint = f"turn the commas into tabs: {WANTED}"
+            hint = f"replace the commas with tabs: {WANTED}"
         elif len(line.split()) == 3:
             problem += ", which looks space-separated"
-            hint = f"turn the spaces into tabs: {WANTED}"
+            hint = f"replace the spaces with tabs: {WANTED}"
     elif columns > 3:
         timed = "; or, if the fourth is a time, read it as timed:DIR" if columns in (4, 5) else ""
-        hint = f"cut the other columns off (cut -f 1-3): {WANTED}{timed}"
+        hint = f"remove the other columns (cut -f 1-3): {WANTED}{timed}"
     return FileError(path, number, found=problem, hint=hint)
 
 
@@ -410,7 +412,7 @@ _INDUCTIVE = re.compile(
 _NOT_SPLITS = ("test2id_all.txt",)  # OpenKE's test triples again, by kind of relation
 _NAMING = (
     "name the files train, valid (or dev), test, ending in .txt, .tsv or nothing, "
-    "optionally packed as .gz or .zst"
+    "optionally compressed as .gz or .zst"
 )
 
 
@@ -425,7 +427,7 @@ def find_split_files(folder: PathName) -> dict[str, Path]:
     Files of OpenKE's format, ``train2id.txt`` and so on, if there are no others.
     """
     folder = Path(folder)
-    advice = "give the folder that holds train.txt, valid.txt and test.txt"
+    advice = "give the folder that contains train.txt, valid.txt and test.txt"
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         names = [entry.name for entry in entries if entry.is_file()]
@@ -464,8 +466,8 @@ def _check_overlooked(
         if _NAMES.get(name) not in (None, *files):
             raise FileError(
                 folder / name,
-                found="no regular file (a folder, or a link to nothing?)",
-                hint=f"put the triples of split {_NAMES[name]!r} there, or take it away",
+                found="not a regular file (a folder, or a broken link?)",
+                hint=f"replace it with a file of split {_NAMES[name]!r}, or remove it",
             )
     names = [entry.name for entry in entries if entry.is_file()]
     unread = [name for name in names if folder / name not in files.values()]
@@ -475,13 +477,13 @@ def _check_overlooked(
         if split in files and name == split + NUMBERED:  # allowed: the same in OpenKE's format
             continue
         triples = _HOLDS_TRIPLES.fullmatch(name)
-        missed = f"split {split!r} is not read: {name!r} is not a name for it"
+        missed = f"split {split!r} is not read: {name!r} is not a name of a split"
         if split not in files and triples:
-            hint = f"{_NAMING}; or move it away, if its triples are not to be filtered"
+            hint = f"{_NAMING}; or move the file away if its triples should not be filtered"
             raise FileError(folder, found=missed, hint=hint)
         message = f"{missed}; {_NAMING}"
         if split in files:
-            message = f"{name!r} is not read: split {split!r} is {files[split].name!r}"
+            message = f"{name!r} is not read: split {split!r} is read from {files[split].name!r}"
         if split not in files or triples:
             warnings.warn(
                 f"{folder}: {message}", FilterWarning, stacklevel=4
@@ -494,10 +496,10 @@ def _refuse_inductive(folder: Path, names: list[str]) -> None:
     if inductive:
         raise FileError(
             folder,
-            found=f"{', '.join(map(repr, inductive))} beside the splits: a folder of an inductive "
-            "benchmark, of which only a part would be read",
-            hint="say what it is: ilpc:DIR, grail:DIR or ultra:DIR ask its inference graph; or put "
-            "the graph that is asked into a folder of its own, as train, valid and test",
+            found=f"{', '.join(map(repr, inductive))} beside the splits: this is an inductive "
+            "benchmark, and kgtrec would read only a part of it",
+            hint="declare its format (ilpc:DIR, grail:DIR or ultra:DIR), or put the inference "
+            "graph into a folder of its own, as train, valid and test",
         )
 
 
@@ -519,7 +521,9 @@ def _no_split(folder: Path) -> FileError:
     listing = ", ".join(map(repr, present[:10])) + (", ..." if len(present) > 10 else "")
     hint = _NAMING
     if any(name.endswith(NUMBERED) for name in present):
-        hint = (
-            "of OpenKE's format, at least one of train2id.txt, valid2id.txt, test2id.txt is needed"
-        )
-    return FileError(folder, found=f"no split here, only: {listing or 'nothing'}", hint=hint)
+        hint = "OpenKE's format needs at least one of train2id.txt, valid2id.txt, test2id.txt"
+    return FileError(
+        folder,
+        found=f"no split here, only {listing}" if listing else "the folder is empty",
+        hint=hint,
+    )

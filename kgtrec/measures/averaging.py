@@ -44,7 +44,7 @@ _ITEMS = 1 << 18
 def sides_present(ranks: Ranks) -> tuple[str, ...]:
     """Names of the sides that the ranks cover."""
     if not len(ranks.side):
-        raise InputError("there are no ranks to average: not one instance was evaluated")
+        raise InputError("there are no ranks to average; evaluate at least one instance")
     present = {code for code in range(len(NAMES)) if (ranks.side == code).any()}
     return tuple(name for name, codes in SIDES.items() if present.issuperset(codes))
 
@@ -58,8 +58,8 @@ def require_side(request: object, side: str, present: tuple[str, ...]) -> str:
         return "all"
     if side not in present:
         raise UsageError(
-            f"{request} needs the {side} side, but these ranks hold "
-            f"{' and '.join(present)} only; ask for {present[-1]}.…"
+            f"{request} needs the {side} side, but these ranks have only "
+            f"{' and '.join(present)}; ask for {present[-1]}.…"
         )
     return side
 
@@ -69,7 +69,7 @@ def require_graph(request: object, ranks: Ranks) -> None:
     if not ranks.of_graph:
         known = ", ".join(ranks.manifest["terms"]) or "none"
         raise UsageError(
-            f"{request} needs relations or triples, and no graph has asked these questions; "
+            f"{request} needs relations or triples, but these questions are not of a graph; "
             f"group.METRIC(TERM) averages over the values of a term ({known})"
         )
 
@@ -264,7 +264,7 @@ class Weighing:
             alone = np.setxor1d(ranks.triple[head], ranks.triple[tail])
             raise InputError(
                 f"triple averages need both sides of every triple, and {len(alone):,} triples, "
-                f"such as {alone[:1].tolist()}, have one only; evaluate both sides, or take micro"
+                f"such as {alone[:1].tolist()}, have only one; evaluate both sides, or use micro"
             )
         ties = instance_ties(ranks)
         candidates = (ranks.candidates[head] + ranks.candidates[tail]) / 2

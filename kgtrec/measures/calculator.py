@@ -101,8 +101,8 @@ class Calculator:
         """The measure for each of ``relations(measure.side)``; float64 array."""
         if measure.averaging not in PER_RELATION:
             raise UsageError(
-                f"{measure} weighs relations against each other, so one relation has no value "
-                f"of it; slice by relation with {' or '.join(PER_RELATION)} measures"
+                f"{measure} weighs relations against each other, so it has no value for one "
+                f"relation; slice by relation with {' or '.join(PER_RELATION)} measures"
             )
         if measure.averaging in ("macro", "question") and (torn := self._torn_by_relation()):
             return self._per_answer(measure, torn)
@@ -120,7 +120,7 @@ class Calculator:
         """`per_relation` if questions have answers of several relations: each relation's own."""
         if measure.averaging == "macro":
             raise UsageError(
-                f"{measure} is about whole questions, and {torn:,} questions have answers of "
+                f"{measure} is about whole questions, but {torn:,} questions have answers of "
                 "several relations; slice by relation with micro or question measures"
             )
         weighing = self._weighing("micro", measure.side)
@@ -215,5 +215,6 @@ class ListedCalculator(Calculator):
         if measure.row[0].name != "count":
             raise UsageError(
                 f"{measure} has no interval: the ranks of {self.ranks.n_unlisted:,} answers beyond "
-                "their lists are open, and a spread need not be greatest or least where they are"
+                "their lists are unknown, and a spread has no simple bounds; use a mean, such as "
+                "mrr"
             )

@@ -32,11 +32,11 @@ _OWN_COUNT = "E uses every instance's own number of candidates, the answer inclu
 _NOTHING_TO_RANK = "NaN where E is 1: nothing could be ranked."
 _LOW_END = "Its least value, -E / (1 - E) or above, depends on the numbers of candidates."
 _TIES = (
-    "Var is that of a scorer without ties. On tied scores ask for expected ranks: realistic ones "
-    "lie in the middle, where 1/r and hits are fewer than by chance."
+    "Var is that of a scorer without ties. With tied scores use expected ranks: realistic ranks "
+    "are in the middle of a tie, where 1/r and hits are below chance."
 )
 _INDEPENDENT = (
-    "Instances count as independent; those of one question are not quite, so |z| > 2 says less "
+    "Instances count as independent, but those of one question are not, so |z| > 2 says less "
     "than it seems."
 )
 _NO_SPREAD = "NaN where Var is 0."

@@ -21,7 +21,7 @@ SIDE_TEXTS = {
     "both": "all instances of both",
     "relation": "the relation is predicted: (h, ?, t)",
     "qualifier": "a qualifier's value is predicted: (h, r, t, qualifier relation, ?)",
-    "all": "what no graph has asked: answers at hand, qrels",
+    "all": "questions that are not of a graph: given answers, qrels",
 }
 _SECTIONS = {"averaging": AVERAGINGS, "rank type": RANK_TYPES, "side": SIDE_TEXTS}
 _TREC_ENDING = {"rank": "_k", "point": "_x", "signed point": "_x"}
@@ -48,8 +48,8 @@ def overview() -> dict[str, Any]:
 def listed() -> str:
     """`overview` as text, at most 80 columns wide."""
     parts = [
-        "A key is SIDE.RANK_TYPE.AVERAGING.METRIC, as both.realistic.micro.hits@10; for\n"
-        "trec_eval's measures it is SIDE.macro.NAME. What is left out is both, realistic\n"
+        "A key is SIDE.RANK_TYPE.AVERAGING.METRIC, as in both.realistic.micro.hits@10;\n"
+        "for trec_eval's measures it is SIDE.macro.NAME. The defaults are both, realistic\n"
         "and micro: hits@10, tail.mrr. `kgtrec measures NAME` explains one.",
         _block("Rank metrics (+ higher is better, - lower)", {_marked(m): m.help for m in METRICS}),
         _block("Averagings", AVERAGINGS),
@@ -65,7 +65,7 @@ def listed() -> str:
         ),
     ]
     others = [name for name, row in TABLE.items() if not _is_key(row)]
-    text = f"Of files of qrels and runs only (kgtrec eval): {', '.join(others)}."
+    text = f"Only for files of qrels and runs (kgtrec eval): {', '.join(others)}."
     return "\n\n".join([*parts, "\n".join(_filled(text, ""))])
 
 
@@ -150,7 +150,7 @@ def _trec_row(family: str) -> dict[str, Any]:
     table = TABLE[family]
     if not _is_key(table):
         how = "" if table.format in ("any", "qrels") else f"-R {table.format} "
-        beware = f"Of files of qrels and runs only: kgtrec eval {how}-m {family} QRELS RUN."
+        beware = f"Only for files of qrels and runs: kgtrec eval {how}-m {family} QRELS RUN."
         return {"name": family, "kind": "measure of run files", "help": table.text,
                 "beware": [beware], "reference": "kgtrec eval -h -m " + family}  # fmt: skip
     key = family + {"rank": "_10", "point": "_0.20"}.get(table.kind, "")
@@ -162,8 +162,8 @@ def _trec_row(family: str) -> dict[str, Any]:
         "parameter": says,
         "keys": [f"both.macro.{key}", f"tail.macro.{key}"],
         "beware": [
-            "Of the run's order, so without a rank type; over questions, where other averagings "
-            "count answers.",
+            "It follows the run's order, so it has no rank type. It averages over questions, while "
+            "micro averages count answers.",
             f"On files of qrels and runs: kgtrec eval -m {family}.",
         ],
         "reference": "kgtrec" if table.ours else "trec_eval",

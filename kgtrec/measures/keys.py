@@ -194,7 +194,7 @@ def problem_of(measure: KeyParts) -> str | None:
         return _trec_problem(measure)
     name = row[0].named(row[1])
     if measure.metric != name:
-        return f"the canonical name of {measure.metric!r} is {name!r}; Measure.parse takes both"
+        return f"the canonical name of {measure.metric!r} is {name!r}; Measure.parse accepts both"
     averaging = "question" if measure.averaging == "group" else measure.averaging
     if averaging not in row[0].averagings:
         return (
@@ -204,21 +204,21 @@ def problem_of(measure: KeyParts) -> str | None:
     if measure.rank_type is None:
         return f"{measure.metric} needs a rank type: {', '.join(RANK_TYPES)}"
     if measure.averaging == "triple" and measure.side != "both":
-        return "triple averages join the head's and the tail's rank; ask for both.…"
+        return "triple averages combine the ranks of head and tail; ask for both.…"
     return _params_problem(measure)
 
 
 def _params_problem(measure: KeyParts) -> str | None:
     if (measure.averaging == "group") != bool(measure.term):
         return (
-            f"group averages, and no others, name a term, as in group.{measure.metric}(structure)"
+            f"only group averages have a term, and they need one: group.{measure.metric}(structure)"
         )
     if measure.averaging != "stratified":
         return f"{measure.averaging} averages take no parameters" if measure.params else None
     if len(measure.params) != 2:
         return f"stratified averages take (beta_e,beta_r), as in {measure.metric}(0.5,0.5)"
     if not all(-1 <= beta <= 1 for beta in measure.params):
-        return "beta_e and beta_r lie in [-1, 1]"
+        return "beta_e and beta_r must be in [-1, 1]"
     return None
 
 
@@ -231,7 +231,7 @@ def _trec_problem(measure: KeyParts) -> str | None:
         )
     if measure.rank_type is not None:
         return (
-            "trec_eval measures see the order of the run and take no rank type: "
+            "trec_eval measures follow the order of the run, so they have no rank type: "
             f"{measure.side}.macro.{measure.metric}"
         )
     if measure.averaging == "group":
@@ -326,5 +326,5 @@ def random_scorer(metric: str, candidates: ArrayLike, weight: ArrayLike | None =
     row, parameter = match or (None, 0)
     if row is None or row not in RANK_ROWS or row.chance is None:
         known = ", ".join(row.name for row in RANK_ROWS if row.chance is not None)
-        raise UsageError(f"{metric!r} has no expectation by chance here; those with one: {known}")
+        raise UsageError(f"{metric!r} has no expectation by chance; choose one of {known}")
     return row.chance(Tally.of(candidates, weight), parameter)

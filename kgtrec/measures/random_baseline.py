@@ -65,13 +65,15 @@ def _check(numbers: NDArray[Any], weight: ArrayLike | None) -> None:
         raise InputError(f"candidates has shape {numbers.shape}; give one number per item")
     if not np.all(numbers >= 1):
         raise InputError(
-            f"candidates holds {numbers.min()}; the answer is among them, so the least is 1"
+            f"candidates contains {numbers.min()}; the answer is a candidate, so give 1 or more"
         )
     if weight is None:
         return
     weights = np.asarray(weight, np.float64)
     if weights.shape != numbers.shape:
-        raise InputError(f"weight has shape {weights.shape}; candidates has {numbers.shape}")
+        raise InputError(
+            f"weight has shape {weights.shape}; candidates has {numbers.shape}; give one per item"
+        )
     if not (np.all(weights >= 0) and 0 < weights.sum() < np.inf):
         raise InputError("weights must be 0 or more, finite, and not all of them 0")
 

@@ -238,7 +238,7 @@ RANK_ROWS: tuple[Metric, ...] = (
         "the full list.",
         formula="sum w (1/r) / sum w",
         caveats=(
-            "The first few places decide it: rank 1 or 2 differ as much as 2 or never.",
+            "The first few places decide it: ranks 1 and 2 differ as much as 2 and infinity.",
             "Falls with the number of candidates: compare adjusted_mrr across graphs.",
         ),
         higher_is_better=True,

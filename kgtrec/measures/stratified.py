@@ -107,7 +107,7 @@ def _exponents(name: str, values: ArrayLike) -> Floats:
         raise UsageError(f"{name} has shape {betas.shape}; give a list of numbers in [-1, 1]")
     outside = betas[~(np.abs(betas) <= 1)]
     if len(outside):
-        raise UsageError(f"{name} holds {outside[0]:g}; exponents lie in [-1, 1]")
+        raise UsageError(f"{name} contains {outside[0]:g}; exponents must be in [-1, 1]")
     return np.ascontiguousarray(betas)
 
 
@@ -209,7 +209,7 @@ def _refuse(known: NDArray[np.bool_], enough: bool, betas: Floats, what: str, sp
     refused = betas[(betas > 0) | ((betas < 0) & (not enough))]
     if missing and len(refused):
         raise InputError(
-            f"{missing:,} {what} have popularity 0, which has no usable weight N^{-refused[0]:g}; "
-            f"it was counted on {splits}: count it on splits in which they stand (the evaluated "
-            "split, or all of them), or take beta 0"
+            f"{missing:,} {what} have popularity 0 in {splits}, so a weight N^{-refused[0]:g} "
+            "is not defined; count popularity in splits that contain them (the evaluated split, or "
+            "all splits), or use beta 0"
         )

@@ -123,7 +123,7 @@ class ListsBuilder:
         """All lists; FileError if there are none."""
         if not len(self._lengths):
             raise FileError(
-                self._path, found="no lists: there is nothing in it", hint="name another file"
+                self._path, found="no lists: the file is empty", hint="give another file"
             )
         names = list(self._labels)
         entity, relation = (

@@ -44,7 +44,7 @@ from kgtrec.questions.questions import SIDES, QuestionData
 from kgtrec.trec.files.run import Run
 
 _RECORD = (
-    "a record is three lines: head relation tail; Heads: entity<TAB>score<TAB>...; "
+    "write three lines per triple: head relation tail; Heads: entity<TAB>score<TAB>...; "
     "Tails: entity<TAB>score<TAB>..."
 )
 _STARTS = (b"Heads:", b"Tails:")
@@ -77,14 +77,14 @@ def read_anyburl(path: str | PathLike[str], questions: QuestionData) -> Predicte
         expected = (expected + 1) % 3
     if expected:
         start = _STARTS[0 if expected == 1 else 1 - first].decode()
-        raise FileError(path, line, found=f"the end, before the line {start}", hint=_RECORD)
+        raise FileError(path, line, found=f"the file ends before the line {start}", hint=_RECORD)
     return builder.build()
 
 
 def _triple(path: str | PathLike[str], line: int, text: bytes) -> list[bytes]:
     fields = text.split(b"\t") if b"\t" in text else text.split(b" ")
     if len(fields) != 3 or text.startswith(_STARTS):
-        refuse(path, line, f"{text_of(text[:60])!r} in place of a triple", _RECORD)
+        refuse(path, line, f"{text_of(text[:60])!r} instead of a triple", _RECORD)
     return fields
 
 
@@ -92,12 +92,12 @@ def _candidates(
     path: str | PathLike[str], line: int, text: bytes, start: bytes
 ) -> tuple[list[bytes], list[float]]:
     if not text.startswith(start):
-        refuse(path, line, f"{text_of(text[:60])!r} in place of {start.decode()}", _RECORD)
+        refuse(path, line, f"{text_of(text[:60])!r} instead of {start.decode()!r}", _RECORD)
     fields = text[len(start) :].strip(b" \t").split(b"\t")
     if fields == [b""]:
         return [], []
     if len(fields) % 2:
-        refuse(path, line, f"{len(fields)} fields, where entities and scores alternate", _RECORD)
+        refuse(path, line, f"{len(fields)} fields, but entities and scores must alternate", _RECORD)
     labels = [field.strip(b" ") for field in fields[::2]]
     try:
         scores = list(map(float, fields[1::2]))
@@ -110,9 +110,9 @@ def _candidates(
 
 
 _LINE = (
-    'a line is {"head": ..., "relation": ..., "predictions": [...]}, or with "tail" in place of '
-    '"head", or of "relation"; predictions are labels, or pairs [label, score]; of facts with a '
-    'time or qualifiers, "time" or "qualifiers" is their label'
+    'write {"head": ..., "relation": ..., "predictions": [...]} per line, with two of head, '
+    "relation and tail; predictions are labels, or pairs [label, score]; facts with a time or "
+    'qualifiers need its label as "time" or "qualifiers"'
 )
 
 
@@ -162,7 +162,7 @@ def _side(path: Any, line: int, record: Mapping[str, Any], kind: str) -> int:
             return side
     ends = [name for name in known if name != "relation"]
     what = f"{' and '.join(ends) or 'neither head nor tail'} in {_shown(record)}"
-    hint = "give the known one of head and tail alone; the other one is predicted"
+    hint = "give only the known one of head and tail; the other one is predicted"
     raise FileError(path, line, found=what, hint=hint)
 
 
@@ -175,12 +175,14 @@ def _label(path: Any, line: int, record: Mapping[str, Any], name: str) -> bytes:
 
 def _predictions(path: Any, line: int, entries: Any) -> tuple[list[bytes], list[float] | None]:
     if not isinstance(entries, (list, tuple)):
-        raise FileError(path, line, found=f"predictions are {_shown(entries)}", hint=_LINE)
+        raise FileError(
+            path, line, found=f"predictions are {_shown(entries)}, not a list", hint=_LINE
+        )
     paired = len(entries) > 0 and not isinstance(entries[0], str)
     for entry in entries:
         pair = isinstance(entry, (list, tuple)) and len(entry) == 2 and isinstance(entry[0], str)
         if not (pair if paired else isinstance(entry, str)):
-            raise FileError(path, line, found=f"a prediction {_shown(entry)}", hint=_LINE)
+            raise FileError(path, line, found=f"a wrong prediction: {_shown(entry)}", hint=_LINE)
     if not paired:
         return [_encoded(entry) for entry in entries], None
     scores = [checked_score(path, line, entry[1], repr(entry[0])) for entry in entries]
@@ -207,8 +209,8 @@ def _shown(value: Any) -> str:
 
 _ARRAYS = ("h_pred_top10", "t_pred_top10")  # by side
 _HINT = (
-    "save t_pred_top10 (and h_pred_top10), integer entity numbers of shape (triples, k), best "
-    "first, a row for each triple of the split in its order, with numpy.savez"
+    "save t_pred_top10 (and h_pred_top10) with numpy.savez: integer entity numbers of shape "
+    "(triples, k), best first, one row per triple of the split, in its order"
 )
 
 
@@ -251,14 +253,15 @@ def _check(
     bad = (rows < -1) | (rows >= questions.n_entities)
     if bad.any():
         row, column = (int(place) for place in np.argwhere(bad)[0])
-        what = f"{name}[{row}, {column}] is {rows[row, column]}, of {questions.n_entities:,}"
-        raise FileError(path, found=f"{what} entities", hint="number entities as the graph does")
+        what = f"{name}[{row}, {column}] is {rows[row, column]}, not below"
+        more = f"{questions.n_entities:,}, the number of entities"
+        raise FileError(path, found=f"{what} {more}", hint="number entities as the graph does")
 
 
 _COLUMNS = ("head_label", "relation_label", "tail_label", "score")
 _PYKEEN_HINT = (
-    "a first line names the columns head_label, relation_label, tail_label and score "
-    "(predictions.process(factory=training).df.to_csv(...)); commas in .csv, tabs in .tsv"
+    "begin with a line that names the columns head_label, relation_label, tail_label and score "
+    "(predictions.process(factory=training).df.to_csv(...)); use commas in .csv, tabs in .tsv"
 )
 
 
@@ -268,7 +271,7 @@ def read_pykeen(path: str | PathLike[str], questions: QuestionData) -> Predicted
     line, header = next(rows, (1, []))
     missing = [name for name in _COLUMNS if name not in header]
     if missing:
-        ids = " (numbers are PyKEEN's own: write the labels)" if "head_id" in header else ""
+        ids = " (only PyKEEN knows its numbers: write the labels)" if "head_id" in header else ""
         what = f"no column {', '.join(missing)} among {', '.join(header) or 'none'}{ids}"
         raise FileError(path, line, found=what, hint=_PYKEEN_HINT)
     places = [header.index(name) for name in _COLUMNS]
@@ -276,7 +279,7 @@ def read_pykeen(path: str | PathLike[str], questions: QuestionData) -> Predicted
     codes, scores, at = array("q"), array("d"), array("q")
     for line, fields in rows:
         if len(fields) != len(header):
-            what = f"{len(fields)} fields, where the first line names {len(header)}"
+            what = f"{len(fields)} fields, but the first line names {len(header)}"
             raise FileError(path, line, found=what, hint=_PYKEEN_HINT)
         *labels, score = (fields[place] for place in places)
         if not all(labels):
@@ -338,7 +341,7 @@ def _rows(path: str | PathLike[str]) -> Iterator[tuple[int, list[str]]]:
     """Lines and their fields."""
     name = Path(path).name.removesuffix(".gz").removesuffix(".zst")
     if not name.endswith((".csv", ".tsv")):
-        problem = "neither .csv nor .tsv says what separates its columns"
+        problem = "the name ends neither in .csv nor in .tsv, so the separator is unknown"
         raise FileError(path, found=problem, hint=_PYKEEN_HINT)
     yield from delimited_rows(path, "\t" if name[-3:] == "tsv" else ",", _PYKEEN_HINT)
 
@@ -358,8 +361,8 @@ def lists_of_run(run: Run, questions: QuestionData) -> PredictedLists:
     """Lists of a `Run` of the same graph."""
     if run.docnos != questions.candidate_labels.docnos:
         raise InputError(
-            f"the run is of {len(run.docnos):,} other candidates than the graph's "
-            f"{questions.n_labels:,}; give the questions that it was made for"
+            f"the {len(run.docnos):,} candidates of the run are not the {questions.n_labels:,} of "
+            "the questions; give the questions that the run was made for"
         )
     entities, scores = run.documents.astype(np.int64), run.scores.astype(np.float64)
     return _lists("predictions", questions, run.query_ids, run.offsets, entities, scores)
@@ -398,13 +401,14 @@ PREDICTIONS = Formats(
         Format(
             "anyburl",
             "AnyBURL, PyClause",
-            "three lines a triple: head relation tail; Heads: entity<TAB>score...; Tails: ...",
+            "three lines per triple: head relation tail; Heads: entity<TAB>score...; Tails: ...",
             f"{_HERE}:read_anyburl",
         ),
         Format(
             "jsonl",
             "language models",
-            'a line a question: {"head": ..., "relation": ..., "predictions": [...]} (or "tail")',
+            'one line per question: {"head": ..., "relation": ..., "predictions": [...]} (or '
+            '"tail")',
             f"{_HERE}:read_jsonl",
         ),
         Format(
@@ -417,7 +421,7 @@ PREDICTIONS = Formats(
         Format(
             "ogb-lsc",
             "OGB-LSC (WikiKG90Mv2)",
-            "npz with t_pred_top10, h_pred_top10: entity numbers, a row a triple of the split",
+            "npz with t_pred_top10, h_pred_top10: entity numbers, one row per triple of the split",
             f"{_HERE}:read_ogb_lsc",
         ),
         Format(

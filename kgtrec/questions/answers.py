@@ -28,8 +28,8 @@ QuestionsT = TypeVar("QuestionsT", bound=QuestionData)
 Place = tuple[PathName, Sequence[int | None]]
 
 _LINE = (
-    'a line is {"id": name, "answers": [label, ...]}, with "known", "candidates" and "terms" '
-    "({name: text or number}) if there are any; an answer with a grade or terms of its own is "
+    'write {"id": name, "answers": [label, ...]} per line, and if there are any, "known", '
+    '"candidates" and "terms" ({name: text or number}); an answer with a grade or own terms is '
     '{"label": label, "grade": number, name: text or number}'
 )
 _KEYS = {"id", "answers", "known", "candidates", "terms"}
@@ -50,17 +50,20 @@ class Flat:
             whole = offsets.dtype.kind in "iu" and offsets.ndim == 1 and len(offsets) > 1
             if not whole or offsets[0] or (np.diff(offsets) < 0).any() or offsets[-1] != len(items):
                 raise InputError(
-                    f"the offsets of {what} do not rise from 0 to {len(items)}, the number of ids"
+                    f"the offsets of {what} must rise from 0 to {len(items)}, the number of ids"
                 )
         else:
             lists = _lists(what, value, names)
             for number, one in enumerate(lists):
                 if isinstance(one, (str, bytes)) or not isinstance(one, Iterable):
-                    raise InputError(f"{what} of question {number} are {one!r}; give a list")
+                    raise InputError(f"{what} of question {number} is {one!r}; give a list")
             lists = [one.tolist() if isinstance(one, np.ndarray) else list(one) for one in lists]
             offsets, items = offsets_of([*map(len, lists)]), [item for one in lists for item in one]
         if names is not None and len(offsets) != len(names) + 1:
-            raise InputError(f"{what} hold {len(offsets) - 1} lists for {len(names)} questions")
+            raise InputError(
+                f"{what} has {len(offsets) - 1} lists for {len(names)} questions; give one list "
+                "per question"
+            )
         return cls(offsets.astype(np.int64), _items(what, items))
 
     @property
@@ -114,23 +117,25 @@ def table_of(
         extra = {"known": known, "candidates": candidates, "ids": ids, "terms": terms}
         wrong = [name for name, value in (*extra.items(), ("grades", grades)) if value is not None]
         if wrong:
-            raise UsageError(f"{', '.join(wrong)}: lines of {answers} hold these; leave them out")
+            raise UsageError(
+                f"{answers} gives {', '.join(wrong)} in its lines; leave these arguments out"
+            )
         return read_json_lines(answers)
     names = None if ids is None else [str(name) for name in ids]
     if _is_qrels(answers):
         if grades is not None:
-            raise UsageError("grades= are those of the qrels; leave them out")
+            raise UsageError("the qrels give the grades; leave grades= out")
         table = table_of_qrels(answers, names, level)
     else:
         if isinstance(answers, Mapping):
             if names is not None:
-                raise UsageError("ids= are the names of the mapping; leave them out")
+                raise UsageError("the names of the mapping are the ids; leave ids= out")
             names = [str(name) for name in answers]
         flat = Flat.of("answers", answers)
         n = len(flat.offsets) - 1
         names = names or [str(number) for number in range(n)]
         if len(names) != n:
-            raise InputError(f"{len(names)} ids for {n} questions; give one each")
+            raise InputError(f"{len(names)} ids for {n} questions; give one id per question")
         own = None if grades is None else _grades(grades, names, len(flat.items))
         table = AnswerTable(names, flat, grades=own)
     return replace(
@@ -159,12 +164,14 @@ def _lists(what: str, value: Any, names: Sequence[str] | None) -> Sequence[Any]:
             return list(value.values())
         missing = [name for name in map(str, value) if name not in set(names)]
         if missing:
-            raise InputError(f"{what} are given for {missing[0]!r}, which is no question")
+            raise InputError(
+                f"{what} has a list for {missing[0]!r}, which is not a question; leave it out"
+            )
         by_name = {str(name): items for name, items in value.items()}
         return [by_name.get(name, ()) for name in names]
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise UsageError(
-            f"{what} are of type {type(value).__name__}; give a mapping of name to labels or ids, "
+            f"{what} has type {type(value).__name__}; give a mapping of name to labels or ids, "
             "a list of lists, or arrays (offsets, ids)"
         )
     return list(value)
@@ -174,7 +181,7 @@ def _items(what: str, items: list[Any]) -> Any:
     """Ids as int64, or labels as an Arrow array of bytes."""
     if (odd := first_odd(items)) is not None:
         raise InputError(
-            f"{what} hold {items[odd]!r:.60}; they are labels, or whole numbers, all of a kind"
+            f"{what} contains {items[odd]!r:.60}; give only labels, or only whole numbers"
         )
     if not items or not isinstance(items[0], str):
         return np.array(items, np.int64)
@@ -190,7 +197,7 @@ def _grades(grades: Any, names: Sequence[str], n: int) -> Int64:
         grades = np.array([grade for one in nested for grade in one])
     if grades.ndim != 1 or grades.dtype.kind not in "iu" or len(grades) != n:
         raise InputError(
-            f"grades of dtype {grades.dtype} and shape {grades.shape}; give a whole number for "
+            f"grades has dtype {grades.dtype} and shape {grades.shape}; give a whole number for "
             f"each of the {n} answers"
         )
     own: Int64 = grades.astype(np.int64)
@@ -201,7 +208,10 @@ def _terms(terms: Mapping[str, Any], n: int) -> dict[str, Term]:
     made = {check_name(name): Term.of(name, values) for name, values in terms.items()}
     for name, term in made.items():
         if len(term.codes) != n:
-            raise InputError(f"term {name!r} has {len(term.codes)} values for {n} questions")
+            raise InputError(
+                f"term {name!r} has {len(term.codes)} values for {n} questions; give one per "
+                "question"
+            )
     return made
 
 
@@ -244,13 +254,13 @@ def read_json_lines(path: PathName) -> AnswerTable:
     for line, text in lines_of(path):
         rows.append((line, _checked_line(path, line, text, rows[0] if rows else None)))
     if not rows:
-        raise FileError(path, found="no line: the file is empty", hint=_LINE)
+        raise FileError(path, found="no questions: the file is empty", hint=_LINE)
     records = [record for _, record in rows]
     answers = [(line, one) for line, record in rows for one in record["answers"]]
     due = {name for _, one in answers for name in one}
     for line, one in answers:
         if missing := sorted(due - {"grade"} - one.keys()):
-            found = f"answer {one['label']!r} without {missing[0]!r}, which others have"
+            found = f"answer {one['label']!r} has no {missing[0]!r}, but other answers do"
             raise FileError(path, line, found=found, hint=_LINE)
 
     def of_answers(name: str, *default: Any) -> list[Any]:
@@ -291,37 +301,38 @@ def _checked_line(
     except (ValueError, RecursionError) as error:
         raise refuse(f"{text_of(text[:60])!r} is not JSON ({error})") from None
     if not isinstance(record, dict) or not isinstance(record.get("id"), str):
-        raise refuse(f"{text_of(text[:60])!r} is no question with an id")
+        raise refuse(f"{text_of(text[:60])!r} is not a question with an id")
     if unknown := set(record) - _KEYS:
-        raise refuse(f"a key {min(unknown)!r}")
+        raise refuse(f"an unknown key {min(unknown)!r}")
     if not is_value(record["id"]):
-        raise refuse(f"the id {record['id']!r}")
+        raise refuse(f"the id {record['id']!r} is not valid text")
     for name in ("answers", "known", "candidates"):
         if not isinstance(record.get(name, []), list):
-            raise refuse(f"{name} {record[name]!r:.60}, which is no list")
+            raise refuse(f"{name} is {record[name]!r:.60}, not a list")
         for one in record.get(name, []):
             if not (is_value(one) or (name == "answers" and isinstance(one, dict))):
-                raise refuse(f"{name} with {one!r:.60}")
+                raise refuse(f"{name} contains {one!r:.60}, not a label")
     if "answers" not in record:
         raise refuse("a question without answers")
     record["answers"] = [o if isinstance(o, dict) else {"label": o} for o in record["answers"]]
     for one in record["answers"]:
         grade = one.get("grade", 1)
         if "label" not in one or type(grade) is not int or not all(map(is_value, one.values())):
-            raise refuse(f"an answer {json.dumps(one):.60}")
+            raise refuse(f"{json.dumps(one):.60} is not an answer")
     if first is not None and ("candidates" in record) != ("candidates" in first[1]):
         which = ("", "no ") if "candidates" in record else ("no ", "")
-        raise refuse(f"{which[0]}candidates, where line {first[0]} has {which[1]}candidates")
+        raise refuse(f"{which[0]}candidates, but line {first[0]} has {which[1]}candidates")
     terms = record.get("terms", {})
     due = terms if first is None else first[1].get("terms", {})
     if not isinstance(terms, dict) or set(terms) != set(due):
-        where = "" if first is None else f", where line {first[0]} has {', '.join(due) or 'none'}"
+        where = "" if first is None else f", but line {first[0]} has {', '.join(due) or 'none'}"
         shown = ", ".join(terms) if isinstance(terms, dict) and terms else repr(terms)
         raise refuse(f"the terms {shown}{where}")
     for name, value in terms.items():
         same = first is None or type(value) is type(due[name])
         if not is_value(value) or not same:
-            raise refuse(f"the term {name!r} is {value!r}")
+            other = "" if same or first is None else f", but {due[name]!r} in line {first[0]}"
+            raise refuse(f"the term {name!r} is {value!r}{other}")
     return record
 
 
@@ -388,11 +399,11 @@ def _check_names(table: AnswerTable) -> None:
         if not name or name.split() != [name] or not is_value(name):
             raise table.refuse(number, "has a name that is empty or has white space", "rename it")
         if name in seen:
-            before = "" if table.place is None else f" (line {table.place[1][seen[name]]})"
-            raise table.refuse(number, f"stands there before{before}", "names are distinct")
+            before = "" if table.place is None else f" (first in line {table.place[1][seen[name]]})"
+            raise table.refuse(number, f"is repeated{before}", "give each question its own name")
         seen[name] = number
     if not table.names:
-        raise InputError("there are no questions; give some")
+        raise InputError("there are no questions; give at least one")
 
 
 def _ids(refuse: Callable[..., InputError], flat: Flat, labels: Labels, what: str) -> Int64:
@@ -426,8 +437,8 @@ def _check_apart(
     raise table.refuse(
         question,
         f"has the answer {labels[answer]!r}, which is also known",
-        "leave it out of known, or say that known holds the answers: known_has_answers=True "
-        "(--known-has-answers)",
+        "leave it out of known, or pass known_has_answers=True (--known-has-answers) if known "
+        "contains the answers",
     )
 
 
@@ -450,10 +461,10 @@ def as_labels(labels: Any) -> Labels:
     if labels is None:
         raise UsageError(
             "labels= is missing: give the labels of the candidates in the order of the scores' "
-            "columns, or how many candidates there are"
+            "columns, or the number of candidates"
         )
     if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
         if labels < 1:
-            raise UsageError(f"labels={labels}: there is at least one candidate")
+            raise UsageError(f"labels={labels}; give at least one candidate")
         return Labels.decimal(int(labels))
     return Labels.from_strings(list(labels))

@@ -207,13 +207,13 @@ class Graph(GraphData):
             chosen = each if isinstance(each, str) else tuple(each)
             name = chosen if isinstance(chosen, str) else "+".join(chosen)
             if name in by_name:
-                raise UsageError(f"filter {name!r} stands twice in filters; name each once")
+                raise UsageError(f"filter {name!r} is given twice; give each filter once")
             with warnings.catch_warnings():
                 # Filters have names here, so that nobody mistakes one for another.
                 warnings.simplefilter("ignore", FilterWarning)
                 by_name[name] = self.questions(split, filter=chosen, **options)
         if not by_name:
-            raise UsageError("filters names no filter; give some of 'raw', 'valid', 'test'")
+            raise UsageError("no filter is given; give some of 'raw', 'valid', 'test' as filters")
         return by_name
 
 

@@ -97,27 +97,27 @@ def restrict(
     own = PLURAL[questions.kind]
     if columns not in ("entities", "candidates") or outside not in ("error", "worst"):
         raise UsageError(
-            f"columns={columns!r}, outside={outside!r}; columns is 'entities' or 'candidates', "
-            "outside is 'error' or 'worst'"
+            f"columns={columns!r}, outside={outside!r}; columns must be 'entities' or "
+            "'candidates', and outside 'error' or 'worst'"
         )
     restrictions = {name: value for name, value in options.items() if value is not None}
     by_relation = {"heads", "tails"} & set(restrictions)
     if len(restrictions) - (len(by_relation) == 2) != 1:
         raise UsageError(
-            "restrict by entities, by relations, by heads and tails, by type_constraints, or by "
-            "candidates: one of them"
+            f"got {', '.join(restrictions) or 'no restriction'}; restrict by exactly one of "
+            "entities, relations, heads and tails, type_constraints, or candidates"
         )
     if columns == "candidates" and questions.column_of is not None:
         raise UsageError(
-            "these questions declare the columns of all entities (columns=), and columns="
-            "'candidates' says that rows hold the candidates alone; leave one of them out"
+            "these questions declare the columns of all entities (columns=), but columns="
+            "'candidates' means that rows have only the candidates; leave one of them out"
         )
     if columns == "candidates" and "candidates" not in restrictions:
-        raise UsageError("columns='candidates' needs candidates: one list per question")
+        raise UsageError("columns='candidates' needs candidates=: one list per question")
     if questions.candidate_lists is not None and questions.candidate_lists.kind not in _ONE_LIST:
         raise UsageError(
-            f"these questions are restricted by {questions.candidate_lists.kind} already; "
-            f"only a list of {own}, given first, can meet other lists"
+            f"these questions are already restricted by {questions.candidate_lists.kind}; to "
+            f"restrict twice, restrict by a list of {own} first"
         )
     _check_kind(questions, restrictions, own)
     details: dict[str, Any] = {}
@@ -149,8 +149,8 @@ def _check_kind(questions: QuestionData, restrictions: Mapping[str, Any], own: s
     wrong = [name for name in of_others if name in restrictions]
     if questions.sides == "qualifier" and not {"entities", "candidates"} & set(restrictions):
         raise UsageError(
-            f"{', '.join(restrictions)}: lists of heads and tails are not of a qualifier's values; "
-            "restrict these by entities, or by candidates"
+            f"{', '.join(restrictions)}: lists of heads and tails do not fit a qualifier's "
+            "values; restrict them by entities, or by candidates"
         )
     if wrong:
         raise UsageError(
@@ -191,7 +191,7 @@ def _by_relation(
     for side, (name, by_relation) in enumerate((("heads", heads), ("tails", tails))):
         if not isinstance(by_relation, Mapping):
             raise InputError(
-                f"{name} is of type {type(by_relation).__name__}; "
+                f"{name} has type {type(by_relation).__name__}; "
                 "map relation ids to lists of entity ids"
             )
         for relation, ids in by_relation.items():
@@ -238,17 +238,16 @@ def _negatives(questions: QuestionData, arrays: Mapping[str, Any]) -> Array:
     """Each answer and its negatives, shape (questions, 1 + negatives); questions are separate."""
     if questions.sides in ("relation", "qualifier"):
         raise InputError(
-            "arrays of negatives (head_neg, tail_neg) are of heads and tails, and these questions "
-            f"ask for the {questions.sides}; give a list of candidates for each question"
+            "head_neg and tail_neg list heads and tails, but these questions ask for the "
+            f"{questions.sides}; give a list of candidates for each question"
         )
     triples = questions.triples
     sides = [side for side in (0, 1) if (questions.side == side).any()]
     names = [id_files.NEGATIVES[side] for side in sides]
     if not set(names) <= set(arrays) <= set(id_files.NEGATIVES):
         raise InputError(
-            f"negatives have the arrays {', '.join(map(repr, arrays))}; "
-            f"{' and '.join(map(repr, names))} must be there, with ids of shape "
-            f"({len(triples)}, negatives)"
+            f"negatives has the arrays {', '.join(map(repr, arrays))}; it needs "
+            f"{' and '.join(map(repr, names))}, with ids of shape ({len(triples)}, negatives)"
         )
     parts = []
     for side, name in zip(sides, names, strict=True):
@@ -256,14 +255,14 @@ def _negatives(questions: QuestionData, arrays: Mapping[str, Any]) -> Array:
         if array.ndim != 2 or len(array) != len(triples) or array.dtype.kind not in "iu":
             raise InputError(
                 f"{name} has shape {array.shape} and dtype {array.dtype}; expected ids of shape "
-                f"({len(triples)}, negatives): a row per evaluated triple of split "
+                f"({len(triples)}, negatives): one row per evaluated triple of split "
                 f"{questions.split!r}, in its order"
             )
         parts.append(np.column_stack([triples[:, 2 * side], array]))
     if len({part.shape[1] for part in parts}) > 1:
         raise InputError(
             f"{names[0]} has {parts[0].shape[1] - 1} columns and {names[1]} "
-            f"{parts[1].shape[1] - 1}; give as many negatives for both sides"
+            f"{parts[1].shape[1] - 1}; give the same number of negatives for both sides"
         )
     return np.concatenate(parts)
 
@@ -273,11 +272,12 @@ def _listed(
 ) -> CandidateLists:
     if not hasattr(candidates, "__len__"):
         raise InputError(
-            f"candidates are of type {type(candidates).__name__}; give a list of ids per question"
+            f"candidates has type {type(candidates).__name__}; give a list of ids per question"
         )
     if len(candidates) != len(questions):
         raise InputError(
-            f"candidates hold {len(candidates)} lists for {len(questions)} questions; give one each"
+            f"candidates has {len(candidates)} lists for {len(questions)} questions; give one "
+            "list per question"
         )
     arrays = [np.asarray(ids) for ids in candidates]
     name = "negatives" if negatives else "candidates"
@@ -314,12 +314,12 @@ def label_ids(name: str, values: npt.ArrayLike, size: int) -> Int32:
     if ids.ndim != 1 or (len(ids) and ids.dtype.kind not in "iu"):
         raise InputError(
             f"{name} has shape {ids.shape} and dtype {ids.dtype}; give a list of ids "
-            "(graph.entities.ids([...]), graph.relations.ids([...]) give those of labels, "
+            "(graph.entities.ids([...]) and graph.relations.ids([...]) give the ids of labels, "
             "numpy.flatnonzero those of a mask)"
         )
     wrong = ids[(ids < 0) | (ids >= size)]
     if len(wrong):
-        raise InputError(f"{name} holds {wrong[0]}, which is not an id below {size}")
+        raise InputError(f"{name} contains {wrong[0]}, which is not an id below {size}")
     distinct: Int32 = np.unique(ids).astype(np.int32)
     return distinct
 
@@ -355,9 +355,9 @@ def apply_lists(
         place = f"{details['file']}: " if "file" in details else ""
         raise InputError(
             f"{place}{int(out.sum())} of {len(out)} answers are not among their candidates, "
-            f"the first is {questions.candidate_labels[int(answers[first])]!r} for question "
-            f"{questions.ids[int(question[first])]}; add it to its list, or count such answers at "
-            "the worst rank with outside='worst' (--outside worst)"
+            f"first {questions.candidate_labels[int(answers[first])]!r} of question "
+            f"{questions.ids[int(question[first])]}; add it to its list, or give such answers the "
+            "worst rank with outside='worst' (--outside worst)"
         )
     return replace(
         questions,

@@ -237,8 +237,8 @@ def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, A
     if name is None:
         if known.context is not None or known.name in CONTEXT_FILTER_NAMES:
             raise UsageError(
-                f"context={known.context!r}, filter={known.name!r}: facts of this graph have no "
-                "time and no qualifiers; read it as timed:DIR or statements:DIR, or give arrays "
+                f"context={known.context!r}, filter={known.name!r}: the facts of this graph have "
+                "no time and no qualifiers; read it as timed:DIR or statements:DIR, or give arrays "
                 "with a fourth column, or with qualifiers="
             )
         return known, {}
@@ -246,8 +246,8 @@ def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, A
     if known.context != name:
         have = "a time" if name == "time" else "qualifiers"
         raise UsageError(
-            f"the facts of this graph have {have}: ask with context={name!r} (--context {name}), "
-            f"and filter={choices[0]!r}, 'static' or 'raw'; got context={known.context!r}"
+            f"the facts of this graph have {have}, but context={known.context!r}; pass "
+            f"context={name!r} (--context {name}), and filter={choices[0]!r}, 'static' or 'raw'"
         )
     chosen = choices[0] if known.name is None else known.name
     if isinstance(chosen, str) and ":" in chosen:  # time-aware:test
@@ -260,8 +260,8 @@ def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, A
         known = known._replace(splits=tuple(splits.split("+")))
     if chosen not in choices:
         raise UsageError(
-            f"filter={chosen!r} does not say what is known at a context ({name}); choose one of "
-            f"{', '.join(choices)}, of the splits in filter_splits or behind a colon, as in "
+            f"filter={chosen!r} does not say which facts are known at a context ({name}); choose "
+            f"one of {', '.join(choices)}; name splits in filter_splits or after a colon, as in "
             f"{choices[0]}:train+test"
         )
     details = {"context": name, "context_filter": chosen}
@@ -272,12 +272,12 @@ def _check_split(graph: GraphData, split: str, sides: str) -> None:
     """UsageError if the split has no questions of these sides."""
     if not len(graph.split(split)):
         raise UsageError(
-            f"split {split!r} holds no triples, so it asks no questions; choose another"
+            f"split {split!r} has no triples, so it has no questions; choose another split"
         )
     if sides == "qualifier" and not graph.n_qualified.get(split):
         raise UsageError(
-            f"no fact of split {split!r} has a qualifier, so none is asked for; choose another "
-            "split, or sides='both'"
+            f"no fact of split {split!r} has a qualifier, so there is no question for one; choose "
+            "another split, or sides='both'"
         )
 
 
@@ -289,7 +289,8 @@ def _filter_splits(
     if known.name is not None:
         if choice is not None:
             raise UsageError(
-                f"filter={known.name!r} and filter_splits={choice!r} say the same; give one of them"
+                f"filter={known.name!r} and filter_splits={choice!r} both choose the filter; give "
+                "one"
             )
         name, choice = _by_protocol(graph, known.name)
     if choice is None:
@@ -326,8 +327,8 @@ def _by_protocol(graph: GraphData, choice: Any) -> tuple[str | None, Iterable[st
     present = None if splits is None else tuple(split for split in splits if split in graph.splits)
     if splits and not present:
         raise UsageError(
-            f"filter={choice!r} stands for {', '.join(splits)}, and this graph has none of them, "
-            f"only {', '.join(graph.splits)}; choose 'all', or 'raw' for no filter"
+            f"filter={choice!r} means {', '.join(splits)}, but this graph has only "
+            f"{', '.join(graph.splits)}; choose 'all', or 'raw' for no filter"
         )
     return name, present
 
@@ -341,7 +342,7 @@ def _left_out(name: str | None, left_out: list[str]) -> str:
         )
     return (
         f"filter leaves out {splits}: answers known only from there count as wrong; "
-        "leave filter and filter_splits (--filter) out to filter by every split"
+        "to filter by every split, leave filter and filter_splits (--filter) out"
     )
 
 
@@ -420,7 +421,7 @@ def _evaluated_rows(
     if not len(rows):
         raise InputError(
             f"none of the {len(triples)} triples of split {split!r} is among the given "
-            "entities and relations; are they those of this graph?"
+            "entities and relations; check that they are those of this graph"
         )
     counts = {"triples_kept": len(rows), "triples_dropped": len(triples) - len(rows)}
     details["subset"] = sizes | counts

@@ -65,12 +65,12 @@ _GIVES: dict[str, tuple[str, str]] = {
 """Names of the pair that questions give, by their sides."""
 
 _OTHERS = {
-    "entity": "these questions ask for a qualifier's value (sides='qualifier'): they give a "
-    "statement (.statement) and the qualifier's relation; this needs questions that give an entity",
-    "statement": "only questions for a qualifier's value give a statement; see .entity",
-    "relation": "these questions ask for the relation (sides='relation'): they give a head and a "
-    "tail; this needs questions that give the relation",
-    "tail": "only questions for the relation give a head and a tail; see .entity",
+    "entity": "these questions ask for a qualifier's value (sides='qualifier'), so they give "
+    "a statement (.statement) and not an entity; ask for heads, tails or relations",
+    "statement": "only questions for a qualifier's value give a statement; use .entity",
+    "relation": "these questions ask for the relation (sides='relation'), so they give a head and a "
+    "tail and not the relation; ask for heads or tails",
+    "tail": "only questions for the relation give a head and a tail; use .entity",
 }
 """The error for questions that do not give it."""
 
@@ -98,7 +98,10 @@ class AskedSide:
         sizes = (first, graph.n_relations, graph.n_entities, n)
         one, other = (sizes[column] for column in GIVEN[code])
         if one * other * n > np.iinfo(np.int64).max:
-            raise InputError(f"{one:,} x {other:,} given pairs at {n:,} contexts are too many")
+            raise InputError(
+                f"{one:,} x {other:,} given pairs at {n:,} contexts are too many; leave out "
+                "entities and relations that occur in no fact"
+            )
         return cls(graph, code, ASKED[code], GIVEN[code], sizes)
 
     def facts(self, split: str) -> Int32:
@@ -339,8 +342,8 @@ class GraphTerms:
         """
         if self.context is not None and context is None:
             raise UsageError(
-                f"{whose} do not say the {self.graph.context_name} of their questions; give JSON "
-                "lines that do, or a run"
+                f"{whose} do not give the {self.graph.context_name} of their questions; give JSON "
+                "lines with it, or a run"
             )
         given = [ids for ids in (first, second, context) if ids is not None]
         numbers = np.full(len(side), -1)
@@ -376,8 +379,8 @@ def places_of(terms: QuestionData, triples: npt.ArrayLike) -> Int64:
     if a fact is not evaluated."""
     if terms.sides == "qualifier":
         raise UsageError(
-            "a triple does not say which of its qualifiers is asked; use the batches of the "
-            "ranker, or its rows' own numbers"
+            "a triple does not say which of its qualifiers is asked; use the ranker's batches, or "
+            "give row numbers"
         )
     graph = terms.graph
     n_contexts = 0 if graph.contexts is None else len(graph.contexts)

@@ -51,8 +51,8 @@ def column_of_label(columns: Any, labels: Labels, kind: str = "entity") -> Int64
         places, names = np.asarray(list(columns.values())), list(columns)
         if places.dtype.kind not in "iu" or sorted(places.tolist()) != list(range(len(places))):
             raise InputError(
-                f"columns maps {len(names)} labels to columns that are not 0 to "
-                f"{len(names) - 1}, each once; give every label a column of its own"
+                f"columns maps {len(names)} labels, but not to the columns 0 to {len(names) - 1}; "
+                "give each label its own column"
             )
         columns = [names[at] for at in np.argsort(places).tolist()]
     return inverse(_each_once(_as_ids(columns, labels, kind), labels, kind))
@@ -68,7 +68,7 @@ def _as_ids(columns: Any, labels: Labels, kind: str) -> Int64:
     ids = np.asarray(values)
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise InputError(
-            f"columns have shape {ids.shape} and dtype {ids.dtype}; give the label or the id of "
+            f"columns has shape {ids.shape} and dtype {ids.dtype}; give the label or the id of "
             f"the {kind} of each column"
         )
     wrong = np.flatnonzero((ids < 0) | (ids >= len(labels)))
@@ -87,15 +87,15 @@ def _each_once(ids: Int64, labels: Labels, kind: str) -> Int64:
         first, second = np.flatnonzero(ids == twice)[:2].tolist()
         raise InputError(
             f"columns {first} and {second} are both declared as {labels[twice]!r} (id "
-            f"{twice}); every {kind} has one column"
+            f"{twice}); give each {kind} one column"
         )
     if not counts.all():
         missing = np.flatnonzero(counts == 0)
         named = ", ".join(repr(label) for label in labels[missing[:5]])
         raise InputError(
             f"{len(missing)} of {len(labels)} {PLURAL[kind]} have no column: {named}"
-            f"{', ...' if len(missing) > 5 else ''}; a model that numbers only what it was trained "
-            "on needs a column for them too (a constant, such as -inf), or a graph without them"
+            f"{', ...' if len(missing) > 5 else ''}; add columns for them (a constant such as -inf "
+            "if the model was not trained on them), or leave them out of the graph"
         )
     return ids
 
@@ -104,8 +104,8 @@ def require_columns_by_id(questions: QuestionData, what: str) -> None:
     """UsageError if these questions declare columns in another order than by id."""
     if questions.column_of is not None:
         raise UsageError(
-            f"{what} takes columns in id order, and these questions declare another (columns=); "
-            "leave it out, and hand over columns by id"
+            f"{what} needs columns in id order, but these questions declare another order "
+            "(columns=); leave columns= out, and give columns in id order"
         )
 
 

@@ -88,8 +88,8 @@ def check_name(name: Any) -> str:
     """A term's name, for keys, options and columns; InputError if it is unsuitable."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name.endswith("_label"):
         raise InputError(
-            f"term {name!r} has no name that could stand in a key; use letters, digits, _ and -, "
-            "a letter first, and another ending than _label"
+            f"term {name!r} cannot be part of a key; use letters, digits, _ and -, begin with a "
+            "letter, and do not end with _label"
         )
     return name
 
@@ -118,8 +118,8 @@ class NamedTerms:
     def __getattr__(self, name: str) -> Any:
         if name in _NO_GRAPH:
             raise NoGraphError(
-                f"these questions were made from answers, not by a graph, and have no {name!r}; "
-                "this needs those of Graph.questions"
+                f"these questions were made from answers, so they have no {name!r}; use questions "
+                "of Graph.questions"
             )
         raise AttributeError(name)
 

@@ -33,7 +33,7 @@ def thresholds(own: Float64, dtype: str, tolerance: Tolerance) -> tuple[Float64,
     """
     if dtype not in _BITS:
         raise InputError(
-            f"ties with a tolerance are computed in the scores' dtype, and {dtype} is none of "
+            f"scores have dtype {dtype}, but ties with a tolerance need one of "
             f"{', '.join(_BITS)}; cast the scores, or leave atol and rtol out"
         )
     center = own.astype(dtype)
@@ -132,7 +132,7 @@ def nan_error(
         f"{place and place + ': '}scores: NaN for {describe_question(questions, question)}, entity "
         f"{questions.candidate_labels[entity]!r} (id {entity})"
         + (f" and {more} more of its candidates" if more else "")
-        + "; fix the model, or count NaN as the worst score: nan='worst' (--nan worst)"
+        + "; fix the model, or rank NaN worst with nan='worst' (--nan worst)"
     )
 
 

@@ -247,8 +247,8 @@ def ranked_lists(
         raise UsageError(f"list_order={list_order!r} is unknown; choose 'scores' or 'listed'")
     if questions.details.get("separate"):
         raise UsageError(
-            "separate questions, as negatives make them, have no lists; restrict by entities or "
-            "by relation"
+            "with negatives each answer has its own question, for which there are no lists; "
+            "restrict by entities or by relation"
         )
     lists = _opened(predictions, questions, format)
     matched = _match(lists, questions)
@@ -299,12 +299,12 @@ def _opened(predictions: Any, questions: Questions, format: str | None) -> Predi
         if format is None:
             names = ", ".join(PREDICTIONS.all())
             raise UsageError(
-                f"{predictions}: say its format, one of {names} (--predictions-format)"
+                f"{predictions}: its format is missing; give one of {names} (--predictions-format)"
             )
         lists: PredictedLists = PREDICTIONS.named(format).load()(predictions, questions)
         return lists
     if format is not None:
-        raise UsageError(f"format={format!r} goes with a file; leave it out")
+        raise UsageError(f"format={format!r} is only for files; leave it out")
     if isinstance(predictions, PredictedLists):
         return predictions
     if isinstance(predictions, Run):
@@ -316,7 +316,7 @@ def _opened(predictions: Any, questions: Questions, format: str | None) -> Predi
 
         return lists_of_records(predictions, questions)
     raise UsageError(
-        f"predictions are of type {type(predictions).__name__}; give a path, a Run, or records "
+        f"predictions have type {type(predictions).__name__}; give a path, a Run, or records "
         '{"head": ..., "relation": ..., "predictions": [...]}'
     )
 
@@ -347,9 +347,9 @@ def _match(lists: PredictedLists, questions: Questions) -> _Matched:
     matched = (question >= 0) & ((lists.answer == ANY) | (instance >= 0))
     if not matched.any():
         raise InputError(
-            f"{lists.path}: none of its {len(lists):,} lists is of a question that split "
-            f"{questions.split!r} asks ({questions.sides}); are relations and entities named as "
-            "in the graph, and is it the right split?"
+            f"{lists.path}: none of its {len(lists):,} lists answers a question of split "
+            f"{questions.split!r}, sides {questions.sides}; check the split, and that relations "
+            "and entities have the graph's labels"
         )
     # Lists of whole questions first, so that an instance's own one overrides them.
     target = np.where(lists.answer == ANY, question, len(questions) + instance)
@@ -393,8 +393,8 @@ def _check_same(
             raise FileError(
                 lists.path,
                 int(lists.line[number]),
-                found=f"another list for a question that has one, in line {int(lists.line[other])}",
-                hint="keep one list a question",
+                found=f"its question already has a list in line {int(lists.line[other])}",
+                hint="keep one list per question",
             )
 
 

@@ -33,7 +33,7 @@ def check_copies(metadata: Any, schema: Any, key: bytes) -> None:
         return
     copy = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(facts[b"ARROW:schema"])))
     if not copy.equals(schema) or (copy.metadata or {}).get(key) != facts.get(key):
-        raise InputError("a damaged description")
+        raise InputError("its metadata is damaged")
 
 
 def check_row_counts(metadata: Any, n_rows: int) -> None:
@@ -45,7 +45,7 @@ def check_row_counts(metadata: Any, n_rows: int) -> None:
         for i in range(group.num_columns):
             if group.column(i).num_values != group.num_rows:
                 name = group.column(i).path_in_schema
-                raise InputError(f"column {name!r} lacks rows")
+                raise InputError(f"column {name!r} has too few rows")
 
 
 def check_value_ranges(metadata: Any, columns: Mapping[str, Array]) -> None:
@@ -55,7 +55,9 @@ def check_value_ranges(metadata: Any, columns: Mapping[str, Array]) -> None:
             continue
         values = columns[name][rows]
         if len(values) and (np.fmin.reduce(values) != low or np.fmax.reduce(values) != high):
-            raise InputError(f"column {name!r} does not go from {low} to {high}, as is declared")
+            raise InputError(
+                f"column {name!r} does not go from {low} to {high}, its declared range"
+            )
 
 
 def _declared_ranges(metadata: Any) -> Iterator[tuple[str, slice, Any, Any]]:
@@ -392,7 +394,7 @@ def _columns(table: Any) -> dict[str, Array]:
     import pyarrow as pa
 
     if len(set(table.column_names)) < table.num_columns:
-        raise InputError("a column stands twice")
+        raise InputError("two columns have the same name")
     columns: dict[str, Array] = {}
     for name in table.column_names:
         if name.endswith("_label"):
@@ -448,23 +450,23 @@ def _side_codes(column: Any) -> Int64:
 def _header(path: PathName, table: Any) -> dict[str, Any]:
     metadata = table.schema.metadata or {}
     if _KEY not in metadata:
-        raise not_ranks(path, "a Parquet file, but not one that kgtrec has written")
+        raise not_ranks(path, "a Parquet file that kgtrec did not write")
     try:
         header: dict[str, Any] = json.loads(metadata[_KEY])
         version = header.get("format")
     except (ValueError, AttributeError):
-        raise not_ranks(path, "a damaged description") from None
+        raise not_ranks(path, "its metadata is damaged") from None
     if version != FORMAT:
         raise FileError(
             path,
-            found=f"ranks of format {version}, this version reads {FORMAT}",
+            found=f"ranks of format {version}, but this version reads format {FORMAT}",
             hint="read it with the version of kgtrec that wrote it, or rank again",
         )
     labels = header.get("relation_labels")
     if not isinstance(header.get("manifest"), dict) or not isinstance(labels, (list, type(None))):
-        raise not_ranks(path, "a damaged description")
+        raise not_ranks(path, "its metadata is damaged")
     if not _are_names(header["manifest"]):
-        raise not_ranks(path, "a damaged description")
+        raise not_ranks(path, "its metadata is damaged")
     header["relation_labels"] = labels
     return header
 
@@ -500,9 +502,9 @@ def _check_labels(table: Any, name: str) -> None:
     kind = table.schema.field(name).type
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     if not any(check(plain) for check in (pa.types.is_string, pa.types.is_binary)):
-        raise InputError(f"column {name!r} holds {plain}, where labels are text")
+        raise InputError(f"column {name!r} has type {plain}, but labels must be text")
     if table[name].null_count:
-        raise InputError(f"column {name!r} holds nulls, where labels are text")
+        raise InputError(f"column {name!r} has nulls, but labels must be text")
 
 
 def first_line(error: BaseException) -> str:
@@ -513,7 +515,7 @@ def first_line(error: BaseException) -> str:
 
 def not_ranks(path: PathName, problem: str) -> FileError:
     """The error for a file without ranks, or with impossible ones."""
-    return FileError(path, found=problem, hint="name a file written by `kgtrec rank` or Ranks.save")
+    return FileError(path, found=problem, hint="give a file written by `kgtrec rank` or Ranks.save")
 
 
 def system_name(path: PathName) -> str:

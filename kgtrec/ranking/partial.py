@@ -180,7 +180,10 @@ def _merge_two(
     one: PartialRanks, other: PartialRanks, place: Callable[[Int32], Int32] | None
 ) -> PartialRanks:
     if one.task.rows != other.task.rows or one.task.stop_entity != other.task.first_entity:
-        raise UsageError(f"parts do not fit together: {one.task} and {other.task}")
+        raise UsageError(
+            f"parts are not adjacent: {one.task} and {other.task}; give adjacent ranges of the "
+            "same rows"
+        )
     _check_alike(one, other)
     return PartialRanks(
         Task(*one.task.rows, one.task.first_entity, other.task.stop_entity),
@@ -197,7 +200,10 @@ def _merge_two(
 
 def _check_alike(one: PartialRanks, other: PartialRanks) -> None:
     if one.questions_hash != other.questions_hash:
-        raise UsageError(f"parts were ranked for other questions: {one.task} and {other.task}")
+        raise UsageError(
+            f"parts were ranked for different questions: {one.task} and {other.task}; rank all "
+            "parts for the same questions"
+        )
     mine, its = (
         [part.dtype, part.settings.run_depth, part.settings.nan, part.settings.tolerance]
         for part in (one, other)
@@ -315,18 +321,25 @@ def _by_question(parts: Sequence[PartialRanks], slot: Int64) -> tuple[Int64, Int
 
 def _check_rows(parts: Sequence[PartialRanks], n_rows: int, questions: Questions) -> None:
     if not parts:
-        raise UsageError("there are no parts to join")
+        raise UsageError("there are no parts to join; give at least one")
     for part in parts:
         if part.task.entities != (0, questions.n_labels):
-            raise UsageError(f"not all entities: {part.task}; merge() the ranges of a block first")
+            raise UsageError(
+                f"not all entities are in {part.task}; merge() the ranges of a block first"
+            )
         if part.questions_hash != questions.fingerprint:
-            raise UsageError(f"{part.task} were ranked for other questions")
+            raise UsageError(f"{part.task} were ranked for other questions; rank them again")
         _check_alike(parts[0], part)
     if parts[0].task.first_row or parts[-1].task.stop_row != n_rows:
-        raise UsageError(f"parts of the rows are missing: {parts[0].task} to {parts[-1].task}")
+        raise UsageError(
+            f"the parts do not cover all rows: first {parts[0].task}, last {parts[-1].task}; add "
+            "the missing parts"
+        )
     for one, other in pairwise(parts):
         if one.task.stop_row != other.task.first_row:
-            raise UsageError(f"parts do not follow one another: {one.task} and {other.task}")
+            raise UsageError(
+                f"parts overlap or leave a gap: {one.task} and {other.task}; give each row once"
+            )
 
 
 FORMAT = 2
@@ -442,7 +455,7 @@ def _part(row: pa.RecordBatch, about: dict[str, Any]) -> PartialRanks:
     score_type = np.float64 if facts["dtype"] == "float64" else np.float32
     dtypes = (np.int64, np.bool_, np.int32, np.int32, score_type)
     if [arrays[name].dtype for name in _ARRAYS] != list(map(np.dtype, dtypes)):
-        raise ValueError(f"the arrays of {task} are of the wrong types")
+        raise ValueError(f"the arrays of {task} have wrong types")
     n_targets, n_documents = len(arrays["answer_nan"]), int(arrays["lengths"].sum(dtype=np.int64))
     fitting = (
         0 <= task.first_row < task.stop_row
@@ -472,7 +485,8 @@ def _opened(path: PathName) -> Iterator[tuple[dict[str, Any], Any]]:
             if about["format"] != FORMAT:
                 raise FileError(
                     path,
-                    found=f"a shard of format {about['format']}, this version reads {FORMAT}",
+                    found=f"a shard of format {about['format']}, but this version reads format "
+                    f"{FORMAT}",
                     hint="merge with the version of kgtrec that ranked it",
                 )
             yield about, reader
@@ -484,7 +498,7 @@ def _opened(path: PathName) -> Iterator[tuple[dict[str, Any], Any]]:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise FileError(
             path,
-            found=f"damaged or not complete ({reason})",
+            found=f"damaged or incomplete ({reason})",
             hint="rank this shard again, which replaces it",
         ) from None
 
@@ -512,4 +526,4 @@ def _check_digest(path: Path) -> None:
             hasher.update(piece)
             left -= len(piece)
         if file.read() != hasher.digest():
-            raise ValueError("its hash is another")
+            raise ValueError("its hash is wrong")

@@ -51,7 +51,10 @@ class AnswerScores:
 
     def __init__(self, questions: Questions, **options: Unpack[TieOptions]) -> None:
         if questions.candidate_lists is not None:
-            raise UsageError("entity ranges do not go together with restricted candidates")
+            raise UsageError(
+                "entity ranges do not work with restricted candidates; leave the restriction out, "
+                "or rank all entities at once"
+            )
         require_columns_by_id(questions, "a range of entities")
         self.questions = questions
         self.settings = Settings.of("AnswerScores", TieOptions, options, threads=1)
@@ -85,7 +88,8 @@ class AnswerScores:
         shape, questions = scores.shape, self.questions
         if len(shape) != 2 or shape[0] != len(questions):
             raise InputError(
-                f"scores of a range have shape {shape}; expected ({len(questions)}, entities in it)"
+                f"scores of a range have shape {shape}; expected ({len(questions)}, entities of "
+                "the range)"
             )
         if first_entity < 0 or first_entity + shape[1] > questions.n_labels:
             raise InputError(
@@ -133,7 +137,7 @@ def rank_range(
     if len(missing):
         question = describe_question(questions, int(questions.instance_question[missing[0]]))
         raise UsageError(
-            f"{len(missing)} answers have no score yet, the first of {question}; "
+            f"{len(missing)} answers have no score yet, first in {question}; "
             "fill() AnswerScores from every range first"
         )
     settings = replace(answers.settings, run_depth=run_depth, threads=threads, nan=nan)
@@ -176,11 +180,16 @@ def _check_ranges(parts: Sequence[PartialRanks], n_entities: int) -> None:
     for part in parts:
         first, stop = part.task.entities
         if first > reached:
-            raise UsageError(f"entities {reached} to {first - 1} are in no range")
+            raise UsageError(_gap(reached, first))
         if first < reached:
             raise UsageError(
-                f"the range {first} to {stop - 1} overlaps another, which ends at {reached - 1}"
+                f"the range {first} to {stop - 1} overlaps another, which ends at {reached - 1}; "
+                "give disjoint ranges"
             )
         reached = stop
     if reached < n_entities:
-        raise UsageError(f"entities {reached} to {n_entities - 1} are in no range")
+        raise UsageError(_gap(reached, n_entities))
+
+
+def _gap(first: int, stop: int) -> str:
+    return f"no range contains the entities {first} to {stop - 1}; add a part with them"

@@ -139,7 +139,7 @@ def _named(questions: Questions | Mapping[str, Questions]) -> Mapping[str, Quest
     if not isinstance(questions, Mapping):
         return {"": questions}
     if not questions:
-        raise UsageError("the mapping holds no questions; graph.questions_by_filter() makes one")
+        raise UsageError("the mapping of questions is empty; graph.questions_by_filter() makes one")
     (name, first), *others = questions.items()
     for other, second in others:
         mine, theirs = _asked(first), _asked(second)
@@ -147,8 +147,8 @@ def _named(questions: Questions | Mapping[str, Questions]) -> Mapping[str, Quest
             np.array_equal(array, theirs[key]) for key, array in mine.items()
         ):
             raise UsageError(
-                f"questions {name!r} and {other!r} do not ask the same in the same order; one pass "
-                "ranks those that differ in their filter alone (graph.questions_by_filter)"
+                f"questions {name!r} and {other!r} differ in more than their filter; rank them one "
+                "by one, or make them with graph.questions_by_filter"
             )
     return questions
 
@@ -233,17 +233,17 @@ def _wrong_rows(questions: Questions, rows: str, n_rows: int, expected: int, mor
     if n_rows == other and not more and questions.split is not None:
         choice = "instances" if rows == "questions" else "questions"
         return (
-            f"{text}; {n_rows} is the number of {choice}: if they are that, pass rows={choice!r} "
-            f"(--rows {choice})"
+            f"{text}; {n_rows} is the number of {choice}: if rows are {choice}, pass "
+            f"rows={choice!r} (--rows {choice})"
         )
     if n_rows == questions.n_labels and not more:
         what = PLURAL[questions.kind]
         return f"{text}; {n_rows} is the number of {what}: pass scores.T if they are transposed"
     if questions.split is None:
-        return f"{text}; rows go by questions.ids, in their order"
+        return f"{text}; give the rows in the order of questions.ids"
     dropped = questions.graph.duplicates.get(questions.split, 0)
     if dropped and n_rows - expected in (dropped, 2 * dropped):
-        return f"{text}; split {questions.split!r} holds {dropped} repeated triples that count once"
+        return f"{text}; split {questions.split!r} has {dropped} repeated triples; score each once"
     return (
         f"{text}; score every question of questions{given}, .side in that order "
         "(kgtrec convert --write-questions lists them)"
@@ -262,4 +262,4 @@ def _wrong_columns(questions: Questions, block: Array) -> str:
         return f"{text}; they look transposed: pass scores.T"
     of_graph = f"graph.{PLURAL[questions.kind]}"
     where = of_graph if questions.split is not None else "questions.candidate_labels"
-    return f"{text}; columns go by {questions.kind} id ({where})"
+    return f"{text}; give the columns in the order of {questions.kind} ids ({where})"

@@ -93,8 +93,8 @@ class RankedRows:
             if ours != theirs:
                 shown = "tie tolerance" if name == "tolerance" else name
                 raise UsageError(
-                    f"these rows were ranked with {shown}={theirs!r}, this ranker has {ours!r}; "
-                    "rank all parts alike"
+                    f"these rows were ranked with {shown}={theirs!r}, but this ranker has "
+                    f"{ours!r}; rank all parts alike"
                 )
         fitting = (np.diff(self.row_ids) > 0).all() and len(self.row_ids) == mine.task.stop_row
         fitting = fitting and 0 <= self.row_ids[0] <= self.row_ids[-1] < plan.n_rows
@@ -108,7 +108,7 @@ class RankedRows:
             or not 0 <= mine.lengths.min(initial=0) <= mine.lengths.max(initial=0) <= width
             or len(mine.documents) != int(mine.lengths.sum(dtype=np.int64))
         ):
-            raise UsageError("these rows do not fit the ranking that they name; rank them again")
+            raise UsageError("these rows contradict the ranking that they name; rank them again")
 
     def save(self, path: PathName) -> None:
         """Write to a file through a temporary one; FileError if that fails."""
@@ -124,7 +124,7 @@ class RankedRows:
             raise FileError(path, found=problem, hint="merge shards with kgtrec merge")
         part, arrays = read_with_arrays(path, ("row_ids", "nan_counts"))
         if any(array.dtype != np.int64 or array.ndim != 1 for array in arrays.values()):
-            raise FileError(path, found="arrays of wrong types", hint=_HINT)
+            raise FileError(path, found="its arrays have wrong types", hint=_HINT)
         return cls(part, **arrays)
 
 

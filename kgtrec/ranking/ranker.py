@@ -16,7 +16,7 @@ from kgtrec._internal.csr import Bools, Int64
 from kgtrec._internal.runtime import progress_bar
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.graph_terms import places_of
-from kgtrec.questions.questions import NAMES, SIDES, column_of_label, describe_question
+from kgtrec.questions.questions import NAMES, PLURAL, SIDES, column_of_label, describe_question
 from kgtrec.ranking.blocks import nan_error, rank_all, rank_block
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import Task, assemble, join_paths, partial_of
@@ -184,7 +184,8 @@ class Ranker:
         """The rows ``start`` to ``stop - 1`` as one batch; UsageError beyond the last row."""
         if not 0 <= start < stop <= self.n_rows:
             raise UsageError(
-                f"no batch has rows {start} to {stop - 1}: there are {self.n_rows} rows"
+                f"rows {start} to {stop - 1} are not a batch; give 0 <= start < stop <= "
+                f"{self.n_rows}"
             )
         question = self._plan.question[start:stop]
         terms = self.questions.batch_terms(question)
@@ -262,8 +263,8 @@ class Ranker:
             named = rows if isinstance(rows, Batch) else f"{len(ids)} rows"
             raise InputError(
                 f"scores have shape {tuple(scores.shape)} for {named}; expected {expected}: "
-                f"a row per row of the batch, a column per {self.questions.kind} (or per listed "
-                "candidate)"
+                f"one row per row of the batch, one column per {self.questions.kind} (or per "
+                "listed candidate)"
             )
         self.rank_rows(ids, ScoreBlock.of(scores, not self.settings.higher_is_better))
 
@@ -333,8 +334,8 @@ class Ranker:
     def _check_dtype(state: NativeRanking, dtype: str) -> None:
         if state.dtype != dtype:
             raise InputError(
-                f"scores have dtype {dtype}, and earlier ones {state.dtype}; "
-                "ties are exact only within one dtype: give all rows in the same"
+                f"scores have dtype {dtype}, but earlier ones have {state.dtype}; "
+                "ties are exact only within one dtype: give all rows in the same dtype"
             )
 
     def rank_factors(self, factors: Factors, progress: bool | None = None) -> None:
@@ -345,7 +346,7 @@ class Ranker:
 
         def rank_new(claim: object, new: Bools) -> None:
             if not new.all():
-                raise UsageError("some rows have their scores already; rank Factors by themselves")
+                raise UsageError("some rows already have scores; rank Factors with a new ranker")
             refuse = partial(nan_error, self.questions)
             with progress_bar(self.n_rows, "rows", progress) as bar:
                 self._state = rank_all(
@@ -364,7 +365,7 @@ class Ranker:
         """
         rows, state = np.flatnonzero(self._claims.scored), self._state
         if state is None or not len(rows):
-            raise UsageError("no row has its scores yet; update() some first")
+            raise UsageError("no row has scores yet; call update() first")
         return RankedRows.of(state, rows, self.questions)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -404,7 +405,7 @@ class Ranker:
             ranked = RankedRows.load(ranked)
         if not isinstance(ranked, RankedRows):
             raise UsageError(
-                f"merge takes a Ranker, what its partial() gave, or a path; got {type(other)}"
+                f"merge takes a Ranker, the result of partial(), or a path; got {type(other)}"
             )
         ranked.check(self.questions, self.settings, self._plan, self._lists)
         if self._state is not None and self._claims.scored.any():
@@ -444,12 +445,12 @@ def check_factors(shape: tuple[int, ...], expected: tuple[int, int], settings: S
     """UsageError or InputError unless a factorised model of this shape can be ranked."""
     if not settings.higher_is_better:
         raise UsageError(
-            "Factors score higher-is-better (metric='l2' is minus the squared distance); "
+            "Factors are always higher-is-better (metric='l2' is minus the squared distance); "
             "leave higher_is_better as it is (no --lower-is-better)"
         )
     if shape != expected:
         raise InputError(
-            f"Factors hold {shape[0]} queries, {shape[1]} candidates; expected {expected[0]} "
+            f"Factors have {shape[0]} queries, {shape[1]} candidates; expected {expected[0]} "
             f"(one per row of rows={settings.rows!r}) and {expected[1]}"
         )
 
@@ -459,7 +460,7 @@ def _check_questions(questions: Any) -> None:
 
     if not isinstance(questions, Questions):
         raise UsageError(
-            f"questions are of type {type(questions).__name__}; "
+            f"questions have type {type(questions).__name__}; "
             "pass what graph.questions() returns, after the scores"
         )
 
@@ -469,12 +470,12 @@ def _declared_columns(questions: Questions, columns: Any) -> Int64 | None:
     if columns is None:
         return questions.column_of
     if questions.column_of is not None:
-        raise UsageError("the questions declare columns= already; declare them once")
+        raise UsageError("the questions already declare columns=; leave columns= out here")
     if questions.n_columns != questions.n_labels or (
         questions.candidate_lists is not None and questions.candidate_lists.columns is not None
     ):
         raise UsageError(
-            "rows of these questions hold their candidates alone (columns='candidates'); "
-            f"columns= is the order of all {questions.kind} columns"
+            "rows of these questions have only their candidates (columns='candidates'), but "
+            f"columns= orders the columns of all {PLURAL[questions.kind]}; leave columns= out"
         )
     return column_of_label(columns, questions.candidate_labels, questions.kind)

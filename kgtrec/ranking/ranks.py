@@ -338,7 +338,7 @@ class Ranks:
         except InputError as error:
             raise not_ranks(path, str(error)) from None
         if fault := _fault(ranks) or _rank_fault(ranks, rank):
-            raise not_ranks(path, f"ranks that cannot be: {fault}")
+            raise not_ranks(path, f"impossible ranks: {fault}")
         return ranks
 
     @classmethod
@@ -385,7 +385,7 @@ def _typed(name: str, values: npt.ArrayLike, dtype: type) -> Array:
     )
     if not whole:
         raise InputError(
-            f"column {name!r} of ranks has dtype {array.dtype} and holds other values than whole "
+            f"column {name!r} of ranks has dtype {array.dtype} and values that are not whole "
             "numbers; give counts and ids as int64"
         )
     return np.ascontiguousarray(array, dtype)
@@ -439,25 +439,25 @@ def _fault(ranks: Ranks) -> str | None:
     full = ranks.full_candidates
     if full is not None and (full < ranks.candidates).any():
         row = int(np.flatnonzero(full < ranks.candidates)[0])
-        return f"in row {row}, {ranks.candidates[row]} candidates of {full[row]} in all"
+        return f"in row {row}, {ranks.candidates[row]} candidates, but {full[row]} in all"
     if not ranks.of_graph:
         return _fault_of_terms(ranks)
     labels, used = ranks.relation_labels, ranks.relation
     if labels is not None and ((used < 0) | (used >= len(labels))).any():
-        return f"relations {used.min()} to {used.max()}, with {len(labels)} relation labels"
+        return f"relations {used.min()} to {used.max()}, but {len(labels)} relation labels"
     return None
 
 
 def _fault_of_terms(ranks: Ranks) -> str | None:
     """The fault that questions or values of terms are missing, or have no name in the manifest."""
     if not len(ranks):
-        return "there is not one row"
+        return "there are no rows"
     named = {"question": ranks.manifest["question_ids"]}
     named |= {f"{TERM}{name}": labels for name, labels in ranks.manifest["terms"].items()}
     for name, labels in named.items():
         codes = getattr(ranks, name)
         if labels is not None and not 0 <= codes.min() <= codes.max() < len(labels):
-            return f"{name} from {codes.min()} to {codes.max()}, with {len(labels)} names"
+            return f"{name} from {codes.min()} to {codes.max()}, but {len(labels)} names"
     return None
 
 
@@ -473,7 +473,7 @@ def _rank_fault(ranks: Ranks, rank: Float64 | None) -> str | None:
             return None
         rows.append(int(np.flatnonzero(wrong)[0]))
     row = max(rows)
-    return f"in row {row}, rank {rank[row]:g} with {ranks.greater[row]} greater"
+    return f"in row {row}, rank {rank[row]:g}, but {ranks.greater[row]} greater"
 
 
 def _check_same_evaluation(first: Ranks, other: Ranks, number: int) -> None:
@@ -486,7 +486,7 @@ def _check_same_evaluation(first: Ranks, other: Ranks, number: int) -> None:
     for name in differences(ours, theirs, SCORING):
         raise UsageError(
             f"part {number} was scored with {name} {_shown(theirs, name)}, part 0 with "
-            f"{_shown(ours, name)}; rank alike"
+            f"{_shown(ours, name)}; rank all parts alike"
         )
 
 
@@ -502,7 +502,7 @@ def _check_distinct(ranks: Ranks) -> None:
         key = int(values[counts > 1][0])
         triple, side = key // len(NAMES), NAMES[key % len(NAMES)]
         raise UsageError(
-            f"triple {triple} with its {side} asked stands in more than one part "
+            f"the {side} question of triple {triple} is in more than one part "
             f"({int((counts > 1).sum())} such instances); join disjoint parts"
         )
 

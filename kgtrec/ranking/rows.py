@@ -257,9 +257,9 @@ class RowClaims:
             if again.any() and not self._ignore:
                 row = int(rows[again][0])
                 raise UsageError(
-                    f"{name_rows(rows)} were given twice: row {row} ({self._describe(row)}) has "
-                    "its scores already; give every batch once, or let what samplers repeat pass: "
-                    "duplicates='ignore'"
+                    f"{name_rows(rows)} were given twice: row {row} ({self._describe(row)}) "
+                    "already has scores; give every batch once, or ignore repeated rows of "
+                    "samplers: duplicates='ignore'"
                 )
             new &= ~again
             self.at_work[claim] = rows if new.all() else rows[new]
@@ -272,8 +272,8 @@ class RowClaims:
         if not self._ignore and not first.all():
             row = int(rows[~first][0])
             raise UsageError(
-                f"row {row} ({self._describe(row)}) stands twice in one batch; give every row "
-                "once, or let what samplers repeat pass: duplicates='ignore'"
+                f"row {row} ({self._describe(row)}) is twice in one batch; give every row once, "
+                "or ignore repeated rows of samplers: duplicates='ignore'"
             )
         return first
 
@@ -282,16 +282,16 @@ class RowClaims:
         with self._lock:
             for rows in list(self.at_work.values()):
                 raise UsageError(
-                    f"another thread is ranking {name_rows(rows)} now; finish() when every "
-                    "update() has returned"
+                    f"another thread is ranking {name_rows(rows)} now; call finish() after "
+                    "every update() has returned"
                 )
             missing = np.flatnonzero(~self.scored)
             if len(missing):
                 ends = np.flatnonzero(np.diff(missing) > 1)
                 last = missing[ends[0]] if len(ends) else missing[-1]
                 raise UsageError(
-                    f"{len(missing)} of {len(self.scored)} rows were never scored, the first of "
-                    f"them rows {missing[0]} to {last} ({self._describe(int(missing[0]))}); "
+                    f"{len(missing)} of {len(self.scored)} rows were never scored, first "
+                    f"rows {missing[0]} to {last} ({self._describe(int(missing[0]))}); "
                     "update() every batch before finish()"
                 )
             self._finished = True
@@ -306,11 +306,11 @@ def checked_rows(rows: Any, n_rows: int) -> Int64:
     if ids.ndim != 1 or not len(ids) or ids.dtype.kind not in "iu":
         raise InputError(
             f"rows have shape {ids.shape} and dtype {ids.dtype}; give a Batch of this ranker, or "
-            "a list of row ids, one per row of scores (ranker.rows_of() finds those of triples)"
+            "a list of row ids, one per row of scores (ranker.rows_of() finds the rows of triples)"
         )
     wrong = ids[(ids < 0) | (ids >= n_rows)]
     if len(wrong):
-        raise InputError(f"rows hold {wrong[0]}, which is not the id of a row: there are {n_rows}")
+        raise InputError(f"rows contains {wrong[0]}, which is not a row id below {n_rows}")
     return ids.astype(np.int64)
 
 

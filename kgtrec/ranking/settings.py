@@ -126,5 +126,5 @@ class Settings:
 def whole_number(name: str, value: Any, least: int) -> int:
     """Check that an argument is a whole number of at least ``least``; UsageError otherwise."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise UsageError(f"{name}={value!r} is not a whole number from {least} on")
+        raise UsageError(f"{name}={value!r} is not a whole number of at least {least}")
     return int(value)

@@ -29,8 +29,8 @@ def as_array(scores: Any, name: str = "scores") -> Array:
     # A caller with a masked array has imported numpy.ma; importing it takes numpy a while.
     if "numpy.ma" in sys.modules and np.ma.is_masked(scores):
         raise InputError(
-            f"{name} are a masked array with {np.ma.count_masked(scores)} masked values, which say "
-            "nothing of how they rank; fill them, for example with .filled(-numpy.inf)"
+            f"{name} are a masked array with {np.ma.count_masked(scores)} masked values, whose "
+            "ranks are unknown; fill them, for example with .filled(-numpy.inf)"
         )
     if isinstance(scores, np.ndarray):
         return scores
@@ -53,7 +53,7 @@ def as_array(scores: Any, name: str = "scores") -> Array:
         kind = f"{type(scores).__module__}.{type(scores).__qualname__}"
         raise InputError(
             f"{name}: {kind} cannot be read as an array ({error}); "
-            "move it to the CPU and to float32, or hand over a numpy array"
+            "move it to the CPU and to float32, or pass a numpy array"
         ) from None
 
 
@@ -151,8 +151,8 @@ def on_device(scores: Any) -> bool:
     kind = getattr(getattr(scores, "device", None), "type", "cpu")
     if kind == "meta":
         raise InputError(
-            "scores are a tensor on the meta device, which has a shape and no values; make the "
-            "model on a real device, as with model.to_empty(device='cpu') and loaded weights"
+            "scores are a tensor on the meta device, which has a shape but no values; create "
+            "the model on a real device, as with model.to_empty(device='cpu') and loaded weights"
         )
     return bool(kind != "cpu")
 

@@ -73,7 +73,8 @@ class Factors:
             )
         if bias is not None and len(arrays[2]) != len(arrays[1]):
             raise InputError(
-                f"bias has {len(arrays[2])} values for {len(arrays[1])} entities; give one each"
+                f"bias has {len(arrays[2])} values for {len(arrays[1])} entities; give one per "
+                "entity"
             )
         if columns is not None:
             column_of = _inverse_of(columns, len(arrays[1]))
@@ -194,11 +195,11 @@ def _embedding(name: str, array: Any) -> Array:
     """An array of a model; InputError unless it is one."""
     values = as_array(to_host(array), name)
     if values.ndim < 2 or values.dtype.kind not in "fc":
-        hint = "it must hold a vector (or matrix) of floats or complex numbers per row"
+        hint = "it must have one vector (or matrix) of floats or complex numbers per row"
         if values.ndim == 0:
-            hint = "it is a single value and no embeddings: leave it out"
+            hint = "it is a single value, not embeddings: leave it out"
         elif values.dtype.kind == "O":
-            hint = "it holds Python objects: convert it with numpy.stack(...).astype('float32')"
+            hint = "it contains Python objects: convert it with numpy.stack(...).astype('float32')"
         raise InputError(f"{name} has shape {values.shape} and dtype {values.dtype}; {hint}")
     return values
 
@@ -209,8 +210,8 @@ def _query_ids(questions: QuestionData, rows: str, inverse: str, parts: Parts) -
     choose("inverse", inverse, ("none", "offset", "interleaved"))
     if questions.kind == "relation":
         raise UsageError(
-            "from_embeddings makes the queries of questions for an entity; for the relation give "
-            "Factors(queries, relation vectors), such as head * tail of DistMult"
+            "from_embeddings makes queries only for questions for an entity; for the relation pass "
+            "Factors(queries, relation vectors), with queries such as head * tail of DistMult"
         )
     n_relations = questions.graph.n_relations
     due = n_relations if inverse == "none" else 2 * n_relations
@@ -243,22 +244,22 @@ def _inverse_of(columns: Any, n: int) -> Int64:
     ids = np.asarray(columns)
     if ids.dtype.kind in "US" or (ids.dtype == object and ids.ndim == 1):
         raise InputError(
-            "columns of Factors are ids; graph.entities.ids(labels) gives those of labels, or "
-            "declare labels where they are ranked: rank(..., columns=labels)"
+            "columns of Factors must be ids; get them with graph.entities.ids(labels), or pass the "
+            "labels to rank(..., columns=labels)"
         )
     if ids.shape != (n,) or ids.dtype.kind not in "iu":
         raise InputError(
-            f"columns have shape {ids.shape} and dtype {ids.dtype}; give the id of the entity of "
-            f"each of the {n} rows of entities"
+            f"columns has shape {ids.shape} and dtype {ids.dtype}; give one entity id for each of "
+            f"the {n} rows of entities"
         )
     wrong = np.flatnonzero((ids < 0) | (ids >= n))
     if len(wrong):
-        raise InputError(f"columns hold {ids[wrong[0]]}, which is not an id below {n}")
+        raise InputError(f"columns contains {ids[wrong[0]]}, which is not an id below {n}")
     counts = np.bincount(ids, minlength=n)
     if counts.max(initial=1) > 1:
         twice, missing = np.flatnonzero(counts > 1)[0], np.flatnonzero(counts == 0)[0]
         raise InputError(
-            f"columns hold {twice} twice and {missing} not at all; every entity has one row"
+            f"columns contains {twice} twice but not {missing}; give each entity one row"
         )
     return np.argsort(ids)
 

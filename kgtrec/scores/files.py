@@ -102,7 +102,7 @@ def _shards(folder: str | Path, names: list[str]) -> list[str]:
     shards = sorted((name for name in shown if name.endswith(".npy")), key=_by_number)
     if not shards:
         problem = "no .npy shard in this folder"
-        raise FileError("", found=problem, hint="name another folder").at(str(folder))
+        raise FileError("", found=problem, hint="give another folder").at(str(folder))
     return shards
 
 
@@ -121,7 +121,9 @@ def _load_matrix(path: Path) -> MatrixSource:
         start = file.read(len(_MAGIC))
     if start and not _MAGIC.startswith(start):
         raise FileError(
-            path, found=f"no .npy array: it begins with {start!r}, not {_MAGIC!r}", hint=_SAVE_AGAIN
+            path,
+            found=f"not a .npy array: it begins with {start!r}, not {_MAGIC!r}",
+            hint=_SAVE_AGAIN,
         )
     try:
         matrix = map_array(path)
@@ -131,7 +133,7 @@ def _load_matrix(path: Path) -> MatrixSource:
         raise FileError(
             path,
             found=f"not a readable .npy array ({one_line(error)})",
-            hint=f"the file may be cut short or hold Python objects: {_SAVE_AGAIN}",
+            hint=f"the file may be cut short or contain Python objects: {_SAVE_AGAIN}",
         ) from None
     return _matrix_of(matrix, str(path), watch)
 
@@ -148,7 +150,7 @@ def _matrix_of(matrix: Any, place: str, watch: Any) -> MatrixSource:
 def _kind(path: Path) -> str:
     if path.suffix == ".parquet":
         return (
-            "a Parquet file is not a score matrix (saved ranks are for Ranks.load or kgtrec report)"
+            "a Parquet file is not a score matrix (Ranks.load and kgtrec report read saved ranks)"
         )
     name = f"named {path.suffix}" if path.suffix else "without suffix"
     return f"a file {name} is not a score matrix"
@@ -169,7 +171,7 @@ def check_factor_names(path: PathName, names: Iterable[str]) -> None:
     if unknown:  # a bias under another name would be lost silently
         raise FileError(
             path,
-            found=f"arrays of unknown meaning: {', '.join(map(repr, unknown))}",
+            found=f"unknown arrays: {', '.join(map(repr, unknown))}",
             hint=f"leave them out; a factorised model has {', '.join(_FACTORS)}",
         )
 
@@ -204,7 +206,7 @@ def read_arrays(path: Path) -> dict[str, Array]:
         reason = one_line(error)
     kind, save = ("array", "save") if path.suffix == ".npy" else ("archive", "savez")
     found = f"not a readable {path.suffix} {kind} ({reason})"
-    hint = f"save it with numpy.{save}; it may be cut short or hold Python objects"
+    hint = f"save it with numpy.{save}; it may be cut short or contain Python objects"
     raise FileError(path, found=found, hint=hint)
 
 
@@ -219,7 +221,7 @@ def one_line(error: BaseException) -> str:
 def _unreadable(path: Path, error: OSError) -> FileError:
     hint = "check the path and its permissions"
     if error.errno == errno.ENOMEM:
-        hint = "hand over a folder of smaller shards, or raise the limit on memory (ulimit -v)"
+        hint = "give a folder of smaller shards, or raise the limit on memory (ulimit -v)"
     elif error.errno == errno.ENOENT:
         hint = "check the name and the working folder"
     return FileError(path, found=error.strerror or str(error), hint=hint)
@@ -228,7 +230,7 @@ def _unreadable(path: Path, error: OSError) -> FileError:
 _HEADER = 1 << 16
 _GAP = 1 << 20  # a gap of fewer bytes between rows is read too, to save a request
 _SPAN = 16 << 20  # bytes that are read at a time if only some are needed
-BY_COLUMN = "its columns lie one after another, so that no row can be read alone"
+BY_COLUMN = "it is stored by column, so its rows cannot be read one by one"
 SAVE_ROWS = "save numpy.ascontiguousarray(scores)"
 
 
@@ -293,8 +295,10 @@ class RangedArray:
         n_bytes = count * self.itemsize
         data = self._file.read(self.offset + first * self.itemsize, n_bytes) if n_bytes else b""
         if len(data) != n_bytes:
-            problem = f"it was cut short: {len(data):,} of {n_bytes:,} bytes are there"
-            raise FileError(self._file.url, found=problem, hint="try again when it stays as it is")
+            problem = f"it was cut short: it has {len(data):,} of {n_bytes:,} bytes"
+            raise FileError(
+                self._file.url, found=problem, hint="try again when nothing writes to it"
+            )
         return np.frombuffer(data, self.dtype)
 
 
@@ -315,7 +319,7 @@ def ranged_matrix(url: str) -> MatrixSource:
         raise FileError(file.url, found=BY_COLUMN, hint=SAVE_ROWS)
     n_bytes = start + int(np.prod(shape, dtype=object)) * dtype.itemsize
     if file.size < n_bytes:
-        problem = f"it was cut short: {file.size:,} of {n_bytes:,} bytes are there"
+        problem = f"it was cut short: it has {file.size:,} of {n_bytes:,} bytes"
         raise FileError(file.url, found=problem, hint=_SAVE_AGAIN)
     return _matrix_of(RangedArray(file, start, shape, dtype), file.url, file)
 
@@ -328,7 +332,7 @@ def npy_header(head: BinaryIO) -> tuple[int, tuple[int, ...], bool, np.dtype[Any
         (2, 0): np.lib.format.read_array_header_2_0,
     }
     if version not in readers:
-        raise ValueError(f"format {version} of .npy")
+        raise ValueError(f"the .npy format has an unknown version {version}")
     with PARSING:
         shape, by_column, dtype = readers[version](head)
     return head.tell(), shape, by_column and len(shape) > 1, dtype
@@ -349,8 +353,8 @@ def as_source(
         return _matrix(scores)
     if hasattr(scores, "toarray"):
         raise InputError(
-            f"scores are a sparse matrix ({type(scores).__name__}), which says nothing of how what "
-            "it leaves out ranks; hand over .toarray(), if that is 0"
+            f"scores are a sparse matrix ({type(scores).__name__}), which does not define the "
+            "scores that it leaves out; pass .toarray() if they are 0"
         )
     if callable(scores):
         size = max(1, min(1024, sources.BLOCK_BYTES // (4 * questions.n_labels)))
@@ -360,7 +364,7 @@ def as_source(
     if isinstance(scores, Iterable):
         return StreamSource(scores)
     raise InputError(
-        f"scores of type {type(scores).__name__} are not understood; hand over an array, a path, "
+        f"scores have the unsupported type {type(scores).__name__}; pass an array, a path, "
         "Factors, a callable or an iterable of chunks"
     )
 
@@ -374,7 +378,7 @@ def checked_sides(scores: Mapping[Any, Any], sides: str) -> list[str]:
     names = [NAMES[code] for code in SIDES[sides]]
     if set(scores) != set(names):
         raise InputError(
-            f"a mapping of scores has the keys {list(scores)}; these questions need {names}"
+            f"the mapping of scores has the keys {list(scores)}; these questions need {names}"
         )
     return names
 

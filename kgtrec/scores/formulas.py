@@ -71,8 +71,9 @@ def _rotate(p: Parts, ids: QueryIds) -> Built:
     """RotatE (Sun et al. 2019): minus the l2 norm of the complex h r - t, with |r| = 1."""
     if _norm(p) != "l2":
         raise UsageError(
-            "rotate with norm='l1', a sum of moduli |h r - t|, is neither a product nor a distance "
-            "of real vectors; rank its scores (a matrix or a callable). norm='l2' falls apart"
+            "rotate with norm='l1' sums moduli |h r - t|, which is neither a product nor a "
+            "distance of real vectors; pass its scores (a matrix or a callable), or norm='l2' if "
+            "the model uses that"
         )
     table = _as_complex("entity", p.entity)
     if not np.iscomplexobj(p.relation) and p.relation.shape[1] == table.shape[1]:
@@ -82,7 +83,7 @@ def _rotate(p: Parts, ids: QueryIds) -> Built:
         away = float(np.abs(np.abs(r) - 1).max(initial=0))
         if away > 1e-3:
             raise InputError(
-                f"rotate: moduli of relations are up to {away:.3g} away from 1, so that they do "
+                f"rotate: moduli of relations differ from 1 by up to {away:.3g}, so they do "
                 "not only rotate; normalise them, or give phases in radians, one per dimension"
             )
     # A rotation keeps distances: |h r - t| = |h - t conj(r)|.
@@ -182,7 +183,9 @@ FORMULAS = {
     "quate": Formula(_quate),
 }
 
-_PROJECTED = "projects every entity by the relation, so that each relation has a table of its own"
+_PROJECTED = (
+    "projects every entity by the relation, so each relation has its own vectors of entities"
+)
 REFUSED = {
     "transh": _PROJECTED,
     "transr": _PROJECTED,
@@ -190,7 +193,7 @@ REFUSED = {
     "stranse": _PROJECTED,
     "ntn": "passes head and tail through a layer together",
     "ermlp": "passes head, relation and tail through a network together",
-    "conve": "makes its query with a network, whose weights are no embeddings",
+    "conve": "makes its query with a network, whose weights are not embeddings",
     "kg2e": "compares distributions of entities, with variances",
 }
 """Models whose scores are no product or distance of a query and one vector per entity, and why."""
@@ -201,9 +204,9 @@ def build(model: str, parts: Parts, ids: QueryIds) -> Built:
     name = model.lower() if isinstance(model, str) else ""
     if name in REFUSED:
         raise UsageError(
-            f"{model} {REFUSED[name]}: there are no Factors of it; rank its scores, or if a "
-            "network makes one vector per question, Factors(queries, entities); "
-            "`kgtrec guide training-loop` ranks TransH relation by relation"
+            f"{model} {REFUSED[name]}, so it has no Factors; pass its scores, or "
+            "Factors(queries, entities) if a network makes one vector per question; "
+            "`kgtrec guide training-loop` shows how to rank TransH relation by relation"
         )
     if name not in FORMULAS:
         choose("model", model, FORMULAS)

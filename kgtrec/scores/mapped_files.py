@@ -14,7 +14,7 @@ from kgtrec import _core
 from kgtrec._internal.locations import is_location, stamps
 from kgtrec.errors import FileError, InputError, PathName
 
-_AGAIN = "try again when it stays as it is"
+_AGAIN = "try again when nothing writes to it"
 
 
 def stamp(path: PathName) -> tuple[int, ...]:
@@ -56,7 +56,7 @@ class Watch:
             try:
                 now = stamp(path)
             except OSError as error:
-                problem = f"it is gone while it is read ({error.strerror})"
+                problem = f"it disappeared while it was read ({error.strerror})"
                 raise FileError(path, found=problem, hint=_AGAIN) from None
             if now[0] < before[0]:
                 problem = f"it was cut short while it was read ({before[0]:,} to {now[0]:,} bytes)"

@@ -53,7 +53,7 @@ def _checked(matrix: Any) -> Any:
     if matrix.ndim != 2:
         raise InputError(
             f"scores have shape {tuple(matrix.shape)}; "
-            "they must be two-dimensional: a row per question, a column per entity"
+            "they must be two-dimensional: one row per question, one column per entity"
         )
     return matrix
 
@@ -129,8 +129,8 @@ class SelectedSource(JoinedSource):
         super().__init__(source.parts if isinstance(source, JoinedSource) else [source])
         if not all(isinstance(part, MatrixSource) for part in self.parts):
             raise InputError(
-                "rows of both sides' matrices are chosen on the host; hand over one matrix, or "
-                "those of the evaluated triples alone, or move them with .cpu()"
+                "rows can be selected from two matrices (one per side) only on the CPU; move them "
+                "with .cpu(), or pass one matrix, or only the rows of the evaluated triples"
             )
         self.rows, self.place, self.n_rows = rows, source.place, len(rows)
 
@@ -140,8 +140,8 @@ class SelectedSource(JoinedSource):
             if not alike(part.matrix, first):
                 self.place = part.place
                 raise InputError(
-                    f"scores have {part.matrix.shape[1]} columns of {part.matrix.dtype} here, and "
-                    f"{first.shape[1]} of {first.dtype} before; write all shards alike"
+                    f"this shard has {part.matrix.shape[1]} columns of {part.matrix.dtype}, but "
+                    f"the first has {first.shape[1]} of {first.dtype}; write all shards alike"
                 )
         lengths = [len(part.matrix) for part in self.parts]
         for selected in _slices(len(self.rows), first):

@@ -126,7 +126,7 @@ def test_messages_name_the_file_of_the_scores(home: Home):
         ("a", None, "No such file"),
         ("a.npz", None, "No such file"),
         ("a.npy", b"", "No data left in file"),
-        ("a.npy", b"\x80\x04\x95pickled", "no .npy array: it begins with"),
+        ("a.npy", b"\x80\x04\x95pickled", "not a .npy array: it begins with"),
         ("a.npz", b"", "not a readable .npz"),
         ("a.pkl", b"x", "named .pkl is not a score matrix"),
         ("a.parquet", b"x", "kgtrec report"),
@@ -159,19 +159,21 @@ def test_a_split_that_is_no_file_does_not_go_missing(home: Home, instead: str):
         path.mkdir()
     else:
         os.mkfifo(path)
-    home.refuses(home.rank(), "g/train.txt: no regular file")
+    home.refuses(home.rank(), "g/train.txt: not a regular file")
 
 
 def test_a_split_of_another_name_is_refused(home: Home):
     (home.folder / "g" / "valid.txt").rename(home.folder / "g" / "Valid.csv")
-    home.refuses(home.rank(), "split 'valid' is not read: 'Valid.csv' is not a name for it")
+    home.refuses(home.rank(), "split 'valid' is not read: 'Valid.csv' is not a name of a split")
 
 
 def test_a_second_file_of_a_split_is_warned_of_once(home: Home):
     (home.folder / "g" / "test_hard.txt").write_text("a\tr\tb\n")
     outcome = home.call("convert", "--graph", "g", "--write-qrels", "q")
     assert outcome.code == 0
-    assert outcome.err.count("'test_hard.txt' is not read: split 'test' is 'test.txt'") == 1
+    assert (
+        outcome.err.count("'test_hard.txt' is not read: split 'test' is read from 'test.txt'") == 1
+    )
 
 
 def test_a_graph_without_the_split_is_named(home: Home):
@@ -294,8 +296,8 @@ def spoilt(kind: str, table, header: dict):
         ("nulls", "1 nulls"),
         ("texts", "string"),
         ("floats", "double"),
-        ("negative", "ranks that cannot be: in row 0, greater -1"),
-        ("too many", "ranks that cannot be: in row 0, greater 40"),
+        ("negative", "impossible ranks: in row 0, greater -1"),
+        ("too many", "impossible ranks: in row 0, greater 40"),
     ],
 )
 def test_ranks_that_cannot_be(home: Home, kind: str, words: str):
@@ -534,7 +536,7 @@ def test_a_lazily_negated_tensor_keeps_its_sign(home: Home, graph):
 
 @pytest.mark.parametrize(("start", "stop"), [(-1, 3), (5, 5), (5, 3), (0, 10**6)])
 def test_batches_beyond_the_rows(graph, start: int, stop: int):
-    with pytest.raises(kgtrec.UsageError, match="no batch has rows"):
+    with pytest.raises(kgtrec.UsageError, match="are not a batch"):
         kgtrec.Ranker(graph.questions()).batch(start, stop)
 
 

@@ -278,7 +278,7 @@ def test_ranks_without_a_row_are_named(answers_folder: Path) -> None:
     kgtrec.Ranks.load("r.parquet").subset(slice(0)).save("r.parquet")
     for words in (("report", "r.parquet"), ("plot", "ranks", "r.parquet", "-o", "x.svg")):
         text = call(*words, fails=True)
-        assert text.startswith("r.parquet: ranks that cannot be: there is not one row; name a file")
+        assert text.startswith("r.parquet: impossible ranks: there are no rows; give a file")
 
 
 def test_ranks_are_no_table(answers_folder: Path) -> None:

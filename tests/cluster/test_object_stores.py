@@ -91,7 +91,7 @@ def test_what_is_wrong_with_shards(home: Path, store: str) -> None:
     call(*shard, "2/2", "--scores", f"{home}/s.npy")  # a file: nobody knows that it is equal
     with pytest.raises(FileError, match="are from different rankings"):
         call("merge", folder, "-o", f"{URL}/x.parquet")
-    with pytest.raises(FileError, match="its columns lie one after another"):
+    with pytest.raises(FileError, match="it is stored by column"):
         call(*shard, "1/2", "--scores", f"{URL}/fortran.npz")
     with pytest.raises(FileError, match="there is no bucket"):
         call(*shard[:4], "s3://kgtrec-none/x", *shard[5:], "1/2", "--scores", f"{URL}/s.npy")

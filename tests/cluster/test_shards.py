@@ -222,7 +222,7 @@ def test_a_half_written_shard_is_named_and_ranked_again(home: Home, keep: int) -
     path = Path("d/shard-2-of-2.arrow")
     path.write_bytes(path.read_bytes()[:keep])
     said = home.refuses("merge", "d", "-o", "o.parquet")
-    assert "shard-2-of-2.arrow is damaged or not complete" in said
+    assert "shard-2-of-2.arrow is damaged or incomplete" in said
     assert "missing" not in said
     assert "ranked again" in home.shard("2/2")
     assert home.merged() == expected
@@ -275,7 +275,7 @@ def test_parts_that_cannot_be_are_refused_whatever_their_digest(home: Home, fiel
     about, (part, *more) = read_about(path), read_parts(path)
     forged = dataclasses.replace(part, **{field: FORGED[field](part)})
     write_parts(path, about, [forged, *more] if field != "dtype" else [forged])
-    with pytest.raises(FileError, match="damaged or not complete"):
+    with pytest.raises(FileError, match="damaged or incomplete"):
         list(read_parts(path))
     home.refuses("merge", "d", "-o", "o.parquet")
 

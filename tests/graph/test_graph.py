@@ -129,10 +129,10 @@ GOOD = b"a\tr\tb\n"
         (b"\n\r\n\n", None, "no triples: the file is empty"),
         (GOOD + b"a\tr\n", 2, r"2 columns instead of 3: 'a\\tr'; each line must be"),
         (GOOD + b"a\n", 2, "1 column instead of 3: 'a'"),
-        (GOOD + b"a\tr\tb\tc\n", 2, r"4 columns .*cut the other columns off"),
-        (b"a r b\n", 1, "looks space-separated; turn the spaces into tabs"),
-        (b"a,r,b\n", 1, "looks comma-separated; turn the commas into tabs"),
-        (OPENKE, 1, r"a count as in OpenKE's format; every split of .* begins with one"),
+        (GOOD + b"a\tr\tb\tc\n", 2, r"4 columns .*remove the other columns"),
+        (b"a r b\n", 1, "looks space-separated; replace the spaces with tabs"),
+        (b"a,r,b\n", 1, "looks comma-separated; replace the commas with tabs"),
+        (OPENKE, 1, r"a count as in OpenKE's format; in .* all splits begin with a count"),
         (OPENKE.replace(b" ", b"\t"), 1, "a count as in OpenKE's format"),
         (GOOD * 3 + b"\tr\tb\n", 4, r"an empty head in '\\tr\\tb'"),
         (GOOD + b"a\t\tb\n", 2, "an empty relation in"),
@@ -140,7 +140,7 @@ GOOD = b"a\tr\tb\n"
         (GOOD + b"\t\t\n", 2, "an empty head in"),
         (GOOD + b"\n\n" + GOOD, 2, "an empty line; delete it"),
         (b"\r\n" + GOOD, 1, "an empty line; delete it"),
-        (GOOD + b"a\0\tr\tb\n", 2, r"a NUL byte in 'a\\x00\\tr\\tb'; take NUL bytes out"),
+        (GOOD + b"a\0\tr\tb\n", 2, r"a NUL byte in 'a\\x00\\tr\\tb'; remove NUL bytes"),
         (b"a\tr\tb\rc\tr\td\n", 1, "a carriage return inside the line .*LF or CRLF"),
         (GOOD + b"a\rb\tr\tc\r\n", 2, "a carriage return inside"),
         (GOOD + b"\ra\tr\tc\r\n", 2, "a carriage return inside"),
@@ -150,7 +150,11 @@ GOOD = b"a\tr\tb\n"
         (GOOD + b"\xff\xfe\n", 2, r"'\\\\xff\\\\xfe'"),
         ("a\tr\tb\n".encode("utf-16"), None, "UTF-16 text; save the file as UTF-8"),
         (bytes(range(256)) * 20, 1, "binary data: "),
-        (gzip.compress(PLAIN, mtime=0), None, r"packed as \.gz, in a file not named so; add \.gz"),
+        (
+            gzip.compress(PLAIN, mtime=0),
+            None,
+            r"compressed \(\.gz\), but the file name does not say so; add \.gz",
+        ),
     ],
 )
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
@@ -190,16 +194,16 @@ def test_bad_folders(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"nowhere: this folder does not exist; give the folder"):
         read_graph(tmp_path / "nowhere")
     empty = folder_with(tmp_path / "empty")
-    with pytest.raises(FileError, match=r"no split here, only: nothing; name the files train"):
+    with pytest.raises(FileError, match=r"the folder is empty; name the files train"):
         read_graph(empty)
     other = folder_with(tmp_path / "other", README__md=b"", Train__csv=b"")
     (other / "train").mkdir()
-    with pytest.raises(FileError, match=r"only: 'README.md', 'Train.csv', 'train/'; name"):
+    with pytest.raises(FileError, match=r"only 'README.md', 'Train.csv', 'train/'; name"):
         read_graph(other)
     with pytest.raises(FileError, match="this is a file, not a folder"):
         read_graph(other / "README.md")
     openke = folder_with(tmp_path / "openke", entity2id__txt=b"1\na\t0\n")
-    with pytest.raises(FileError, match=r"of OpenKE's format, at least one of train2id\.txt"):
+    with pytest.raises(FileError, match=r"OpenKE's format needs at least one of train2id\.txt"):
         read_graph(openke)
     double = folder_with(tmp_path / "double", dev__tsv=GOOD, valid__txt=GOOD)
     with pytest.raises(FileError, match=r"two files for split 'valid': 'dev.tsv' and 'valid.txt'"):
@@ -347,9 +351,9 @@ def test_strided_and_sequence_inputs() -> None:
         (
             {"train": [(0, 0, 1)], "entities": ["a", "b"], "n_entities": 3},
             UsageError,
-            "n_entities=3, but entities= holds 2 labels",
+            "n_entities=3, but entities= has 2 labels",
         ),
-        ({"train": [(0, 0, 1)], "entities": ["a", "a"]}, InputError, "'a' stands twice"),
+        ({"train": [(0, 0, 1)], "entities": ["a", "a"]}, InputError, "'a' is given twice"),
     ],
 )
 def test_from_arrays_refuses(arguments: dict, error: type, message: str) -> None:
@@ -465,21 +469,33 @@ def test_tab_separated_files_come_before_numbered_ones(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("test2id.txt", b"two\n0 1 0\n", r"test2id\.txt:1: 'two' in place of a number"),
-        ("test2id.txt", b"", r"test2id\.txt:1: '' in place of a number"),
-        ("test2id.txt", b"0\n", "no triples; fill it"),
-        ("test2id.txt", b"2\n0 1 0\n", r"1 triples where 2 are announced; the file is cut short"),
-        ("test2id.txt", b"1\n0 1 0\n0 0 0\n", "2 triples where 1 are announced"),
-        ("test2id.txt", b"1\n0 1\n", r":2: '0 1'; after a first line"),
-        ("test2id.txt", b"2\n0 1\n0 0 0 0\n", r":2: '0 1'; after a first line"),
-        ("test2id.txt", b"2\n0 1 0\n0 -1 0\n", r":3: '0 -1 0'; after"),
-        ("test2id.txt", b"1\n0 x 0\n", r":2: '0 x 0'; after"),
-        ("test2id.txt", b"2\n0 1 0\n0 4 0\n", r":3: tail 4 of 4; correct the number"),
-        ("test2id.txt", b"1\n4 0 0\n", r":2: head 4 of 4"),
-        ("test2id.txt", b"1\n0 1 2\n", r":2: relation 2 of 2"),
-        ("test2id.txt", b"1\n0 99999999999999999999 0\n", r":2: tail 99999999999999999999 of 4"),
+        ("test2id.txt", b"two\n0 1 0\n", r"test2id\.txt:1: 'two' instead of a number"),
+        ("test2id.txt", b"", r"test2id\.txt:1: '' instead of a number"),
+        ("test2id.txt", b"0\n", "no triples; add triples"),
+        (
+            "test2id.txt",
+            b"2\n0 1 0\n",
+            r"1 triples, but the first line says 2; copy the file again",
+        ),
+        ("test2id.txt", b"1\n0 1 0\n0 0 0\n", "2 triples, but the first line says 1"),
+        ("test2id.txt", b"1\n0 1\n", r":2: '0 1'; the first line must be"),
+        ("test2id.txt", b"2\n0 1\n0 0 0 0\n", r":2: '0 1'; the first line must be"),
+        ("test2id.txt", b"2\n0 1 0\n0 -1 0\n", r":3: '0 -1 0'; the first line"),
+        ("test2id.txt", b"1\n0 x 0\n", r":2: '0 x 0'; the first line"),
+        ("test2id.txt", b"2\n0 1 0\n0 4 0\n", r":3: tail 4 is not below 4; correct the number"),
+        ("test2id.txt", b"1\n4 0 0\n", r":2: head 4 is not below 4"),
+        ("test2id.txt", b"1\n0 1 2\n", r":2: relation 2 is not below 2"),
+        (
+            "test2id.txt",
+            b"1\n0 99999999999999999999 0\n",
+            r":2: tail 99999999999999999999 is not below 4",
+        ),
         ("test2id.txt", b"2\n\n0 1 0\n", r":2: an empty line; delete it"),
-        ("entity2id.txt", b"2\na\t0\na\t1\n", r"entity2id\.txt:3: 'a' again \(line 2 has it"),
+        (
+            "entity2id.txt",
+            b"2\na\t0\na\t1\n",
+            r"entity2id\.txt:3: 'a' is repeated \(first in line 2",
+        ),
         ("entity2id.txt", None, r"entity2id\.txt: the file does not exist"),
     ],
 )
@@ -495,7 +511,7 @@ def test_bad_openke(tmp_path: Path, name: str, content: bytes | None, message: s
 
 def test_openke_ids_without_labels_fit_32_bits(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, test__txt=b"1\n0 2147483647 0\n")
-    with pytest.raises(FileError, match=r"test\.txt:2: tail 2147483647 of 2147483647"):
+    with pytest.raises(FileError, match=r"test\.txt:2: tail 2147483647 is not below 2147483647"):
         read_graph(folder)
 
 

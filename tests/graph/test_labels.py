@@ -165,7 +165,7 @@ def test_from_strings_keeps_labels() -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["a", "b", "c", "b"], r"'b' stands twice, at ids 1 and 3"),
+        (["a", "b", "c", "b"], r"'b' is given twice, for ids 1 and 3"),
         (["a", ""], r"label 1 is empty"),
         (["a", 3], r"label 1 is 3 \(int\)"),
         (["a", "\ud800"], r"label 1 is '\\ud800'"),

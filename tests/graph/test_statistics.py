@@ -152,7 +152,7 @@ def test_correlations_are_close_to_zero_as_the_paper_says(shared_data: Path) -> 
     ("call", "hint"),
     [
         (lambda g: entity_popularity(g, "dev"), "no split 'dev'"),
-        (lambda g: entity_popularity(g, []), "no split is named"),
+        (lambda g: entity_popularity(g, []), "no split is given"),
         (lambda g: triple_mix(g, 101), "not between 0 and 100"),
         (lambda g: triple_mix(g, math.nan), "not between 0 and 100"),
         (lambda g: entity_frequencies(g).top(0), r"in \(0, 100\]"),
@@ -217,7 +217,7 @@ def test_stats_of_a_graph_with_one_split(tmp_path: Path) -> None:
 
 
 def test_stats_of_what_is_no_graph(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="no split here"):
+    with pytest.raises(FileError, match="the folder is empty"):
         stats(tmp_path)
 
 
@@ -379,7 +379,7 @@ def test_kinds_and_tables() -> None:
     ("arguments", "hint"),
     [
         ({"split": "valid"}, "no split 'valid'"),
-        ({"known": "all"}, "'test' is among the known"),
+        ({"known": "all"}, "'test' is also in known"),
         ({"enough": 0}, "is not a share"),
         ({"enough": math.nan}, "is not a share"),
     ],

@@ -80,22 +80,28 @@ SOUND = {"train": ROWS[:14], "valid": ROWS[14:17], "test": ROWS[17:]}
     [
         (SOUND, []),
         ({"train": ROWS}, []),  # nothing is evaluated
-        ({**SOUND, "valid": None}, ["there is no split 'valid', so none of its triples"]),
-        ({"test": ROWS}, ["there is no split 'train' and 'valid'"]),
+        ({**SOUND, "valid": None}, ["the graph has no split 'valid', so no triple of it"]),
+        ({"test": ROWS}, ["the graph has no split 'train' and 'valid'"]),
         (
             {name: ["head\trelation\ttail", *rows] for name, rows in SOUND.items()},
-            ["relation 'relation' is in the first line of train, valid, test and nowhere else"],
+            ["relation 'relation' occurs only in the first line of train, valid, test"],
         ),
         (
             {**SOUND, "test": ["e1\tnew\te2", *SOUND["test"]]},
-            ["relation 'new' is in the first line of test", "1 of 4 relations of split 'test'"],
+            [
+                "relation 'new' occurs only in the first line of test",
+                "1 of 4 relations of split 'test'",
+            ],
         ),
         (  # head, tail, relation
             {
                 k: ["\t".join(x.split("\t")[i] for i in (0, 2, 1)) for x in v]
                 for k, v in SOUND.items()
             },
-            ["relations of split 'valid' are never in train", "name their order as in tsv,htr:DIR"],
+            [
+                "relations of split 'valid' do not occur in train",
+                "declare their order, as in tsv,htr:DIR",
+            ],
         ),
     ],
     ids=["sound", "train", "no valid", "test alone", "headings", "one heading", "columns"],

@@ -152,7 +152,7 @@ def test_mistakes(
 
 
 def test_a_single_value_is_no_embedding() -> None:
-    with pytest.raises(InputError, match=r"epoch .* single value and no embeddings: leave it out"):
+    with pytest.raises(InputError, match=r"epoch .* single value, not embeddings: leave it out"):
         kgtrec.Factors.from_embeddings(
             QUESTIONS, "distmult", entity=ENTITY, relation=RELATION, epoch=np.array(3.0)
         )

@@ -195,11 +195,11 @@ def test_nothing_to_rank_has_no_index_and_no_z() -> None:
 @pytest.mark.parametrize(
     ("metric", "candidates", "weight", "says"),
     [
-        ("ndcg", [3], None, "'ndcg' has no expectation by chance here"),
-        ("amri", [3], None, "those with one: mr, mrr, hits@k, gmr, log_mrr, p_mrr@p"),
+        ("ndcg", [3], None, "'ndcg' has no expectation by chance"),
+        ("amri", [3], None, "choose one of mr, mrr, hits@k, gmr, log_mrr, p_mrr@p"),
         ("mr", [], None, "one number per item"),
         ("mr", [[3]], None, "one number per item"),
-        ("mr", [3, 0], None, "candidates holds 0"),
+        ("mr", [3, 0], None, "candidates contains 0"),
         ("mr", [3], [1, 2], "weight has shape (2,)"),
         ("mr", [3, 3], [1, -1], "weights must be 0 or more"),
         ("mr", [3, 3], [0, 0], "not all of them 0"),

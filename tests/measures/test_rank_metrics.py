@@ -344,12 +344,12 @@ def test_spellings(written: str, key: str) -> None:
         ("both.macro.official", "is not a metric"),
         ("both.macro.prefs_simp", "is not a metric"),
         ("both.micro.map_cut_20", "both.macro.map_cut_20"),
-        ("both.expected.macro.map_cut_20", "take no rank type"),
+        ("both.expected.macro.map_cut_20", "have no rank type"),
         ("both.macro.amr", "not defined for macro"),
         ("both.micro.mrr(1,1)", "take no parameters"),
         ("both.stratified.mrr", "as in mrr(0.5,0.5)"),
-        ("both.stratified.mrr(2,0)", "lie in [-1, 1]"),
-        ("both.stratified.mrr(nan,0)", "lie in [-1, 1]"),
+        ("both.stratified.mrr(2,0)", "must be in [-1, 1]"),
+        ("both.stratified.mrr(nan,0)", "must be in [-1, 1]"),
         ("both.stratified.mrr(a,b)", "not a list of numbers"),
         ("both.stratified.mrr(0.5", "unbalanced parentheses"),
         ("both.macro.runid", "'runid' is not a metric"),
@@ -411,13 +411,13 @@ def test_every_row_of_the_table_explains_itself() -> None:
 def test_a_side_that_was_not_asked_is_an_error() -> None:
     case = Case(2, [(0, 0, 1)], {(1, 0, 0): [0, 1]}, sides=(1,))
     assert calculator(case).sides == ("tail",)
-    with pytest.raises(UsageError, match="hold tail only"):
+    with pytest.raises(UsageError, match="have only tail"):
         ask(case, "both.micro.mrr")
 
 
 def test_no_ranks_have_no_average() -> None:
     table = {name: column[:0] for name, column in columns(_one()).items()}
-    with pytest.raises(InputError, match="not one instance"):
+    with pytest.raises(InputError, match="at least one instance"):
         Calculator(make_ranks(table), no_trec)
 
 

@@ -206,8 +206,8 @@ def test_popularity_zero() -> None:
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        ({"beta_e": [0, 1.5]}, r"beta_e holds 1\.5; exponents lie in \[-1, 1\]"),
-        ({"beta_r": [np.nan]}, "beta_r holds nan"),
+        ({"beta_e": [0, 1.5]}, r"beta_e contains 1\.5; exponents must be in \[-1, 1\]"),
+        ({"beta_r": [np.nan]}, "beta_r contains nan"),
         ({"beta_r": 0.5}, r"beta_r has shape \(\); give a list"),
         ({"beta_e": [[0.5]]}, r"beta_e has shape \(1, 1\); give a list"),
         ({"beta_e": "half"}, "beta_e is 'half'; give a list"),
@@ -216,7 +216,7 @@ def test_popularity_zero() -> None:
         ({"metrics": ["map_cut_20"]}, "tail.macro.map_cut_20"),
         ({"rank_type": "best"}, "'best' is"),
         ({"side": "left"}, "'left' is not a side"),
-        ({"side": "head"}, "needs the head side, but these ranks hold tail only"),
+        ({"side": "head"}, "needs the head side, but these ranks have only tail"),
     ],
 )
 def test_wrong_arguments(arguments: dict, hint: str) -> None:
@@ -234,7 +234,7 @@ def test_all_bad_metrics_are_named() -> None:
 
 
 def test_no_ranks() -> None:
-    with pytest.raises(InputError, match="not one instance"):
+    with pytest.raises(InputError, match="at least one instance"):
         stratified_grid(one_triple([1, 1]).subset(np.array([], np.int64)), [0], [0])
 
 
@@ -325,7 +325,7 @@ def test_triples_need_both_sides() -> None:
     case = Case(3, [(0, 0, 1), (1, 0, 2)], {question: [1, 0, 2] for question in questions})
     assert ask(case, "both.realistic.triple.mr") == ask(case, "both.realistic.micro.mr")
     case.rows = case.rows[1:]
-    with pytest.raises(InputError, match=r"1 triples, such as \[0\], have one only"):
+    with pytest.raises(InputError, match=r"1 triples, such as \[0\], have only one"):
         ask(case, "both.realistic.triple.mr")
     with pytest.raises(UsageError, match=r"ask for both\.…"):
         Measure.parse("head.realistic.triple.mr")

@@ -89,7 +89,7 @@ def check_everything(url: str, home: Path, read: Any) -> None:
 
 FAULTS = {
     "none.npy": "the file does not exist",
-    "fortran.npy": "its columns lie one after another",
+    "fortran.npy": "it is stored by column",
     "objects.npy": "an array of Python objects",
     "cut.npy": "it was cut short: ",
     "q.txt": "a file named .txt is not a score matrix",
@@ -213,7 +213,7 @@ def test_a_google_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) ->
         locations.exists("gs://bucket/x")
     assert str(refusal.value) == (
         "gs://bucket/x: it cannot be reached or used (Could not connect to server); "
-        "check the name, and the credentials and the region in the environment"
+        "check the name, and the credentials and region in the environment variables"
     )
 
 
@@ -228,7 +228,9 @@ def test_a_copy_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         with pytest.raises(FileError) as raised, locations.fetched("s3://large"):
             pass
         assert not list(disk.iterdir())
-    assert str(raised.value).startswith(f"s3://large: its copy does not fit the disk of {disk}; ")
+    assert str(raised.value).startswith(
+        f"s3://large: the disk of {disk} has no room for its copy; "
+    )
 
 
 def test_files_of_this_machine(home: Path, tmp_path: Path) -> None:
@@ -270,7 +272,7 @@ def test_what_is_a_location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 URL = "https://bucket/x"
 S3 = "s3://bucket/x"
 SAID = (
-    "a URL that kgtrec cannot read or write; copy or mount it and name the file, or use a URL of "
+    "a URL that kgtrec cannot read or write; copy or mount it and give its path, or use a URL of "
 )
 G = ["--graph", "g"]
 
@@ -359,9 +361,13 @@ def test_what_only_this_machine_has(place: Path, url: str) -> None:
     questions = kgtrec.read_graph("g", progress=False).questions()
     with pytest.raises(FileError, match="needs a local folder for its journal; copy the sheet"):
         invoked(["judge", "serve", url])
-    with pytest.raises(FileError, match="stored questions are mapped into memory; name a folder"):
+    with pytest.raises(
+        FileError, match="stored questions must be mapped into memory; give a folder"
+    ):
         kgtrec.cluster.store_questions(questions, url)
-    with pytest.raises(FileError, match=r"a work folder \(folder=\) are mapped into memory; name"):
+    with pytest.raises(
+        FileError, match=r"a work folder \(folder=\) must be mapped into memory; give"
+    ):
         kgtrec.cluster.rank("s.npy", questions, folder=url)
     assert not [path for path in place.rglob("*") if path.name in ("https:", "s3:")]
 

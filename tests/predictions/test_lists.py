@@ -323,7 +323,7 @@ def test_wrong_calls_say_what_to_do(tmp_path: Path) -> None:
     graph = graph_of(ListCase({"test": [("a", "r", "b")]}), tmp_path)
     questions = graph.questions()
     record = {"head": "a", "relation": "r", "predictions": ["b"]}
-    with pytest.raises(kgtrec.UsageError, match="say its format, one of anyburl"):
+    with pytest.raises(kgtrec.UsageError, match="its format is missing; give one of anyburl"):
         kgtrec.rank_lists(tmp_path / "x", questions)
     with pytest.raises(kgtrec.UsageError, match="'kgx' is not a format of predictions"):
         kgtrec.rank_lists(tmp_path / "x", questions, "kgx")
@@ -333,9 +333,9 @@ def test_wrong_calls_say_what_to_do(tmp_path: Path) -> None:
         kgtrec.rank_lists([record], questions, list_order="file")
     with pytest.raises(kgtrec.UsageError, match="leave it out"):
         kgtrec.rank_lists([record], questions, "jsonl")
-    with pytest.raises(kgtrec.UsageError, match="of type dict"):
+    with pytest.raises(kgtrec.UsageError, match="have type dict"):
         kgtrec.rank_lists(record, questions)
-    with pytest.raises(kgtrec.InputError, match="none of its 1 lists is of a question"):
+    with pytest.raises(kgtrec.InputError, match="none of its 1 lists answers a question"):
         kgtrec.rank_lists([record | {"relation": "z"}], questions)
     again = [record, record, record | {"predictions": ["a"]}]
     with pytest.raises(kgtrec.InputError, match=r"predictions:3: another list .* in line 1"):

@@ -143,15 +143,15 @@ def test_top_ten_of_ogb_goes_by_number_and_row(home: Path) -> None:
 
 
 MALFORMED = {
-    "anyburl, no triple": ("anyburl", "a b\nHeads:\nTails:\n", ":1: 'a b' in place of a triple"),
-    "anyburl, no heads": ("anyburl", "a r b\nHead: c\t1\n", ":2: 'Head: c\\t1' in place of"),
-    "anyburl, heads twice": ("anyburl", "a r b\nHeads: c\t1\nHeads:\n", ":3: 'Heads:' in place"),
-    "anyburl, tails twice": ("anyburl", "a r b\nTails: c\t1\nTails:\n", ":3: 'Tails:' in place"),
-    "anyburl, tails cut": ("anyburl", "a r b\nTails: c\t1\n", "the end, before the line Heads:"),
-    "anyburl, odd": ("anyburl", "a r b\nHeads: c\t1\td\nTails:\n", ":2: 3 fields, where entities"),
+    "anyburl, no triple": ("anyburl", "a b\nHeads:\nTails:\n", ":1: 'a b' instead of a triple"),
+    "anyburl, no heads": ("anyburl", "a r b\nHead: c\t1\n", ":2: 'Head: c\\t1' instead of"),
+    "anyburl, heads twice": ("anyburl", "a r b\nHeads: c\t1\nHeads:\n", ":3: 'Heads:' instead"),
+    "anyburl, tails twice": ("anyburl", "a r b\nTails: c\t1\nTails:\n", ":3: 'Tails:' instead"),
+    "anyburl, tails cut": ("anyburl", "a r b\nTails: c\t1\n", "ends before the line Heads:"),
+    "anyburl, odd": ("anyburl", "a r b\nHeads: c\t1\td\nTails:\n", ":2: 3 fields, but entities"),
     "anyburl, score": ("anyburl", "a r b\nHeads: c\tx\n", ":2: score 'x' of 'c'"),
     "anyburl, NaN": ("anyburl", "a r b\nHeads: c\tnan\n", ":2: score 'nan' of 'c'"),
-    "anyburl, cut": ("anyburl", "a r b\nHeads: c\t1\n", ":2: the end, before the line Tails:"),
+    "anyburl, cut": ("anyburl", "a r b\nHeads: c\t1\n", ":2: the file ends before the line Tails:"),
     "anyburl, empty": ("anyburl", "", ": no lists"),
     "jsonl, no JSON": ("jsonl", "{}x\n", ":1: '{}x' is not JSON"),
     "jsonl, list": ("jsonl", "[1]\n", ":1: [1], not an object"),
@@ -161,7 +161,8 @@ MALFORMED = {
     "jsonl, relation": ("jsonl", '{"head": "a", "relation": 3}\n', ":1: relation is 3"),
     "jsonl, none": ("jsonl", '{"head": "a", "relation": "r"}\n', ":1: predictions are None"),
     "jsonl, entry": (
-        "jsonl", '{"head": "a", "relation": "r", "predictions": ["b", 1]}\n', ":1: a prediction 1",
+        "jsonl", '{"head": "a", "relation": "r", "predictions": ["b", 1]}\n', ":1: a wrong "
+        "prediction: 1",
     ),
     "jsonl, score": (
         "jsonl", '{"head": "a", "relation": "r", "predictions": [["b", NaN]]}\n', "score nan of",
@@ -173,7 +174,7 @@ MALFORMED = {
         ":2: a list without scores after lists with them",
     ),
     "jsonl, bytes": ("jsonl", b'{"head": "\xff"}\n', "is not JSON"),
-    "pykeen, name": ("pykeen", "a\n", ": neither .csv nor .tsv"),
+    "pykeen, name": ("pykeen", "a\n", "neither in .csv nor in .tsv"),
     "pykeen, ids": ("pykeen.csv", "head_id,score\n", ":1: no column head_label"),
     "pykeen, fields": (
         "pykeen.csv", "head_label,relation_label,tail_label,score\na,r\n", ":2: 2 fields",
@@ -190,7 +191,7 @@ MALFORMED = {
     "pykeen, open quotation": (
         "pykeen.csv",
         'head_label,relation_label,tail_label,score\na,r,"b,1\na,r,c,2\na,r",s,b,1\n',
-        ":2: a quoted field that does not end in its line",
+        ":2: a quoted field that does not end on the same line",
     ),
     "trec, columns": ("trec", "tail0 Q0 a\n", ":1:"),
     "trec, queries": ("trec", "q1 Q0 a 1 2 x\n", "none of its 1 queries ('q1', ...)"),
@@ -220,7 +221,7 @@ def test_malformed_files_are_named_with_their_line(home: Path, kind: str) -> Non
         ({"x": np.zeros(3)}, "arrays ['x']"),
         ({"t_pred_top10": np.zeros((2, 10), int)}, "of shape (2, 10), for 3 triples"),
         ({"t_pred_top10": np.zeros((3, 10))}, "t_pred_top10 is float64"),
-        ({"t_pred_top10": np.full((3, 1), 5)}, "t_pred_top10[0, 0] is 5, of 5 entities"),
+        ({"t_pred_top10": np.full((3, 1), 5)}, "t_pred_top10[0, 0] is 5, not below 5"),
         ({"t_pred_top10": np.array([None, {}], object)}, "not a readable .npz"),
     ],
     ids=["names", "rows", "floats", "range", "pickled"],

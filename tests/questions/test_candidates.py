@@ -128,9 +128,9 @@ def test_nan_among_listed_candidates_only() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({}, UsageError, "one of them"),
-        ({"entities": [0], "candidates": [[0]]}, UsageError, "one of them"),
-        ({"entities": [0, 9]}, InputError, "holds 9"),
+        ({}, UsageError, "exactly one of"),
+        ({"entities": [0], "candidates": [[0]]}, UsageError, "exactly one of"),
+        ({"entities": [0, 9]}, InputError, "contains 9"),
         ({"entities": [0.5]}, InputError, "float64"),
         ({"entities": [0, 2]}, InputError, "outside='worst'"),
         ({"candidates": [[0], [1]]}, InputError, "2 lists for 1 questions"),

@@ -69,7 +69,7 @@ def test_protocols_take_the_splits_that_exist(names: tuple[str, ...]) -> None:
     if there:
         assert quietly(graph, filter="valid").filter_splits == there
     else:
-        with pytest.raises(UsageError, match=r"'valid' stands for train, valid.*only test"):
+        with pytest.raises(UsageError, match=r"'valid' means train, valid.*only test"):
             graph.questions(filter="valid")
 
 
@@ -89,7 +89,7 @@ def test_names_of_splits_are_a_filter_of_their_own() -> None:
         ({"filter": "dev"}, "filter='dev' is unknown; choose one of all, test, valid, raw"),
         ({"filter": ("dev",)}, "no split 'dev'"),
         ({"filter": 3}, "3 names no splits"),
-        ({"filter": "all", "filter_splits": ("train",)}, "say the same"),
+        ({"filter": "all", "filter_splits": ("train",)}, "both choose the filter"),
         ({"known": "x.tsv", "unknown": "drop"}, "unknown='drop'"),
         ({"known": None}, "known=None is neither a path"),
         ({"known": ["x.tsv", 5]}, "is neither a path nor a list of paths"),
@@ -171,7 +171,7 @@ def test_known_files_that_are_none(home: Path, text: str, message: str) -> None:
     (home / "known.tsv").write_text(text)
     with pytest.raises(InputError, match=message):
         kgtrec.read_graph(home / "g").questions(known=home / "known.tsv")
-    with pytest.raises(FileError, match="does not exist"):
+    with pytest.raises(FileError, match="the file does not exist"):
         kgtrec.read_graph(home / "g").questions(known=home / "nothing.tsv")
 
 

@@ -301,7 +301,9 @@ def test_bad_lines_are_named(tmp_path: Path) -> None:
     (tmp_path / "empty/test.txt").touch()
     with pytest.raises(InputError, match="the file is empty"):
         kgtrec.read_graph(f"statements:{tmp_path}/empty")
-    with pytest.raises(UsageError, match="in format statements they are always 'hrt'"):
+    with pytest.raises(
+        UsageError, match="does not fit format statements, whose columns are always 'hrt'"
+    ):
         kgtrec.read_graph(tmp_path / "bad0", format="statements", columns="htr")
     good = WIKIPEOPLE["test"][0]
     for number, bad in enumerate((
@@ -433,15 +435,15 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
     for call, message in (
         (lambda: plain.questions(context="qualifiers"), "no time and no qualifiers"),
         (lambda: plain.questions(sides="qualifier"), "no fact of split 'test' has a qualifier"),
-        (lambda: graph.questions(), "ask with context='qualifiers'"),
-        (lambda: graph.questions(context="time"), "got context='time'"),
+        (lambda: graph.questions(), "pass context='qualifiers'"),
+        (lambda: graph.questions(context="time"), "but context='time'"),
         (lambda: graph.questions(context="qualifiers", filter="time-aware"), "qualifier-aware, st"),
         (lambda: asked.entity, "they give a statement"),
-        (lambda: asked.restrict(tails={0: [1]}), "not of a qualifier's values"),
+        (lambda: asked.restrict(tails={0: [1]}), "do not fit a qualifier's values"),
         (lambda: asked.restrict(candidates={"tail_neg": [[1]]}), "ask for the qualifier"),
         (lambda: graph.questions(context="qualifiers").statement, "see .entity"),
-        (lambda: make(test=one, qualifiers={"train": ([0, 0], [])}), "give both of each"),
-        (lambda: make(test=one, qualifiers={"test": 3}), "no pair of arrays"),
+        (lambda: make(test=one, qualifiers={"train": ([0, 0], [])}), "give both for each split"),
+        (lambda: make(test=one, qualifiers={"test": 3}), "is not a pair of arrays"),
         (lambda: make(test=one, qualifiers={"test": ([0, 1], [[0.5, 1]])}), "dtype float64"),
         (lambda: make(test=one, qualifiers={"test": ([0, 2], [[0, 1]])}), r"shapes \(2,\) and \(1"),
         (lambda: make(test=one * 2, qualifiers={"test": ([0, 2, 1], [[0, 1]])}), "do not ascend"),

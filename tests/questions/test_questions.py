@@ -201,7 +201,7 @@ def test_one_entity() -> None:
     ("arguments", "error", "message"),
     [
         ({"split": "valid"}, UsageError, "no split 'valid'; choose one of: 'train', 'test'"),
-        ({"split": "train"}, UsageError, "split 'train' holds no triples"),
+        ({"split": "train"}, UsageError, "split 'train' has no triples"),
         ({"sides": "left"}, UsageError, "sides='left' is unknown; it must be 'head', 'tail', "),
         ({"filter_splits": ("train", "valid")}, UsageError, "no split 'valid'"),
         ({"extra_known": [(0, 0, 9)]}, InputError, r"extra_known, row 0, column 2 \(tail\)"),

@@ -211,11 +211,14 @@ def test_separate_questions_keep_every_answer_and_its_filter() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda a: a.pop("head_neg"), "'head_neg' and 'tail_neg' must be there"),
-        (lambda a: a.update(tail_neg=a["tail_neg"][:-1]), "a row per evaluated triple"),
+        (lambda a: a.pop("head_neg"), "it needs 'head_neg' and 'tail_neg'"),
+        (lambda a: a.update(tail_neg=a["tail_neg"][:-1]), "one row per evaluated triple"),
         (lambda a: a.update(tail_neg=a["tail_neg"].astype(float)), "dtype float64"),
-        (lambda a: a.update(tail_neg=a["tail_neg"][:, :-1]), "as many negatives for both"),
-        (lambda a: a.update(tail_neg=a["tail_neg"] + N), r"negatives\[12\] holds"),
+        (
+            lambda a: a.update(tail_neg=a["tail_neg"][:, :-1]),
+            "the same number of negatives for both",
+        ),
+        (lambda a: a.update(tail_neg=a["tail_neg"] + N), r"negatives\[12\] contains"),
         (lambda a: a.update(extra=a["tail_neg"]), "'extra'"),
     ],
 )
@@ -252,7 +255,7 @@ def test_lists_meet_the_entities_given_before(seed: int) -> None:
         source = scores if how == "entities" else np.take_along_axis(scores, own, axis=1)
         met = [set(entities) & set(ids) for ids in own.tolist()]
         assert_counts(kgtrec.rank(source, sampled)[0], expected_counts(questions, scores, met))
-    with pytest.raises(UsageError, match="restricted by candidates already"):
+    with pytest.raises(UsageError, match="already restricted by candidates"):
         sampled.restrict(entities=entities)
     assert [first.candidates.tolist()] == [sampled.full_candidates.tolist()]
 
@@ -292,18 +295,30 @@ def test_type_constraints_by_their_labels(openke: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("type_constrain.txt", "two\n", r"type_constrain.txt:1: 'two' in place of a number"),
-        ("type_constrain.txt", "1\n1\t2\t3\n1\t0\n", r":2: 1 ids where 2 are announced"),
-        ("type_constrain.txt", "1\n1\t1\t9\n1\t0\n", r":2: entity 9 of 5"),
-        ("type_constrain.txt", "1\n7\t1\t3\n7\t0\n", r":2: relation 7 of 2"),
-        ("type_constrain.txt", "1\n1\t1\t3\n0\t0\n", r":3: relation 0 after the heads of relat"),
-        ("type_constrain.txt", "2\n1\t0\n1\t0\n1\t0\n1\t0\n", r":4: relation 1 again \(line 2"),
-        ("type_constrain.txt", "2\n1\t0\n1\t0\n", r"2 lists where 2 relations are announced"),
+        ("type_constrain.txt", "two\n", r"type_constrain.txt:1: 'two' instead of a number"),
+        ("type_constrain.txt", "1\n1\t2\t3\n1\t0\n", r":2: 1 ids, but the line says 2"),
+        ("type_constrain.txt", "1\n1\t1\t9\n1\t0\n", r":2: entity 9 is not below 5"),
+        ("type_constrain.txt", "1\n7\t1\t3\n7\t0\n", r":2: relation 7 is not below 2"),
+        ("type_constrain.txt", "1\n1\t1\t3\n0\t0\n", r":3: relation 0 follows the heads of relat"),
+        (
+            "type_constrain.txt",
+            "2\n1\t0\n1\t0\n1\t0\n1\t0\n",
+            r":4: relation 1 is repeated \(first in line 2",
+        ),
+        ("type_constrain.txt", "2\n1\t0\n1\t0\n", r"2 lists, but the first line says 2 relations"),
         ("type_constrain.txt", "1\n1\tx\n", r":2: '1\\tx'"),
         ("type_constrain.txt", "1\n1\t1\t4\n1\t0\n", r"entity2id.txt:6: 'zz' is not in the graph"),
-        ("entity2id.txt", "2\na\t0\nb\t0\n", r"entity2id.txt:3: id 0 again \(line 2"),
-        ("entity2id.txt", "2\na\t0\nb\t2\n", r"entity2id.txt:3: 'b\\t2' among 2 ids"),
-        ("entity2id.txt", "2\na\t0\n", r"no line for id 1, of 2"),
+        (
+            "entity2id.txt",
+            "2\na\t0\nb\t0\n",
+            r"entity2id.txt:3: id 0 is repeated \(first in line 2",
+        ),
+        (
+            "entity2id.txt",
+            "2\na\t0\nb\t2\n",
+            r"entity2id.txt:3: 'b\\t2' is not a label with an id below 2",
+        ),
+        ("entity2id.txt", "2\na\t0\n", r"no line for id 1, but .* 2 ids"),
     ],
 )
 def test_bad_lines_of_type_constraints(openke: Path, file: str, text: str, message: str) -> None:
@@ -363,12 +378,12 @@ def test_candidates_of_a_text_file(openke: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("head0\ta\nhead1\tc\ntail0\td\n", "no line for 1 questions, the first is 'tail1'"),
-        ("head9\ta\n", "c.tsv:1: question 'head9' is not asked"),
-        ("head0\ta\nhead0\ta\n", r"c.tsv:2: question 'head0' again \(line 1"),
+        ("head0\ta\nhead1\tc\ntail0\td\n", "1 questions have no line, first 'tail1'"),
+        ("head9\ta\n", "c.tsv:1: 'head9' is not the id of a question"),
+        ("head0\ta\nhead0\ta\n", r"c.tsv:2: question 'head0' is repeated \(first in line 1"),
         ("head0\ta\t\tb\n", "c.tsv:1: an empty label"),
         ("head0\ta\nhead1\tc\ntail0\td\ntail1\tx\n", "c.tsv:4: 'x' is not in the graph"),
-        ("head0\tb\nhead1\tc\ntail0\td\ntail1\ta\n", "'a' for question head0"),
+        ("head0\tb\nhead1\tc\ntail0\td\ntail1\ta\n", "'a' of question head0"),
     ],
 )
 def test_candidate_files_that_do_not_fit(openke: Path, text: str, message: str) -> None:
@@ -391,7 +406,7 @@ def test_other_list_files(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="a tab"):
         read_labels(path, graph.entities)
     path.write_text("a\tb b\na\tb b\n")
-    with pytest.raises(FileError, match=r":2: .* again \(line 1"):
+    with pytest.raises(FileError, match=r":2: .* is repeated \(first in line 1"):
         read_pairs(path, graph.entities, graph.entities)
     path.write_text("a\n")
     with pytest.raises(FileError, match=r":1: 1 column instead of 2"):
@@ -399,7 +414,7 @@ def test_other_list_files(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="1 labels for 2 rows"):
         read_names(path, 2)
     path.write_text("a\na\n")
-    with pytest.raises(FileError, match=r":2: 'a' again"):
+    with pytest.raises(FileError, match=r":2: 'a' is repeated"):
         read_names(path, 2)
     path.write_text("x\n")
     with pytest.raises(FileError, match="not a readable"):
@@ -412,7 +427,7 @@ def test_other_list_files(tmp_path: Path) -> None:
         read_negatives(tmp_path / "p.npz")
     with pytest.raises(FileError, match="a folder"):
         read_candidates(tmp_path, [], graph.entities)
-    with pytest.raises(FileError, match="in place of a number"):
+    with pytest.raises(FileError, match="instead of a number"):
         read_openke_ids(path)
 
 

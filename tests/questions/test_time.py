@@ -218,7 +218,7 @@ def test_the_command_line_goes_all_the_way(tmp_path: Path, monkeypatch: pytest.M
     parts = run("compare", "parts", "a.parquet", "time-aware.parquet", "--by", "time", "-m", "mrr")
     assert "2014-02-01" in parts
     message = run(*words[:-2], "-o", "b.parquet", fails=True)
-    assert "ask with --context time, " in message
+    assert "pass --context time, " in message
     due = [Path(name).read_bytes() for name in ("a.parquet", "a.run", "a.qrels")]
     for number in "12":
         run(*words, "-o", "shards", "--shard", f"{number}/2", "--run-depth", "1000")
@@ -246,10 +246,10 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
     for call, message in (
         (lambda: plain.questions(context="time"), "have no time"),
         (lambda: plain.questions(filter="static"), "have no time"),
-        (lambda: timed.questions(context="place"), "got context='place'"),
+        (lambda: timed.questions(context="place"), "but context='place'"),
         (lambda: timed.questions(context="time", filter="valid"), "time-aware, static, raw"),
         (lambda: timed.questions(context="time", extra_known=[[0, 0, 1]]), r"not \(n, 4\)"),
-        (lambda: kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[0, 0, 1, 2]]), "or none"),
+        (lambda: kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[0, 0, 1, 2]]), "or to none"),
         (lambda: kgtrec.Graph.from_arrays(test=[[0, 0, 1]], times=["a"]), "no split has"),
         (lambda: kgtrec.Graph.from_arrays(test=[[0, 0, 1, 2]], times=["a"]), "context id 2"),
     ):
@@ -293,7 +293,7 @@ def test_lists_at_a_time_give_the_ranks_of_their_scores(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="time is None, not a label"):
         kgtrec.rank_lists([{k: v for k, v in records[0].items() if k != "time"}], questions)
     (tmp_path / "rules.txt").write_text("0 0 1\nHeads: 1\t0.5\t\nTails: 2\t0.5\t\n")
-    with pytest.raises(UsageError, match="'anyburl' do not say the time"):
+    with pytest.raises(UsageError, match="'anyburl' do not give the time"):
         kgtrec.rank_lists(tmp_path / "rules.txt", questions, "anyburl")
 
 

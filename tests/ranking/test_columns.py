@@ -124,10 +124,10 @@ def test_a_nan_is_named_by_its_entity() -> None:
         ([0.0, 1.0, 2.0], "dtype float64"),
         ("abc", "columns='abc' is not an order of entities"),
         (7, "columns=7 is not an order of entities"),
-        ({"a": 0, "b": 1, "c": 1}, "columns that are not 0 to 2, each once"),
-        ({"a": 0, "b": 1, "c": "2"}, "columns that are not 0 to 2, each once"),
+        ({"a": 0, "b": 1, "c": 1}, "but not to the columns 0 to 2"),
+        ({"a": 0, "b": 1, "c": "2"}, "but not to the columns 0 to 2"),
         ({"a": 0, "b": 1, "x": 2}, "labels are unknown: 'x'"),
-        ([], "columns have shape"),
+        ([], "columns has shape"),
     ],
 )
 def test_what_is_no_order(columns, said) -> None:
@@ -144,9 +144,9 @@ def test_what_is_no_order(columns, said) -> None:
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ([0, 1], "columns have shape \\(2,\\)"),
-        ([0, 1, 1], "hold 1 twice and 2 not at all"),
-        ([0, 1, 3], "columns hold 3, which is not an id below 3"),
+        ([0, 1], "columns has shape \\(2,\\)"),
+        ([0, 1, 1], "contains 1 twice but not 2"),
+        ([0, 1, 3], "columns contains 3, which is not an id below 3"),
         (["a", "b", "c"], r"graph.entities.ids\(labels\)"),
         (np.array(["a", "b", "c"], dtype=object), r"graph.entities.ids\(labels\)"),
         ([0.0, 1.0, 2.0], "dtype float64"),
@@ -161,18 +161,18 @@ def test_declared_once_and_only_where_it_has_a_meaning(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     graph, order = a_graph(rng), rng.permutation(N)
     questions = graph.questions(columns=order)
-    with pytest.raises(UsageError, match="declare columns= already"):
+    with pytest.raises(UsageError, match="already declare columns="):
         kgtrec.Ranker(questions, columns=order)
-    with pytest.raises(UsageError, match="a range of entities takes columns in id order"):
+    with pytest.raises(UsageError, match="a range of entities needs columns in id order"):
         kgtrec.AnswerScores(questions)
     from kgtrec.cluster.question_store import save_questions
 
-    with pytest.raises(UsageError, match="a ranking in parts takes columns in id order"):
+    with pytest.raises(UsageError, match="a ranking in parts needs columns in id order"):
         save_questions(questions, "questions", tmp_path)
     lists = [sorted({*questions.answers[q].tolist(), *range(9)}) for q in range(len(questions))]
     lists = [ids + [e for e in range(N) if e not in ids][: 15 - len(ids)] for ids in lists]
     with pytest.raises(UsageError, match="leave one of them out"):
         questions.restrict(candidates=lists, columns="candidates")
     narrow = graph.questions().restrict(candidates=lists, columns="candidates")
-    with pytest.raises(UsageError, match="hold their candidates alone"):
+    with pytest.raises(UsageError, match="have only their candidates"):
         kgtrec.Ranker(narrow, columns=order)

@@ -161,7 +161,9 @@ def test_rows_at_work_are_nobody_elses(questions, scores, due, held) -> None:
             batch = ranker.batch(start, stop)
             with pytest.raises(UsageError, match="another thread is ranking rows 0 to 49 now"):
                 ranker.update(batch, of(scores, batch))
-        with pytest.raises(UsageError, match=r"ranking rows 0 to 49 now; finish\(\) when every"):
+        with pytest.raises(
+            UsageError, match=r"ranking rows 0 to 49 now; call finish\(\) after every"
+        ):
             ranker.finish()
         second = pool.submit(ranker.update, after, of(scores, after))
         go_on.set()
@@ -449,7 +451,7 @@ def test_messages_name_the_side_that_is_asked(questions, scores) -> None:
         with pytest.raises(UsageError) as twice:
             ranker.update(batch, of(scores, batch))
         assert f"NaN for question {name} {text}, entity" in str(nan.value)
-        assert f"row {row} (question {name} {text}) has its scores already" in str(twice.value)
+        assert f"row {row} (question {name} {text}) already has scores" in str(twice.value)
         ranker = kgtrec.Ranker(questions)
         ranker.update(ranker.batch(0, row), scores[:row])
         with pytest.raises(UsageError) as missing:

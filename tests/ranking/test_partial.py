@@ -150,8 +150,8 @@ def test_what_does_not_fit_is_refused() -> None:
     narrow = questions.restrict(entities=range(N))
     merge, rank = kgtrec.merge_ranges, kgtrec.rank_range
     for call, error, words, *arguments in (
-        (merge, UsageError, "9 to 22 are in no range", [first], answers),
-        (merge, UsageError, "0 to 8 are in no range", [second], answers),
+        (merge, UsageError, "contains the entities 9 to 22", [first], answers),
+        (merge, UsageError, "contains the entities 0 to 8", [second], answers),
         (merge, UsageError, "overlaps", [first, first, second], answers),
         (merge, UsageError, "rank all ranges alike", [first, deeper], answers),
         (merge, UsageError, "rank all ranges alike", [first, lenient], answers),
@@ -386,13 +386,13 @@ def test_what_cannot_be_ranked_together(graph) -> None:
         other.questions(),
         test.separate(),
     ):
-        words = ("'one' and 'two' do not ask the same",)
+        words = ("'one' and 'two' differ in more than their filter",)
         assert_refused(kgtrec.rank, UsageError, words, scores, {"one": test, "two": odd})
     ranks, _ = kgtrec.rank(np.zeros((len(test), N)), test)
     for call, words, *arguments in (
-        (kgtrec.rank, "holds no questions", scores, {}),
-        (graph.questions_by_filter, "'raw' stands twice", ["raw", "test", "raw"]),
-        (graph.questions_by_filter, "names no filter", []),
+        (kgtrec.rank, "mapping of questions is empty", scores, {}),
+        (graph.questions_by_filter, "'raw' is given twice", ["raw", "test", "raw"]),
+        (graph.questions_by_filter, "no filter is given", []),
         (graph.questions_by_filter, "filter='rew' is unknown", "rew"),
         (kgtrec.evaluate, "Ranks have one filter", ranks, {"test": test}),
     ):

@@ -112,7 +112,7 @@ def test_more_sampled_candidates_than_there_are(tmp_path: Path) -> None:
     assert (loaded(ranks, tmp_path).full_candidates == ranks.candidates).all()
     ranks.full_candidates[2] -= 1
     n = int(ranks.candidates[2])
-    with pytest.raises(FileError, match=f"in row 2, {n} candidates of {n - 1} in all"):
+    with pytest.raises(FileError, match=f"in row 2, {n} candidates, but {n - 1} in all"):
         loaded(ranks, tmp_path)
 
 
@@ -120,7 +120,7 @@ def test_more_sampled_candidates_than_there_are(tmp_path: Path) -> None:
 def test_relations_without_a_label(relation: int) -> None:
     ranks = ranked()
     ranks.relation[:] = relation
-    said = f"relations {relation} to {relation}, with 2 relation labels"
+    said = f"relations {relation} to {relation}, but 2 relation labels"
     assert _fault(ranks) == (None if relation in (0, 1) else said)
 
 
@@ -186,7 +186,7 @@ def test_an_instance_in_two_parts(side: int, end: str) -> None:
     whole = ranked()
     chosen = (whole.side == side) & (whole.triple == 2)
     assert chosen.sum() == 1
-    said = rf"triple 2 with its {end} asked stands in more than one part \(1 such instances\)"
+    said = rf"the {end} question of triple 2 is in more than one part \(1 such instances\)"
     with pytest.raises(UsageError, match=said):
         Ranks.concat(parts_of(whole, chosen | True, chosen))
 
@@ -309,7 +309,7 @@ def test_a_label_that_is_null(tmp_path: Path, column: str) -> None:
     texts = pa.array([None, *table[column].to_pylist()[1:]])
     place = table.column_names.index(column)
     pq.write_table(table.set_column(place, column, texts), tmp_path / "x")
-    with pytest.raises(kgtrec.errors.FileError, match=f"column '{column}' holds nulls"):
+    with pytest.raises(kgtrec.errors.FileError, match=f"column '{column}' has nulls"):
         Ranks.load(tmp_path / "x")
 
 
@@ -324,7 +324,7 @@ def test_a_rank_that_does_not_follow_from_the_counts(tmp_path: Path, kind: str) 
         values = [*ranks.rank(kind)[:3], wrong, *ranks.rank(kind)[4:]]
         damaged = table.set_column(table.column_names.index("rank"), "rank", pa.array(values))
         pq.write_table(damaged, tmp_path / "x")
-        with pytest.raises(kgtrec.errors.FileError, match=r"in row 3, rank (0.25|nan) with"):
+        with pytest.raises(kgtrec.errors.FileError, match=r"in row 3, rank (0.25|nan), but"):
             Ranks.load(tmp_path / "x")
 
 

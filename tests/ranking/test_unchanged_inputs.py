@@ -70,7 +70,7 @@ SAID = {
     "write and set the time back": "it was written to while it was read",
     "nan": "it was written to while it was read",
     "replace": "it was cut short while it was read",
-    "remove": "it is gone while it is read",
+    "remove": "it disappeared while it was read",
 }
 
 
@@ -109,8 +109,8 @@ def refused(done: subprocess.CompletedProcess, path: str, said: str) -> None:
     assert done.stdout == ""
     *warned, last = done.stderr.splitlines()
     assert last.startswith(f"kgtrec: {path}: {said}"), done.stderr
-    assert last.endswith("; try again when it stays as it is")
-    assert all("there is no split 'valid'" in line for line in warned)
+    assert last.endswith("; try again when nothing writes to it")
+    assert all("the graph has no split 'valid'" in line for line in warned)
     assert not list(Path().glob("o.*"))
     assert not list(Path().glob(".kgtrec-*"))
 

@@ -254,7 +254,7 @@ def test_slices_that_make_no_sense(result: Result) -> None:
         result.slice("entity")
     with pytest.raises(UsageError, match="of one side"):
         result.slice("relation", ["head.micro.mrr", "tail.micro.mrr"])
-    with pytest.raises(UsageError, match="one relation has no value"):
+    with pytest.raises(UsageError, match="no value for one relation"):
         result.slice("relation", ["both.stratified.mrr(0,0)"])
 
 

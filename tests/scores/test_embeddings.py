@@ -237,7 +237,7 @@ def test_tensors_of_torch(questions: kgtrec.Questions) -> None:
 
 @pytest.mark.parametrize("model", [*REFUSED, "TransH", "ConvE"])
 def test_what_does_not_fall_apart_is_refused(model: str, questions: kgtrec.Questions) -> None:
-    with pytest.raises(UsageError, match=r"there are no Factors of it; rank its scores"):
+    with pytest.raises(UsageError, match=r"so it has no Factors; pass its scores"):
         kgtrec.Factors.from_embeddings(
             questions, model, entity=normal(N, DIM), relation=normal(R, DIM)
         )
@@ -262,8 +262,8 @@ def test_what_does_not_fall_apart_is_refused(model: str, questions: kgtrec.Quest
         ("distmult", {"entity": np.zeros((N, DIM), int)}, "entity has shape .* and dtype int64"),
         ("distmult", {"entity": normal(N, 1)[:, 0]}, r"entity has shape \(23,\)"),
         ("transe", {"norm": "l3"}, "norm='l3' is unknown"),
-        ("rotate", {"norm": "l1"}, "a sum of moduli"),
-        ("rotate", {"relation": normal(R, DIM)}, "moduli of relations are up to"),
+        ("rotate", {"norm": "l1"}, "sums moduli"),
+        ("rotate", {"relation": normal(R, DIM)}, "moduli of relations differ from 1 by up to"),
         ("complex", {"entity": normal(N, 5)}, "entity has 5 dimensions; give complex numbers"),
         ("quate", {"entity": normal(N, 6), "relation": normal(R, 6)}, "a quaternion has four"),
         ("rescal", {}, r"relation has shape \(3, 4\); expected \(n, 4, 4\)"),

@@ -414,7 +414,7 @@ def test_a_file_that_is_cut_short() -> None:
     file: Any = Counting(np.arange(6, dtype="<f4").tobytes()[:-1])
     part = files.RangedArray(file, 0, (2, 3), "<f4")
     assert part[:1].tolist() == [[0, 1, 2]]
-    with pytest.raises(FileError, match=r"^s3://b/x.npy: it was cut short: 11 of 12 bytes"):
+    with pytest.raises(FileError, match=r"^s3://b/x.npy: it was cut short: it has 11 of 12 bytes"):
         part[1:]
 
 

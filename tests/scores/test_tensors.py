@@ -147,7 +147,7 @@ def test_wrong_tensors_on_a_device_are_named(case) -> None:
         ranker.update(ranker.batch(0, 8), fake_device.Tensor(scores[:8].astype(np.int64)))
     with pytest.raises(InputError, match="must be two-dimensional"):
         kgtrec.rank(fake_device.Tensor(scores[0]), questions)
-    with pytest.raises(InputError, match="meta device, which has a shape and no values"):
+    with pytest.raises(InputError, match="meta device, which has a shape but no values"):
         kgtrec.rank(fake_device.Tensor(scores, "meta"), questions)
 
 
@@ -198,7 +198,7 @@ def test_a_meta_tensor_is_refused() -> None:
         lambda: kgtrec.rank([scores], questions),
         lambda: kgtrec.Factors(scores, scores),
     ):
-        with pytest.raises(InputError, match="meta device, which has a shape and no values"):
+        with pytest.raises(InputError, match="meta device, which has a shape but no values"):
             call()
 
 

@@ -175,7 +175,7 @@ def test_labels_are_told_apart_where_they_must_be() -> None:
     assert list(alignment_questions(pairs).graph.entities) == [
         "left:0", "left:1", "right:0", "right:1",
     ]  # fmt: skip
-    with pytest.raises(InputError, match="'left:a' stands twice"):
+    with pytest.raises(InputError, match="'left:a' is given twice"):
         alignment_questions(pairs, left_labels=["a", "a"])
 
 
@@ -355,7 +355,7 @@ def test_the_experiment_on_the_command_line(home: Path) -> None:
         ((*TABLES, "--pairs", "p.tsv", "-o", "p.tsv"), "would overwrite an input"),
         ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--write-run", "o"), "would overwrite --output"),
         ((*TABLES, "--pairs", "named.tsv", "-o", "o"), "named.tsv:1: 'zh "),
-        ((*TABLES, "--pairs", "no.tsv", "-o", "o"), "does not exist"),
+        ((*TABLES, "--pairs", "no.tsv", "-o", "o"), "the file does not exist"),
         ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--left-labels", "p.tsv"), None),
         (("--left", "p.tsv", "--right", "r.npy", "--pairs", "p.tsv", "-o", "o"), "a score matrix"),
     ],
@@ -372,5 +372,5 @@ def test_mistakes_are_one_sentence(
 
 def test_pairs_are_checked_with_their_line(home: Path) -> None:
     Path("twice.tsv").write_text("0\t0\n1\t1\n0\t0\n")
-    with pytest.raises(FileError, match=r"twice\.tsv:3: .* again \(line 1 has it\)"):
+    with pytest.raises(FileError, match=r"twice\.tsv:3: .* is repeated \(first in line 1\)"):
         run(*TABLES, "--pairs", "twice.tsv", "-o", "o")

@@ -111,12 +111,12 @@ def test_what_is_no_mean_over_instances_is_not_reweighted(key: str) -> None:
 @pytest.mark.parametrize(
     ("call", "hint"),
     [
-        (lambda: kl_divergence([1, 2], [1, 2, 3]), "2 relations and other 3"),
-        (lambda: kl_divergence([1, -2], [1, 2]), "hold -1|hold -2"),
-        (lambda: kl_divergence([1], [1], -1), "negative"),
-        (lambda: relation_ratios([0, 0]), "all relations are 0"),
+        (lambda: kl_divergence([1, 2], [1, 2, 3]), "2 relations, other of 3"),
+        (lambda: kl_divergence([1, -2], [1, 2]), "value -1|value -2"),
+        (lambda: kl_divergence([1], [1], -1), "not 0 or more"),
+        (lambda: relation_ratios([0, 0]), "all counts are 0"),
         (lambda: relation_ratios([]), "one number per relation"),
-        (lambda: relation_ratios([math.nan]), "hold nan"),
+        (lambda: relation_ratios([math.nan]), "value nan"),
         (lambda: relation_ratios("many"), "'many'"),
         (lambda: reweighted_mean([1.0], [1, 2]), "one of each per relation"),
         (lambda: reweighted_mean([math.nan, 1], [1, 0]), "share relations"),

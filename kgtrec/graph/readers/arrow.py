@@ -14,7 +14,7 @@ from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import MAX_ID, GraphTables, check_likely, split_files
 from kgtrec.graph.triples import COLUMNS
 
-_HINT = "columns head, relation and tail hold labels (text), or numbers from 0 in all files"
+_HINT = "columns head, relation and tail must be labels (text), or numbers from 0 in all files"
 
 
 def read_arrow(folder: Path, columns: str | None = None) -> GraphTables:
@@ -28,11 +28,15 @@ def read_arrow(folder: Path, columns: str | None = None) -> GraphTables:
     if all(_is_integer(kind) for kind in kinds):
         splits = {split: _numbers(files[split], t) for split, t in tables.items()}
         for column in range(3):
-            check_likely(files, splits, column, "correct it, or number what there is from 0")
+            check_likely(
+                files, splits, column, "correct it, or number entities and relations without gaps"
+            )
         return GraphTables(splits)
     for split, table in tables.items():
         if any(_is_integer(column.type) for column in table):
-            raise FileError(files[split], found="numbers beside labels", hint=_HINT)
+            raise FileError(
+                files[split], found="some columns are numbers, others are labels", hint=_HINT
+            )
     return _numbered(tables)
 
 
@@ -44,7 +48,8 @@ def _columns(path: Path) -> list[Any]:
     missing = [name for name in COLUMNS if table.column_names.count(name) != 1]
     if missing:
         held = ", ".join(table.column_names)
-        raise FileError(path, found=f"no single column {missing[0]!r} among {held}", hint=_HINT)
+        what = f"needs exactly one column {missing[0]!r}, but has the columns {held}"
+        raise FileError(path, found=what, hint=_HINT)
     columns = []
     for name in COLUMNS:
         column = table[name].combine_chunks()
@@ -72,7 +77,7 @@ def _bytes(path: Path, name: str, column: Any) -> Any:
         raise FileError(path, found=what, hint=_HINT) from None
     if pc.any(pc.equal(pc.binary_length(labels), 0)).as_py():
         row = int(np.argmin(pc.binary_length(labels).to_numpy()))
-        raise FileError(path, found=f"an empty {name} in row {row}", hint="give it a name")
+        raise FileError(path, found=f"an empty {name} in row {row}", hint="give it a label")
     return labels
 
 
@@ -98,7 +103,7 @@ def _table(path: Path) -> Any:
     except Exception as error:  # pyarrow raises its own errors, and Python's
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         what = f"not a readable {path.suffix[1:]} file ({reason})"
-        raise FileError(path, found=what, hint="write it anew") from None
+        raise FileError(path, found=what, hint="write it again") from None
 
 
 def _is_integer(kind: Any) -> bool:

@@ -55,8 +55,8 @@ def checked_columns(columns: str | None) -> str | None:
 def split_files(folder: Path, endings: Sequence[str], prefix: str = "") -> dict[str, Path]:
     """Files of the splits, plain or packed, in the order train, valid (or dev), test."""
     if not folder.is_dir():
-        problem = "a file, not a folder" if folder.exists() else "there is no such folder"
-        raise FileError(folder, found=problem, hint="name the folder of the splits")
+        problem = "a file, not a folder" if folder.exists() else "this folder does not exist"
+        raise FileError(folder, found=problem, hint="give the folder with the splits")
     files: dict[str, Path] = {}
     for split in SPLITS:
         stems = ("valid", "dev") if split == "valid" else (split,)
@@ -70,7 +70,9 @@ def split_files(folder: Path, endings: Sequence[str], prefix: str = "") -> dict[
             files[split] = there[0]
     if not files:
         expected = ", ".join(f"{prefix}{split}{endings[0]}" for split in SPLITS)
-        raise FileError(folder, found="no split of this format", hint=f"it holds {expected}")
+        raise FileError(
+            folder, found="no split of this format", hint=f"add at least one of {expected}"
+        )
     return files
 
 
@@ -84,7 +86,8 @@ def check_likely(
     for split, rows in splits.items():
         largest = int(rows[:, column].max(initial=0))
         if largest >= likely:
-            what = f"{COLUMNS[column]} {largest}, in {sum(map(len, splits.values())):,} triples"
+            n_triples = sum(map(len, splits.values()))
+            what = f"{COLUMNS[column]} {largest} is too large for {n_triples:,} triples"
             raise FileError(files[split], found=what, hint=hint)
 
 
@@ -161,9 +164,8 @@ def _refuse_first(
             refuse(path, number, f"{text_of(text[:60])!r}", form)
         for what, field, limit in zip(names, fields, limits, strict=True):
             if len(field) > _DIGITS or int(field) >= limit:
-                refuse(
-                    path, number, f"{what} {text_of(field[:60])} of {limit}", "correct the number"
-                )
+                problem = f"{what} {text_of(field[:60])} is not below {limit}"
+                refuse(path, number, problem, "correct the number")
 
 
 def labels_by_id(path: Path, rows: Iterable[tuple[int, Sequence[bytes]]], hint: str) -> list[str]:
@@ -177,10 +179,10 @@ def labels_by_id(path: Path, rows: Iterable[tuple[int, Sequence[bytes]]], hint: 
         label = fields[1]
         if int(number) in names or label in lines:
             what = f"id {int(number)}" if int(number) in names else f"label {text_of(label)!r}"
-            refuse(path, line, f"{what} a second time", "keep one of the lines")
+            refuse(path, line, f"{what} is repeated", "keep one of the lines")
         names[int(number)], lines[label] = label, line
     missing = next((i for i in range(len(names)) if i not in names), None)
     if missing is not None or not names:
-        problem = "no labels" if not names else f"no line for id {missing}, of {len(names)} ids"
+        problem = "no labels" if not names else f"no line for id {missing}, but {len(names)} ids"
         raise FileError(path, found=problem, hint=hint)
     return [text_of(names[i]) for i in range(len(names))]

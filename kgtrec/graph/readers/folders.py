@@ -37,11 +37,11 @@ from kgtrec.graph.triples import COLUMNS
 from kgtrec.graph.tsv import load_triples
 
 _ENDINGS = (".txt", ".tsv", "")
-_MAP = "lines are number<TAB>label, numbers from 0"
+_MAP = "each line must be number<TAB>label, with numbers from 0"
 DECLARE = (
-    "no file says what its columns are; say it: rotate:DIR for labels in the order head, relation, "
-    "tail, rotate,htr:DIR for another one, dgl-ke,hrt:DIR for numbers, or tsv:DIR to leave the "
-    "numbers aside"
+    "declare one: rotate:DIR if splits have labels in the order head, relation, tail "
+    "(rotate,htr:DIR for another order), dgl-ke,hrt:DIR if they have numbers; or tsv:DIR to ignore "
+    "the two files"
 )
 
 
@@ -63,9 +63,10 @@ def read_rotate(folder: Path, columns: str | None = None) -> GraphTables:
 def read_dgl_ke(folder: Path, columns: str | None = None) -> GraphTables:
     """Splits by number, with declared columns, as in DGL-KE's ``udd_hrt``."""
     if columns is None:
-        raise FileError(folder, found="no order of columns", hint="write dgl-ke,hrt:DIR, say")
+        hint = "declare it, as in dgl-ke,hrt:DIR"
+        raise FileError(folder, found="the order of its columns is unknown", hint=hint)
     entities, relations = _dictionary(folder, "entities"), _dictionary(folder, "relations")
-    form = f"lines are three numbers from 0, in the order {columns}"
+    form = f"each line must be three numbers from 0, in the order {columns}"
     sizes = len(entities), len(relations)
     splits = {
         split: number_rows(path, lines_of(path), columns, *sizes, form=form)
@@ -92,7 +93,7 @@ def _numbered(
     for line, text in lines_of(path):
         fields = text.split(b"\t")
         if len(fields) != 3:
-            refuse(path, line, f"{text_of(text[:60])!r}", f"lines are three labels, {columns}")
+            refuse(path, line, f"{text_of(text[:60])!r}", f"write three labels, {columns}")
         head, relation, tail = (fields[place] for place in order)
         for label, numbers, kind in (
             (head, entities, "entities"), (relation, relations, "relations"),
@@ -100,7 +101,9 @@ def _numbered(
         ):  # fmt: skip
             if label not in numbers:
                 what = f"{text_of(label)!r} is not in {kind}.dict"
-                refuse(path, line, what, f"correct it, or the order of columns ({columns})")
+                refuse(
+                    path, line, what, f"correct it, or the declared order of columns ({columns})"
+                )
         yield line, b"%d %d %d" % (entities[head], relations[relation], entities[tail])
 
 
@@ -149,7 +152,7 @@ def _read(folder: Path, layouts: tuple[_Layout, ...] | list[_Layout]) -> GraphTa
     layout = next((one for one, lacks in zip(layouts, needed, strict=True) if not lacks), None)
     if layout is None:
         lacks = min(needed, key=len)
-        hint = "it holds " + ", or ".join(", ".join(one) for one in layouts)
+        hint = "it needs " + ", or ".join(", ".join(one) for one in layouts)
         raise FileError(folder, found=f"no {' and no '.join(lacks)}", hint=hint)
     files = {"train": folder / layout.inference, "test": folder / layout.test}
     if (folder / layout.valid).is_file():
@@ -181,8 +184,8 @@ def _check_entities(
     raise FileError(
         path,
         row + 1,
-        found=f"{COLUMNS[2 * end]} {label!r} is not in the inference graph {inference.name}, and "
-        f"so no candidate, as in {int(outside.any(axis=1).sum()):,} triples",
+        found=f"{COLUMNS[2 * end]} {label!r} is not in the inference graph {inference.name}, so it "
+        f"is not a candidate ({int(outside.any(axis=1).sum()):,} triples have such entities)",
         hint="leave these triples out, or add the entity's triples to the inference graph",
     )
 
@@ -198,7 +201,7 @@ def _together(relations: object, trained: object) -> tuple[Int32, object]:
     return places.to_numpy(zero_copy_only=False).astype(np.int32), every
 
 
-_TRIPLES = "lines are head, relation and tail, as numbers from 0"
+_TRIPLES = "each line must be head, relation and tail, as numbers from 0"
 
 
 def read_libkge(folder: Path, columns: str | None = None) -> GraphTables:
@@ -237,14 +240,14 @@ def _settings(path: Path) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         line = None if mark is None else mark.line + 1
         what = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise FileError(path, line, found=f"not YAML ({what})", hint="correct it") from None
+        raise FileError(path, line, found=f"not YAML ({what})", hint="correct the file") from None
     settings = loaded.get("dataset") if isinstance(loaded, dict) else None
     if not isinstance(settings, dict):
-        raise FileError(path, found="no key 'dataset'", hint="take LibKGE's dataset.yaml")
+        raise FileError(path, found="no key 'dataset'", hint="use LibKGE's dataset.yaml")
     try:
         return dict(_flat(settings, ""))
     except RecursionError:  # an alias of a node that contains it
-        raise FileError(path, found="keys inside themselves", hint="correct it") from None
+        raise FileError(path, found="a key that contains itself", hint="correct the file") from None
 
 
 def _flat(settings: dict[Any, Any], start: str) -> Any:
@@ -257,8 +260,8 @@ def _flat(settings: dict[Any, Any], start: str) -> Any:
 
 _SIZES = ("num_nodes", "num_relations")
 _HINT = (
-    "save each split's arrays head, relation and tail, integers of one length, with numpy.savez; "
-    "and num_nodes and num_relations, if some have no triple"
+    "save the arrays head, relation and tail of each split with numpy.savez, as integers of one "
+    "length; add num_nodes and num_relations if some of them have no triple"
 )
 
 
@@ -279,11 +282,11 @@ def read_ogb(folder: Path, columns: str | None = None) -> GraphTables:
     for place, name in enumerate(COLUMNS):
         key = _SIZES[place == 1]
         if key not in sizes:
-            check_likely(files, splits, place, f"correct it, or save {key} as well")
+            check_likely(files, splits, place, f"correct it, or also save {key}")
             continue
         for split, rows in splits.items():
             if rows[:, place].max(initial=0) >= sizes[key]:
-                what = f"{name} {rows[:, place].max(initial=0)}, of {sizes[key]:,} by {key}"
+                what = f"{name} {rows[:, place].max(initial=0)}, but {key} is {sizes[key]:,}"
                 raise FileError(files[split], found=what, hint="correct one of them")
     return GraphTables(splits, None, None, sizes.get("num_nodes"), sizes.get("num_relations"))
 
@@ -291,12 +294,16 @@ def read_ogb(folder: Path, columns: str | None = None) -> GraphTables:
 def _column(path: Path, arrays: dict[str, Array], name: str) -> Array:
     column = arrays.get(name)
     if column is None or column.ndim != 1 or column.dtype.kind not in "iu":
-        shape = "no" if column is None else f"{column.dtype} of shape {column.shape}:"
-        raise FileError(path, found=f"{shape} array {name}", hint=_HINT)
+        what = f"no array {name}"
+        if column is not None:
+            what = f"array {name} is {column.dtype} of shape {column.shape}"
+        raise FileError(path, found=what, hint=_HINT)
     bad = (column < 0) | (column >= MAX_ID)
     if bad.any():
         row = int(np.argmax(bad))
-        raise FileError(path, found=f"{name}[{row}] is {column[row]}", hint="ids count from 0")
+        raise FileError(
+            path, found=f"{name}[{row}] is {column[row]}", hint="ids must be numbers from 0"
+        )
     return column.astype(np.int64)
 
 
@@ -305,8 +312,8 @@ def _is_size(array: Array | None) -> bool:
 
 
 _FOLDERS = {"train": "training", "valid": "validation", "test": "testing"}
-_PYKEEN_TRIPLES = "after the first line, head relation tail, lines are three numbers from 0"
-_PYKEEN_MAP = "after the first line, id label, lines are number<TAB>label, numbers from 0"
+_PYKEEN_TRIPLES = "after the first line (head relation tail), write three numbers from 0 per line"
+_PYKEEN_MAP = "after the first line (id label), write number<TAB>label per line, numbers from 0"
 
 
 def read_pykeen(folder: Path, columns: str | None = None) -> GraphTables:
@@ -318,15 +325,15 @@ def read_pykeen(folder: Path, columns: str | None = None) -> GraphTables:
     if not homes and (folder / "numeric_triples.tsv.gz").is_file():
         homes = {"train": folder}
     if not homes:
-        hint = "name the folder that dataset.to_directory_binary has written"
+        hint = "give the folder that dataset.to_directory_binary wrote"
         raise FileError(folder, found="no training, validation or testing folder", hint=hint)
     first = next(iter(homes.values()))
     labels = [_labels_of(first, kind) for kind in ("entity", "relation")]
     for home in homes.values():
         if labels != [_labels_of(home, kind) for kind in ("entity", "relation")]:
             raise FileError(
-                home, found=f"other labels than those of {first}",
-                hint="make the factories of the splits with entity_to_id= and relation_to_id=",
+                home, found=f"its labels differ from those of {first}",
+                hint="give all splits' factories the same entity_to_id= and relation_to_id=",
             )  # fmt: skip
     sizes = len(labels[0]), len(labels[1])
     splits: dict[str, Any] = {}
@@ -352,9 +359,9 @@ def _labels_of(home: Path, kind: str) -> list[str]:
 
 def _after_header(path: Path, header: list[str]) -> Iterator[tuple[int, list[str]]]:
     """Fields of every line, with quotes as pandas writes them."""
-    rows = delimited_rows(path, "\t", "write it anew")
+    rows = delimited_rows(path, "\t", "write it again")
     _, first = next(rows, (1, []))
     if first != header:
-        problem = f"a first line {' '.join(first)[:60]!r}"
-        raise FileError(path, 1, found=problem, hint=f"it is {' '.join(header)!r}")
+        problem = f"the first line is {' '.join(first)[:60]!r}"
+        raise FileError(path, 1, found=problem, hint=f"it must be {' '.join(header)!r}")
     yield from rows

@@ -34,8 +34,8 @@ from kgtrec.graph.triples import COLUMNS
 from kgtrec.graph.tsv import load_facts, load_triples, renumber_column
 
 _DECLARE = (
-    "begin the file with a line that names its columns, head,relation,tail in any order, or say "
-    "it: csv,hrt:DIR"
+    "begin the file with a line of column names (head,relation,tail in any order), or declare "
+    "their order, as in csv,hrt:DIR"
 )
 Row = tuple[bytes, bytes, bytes]
 
@@ -58,7 +58,7 @@ def _tab_rows(path: Path, columns: str) -> Iterator[Row]:
     for line, text in lines_of(path):
         fields = text.split(b"\t")
         if len(fields) != 3 or b"" in fields:
-            hint = f"a line is three labels with tabs between them, {columns}"
+            hint = f"write three labels with tabs between them, in the order {columns}"
             refuse(path, line, f"{text_of(text[:60])!r}", hint)
         head, relation, tail = (fields[place] for place in places)
         yield head, relation, tail
@@ -68,7 +68,9 @@ def _csv_rows(path: Path, columns: str | None) -> Iterator[Row]:
     rows = delimited_rows(path, ",", "correct the line")
     _, first = next(rows, (1, []))
     if not first:
-        raise FileError(path, found="nothing: the file is empty", hint="fill it")
+        raise FileError(
+            path, found="no triples: the file is empty", hint="add triples, or remove the file"
+        )
     named = [field.strip().lower() for field in first]
     if set(COLUMNS) <= set(named):
         places = [named.index(name) for name in COLUMNS]
@@ -77,17 +79,17 @@ def _csv_rows(path: Path, columns: str | None) -> Iterator[Row]:
             raise FileError(path, 1, found=f"two columns {twice[0]!r}", hint="keep one of them")
         letters = "".join(name[:1] for name in named)  # pandas gives its index an empty name
         if columns is not None and letters != columns:
-            what = f"columns {', '.join(first)}, declared as {columns}"
+            what = f"the columns are {', '.join(first)}, but declared as {columns}"
             raise FileError(path, 1, found=what, hint="leave the declaration out")
     elif columns is None:
-        what = f"{','.join(first)[:60]!r} names no columns head, relation, tail"
+        what = f"{','.join(first)[:60]!r} does not name columns head, relation and tail"
         raise FileError(path, 1, found=what, hint=_DECLARE)
     else:
         places, named = [columns.index(c) for c in "hrt"], list(columns)
         rows = chain([(1, first)], rows)
     for line, fields in rows:
         if len(fields) != len(named) or not all(fields[place] for place in places):
-            what = f"{','.join(fields)[:60]!r}, where {len(named)} columns are filled"
+            what = f"{','.join(fields)[:60]!r} does not fill {len(named)} columns"
             raise FileError(path, line, found=what, hint="correct the line")
         head, relation, tail = (
             fields[place].encode("utf-8", "surrogateescape") for place in places
@@ -98,7 +100,7 @@ def _csv_rows(path: Path, columns: str | None) -> Iterator[Row]:
 _NODE = rb"<([^<>\"{}|^`\\\s]+)>|(_:[^\s<>\"]+)"
 _LINE = re.compile(rb"\s*(?:%s)\s+<([^<>\"{}|^`\\\s]+)>\s+(?:%s)\s*\.\s*(?:#.*)?" % (_NODE, _NODE))
 _LITERAL = re.compile(rb"\s*\S+\s+<[^<>]*>\s*\"")
-_HINT = "a line is <head> <relation> <tail> . with IRIs (without escapes) or blank nodes _:name"
+_HINT = "write <head> <relation> <tail> . with IRIs (without escapes) or blank nodes _:name"
 
 
 def read_ntriples(folder: Path, columns: str | None = None) -> GraphTables:
@@ -121,12 +123,12 @@ def _rows(path: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
 
 
 _FORM = (
-    "a line is head,relation,tail, and behind them a relation and a value for each qualifier, with "
-    "commas between them"
+    "write head,relation,tail, then a relation and a value for each qualifier, all with commas "
+    "between them"
 )
 _JSON_FORM = (
-    'a line is {"P166_h": head, "P166_t": tail, "P585": [value, ...], ...} with labels as texts; '
-    '"N" is passed over'
+    'write {"P166_h": head, "P166_t": tail, "P585": [value, ...], ...} with labels as texts; '
+    '"N" is ignored'
 )
 
 
@@ -204,7 +206,7 @@ def _tables(
                 own = numbers[place & 1]
                 flat.append(own.setdefault(label, len(own)))
         if not sizes:
-            raise FileError(files[split], found="nothing: the file is empty", hint=form)
+            raise FileError(files[split], found="no facts: the file is empty", hint=form)
         coded[split] = np.frombuffer(flat, np.int32), np.frombuffer(sizes, np.int64)
     (entity_place, entities), (relation_place, relations) = map(in_byte_order, numbers)
     places = np.concatenate([entity_place, relation_place])
@@ -218,7 +220,7 @@ def _tables(
     return GraphTables(triples, entities, relations, qualifiers=qualifiers)
 
 
-_TIMED_FORM = "a line is head, relation, tail and time, or since and until, with tabs between them"
+_TIMED_FORM = "write head, relation, tail and time (or since and until), with tabs between them"
 
 
 def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
@@ -277,13 +279,17 @@ def _checked(path: Path) -> Iterator[bytes]:
         if len(fields) not in (4, 5) or b"" in fields:
             refuse(path, line, f"{text_of(text[:60])!r}", _TIMED_FORM)
         if width and len(fields) != width:
-            refuse(path, line, f"{len(fields)} columns after lines of {width}", _TIMED_FORM)
+            refuse(
+                path, line, f"{len(fields)} columns, but {width} in the lines before", _TIMED_FORM
+            )
         if b"\0" in text or b"\r" in text:
-            refuse(path, line, f"NUL, or a carriage return, in {text_of(text[:60])!r}", _TIMED_FORM)
+            refuse(
+                path, line, f"a NUL byte or carriage return in {text_of(text[:60])!r}", _TIMED_FORM
+            )
         width = len(fields)
         yield text
     if not width:
-        raise FileError(path, found="nothing: the file is empty", hint=_TIMED_FORM)
+        raise FileError(path, found="no facts: the file is empty", hint=_TIMED_FORM)
 
 
 def _in_time_order(times: set[bytes]) -> list[bytes]:

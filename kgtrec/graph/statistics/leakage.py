@@ -135,7 +135,10 @@ def find_leaks(
     if not 0 < enough <= 1:
         raise UsageError(f"enough={enough!r} is not a share; give a number in (0, 1], such as 0.8")
     if split in named_splits(graph, known):
-        raise UsageError(f"split {split!r} is among the known ones, so all of it leaks")
+        raise UsageError(
+            f"split {split!r} is also in known, so all of its triples would leak; leave it out of "
+            "known"
+        )
     rows, base = graph.split(split), triples_of(graph, known, distinct=True)
     same, turned = _partners(graph, rows, base, False), _partners(graph, rows, base, True)
     mirrors = [m for way in (False, True) for m in _mirrors(graph, base, way, enough, fewest)]

@@ -34,7 +34,7 @@ def named_splits(graph: GraphData, splits: SplitNames = None) -> tuple[str, ...]
     for name in names:
         graph.split(name)
     if not names:
-        raise UsageError(f"no split is named; choose among {', '.join(graph.splits)}")
+        raise UsageError(f"no split is given; choose from {', '.join(graph.splits)}")
     return tuple(name for name in graph.splits if name in names)
 
 
@@ -136,7 +136,7 @@ def triple_mix(graph: GraphData, percentile: float = 90.0, splits: SplitNames = 
         The percentile is not in [0, 100], or the graph lacks a split.
     """
     if not 0 <= percentile <= 100:
-        raise UsageError(f"percentile {percentile!r} is not between 0 and 100; the paper takes 90")
+        raise UsageError(f"percentile {percentile!r} is not between 0 and 100; the paper uses 90")
     rows = triples_of(graph, splits)
     entities = entity_popularity(graph, splits)
     relations = relation_popularity(graph, splits)
@@ -179,7 +179,9 @@ class Frequencies(ShownAsTables):
         """The number of items in the most frequent `percent` % (rounded up), and the share of
         triples, in [0, 1], that involve one of them."""
         if not 0 < percent <= 100:
-            raise UsageError(f"the top {percent!r} % of {self.what}: give a number in (0, 100]")
+            raise UsageError(
+                f"the top {percent!r} % of {self.what} is no share; give a number in (0, 100]"
+            )
         items = math.ceil(round(len(self.ids) * percent / 100, 9))
         return items, float(self.reached[items - 1] / max(self.triples, 1))
 

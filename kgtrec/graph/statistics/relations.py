@@ -111,7 +111,7 @@ def relation_categories(
         The graph lacks a split, or the threshold is not above 1.
     """
     if not threshold > 1:
-        raise UsageError(f"threshold {threshold!r} is not above 1; the papers take 1.5")
+        raise UsageError(f"threshold {threshold!r} is not above 1; the papers use 1.5")
     rows = triples_of(graph, splits, distinct=True)
     triples = np.bincount(rows[:, 1], minlength=graph.n_relations)
     heads, tails = (_distinct(graph, rows[:, 1], rows[:, end]) for end in (0, 2))
@@ -149,7 +149,7 @@ def relation_ratios(counts: ArrayLike) -> Floats:
     numbers = checked_counts("counts", counts)
     total = numbers.sum()
     if not total > 0:
-        raise InputError("the counts of all relations are 0, which makes no ratios")
+        raise InputError("all counts are 0, so there are no ratios; count at least one triple")
     return np.asarray(numbers / total)
 
 
@@ -176,15 +176,15 @@ def kl_divergence(reference: ArrayLike, other: ArrayLike, smoothing: float = 1.0
         Counts of different lengths, negative, or all 0; a negative smoothing.
     """
     if not smoothing >= 0:
-        raise InputError(f"smoothing {smoothing!r} is negative; the papers add 1")
+        raise InputError(f"smoothing={smoothing!r} is not 0 or more; the papers use 1")
     p, q = (
         relation_ratios(checked_counts(name, counts) + smoothing)
         for name, counts in (("reference", reference), ("other", other))
     )
     if len(p) != len(q):
         raise InputError(
-            f"reference counts {len(p)} relations and other {len(q)}; count all relations of one "
-            "graph in both"
+            f"reference has counts of {len(p)} relations, other of {len(q)}; count all relations "
+            "of one graph in both"
         )
     held = p > 0
     with np.errstate(divide="ignore"):
@@ -206,12 +206,10 @@ def checked_counts(name: str, counts: ArrayLike) -> Floats:
     try:
         numbers = np.asarray(counts, np.float64)
     except (TypeError, ValueError):
-        raise InputError(
-            f"{name} are {counts!r}; give the number of triples per relation"
-        ) from None
+        raise InputError(f"{name} is {counts!r}; give the number of triples per relation") from None
     if numbers.ndim != 1 or not len(numbers):
-        raise InputError(f"{name} have shape {numbers.shape}; give one number per relation")
+        raise InputError(f"{name} has shape {numbers.shape}; give one number per relation")
     wrong = numbers[~((numbers >= 0) & np.isfinite(numbers))]
     if len(wrong):
-        raise InputError(f"{name} hold {wrong[0]:g}; numbers of triples are 0 or more")
+        raise InputError(f"{name} has the value {wrong[0]:g}; numbers of triples must be 0 or more")
     return numbers

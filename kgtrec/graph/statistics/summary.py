@@ -78,7 +78,7 @@ def overview(graph: GraphData, percentile: float = 90.0) -> Overview:
         "mix": _mix_note(mix),
         "entities": "Triples that involve one of the most frequent entities",
         "relations": "Triples of the most frequent relations",
-        "correlations": "Is a popular entity met with popular relations? (over all triples)",
+        "correlations": "Do popular entities occur with popular relations? (over all triples)",
     }
     if "train" in graph.splits:
         tables["categories"] = relation_categories(graph).table(graph)
@@ -136,7 +136,7 @@ def _add_leaks(
     graph: GraphData, leaks: Leaks, tables: dict[str, Table], notes: dict[str, str]
 ) -> None:
     tables["leaks"] = leaks.table()
-    notes["leaks"] = "What train gives away of test"
+    notes["leaks"] = "What train reveals of test"
     if leaks.mirrors:
         table = leaks.mirror_table(graph)
         shown = table.rows[:MIRRORS]
