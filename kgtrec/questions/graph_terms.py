@@ -68,8 +68,8 @@ _OTHERS = {
     "entity": "these questions ask for a qualifier's value (sides='qualifier'), so they give "
     "a statement (.statement) and not an entity; ask for heads, tails or relations",
     "statement": "only questions for a qualifier's value give a statement; use .entity",
-    "relation": "these questions ask for the relation (sides='relation'), so they give a head and a "
-    "tail and not the relation; ask for heads or tails",
+    "relation": "these questions ask for the relation (sides='relation'), so they give a head and "
+    "a tail and not the relation; ask for heads or tails",
     "tail": "only questions for the relation give a head and a tail; use .entity",
 }
 """The error for questions that do not give it."""
