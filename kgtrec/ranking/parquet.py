@@ -406,7 +406,7 @@ def _columns(table: Any) -> dict[str, Array]:
         if name == "side":
             columns["side"] = _side_codes(column)
         elif column.null_count or not fitting:
-            raise InputError(f"column {name!r} holds {kind} with {column.null_count} nulls")
+            raise InputError(f"column {name!r} has {kind} with {column.null_count} nulls")
         else:
             columns[name] = _numbers(column)
     return columns

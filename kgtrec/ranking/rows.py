@@ -305,7 +305,7 @@ def checked_rows(rows: Any, n_rows: int) -> Int64:
     ids = as_array(rows, "rows") if hasattr(rows, "__dlpack__") else np.asarray(rows)
     if ids.ndim != 1 or not len(ids) or ids.dtype.kind not in "iu":
         raise InputError(
-            f"rows have shape {ids.shape} and dtype {ids.dtype}; give a Batch of this ranker, or "
+            f"rows has shape {ids.shape} and dtype {ids.dtype}; give a Batch of this ranker, or "
             "a list of row ids, one per row of scores (ranker.rows_of() finds the rows of triples)"
         )
     wrong = ids[(ids < 0) | (ids >= n_rows)]

@@ -338,7 +338,9 @@ def test_wrong_calls_say_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(kgtrec.InputError, match="none of its 1 lists answers a question"):
         kgtrec.rank_lists([record | {"relation": "z"}], questions)
     again = [record, record, record | {"predictions": ["a"]}]
-    with pytest.raises(kgtrec.InputError, match=r"predictions:3: another list .* in line 1"):
+    with pytest.raises(
+        kgtrec.InputError, match=r"predictions:3: its question already has a list in line 1"
+    ):
         kgtrec.rank_lists(again, questions)
     assert kgtrec.rank_lists(again[:2], questions).manifest["scores"]["predictions"][
         "same_again"

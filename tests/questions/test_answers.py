@@ -218,7 +218,7 @@ def test_what_needs_a_graph_says_so() -> None:
         (lambda: questions.graph, "no 'graph'"),
         (lambda: questions.relation, "no 'relation'"),
         (lambda: result["macro_relation.mrr"], "group.METRIC(TERM)"),
-        (lambda: result["stratified.mrr(0,0)"], "no graph has asked"),
+        (lambda: result["stratified.mrr(0,0)"], "not of a graph"),
         (lambda: result["tail.mrr"], "needs the tail side"),
         (lambda: result["group.mrr(colour)"], "no term 'colour'; their terms: kind"),
         (lambda: result["group.mrr(kind:y)"], "no question has kind 'y', only x"),

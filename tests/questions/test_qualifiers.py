@@ -441,7 +441,7 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
         (lambda: asked.entity, "they give a statement"),
         (lambda: asked.restrict(tails={0: [1]}), "do not fit a qualifier's values"),
         (lambda: asked.restrict(candidates={"tail_neg": [[1]]}), "ask for the qualifier"),
-        (lambda: graph.questions(context="qualifiers").statement, "see .entity"),
+        (lambda: graph.questions(context="qualifiers").statement, "use .entity"),
         (lambda: make(test=one, qualifiers={"train": ([0, 0], [])}), "give both for each split"),
         (lambda: make(test=one, qualifiers={"test": 3}), "is not a pair of arrays"),
         (lambda: make(test=one, qualifiers={"test": ([0, 1], [[0.5, 1]])}), "dtype float64"),

@@ -394,6 +394,6 @@ def test_what_cannot_be_ranked_together(graph) -> None:
         (graph.questions_by_filter, "'raw' is given twice", ["raw", "test", "raw"]),
         (graph.questions_by_filter, "no filter is given", []),
         (graph.questions_by_filter, "filter='rew' is unknown", "rew"),
-        (kgtrec.evaluate, "Ranks have one filter", ranks, {"test": test}),
+        (kgtrec.evaluate, "ranks have one filter", ranks, {"test": test}),
     ):
         assert_refused(call, UsageError, (words,), *arguments)

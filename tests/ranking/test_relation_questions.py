@@ -278,7 +278,7 @@ def test_what_does_not_fit_is_said_in_one_sentence(home: Path) -> None:
         questions.restrict(tails={0: [1]})
     with pytest.raises(UsageError, match="the candidates of these questions are entities"):
         graph.questions().restrict(relations=[1])
-    with pytest.raises(InputError, match="head_neg, tail_neg"):
+    with pytest.raises(InputError, match="head_neg and tail_neg list"):
         questions.restrict(candidates={"head_neg": np.zeros((3, 2), int)})
     with pytest.raises(InputError, match="expected 7 columns, one per relation"):
         kgtrec.rank(np.zeros((len(questions), 12), np.float32), questions)

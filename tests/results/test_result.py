@@ -119,7 +119,7 @@ def test_asked_measures_are_listed_alone() -> None:
     assert "tail.macro.map_cut_20" in str(result)
     assert "AMRI" not in str(result)
     assert make_result(measures=["both.macro.bpref"]).to_dict() == {"both.macro.bpref": 1.0}
-    with pytest.raises(UsageError, match="hold tail only"):
+    with pytest.raises(UsageError, match="have only tail"):
         make_result(sides=(1,), measures=["both.micro.mrr"])
 
 
