@@ -111,9 +111,9 @@ def test_a_row_twice_is_an_error_or_is_not_read(case) -> None:
         ([0, 99], "rows contains 99, which is not a row id below"),
         ([0, 21], "rows contains 21, which is not a row id below 21"),
         ([-1, 0], "rows contains -1"),
-        ([0.0, 1.0], "rows have shape \\(2,\\) and dtype float64"),
-        ([[0, 1]], "rows have shape \\(1, 2\\)"),
-        ([], "rows have shape \\(0,\\)"),
+        ([0.0, 1.0], r"rows has shape \(2,\) and dtype float64"),
+        ([[0, 1]], r"rows has shape \(1, 2\)"),
+        ([], r"rows has shape \(0,\)"),
         ([0], "scores have shape \\(2, 23\\) for 1 rows; expected \\(1, 23\\)"),
     ],
 )
@@ -224,7 +224,7 @@ def test_what_is_not_alike_is_refused(case, tmp_path: Path) -> None:
     wide.update(some, scores[some].astype(np.float64))
     with pytest.raises(InputError, match="dtype float64"):
         first.merge(wide)
-    with pytest.raises(UsageError, match="no row has its scores yet"):
+    with pytest.raises(UsageError, match="no row has scores yet"):
         kgtrec.Ranker(questions).partial()
     with pytest.raises(UsageError, match="merge takes a Ranker"):
         first.merge(3)  # type: ignore[arg-type]
