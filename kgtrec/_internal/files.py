@@ -205,7 +205,8 @@ def map_array(path: str | PathLike[str]) -> npt.NDArray[Any]:
     import numpy as np
 
     with PARSING:
-        array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        # numpy resolves the links of a Path, which takes half the time of the call.
+        array: npt.NDArray[Any] = np.load(os.fspath(path), mmap_mode="r", allow_pickle=False)
         return array
 
 

@@ -57,11 +57,11 @@ SOME = [(way, case) for way, case in MATRIX
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row groups of 40 instances, runs of 20 questions, sums of 128 instances."""
+    """Row groups of 40 instances, runs of 40 questions, sums of 128 instances."""
     for module in (parquet, stored_ranks):
         monkeypatch.setattr(module, "ROW_GROUP", 40)
     monkeypatch.setattr(instances, "_BLOCK", 128)
-    monkeypatch.setattr(stored_ranks, "_CANDIDATES", 100)
+    monkeypatch.setattr(stored_ranks, "_CANDIDATES", 200)
 
 
 def questions_of(case: str, rng: np.random.Generator) -> kgtrec.Questions:

@@ -375,7 +375,7 @@ def some_ranks(n_triples: int, shuffled: bool) -> Ranks:
 def test_pieces_have_the_bits_of_the_whole(
     size: int, shuffled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ranks = some_ranks(1_000, shuffled)
+    ranks = some_ranks(150 if size < 10 else 1_000, shuffled)
     whole = [Result(ranks)[key] for key in KEYS]
     tables = Result(ranks).slice("relation").to_csv()
     monkeypatch.setattr(averaging, "_ITEMS", size)

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
+from slow import slow_after
 
 import kgtrec
 from kgtrec._internal.runtime import share_rows
@@ -68,13 +69,15 @@ def of(scores: np.ndarray, batch: kgtrec.ranking.ranker.Batch) -> np.ndarray:
 # -- Threads of the caller ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("own_threads", [1, 3])
+@pytest.mark.parametrize(
+    ("own_threads", "times"), slow_after(2, [(1, 50), (3, 50), (1, 300), (3, 300)])
+)
 def test_any_interleaving_gives_the_ranks_of_one_thread(
-    questions, scores, due, own_threads
+    questions, scores, due, own_threads, times
 ) -> None:
     shuffled = random.Random(0)
     with ThreadPoolExecutor(4) as pool:
-        for _ in range(150):
+        for _ in range(times):
             ranker = kgtrec.Ranker(questions, 7, own_threads)
             batches = list(ranker.batches(11))
             shuffled.shuffle(batches)

@@ -50,7 +50,8 @@ class Column(NamedTuple):
     @property
     def name(self) -> str:
         """trec_eval's name: ``map``, ``P_10``, ``iprec_at_recall_0.10``, ``set_F_2.0``."""
-        return f"{self.family}_{self.parameter}" if self.parameter else self.family
+        parameter = self.parameter
+        return f"{self.family}_{parameter}" if parameter else self.family
 
     @property
     def parameter(self) -> str:

@@ -62,9 +62,10 @@ def own_values(view: View, columns: Sequence[Column]) -> dict[str, NDArray[Any]]
     """
     native = [column for column in columns if in_core(column)]
     rows = dict(zip((c.name for c in native), core_values(view, native), strict=True))
+    named = ((c.name, c) for c in columns)
     return {
-        c.name: rows[c.name] if c.name in rows else function_of(c.row.function)(view, c)
-        for c in columns
+        name: rows[name] if name in rows else function_of(c.row.function)(view, c)
+        for name, c in named
     }
 
 
