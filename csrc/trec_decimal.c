@@ -16,7 +16,6 @@
 #include <math.h>
 
 #include "trec_decimal_powers.h"
-#include "trec_fields.h"
 
 #define MOST_DIGITS 19    /* of an uint64_t */
 #define LARGEST_POWER 288 /* of ten, times any uint64_t: below the largest double */
@@ -30,18 +29,12 @@ typedef struct {
 KGT_INLINE bool is_digit(char byte) { return (unsigned char)(byte - '0') < 10; }
 
 #if KGT_LITTLE_ENDIAN
-/* Value and number of the digits at the start of eight bytes, all at once: pairs, fours, all. In a
- * loop, the processor would have to guess the number, which changes from line to line. */
+/* Value and number of the digits at the start of eight bytes, all at once. In a loop, the processor
+ * would have to guess the number, which changes from line to line. */
 KGT_INLINE int leading_digits(const char *at, uint64_t *value) {
     uint64_t word = kgt_load64(at) ^ 0x3030303030303030u;
-    /* The highest bit of bytes that are no digits; exact up to the first, whose sum may carry. */
-    uint64_t others = ((word + 0x7676767676767676u) | word) & 0x8080808080808080u;
-    int n = others == 0 ? 8 : __builtin_ctzll(others) / 8;
-    if (n == 0) return 0;
-    word <<= 64 - 8 * n; /* as if zeros came before them */
-    word = word * 10 + (word >> 8);
-    word = (word & 0x00ff00ff00ff00ffu) * 100 + ((word >> 16) & 0x00ff00ff00ff00ffu);
-    *value = (word & 0xffff) * 10000 + ((word >> 32) & 0xffff);
+    int n = kgt_count_digits(word);
+    if (n > 0) *value = kgt_join_digits(word << (64 - 8 * n)); /* as if zeros came before them */
     return n;
 }
 #else

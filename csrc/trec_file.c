@@ -160,7 +160,8 @@ static kgt_fault_kind read_run_line(const char **line, const char *end, kgt_fiel
                                     double *score) {
     const char *at = *line, *ends[6];
     kgt_field skipped, rank, tag;
-    if (kgt_split_plain(at, end, 6, ends) && kgt_read_decimal(ends[3] + 1, end, score) != NULL) {
+    if (kgt_split_plain(at, end, 6, ends) && (kgt_read_short_decimal(ends[3] + 1, ends[4], score) ||
+                                              kgt_read_decimal(ends[3] + 1, end, score) != NULL)) {
         *document = (kgt_field){ends[1] + 1, ends[2]};
         *line = ends[5];
         return KGT_NO_FAULT;
