@@ -43,10 +43,9 @@ ARRAYS = ("left", "right", "matrix")
 def command(**options: Any) -> Report:
     """Rank test alignments in both directions, among the entities of the test alignments.
 
-    MR and Hits@k depend on the number of candidates, which is that of the entities in the test
-    alignments. Compare AMR between test sets. --sizes shows how much they change.
-    AMR is at least 2 / (n + 1), where every answer is first. Compare AMRI for models that are
-    almost always right.
+    MR and Hits@k depend on the number of these entities; --sizes shows how much. Compare AMR
+    between test sets. AMR is at least 2 / (n + 1), where every answer is first. Compare AMRI for
+    models that are almost always right.
 
     \b
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv -o ranks.parquet

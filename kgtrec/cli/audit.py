@@ -48,7 +48,7 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     """Check the numbers that a table prints, and find the protocol behind them.
 
     TABLE is a .csv, .tsv, .md or .tex file: one row per model (a column model, system or name), one
-    column per measure (mrr, hits@10, mr, amri, ...). A column side holds head, tail or both. The
+    column per measure (mrr, hits@10, mr, amri, ...). A column side contains head, tail or both. The
     printed decimals say how exact a number is. Rows of one model in several tables are taken as
     numbers of one ranking.
 
@@ -64,7 +64,7 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     kgtrec audit table.csv distmult.parquet
     kgtrec audit table.md --graph FB15k-237 --scores distmult.npz
 
-    Exit codes: 0 possible; 3 some numbers exclude each other; others as of `kgtrec --help`.
+    Exit codes: 0 possible; 3 some numbers exclude each other; others as in `kgtrec --help`.
     """
     tables = [file for file in files if not file.endswith(".parquet")]
     if not tables:

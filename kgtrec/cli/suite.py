@@ -64,13 +64,13 @@ FIGURES = {
 def command(results: tuple[str, ...], **options: Any) -> Report:
     """Compare models over many graphs.
 
-    A FOLDER is the output of `kgtrec batch`, or holds ranks as GRAPH/MODEL.parquet or
+    A FOLDER is the output of `kgtrec batch`, or contains ranks as GRAPH/MODEL.parquet or
     GRAPH/MODEL/SEED.parquet. A TABLE.csv has the columns graph, model, metric, value, and perhaps
     seed: numbers that others have published.
 
-    Values are means over graphs. Intervals draw graphs, questions and seeds anew. Missing cells are
+    Values are means over graphs. Intervals resample graphs, questions and seeds. Missing cells are
     listed and never filled: pairs are compared on the graphs that both have, and models with fewer
-    than half of the graphs are set apart.
+    than half of the graphs are listed separately.
 
     \b
     kgtrec suite results/

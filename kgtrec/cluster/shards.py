@@ -262,7 +262,7 @@ def shard_files(folder: str | Path) -> list[Path]:
     if not folder.is_dir():
         problem = "the folder does not exist" if not folder.exists() else "this is not a folder"
         raise FileError(
-            folder, found=problem, hint="name the folder that `kgtrec rank --shard` wrote"
+            folder, found=problem, hint="give the folder that `kgtrec rank --shard` wrote"
         )
     paths = sorted(path for path in folder.glob("*.arrow") if not path.name.startswith("."))
     if not paths:

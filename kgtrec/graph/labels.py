@@ -91,7 +91,7 @@ class Labels(Sequence[str]):
         array = _encode_all(labels)
         empty = pc.index(array, b"").as_py()
         if empty >= 0:
-            raise InputError(f"label {empty} is empty; every id needs a name of its own")
+            raise InputError(f"label {empty} is empty; give every id its own name")
         if repeat := first_repeat(array):
             label = array[repeat[0]].as_py().decode("utf-8", "surrogateescape")
             ids = f"for ids {repeat[0]} and {repeat[1]}"

@@ -499,7 +499,7 @@ def _refuse_inductive(folder: Path, names: list[str]) -> None:
             found=f"{', '.join(map(repr, inductive))} beside the splits: this is an inductive "
             "benchmark, and kgtrec would read only a part of it",
             hint="declare its format (ilpc:DIR, grail:DIR or ultra:DIR), or put the inference "
-            "graph into a folder of its own, as train, valid and test",
+            "graph into a separate folder, as train, valid and test",
         )
 
 

@@ -76,7 +76,7 @@ class Style:
     def __post_init__(self) -> None:
         if self.text not in ("fonts", "outlines"):
             raise UsageError(
-                f"text={self.text!r}is unknown; give text=fonts or text=outlines (for SVG)"
+                f"text={self.text!r} is unknown; give text=fonts or text=outlines (for SVG)"
             )
         if not 4 <= self.size <= 20:
             raise UsageError(f"the text size is {self.size:g}; it must be 4 to 20 points")

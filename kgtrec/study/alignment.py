@@ -396,7 +396,7 @@ def size_experiment(
     rows, model = _checked_pairs(pairs), similarities(left, right, similarity, csls)
     chosen = _checked_sizes(sizes, len(rows))
     if repeats < 1:
-        raise UsageError(f"repeats={repeats!r}is not a number of repeats; give 1 or more")
+        raise UsageError(f"repeats={repeats!r} is not a number of repeats; give 1 or more")
     keys = {metric: f"{sides}.realistic.micro.{metric}" for metric in metrics}
     values = {metric: np.empty((len(chosen), repeats)) for metric in metrics}
     for repeat in range(repeats):

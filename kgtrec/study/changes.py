@@ -179,7 +179,7 @@ def changes_of_pairs(
     """What changes from each of several models to each later one."""
     if not cutoffs or min(cutoffs) < 1:
         raise UsageError(
-            f"cutoffs={list(cutoffs)!r}is not a list of cutoffs; give cutoffs of 1 or more"
+            f"cutoffs={list(cutoffs)!r} is not a list of cutoffs; give cutoffs of 1 or more"
         )
     aligned = align_ranks(ranks)
     firsts = {name: checked_firsts(name, aligned[name], run) for name, run in (runs or {}).items()}
@@ -202,7 +202,7 @@ def _best_answers(
 ) -> BestAnswers:  # fmt: skip
     names = [name for name in answers if name in first and name in second]
     if not names:
-        raise InputError("the runs share no question; name runs of the same questions")
+        raise InputError("the runs share no question; give runs of the same questions")
     return BestAnswers(
         np.array([sides[name] for name in names], np.int64),
         np.array([first[name] == second[name] for name in names]),
@@ -230,8 +230,8 @@ def checked_firsts(name: str, ranks: Ranks, run: Run | RunColumns | PathName) ->
     answers = _answers_by_question(ranks)
     if not answers.keys() & firsts.keys():
         raise InputError(
-            f"the run of {name!r} has none of the questions of these ranks, such as "
-            f"{next(iter(answers))!r}; name the run that was written with these ranks"
+            f"the run of {name!r} does not have the questions of these ranks, such as "
+            f"{next(iter(answers))!r}; give the run that was written with these ranks"
         )
     is_first = ranks.macro_rank("ordinal") == 1
     if ranks.macro_unlisted is not None:
@@ -247,10 +247,10 @@ def checked_firsts(name: str, ranks: Ranks, run: Run | RunColumns | PathName) ->
             continue
         expected = due.get(query)
         if first != expected and (expected is not None or first in answers[query]):
-            placed = f"place {expected!r}" if expected else "place no answer"
+            placed = f"put {expected!r}" if expected else "put no answer"
             raise InputError(
-                f"the run of {name!r} has {first!r} first for question {query}, but its ranks "
-                f"{placed} first; name the run that was written with these ranks, in their order"
+                f"the run of {name!r} puts {first!r} first for question {query}, but its ranks "
+                f"{placed} first; give the run that was written with these ranks, in their order"
             )
     return firsts
 

@@ -41,7 +41,7 @@ def read_relation_counts(path: PathName) -> dict[str, int]:
 
     with fetched(path) as copy:
         if not copy.is_file():
-            hint = "name a file of triples, such as test.txt"
+            hint = "give a file of triples, such as test.txt"
             raise FileError(path, found="the file does not exist", hint=hint)
         triples, _, relations = load_triples({"given": copy}, progress=False)
     distinct = drop_duplicates(triples["given"])

@@ -167,7 +167,7 @@ FAULTS = (
     ('path = "g"\nquestions = "q"', "graphs.g: found path and questions; give exactly one of"),
     ('questions = "q"\nqueries = "t"', "graphs.g.queries: does not combine with questions; leave"),
     ('path = "g"\ndocuments = "t"', "graphs.g.documents: does not combine with path; leave it out"),
-    ('qrels = "q"', "graphs.g.documents: missing; name the file with the documents' names"),
+    ('qrels = "q"', "graphs.g.documents: missing; give the file with the documents' names"),
     ('qrels = "q"\ndocuments = "d"\nlevel = true', "graphs.g.level: True is not a whole num"),
     ('questions = "q"\n[protocols.p]\nsplit = "test"', "graphs.g: no model and protocol bel"),
 )

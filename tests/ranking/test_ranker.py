@@ -327,7 +327,7 @@ def test_ranges_of_rows(case) -> None:
     ranker = kgtrec.Ranker(questions, 5)
     ranker.update(range(len(questions) - 1, 3, -1), scores[:3:-1])
     for wrong in (range(2, 2), range(-1, 1), range(len(questions), len(questions) + 1)):
-        with pytest.raises(InputError, match="rows (has shape|contains)"):
+        with pytest.raises(InputError, match=r"rows (has shape|contains)"):
             ranker.update(wrong, scores[: len(wrong)])
     ranker.update(range(4), scores[:4])
     assert_same(ranker.finish(), due)

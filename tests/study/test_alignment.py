@@ -347,7 +347,7 @@ def test_the_experiment_on_the_command_line(home: Path) -> None:
         ((*TABLES, "--matrix", "m.npy", "--pairs", "p.tsv", "-o", "o"), "--matrix replaces --left"),
         (("--matrix", "m.npy", "--similarity", "l2", "--pairs", "p.tsv", "-o", "o"),
          "--similarity needs embeddings"),
-        ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--seed", "1"), "--repeats and --seed need"),
+        ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--seed", "1"), "--repeats and --seed set how"),
         ((*TABLES, "--pairs", "p.tsv"), "-o FILE"),
         ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--sizes", "3"), "leave out -o"),
         ((*TABLES, "--pairs", "p.tsv", "--sizes", "3,x"), "'x' is not a number"),

@@ -130,9 +130,11 @@ def test_what_is_refused(models):
     with pytest.raises(InputError, match="cannot be compared"):
         answer_changes({"a": ranks[0], "b": tails})
     strange = kgtrec.Run(["q1"], run.offsets[:2], run.documents[:1], run.scores[:1], run.docnos, 1)
-    with pytest.raises(InputError, match=r"run of 'old' has none of the questions of these ranks"):
+    with pytest.raises(
+        InputError, match=r"run of 'old' does not have the questions of these ranks"
+    ):
         answer_changes(by_name(ranks), [strange, strange])
-    with pytest.raises(InputError, match=r"run of 'old' has .* first for question"):
+    with pytest.raises(InputError, match=r"run of 'old' puts .* first for question"):
         answer_changes(by_name(ranks), runs[::-1])
 
 
@@ -145,12 +147,12 @@ def test_runs_of_something_else_are_refused(models):
     worse[ranks[0].question[ahead], ranks[0].answer[ahead]] = -1
     better[ranks[0].question[behind], ranks[0].answer[behind]] = 99
     answer = NAMES[ranks[0].answer[ahead]]
-    for changed, words in ((worse, f"but its ranks place {answer!r} first"),
-                           (better, "but its ranks place")):  # fmt: skip
+    for changed, words in ((worse, f"but its ranks put {answer!r} first"),
+                           (better, "but its ranks put")):  # fmt: skip
         _, run = kgtrec.rank(changed, questions, run_depth=2, progress=False)
         with pytest.raises(InputError, match=words):
             answer_changes(by_name(ranks), [run, runs[1]])
-    with pytest.raises(InputError, match="run of 'one' has"):
+    with pytest.raises(InputError, match="run of 'one' puts"):
         page_data({"one": ranks[0]}, runs={"one": read_run_columns(written(run))})
 
 

@@ -236,14 +236,14 @@ def power(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     )  # fmt: skip
 
 
-@click.command(cls=Command, short_help="Is one experiment what the other was?")
+@click.command(cls=Command, short_help="Does one experiment reproduce another?")
 @SYSTEMS
 @QRELS_OF_RUNS
 @MEASURES
 @shared.FORMAT
 def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> Report:
-    """Is the second run what the first was? Or the third and fourth, baseline and advanced system,
-    what the first two were? tau union, RBO, RMSE, effect ratio.
+    """Does the second run reproduce the first? Or do the third and fourth (baseline and advanced
+    system) reproduce the first two? tau union, RBO, RMSE, effect ratio.
 
     \b
     kgtrec compare reproduction --qrels complete.qrels ours.run theirs.run
@@ -267,7 +267,7 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
         if count
     ]
     return Report.of_sections(
-        [("Is one experiment what the other was?", [orders, effects], text)],
+        [("Does one experiment reproduce the other?", [orders, effects], text)],
         {"orders": orders.to_dict(), "effects": effects.to_dict()}, effects, notes=notes,
     )  # fmt: skip
 

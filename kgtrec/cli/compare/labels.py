@@ -412,7 +412,7 @@ def _usual(tables: Sequence[ValueTable], *, micro: bool) -> list[str]:
 def reuse(
     files: tuple[str, ...], qrels: str, pool: str, graph: str, keys: tuple[str, ...]
 ) -> Report:
-    """What does a system lose if the pool was made without it? Each run is valued again without
+    """What does a system lose if the pool was made without it? Evaluates each run again without
     the labels that it alone put into the pool.
 
     \b
@@ -459,8 +459,8 @@ def reuse(
 def depths(
     files: tuple[str, ...], pool: str, graph: str, keys: tuple[str, ...], **options: Any
 ) -> Report:
-    """How does the ranking of the systems change as the pool grows deeper? Of runs, with the
-    --qrels of the whole pool; or of ranks on the complete test split, without ranking anew.
+    """How does the ranking of the systems change as the pool grows deeper? FILEs are runs, with
+    the --qrels of the whole pool, or ranks on the complete test split. Ranks nothing again.
 
     \b
     kgtrec compare depths --qrels complete.qrels *.run --pool pool.tsv --graph FB15k-237

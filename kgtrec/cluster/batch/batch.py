@@ -180,12 +180,12 @@ def _folder_locked(folder: Path, key: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(
-                f"another batch is writing to {folder}; wait for it, or name another folder "
-                f"as {key}"
+                f"another batch is writing to {folder}; wait for it, or give another folder as "
+                f"{key}"
             ) from None
         except OSError as error:  # such as Lustre, if it is mounted without flock
             problem = f"the file system does not support locks ({error.strerror})"
-            hint = f"name a folder of another file system as {key}"
+            hint = f"give a folder of another file system as {key}"
             raise FileError(folder, found=problem, hint=hint) from None
         yield
 

@@ -313,7 +313,8 @@ class _Reader:
         if not jobs and not self.faults:
             self._fault(
                 "models",
-                "no model belongs to any graph, so there is nothing to do; name a graph for one",
+                "no model belongs to any graph, so there is nothing to do; give one of the models "
+                "a graph",
             )
         output = self._path("output", top["output"], {})
         work = self._work(output, top.get("work"))
@@ -422,7 +423,7 @@ class _Reader:
             if key not in (*kinds, *_SOURCES[kinds[0]]):
                 self._fault(f"{place}.{key}", f"does not combine with {kinds[0]}; leave it out")
         if "qrels" in source and "documents" not in source:
-            self._fault(f"{place}.documents", "missing; name the file with the documents' names, "
+            self._fault(f"{place}.documents", "missing; give the file with the documents' names, "
                         "in the order of the columns")  # fmt: skip
 
     def _measures(self, keys: list[str]) -> tuple[str, ...]:

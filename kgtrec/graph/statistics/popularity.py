@@ -180,7 +180,7 @@ class Frequencies(ShownAsTables):
         triples, in [0, 1], that involve one of them."""
         if not 0 < percent <= 100:
             raise UsageError(
-                f"the top {percent!r} % of {self.what} is no share; give a number in (0, 100]"
+                f"the top {percent!r} % of {self.what} is not a share; give a number in (0, 100]"
             )
         items = math.ceil(round(len(self.ids) * percent / 100, 9))
         return items, float(self.reached[items - 1] / max(self.triples, 1))

@@ -471,7 +471,7 @@ class Classification(ShownAsTables):
     def __str__(self) -> str:
         total = self.overall.n_true + self.overall.n_false
         own = len(self.thresholds.of_relation.keys() & self.of_relation.keys())
-        chosen = f"{own:,} of {len(self.of_relation):,} relations have a threshold of their own"
+        chosen = f"{own:,} of {len(self.of_relation):,} relations have their own threshold"
         return "\n\n".join(
             (
                 f"{total:,} test triples: {self.overall.n_true:,} true, "

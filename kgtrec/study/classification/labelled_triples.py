@@ -227,7 +227,7 @@ def _labels_of(parts: list[_Rows]) -> list[bool]:
         if first.labels is None:
             raise UsageError(
                 f"{first.path} has no labels; add a fourth column (1 for true; 0 or -1 for false), "
-                "or name a file of false triples"
+                "or give a file of false triples"
             )
         return first.labels
     for part in parts:
@@ -258,7 +258,7 @@ def _scores_of(parts: list[_Rows], path: PathName | None) -> Float64:
     if path is None:
         if not all(has_column):
             missing = parts[has_column.index(False)].path
-            raise UsageError(f"{missing} has no scores; add a fifth column, or name a scores file")
+            raise UsageError(f"{missing} has no scores; add a fifth column, or give a scores file")
         return np.array([score for column in columns if column for score in column])
     if any(has_column):
         raise UsageError(

@@ -320,7 +320,7 @@ def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
     if len(lines) < 2:
         raise FileError(
             path,
-            found="there is no row below a header",
+            found="the table has no row below its header",
             hint="write a header line, then one row per system",
         )
     head = tuple(cell.strip() for cell in lines[0][1])

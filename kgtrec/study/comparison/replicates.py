@@ -314,11 +314,11 @@ def multiplicity(
     """
     if not epsilon >= 0:
         raise UsageError(
-            f"epsilon={epsilon!r}is not allowed; give how far an MRR may be below the best, 0 or "
+            f"epsilon={epsilon!r} is not allowed; give how far an MRR may be below the best, 0 or "
             "more"
         )
     if not cuts or min(cuts) < 1:
-        raise UsageError(f"cuts={cuts!r}is not a list of cutoffs; give cutoffs of 1 or more")
+        raise UsageError(f"cuts={cuts!r} is not a list of cutoffs; give cutoffs of 1 or more")
     if lacking := [] if runs is None else [name for name in models if name not in runs]:
         raise UsageError(f"{lacking[0]!r} has no run; give a run for every model, or for none")
     aligned = align_ranks(models)

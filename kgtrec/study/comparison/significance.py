@@ -272,7 +272,7 @@ def _randomisation_tests(
     """
     if permutations < 1:
         raise UsageError(
-            f"permutations={permutations!r}is too few; give 1 or more for the randomisation test"
+            f"permutations={permutations!r} is too few; give 1 or more for the randomisation test"
         )
     relative = values - values[:, :1]
     relative = np.ascontiguousarray(relative[(relative != 0).any(axis=1), 1:])

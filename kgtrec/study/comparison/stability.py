@@ -193,7 +193,7 @@ def _checked(n_systems: int, shares: Sequence[float], repeats: int) -> Float64:
     if sizes.ndim != 1 or not len(sizes) or not ((sizes > 0) & (sizes < 1)).all():
         raise UsageError(f"shares {list(shares)!r} must be between 0 and 1, as in 0.05")
     if repeats < 1:
-        raise UsageError(f"repeats={repeats!r}is not a number of repeats; give 1 or more")
+        raise UsageError(f"repeats={repeats!r} is not a number of repeats; give 1 or more")
     return sizes
 
 

@@ -292,7 +292,7 @@ class _Handler(BaseHTTPRequestHandler):
         if place.path in _PAGE:
             return self.server.page[place.path], _PAGE[place.path][1]
         if place.path != "/api/state":
-            raise JudgingError("there is no such page", HTTPStatus.NOT_FOUND)
+            raise JudgingError("this page does not exist", HTTPStatus.NOT_FOUND)
         self._check_token()
         numbers = {name: _number(name, values) for name, values in parse_qs(place.query).items()}
         return _json(self.server.state(numbers.get("row"), numbers.get("after")))
@@ -301,7 +301,7 @@ class _Handler(BaseHTTPRequestHandler):
         acts = {"/api/answer": self.server.answered, "/api/undo": self.server.undone}
         act = acts.get(self.path)
         if act is None:
-            raise JudgingError("there is no such page", HTTPStatus.NOT_FOUND)
+            raise JudgingError("this page does not exist", HTTPStatus.NOT_FOUND)
         self._check_token()
         return _json(act(self._body()))
 

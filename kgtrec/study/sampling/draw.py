@@ -65,7 +65,7 @@ def weights_of(by: Any, questions: QuestionData) -> tuple[Weights, str]:
     if isinstance(by, (str, PathLike)):
         if not fspath(by).endswith(".npy"):
             raise UsageError(
-                f"by={fspath(by)!r} is unknown; choose one of {', '.join(NAMES)}, or name a .npy "
+                f"by={fspath(by)!r} is unknown; choose one of {', '.join(NAMES)}, or give a .npy "
                 "file"
             )
         return _of_matrix(load_matrix(by), questions, fspath(by)), f"weights of {fspath(by)}"

@@ -165,7 +165,7 @@ def test_distances_are_scores_of_the_other_sign(folder):
 def test_one_threshold_and_a_figure(folder):
     pytest.importorskip("matplotlib")
     text = run("--one-threshold", "--resamples", "100", "--plot", "curve.svg")
-    assert "0 of 2 relations have a threshold of their own" in text
+    assert "0 of 2 relations have their own threshold" in text
     assert "as claimed" in Path("curve.svg").read_text()
 
 

@@ -271,7 +271,7 @@ def test_whole_tables_show_places_and_a_figure(folder: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("", "there is no row below a header"),
+    ("", "the table has no row below its header"),
     ("System,mrr\na,x\nb,1\nc,2\n", r"t.csv:2: 'x' under 'mrr'"),
     ("System,mrr\na,1\nb\n", r"t.csv:3: this line has 1 cells"),
     ("System,mrr\na,1\na,2\nb,3\n", r"t.csv:3: another row of 'a'.*--by"),
