@@ -394,7 +394,7 @@ def _fetch(url: str, copy: Path, folders: bool) -> None:
     files = [info]
     if kind == "folder":
         if not folders:
-            hint = "name the file in it"
+            hint = "give a file in this folder"
             raise FileError("", found="a folder, not a file", hint=hint).at(url)
         copy.mkdir()
         files = _files(system, info.path, recursive=True)

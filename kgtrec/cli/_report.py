@@ -127,10 +127,7 @@ class Report:
         """One of the figures of the report."""
         if name not in self.figures:
             option = f"--{name.replace('_', '-')}"
-            raise UsageError(
-                f"{option} is not possible here, because this report does not have "
-                "this figure; leave it out"
-            )
+            raise UsageError(f"{option}: this report does not have this figure; leave it out")
         module, function, *arguments = self.figures[name]
         return getattr(import_module(f"kgtrec.plots.{module}"), function)(*arguments)
 

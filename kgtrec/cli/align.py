@@ -155,8 +155,6 @@ def _sizes(text: str, n_pairs: int) -> list[int] | None:
     for part in text.split(","):
         word = part.strip()
         if word != "all" and not word.isdigit():
-            raise UsageError(
-                f"--sizes {text!r}: {word!r} is not a number; write sizes as 100,1000,all"
-            )
+            raise UsageError(f"--sizes {text!r}: {word!r} is not a number; write as 100,1000,all")
         chosen.append(n_pairs if word == "all" else int(word))
     return chosen

@@ -28,9 +28,7 @@ SIZES = ("instances", "entities")
                type=click.IntRange(1), metavar="N")  # fmt: skip
 @shared.option("--n-entities entities", "Number of entities, the largest possible rank.",
                type=click.IntRange(1), metavar="E")  # fmt: skip
-@shared.graph(
-    "The graph of the table, instead of both numbers. Adds the values expected by chance."
-)
+@shared.graph("The graph of the table, instead of both numbers. Adds values expected by chance.")
 @shared.split("Evaluated split of --graph.")
 @shared.SIDES
 @shared.flag("--percent", "Metrics between 0 and 1 are printed as percentages.")

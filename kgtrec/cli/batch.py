@@ -81,8 +81,7 @@ def command(
         return Report(lambda: "\n".join([f"{done} of {len(states)} done", *lines]))
     if scheduler and workers:
         raise UsageError(
-            "--workers starts workers on this machine, but a --scheduler has its own workers; give "
-            "one of the two"
+            "--workers starts workers on this machine, but a --scheduler has its own; give one"
         )
     try:
         outcomes = _run(batch, scheduler, workers, patience)

@@ -121,7 +121,7 @@ def _by(graph: Graph, options: dict[str, Any]) -> Any:
         return fitting_by_constraints(graph, options["type_constraints"])
     by = options["by"]
     if by not in NAMES and not by.endswith(".npy"):
-        raise UsageError(f"--draw-by {by!r}: name {', '.join(NAMES)}, or a .npy file")
+        raise UsageError(f"--draw-by {by!r} is unknown; give {', '.join(NAMES)}, or a .npy file")
     return by
 
 

@@ -375,9 +375,7 @@ def _filtered(filtered: GraphFiltered, request: Request) -> str:
 def _missing_answers(run: Scored, request: Request) -> str:
     total = f"{run.missing_answers:,} of {run.answers:,} answers are not in the run"
     if request.entities is None and request.questions is None:
-        return (
-            f"{total}; without --n-entities N their ranks have no upper bound: low counts them as 0"
-        )
+        return f"{total}; without --n-entities N their ranks are unbounded: low counts them as 0"
     return f"{total}; low and high bound the metrics for every rank they may have"
 
 

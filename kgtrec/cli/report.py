@@ -309,10 +309,7 @@ def _check(columns: Sequence[str], sides: Sequence[str] | None) -> None:
     parse_all(columns)
     for side in sides or ():
         if side.strip() not in SIDES:
-            raise UsageError(
-                f"--side {side!r} is not a side; give head, tail, both, or several, "
-                "such as head,tail"
-            )
+            raise UsageError(f"--side {side!r} is not a side; give head, tail, both, or several")
 
 
 def _systems(

@@ -220,7 +220,7 @@ def regular_file(path: PathName) -> Iterator[Path]:
             hint = "check the name and the folder"
             raise FileError(path, found="the file does not exist", hint=hint)
         if place.is_dir():
-            raise FileError(path, found="a folder, not a file", hint="name the file in it")
+            raise FileError(path, found="a folder, not a file", hint="give a file in this folder")
         yield place
 
 

@@ -243,7 +243,7 @@ def slices(values: SystemValues) -> Figure:
     if len(values.parts) > PARTS:
         raise UsageError(
             f"{len(values.parts):,} slices by {', '.join(values.dimensions)} are too many; a "
-            f"figure shows at most {PARTS}; name fewer parts, or draw relations as boxes "
+            f"figure shows at most {PARTS}; choose fewer parts, or draw relations as boxes "
             "(relations)"
         )
     many = len(values.systems)

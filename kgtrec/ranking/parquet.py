@@ -361,7 +361,9 @@ def _read_table(path: PathName) -> tuple[Any, Any]:
     import pyarrow.parquet as pq
 
     if Path(path).is_dir():
-        raise FileError(path, found="a folder, not a file", hint="name the ranks file in it")
+        raise FileError(
+            path, found="a folder, not a file", hint="give the ranks file in this folder"
+        )
     try:
         with arrow_file(path) as file:
             parquet = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)

@@ -499,7 +499,7 @@ def _opened(path: PathName) -> Iterator[tuple[dict[str, Any], Any]]:
         raise FileError(
             path,
             found=f"damaged or incomplete ({reason})",
-            hint="rank this shard again, which replaces it",
+            hint="rank this shard again to replace it",
         ) from None
 
 

@@ -198,15 +198,15 @@ def test_shards_are_merged_to_the_same_file(answers_folder: Path, words: tuple[s
     ("words", "files", "expected"),
     [
         (RELS, {"labels.txt": "d0\nd1\n"}, "labels.txt: 2 labels for 5 rows"),
-        (RELS, {"labels.txt": "d0\nd1\nd1\nd3\nd4\n"}, "labels.txt:3: 'd1' again (line 2"),
+        (RELS, {"labels.txt": "d0\nd1\nd1\nd3\nd4\n"}, "labels.txt:3: 'd1' is repeated (first in"),
         (RELS, {"labels.txt": "d0\nd1\nd2\nx\nd4\n"}, "'d3', which is not one of the 5 candidates"),
         (RELS, {"ids.txt": "a\n"}, "ids.txt: 1 labels for 2 rows"),
         (RELS, {"ids.txt": "a\nz\n"}, "question 'z' has no answers"),
         ((*RELS[:3], *RELS[5:]), {}, "--qrels needs --documents"),
         ((*RELS, "--graph", "."), {}, "give one of --graph DIR, --questions FILE and --qrels FILE"),
-        ((*RELS, "--sides", "head"), {}, "--sides: cannot be combined"),
-        ((*RELS, "--known-has-answers"), {}, "--known-has-answers: cannot be combined"),
-        ((*ASK, "--level", "2"), {}, "--level: cannot be combined with --questions"),
+        ((*RELS, "--sides", "head"), {}, "--sides: not allowed with --qrels"),
+        ((*RELS, "--known-has-answers"), {}, "--known-has-answers: not allowed with --qrels"),
+        ((*ASK, "--level", "2"), {}, "--level: not allowed with --questions"),
         (ASK, {"questions.jsonl": json.dumps(LINES[0])}, "two.npy: scores have 2 rows; expected 1"),
         (ASK, {"questions.jsonl": json.dumps(LINES[1] | {"answers": ["d9"]})},
          "questions.jsonl:1: question '2i-0' has the answer 'd9'"),
@@ -270,7 +270,9 @@ def test_ranks_with_damaged_names_are_named(answers_folder: Path, key: str, valu
     metadata[b"kgtrec.ranks"] = json.dumps(header).encode()
     pq.write_table(table.replace_schema_metadata(metadata), "r.parquet")
     for words in (("report", "r.parquet"), ("report", "r.parquet", "--html", "page.html")):
-        assert call(*words, fails=True).startswith("r.parquet: a damaged description; name a file")
+        assert call(*words, fails=True).startswith(
+            "r.parquet: its metadata is damaged; give a file"
+        )
 
 
 def test_ranks_without_a_row_are_named(answers_folder: Path) -> None:

@@ -152,8 +152,8 @@ def test_spoilt_compressed_models(home: Path, at: float) -> None:
 
 
 _TASK = "rows 0 to 6, entities 0 to 11"
-_UNFIT = f" or not complete (the arrays of {_TASK} do not fit together)"
-_MISTYPED = f" or not complete (the arrays of {_TASK} are of the wrong types)"
+_UNFIT = f" or incomplete (the arrays of {_TASK} do not fit together)"
+_MISTYPED = f" or incomplete (the arrays of {_TASK} have wrong types)"
 _IMPOSSIBLE = f": its content is impossible ({{}} in {_TASK})"
 
 

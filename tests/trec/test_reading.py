@@ -347,7 +347,7 @@ def test_standard_input(tmp_path, monkeypatch) -> None:
         paths[place] = "-"
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
         check_pair(*paths)
-    with pytest.raises(UsageError, match="name a file for one of them"):
+    with pytest.raises(UsageError, match="give a file for one of them"):
         read_lists("-", "-")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(gzip.compress(RUN))))
     with pytest.raises(FileError, match=r"^standard input: .* gzip data; unpack it first: zcat"):
@@ -574,7 +574,7 @@ def refused(done: subprocess.CompletedProcess, path: str, said: str) -> None:
     assert done.returncode == 2, done
     assert done.stdout == ""
     assert done.stderr == f"kgtrec: {path}: {said}" + done.stderr.partition(said)[2]
-    assert done.stderr.endswith("; try again when it stays as it is\n")
+    assert done.stderr.endswith("; try again when nothing writes to it\n")
     assert done.stderr.count("\n") == 1
 
 

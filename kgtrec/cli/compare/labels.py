@@ -75,9 +75,7 @@ def parts(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
         text = "given: as if the test set had the relation ratios of the other triples."
     else:
         text = "Each row uses only the questions of its part."
-    text += (
-        " tau-b compares the order of the systems with that on all questions; nan for two systems."
-    )
+    text += " tau-b compares the systems' order with that on all questions; nan for two systems."
     tables = {one.measure: one.table() for one in per_measure}
     data = {name: table.to_dict() for name, table in tables.items()}
     sections = [(name, [table], text) for name, table in tables.items()]

@@ -126,9 +126,7 @@ def asks_answers(options: Mapping[str, Any]) -> bool:
     if len(present) != 1:
         found = f"got {' and '.join(present)}" if present else "got none"
         raise UsageError(f"give one of --graph DIR, --questions FILE and --qrels FILE; {found}")
-    shared.leave_out(
-        (True, _IDLE[present[0]], f"{{}}: cannot be combined with {present[0]}; leave out")
-    )
+    shared.leave_out((True, _IDLE[present[0]], f"{{}}: not allowed with {present[0]}; leave out"))
     if present[0] != "--graph" and options["scores"] is None:
         raise UsageError("give the scores of the questions: --scores PATH")
     return present[0] != "--graph"

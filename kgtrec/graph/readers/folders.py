@@ -234,7 +234,7 @@ def _settings(path: Path) -> dict[str, Any]:
         with open(path, "rb") as file:
             loaded = yaml.safe_load(file)
     except OSError as error:
-        hint = "name a folder of LibKGE's data"
+        hint = "give a folder of LibKGE's data"
         raise FileError(path, found=f"cannot be read ({error.strerror})", hint=hint) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)

@@ -312,7 +312,7 @@ def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
         raise
     except OSError as problem:
         raise FileError(
-            path, found=problem.strerror or "unreadable", hint="name a file with a table of values"
+            path, found=problem.strerror or "unreadable", hint="give a file with a table of values"
         ) from problem
     except (UnicodeDecodeError, csv.Error) as problem:
         raise FileError(path, found=str(problem), hint="save the table as CSV in UTF-8") from None

@@ -343,7 +343,7 @@ def make_batches(
 
 def _check(annotators: Sequence[str], overlap: float, size: int | None) -> None:
     if not annotators:
-        raise UsageError("no annotator is given; name at least one")
+        raise UsageError("no annotator is given; give at least one")
     twice = next((name for name in annotators if list(annotators).count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"two annotators are named {twice!r}; give each a different name")

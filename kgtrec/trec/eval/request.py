@@ -34,7 +34,7 @@ def read_once(*files: Any) -> None:
     """Raise UsageError if more than one of them is standard input."""
     if sum(is_path(one) and os.fspath(one) == "-" for one in files) > 1:
         raise UsageError(
-            "several files are standard input (-), which can be read only once; name other files"
+            "several files are standard input (-), which can be read only once; give other files"
         )
 
 

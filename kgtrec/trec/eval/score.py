@@ -367,7 +367,7 @@ def list_run(
 def _one(lists: Lists, query: str, files: str) -> Lists:
     """The lists of one query."""
     if query not in lists.queries:
-        raise NothingShared(f"{files} do not share query {query!r}; name one that both have")
+        raise NothingShared(f"{files} do not share query {query!r}; choose a query that both have")
     return some_queries(lists, np.array([lists.queries.index(query)]))
 
 

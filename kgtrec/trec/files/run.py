@@ -249,7 +249,7 @@ def read_qrels_columns(path: PathName, *, threads: int | None = None) -> QrelsCo
 
 def _columns(path: PathName, is_run: bool, threads: int | None) -> tuple[Any, ...]:
     if not is_path(path):
-        raise UsageError(f"{path!r} is not a path; name a file")
+        raise UsageError(f"{path!r} is not a path; give a file")
     text = read_text(path, is_run)
     groups = find_groups(text, threads)
     documents = read_documents(groups, np.arange(len(groups.names)), threads)

@@ -158,7 +158,7 @@ def read_text(path: PathName, is_run: bool) -> Text:
     if name == "-":
         path = "standard input"
         if sys.stdin is None:
-            raise FileError(path, found="it is closed", hint="pipe a file into it, or name a file")
+            raise FileError(path, found="it is closed", hint="pipe a file into it, or give a file")
         with _explained(path):
             data = _read(sys.stdin.buffer)
         _refuse_packed(path, bytes(data[:4]), "unpack it first: {2} FILE | kgtrec ... -")
@@ -186,7 +186,7 @@ def _explained(path: PathName) -> Iterator[None]:
         hint = "check the name and the working folder"
         raise FileError(path, found="the file does not exist", hint=hint) from None
     except IsADirectoryError:
-        raise FileError(path, found="this is a folder", hint="name a file in it") from None
+        raise FileError(path, found="this is a folder", hint="give a file in this folder") from None
     except OSError as error:
         problem = f"cannot be read ({error.strerror or error})"
         raise FileError(path, found=problem, hint="check its permissions and the disk") from None

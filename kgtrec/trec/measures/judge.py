@@ -168,7 +168,7 @@ def read_lists(
     cut = _Cut(depth, keep_ties, judged_only, single)
     if not isinstance(qrels, JudgedQueries):
         if is_path(qrels) and is_path(run) and os.fspath(qrels) == "-" == os.fspath(run):
-            raise UsageError("both files are standard input (-); name a file for one of them")
+            raise UsageError("both files are standard input (-); give a file for one of them")
         qrels = read_judgements(qrels, threads=threads)
     if isinstance(run, (str, os.PathLike)):
         documents = _documents_of_file(run, threads)

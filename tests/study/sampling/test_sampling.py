@@ -601,7 +601,7 @@ def test_in_three_steps(home: Path) -> None:
             ("--scores", "scores.npy", "--full-scores", "f.npy"),
             "need --score-columns candidates",
         ),
-        (("--scores", "scores.npy", "--draw-by", "best"), "name observed, uniform, frequency"),
+        (("--scores", "scores.npy", "--draw-by", "best"), "give observed, uniform, frequency"),
         (("--scores", "scores.npy", "--ci", "195"), "--ci 195 is not a percentage"),
         (("--scores", "scores.npy", "--draw-by", "uniform", "--type-constraints", "t"), "give one"),
         (
