@@ -198,7 +198,8 @@ def test_shards_are_merged_to_the_same_file(answers_folder: Path, words: tuple[s
     ("words", "files", "expected"),
     [
         (RELS, {"labels.txt": "d0\nd1\n"}, "labels.txt: 2 labels for 5 rows"),
-        (RELS, {"labels.txt": "d0\nd1\nd1\nd3\nd4\n"}, "labels.txt:3: 'd1' is repeated (first in"),
+        (RELS, {"labels.txt": "d0\nd1\nd1\nd3\nd4\n"},
+         "labels.txt:3: 'd1' is repeated (first in line 2"),
         (RELS, {"labels.txt": "d0\nd1\nd2\nx\nd4\n"}, "'d3', which is not one of the 5 candidates"),
         (RELS, {"ids.txt": "a\n"}, "ids.txt: 1 labels for 2 rows"),
         (RELS, {"ids.txt": "a\nz\n"}, "question 'z' has no answers"),

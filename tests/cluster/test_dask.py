@@ -542,7 +542,7 @@ def test_a_scheduler_that_goes_is_named_and_one_that_comes_back_is_used(
             assert_same_bytes(got, kgtrec.rank(scores, questions), tmp_path)
             saved.clear()
             stops, restart = {2}, False
-            with pytest.raises(SchedulerLost, match="what was written is kept"):
+            with pytest.raises(SchedulerLost, match="finished parts are kept"):
                 kgtrec.cluster.rank(scores, questions, client, folder=tmp_path / "b", patience=2)
         scheduler.start()
         with Client(scheduler.address, timeout=60, set_as_default=False) as client:

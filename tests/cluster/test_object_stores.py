@@ -170,7 +170,7 @@ entities = "../some.txt"
     assert call("report", output, "--columns", "mrr").count("0.") == 2
     with atomic_write(f"{output}/{files[0]}") as file:
         file.write(b"other")
-    assert "what was written" in call("batch", place, "--status")
+    assert "changed after it was written" in call("batch", place, "--status")
     with atomic_write(f"{URL}/m.npz") as file:
         file.write((home / "m.npz").read_bytes() + b"\0")
     try:

@@ -196,9 +196,9 @@ def test_blocks_that_are_handed_over(tmp_path: Path) -> None:
     assert (join_parts(parts, inputs)[0].greater == local[0].greater).all()
     with pytest.raises(UsageError, match="missing"):
         join_parts(parts[:1], inputs)
-    with pytest.raises(UsageError, match="follow one another"):
+    with pytest.raises(UsageError, match="parts overlap or leave a gap"):
         join_parts([parts[0], parts[0], parts[1]], inputs)
-    with pytest.raises(UsageError, match="do not fit together"):
+    with pytest.raises(UsageError, match="parts are not adjacent"):
         merge([parts[0], parts[1]], inputs)
     with pytest.raises(InputError, match="have shape"):
         partial(Task(0, 5, 0, N), inputs, None, scores[:4])
@@ -357,7 +357,7 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
             fit_files(describe_scores(tmp_path / "s.npy", tmp_path), store)
     np.savez(tmp_path / "m.npz", queries=np.zeros((9, 2)), entities=np.zeros((N, 2)))
     files = describe_scores(tmp_path / "m.npz", tmp_path)
-    with pytest.raises(InputError, match=r"m\.npz: Factors hold 9 queries"):
+    with pytest.raises(InputError, match=r"m\.npz: Factors have 9 queries"):
         fit_files(files, store)
     with pytest.raises(UsageError, match="higher-is-better"):
         fit_files(files, store, higher_is_better=False)

@@ -333,12 +333,12 @@ def test_a_side_that_the_ranks_lack_is_refused(files, tmp_path: Path, kind: str)
     out, tails = tmp_path / "x.svg", tmp_path / "tails.parquet"
     ranks = kgtrec.Ranks.load(files[0])
     ranks.subset(ranks.side == 1).save(tails)
-    for path, side, held in ((files[0], "relation", "both"), (tails, "both", "tail")):
+    for path, side, held in ((files[0], "relation", "head, tail, both"), (tails, "both", "tail")):
         words = [kind, str(path), "--side", side, "-o", str(out)]
         done = CliRunner().invoke(command, words)
         assert isinstance(done.exception, UsageError), done.exception
-        assert f"--side {side}, but these ranks hold" in str(done.exception)
-        assert f"{held} only" in str(done.exception)
+        said = f"--side {side}, but these ranks contain only {held};"
+        assert said in str(done.exception)
     assert not out.exists()
 
 

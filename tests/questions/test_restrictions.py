@@ -501,7 +501,7 @@ def test_sampled_results_are_labelled_everywhere(home: Path) -> None:
         run(report_command, path, "--by", "relation", "--format", "json").stdout
     )
     assert f"sampled.{key}" in by_relation["r"]
-    assert "Among all candidates" in run(report_command, path).stdout
+    assert "among all candidates" in run(report_command, path).stdout
     ranked(home, "f.parquet")
     assert "sampled" not in run(report_command, home / "f.parquet").stdout.lower()
     with pytest.raises(UsageError):

@@ -171,7 +171,9 @@ def test_recounted_leaves_what_is_not_asked_for(tmp_path: Path) -> None:
     # The names survive the file, and come back in messages and captions.
     other.save(tmp_path / "r.parquet")
     back = Ranks.load(tmp_path / "r.parquet")
-    with pytest.raises(InputError, match=r"1 relations.*counted on train: .*the evaluated split"):
+    with pytest.raises(
+        InputError, match=r"1 relations.*popularity 0 in train.*the evaluated split"
+    ):
         beta_grid(back, [0], [0, 0.5])
     grid = beta_grid(recounted(back, graph, "train,test", "test"), [0], [0])
     assert grid.counted_on == ("train and test", "test")
@@ -201,11 +203,11 @@ def test_recounted_on_the_default_splits_is_the_default(sides: str) -> None:
 def test_popularity_zero_names_the_split() -> None:
     graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[0, 0, 2]])
     ranks = recounted(evaluated(graph).ranks, graph, entities="train")
-    with pytest.raises(InputError, match=r"1 answer entities.*counted on train: .*all of them"):
+    with pytest.raises(InputError, match=r"1 answer entities.*popularity 0 in train.*all splits"):
         beta_curve(ranks)
     assert beta_curve(ranks, points=[-1, 0]).values.shape == (4, 2, 1)
     # The keys of a result follow the counts, too.
-    with pytest.raises(InputError, match="counted on train"):
+    with pytest.raises(InputError, match="have popularity 0 in train"):
         Result(ranks)["both.stratified.mrr(0.5,0)"]
 
 
@@ -228,15 +230,15 @@ def test_another_graph_is_refused() -> None:
     ("arguments", "error", "hint"),
     [
         ({"vary": "beta"}, UsageError, "vary='beta'"),
-        ({"at": 2}, UsageError, r"beta_r holds 2"),
-        ({"points": [0, 3]}, UsageError, r"beta_e holds 3"),
+        ({"at": 2}, UsageError, r"beta_r contains 2"),
+        ({"points": [0, 3]}, UsageError, r"beta_e contains 3"),
         ({"metrics": ["mmr"]}, UsageError, "mmr"),
         ({"metrics": {"f": lambda r: r[:1]}}, InputError, "f of 2 ranks gives"),
         ({"metrics": {"f": lambda r: np.log(r - 1)}}, InputError, "not finite"),
         ({"metrics": {"f": lambda r: "x"}}, InputError, "one finite number"),
         ({"metrics": {"f": lambda r: r}, "side": "left"}, UsageError, "side='left'"),
         ({"metrics": {"f": lambda r: r}, "rank_type": "best"}, UsageError, "rank_type='best'"),
-        ({"metrics": {"f": lambda r: r}, "points": [3]}, UsageError, "beta_e holds 3"),
+        ({"metrics": {"f": lambda r: r}, "points": [3]}, UsageError, "beta_e contains 3"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")

@@ -544,7 +544,7 @@ SAID = {
     "write and set the time back": "it was written to while it was read",
     "append": "it was written to while it was read",
     "replace": "it was cut short while it was read",
-    "remove": "it is gone while it is read",
+    "remove": "it disappeared while it was read",
 }
 DEPTH = 400
 
