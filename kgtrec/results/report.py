@@ -137,7 +137,7 @@ def _tolerance(result: Result) -> list[str]:
         return []
     return [
         f"Micro ranks count scores {tolerance_text(facts)} of the answer's as ties; ordinal and "
-        "macro ranks count equal ones alone."
+        "macro ranks count only equal scores."
     ]
 
 

@@ -142,7 +142,7 @@ def pairwise(
         raise UsageError(f"test {test!r} is unknown; choose one of {', '.join(TESTS)}")
     if len(samples) < 2:
         raise UsageError(
-            f"{samples.name}: one of the {samples.unit} is too few for a test; give more"
+            f"{samples.name}: a test needs two or more {samples.unit}, not {len(samples)}"
         )
     pairs = pairs_of(len(samples.systems))
     if test in ("t", "wilcoxon"):
