@@ -49,11 +49,11 @@ SPARSITIES = (0.2, 0.5, 0.8)
     "table", "csv", "tsv", "markdown", "latex", "json",
     text="csv: one row per sparsity, or per checkpoint of the study.",
 )  # fmt: skip
-@shared.choice("--figure", ["expected", "approximation", "simulated"], "Instead, with --plot: "
-               "against the strength of a model at several sparsities, a metric's exact "
-               "expectation; the MRR's beside its logarithmic approximation; or simulated "
-               "questions beside both, with bands of two standard errors (Yang et al., Figure 1; "
-               "csv and json too).")  # fmt: skip
+@shared.choice("--figure", ["expected", "approximation", "simulated"], "Draw theory instead of "
+               "your models, with --plot: a metric against the strength of a model at several "
+               "sparsities. Exact expectation; MRR and its logarithmic approximation; or both and "
+               "simulated questions, with bands of two standard errors (Yang et al., Figure 1; "
+               "also csv, json).")  # fmt: skip
 @shared.option("--correlation correlations", "With --figure simulated: correlation of missing and "
                "predicted; with several, one panel per sparsity (Figure 2).  [default: 0]",
                type=float, multiple=True, metavar="RHO")  # fmt: skip

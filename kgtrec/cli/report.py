@@ -72,8 +72,8 @@ OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile", "half
 @shared.reads("--labels", "Lines head, relation, tail, label (TSV), for --by label.")
 @shared.flag("--spread", "With --by: print the quartiles of each measure over the rows instead of "
              "the rows.")  # fmt: skip
-@shared.reads("--ratios", "Triples (TSV) whose relation ratios weigh the micro metrics, beside the "
-              "ranks' own.")  # fmt: skip
+@shared.reads("--ratios", "Triples (TSV) whose relation ratios weigh the micro metrics, in "
+              "addition to the ranks' own.")  # fmt: skip
 @shared.flag("--rank-types", "One row per rank type (optimistic, realistic, ...), and the number "
              "of ties.")  # fmt: skip
 def command(files: tuple[str, ...], **options: Any) -> Report:

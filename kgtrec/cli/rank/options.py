@@ -51,7 +51,7 @@ of_questions = shared.all_of(
     shared.reads("--relations", "Labels, one per line: evaluate only triples of these relations. "
                  "Scores have rows for all questions, or only for these."),
     shared.reads("--type-constraints", "Candidates by relation and side: OpenKE's "
-                 "type_constrain.txt, beside its entity2id.txt and relation2id.txt."),
+                 "type_constrain.txt, next to its entity2id.txt and relation2id.txt."),
     shared.reads("--candidates", "Candidates per question: lines "
                  "question<TAB>entity<TAB>entity...; or OGB's .npz with head_neg and tail_neg, "
                  "entity numbers of shape (triples, negatives), one question per triple and side. "
@@ -98,7 +98,7 @@ in_parts = shared.all_of(
 of_embeddings = shared.all_of(
     shared.option("--model", "SCORES contains the embeddings of this model, under their usual "
                   "names: distmult, complex, transe, rotate, rescal, cp, simple, hole, tucker or "
-                  "quate. Also as .safetensors, or .pt with weights alone.", metavar="NAME"),
+                  "quate. Also as .safetensors, or .pt with only weights.", metavar="NAME"),
     shared.choice("--norm", ["l2", "l1"], "With --model transe: the distance.", default="l2"),
     shared.choice("--inverse", ["none", "offset", "interleaved"], "With --model: inverse relations "
                   "ask for heads. They follow all relations (offset: r + n), or each follows its "
