@@ -15,7 +15,7 @@ const char *kgt_read_whole(const char *at, int64_t *value);
 
 #if KGT_LITTLE_ENDIAN
 /* Number of digits at the start of a word of bytes, each of which is a digit's value if it is one.
- * The highest bits are exact up to the first byte that is no digit, whose sum may carry. */
+ * The highest bits are exact up to the first byte that is not a digit, whose sum may carry. */
 KGT_INLINE int kgt_count_digits(uint64_t word) {
     uint64_t others = ((word + 0x7676767676767676u) | word) & 0x8080808080808080u;
     return others == 0 ? 8 : __builtin_ctzll(others) / 8;

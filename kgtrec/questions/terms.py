@@ -79,7 +79,7 @@ def is_value(item: Any) -> bool:
 
 
 def first_odd(items: list[Any]) -> int | None:
-    """The first item that is no value, or of another kind than the others; None: there is none."""
+    """The first item that is not a value or differs in kind from others; None: all are fine."""
     kind = str if any(isinstance(item, str) for item in items) else (int, np.integer)
     return next((n for n, i in enumerate(items) if not (isinstance(i, kind) and is_value(i))), None)
 

@@ -392,7 +392,9 @@ WRONG: dict[str, tuple[Callable[[Path], str], Callable[[Path], None], str]] = {
     "dgl-ke, undeclared": (
         lambda home: dgl_ke(home).replace(",rth", ""), lambda home: None, "as in dgl-ke,hrt:DIR",
     ),
-    "dgl-ke, order": (dgl_ke, _spoil("test.txt", "2 0 1\n"), ":1: relation 2 is not below 2"),
+    "dgl-ke, order": (
+        dgl_ke, _spoil("test.txt", "2 0 1\n"), "test.txt:1: relation 2 is not below 2",
+    ),
     "pykeen, header": (
         pykeen, _spoil("testing/numeric_triples.tsv.gz", "0\t1\t2\n"),
         "numeric_triples.tsv.gz:1: the first line is '0 1 2'",
@@ -436,7 +438,9 @@ WRONG: dict[str, tuple[Callable[[Path], str], Callable[[Path], None], str]] = {
     "ogb, pickled": (
         nothing, _arrays(head=np.array([None, {}], object)), "train.npz: not a readable .npz",
     ),
-    "csv, header": (csv_named, _spoil("train.csv", "a,r,b\n"), ":1: 'a,r,b' does not name"),
+    "csv, header": (
+        csv_named, _spoil("train.csv", "a,r,b\n"), "train.csv:1: 'a,r,b' does not name",
+    ),
     "csv, fields": (
         csv_named, _spoil("train.csv", "head,relation,tail\na,r,b\na,r\n"), "train.csv:3: 'a,r'",
     ),

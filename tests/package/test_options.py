@@ -114,6 +114,7 @@ def named(text: str) -> set[str]:
 def may_be_wrong(path: Path) -> bool:
     """Whether the bytes of a file name an unknown option; its texts then say if it is one."""
     lines = path.read_text("utf-8").replace("\\n", "\n")
+    lines = re.sub(r'"\s+f?"', "", lines)  # literals that Python joins
     return path.name != "_names.py" and bool(named(lines) - KNOWN)
 
 

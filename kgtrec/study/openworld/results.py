@@ -158,7 +158,7 @@ _LEGEND = """\
 sparsity     share of the test answers that the sparse graph lacks
 range        highest minus lowest sparse value
 slope ratio  slope of sparse against full values in the upper half of the full
-             values, divided by that in the lower half: 1 is no degradation,
+             values, divided by that in the lower half: 1 means no degradation,
              0 is flat
 misordered   share of pairs of checkpoints, of different models, that the sparse
              values order differently from the full ones"""
