@@ -45,13 +45,13 @@ async function send(path, body) {
           ? "another sheet is open at this address now; serve this one again, and open what is printed"
           : "this is not the whole address; open the one that kgtrec judge serve prints";
       } else if (error.status >= 400 && error.status < 500) {
-        alarm(`Not taken: ${error.message}.`);
+        alarm(`Refused: ${error.message}.`);
         return null;
       }
       const why = error.status ? error.message : "the server does not answer";
       alarm(body
-        ? `Not saved yet: ${why}. It is sent again until it is; keep this page open.`
-        : `Cannot go on: ${why}. This page tries again; your answers so far are kept.`);
+        ? `Not saved yet: ${why}. The page sends it again until it is saved; keep the page open.`
+        : `Cannot go on: ${why}. The page tries again; your answers so far are saved.`);
     }
     await new Promise((resolve) => setTimeout(resolve, AGAIN));
   }
@@ -142,7 +142,7 @@ function about(details, item) {
     }
     if (!facts) continue;
     const heading = document.createElement("h2"), list = document.createElement("ul");
-    heading.textContent = name === "head" ? "Known of the head" : "Known of the tail";
+    heading.textContent = name === "head" ? "Known about the head" : "Known about the tail";
     for (const fact of facts) {
       const line = document.createElement("li");
       fact.forEach((part, number) => {
@@ -154,7 +154,7 @@ function about(details, item) {
       list.append(line);
     }
     const box = document.createElement("div");
-    box.append(heading, facts.length ? list : "Nothing in train.");
+    box.append(heading, facts.length ? list : "No triples in train.");
     lists.push(box);
   }
   at("about").replaceChildren(...lists);
@@ -170,7 +170,7 @@ function hint() {
   const text = at("evidence").value.trim();
   const odd = text && !/^https?:\/\/\S+$/.test(text);
   at("hint").textContent = odd
-    ? "This does not look like a link; it is kept all the same."
+    ? "This does not look like a link, but it is saved."
     : "Enter returns to the question.";
 }
 
@@ -230,7 +230,7 @@ function undo() {
     const said = await send("/api/undo", {});
     if (!said) return;
     show(said, true);
-    tell(`Taken back: the answer for triple ${(said.row + 1).toLocaleString("en")}.`);
+    tell(`Undone: the answer for triple ${(said.row + 1).toLocaleString("en")}.`);
   });
 }
 

@@ -99,7 +99,7 @@ function parts() {
   const drawn = metric => ({ groups: groups(metric), xLabel: info(metric).title, label: `${info(metric).title} of every model by part, with intervals` });
   const change = metric => { chart.options = drawn(metric); chart.draw(); table.update(columns(metric), info(metric).higher); };
   place.append(make("div", { class: "controls" }, metricChoice(change)), legend());
-  const chart = intervalChart(figure(place, "Values on parts of the answers, with 95 % intervals from drawing the questions anew. Head: the head is predicted."), drawn("mrr"));
+  const chart = intervalChart(figure(place, "Values on parts of the answers, with 95 % intervals from resampling the questions. Head: the head is predicted."), drawn("mrr"));
   const columns = metric => [{ title: "Part", text: true, get: row => names[row] }, { title: "Questions", get: row => questions[row] }, { title: "Answers", get: row => instances[row] }, ...modelColumns(values, metric)];
   const table = dataTable(place, { columns: columns("mrr"), rows: names.length, higher: true, label: "Metrics by part", file: "parts", caption: !DATA.relations ? "By the terms of the questions." : "The same values as a table." + (DATA.relations.categories ? "" : " Categories and quartiles of popularity need the graph (--graph).") });
 }
@@ -163,7 +163,7 @@ function comparison() {
     box.replaceChildren();
     const percent = `${Math.round(one.confidence * 100)} %`;
     box.append(make("p", {}, isolated(one.sentence)));
-    intervalChart(figure(box, `Values with ${percent} intervals, from drawing the questions anew.`), { groups: one.order.map(i => ({ name: MODELS[i], points: [{ model: i, name: MODELS[i], value: one.values[i], low: one.low[i], high: one.high[i] }] })), xLabel: one.title, label: `${one.title} of all models with intervals` });
+    intervalChart(figure(box, `Values with ${percent} intervals, from resampling the questions.`), { groups: one.order.map(i => ({ name: MODELS[i], points: [{ model: i, name: MODELS[i], value: one.values[i], low: one.low[i], high: one.high[i] }] })), xLabel: one.title, label: `${one.title} of all models with intervals` });
     const about = `Difference in ${one.title}: the model of the row minus that of the column. Bold on colour: significant at p < ${one.level} (${one.method}).`;
     const columns = one.order.map(j => ({ title: MODELS[j], name: true, digits: one.digits, get: row => one.difference[one.order[row]][j], tip: about }));
     dataTable(box, { columns: [{ title: "minus →", text: true, get: row => MODELS[one.order[row]] }, { title: one.title, digits: one.digits, get: row => one.values[one.order[row]] }, ...columns], rows: MODELS.length, sortable: false, across: false, mark: (row, number) => number > 1 && one.p[one.order[row]][one.order[number - 2]] !== null && one.p[one.order[row]][one.order[number - 2]] < one.level ? "won" : "", label: "Differences of all pairs", file: "differences", caption: about });
