@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from kgtrec.study.comparison.significance import pairwise as pairwise
     from kgtrec.study.comparison.stability import data_sensitivity as data_sensitivity
     from kgtrec.study.comparison.stability import depth_curves as depth_curves
-    from kgtrec.study.openworld.family_tree import correlated_removal as correlated_removal
     from kgtrec.study.openworld.family_tree import family_tree as family_tree
     from kgtrec.study.openworld.family_tree import random_removal as random_removal
     from kgtrec.study.openworld.family_tree import ranked_removal as ranked_removal
@@ -135,9 +134,7 @@ _HOMES = homes(
         "kgtrec.study.classification.labelled_triples": "LabelledTriples read_labelled",
         "kgtrec.study.classification.classify": "classify",
         # the open world: formulas and simulation are in kgtrec.study.openworld
-        "kgtrec.study.openworld.family_tree": (
-            "family_tree correlated_removal random_removal ranked_removal"
-        ),
+        "kgtrec.study.openworld.family_tree": ("family_tree random_removal ranked_removal"),
         # seeds, pools, labels; the sheets are in kgtrec.study.judging
         "kgtrec.study.pooling.seeds": "sample_seeds seed_questions",
         "kgtrec.study.pooling.lists": "run_lists score_lists",

@@ -18,7 +18,6 @@ from kgtrec._internal.csr import Bools, Int64
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import UsageError
 from kgtrec.questions.api import Graph
-from kgtrec.study.openworld.model import correlation_range, split_strength
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -329,52 +328,6 @@ def random_removal(
     draw = np.random.default_rng(seed).random(len(facts))
     train, recorded = draw < density * train_share, draw < density
     return OpenWorld(facts[train], facts[recorded & ~train], facts[~recorded])
-
-
-def correlated_removal(
-    world: OpenWorld, predicted: Bools, sparsity: float, rho: float, seed: int = 0
-) -> OpenWorld:
-    """Hide full-test facts again, so that missing facts correlate with a model's predictions.
-
-    A predicted fact is missing with probability P(X|Y), any other fact with P(X|not Y). Both are
-    chosen so that P(X) is the sparsity and the correlation of Definition 4.1 is rho.
-
-    Parameters
-    ----------
-    world : OpenWorld
-        Its training facts stay as they are.
-    predicted : ndarray of bool, shape (len(world.full_test),)
-        Y: whether the model predicts each fact of ``world.full_test``.
-    sparsity : float in (0, 1)
-    rho : float
-        Negative: predicted facts are more often recorded than missing.
-    seed : int, default 0
-
-    Raises
-    ------
-    UsageError
-        Shapes or shares that do not fit, or a correlation that no such model can have; the
-        possible range is named.
-    """
-    facts = world.full_test
-    predicted = _per_fact("predicted", predicted, facts).astype(bool)
-    _check_share("sparsity", sparsity, 0 < sparsity < 1, "between 0 and 1")
-    strength = float(predicted.mean()) if len(facts) else 0.0
-    if not 0 < strength < 1:
-        raise UsageError(
-            f"the model predicts {strength:.0%} of the full-test facts, so no correlation "
-            "exists; choose a cutoff that only some facts reach"
-        )
-    low, high = correlation_range(strength, sparsity)
-    if not low <= rho <= high:
-        raise UsageError(
-            f"rho={rho} is impossible if {strength:.1%} of the facts are predicted and "
-            f"{sparsity:.1%} are missing; give a value from {low:.4f} to {high:.4f}"
-        )
-    chances = split_strength(sparsity, strength, rho)  # with the roles of both swapped
-    chance = np.where(predicted, *chances)
-    missing = np.random.default_rng(seed).random(len(facts)) < chance
-    return OpenWorld(world.train, facts[~missing], facts[missing])
 
 
 def ranked_removal(

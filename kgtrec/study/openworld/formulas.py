@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kgtrec._internal.csr import Bools, Float64, Int64
+from kgtrec._internal.csr import Float64, Int64
 from kgtrec.errors import UsageError
 from kgtrec.study.openworld.model import (
     ENTITIES,
@@ -43,20 +43,18 @@ class Moments:
     """The metric of a question given the number of its missing answers, for L strengths.
 
     - chance, float64 (c,): Probability of each number of missing answers that is not negligible.
-    - predicted, others, float64 (L, c): Contributions of predicted test answers and of the others
-      to the expectation.
-    - square, float64 (L, c): Expectation of the squared metric; NaN if no answer is left to test.
+    - value, square, float64 (L, c): Expectation of the metric, and of its square; NaN if no answer
+      is left to test.
     """
 
     chance: Float64
-    predicted: Float64
-    others: Float64
+    value: Float64
     square: Float64
 
     @property
     def mean(self) -> Float64:
         """Expectation over the number of missing answers: float64, shape (L,)."""
-        return (self.predicted + self.others) @ self.chance
+        return self.value @ self.chance
 
     @property
     def variance(self) -> Float64:
@@ -66,8 +64,7 @@ class Moments:
     @property
     def covariance(self) -> Float64:
         """For two models on a question with the same missing answers: float64, shape (L, L)."""
-        means = self.predicted + self.others
-        return (means * self.chance) @ means.T - np.outer(self.mean, self.mean)
+        return (self.value * self.chance) @ self.value.T - np.outer(self.mean, self.mean)
 
 
 def moments(
@@ -96,17 +93,17 @@ def moments(
     rows = max(CELLS // ((int(counts[-1]) + 1) * np.size(split.missing)), 1)
     blocks = [counts[start : start + rows] for start in range(0, len(counts), rows)]
     parts = [_given(block, n_entities - n_answers, split, sums, squares) for block in blocks]
-    predicted, others, square = (np.concatenate(p, axis=-1) for p in zip(*parts, strict=True))
+    value, square = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
     left = n_answers - counts
     with np.errstate(divide="ignore", invalid="ignore"):  # nothing left to test: no square
         square = np.where(left > 0, (square[0] + (left - 1) * square[1]) / left, np.nan)
-    return Moments(chance, predicted, others, square)
+    return Moments(chance, value, square)
 
 
 def _given(
     counts: Int64, false: int, split: Strengths, sums: Float64, squares: Float64
-) -> tuple[Float64, Float64, Float64]:
-    """Given m missing answers (c,): both parts of the mean, and both of the square, (L, c) each.
+) -> tuple[Float64, Float64]:
+    """Given m missing answers (c,): the mean (L, c), and both parts of the square (2, L, c).
 
     The square's parts are from a single answer, and from the product of two different answers.
     """
@@ -126,7 +123,7 @@ def _given(
     no_mean, no_single, no_pair, mixed = below
     single = l2 * above[:, :, 1] + (1 - l2) * no_single
     pair = l2**2 * above[:, :, 2] + 2 * l2 * (1 - l2) * mixed + (1 - l2) ** 2 * no_pair
-    return l2 * above[:, :, 0], (1 - l2) * no_mean, np.stack([single, pair])
+    return l2 * above[:, :, 0] + (1 - l2) * no_mean, np.stack([single, pair])
 
 
 def expectation(
@@ -155,25 +152,6 @@ def expectation(
     """
     result = moments(strength, beta, n_answers, n_entities, metric, rho, kept=kept)
     return result.mean.reshape(np.shape(strength))
-
-
-def negative_part(
-    strength: ArrayLike,
-    beta: float,
-    n_answers: int,
-    n_entities: int = ENTITIES,
-    metric: str = "mrr",
-    rho: float = 0.0,
-    *,
-    kept: bool = False,
-) -> Float64:
-    """Delta of Lemma 4.1, exactly: the contribution of answers that are not predicted.
-
-    The paper bounds it for MRR and then drops it; for log-MRR and p-MRR it is not small.
-    Parameters and shape as for `expectation`.
-    """
-    result = moments(strength, beta, n_answers, n_entities, metric, rho, kept=kept)
-    return (result.others @ result.chance).reshape(np.shape(strength))
 
 
 def variance(
@@ -244,17 +222,6 @@ def expectation_main(
     return np.asarray(recorded * (binomial(counts, n_answers, missing * beta) @ mean_gain))
 
 
-def negative_part_bound(strength: ArrayLike, n_answers: int, n_entities: int = ENTITIES) -> Float64:
-    """The paper's bound on delta, (1 - l) ln(E - N) / (E - N), for MRR only (Lemma 4.1).
-
-    With correlation, pass l2. Its proof needs a predicted missing answer: if l beta N is near 0,
-    the exact delta is larger.
-    """
-    check_entities(n_answers, n_entities)
-    others = n_entities - n_answers
-    return (1.0 - np.asarray(strength, np.float64)) * (math.log(others) / others)
-
-
 def slope(strength: ArrayLike, beta: float, n_answers: int, metric: str = "mrr") -> Float64:
     """Derivative of `expectation_main` (rho = 0) with respect to the strength (Corollary 4.1).
 
@@ -269,12 +236,6 @@ def slope(strength: ArrayLike, beta: float, n_answers: int, metric: str = "mrr")
     strengths = checked_strength(strength, beta)
     counts = np.arange(n_answers + 1)
     return np.asarray(binomial(counts, n_answers, strengths * beta) @ gain(metric)(counts + 1))
-
-
-def slope_approximation(strength: ArrayLike, beta: float, n_answers: int) -> Float64:
-    """1 / (l beta (N+1)): Corollary 4.2 without its epsilon, the derivative of Theorem 4.1."""
-    strengths, _ = _positive(strength, beta, n_answers, 0.0)
-    return 1.0 / (strengths * beta * (n_answers + 1))
 
 
 def approximation(strength: ArrayLike, beta: float, n_answers: int, rho: float = 0.0) -> Float64:
@@ -318,29 +279,6 @@ def approximation_error(
     odds = np.exp(rest) / -np.expm1(rest)  # q / (1 - q), q = (1 - l1 beta)^(N + 1)
     first = scale / (n_answers + 1) * (0.5 if rho == 0 else 1.0)
     return np.maximum(first, odds * -np.log(missing * beta) * scale)
-
-
-def slope_rho(
-    strength: ArrayLike, beta: float, n_answers: int, rho: float = 0.0
-) -> tuple[Float64, Bools]:
-    """Derivative of the correlated approximation with respect to rho (Corollary 4.5).
-
-    Parameters as for `approximation`.
-
-    Returns
-    -------
-    slope : ndarray of float64, shaped as strength
-    condition : ndarray of bool
-        Whether l1 beta (N+2) >= exp(alpha + sqrt(alpha beta (1-l) / l) - gamma). Then the slope is
-        negative: of two equally strong models, the one that predicts fewer missing answers looks
-        better.
-    """
-    missing, recorded = _positive(strength, beta, n_answers, rho)
-    whole, alpha = np.asarray(strength, np.float64), 1.0 - beta
-    level = _level(missing, beta, n_answers)
-    scale = np.sqrt(whole * (1 - whole) * alpha / beta) / (beta * (n_answers + 1))
-    value = scale / missing**2 * (recorded - level * whole / alpha)
-    return value, level >= alpha + np.sqrt(alpha * beta * (1 - whole) / whole)
 
 
 def inconsistency(
@@ -405,22 +343,25 @@ def inconsistency(
     return normal_below(-gap * math.sqrt(n_queries / spread) if gap else 0.0)
 
 
-def queries_constant(
+def queries_needed(
     strength: float,
+    difference: float,
     beta: float,
     n_answers: int,
     p: float = 0.05,
     n_entities: int = ENTITIES,
     variance: float | None = None,
 ) -> float:
-    """c = 2 (beta l (N+1) Psi^-1(p))^2 V of Corollary 4.4.
+    """Questions needed to get the order right with probability 1 - p (Corollary 4.4).
 
-    The paper's example prints c = 2.85 for beta = 0.35, l = 0.7, N = 43, p = 5 % and V = 7.4e-3.
-    Its formula gives 4.65, and the exact variance is 6.2e-3.
+    2 (beta l (N+1) Psi^-1(p))^2 V / difference^2, for differences much smaller than the strength;
+    infinite for no difference. The paper's example prints 2.85 for the product above the fraction
+    line at beta = 0.35, l = 0.7, N = 43, p = 5 % and V = 7.4e-3. Its formula gives 4.65, and the
+    exact variance is 6.2e-3.
 
     Parameters
     ----------
-    strength, beta, n_answers, n_entities
+    strength, difference, beta, n_answers, n_entities
         As for `inconsistency`.
     p : float in (0, 0.5), default 0.05
         Accepted probability of the wrong order.
@@ -431,27 +372,12 @@ def queries_constant(
 
     if not 0 < p < 0.5:
         raise UsageError(f"p={p}; give a probability above 0 and below 0.5, such as 0.05")
+    if not difference:
+        return math.inf
     if variance is None:
         variance = float(moments(strength, beta, n_answers, n_entities).variance[0])
-    return 2.0 * (beta * strength * (n_answers + 1) * float(ndtri(p))) ** 2 * variance
-
-
-def queries_needed(
-    strength: float,
-    difference: float,
-    beta: float,
-    n_answers: int,
-    p: float = 0.05,
-    n_entities: int = ENTITIES,
-    variance: float | None = None,
-) -> float:
-    """Questions needed to get the order right with probability 1 - p: c / difference^2 (Cor. 4.4).
-
-    For differences much smaller than the strength. Parameters as for `queries_constant`; infinite
-    for no difference.
-    """
-    constant = queries_constant(strength, beta, n_answers, p, n_entities, variance)
-    return constant / difference**2 if difference else math.inf
+    scale = beta * strength * (n_answers + 1) * float(ndtri(p)) / difference
+    return 2.0 * scale**2 * variance
 
 
 def normal_below(z: float) -> float:

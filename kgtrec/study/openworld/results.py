@@ -11,7 +11,6 @@ import numpy as np
 
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import WIDTH, Cell, ShownAsTables, Table, finite
-from kgtrec.errors import UsageError
 from kgtrec.study.openworld.family_tree import FamilyTree
 from kgtrec.study.openworld.model import title_of
 
@@ -89,25 +88,6 @@ class Panel:
         """Highest minus lowest sparse value: the range that distinguishes models."""
         _, sparse, _ = self.points(metric)
         return float(sparse.max() - sparse.min())
-
-    def overtakings(self, metric: str, weaker: str, stronger: str) -> Int64:
-        """Figure 4: checkpoints of one model that are better than another's in full, worse sparse.
-
-        Returns
-        -------
-        ndarray of int64, shape (n, 2)
-            Pairs of positions: checkpoint of `weaker`, checkpoint of `stronger`.
-        """
-        one, other = self._named(weaker), self._named(stronger)
-        better = other.full[metric][None, :] > one.full[metric][:, None]
-        worse = other.sparse[metric][None, :] < one.sparse[metric][:, None]
-        return np.argwhere(better & worse)
-
-    def _named(self, model: str) -> Curve:
-        named = {curve.model: curve for curve in self.curves}
-        if model not in named:
-            raise UsageError(f"model {model!r} has no curve; choose one of: {', '.join(named)}")
-        return named[model]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,6 @@ from kgtrec.errors import UsageError
 from kgtrec.study.openworld.family_tree import (
     RELATIONS,
     RULES,
-    correlated_removal,
     family_tree,
     random_removal,
     ranked_removal,
@@ -157,19 +156,6 @@ def test_random_removal_takes_the_shares_of_the_appendix(world):
     assert len(random_removal(facts, 1.0).missing) == 0
 
 
-@pytest.mark.parametrize("rho", [-0.3, 0.25])
-def test_correlated_removal_has_the_correlation_asked_for(world, rho):
-    facts = world.full_test
-    predicted = np.random.default_rng(1).random(len(facts)) < 0.6
-    removed = correlated_removal(world, predicted, 0.4, rho, seed=2)
-    gone = as_set(removed.missing)
-    missing = np.array([tuple(row) in gone for row in facts.tolist()])
-    assert abs(missing.mean() - 0.4) < 4 * (0.24 / len(facts)) ** 0.5
-    assert np.corrcoef(missing, predicted)[0, 1] == pytest.approx(rho, abs=4 / len(facts) ** 0.5)
-    assert as_set(removed.full_test) == as_set(facts)
-    assert np.array_equal(removed.train, world.train)
-
-
 def test_ranked_removal_hides_the_worst_of_each_question_and_never_all(world):
     facts = world.full_test
     rank = np.random.default_rng(3).integers(1, 50, len(facts))
@@ -194,10 +180,6 @@ SMALL = random_removal(FACTS, 0.75)
 TENTH = np.arange(len(SMALL.full_test)) % 10 == 0
 
 
-def test_the_weakest_correlation_is_possible():
-    correlated_removal(SMALL, TENTH, 0.5, -0.33)
-
-
 @refusals(
     ("families", lambda: family_tree(families=0), UsageError, ("families=0",)),
     ("people", lambda: family_tree(people=1), UsageError, ("people=1; give 2",)),
@@ -205,13 +187,7 @@ def test_the_weakest_correlation_is_possible():
     ("width", lambda: family_tree(width=0), UsageError, ("width=0",)),
     ("too many", lambda: family_tree(1, people=50, depth=1, width=1), UsageError,
      ("give fewer people",)),
-    ("flat", lambda: correlated_removal(SMALL, ~TENTH & TENTH, 0.5, 0.1), UsageError,
-     ("no correlation exists",)),
-    ("strong", lambda: correlated_removal(SMALL, TENTH, 0.5, -0.5), UsageError,
-     ("give a value from -0.33",)),
-    ("length", lambda: correlated_removal(SMALL, TENTH[1:], 0.5, 0.1), UsageError,
-     ("give one value",)),
-    ("sparsity", lambda: correlated_removal(SMALL, TENTH, 0, 0.1), UsageError, ("sparsity=0",)),
+    ("sparsity", lambda: ranked_removal(SMALL, TENTH, 1), UsageError, ("sparsity=1",)),
     ("ranks", lambda: ranked_removal(SMALL, TENTH[1:], 0.5), UsageError, ("give one value",)),
     *((f"{density} {share}", lambda d=density, s=share: random_removal(FACTS, d, s), UsageError,
        ("out of range",)) for density, share in ((0, 0.7), (1.1, 0.7), (0.5, 1.0), (0.5, -0.1))),
