@@ -1,5 +1,5 @@
 /* The first 128 bits of 5^q, cut off (not rounded): {upper, lower} for q = KGT_FIRST_POWER ...
- * KGT_LAST_POWER. tests/trec/test_decimals.py computes them again with whole numbers. */
+ * KGT_LAST_POWER. tests/trec/test_run.py computes them again with whole numbers. */
 #ifndef KGT_TREC_DECIMAL_POWERS_H
 #define KGT_TREC_DECIMAL_POWERS_H
 

@@ -1,4 +1,4 @@
-"""Native readers of run and qrels files against an oracle in plain Python."""
+"""Readers of run and qrels files against an oracle in plain Python: values, faults, threads."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import io
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
 import fuzz_readers
 import numpy as np
+import pyarrow as pa
 import pytest
 import trec_text_oracle as oracle
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from slow import slow_after
 
-from kgtrec.errors import FileError, InputError, RunWarning, UsageError
+from kgtrec.errors import FileError, InputError, KgtrecError, RunWarning, UsageError
 from kgtrec.trec.files import parse
 from kgtrec.trec.files.run import (
     read_qrels,
@@ -461,6 +463,260 @@ def test_the_fuzzer_notices(tmp_path, monkeypatch) -> None:
         fuzz_readers.fuzz(tmp_path, seed=11, seconds=30, rounds=200)
 
 
+# -- Readers of run and qrels files: what they take, and the sentence that each fault gets -------
+
+
+def test_any_white_space_any_order_and_blank_lines(tmp_path: Path) -> None:
+    run = write(tmp_path, "q2 Q0 a 1 2.5 t\r\n\n \t\nq1\tQ0  b\v9\f-1e-3 t\nq2 Q0 c x inf last")
+    assert read_run(run) == {"q2": {"a": 2.5, "c": float("inf")}, "q1": {"b": -0.001}}
+    assert read_run(run, "columns").tag == "last"
+    qrels = write(tmp_path, "# made by hand\nq2 0 a 1\r\nq1\t0\tb\t-1\n  #q9\nq2 0 c +2")
+    assert read_qrels(qrels) == {"q2": {"a": 1, "c": 2}, "q1": {"b": -1}}
+
+
+def test_bytes_that_are_no_text_survive(tmp_path: Path) -> None:
+    run = read_run(write(tmp_path, b"\xff\xfe Q0 d\x80\xc2\xa0 1 0.5 t\n"))
+    ((query, documents),) = run.items()
+    assert query.encode("utf-8", "surrogateescape") == b"\xff\xfe"
+    assert [d.encode("utf-8", "surrogateescape") for d in documents] == [b"d\x80\xc2\xa0"]
+
+
+def test_byte_order_mark_is_no_part_of_the_first_id(tmp_path: Path) -> None:
+    assert read_qrels(write(tmp_path, b"\xef\xbb\xbfq 0 d 1\n")) == {"q": {"d": 1}}
+
+
+def test_gzip_by_name(tmp_path: Path) -> None:
+    content = gzip.compress(b"q 0 d 1\n" * 1)
+    assert read_qrels(write(tmp_path, content, "q.gz")) == {"q": {"d": 1}}
+    with pytest.raises(FileError, match=r"gzip data; give it a name that ends in \.gz"):
+        read_qrels(write(tmp_path, content, "q.txt"))
+    with pytest.raises(FileError, match="damaged or cut short"):
+        read_qrels(write(tmp_path, gzip.compress(os.urandom(50_000))[:20_000], "cut.gz"))
+    with pytest.raises(FileError, match="damaged or cut short"):
+        read_qrels(write(tmp_path, b"q 0 d 1\n", "plain.gz"))
+
+
+BAD_RUNS = {
+    "q Q0 d 1 0.5": ("5 columns in 'q Q0 d 1 0.5'", 2),
+    "q Q0 New York 1 0.5 t": ("written as %20", 2),
+    "q Q0 d 1 abc t": ("score 'abc'", 2),
+    "q Q0 d 1 nan t": ("score 'nan'", 2),
+    "q Q0 d 1 -NaN t": ("score '-NaN'", 2),
+    "q Q0 d 1 1_0 t": ("score '1_0'", 2),
+    "q Q0 d 1 0x1p3 t": ("score '0x1p3'", 2),
+    "q Q0 first 1 2 t": ("query 'q' has document 'first' twice", 4),
+}
+
+
+@pytest.mark.parametrize("line", BAD_RUNS)
+def test_faults_in_runs_name_line_and_hint(tmp_path: Path, line: str) -> None:
+    path = write(tmp_path, f"q Q0 first 1 1.0 t\n\n{line}\nq Q0 z 1 0.5 t\n")
+    with pytest.raises(FileError) as caught:
+        read_run(path)
+    text, code = BAD_RUNS[line]
+    assert str(caught.value).startswith(f"{path}:3: ")
+    assert text in str(caught.value)
+    assert caught.value.exit_code == code
+    assert caught.value.hint
+
+
+BAD_QRELS = {
+    "": ("a blank line; remove it", 2),
+    "q 0 d": ("3 columns", 2),
+    "q 0 d 1 # why": ("6 columns", 2),
+    "q 0 d 1.9": ("relevance '1.9'", 2),
+    "q 0 d yes": ("relevance 'yes'", 2),
+    "q 0 d 1_0": ("relevance '1_0'", 2),
+    "q 0 first 0": ("has document 'first' twice", 4),
+}
+
+
+@pytest.mark.parametrize("line", BAD_QRELS)
+def test_faults_in_qrels_name_line_and_hint(tmp_path: Path, line: str) -> None:
+    path = write(tmp_path, f"q 0 first 1\n# note\n{line}\nq 0 z 1\n")
+    with pytest.raises(FileError) as caught:
+        read_qrels(path)
+    text, code = BAD_QRELS[line]
+    assert str(caught.value).startswith(f"{path}:3: ")
+    assert text in str(caught.value)
+    assert caught.value.exit_code == code
+
+
+def test_a_document_comes_back_after_another_query(tmp_path: Path) -> None:
+    path = write(tmp_path, "a Q0 d 1 1 t\nb Q0 d 1 1 t\na Q0 d 1 2 t\n")
+    with pytest.raises(DuplicateDocument, match=":3: "):
+        read_run(path)
+
+
+@pytest.mark.parametrize("reader", [read_run, read_qrels])
+def test_files_that_cannot_be_read(tmp_path: Path, reader) -> None:
+    with pytest.raises(FileError, match="the file does not exist"):
+        reader(tmp_path / "none")
+    with pytest.raises(FileError, match="this is a folder"):
+        reader(tmp_path)
+    with pytest.raises(FileError, match="contains no lines"):
+        reader(write(tmp_path, ""))
+    with pytest.raises(FileError, match="contains no lines"):
+        reader(write(tmp_path, gzip.compress(b""), "e.gz"))
+    if reader is read_qrels:
+        with pytest.raises(FileError, match="contains no lines"):
+            reader(write(tmp_path, "# nothing\n"))
+
+
+@pytest.mark.parametrize("reader", [read_run, read_qrels])
+@given(content=st.binary(max_size=80) | st.from_regex(rb"([qd0-9.#\x85\xa0 \t]{0,12}\n){0,4}"))
+@example(content=b"q 0 d " + b"9" * 5000)
+def test_any_bytes_are_read_or_refused_with_a_sentence(tmp_path_factory, reader, content) -> None:
+    path = write(tmp_path_factory.getbasetemp(), content, "fuzz.txt")
+    message = str(path)
+    try:
+        assert reader(path)
+    except KgtrecError as error:
+        message = str(error)
+    assert message.startswith(str(path))
+    message.encode()  # a terminal can show it
+
+
+# -- Run and qrels files that are read in parts, on threads: the parts never show ----------------
+
+
+THREADS = (1, 2, 3, 7)
+
+# Queries go on over any cut, come back later, and begin alike; lines of all kinds between them.
+PART_RUNS = {
+    "sound": b"a 0 d1 1 9 t\na 0 d2 2 8 t\n\n#a 0 d1\nab 0 d1 1 1e1 t\n a 0 d3 3 7 t\nb 0 d1 1 2 t"
+    b"\r\nb 0 d2 2 3 t x\nab 0 d2 9 9 last",
+    "a document twice, in two parts": b"a 0 d1 1 9 t\nb 0 d1 1 8 t\nb 0 d2 2 7 t\na 0 d1 2 6 t\n",
+    "two faults": b"a 0 d1 1 9 t\nb 0 d1 1 8 t\nb 0 d2 2 x t\na 0 d2 2 6\nb 0 d1 3 5 t\n",
+    "a fault, then a document twice": b"a 0 d 1 9 t\n\nb 0 d 1 y t\na 0 d 1 9 t\n",
+    "comments only": b"#a 0 d 1 9 t\n\n# b\n",
+}
+QRELS_PARTS = {
+    "sound": b"a 0 d1 1\na 0 d2 0\n#a\nab 0 d1 2\n a 0 d3 -1\nb 0 d1 1\r\nab 0 d2 3",
+    "blank lines": b"a 0 d1 1\nb 0 d1 1\n \nb 0 d2 1\n\na 0 d2 1\n",
+    "a fault before a blank line": b"a 0 d1 1\nb 0 d1 1.5\nb 0 d2 1\n\na 0 d2 1\n",
+    "a document twice, in two parts": b"a 0 d1 1\nb 0 d1 0\na 0 d1 0\n\n",
+}
+TEXTS = [(kind, is_run, text) for is_run, texts in ((True, PART_RUNS), (False, QRELS_PARTS))
+         for kind, text in texts.items()]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::kgtrec.errors.RunWarning")
+@pytest.mark.parametrize("threads", slow_after(2, THREADS))
+@pytest.mark.parametrize(("kind", "is_run", "text"), TEXTS, ids=lambda x: str(x)[:24])
+def test_cut_at_any_byte(tmp_path: Path, monkeypatch, threads, kind, is_run, text) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(text)
+    monkeypatch.setattr(parse, "_PART_DOCUMENTS", 1)
+    monkeypatch.setattr(parse, "_FEW_GROUPS", 1)
+    for cut in range(len(text)):
+        monkeypatch.setattr(parse, "_text_parts", lambda *_, c=cut: _two_parts(text, c))
+        fuzz_readers.check_columns(path, text, is_run, threads)
+
+
+def _two_parts(text: bytes, cut: int) -> list[tuple[int, int]]:
+    """The second part begins with the first line that begins behind the cut."""
+    text = text if text.endswith(b"\n") else text + b"\n"
+    begin = text.find(b"\n", cut) + 1
+    return [(0, begin), (begin, len(text))] if begin < len(text) else [(0, len(text))]
+
+
+@pytest.mark.filterwarnings("ignore::kgtrec.errors.RunWarning")
+@pytest.mark.parametrize("threads", slow_after(2, THREADS))
+@pytest.mark.parametrize(("kind", "is_run", "text"), TEXTS, ids=lambda x: str(x)[:24])
+def test_parts_of_any_size(tmp_path: Path, monkeypatch, threads, kind, is_run, text) -> None:
+    path = tmp_path / "file"
+    for mark in (b"", b"\xef\xbb\xbf"):
+        path.write_bytes(mark + text)
+        for size in range(1, len(text)):
+            monkeypatch.setattr(parse, "_PART_BYTES", size)
+            monkeypatch.setattr(parse, "_PART_DOCUMENTS", size % 5)
+            fuzz_readers.check_columns(path, mark + text, is_run, threads)
+
+
+def test_parts_begin_at_lines_and_cover_the_text(monkeypatch) -> None:
+    data = bytearray(b"".join(b"x" * (i % 7) + b"\n" for i in range(60)))
+    text = parse.Text("file", True, data, 3)
+    for size in range(1, len(data) + 2):
+        monkeypatch.setattr(parse, "_PART_BYTES", size)
+        for threads in THREADS:
+            parts = parse._text_parts(text, threads)
+            assert parts[0][0] == 3
+            assert parts[-1][1] == len(data)
+            assert all(a[1] == b[0] and data[b[0] - 1] == ord("\n")
+                       for a, b in pairwise(parts))  # fmt: skip
+            assert (len(parts) > 1) == (threads > 1 and size <= (len(data) - 3) // 2)
+
+
+@pytest.mark.filterwarnings("ignore::kgtrec.errors.RunWarning")
+@pytest.mark.parametrize("kind", PART_RUNS)
+def test_packed_files_and_standard_input_in_parts(tmp_path: Path, monkeypatch, kind: str) -> None:
+    text = PART_RUNS[kind]
+    monkeypatch.setattr(parse, "_PART_BYTES", 20)
+    monkeypatch.setattr(parse, "_PART_DOCUMENTS", 1)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(text)))
+    contents = {
+        "run": text,
+        "run.gz": gzip.compress(text[:30]) + gzip.compress(text[30:]),
+        "run.zst": pa.compress(text, "zstd", asbytes=True),
+    }
+    texts = {_text_of("-", "standard input")}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+        texts.add(_text_of(tmp_path / name, str(tmp_path / name)))
+    assert len(texts) == 1
+
+
+def _text_of(path: Path | str, name: str) -> str:
+    """All contents of a run, or the message that refuses it."""
+    try:
+        columns = read_run_columns(path, threads=7)
+    except FileError as error:
+        return str(error).removeprefix(name)
+    documents = columns.documents.to_pylist()
+    return repr((columns.queries, documents, columns.scores.tolist(), columns.tag))
+
+
+# -- Lines that are split at a look ------------------------------------------------------------
+
+LINE = b"q1 Q0 doc 12 3.25 tag"
+BEHIND = [b"# " * 50 + b"\n", b"#" * 100 + b"\n"]  # far from the end; with and without white space
+
+
+def check_line(folder: Path, line: bytes) -> None:
+    path = folder / "file"
+    for behind in BEHIND:
+        text = b"q1 Q0 first 1 9.5 tag\n" + line + b"\n" + behind
+        path.write_bytes(text)
+        fuzz_readers.check_columns(path, text, True, 1)
+
+
+@pytest.mark.parametrize("byte", slow_after(6, b" \n\r\0#.\t\v\f\x08\x0e\x1f!0-e\x80\xa0\xff"))
+def test_a_byte_at_any_place_of_a_line(tmp_path: Path, byte: int) -> None:
+    for place in range(len(LINE) + 1):
+        check_line(tmp_path, LINE[:place] + bytes([byte]) + LINE[place:])
+        check_line(tmp_path, LINE[:place] + bytes([byte]) + LINE[place + 1 :])
+
+
+LENGTHS = [*range(1, 19), *range(30, 35), *range(62, 67), *range(126, 131)]  # at edges of vectors
+
+
+@pytest.mark.parametrize("place", slow_after(2, [0, 2, 6, 9, 13, 19, len(LINE)]))
+def test_lines_of_any_length(tmp_path: Path, place: int) -> None:
+    for n in LENGTHS:
+        for filler in (b"0" * n, b" " * n, b" 1" * n, b" " + b"x" * n):
+            check_line(tmp_path, LINE[:place] + filler + LINE[place:])
+
+
+def test_a_line_at_any_distance_from_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    for n in (0, *LENGTHS):
+        for end in (b"", b"\n"):
+            text = b"a 0 d 1 0.5 t\n" + LINE + b"\n" + b"#" * n + end
+            path.write_bytes(text)
+            fuzz_readers.check_columns(path, text, True, 1)
+
+
 # -- Run and qrels files that are written to, cut short or replaced while they are read: one line
 
 
@@ -549,7 +805,7 @@ SAID = {
 DEPTH = 400
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     run = [f"q{q} 0 d{d:04} {d} {DEPTH - d} tag\n" for q in range(5) for d in range(DEPTH)]
@@ -578,12 +834,14 @@ def refused(done: subprocess.CompletedProcess, path: str, said: str) -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("act", slow_after(2, SAID))
 @pytest.mark.parametrize("path", ["a.run", "parts.run", "a.run.gz"])
 def test_a_run_that_changes_while_it_is_read(path: str, act: str) -> None:
     refused(evaluated(path, act, "a.qrels", path), path, SAID[act])
 
 
+@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("act", slow_after(1, ["cut", "write"]))
 @pytest.mark.parametrize(
     ("path", "files"),
@@ -597,6 +855,7 @@ def test_other_files(path: str, files: tuple[str, ...], act: str) -> None:
     refused(evaluated(path, act, *files), path, SAID[act])
 
 
+@pytest.mark.usefixtures("home")
 def test_what_is_written_afterwards_changes_nothing() -> None:
     """Judgements stay while run after run is read: as a copy, not as a view of the file."""
     judgements = read_judgements("a.qrels")
@@ -608,6 +867,7 @@ def test_what_is_written_afterwards_changes_nothing() -> None:
     assert (read_lists(judgements, "a.run").relevance == before.relevance).all()
 
 
+@pytest.mark.usefixtures("home")
 def test_a_pipe_is_no_file_that_changes() -> None:
     done = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m kgtrec eval -m map a.qrels <(cat a.run)"],
@@ -617,6 +877,7 @@ def test_a_pipe_is_no_file_that_changes() -> None:
     assert done.stdout == evaluated("nothing", "", "a.qrels", "a.run").stdout
 
 
+@pytest.mark.usefixtures("home")
 def test_from_python(monkeypatch: pytest.MonkeyPatch) -> None:
     from kgtrec.trec.files import text
 

@@ -1,4 +1,4 @@
-"""Values over judged lists: compared with slow definitions, and with pytrec_eval to the bit."""
+"""Values over judged lists, the names of measures, and a measure as one row of the table."""
 
 from __future__ import annotations
 
@@ -12,19 +12,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 import pytrec_eval
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 from trec_oracle import measures as slow_measures
 
+import kgtrec
 from kgtrec import trec
+from kgtrec.cli import cli
 from kgtrec.errors import InputError, UsageError
+from kgtrec.measures import Measure, keys
+from kgtrec.measures.help import describe
+from kgtrec.measures.metric import Metric
+from kgtrec.measures.ties import Ranked, Scaled
 from kgtrec.trec.measures import pytrec_eval as bridge
+from kgtrec.trec.measures import ties
 from kgtrec.trec.measures import values as room
-from kgtrec.trec.measures.family import EvalOptions
+from kgtrec.trec.measures.bounds import why_unbounded
+from kgtrec.trec.measures.family import PLACES, EvalOptions, Family
 from kgtrec.trec.measures.judge import read_lists
 from kgtrec.trec.measures.names import (
-    TABLE,
     BadCutoff,
     Column,
     WrongFormat,
@@ -33,8 +41,9 @@ from kgtrec.trec.measures.names import (
     ignored_parameters,
     resolve,
 )
-from kgtrec.trec.measures.relevant import UNJUDGED, Lists
-from kgtrec.trec.measures.rows import FORMATS, QRELS_ROWS, nickname
+from kgtrec.trec.measures.own import own_values
+from kgtrec.trec.measures.relevant import UNJUDGED, Lists, View
+from kgtrec.trec.measures.rows import FORMATS, QRELS_ROWS, TABLE, nickname
 from kgtrec.trec.measures.values import summary, values
 
 CUTS = ",".join(map(str, (1, 2, 3, 5, 10, 20)))
@@ -494,3 +503,171 @@ def test_the_least_relevance_is_one_below_0_like_others(least: int) -> None:
     got = trec.evaluate({"q": {"a": 2, "b": least, "c": 1}}, run, names)["q"]
     assert got == trec.evaluate({"q": {"a": 2, "b": -1, "c": 1}}, run, names)["q"]
     assert got["relstring_3"] == "2.1"
+
+
+# -- Names ------------------------------------------------------------------------------------
+
+
+def test_table_is_that_of_pytrec_eval() -> None:
+    evaluator = pytrec_eval.RelevanceEvaluator({"q": {"a": 1}}, pytrec_eval.supported_measures)
+    printed = list(evaluator.evaluate({"q": {"a": 1.0}})["q"])
+    assert [column.name for column in resolve(["all_trec"], compat=9)] == printed
+
+
+def test_names_are_understood_in_both_spellings() -> None:
+    def names(*measures: str) -> list[str]:
+        return [column.name for column in resolve(measures)]
+
+    assert names("map_cut_20") == names("map_cut.20") == ["map_cut_20"]
+    assert names("P.10,5", "P_1") == ["P_1", "P_5", "P_10"]
+    assert names("P", "P_7") == ["P_7"]
+    assert names("success", "map") == ["map", "success_1", "success_5", "success_10"]
+    assert names("iprec_at_recall_0.10", "Rprec_mult.0.5,2") == [
+        "iprec_at_recall_0.10", "Rprec_mult_0.50", "Rprec_mult_2.00",
+    ]  # fmt: skip
+    assert names("Rprec_mult_1", "Rprec") == ["Rprec", "Rprec_mult_1.00"]
+
+
+def test_all_unknown_measures_are_reported_at_once() -> None:
+    with pytest.raises(UsageError) as caught:
+        resolve(["mapp", "map", "P_0", "nonsense", "prefs_simp", "qrels_jg"])
+    text = str(caught.value)
+    for part in ("'mapp': did you mean 'map'?", "'P_0'", "'nonsense'", "prefs_simp needs",
+                 "map_avgjg, P_avgjg, Rprec_mult_avgjg need"):  # fmt: skip
+        assert part in text
+    assert caught.value.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["P_0", "P.5,", "P.-1", "P.1.5", "map_cut.٣", "success.99999999999", "iprec_at_recall.2",
+     "iprec_at_recall.0.125", "Rprec_mult.x", "utility.1,-1", "ndcg.3", "set_F.x", "map.5",
+     # one bad cutoff among good ones
+     "P.5,0", "P.5,x", "iprec_at_recall.0.5,2", "iprec_at_recall.0.125,0.5", "Rprec_mult.1,x"],
+)  # fmt: skip
+def test_bad_cutoffs(name: str) -> None:
+    with pytest.raises(BadCutoff, match=r"'.*': ") as caught:
+        resolve([name])
+    assert caught.value.exit_code == 2
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
+
+# -- The one function, and the one row ----------------------------------------------------------
+
+
+def double_hits(view: View, column: Column) -> np.ndarray:
+    near = view.hits.query[view.hits.place < int(column.cutoff or 0)]
+    return 2.0 * np.bincount(near, minlength=len(view.num_rel))
+
+
+ROW = Family(
+    "Twice the relevant documents among the first k.",
+    kind="rank", defaults=(3,), ours=True, function=double_hits, aliases=("DoubleHits",),
+    at=("dh",), bounds=PLACES, in_pytrec_eval=False,
+)  # fmt: skip
+
+QRELS = {"q": {"a": 1, "b": 0, "c": 1}}
+RUN = {"q": {"a": 2.0, "b": 2.0, "x": 1.0, "c": 0.5}}
+
+
+@pytest.fixture
+def added(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TABLE, "double_hits", ROW)
+
+
+def test_a_row_that_is_taken_away_is_unknown_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as within:
+        within.setitem(TABLE, "double_hits", ROW)
+        assert [column.name for column in resolve(["DH@3"])] == ["double_hits_3"]
+    with pytest.raises(UsageError, match="DH@3"):
+        resolve(["DH@3"])
+
+
+@pytest.mark.usefixtures("added")
+@pytest.mark.parametrize("name", ["double_hits_1", "double_hits.1", "DH@1", "dh@1"])
+def test_every_spelling_is_known_everywhere(name: str) -> None:
+    assert trec.evaluate(QRELS, RUN, [name]) == {"q": {"double_hits_1": 0.0}}  # b before a
+    assert Measure.parse(f"both.macro.{name}").metric == "double_hits_1"
+    assert describe(name)["help"] == ROW.text
+    assert "double_hits_k" in CliRunner().invoke(cli, ["measures"]).stdout
+
+
+@pytest.mark.usefixtures("added")
+def test_the_command_line_knows_it(tmp_path) -> None:
+    qrels, run = tmp_path / "q", tmp_path / "r"
+    qrels.write_text("".join(f"q 0 {d} {r}\n" for d, r in QRELS["q"].items()))
+    run.write_text("".join(f"q Q0 {d} 0 {s} t\n" for d, s in RUN["q"].items()))
+    done = CliRunner().invoke(cli, ["eval", "-m", "double_hits.1,4", str(qrels), str(run)])
+    assert done.stdout == (
+        "double_hits_1         \tall\t0.0000\ndouble_hits_4         \tall\t4.0000\n"
+    )
+    # Its ties are found; measures without an expectation get no advice to use one.
+    assert "1 of 1 queries have ties that could change these measures\n" in done.stderr
+    text = CliRunner().invoke(cli, ["eval", "-h", "-m", "double_hits"]).stdout
+    assert ROW.text in text
+    assert "Default: -m double_hits.3" in text
+
+
+@pytest.mark.usefixtures("added")
+def test_ties_bounds_and_ranks_follow_from_the_row() -> None:
+    (column,) = resolve(["DoubleHits"])
+    assert column.name == "double_hits_3"
+    assert column.sees == 3
+    assert why_unbounded(column) == ""
+    assert not ties.has_tie_form(column, EvalOptions())
+    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[0, 0, 2], [0, 0, 3], [3, 0, 4]])
+    questions = graph.questions()
+    scores = np.random.default_rng(0).random((len(questions), graph.n_entities))
+    result = kgtrec.evaluate(scores, questions, measures=["both.macro.double_hits_2"])
+    alone = kgtrec.Result(result.ranks)
+    precision = alone["both.macro.P_2"]
+    assert result["both.macro.double_hits_2"] == alone["both.macro.double_hits_2"] == 4 * precision
+
+
+def test_every_row_has_what_its_parts_name() -> None:
+    view = View(*_lists())
+    for column in resolve(QRELS_ROWS):
+        if column.family != "runid":
+            assert len(own_values(view, [column])[column.name]) == 1, column.name
+    for name, row in TABLE.items():
+        assert row.text.endswith((".", ")")), name
+        assert row.ir_measures.partition("(")[0] == "" or row.format in ("qrels", "any")
+    spelled = [alias for row in TABLE.values() for alias in row.aliases]
+    before_at = [stem for row in TABLE.values() for stem in row.at]
+    assert len(spelled) == len(set(spelled))
+    assert len(before_at) == len(set(before_at))
+
+
+def _lists():
+    from kgtrec.trec.measures.judge import read_lists
+
+    return read_lists(QRELS, RUN), EvalOptions()
+
+
+# -- The same for a metric of ranks --------------------------------------------------------------
+
+
+def square(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
+    from kgtrec.measures.rank_metrics import mean_rank
+
+    values = mean_rank(ties, rank_type, parameter)
+    return Scaled(np.asarray(values.scaled / values.scale, np.float64) ** 2, 1)
+
+
+def test_a_metric_of_ranks_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = Metric(
+        name="msr", title="MSR", help="Mean squared rank.", formula="sum r^2 / n",
+        higher_is_better=False, range="[1, inf)", reference="here", averagings=("micro", "macro"),
+        value=square, papers=("mean_squared_rank",),
+    )  # fmt: skip
+    for name in (row.name, *row.aliases):
+        monkeypatch.setitem(keys._BY_NAME, name, row)
+    assert keys.find_metric("mean_squared_rank") == (row, 0)
+    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[0, 0, 2], [0, 0, 3], [3, 0, 4]])
+    questions = graph.questions()
+    scores = np.random.default_rng(0).random((len(questions), graph.n_entities))
+    result = kgtrec.evaluate(scores, questions)
+    due = np.mean((result.ranks.greater + 1.0) ** 2)
+    assert result["both.realistic.micro.mean_squared_rank"] == pytest.approx(due, rel=1e-14)
+    assert describe("mean_squared_rank")["help"] == "Mean squared rank."
