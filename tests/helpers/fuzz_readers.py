@@ -17,6 +17,7 @@ import time
 import warnings
 from pathlib import Path
 
+import pytest
 import trec_text_oracle as oracle
 
 from kgtrec.errors import FileError, RunWarning
@@ -106,6 +107,10 @@ def check_columns(path: Path, data: bytes, is_run: bool, threads: int):
     assert (error is None) == (refusal is None), (error, refusal)
     if refusal is not None:
         check_error(error, refusal)
+        assert str(error).startswith(str(path))
+        with pytest.raises(FileError) as again:  # also of queries without a judgement
+            read_lists({"q": {"d": 1}}, path, threads=threads) if is_run else read_judgements(path)
+        assert str(again.value) == str(error)
         return None
     queries, tag = read
     names = [query.encode("utf-8", "surrogateescape") for query in columns.queries]
