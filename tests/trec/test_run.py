@@ -9,6 +9,7 @@ import re
 import stat
 import struct
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -39,35 +40,26 @@ def read(text: bytes) -> float | None:
     return _core.trec_score(text + b" t\n")
 
 
-def bits(value: float) -> bytes:
-    return struct.pack("d", value)
-
-
-def check(text: bytes) -> None:
+def check(text: str | bytes) -> None:
     # Digits are read eight at a time; none may be missed near the end of the text.
+    text = text.encode() if isinstance(text, str) else text
     for ending in (b"\n", b" t\n", b"\t1234567890\n"):
         got, due = _core.trec_score(text + ending), number(text)
         assert (got is None) == (due is None), (text, got, due)
         if due is not None:
-            assert bits(got) == bits(due), (text, got, due)
-
-
-def power_rows() -> tuple[int, list[int]]:
-    """The first exponent of the table in C, and its numbers of 128 bits."""
-    text = HEADER.read_text("utf-8")
-    first = int(re.search(r"KGT_FIRST_POWER \((-?\d+)\)", text)[1])
-    rows = re.findall(r"\{0x([0-9a-f]{16}), 0x([0-9a-f]{16})\}", text)
-    return first, [int(upper + lower, 16) for upper, lower in rows]
+            assert struct.pack("d", got) == struct.pack("d", due), (text, got, due)
 
 
 def test_the_table_holds_the_first_128_bits_of_each_power():
-    first, rows = power_rows()
-    last = int(re.search(r"KGT_LAST_POWER (\d+)", HEADER.read_text("utf-8"))[1])
+    text = HEADER.read_text("utf-8")
+    first = int(re.search(r"KGT_FIRST_POWER \((-?\d+)\)", text)[1])
+    last = int(re.search(r"KGT_LAST_POWER (\d+)", text)[1])
+    rows = re.findall(r"\{0x([0-9a-f]{16}), 0x([0-9a-f]{16})\}", text)
     assert len(rows) == last - first + 1
-    for exponent, row in enumerate(rows, first):
+    for exponent, (upper, lower) in enumerate(rows, first):
         power = Fraction(5) ** exponent
         due = (power.numerator << 1000) // power.denominator
-        assert row == (due << 128) >> due.bit_length(), exponent
+        assert int(upper + lower, 16) == (due << 128) >> due.bit_length(), exponent
 
 
 def test_whatever_byte_ends_the_digits() -> None:
@@ -79,7 +71,9 @@ def test_whatever_byte_ends_the_digits() -> None:
 
 
 digits = st.text("0123456789", min_size=1, max_size=25)
+
 signs = st.sampled_from(["", "+", "-"])
+
 exponents = st.just("") | st.builds(
     "{}{}{}".format, st.sampled_from("eE"), signs, st.integers(0, 400) | st.integers(0, 10**30)
 )
@@ -100,13 +94,13 @@ exponents = st.just("") | st.builds(
 @example("-0")
 @example("-0e-99999999999999999999999")
 def test_numbers_of_every_form(text):
-    check(text.encode())
+    check(text)
 
 
 @given(st.floats(allow_nan=False))
 def test_what_python_prints_comes_back(value):
     for text in (repr(value), f"{value:.17g}", f"{value:.16e}", f"{value:.15g}", f"{value:.18e}"):
-        check(text.encode())
+        check(text)
 
 
 def exactly(value: Fraction) -> str:
@@ -132,7 +126,7 @@ def test_halves_between_two_numbers(below, more, less):
     if less:
         place = len(text.rstrip("0.")) - 1
         text = text[:place] + str(int(text[place]) - 1) + "9" * 30
-    check(text.encode())
+    check(text)
 
 
 @given(st.integers(1, 2**64), st.integers(-170, 70))
@@ -154,37 +148,31 @@ def test_one_bit_above_a_half(mantissa, exponent, above):
             check(b"%de%d" % (product // power, exponent))
 
 
-@pytest.mark.parametrize("digit", "159")
-def test_hundreds_of_digits(digit):
-    for text in (digit * 800, "0." + digit * 800, "0." + "0" * 400 + digit * 400,
-                 digit * 400 + "e-500", "1" + "0" * 800 + "e-800", digit * 310):  # fmt: skip
-        check(text.encode())
+ENDS = [
+    "1e308", "1.7976931348623157e308", "1.7976931348623159e308", "2e308", "1e309", "1e99999999999",
+    "4.9e-324", "2.4703282292062327e-324", "2.4703282292062328e-324", "1e-400", "1e-99999999999",
+    "2.2250738585072011e-308", "2.2250738585072014e-308", "0e999999999999999999999999999",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["1e308", "1.7976931348623157e308", "1.7976931348623159e308", "2e308", "1e309", "1e99999999999",
-     "4.9e-324", "2.4703282292062327e-324", "2.4703282292062328e-324", "1e-400", "1e-99999999999",
-     "2.2250738585072011e-308", "2.2250738585072014e-308", "0e999999999999999999999999999"],
-)  # fmt: skip
-def test_the_ends_of_the_range(text):
-    check(text.encode())
-    check(b"-" + text.encode())
+def test_the_ends_of_the_range_and_hundreds_of_digits() -> None:
+    for text in ENDS:
+        check(text)
+        check("-" + text)
+    for digit in "159":
+        for text in (digit * 800, "0." + digit * 800, "0." + "0" * 400 + digit * 400,
+                     digit * 400 + "e-500", "1" + "0" * 800 + "e-800", digit * 310):  # fmt: skip
+            check(text)
 
 
-@pytest.mark.parametrize("text", ["inf", "-inf", "+Inf", "INFINITY", "-iNfInItY"])
-def test_infinities(text):
-    assert read(text.encode()) == float(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["nan", "-nan", "NaN", "nan(1)", "0x10", "0x1p3", "1_000", "1,5", "abc", "", "+", "-", "--1",
-     "1-", "1.2.3", ".", "-.", "e5", "1e", "1e+", "1e5.0", "infi", "infinit", "infinityy", "inf1",
-     "1f", "1d0", "\u0661", "1\0", "\0", "1e5e5", "+-1"],
-)  # fmt: skip
-def test_what_is_no_number(text):
-    assert read(text.encode()) is None
+def test_what_is_a_number_and_what_is_none() -> None:
+    for text in ("inf", "-inf", "+Inf", "INFINITY", "-iNfInItY"):
+        assert read(text.encode()) == float(text)
+    for text in ("nan", "-nan", "NaN", "nan(1)", "0x10", "0x1p3", "1_000", "1,5", "abc", "", "+",
+                 "-", "--1", "1-", "1.2.3", ".", "-.", "e5", "1e", "1e+", "1e5.0", "infi",
+                 "infinit", "infinityy", "inf1", "1f", "1d0", "\u0661", "1\0", "\0", "1e5e5",
+                 "+-1"):  # fmt: skip
+        assert read(text.encode()) is None, text
 
 
 def test_the_decimal_point_is_a_point_in_every_locale():
@@ -262,7 +250,9 @@ def is_read_as(number: Fraction, value: np.floating) -> bool:
 
 
 ODD_ONES = [0.0, -0.0, 1e-7, 1e-6, 9.999999e-7, 9999999999.0, 1e10, 123456.75, 0.1, 5e-324, 1e-45]
+
 ODD_ONES += [2.0**e for e in (-149, -126, -44, -20, 0, 23, 24, 53, 54, 89, 127)]
+
 ODD_ONES += [1.7976931348623157e308, 2.2250738585072014e-308, 1e22, 1e23, 9007199254740993.0]
 
 
@@ -288,12 +278,12 @@ def test_written_as_pyarrow_writes_them(dtype) -> None:
     """Many bit patterns; runs were written by pyarrow's cast before."""
     kind = np.uint32 if dtype is np.float32 else np.uint64
     rng = np.random.default_rng(3)
-    patterns = rng.integers(0, np.iinfo(kind).max, 200_000, kind, endpoint=True)
+    patterns = rng.integers(0, np.iinfo(kind).max, 50_000, kind, endpoint=True)
     powers = np.ldexp(1.0, np.arange(-1074, 1024))
     tens = np.array([float(f"1e{i}") for i in range(-323, 309)])
     with np.errstate(over="ignore", under="ignore"):
         edges = np.concatenate([powers, tens, powers[1:] * (1 - 2**-53)]).astype(dtype)
-    halves = np.arange(50_000) / 8
+    halves = np.arange(20_000) / 8
     for values in (patterns.view(dtype), edges, -halves.astype(dtype)):
         assert written(values) == pa.array(values).cast(pa.string()).to_pylist()
 
@@ -318,6 +308,7 @@ def test_lines_that_c_could_not_survive_are_refused() -> None:
 
 
 LABELS = ["b c", "", "\udcff%20", "é", "z", "b", "a", "\U0001f600", "\uffff", "10", "9"]
+
 LABELS.remove("")
 
 
@@ -373,23 +364,6 @@ def test_reading_a_run_restores_its_order(tmp_path_factory, dtype, data) -> None
         np.testing.assert_array_equal(back, run.scores[rows])
 
 
-def test_lines_and_shortest_digits(tmp_path: Path) -> None:
-    run = make_run(
-        [np.array([0.1, 2.0, 1e10], np.float32), np.array([], np.float32)],
-        ["a", "b", "c"],
-        np.float32,
-    )
-    run.write(tmp_path / "x.run", tag="system")
-    assert (tmp_path / "x.run").read_text().splitlines() == [
-        "tail0 Q0 c 1 1e+10 system",
-        "tail0 Q0 b 2 2 system",
-        "tail0 Q0 a 3 0.1 system",
-    ]
-    run.write(tmp_path / "x.run.gz")
-    assert read_run(tmp_path / "x.run.gz", "columns").tag == "kgtrec"
-    assert read_run(tmp_path / "x.run.gz") == read_run(tmp_path / "x.run")
-
-
 def test_pieces_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
     run = make_run([rng.random(n) for n in (4, 0, 10, 1, 10)], LABELS, np.float64)
@@ -401,13 +375,14 @@ def test_pieces_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert (tmp_path / "whole").read_bytes() == (tmp_path / "pieces").read_bytes()
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("codec", [None, "gzip", "zstd"])
+@pytest.mark.parametrize(
+    ("dtype", "codec"), [(np.float32, None), (np.float64, "gzip"), (np.float32, "zstd")]
+)
 def test_many_lines_as_plain_python_writes_them(tmp_path: Path, monkeypatch, dtype, codec) -> None:
     """Many more than at a time; empty queries, long ranks, names of many lengths."""
-    monkeypatch.setattr(file_lines, "LINES_AT_A_TIME", 5_000)
+    monkeypatch.setattr(file_lines, "LINES_AT_A_TIME", 2_500)
     rng = np.random.default_rng(2)
-    sizes = [0, 15_000, 0, 0, 1, 12_000, 3_000, 0]
+    sizes = [0, 7_500, 0, 0, 1, 6_000, 1_500, 0]
     scores = np.concatenate([-np.sort(-rng.normal(0, 100, n)) for n in sizes]).astype(dtype)
     labels = [f"{i}-" + "x" * int(n) for i, n in enumerate(rng.integers(0, 40, 1_000))]
     documents = rng.integers(0, len(labels), len(scores), dtype=np.int32)
@@ -447,30 +422,21 @@ def test_cut_keeps_the_best_of_every_question() -> None:
 
 def test_runs_that_cannot_be_written(tmp_path: Path) -> None:
     run = make_run([np.array([3.0, 2.0, 1.0])], ["a", "b", "c"], np.float64)
-    with pytest.raises(UsageError, match="'my system' cannot be written to a TREC file"):
-        run.write(tmp_path / "x", tag="my system")
-    with pytest.raises(UsageError, match="cannot be written"):
-        run.write(tmp_path / "x", tag="")
     with pytest.raises(FileError, match="there is no folder"):
         run.write(tmp_path / "none" / "x")
-    parts = {name: getattr(run, name) for name in run.__dataclass_fields__}
-    with pytest.raises(UsageError, match="run_depth=1000"):
-        Run(**{**parts, "depth": 0}).write(tmp_path / "x")
-    with pytest.raises(UsageError, match="scores of question 'tail0' increase"):
-        Run(**{**parts, "scores": -run.scores}).write(tmp_path / "x")
-    with pytest.raises(UsageError, match="the three must be equal"):
-        Run(**{**parts, "scores": run.scores[:2]})
-    with pytest.raises(UsageError, match="one entry more than there are questions"):
-        Run(**{**parts, "query_ids": []})
-    with pytest.raises(UsageError, match="float16; they must be float32 or float64"):
-        Run(**{**parts, "scores": run.scores.astype(np.float16)})
+    for tag in ("my system", ""):
+        with pytest.raises(UsageError, match=f"'{tag}' cannot be written to a TREC file"):
+            run.write(tmp_path / "x", tag=tag)
+    for wrong, words in (
+        ({"depth": 0}, "run_depth=1000"),
+        ({"scores": -run.scores}, "scores of question 'tail0' increase"),
+        ({"scores": run.scores[:2]}, "the three must be equal"),
+        ({"query_ids": []}, "one entry more than there are questions"),
+        ({"scores": run.scores.astype(np.float16)}, "float16; they must be float32 or float64"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            replace(run, **wrong).write(tmp_path / "x")
     assert os.listdir(tmp_path) == []
-
-
-def test_order_is_checked_inside_questions_only(tmp_path: Path) -> None:
-    rows = [np.array([]), np.array([1.0]), np.array([]), np.array([9.0, 8.0]), np.array([])]
-    make_run(rows, ["a", "b"], np.float64).write(tmp_path / "x")
-    assert read_run(tmp_path / "x") == {"tail1": {"a": 1.0}, "tail3": {"a": 9.0, "b": 8.0}}
 
 
 @pytest.fixture
@@ -481,7 +447,7 @@ def questions():
     return graph.questions("test")
 
 
-def test_qrels_hold_every_answer(tmp_path: Path, questions) -> None:
+def test_qrels_and_question_lines(tmp_path: Path, questions) -> None:
     write_qrels(questions, tmp_path / "q.gz")
     read = read_qrels(tmp_path / "q.gz")
     assert list(read) == list(questions.ids)
@@ -489,9 +455,6 @@ def test_qrels_hold_every_answer(tmp_path: Path, questions) -> None:
         labels = [as_bytes(questions.graph.entities[e]) for e in questions.answers[place].tolist()]
         assert [decode_docno(as_bytes(docno)) for docno in judged] == labels
         assert set(judged.values()) == {1}
-
-
-def test_question_lines(tmp_path: Path, questions) -> None:
     write_questions(questions, tmp_path / "questions.txt")
     lines = (tmp_path / "questions.txt").read_bytes().split(b"\n")
     assert lines[0] == b"head0\tb\tr%200"
@@ -541,27 +504,17 @@ def test_atomic_write_gives_the_usual_permissions_and_follows_links(tmp_path: Pa
         os.umask(old)
     assert link.is_symlink()
     assert stat.S_IMODE((tmp_path / "real").stat().st_mode) == 0o640
-
-
-def test_atomic_write_to_a_device_leaves_it_one() -> None:
     with atomic_write("/dev/null") as out:
         out.write(b"x")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
-def test_atomic_gzip_has_the_same_bytes_every_time(tmp_path: Path) -> None:
-    for name in ("a.gz", "b.gz"):
-        with atomic_write(tmp_path / name) as out:
-            out.write(b"q 0 d 1\n")
-    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
-    assert read_qrels(tmp_path / "a.gz") == {"q": {"d": 1}}
-
-
-def test_atomic_zstd_is_what_readers_unpack(tmp_path: Path) -> None:
+def test_packed_files_are_what_readers_unpack(tmp_path: Path) -> None:
     run = {"q": {f"d{i}": float(i) for i in range(1000)}}
-    for name in ("run", "run.gz", "run.zst"):
+    for name in ("run", "run.gz", "again.gz", "run.zst"):
         write_run(run, tmp_path / name)
         assert read_run(tmp_path / name) == run
+    assert (tmp_path / "run.gz").read_bytes() == (tmp_path / "again.gz").read_bytes()
     packed = (tmp_path / "run.zst").read_bytes()
     assert packed.startswith(b"\x28\xb5\x2f\xfd")
     assert len(packed) < (tmp_path / "run").stat().st_size
@@ -569,7 +522,7 @@ def test_atomic_zstd_is_what_readers_unpack(tmp_path: Path) -> None:
         file.write(b"half")
         raise ZeroDivisionError
     assert (tmp_path / "run.zst").read_bytes() == packed
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 def test_targets_that_cannot_be_written(tmp_path: Path) -> None:
