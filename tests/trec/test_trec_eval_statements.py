@@ -154,7 +154,7 @@ def test_statement(arguments: str, due: str, tmp_path: Path) -> None:
 
 
 DEFAULTS = {
-    **{name: CUTOFFS for name in ("P", "recall", "ndcg_cut", "map_cut", "relative_P")},
+    **dict.fromkeys(("P", "recall", "ndcg_cut", "map_cut", "relative_P"), CUTOFFS),
     "iprec_at_recall": [f"{i / 10:.2f}" for i in range(11)],
     "Rprec_mult": [f"{i / 10:.2f}" for i in range(2, 21, 2)],
 }
