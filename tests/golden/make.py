@@ -4,7 +4,7 @@
     python tests/golden/make.py --check   name the files that differ from the present ones
 
 Plain Python from the published definitions of the measures (slow_measures.py) and the output format
-of trec_eval. It shares no code with the package. tests/cli/test_eval_golden.py compares its
+of trec_eval. It shares no code with the package. tests/cli/test_eval.py compares its
 measures with those that pytrec_eval has.
 """
 
