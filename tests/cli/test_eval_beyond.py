@@ -7,25 +7,20 @@ import io
 import json
 import math
 import re
-import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-
-from kgtrec.cli import cli, main
+from transcripts import Ended, ended
 
 # Query 1: two tied behind a relevant one, one of them relevant. Query 2: no ties that matter.
 # Query 3: two relevant, of which the run holds one, in a tie of two.
 QRELS = "1 0 a 1\n1 0 b 2\n1 0 c 0\n2 0 a 1\n2 0 b 0\n3 0 a 1\n3 0 z 1\n"
+
 RUN = (
     "1 Q0 a 1 9 t\n1 Q0 b 2 5 t\n1 Q0 c 3 5 t\n"
     "2 Q0 b 1 3 t\n2 Q0 y 1 3 t\n2 Q0 a 2 1 t\n"
     "3 Q0 x 1 2 t\n3 Q0 a 2 2 t\n"
 )
-
-Invoke = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -35,30 +30,18 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "qrels"), str(tmp_path / "run")
 
 
-@pytest.fixture
-def invoke(monkeypatch: pytest.MonkeyPatch, capfdbinary) -> Invoke:
-    """Exit code, standard output and standard error, as of the installed script."""
-
-    def call(*args: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["kgtrec", "eval", *args])
-        with pytest.raises(SystemExit) as end:
-            main()
-        captured = capfdbinary.readouterr()
-        return end.value.code, captured.out.decode(), captured.err.decode()
-
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # main() replaces it
-    return call
+def invoke(*words: str) -> Ended:
+    return ended("eval", *words)
 
 
 def line(measure: str, value: str, query: str = "all") -> str:
     return f"{measure.ljust(22)}\t{query}\t{value}\n"
 
 
-def refused(result: tuple[int, str, str], code: int, *words: str) -> None:
+def refused(result: Ended, code: int, *words: str) -> None:
     assert result[:2] == (code, ""), result
-    assert result[2].startswith("kgtrec: ")
-    for word in words:
-        assert word in result[2]
+    assert result.err.startswith("kgtrec: ")
+    assert [word for word in words if word not in result.err] == [], result.err
 
 
 # -- Ties --------------------------------------------------------------------------------------
@@ -73,7 +56,7 @@ def refused(result: tuple[int, str, str], code: int, *words: str) -> None:
         ("max", {"1": "1.0000", "2": "0.3333", "3": "0.5000", "all": "0.6111"}),
     ],
 )
-def test_ties_by_hand(invoke: Invoke, files, ties: str, values: dict[str, str]) -> None:
+def test_ties_by_hand(files, ties: str, values: dict[str, str]) -> None:
     code, out, err = invoke("-q", "-m", "map", "--ties", ties, *files)
     assert (code, out) == (0, "".join(line("map", v, query) for query, v in values.items()))
     what = {"expected": "the mean", "min": "the lowest", "max": "the highest"}[ties]
@@ -83,7 +66,7 @@ def test_ties_by_hand(invoke: Invoke, files, ties: str, values: dict[str, str]) 
     assert what in err
 
 
-def test_ties_are_counted_where_they_can_change_what_is_asked(invoke: Invoke, files) -> None:
+def test_ties_are_counted_where_they_can_change_what_is_asked(files) -> None:
     def said(*words: str) -> str:
         return invoke(*words, *files)[2]
 
@@ -101,18 +84,7 @@ def test_ties_are_counted_where_they_can_change_what_is_asked(invoke: Invoke, fi
     assert "ties" not in said("-m", "map", "-D", "1.2")
 
 
-def test_ties_in_single_precision(invoke: Invoke, tmp_path: Path) -> None:
-    (tmp_path / "q").write_text("1 0 a 1\n")
-    (tmp_path / "r").write_text("1 Q0 a 1 1.0 t\n1 Q0 b 2 1.000000001 t\n")
-    files = str(tmp_path / "q"), str(tmp_path / "r")
-    options = ["-m", "recip_rank", "--ties", "expected"]
-    assert invoke(*options, *files)[1:] == (line("recip_rank", "0.5000"), "")
-    _, out, err = invoke(*options, "--compat", "9", *files)
-    assert out == line("recip_rank", "0.7500")
-    assert "1 of 1 queries" in err
-
-
-def test_without_m_the_official_measures_that_have_a_form(invoke: Invoke, files) -> None:
+def test_without_m_the_official_measures_that_have_a_form(files) -> None:
     names = [text.split()[0] for text in invoke("--ties", "expected", *files)[1].splitlines()]
     assert names[:9] == ["runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "map", "Rprec",
                          "recip_rank", "P_5"]  # fmt: skip
@@ -121,7 +93,7 @@ def test_without_m_the_official_measures_that_have_a_form(invoke: Invoke, files)
             "map_cut", "leave them out")  # fmt: skip
 
 
-def test_limits_with_ties(invoke: Invoke, files) -> None:
+def test_limits_with_ties(files) -> None:
     def value(*words: str) -> str:
         return invoke("-m", "recall.3", "-n", "-q", "-D1.1", *words, *files)[1].split()[-1]
 
@@ -132,7 +104,7 @@ def test_limits_with_ties(invoke: Invoke, files) -> None:
     refused(invoke("-M2", "--ties", "min", "-m", "num_rel_ret", *files), 1, "num_rel_ret")
 
 
-def test_plain_output_has_the_same_bytes_whatever_is_tied(invoke: Invoke, tmp_path: Path) -> None:
+def test_plain_output_has_the_same_bytes_whatever_is_tied(tmp_path: Path) -> None:
     """Counting ties reads more documents; the output does not change."""
     (tmp_path / "q").write_text("1 0 d5 1\n1 0 d8 1\n")
     tied = "".join(f"1 Q0 d{i} 1 1.0 t\n" for i in range(10))
@@ -151,7 +123,7 @@ def test_plain_output_has_the_same_bytes_whatever_is_tied(invoke: Invoke, tmp_pa
 # -- Intervals ---------------------------------------------------------------------------------
 
 
-def test_lines_of_intervals(invoke: Invoke, files) -> None:
+def test_lines_of_intervals(files) -> None:
     options = ["-q", "-m", "num_ret", "-m", "map", "-m", "gm_map", "-m", "P.1"]
     plain = invoke(*options, *files)[1]
     code, out, _ = invoke(*options, "--ci", "95", *files)
@@ -171,11 +143,12 @@ def test_lines_of_intervals(invoke: Invoke, files) -> None:
     assert (values["P_1_ci95_low"], values["P_1_ci95_high"]) == (0.0, 1.0)
 
 
-def test_intervals_are_seeded(invoke: Invoke, files) -> None:
+def test_intervals_are_seeded(files) -> None:
     def out(*words: str) -> str:
         return invoke("-m", "map", "--ci", *words, "--format", "json", *files)[1]
 
     assert out("80") == out("80.0") == out("80", "--seed", "0", "--resamples", "2000")
+    assert len({out("80", "--resamples", "100", "--seed", str(seed)) for seed in range(4)}) == 4
     assert "map_ci80_low" in invoke("-m", "map", "--ci", "80", *files)[1]
     assert "map_ci99.9_low" in invoke("-m", "map", "--ci", "99.9", *files)[1]
     refused(invoke("--ci", "0.95", *files), 1, "0.95", "1 to 99.9")
@@ -184,22 +157,7 @@ def test_intervals_are_seeded(invoke: Invoke, files) -> None:
     refused(invoke("--ci", "95", "--resamples", "5", *files), 1, "100 to")
 
 
-def test_another_seed_draws_other_queries(invoke: Invoke, tmp_path: Path) -> None:
-    rows = [(f"q{i}", f"d{j}") for i in range(40) for j in range(7)]
-    (tmp_path / "q").write_text("".join(f"{q} 0 d{int(q[1:]) % 7} 1\n" for q, d in rows[::7]))
-    (tmp_path / "r").write_text("".join(f"{q} Q0 {d} 1 -{d[1:]} t\n" for q, d in rows))
-
-    def intervals(seed: str) -> dict[str, list[float]]:
-        words = ("-m", "map", "--ci", "95", "--resamples", "100", "--seed", seed)
-        printed = invoke(*words, "--format", "json", str(tmp_path / "q"), str(tmp_path / "r"))[1]
-        (one,) = json.loads(printed).values()
-        return dict(one["intervals"])
-
-    assert intervals("0") == intervals("0")
-    assert len({str(intervals(str(seed))) for seed in range(4)}) == 4
-
-
-def test_intervals_in_tables(invoke: Invoke, tmp_path: Path, files) -> None:
+def test_intervals_in_tables(tmp_path: Path, files) -> None:
     (tmp_path / "b.run").write_text(RUN.replace("1 Q0 a 1 9", "1 Q0 a 1 1"))
     runs = [*files, str(tmp_path / "b.run")]
     options = ["-m", "map", "-m", "num_ret", "--ci", "90", "--format"]
@@ -220,7 +178,7 @@ def test_intervals_in_tables(invoke: Invoke, tmp_path: Path, files) -> None:
     assert printed[first]["intervals"]["map"] == [float(rows[2][2]), float(rows[2][3])]
 
 
-def test_intervals_with_absent_queries_and_z_scores(invoke: Invoke, tmp_path: Path, files) -> None:
+def test_intervals_with_absent_queries_and_z_scores(tmp_path: Path, files) -> None:
     (tmp_path / "short").write_text("".join(RUN.splitlines(keepends=True)[:6]))
     for compat in ("9", "10"):
         out = invoke("-c", "-m", "map", "-m", "gm_map", "--ci", "95", "--compat", compat, files[0],
@@ -241,7 +199,7 @@ def test_intervals_with_absent_queries_and_z_scores(invoke: Invoke, tmp_path: Pa
 KG = ["-m", "kg_mr,kg_mrr,kg_hits.1,3,10,kg_amr", "--n-entities", "10"]
 
 
-def test_micro_metrics_by_hand(invoke: Invoke, files) -> None:
+def test_micro_metrics_by_hand(files) -> None:
     """Ranks: a and b of 1: 1, 1.5; a of 2: 3; a of 3: 1.5, and z from 2 to 10 - 2 + 1."""
     code, out, err = invoke(*KG, *files)
     assert (code, out) == (0, (
@@ -260,24 +218,20 @@ def test_micro_metrics_by_hand(invoke: Invoke, files) -> None:
     )
 
 
-def test_micro_metrics_beside_others(invoke: Invoke, files) -> None:
-    out = invoke("-q", "-m", "kg_hits.1", "-m", "kg_mrr", "-m", "map", *files)[1]
+def test_micro_metrics_without_entities(files) -> None:
+    _, out, err = invoke("-q", "-m", "kg_hits.1", "-m", "kg_mrr", "-m", "map", *files)
     names = [text.split()[0] for text in out.splitlines() if text.split()[1] == "2"]
     assert names == ["map", "kg_mrr_low", "kg_mrr_high", "kg_hits_1_low", "kg_hits_1_high"]
     assert line("kg_mrr_low", "0.3333", "2") + line("kg_mrr_high", "0.3333", "2") in out
     assert line("kg_mrr_low", "0.3333", "3") + line("kg_mrr_high", "0.5833", "3") in out
-
-
-def test_micro_metrics_without_entities(invoke: Invoke, files) -> None:
-    _, out, err = invoke("-m", "kg_mrr", *files)
-    assert out == line("kg_mrr_low", "0.5333") + line("kg_mrr_high", "0.6333")
+    assert line("kg_mrr_low", "0.5333") + line("kg_mrr_high", "0.6333") in out
     assert "1 of 5 answers are not in the run" in err
     assert "--n-entities N" in err
     refused(invoke("-m", "kg_mr,kg_mrr", *files), 1, "kg_mr need", "--n-entities")
     refused(invoke("-m", "map", "--n-entities", "9", *files), 1, "--n-entities needs kg_")
 
 
-def test_micro_metrics_at_a_level_and_over_all_queries(invoke: Invoke, tmp_path: Path, files):
+def test_micro_metrics_at_a_level_and_over_all_queries(tmp_path: Path, files):
     out = invoke("-l2", "-m", "kg_mr", "-q", "--n-entities", "10", *files)[1]
     assert line("kg_mr_low", "2.5000", "1") in out  # a counts now like any other document
     assert line("kg_mr_low", "   nan", "2") in out
@@ -293,7 +247,7 @@ def test_micro_metrics_at_a_level_and_over_all_queries(invoke: Invoke, tmp_path:
     assert out == line("kg_mr_low", "1.5000") + line("kg_mr_high", "4.7000")  # 1 to 9, twice
 
 
-def test_micro_metrics_with_intervals_ties_and_formats(invoke: Invoke, files) -> None:
+def test_micro_metrics_with_intervals_ties_and_formats(files) -> None:
     out = invoke(*KG, "--ci", "95", *files)[1]
     values = {text.split()[0]: float(text.split()[2]) for text in out.splitlines()}
     assert len(values) == 12 * 3
@@ -310,7 +264,7 @@ def test_micro_metrics_with_intervals_ties_and_formats(invoke: Invoke, files) ->
     assert math.isclose(exact["kg_mrr_low"], (1 + 2 / 3 + 1 / 3 + 2 / 3 + 1 / 9) / 5)
 
 
-def test_wrong_micro_metrics(invoke: Invoke, files) -> None:
+def test_wrong_micro_metrics(files) -> None:
     refused(invoke("-m", "kg_mmr", *files), 1, "'kg_mmr'")
     refused(invoke("-m", "kg_mr,map", *files), 1, "'map'", "in a separate -m")
     refused(invoke("-m", "kg_hits.0", *files), 2, "'kg_hits.0'")
@@ -320,7 +274,7 @@ def test_wrong_micro_metrics(invoke: Invoke, files) -> None:
     refused(invoke("-m", "kg_mrr", "--n-entities", "x", *files), 1, "'x'")
 
 
-def test_help(invoke: Invoke) -> None:
+def test_help() -> None:
     text = invoke("--help")[1]
     for word in ("--ties [expected|min|max]", "--n-entities N", "--ci PERCENT", "kg_amri"):
         assert word in text
@@ -334,7 +288,7 @@ def test_help(invoke: Invoke) -> None:
 # -- Judged negatives --------------------------------------------------------------------------
 
 
-def test_judged_negatives_by_hand(invoke: Invoke, tmp_path: Path) -> None:
+def test_judged_negatives_by_hand(tmp_path: Path) -> None:
     """The list is n r - n r r, with n judged not relevant and - without a judgement.
 
     bpref: R = 3, N = 2: 1 - 1/2, then 1 - 2/2 twice. infAP: at rank 2, 1/2 + 1/2 (1/1 * e / (1 +
@@ -363,7 +317,6 @@ def test_judged_negatives_by_hand(invoke: Invoke, tmp_path: Path) -> None:
 
 # -- Micro metrics of several commands ---------------------------------------------------------
 
-
 QUICK = ("--permutations", "200", "--resamples", "200")
 
 
@@ -383,25 +336,25 @@ def kg_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def call(kg_folder: Path, *words: str) -> tuple[str, str]:
-    arguments = [str(kg_folder / word) if (kg_folder / word).is_file() else word for word in words]
-    done = CliRunner().invoke(cli, arguments)
-    assert done.exit_code == 0, done.stderr
-    return done.stdout, done.stderr
-
-
 RUNS = ("one.run", "two.run", "three.run")
+
 MEASURES = ("-m", "kg_mrr,kg_hits.1,3", "-m", "kg_mr")
 
 
-def test_eval_and_compare_give_the_same_values(kg_folder: Path) -> None:
-    out, _ = call(
-        kg_folder, "eval", "--format", "json", *MEASURES, "--n-entities", "40", "q.qrels", *RUNS
+def called(kg_folder: Path, *words: str) -> Ended:
+    """A command on files of the folder."""
+    return ended(
+        *(str(kg_folder / word) if (kg_folder / word).is_file() else word for word in words)
     )
+
+
+def test_eval_and_compare_give_the_same_values(kg_folder: Path) -> None:
+    measures = ("--format", "json", *MEASURES, "--n-entities", "40")
+    out = called(kg_folder, "eval", *measures, "q.qrels", *RUNS).out
     evaluated = {Path(file).stem: one["summary"] for file, one in json.loads(out).items()}
-    out, _ = call(kg_folder, "compare", "--format", "json", *MEASURES, "--n-entities", "40", *QUICK,
-                 "--qrels", "q.qrels", *RUNS)  # fmt: skip
-    compared = json.loads(out)
+    compared = json.loads(
+        called(kg_folder, "compare", *measures, *QUICK, "--qrels", "q.qrels", *RUNS).out
+    )
     del compared["rankings"]
     names = ["kg_mrr", "kg_hits_1", "kg_hits_3", "kg_mr"]
     assert sorted(compared) == sorted(f"{name}_{end}" for name in names for end in ("low", "high"))
@@ -422,27 +375,22 @@ def test_eval_and_compare_give_the_same_values(kg_folder: Path) -> None:
         (("-m", "kg_mrr", "a.parquet", "b.parquet"), "both.realistic.micro.mrr"),
     ],
 )
-def test_what_compare_cannot_do_with_them(
-    kg_folder: Path, words: tuple[str, ...], message: str
-) -> None:
-    arguments = [str(kg_folder / word) if (kg_folder / word).is_file() else word for word in words]
-    done = CliRunner().invoke(cli, ["compare", *arguments])
-    assert done.exit_code == 1
-    assert message in str(done.exception or "") + done.stderr
+def test_what_compare_cannot_do_with_them(kg_folder: Path, words: tuple[str, ...], message: str):
+    done = called(kg_folder, "compare", *words)
+    assert done.code == 1
+    assert message in done.err
 
 
 def test_they_are_ranks_as_listed(kg_folder: Path) -> None:
     """A run with answers of other splits stays unfiltered, and no message claims otherwise."""
-    out, err = call(kg_folder, "eval", "-m", "kg_mrr", "q.qrels", "one.run")
+    _, out, err = called(kg_folder, "eval", "-m", "kg_mrr", "q.qrels", "one.run")
     assert err.count("ranks as listed") == 1
     assert "filtered ones" not in out + err
-    _, err = call(kg_folder, "eval", "-m", "map", "q.qrels", "one.run")
-    assert "as listed" not in err
-    out, _ = call(kg_folder, "eval", "-m", "kg_mrr", "--format", "json", "q.qrels", "one.run")
+    assert "as listed" not in called(kg_folder, "eval", "-m", "map", "q.qrels", "one.run").err
+    out = called(kg_folder, "eval", "-m", "kg_mrr", "--format", "json", "q.qrels", "one.run").out
     (one,) = json.loads(out).values()
     assert one["kg_ranks"] == "as listed"
     for name in ("kg_mr", "kg_mrr", "kg_hits", "kg_amr", "kg_amri"):
-        out, _ = call(kg_folder, "eval", "-h", "-m", name)
-        text = " ".join(out.split())
+        text = " ".join(invoke("-h", "-m", name).out.split())
         assert "as listed" in text
         assert not re.search(r"filtered,? (realistic )?ranks?", text)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from transcripts import Ended, ended
 
-from kgtrec.cli import main
 from kgtrec.study.judging.journal import Journal
 from kgtrec.study.judging.sheets import read_sheet, write_sheet
 
@@ -24,33 +21,19 @@ POOL = (
     "b\t/people/person/gender\tmale\ttail\ttail1\t2\tx:2,y:2\t\n"
     "b\t/people/person/gender\ten\ttail\ttail1\t4\tx:4\ttype:tail\n"
 )
+
 NAMES = "a\tAnn\nb\tBob\nen\tEnglish\nfr\tFrench\n"
 
 
-@dataclass
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-
-Call = Callable[..., Outcome]
-
-
-@pytest.fixture
-def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary) -> Call:
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pool.tsv").write_text(POOL)
     (tmp_path / "names.tsv").write_text(NAMES)
 
-    def run(*args: str) -> Outcome:
-        monkeypatch.setattr("sys.argv", ["kgtrec", "judge", *args])
-        with pytest.raises(SystemExit) as end:
-            main()
-        captured = capfdbinary.readouterr()
-        return Outcome(end.value.code, captured.out.decode(), captured.err.decode())
 
-    return run
+def call(*words: str) -> Ended:
+    return ended("judge", *words)
 
 
 def say(path: str, answers: str) -> None:
@@ -61,7 +44,7 @@ def say(path: str, answers: str) -> None:
             journal.answer(row, label, f"http://{label}" if label != "?" else "")
 
 
-def test_from_a_pool_to_one_judgement(call: Call):
+def test_from_a_pool_to_one_judgement():
     assert call("templates", "pool.tsv", "-o", "t.tsv").code == 0
     text = Path("t.tsv").read_text()
     assert "Does the person {head} have {tail} among its languages?" in text
@@ -105,7 +88,7 @@ def test_from_a_pool_to_one_judgement(call: Call):
     assert call("check", "judged.tsv").out.endswith("Y 2, N 0, ? 1, open 0, 0 faults\n")
 
 
-def test_blank_labels_mean_what_the_option_says(call: Call):
+def test_blank_labels_mean_what_the_option_says():
     Path("a.tsv").write_text("x\tr\ty\tN\nx\tr\tz\tY\n")
     Path("b.tsv").write_text("x\tr\ty\t\nx\tr\tz\tY\n")
     for options, triples in (((), 1), (("--blank", "N"), 2)):
@@ -115,7 +98,7 @@ def test_blank_labels_mean_what_the_option_says(call: Call):
         assert merged.out.splitlines()[1].split()[-1] == str(triples)
 
 
-def test_sheets_without_export_count_with_their_journals(call: Call):
+def test_sheets_without_export_count_with_their_journals():
     call("sheets", "pool.tsv", "--annotators", "anna,ben", "-o", "s")
     say("s/anna.tsv", "YNY")
     say("s/ben.tsv", "YNY")
@@ -124,7 +107,7 @@ def test_sheets_without_export_count_with_their_journals(call: Call):
     assert "open 0" in call("check", "s/anna.tsv").out
 
 
-def test_labels_of_a_spreadsheet_are_not_written_over(call: Call):
+def test_labels_of_a_spreadsheet_are_not_written_over():
     call("sheets", "pool.tsv", "--annotators", "anna", "-o", "s")
     blank = Path("s/anna.tsv").read_text()
     items = read_sheet("s/anna.tsv").items
@@ -146,7 +129,7 @@ def test_labels_of_a_spreadsheet_are_not_written_over(call: Call):
     assert "is not a copy of s/anna.tsv" in call("export", "s/anna.tsv").err
 
 
-def test_what_is_judged_is_not_asked_again(call: Call):
+def test_what_is_judged_is_not_asked_again():
     call("sheets", "pool.tsv", "--annotators", "anna", "--depth", "2", "-o", "s")
     assert len(read_sheet("s/anna.tsv")) == 2
     say("s/anna.tsv", "YN")
@@ -161,7 +144,7 @@ def test_what_is_judged_is_not_asked_again(call: Call):
     )  # fmt: skip
 
 
-def test_check_lists_every_fault_and_says_so_by_its_code(call: Call):
+def test_check_lists_every_fault_and_says_so_by_its_code():
     rows = ["a\tr\tb\tY", "a\tr\tb\tY", "a\tr\tb\tN", "a\tr\tc\tno", *["x"] * 20]
     Path("bad.tsv").write_text("\n".join(rows))
     done = call("check", "bad.tsv")
@@ -203,7 +186,7 @@ def test_check_lists_every_fault_and_says_so_by_its_code(call: Call):
         (("serve", "sheet.tsv", "--graph", "nowhere"), 2, "nowhere"),
     ],
 )  # fmt: skip
-def test_mistakes_are_said_in_a_sentence(call: Call, args: tuple, code: int, words: str):
+def test_mistakes_are_said_in_a_sentence(args: tuple, code: int, words: str):
     for name in ("sheet.tsv", "other.tsv"):
         Path(name).write_text("head\trelation\ttail\tlabel\na\tr\tb\t\n")
     done = call(*args)
@@ -214,7 +197,7 @@ def test_mistakes_are_said_in_a_sentence(call: Call, args: tuple, code: int, wor
     assert not Path("s").exists() or not list(Path("s").iterdir())
 
 
-def test_sheets_are_not_written_over(call: Call):
+def test_sheets_are_not_written_over():
     args = ("sheets", "pool.tsv", "--annotators", "anna", "-o", "s")
     assert call(*args).code == 0
     again = call(*args)
@@ -229,7 +212,6 @@ def test_sheets_are_not_written_over(call: Call):
 
 def test_help_teaches():
     for name in ("", "templates", "sheets", "serve", "export", "check", "agreement", "merge"):
-        command = [sys.executable, "-m", "kgtrec", "judge", *name.split(), "--help"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert f"kgtrec judge {name}".strip() in done.stdout.partition("\n")[2]
-        assert max(map(len, done.stdout.splitlines())) <= 100
+        text = call(*name.split(), "--help").out
+        assert f"kgtrec judge {name}".strip() in text.partition("\n")[2]
+        assert max(map(len, text.splitlines())) <= 100

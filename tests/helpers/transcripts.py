@@ -19,9 +19,9 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
 from unittest.mock import patch
-
-import fuzz_files
 
 from kgtrec.cli import main
 
@@ -37,14 +37,27 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
         yield command, "\n".join(lines).rstrip("\n")
 
 
-def play(command: str) -> str:
-    """Run a command in this process and this folder; return its part of the transcript."""
+class Ended(NamedTuple):
+    """Exit code and both streams of a command; bytes that are no text are lone surrogates."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def out_bytes(self) -> bytes:
+        return self.out.encode("utf-8", "surrogateescape")
+
+
+def ended(*words: str, stdin: bytes = b"") -> Ended:
+    """Run a command in this process, like the installed script."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     code = 0
     with (
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
-        patch.object(sys, "argv", ["kgtrec", *shlex.split(command)]),
+        patch.object(sys, "argv", ["kgtrec", *words]),
+        patch.object(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(stdin))),
         patch.object(warnings, "showwarning", warnings.showwarning),
         warnings.catch_warnings(),
     ):
@@ -53,9 +66,15 @@ def play(command: str) -> str:
             main()
         except SystemExit as end:
             code = int(end.code or 0)
-    texts = [s.buffer.getvalue().decode().replace(os.getcwd(), "HOME") for s in (out, err)]
-    said = [f"! {line}" for line in texts[1].splitlines()]
-    return "\n".join([*texts[0].splitlines(), *said, *([f"= {code}"] if code else [])])
+    texts = (stream.buffer.getvalue().decode("utf-8", "surrogateescape") for stream in (out, err))
+    return Ended(code, *texts)
+
+
+def play(command: str) -> str:
+    """Run a command in this process and this folder; return its part of the transcript."""
+    code, *texts = ended(*shlex.split(command))
+    out, err = (text.replace(os.getcwd(), "HOME").splitlines() for text in texts)
+    return "\n".join([*out, *(f"! {line}" for line in err), *([f"= {code}"] if code else [])])
 
 
 def rewritten(text: str) -> str:
@@ -70,6 +89,8 @@ def rewritten(text: str) -> str:
 
 
 def rewrite(names: list[str]) -> None:
+    import fuzz_files
+
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         fuzz_files.make_home()
