@@ -3,34 +3,51 @@
     python tests/golden/make.py           write eval/NAME.out of every case
     python tests/golden/make.py --check   name the files that differ from the present ones
 
-Plain Python from the published definitions of the measures (slow_measures.py) and the output format
-of trec_eval. It shares no code with the package. tests/cli/test_eval.py compares its
-measures with those that pytrec_eval has.
+Plain Python from the definitions in tests/helpers/trec_oracle.py and the output format of
+trec_eval. It shares no code with the package. tests/cli/test_eval.py compares the golden files.
 """
 
 from __future__ import annotations
 
-import ctypes
 import math
 import shlex
 import sys
 from pathlib import Path
 
-from slow_measures import (
-    AT,
-    DEFAULTS,
-    FLOOR,
-    NEW_IN_10,
-    NICKNAMES,
-    NOT_IN_POOL,
-    NOT_JUDGED,
-    ORDER,
-    PLAIN,
-    WITH,
-    Query,
-)
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+
+from trec_oracle import FIFTHS, TENTHS, UNJUDGED, lists, measures, read
 
 HERE = Path(__file__).parent / "eval"
+DEEP = [5, 10, 15, 20, 30, 100, 200, 500, 1000]
+DEFAULTS = {
+    **dict.fromkeys(("P", "recall", "ndcg_cut", "map_cut", "relative_P"), DEEP),
+    "iprec_at_recall": TENTHS, "Rprec_mult": FIFTHS, "success": [1, 5, 10], "unj": [5, 10, 20],
+}  # fmt: skip
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+OFFICIAL = words(
+    "runid num_q num_ret num_rel num_rel_ret map gm_map Rprec bpref recip_rank iprec_at_recall P"
+)
+ORDER = OFFICIAL + words(
+    "relstring recall infAP gm_bpref Rprec_mult utility 11pt_avg binG G dcg ideal_dcg ndcg "
+    "ndcg_rel Rndcg ndcg_cut map_cut relative_P success set_P set_relative_P set_recall set_map "
+    "set_F num_nonrel_judged_ret rbp rbp_resid unj"
+)
+NICKNAMES = {
+    "official": OFFICIAL,
+    "set": OFFICIAL[:5] + words("utility set_P set_relative_P set_recall set_map set_F"),
+    "all_trec": [name for name in ORDER if name not in ("dcg", "ideal_dcg")],
+}
+NEW_IN_10 = ("rbp", "rbp_resid", "unj")
+POINTS = ("iprec_at_recall", "Rprec_mult")
+FLOOR = 1e-5
+Column = tuple[str, str, float | None]
 
 
 class Options:
@@ -73,8 +90,8 @@ class Options:
             raise SystemExit(f"unknown flag -{letter}")
 
 
-def columns(options: Options) -> list[tuple[str, str, object]]:
-    """Family, printed name and function of every column, in trec_eval's order."""
+def columns(options: Options) -> list[Column]:
+    """Family, printed name and cutoff of every column, in trec_eval's order."""
     parameters_of: dict[str, str] = {}
     for measure in options.measures or ["official"]:
         family, _, parameters = measure.partition(".")
@@ -82,77 +99,52 @@ def columns(options: Options) -> list[tuple[str, str, object]]:
             if family in NICKNAMES and options.compat == 9 and name in NEW_IN_10:
                 continue
             parameters_of[name] = parameters_of.get(name) or parameters
-    rows = []
+    rows: list[Column] = []
     for family in ORDER:
-        if family not in parameters_of:
-            continue
-        texts = parameters_of[family].split(",") if parameters_of[family] else []
-        if family in AT:
-            cuts = sorted(map(float, texts)) or DEFAULTS[family]
-            for cut in cuts:
-                whole = family not in ("iprec_at_recall", "Rprec_mult")
-                name = f"{family}_{int(cut)}" if whole else f"{family}_{cut:.2f}"
-                cut = int(cut) if whole else cut
-                rows.append((family, name, lambda q, f=AT[family], cut=cut: f(q, cut)))
-        elif texts:
-            values = [float(text) for text in texts]
-            name = f"{family}_{parameters_of[family]}"
-            rows.append((family, name, lambda q, f=WITH[family], v=values: f(q, *v)))
-        else:
-            rows.append((family, family, PLAIN.get(family)))
+        typed = parameters_of.get(family)
+        if family in DEFAULTS and typed is not None:
+            for cut in sorted(map(float, typed.split(","))) if typed else DEFAULTS[family]:
+                name = f"{family}_{cut:.2f}" if family in POINTS else f"{family}_{int(cut)}"
+                rows.append((family, name, cut))
+        elif typed is not None:
+            rows.append((family, f"{family}_{typed}" if typed else family, None))
     return rows
 
 
-# -- Files -------------------------------------------------------------------------------------
+Row = tuple[bytes, dict[str, object], bool]
 
 
-def fields(path: Path) -> list[list[bytes]]:
-    lines = (line for line in path.read_bytes().split(b"\n") if not line.startswith(b"#"))
-    return [parts for line in lines if (parts := line.split())]
-
-
-def single(score: float) -> float:
-    return ctypes.c_float(score).value
-
-
-def queries_of(options: Options, run: Path) -> tuple[list[tuple[bytes, Query, bool]], list[int]]:
-    """Queries in byte order, whether the run has each, and all judgements of the qrels."""
-    judged: dict[bytes, dict[bytes, int]] = {}
-    for query, _, document, grade in fields(HERE / options.files[0]):
-        judged.setdefault(query, {})[document] = int(grade)
-    retrieved: dict[bytes, list[tuple[float, bytes]]] = {}
-    for query, _, document, _, score, _ in fields(run):
-        value = float(score) if options.compat == 10 else single(float(score))
-        retrieved.setdefault(query, []).append((value, document))
-    queries = []
-    for query in sorted(judged):
-        if query not in retrieved and "c" not in options.flags:
-            continue
-        grades = judged[query]
-        order = sorted(retrieved.get(query, []), reverse=True)[: options.most]
-        ranked = [worth(grades.get(name)) for _, name in order]
+def queries_of(options: Options, run: Path) -> tuple[list[Row], list[int], bytes]:
+    """Queries in byte order: values, whether the run has it; all judgements; the run's tag."""
+    qrels, _ = read((HERE / options.files[0]).read_bytes(), False)
+    retrieved, tag = read(run.read_bytes(), True)
+    wanted = columns(options)
+    cuts = {int(cut) for family, _, cut in wanted if cut is not None and family not in POINTS}
+    points, multiples = ([c for f, _, c in wanted if f == family] for family in POINTS)
+    typed = [name for family, name, _ in wanted
+             if (name != family and family not in DEFAULTS) or family == "relstring"]  # fmt: skip
+    complete, single = "c" in options.flags, options.compat == 9
+    made = lists(qrels, retrieved, absent=complete, single_precision=single)
+    rows: list[Row] = []
+    for query, (relevance, _, _, judged) in made.items():
+        shown = [None if r == UNJUDGED else r for r in relevance[: options.most]]
         if "J" in options.flags:
-            ranked = [grade for grade in ranked if grade >= 0]
-        queries.append((query, Query(ranked, [*grades.values()], options), query in retrieved))
-    return queries, [grade for grades in judged.values() for grade in grades.values()]
-
-
-def worth(grade: int | None) -> int:
-    if grade is None:
-        return NOT_IN_POOL
-    return grade if grade >= 0 else NOT_JUDGED
+            shown = [r for r in shown if r is not None and r >= 0]
+        values = measures(shown, judged, options.level, options.compat, options.collection,
+                          cuts=sorted(cuts), points=points, multiples=multiples,
+                          typed=typed)  # fmt: skip
+        rows.append((query, values, query in retrieved))
+    return rows, [grade for grades in qrels.values() for grade in grades.values()], tag
 
 
 def standard(options: Options, query: bytes, name: str, value: float) -> float:
-    for where, what, mean, deviation in fields(HERE / options.reference):
+    for text in (HERE / options.reference).read_bytes().splitlines():
+        where, what, mean, deviation = text.split()
         if (where, what.decode()) == (query, name):
             if float(deviation):
                 return (value - float(mean)) / float(deviation)
             return 0.0 if value == float(mean) else -1e6
     return -1e6
-
-
-# -- Output ------------------------------------------------------------------------------------
 
 
 def line(options: Options, family: str, name: str, query: bytes, value: object) -> bytes:
@@ -169,16 +161,16 @@ def line(options: Options, family: str, name: str, query: bytes, value: object) 
 
 def block(options: Options, run: Path) -> bytes:
     """What trec_eval prints for one run."""
-    rows, grades = queries_of(options, run)
+    rows, grades, tag = queries_of(options, run)
     # 9.0.8 under -c prints and sums the answered queries only, but divides by all of them.
     shown = [row for row in rows if row[2] or options.compat == 10]
     text = b""
     sums: dict[str, float] = {}
-    for query, q, _ in shown:
-        for family, name, measure in columns(options):
-            if measure is None:
+    for query, values, _ in shown:
+        for family, name, _ in columns(options):
+            if family == "runid":
                 continue
-            value = measure(q)
+            value = values[name]
             if options.reference and family != "relstring":
                 value = standard(options, query, name, value)
             if family != "relstring":
@@ -188,10 +180,10 @@ def block(options: Options, run: Path) -> bytes:
     if "n" in options.flags:
         return text
     for family, name, _ in columns(options):
-        if family == "runid":
-            value = fields(run)[-1][5]
-        elif family == "relstring":
+        if family == "relstring":
             continue
+        if family == "runid":
+            value = tag
         elif family == "num_q":
             value = len(rows)
         elif family == "num_rel" and "c" in options.flags:

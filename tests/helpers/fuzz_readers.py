@@ -18,7 +18,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-import trec_text_oracle as oracle
+import trec_oracle as oracle
 
 from kgtrec.errors import FileError, RunWarning
 from kgtrec.trec.files import parse

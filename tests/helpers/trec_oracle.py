@@ -1,38 +1,67 @@
-"""Every trec_eval measure of one query from its definition, in slow plain Python.
+"""What trec_eval computes, in slow plain Python, without code of the package.
 
-A list has relevances in order, None for a document that is not in the qrels. `judged` has the
-relevance of all judged documents. Below 0 means in the pool but not judged.
+Every measure of one query from its definition: a list has relevances in order, None for a document
+that is not in the qrels. `judged` has the relevance of all judged documents. Below 0 means in the
+pool but not judged. Below: values under ties by trying every order, the meaning of run and qrels
+files, and measures of judgements in groups, from single pairs of documents.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations, product
 
 List = Sequence[int | None]
 
 
+CUTS = (1, 2, 3, 5, 10, 20)
+TENTHS = tuple(i / 10 for i in range(11))
+FIFTHS = tuple(i / 5 for i in range(1, 11))
+TYPED = ("relstring", "relstring_3", "utility_2,-1,0.5,3", "set_F_0.5", "11pt_avg_.25,.5,.75",
+         "rbp_p=0.5", "rbp_resid_p=0.5")  # fmt: skip
+
+
 def measures(
-    shown: List, judged: Sequence[int], level: int = 1, compat: int = 10, collection: int = 0
+    shown: List,
+    judged: Sequence[int],
+    level: int = 1,
+    compat: int = 10,
+    collection: int = 0,
+    *,
+    cuts: Sequence[int] = CUTS,
+    points: Sequence[float] = TENTHS,
+    multiples: Sequence[float] = FIFTHS,
+    typed: Sequence[str] = TYPED,
 ) -> dict[str, float | str]:
-    """Defaults and some parameters of all measures except runid."""
-    values = {**_sets(shown, judged, level, collection), **_ranked(shown, judged, level)}
-    values |= _recall_points(shown, judged, level, compat)
-    for k in (1, 2, 3, 5, 10, 20):
-        values |= _cut(shown, judged, level, k)
+    """All measures except runid, with their defaults and with some parameters."""
+    values = {**_sets(shown, judged, level), **_ranked(shown, judged, level, multiples)}
+    at = {f"iprec_at_recall_{x:.2f}": _best(shown, judged, level, compat, x) for x in points}
+    for k in cuts:
+        at |= _cut(shown, judged, level, k)
     for name, gains in (("", {}), ("_1=3,2=9,4=4.5", {1: 3.0, 2: 9.0, 4: 4.5}),
                         ("_0=0.25,1=0.5", {0: 0.25, 1: 0.5}), ("_-1=1,-2=2", {-1: 1.0, -2: 2.0}),
                         ("_1=-2,3=0", {1: -2.0, 3: 0.0})):  # fmt: skip
         values |= {f + name: v for f, v in _gains(shown, judged, level, gains).items()}
         values["rbp" + name] = rank_biased(shown, judged, gains, 0.9)
-    values["rbp_p=0.5"] = rank_biased(shown, judged, {}, 0.5)
     values["rbp_resid"] = _residual(shown, 0.9)
-    values["rbp_resid_p=0.5"] = _residual(shown, 0.5)
-    for length in (10, 3):
-        values["relstring" + ("" if length == 10 else "_3")] = "".join(
-            map(_character, shown[:length])
-        )
-    return values
+    values["11pt_avg"] = sum(_best(shown, judged, level, compat, x) for x in TENTHS) / 11
+    for name in typed:
+        family, text = re.fullmatch(r"(utility|set_F|11pt_avg|relstring|rbp(?:_resid)?)(?:_(.*))?",
+                                    name).groups()  # fmt: skip
+        numbers = [float(one.removeprefix("p=")) for one in (text or "10").split(",")]
+        values[name] = {
+            "utility": lambda n: _utility(shown, judged, level, collection, *n),
+            "set_F": lambda n: _f_measure(values["set_P"], values["set_recall"], *n),
+            "11pt_avg": lambda n: sum(_best(shown, judged, level, compat, x) for x in n) / len(n),
+            "relstring": lambda n: "".join(map(_character, shown[: int(n[0])])),
+            "rbp": lambda n: rank_biased(shown, judged, {}, *n),
+            "rbp_resid": lambda n: _residual(shown, *n),
+        }[family](numbers)
+    return values | at
 
 
 def _character(relevance: int | None) -> str:
@@ -55,22 +84,33 @@ def _over(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
-def _sets(shown: List, judged: Sequence[int], level: int, collection: int) -> dict[str, float]:
+def _sets(shown: List, judged: Sequence[int], level: int) -> dict[str, float]:
     n, r, hit = len(shown), _count(judged, level), _count(shown, level)
     p, recall = _over(hit, n), _over(hit, r)
     return {
         "num_q": 1, "num_ret": n, "num_rel": r, "num_rel_ret": hit,
         "num_nonrel_judged_ret": sum(x is not None and 0 <= x < level for x in shown),
         "set_P": p, "set_recall": recall, "set_relative_P": _over(hit, min(n, r)),
-        "set_map": p * recall, "set_F": _over(2 * p * recall, p + recall),
-        "set_F_0.5": _over(1.5 * p * recall, 0.5 * p + recall),
-        "utility": hit - (n - hit),
-        "utility_2,-1,0.5,3": 2 * hit - (n - hit) + 0.5 * (r - hit)
-        + 3 * (collection - n - (r - hit)),
+        "set_map": p * recall, "set_F": _f_measure(p, recall, 1), "utility": hit - (n - hit),
     }  # fmt: skip
 
 
-def _ranked(shown: List, judged: Sequence[int], level: int) -> dict[str, float]:
+def _f_measure(precision: float, recall: float, beta: float) -> float:
+    return _over((beta + 1) * precision * recall, beta * precision + recall)
+
+
+def _utility(
+    shown: List, judged: Sequence[int], level: int, collection: int,
+    a: float, b: float, c: float, d: float,
+) -> float:  # fmt: skip
+    n, hit = len(shown), _count(shown, level)
+    missed = _count(judged, level) - hit
+    return a * hit + b * (n - hit) + c * missed + d * (collection - n - missed)
+
+
+def _ranked(
+    shown: List, judged: Sequence[int], level: int, multiples: Sequence[float]
+) -> dict[str, float]:
     r = _count(judged, level)
     n_nonrel = sum(0 <= x < level for x in judged)
     precisions, bpref, inferred, binary = 0.0, 0.0, 0.0, 0.0
@@ -98,30 +138,21 @@ def _ranked(shown: List, judged: Sequence[int], level: int) -> dict[str, float]:
         "Rprec": _over(_count(shown[:r], level), r),
         "yaap": math.log((1 + precisions) / (1 + r - precisions)),
     }  # fmt: skip
-    for times in (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0):
+    for times in multiples:
         depth = int(times * r + 0.9)
         values[f"Rprec_mult_{times:.2f}"] = _over(_count(shown[:depth], level), depth)
     return values
 
 
-def _recall_points(shown: List, judged: Sequence[int], level: int, compat: int) -> dict[str, float]:
-    r = _count(judged, level)
+def _best(shown: List, judged: Sequence[int], level: int, compat: int, point: float) -> float:
+    """The best precision at or behind a point of recall."""
+    target = point * _count(judged, level)
+    needed = int(target + 0.9)
+    if compat == 10:
+        needed = int(target) + (target - int(target) >= 0.5)
     hits = [_count(shown[: i + 1], level) for i in range(len(shown))]
-
-    def best(point: float) -> float:
-        target = point * r
-        needed = int(target + 0.9)
-        if compat == 10:
-            needed = int(target) + (target - int(target) >= 0.5)
-        reaching = [hit / (i + 1) for i, hit in enumerate(hits) if hit >= max(needed, 1)]
-        return max(reaching, default=0.0)
-
-    points = [best(i / 10) for i in range(11)]
-    return {
-        **{f"iprec_at_recall_{i / 10:.2f}": value for i, value in enumerate(points)},
-        "11pt_avg": sum(points) / 11,
-        "11pt_avg_.25,.5,.75": sum(map(best, (0.25, 0.5, 0.75))) / 3,
-    }
+    reaching = [hit / (i + 1) for i, hit in enumerate(hits) if hit >= max(needed, 1)]
+    return max(reaching, default=0.0)
 
 
 def _cut(shown: List, judged: Sequence[int], level: int, k: int) -> dict[str, float]:
@@ -219,10 +250,364 @@ def rank_biased(shown: List, judged: Sequence[int], gains: Mapping[int, float], 
         gain = gains.get(code, float(code))
         if least < 0 or most > 1:
             gain = _over(gain - least, most - least)
-        total += gain * p**i
+        total += gain * _power(p, i)
     return (1 - p) * total
+
+
+def _power(p: float, n: int) -> float:
+    """One factor after the other: half-way cases must round as in trec_eval."""
+    return math.prod([p] * n)
 
 
 def _residual(shown: List, p: float) -> float:
     unjudged = [i for i, x in enumerate(shown) if x is None or x < 0]
-    return p ** len(shown) + (1 - p) * sum(p**i for i in unjudged) if unjudged else 0.0
+    if not unjudged:
+        return 0.0
+    return _power(p, len(shown)) + (1 - p) * sum(_power(p, i) for i in unjudged)
+
+
+# -- Ties --------------------------------------------------------------------------------------
+
+Documents = Sequence[tuple[float, int | None]]
+
+
+def orders(documents: Documents) -> Iterator[tuple[int | None, ...]]:
+    """Relevances in every order that respects the scores, each order of documents once."""
+    groups: dict[float, list[int | None]] = {}
+    for score, relevance in documents:
+        groups.setdefault(score, []).append(relevance)
+    ranked = [groups[score] for score in sorted(groups, reverse=True)]
+    for choice in product(*(permutations(group) for group in ranked)):
+        yield tuple(relevance for group in choice for relevance in group)
+
+
+def over_orders(
+    documents: Documents,
+    judged: Sequence[int],
+    level: int,
+    most: int | None,
+    judged_only: bool,
+    cuts: Sequence[int],
+) -> dict[str, dict[str, float]]:
+    """Expectation, least and greatest value of every measure, after -M and then -J."""
+    counts = Counter(orders(documents))
+    rows = []
+    for order in counts:
+        shown = [r for r in order[:most] if not judged_only or (r is not None and r >= 0)]
+        rows.append(measures(shown, judged, level, cuts=cuts, typed=()))
+    weights = [*counts.values()]
+    return {
+        name: {
+            "expected": sum(w * row[name] for w, row in zip(weights, rows, strict=True))
+            / sum(weights),
+            "min": min(row[name] for row in rows),
+            "max": max(row[name] for row in rows),
+        }
+        for name in rows[0]
+    }
+
+
+# -- Files -------------------------------------------------------------------------------------
+
+UNJUDGED = 1 - 2**63
+
+_NUMBER = re.compile(rb"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:inf(?:inity)?))")
+_WHOLE = re.compile(rb"[+-]?\d+")
+
+
+class Refused(Exception):
+    """The faulty line (None: the file is empty), and the reason."""
+
+    def __init__(self, line: int | None, why: str) -> None:
+        super().__init__(line, why)
+        self.line, self.why = line, why
+
+
+def whole(text: bytes) -> int | None:
+    if not _WHOLE.fullmatch(text) or len(text.lstrip(b"+-0")) > 19:
+        return None
+    value = int(text)
+    return value if -(2**63) <= value < 2**63 else None
+
+
+def number(text: bytes) -> float | None:
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def read(content: bytes, is_run: bool) -> tuple[dict[bytes, dict[bytes, float | int]], bytes]:
+    """Query, then document, to its score or relevance, in the order of the file; and the tag."""
+    queries: dict[bytes, dict[bytes, float | int]] = {}
+    tag = b""
+    if content.startswith((b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")):
+        raise Refused(None, "packed")
+    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    for place, line in enumerate(lines, 1):
+        fields = line.split()
+        if not fields:
+            if not is_run:
+                raise Refused(place, "blank")
+            continue
+        if fields[0][:1] == b"#":
+            continue
+        value: float | int | None
+        if is_run:
+            if len(fields) < 6:
+                raise Refused(place, "columns")
+            shifted = whole(fields[3]) is None or number(fields[5]) is not None
+            if len(fields) > 6 and shifted:
+                raise Refused(place, "columns")
+            value, tag = number(fields[4]), fields[5]
+        else:
+            if len(fields) != 4:
+                raise Refused(place, "columns")
+            value = whole(fields[3])
+        if value is None:
+            raise Refused(place, "score" if is_run else "relevance")
+        documents = queries.setdefault(fields[0], {})
+        if fields[2] in documents:
+            raise Refused(place, "duplicate")
+        documents[fields[2]] = value
+    if not queries:
+        raise Refused(None, "empty")
+    return queries, tag
+
+
+def single(score: float) -> float:
+    """Nearest float32, half to even."""
+    try:
+        return struct.unpack("f", struct.pack("f", score))[0]
+    except OverflowError:
+        return float("inf") if score > 0 else float("-inf")
+
+
+def lists(qrels, run, *, depth=None, keep_ties=False, judged_only=False, single_precision=False,
+          absent=False):  # fmt: skip
+    """Query -> (relevances, scores, retrieved, judged), queries in byte order.
+
+    Judged and unjudged documents never mix, because the lowest levels are one.
+    """
+    qrels = {q: {d: max(v, UNJUDGED + 1) for d, v in ds.items()} for q, ds in qrels.items()}
+    made = {}
+    for query in sorted(qrels):
+        if query not in run and not absent:
+            continue
+        scores = run.get(query, {})
+        if single_precision:
+            scores = {document: single(score) for document, score in scores.items()}
+        order = sorted(scores, key=lambda name: (scores[name], name), reverse=True)
+        if judged_only:
+            order = [name for name in order if qrels[query].get(name, -1) >= 0]
+        shown = order[:depth]
+        if keep_ties and shown:
+            shown += [n for n in order[len(shown) :] if scores[n] == scores[shown[-1]]]
+        made[query] = (
+            [qrels[query].get(name, UNJUDGED) for name in shown],
+            [scores[name] for name in shown],
+            len(order),
+            sorted(qrels[query].values(), reverse=True),
+        )
+    return made
+
+
+# -- Judgements in groups ---------------------------------------------------------------------
+
+Line = tuple[str, str, str, str, float]
+
+
+class Contradiction(Exception):
+    """Judgements that contradict each other."""
+
+
+def preference_values(
+    lines: Sequence[Line], run: dict[str, float], most: int | None = None
+) -> dict[str, float]:
+    """All measures of one query; an empty run for one that was not retrieved."""
+    order = sorted(run, key=lambda d: d.encode())
+    order = sorted(order, key=lambda d: -run[d])[:most]
+    judged = {line[3] for line in lines}
+    seen = [d for d in order if d in judged]
+    missing = sorted(judged - set(seen), key=lambda d: d.encode())
+    place = {d: i for i, d in enumerate([*seen, *missing])}
+    ret = len(seen)
+    groups = [
+        [line for line in lines if line[1] == name]
+        for name in sorted({line[1] for line in lines}, key=lambda g: g.encode())
+    ]
+    all_pairs, counted = [], []
+    for group in groups:
+        if len({line[2] for line in group}) == 1:
+            one = _simple(group, place, ret)
+        else:
+            one = _partial(group, place, ret)
+        counted.append(one)
+        all_pairs += one["pairs"]
+    values = {
+        "prefs_num_prefs_poss": sum(_possible(g) for g in counted),
+        "prefs_num_prefs_ful": sum(g["fr"] + g["fi"] for g in counted),
+        "prefs_num_prefs_ful_ret": sum(g["fr"] for g in counted),
+    }
+    kinds = {
+        "": (lambda g: g["fr"] + g["fi"], _possible),
+        "_ret": (lambda g: g["fr"], lambda g: g["pr"]),
+        "_imp": (lambda g: g["fr"] + g["fi"], lambda g: g["pr"] + g["pi"]),
+    }
+    for ending, (part, whole) in kinds.items():
+        values["prefs_simp" + ending] = _over(sum(map(part, counted)), sum(map(whole, counted)))
+        shares = [_over(part(g), whole(g)) for g in counted]
+        values["prefs_avgjg" + ending] = sum(shares) / len(shares)
+    for ending, key in (("", "balanced"), ("_ret", "balanced_ret")):
+        shares = [g[key] for g in counted]
+        undefined = any(whole == 0 for _, whole in shares)
+        value = 0.0 if undefined else sum(f / p for f, p in shares) / len(shares)
+        values["prefs_avgjg_Rnonrel" + ending] = value
+    return values | _pairs(all_pairs, len(place), ret)
+
+
+def _possible(g: dict) -> int:
+    return g["pr"] + g["pi"] + g["no"]
+
+
+def _counts(pairs: list[tuple[int, int]], ret: int) -> dict:
+    counts = dict.fromkeys(("fr", "pr", "fi", "pi", "no"), 0)
+    for p, q in pairs:
+        if p < ret and q < ret:
+            counts["pr"] += 1
+            counts["fr"] += p < q
+        elif p < ret or q < ret:
+            counts["pi"] += 1
+            counts["fi"] += p < ret
+        else:
+            counts["no"] += 1
+    return counts | {"pairs": pairs}
+
+
+def _simple(group: Sequence[Line], place: dict[str, int], ret: int) -> dict:
+    rows = sorted((place[d], level) for _, _, _, d, level in group)
+    for p, level in rows:
+        if any(q == p and other != level for q, other in rows):
+            raise Contradiction
+    pairs = [(p, q) for p, lp in rows for q, lq in rows if lp > lq]
+    counts = _counts(pairs, ret)
+    lowest = min(level for _, level in rows)
+    for key, shown in (("balanced", rows), ("balanced_ret", [r for r in rows if r[0] < ret])):
+        relevant = sum(level > 0 for _, level in shown)
+        other = len(shown) - relevant
+        ful = counts["fr"] + (counts["fi"] if key == "balanced" else 0)
+        poss = _possible(counts) if key == "balanced" else counts["pr"]
+        if relevant >= other:
+            ful += sum(level > 0 and p < ret for p, level in rows) * (relevant - other)
+            poss += sum(level > 0 for _, level in rows) * (relevant - other)
+        else:
+            ful = poss = 0
+            for p, lp in shown:
+                for q, lq in shown:
+                    if lp > lq > lowest:
+                        poss += 1
+                        ful += p < q and p < ret
+            chosen = [p for p, level in rows if level == lowest][:relevant]
+            for z in chosen:
+                if key == "balanced_ret" and z >= ret:
+                    continue
+                for p, _ in shown:
+                    poss += 1
+                    ful += p < z and p < ret
+        counts[key] = ful, poss
+    return counts
+
+
+def _partial(group: Sequence[Line], place: dict[str, int], ret: int) -> dict:
+    documents = {line[3] for line in group}
+    for d in documents:
+        levels = [line[4] for line in group if line[3] == d]
+        if 0 in levels and max(levels) > 0:
+            raise Contradiction
+    better = {
+        (a[3], b[3]) for a in group for b in group if a[2] == b[2] and a[4] > b[4] and a[3] != b[3]
+    }
+    while True:
+        more = {(a, d) for a, b in better for c, d in better if b == c} - better
+        if not more:
+            break
+        better |= more
+    if any((b, a) in better for a, b in better):
+        raise Contradiction
+    last = max((line[2] for line in group), key=lambda s: s.encode())
+    level = {}
+    for d in documents:
+        mine = max((line[2] for line in group if line[3] == d), key=lambda s: s.encode())
+        level[d] = min(line[4] for line in group if line[3] == d and line[2] == mine)
+    assert last is not None
+    pairs = sorted((place[a], place[b]) for a, b in better)
+    counts = _counts(pairs, ret)
+    relevant = sorted(place[d] for d in documents if level[d] > 0)
+    other = sorted(place[d] for d in documents if level[d] == 0)
+    got, got_other = ([p for p in some if p < ret] for some in (relevant, other))
+    if len(relevant) >= len(other):
+        extra = len(relevant) - len(other)
+        counts["balanced"] = (
+            counts["fr"] + counts["fi"] + len(got) * extra,
+            _possible(counts) + len(relevant) * extra,
+        )  # fmt: skip
+    else:
+        gone = other[len(relevant) :]
+        left = [(p, q) for p, q in pairs if p not in gone and q not in gone]
+        counts["balanced"] = sum(p < q and p < ret for p, q in left), len(left)
+    if len(got) >= len(got_other):
+        extra = len(got) - len(got_other)
+        counts["balanced_ret"] = (
+            counts["fr"] + len(got) * extra,
+            counts["pr"] + len(relevant) * extra,
+        )
+    else:
+        gone = got_other[len(relevant) :]
+        left = [(p, q) for p, q in pairs if p < ret and q < ret and p not in gone and q not in gone]
+        counts["balanced_ret"] = sum(p < q for p, q in left), len(left)
+    return counts
+
+
+def _pairs(pairs: list[tuple[int, int]], size: int, ret: int) -> dict[str, float]:
+    sums, counts = dict.fromkeys(("", "_ret", "_imp"), 0.0), dict.fromkeys(("", "_ret", "_imp"), 0)
+    for i in range(size):
+        for j in range(i + 1, size):
+            forward, backward = pairs.count((i, j)), pairs.count((j, i))
+            if not forward + backward:
+                continue
+            share = forward / (forward + backward)
+            for ending, counts_here in (("", True), ("_ret", j < ret), ("_imp", i < ret)):
+                counts[ending] += counts_here
+                sums[ending] += share if counts_here and i < ret else 0.0
+    return {f"prefs_pair{e}": _over(sums[e], counts[e]) for e in sums}
+
+
+def assessor_values(
+    lines: Sequence[Line],
+    run: dict[str, float],
+    most: int | None = None,
+    level: int = 1,
+    judged_only: bool = False,
+    cutoffs: Sequence[int] = (1, 2, 5),
+    multiples: Sequence[float] = (-0.5, 0.5, 1.0, 2.5),
+) -> dict[str, float]:
+    """map_avgjg, P_avgjg and Rprec_mult_avgjg of one query."""
+    order = sorted(run, key=lambda d: d.encode(), reverse=True)
+    order = sorted(order, key=lambda d: -run[d])[:most]
+    values: list[dict[str, float]] = []
+    for name in sorted({line[1] for line in lines}, key=lambda g: g.encode()):
+        judged = {line[3]: line[4] for line in lines if line[1] == name}
+        shown = [judged.get(d, -1) for d in order]
+        if judged_only:
+            shown = [r for r in shown if r >= 0]
+        hits = [r >= level for r in shown]
+        total = sum(r >= level for r in judged.values())
+        one = {"map_avgjg": _over(
+            sum(sum(hits[: i + 1]) / (i + 1) for i, hit in enumerate(hits) if hit), total
+        )}  # fmt: skip
+        for c in cutoffs:
+            one[f"P_avgjg_{c}"] = sum(hits[:c]) / c
+        for m in multiples:
+            c = math.trunc(m * total + 0.9)
+            one[f"Rprec_mult_avgjg_{m:.2f}"] = sum(hits[:c]) / c if c > 0 else 0.0
+        values.append(one)
+    return {key: sum(one[key] for one in values) / len(values) for key in values[0]}

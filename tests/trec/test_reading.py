@@ -16,7 +16,7 @@ import fuzz_readers
 import numpy as np
 import pyarrow as pa
 import pytest
-import trec_text_oracle as oracle
+import trec_oracle as oracle
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st

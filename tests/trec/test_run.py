@@ -20,7 +20,7 @@ from checkout import ROOT
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from trec_text_oracle import number
+from trec_oracle import number
 
 import kgtrec
 from kgtrec import _core

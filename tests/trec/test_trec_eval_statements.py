@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from group_oracle import Line, Refused, assessor_values, preference_values
 from slow import slow_after
+from trec_oracle import Contradiction, Line, assessor_values, preference_values
 
 from kgtrec import trec
 from kgtrec.cli import cli
@@ -472,7 +472,7 @@ def test_preferences_are_those_of_the_slow_definition(
                 q: preference_values([one for one in lines if one[0] == q], runs[q], most)
                 for q in names
             }
-        except Refused:
+        except Contradiction:
             seen["refused"] += 1
             with pytest.raises(judgement_groups.Contradiction) as caught:
                 trec.evaluate(qrels, run, ["all_prefs"], qrels_format=form, most=most)
