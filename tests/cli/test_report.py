@@ -105,26 +105,6 @@ def test_by_relation_and_by_side(folder: Path) -> None:
     assert set(one["borders"]) == {"count", "tail.macro.map_cut_20"}
 
 
-def test_bad_keys_are_all_named_before_any_file_is_read() -> None:
-    with pytest.raises(UsageError) as caught:
-        run("no-such.parquet", "-m", "both.micro.mmr", "-m", "nonsense")
-    assert "mmr" in str(caught.value)
-    assert "nonsense" in str(caught.value)
-
-
-def test_files_that_are_no_ranks(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "text.parquet").write_text("no parquet")
-    for path in (tmp_path / "missing.parquet", tmp_path / "text.parquet", tmp_path):
-        with pytest.raises(KgtrecError, match=str(path)):
-            run(folder / "a.parquet", path)
-
-
-def test_help_explains_itself() -> None:
-    text = run("--help")
-    assert "kgtrec report ranks.parquet" in text
-    assert "--by" in text
-
-
 @pytest.mark.parametrize("how", [("--by", "side"), ("--by", "relation"), ("--rank-types",),
                                  ("--by", "relation", "--spread")])  # fmt: skip
 @pytest.mark.parametrize("form", ["table", "csv", "latex", "markdown"])
@@ -138,12 +118,12 @@ def test_micro_and_macro_never_share_a_heading(
     if form == "csv":
         heads = ("micro.mrr", "macro.mrr", "macro.hits@10", "question.mrr")
     assert all(head in text for head in heads)
-    alone = run(folder / "a.parquet", *how, "-m", "mrr", "-m", "hits@10", "--format", "markdown")
-    assert "| MRR | Hits@10 |" in alone
+    if form == "markdown":
+        alone = run(folder / "a.parquet", *how, "-m", "mrr", "-m", "hits@10", "--format", form)
+        assert "| MRR | Hits@10 |" in alone
 
 
 # -- The table of models -----------------------------------------------------------------------
-
 
 FILES = ("s0.parquet", "s1.parquet", "s2.parquet")
 
@@ -301,14 +281,6 @@ def test_folds_are_runs_of_one_model(models: Path, tmp_path: Path) -> None:
     assert "NOT COMPARABLE" not in text
 
 
-def test_systems_of_one_run_each_are_no_replicates(models: Path, tmp_path: Path) -> None:
-    for name, ranks in systems(2).items():
-        ranks.save(tmp_path / f"{name}x.parquet")
-    words = [str(tmp_path / name) for name in ("s0x.parquet", "s1x.parquet")]
-    with pytest.raises(KgtrecError, match="no two of s0x, s1x are runs of one system"):
-        CliRunner().invoke(cli, ["compare", "replicates", *words], catch_exceptions=False)
-
-
 QUICK = ("--permutations", "2000", "--resamples", "200")
 
 
@@ -355,6 +327,7 @@ def compare(compared: Path, *arguments: str) -> str:
 
 
 RANKS = ("s0.parquet", "s1.parquet", "s2.parquet")
+
 RUNS = ("--qrels", "q.qrels", "a.run", "b.run", "c.run")
 
 
@@ -392,6 +365,7 @@ def test_the_options_of_tests_and_intervals_count(compared: Path) -> None:
 
 
 FORMS = ("table", "markdown", "latex", "csv", "tsv", "json")
+
 REPORTS = (
     (*RANKS, *QUICK),
     (*RANKS, *QUICK, "--cluster", "--correction", "bh"),
@@ -405,8 +379,9 @@ REPORTS = (
     ("power", *RUNS, "-m", "map"),
     ("reuse", *RUNS, "--pool", "pool.tsv", "--graph", "graph", "-m", "recip_rank"),
 )
-# Every report in three of the forms, every form of half the reports.
-SOME = [(form, report) for i, form in enumerate(FORMS) for report in REPORTS[i % 2 :: 2]]
+
+# Every report in one form, every form of some report.
+SOME = [(FORMS[i % len(FORMS)], report) for i, report in enumerate(REPORTS)]
 
 
 @pytest.mark.parametrize(("form", "report"), slow_but(SOME, itertools.product(FORMS, REPORTS)))
@@ -414,8 +389,8 @@ def test_every_report_has_every_form_and_is_the_same_again(
     compared: Path, report: tuple[str, ...], form: str
 ) -> None:
     text = compare(compared, *report, "--format", form)
-    assert text == compare(compared, *report, "--format", form)
     if form == "json":
+        assert text == compare(compared, *report, "--format", form)
         json.loads(text)
     elif form in ("csv", "tsv"):
         rows = list(csv.reader(io.StringIO(text), delimiter="," if form == "csv" else "\t"))
@@ -490,30 +465,23 @@ def test_against_a_folder_of_ranks(compared: Path) -> None:
 
 
 SMALL = ("--resamples", "200")
+POOLED = ("--pool", "pool.tsv", "--graph", "graph")
 
 
 @pytest.mark.parametrize(
     ("report", "texts"),
-    [
+    slow_after(3, [
         ((*RANKS, *QUICK), ("s0", "MRR (instances)")),
+        (("labels", *RUNS, *SMALL, "--against", "sparse.qrels"), ("q.qrels", "sparse.qrels")),
+        (("depths", *RUNS, *SMALL, *POOLED), ("pool depth (bars: 95% intervals)",)),
         (("stability", *RANKS, "--repeats", "2"), ("micro MRR", "test triples kept (%)")),
         (("power", *RANKS), ("p (t test)", "pair of systems, largest p-value first")),
         ((*RUNS, *QUICK), ("a", "map_cut_20 (queries)")),
-        (("labels", *RUNS, *SMALL, "--against", "sparse.qrels"), ("q.qrels", "sparse.qrels")),
-        (
-            ("labels", *RANKS, *SMALL, "--against", "other"),
-            ("macro.mrr: 95% intervals over questions",),
-        ),
-        (
-            ("reuse", *RUNS, "--pool", "pool.tsv", "--graph", "graph"),
-            ("without its own", "map_cut_20"),
-        ),
-        (
-            ("depths", *RUNS, *SMALL, "--pool", "pool.tsv", "--graph", "graph"),
-            ("pool depth (bars: 95% intervals)",),
-        ),
-    ],
-)
+        (("labels", *RANKS, *SMALL, "--against", "other"),
+         ("macro.mrr: 95% intervals over questions",)),
+        (("reuse", *RUNS, *POOLED), ("without its own", "map_cut_20")),
+    ]),
+)  # fmt: skip
 def test_figures(
     compared: Path, report: tuple[str, ...], texts: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -573,6 +541,7 @@ def test_other_questions_are_named(compared: Path, tmp_path: Path) -> None:
 
 
 N = 40
+
 SAMPLED = "sampled candidates: do not compare these values with full ranking"
 
 
@@ -637,15 +606,11 @@ def commands(folder: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    slow_after(
-        1,
-        [
-            ("sampled", SAMPLED),
-            ("raw", "unfiltered: other known answers count as wrong"),
-            ("parted", "the filter leaves out valid: answers from there count as wrong"),
-        ],
-    ),
-)
+    slow_after(1, [
+        ("sampled", SAMPLED), ("raw", "unfiltered: other known answers count as wrong"),
+        ("parted", "the filter leaves out valid: answers from there count as wrong"),
+    ]),
+)  # fmt: skip
 def test_every_command_says_it(
     name: str, said: str, rank_files: dict[str, str], tmp_path: Path
 ) -> None:
@@ -655,7 +620,9 @@ def test_every_command_says_it(
         assert said in done.output.replace("\n  ", " "), words
 
 
-@pytest.mark.parametrize(("name", "said"), [("sampled", SAMPLED), ("raw", "unfiltered")])
+@pytest.mark.parametrize(
+    ("name", "said"), slow_after(1, [("sampled", SAMPLED), ("raw", "unfiltered")])
+)
 def test_comparisons_say_it_of_every_file(
     name: str, said: str, rank_files: dict[str, str], tmp_path: Path
 ) -> None:
