@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
@@ -11,6 +13,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from kgtrec import Ranks
+from kgtrec.measures import Measure
+from kgtrec.measures.calculator import Calculator
 
 KINDS = ("optimistic", "realistic", "pessimistic", "ordinal")
 Question = tuple[int, int, int]  # side, given entity, relation
@@ -140,3 +144,49 @@ def make_ranks(
     needed = [name for name, kind in Ranks.__annotations__.items() if "None" not in str(kind)]
     full = {name: np.zeros(n, bool if name.endswith("_nan") else np.int64) for name in needed}
     return Ranks(full | columns, manifest, relation_labels)
+
+
+# -- Slow definitions: weights by counting, values tie by tie -------------------------------------
+
+ALL_KINDS = (*KINDS, "expected")
+WEIGHTED = ("micro", "question", "relation")
+CLOSE = {"rel": 1e-11, "abs": 1e-12}
+
+F: dict[str, Callable[[Fraction], float]] = {
+    "mr": float,
+    "mrr": lambda r: 1 / float(r),
+    "hits@2": lambda r: float(r <= 2),
+    "log_mrr": lambda r: 1 / math.log2(r + 1),
+    "p_mrr@0.3": lambda r: float(r) ** -0.3,
+    "gmr": lambda r: math.log(r),
+}
+
+
+def no_trec(name: str) -> np.ndarray:
+    raise AssertionError(f"{name} was asked for")
+
+
+def ask(case: Case, key: str) -> float:
+    return Calculator(make_ranks(columns(case, 5)), no_trec).value(Measure.parse(key))
+
+
+def sides_of(case: Case) -> tuple[str, ...]:
+    return ("head", "tail", "both") if len(case.sides) == 2 else (("head", "tail")[case.sides[0]],)
+
+
+def weights(rows: list[dict[str, int]], averaging: str) -> list[Fraction]:
+    """The weight of each row, by counting."""
+    if averaging == "micro":
+        return [Fraction(1) for _ in rows]
+    sizes = Counter(row[averaging] for row in rows)
+    return [Fraction(1, sizes[row[averaging]]) for row in rows]
+
+
+def weighted_mean(values: list[float], weight: list[Fraction]) -> float:
+    top = math.fsum(float(w) * v for w, v in zip(weight, values, strict=True))
+    return top / float(sum(weight))
+
+
+def over_ties(row: dict[str, int], kind: str, f: Callable[[Fraction], float]) -> float:
+    ranks = places(row, kind)
+    return math.fsum(f(rank) for rank in ranks) / len(ranks)

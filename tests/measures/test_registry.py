@@ -1,4 +1,4 @@
-"""The table for users: names, keys that never collide, the list and the explanations."""
+"""The table for users: keys, names, the list and the explanations; sums in pieces."""
 
 from __future__ import annotations
 
@@ -11,20 +11,211 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from rank_cases import make_ranks
 from slow import slow_after
 
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.errors import KgtrecError, UsageError
-from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, Measure, averaging, headings
+from kgtrec.measures import (
+    AVERAGINGS,
+    METRICS,
+    RANK_TYPES,
+    Measure,
+    averaging,
+    headings,
+    parse_all,
+    required_depth,
+)
 from kgtrec.measures.calculator import Calculator
 from kgtrec.measures.help import describe, explained, listed, overview
-from kgtrec.measures.keys import find_metric
 from kgtrec.measures.metric import Metric
 from kgtrec.ranking.ranks import _COLUMNS, _FLAGS, Ranks
 from kgtrec.results.result import Result
 from kgtrec.trec.measures.names import TABLE, resolve
+
+# --- keys -----------------------------------------------------------------------------------------
+
+sides = st.sampled_from(["head", "tail", "both"])
+
+kinds = st.sampled_from(sorted(RANK_TYPES))
+
+exponents = st.floats(0, 1, exclude_min=True, exclude_max=True)
+
+TREC_KEYS = [
+    name for name, row in TABLE.items() if row.format in ("any", "qrels") and row.output != "string"
+]
+
+beta = st.floats(-1, 1).map(lambda x: x + 0.0)
+
+
+@st.composite
+def measures(draw: st.DrawFn) -> Measure:
+    side = draw(sides)
+    if draw(st.booleans()):
+        family = draw(st.sampled_from(TREC_KEYS))
+        cut = {"rank": f"_{draw(st.integers(1, 10**6))}", "point": "_0.30"}
+        return Measure(side, None, "macro", family + cut.get(TABLE[family].kind, ""))
+    row = draw(st.sampled_from(METRICS))
+    averaging = draw(st.sampled_from(row.averagings))
+    params = (draw(beta), draw(beta)) if averaging == "stratified" else ()
+    parameter = draw(st.integers(1, 10**9) if row.takes_cutoff else exponents)
+    side = "both" if averaging == "triple" else side
+    return Measure(side, draw(kinds), averaging, row.named(parameter), params)
+
+
+@given(measures())
+def test_keys_read_back(measure: Measure) -> None:
+    assert Measure.parse(str(measure)) == measure
+    if measure.metric != "rbp":  # ir_measures uses the name RBP for another measure
+        assert Measure.parse(str(measure).upper()) == measure
+    assert eval(repr(measure)) == measure
+    assert hash(eval(repr(measure))) == hash(measure)
+    assert measure.title
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        ("both.realistic.micro.mrr", "both.realistic.micro.mrr"),
+        ("both.micro.mrr", "both.realistic.micro.mrr"),
+        ("Tail.Optimistic.Micro.Hits_At_10", "tail.optimistic.micro.hits@10"),
+        ("tail.micro.hits.10", "tail.realistic.micro.hits@10"),
+        ("both.micro.adjusted_mean_rank_index", "both.realistic.micro.amri"),
+        ("both.macro.mrr", "both.realistic.macro.mrr"),
+        ("both.stratified.mrr(0.5, 0.5)", "both.stratified.mrr(0.5,0.5)"),
+        ("both.realistic.stratified.mrr(.5,0.50)", "both.stratified.mrr(0.5,0.5)"),
+        ("both.expected.stratified.hits.10(-1,-0.0)", "both.expected.stratified.hits@10(-1,0)"),
+        ("both.macro.MAP@20", "both.macro.map_cut_20"),
+        ("both.macro.p_5", "both.macro.P_5"),
+        ("head.macro.iprec_at_recall_0.1", "head.macro.iprec_at_recall_0.10"),
+        ("mrr", "both.realistic.micro.mrr"),
+        ("both.mrr", "both.realistic.micro.mrr"),
+        ("tail.hits@10", "tail.realistic.micro.hits@10"),
+        ("hits_at_10", "both.realistic.micro.hits@10"),
+        ("hits.10", "both.realistic.micro.hits@10"),
+        ("head.hits.10", "head.realistic.micro.hits@10"),
+        ("expected.mrr", "both.expected.micro.mrr"),
+        ("worst.hits_at_3", "both.pessimistic.micro.hits@3"),
+        ("macro.mrr", "both.realistic.macro.mrr"),
+        ("tail.macro.mrr", "tail.realistic.macro.mrr"),
+        ("stratified.mrr(0.5,0.5)", "both.stratified.mrr(0.5,0.5)"),
+        ("p_mrr(0.5)", "both.realistic.micro.p_mrr@0.5"),
+        ("both.realistic.p_mrr(.50)", "both.realistic.micro.p_mrr@0.5"),
+        ("both.question.p-MRR@0.25", "both.realistic.question.p_mrr@0.25"),
+        ("both.stratified.pmrr@0.5(1,0)", "both.stratified.p_mrr@0.5(1,0)"),
+        ("tail.expected.question.log-mrr", "tail.expected.question.log_mrr"),
+        ("both.micro.adjusted_gmr", "both.realistic.micro.agmr"),
+        ("both.triple.median", "both.realistic.triple.median_rank"),
+        ("map", "both.macro.map"),
+        ("head.MAP@20", "head.macro.map_cut_20"),
+        ("map_cut.20", "both.macro.map_cut_20"),
+        ("set_F.0.5", "both.macro.set_F_0.5"),
+        ("RBP", "both.macro.rbp_p=0.8"),
+        ("ndcg.1=3,2=9", "both.macro.ndcg_1=3,2=9"),
+    ],
+)
+def test_spellings(written: str, key: str) -> None:
+    assert str(Measure.parse(written)) == key
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("mmr", "'mmr' is not a metric; did you mean 'mr' or 'mrr'"),
+        ("tail.mmr", "did you mean 'mr' or 'mrr'"),
+        ("tail.micro.map", "over questions: tail.macro.map"),
+        ("tail.realistic.map", "no rank type: tail.macro.map"),
+        ("both", "'both' is not a metric; a key is side.rank_type.averaging.metric"),
+        ("tail.macro", "'macro' is not a metric"),
+        ("bth.mrr", "'bth' is none of head, tail, both"),
+        ("bth.mrr", "did you mean 'both'?"),
+        ("mrr.both", "'mrr' is none of"),
+        ("micro.both.mrr", "no measure"),
+        ("both.micro.realistic.mrr", "no measure"),
+        ("mrr(0.5,0.5)", "take no parameters"),
+        ("both..mrr", "'' is none of"),
+        ("bth.micro.mrr", "'bth' is not a side; did you mean 'both'"),
+        ("both.realistc.micro.mrr", "did you mean 'realistic'"),
+        ("both.realistic.mico.mrr", "none of micro, macro"),
+        ("both.micro.mmr", "did you mean 'mr' or 'mrr'"),
+        ("both.micro.hits@0", "did you mean 'hits@10'"),
+        ("both.micro.hits", "needs a cutoff above 0, as in hits@10"),
+        ("both.macro.P", "needs a cutoff above 0, as in P_20"),
+        ("both.macro.map_cut_0", "did you mean 'map_cut_20'"),
+        ("both.macro.iprec_at_recall_0.333", "is not a metric"),
+        ("both.macro.P.5,10", "is not a metric"),
+        ("both.macro.official", "is not a metric"),
+        ("both.macro.prefs_simp", "is not a metric"),
+        ("both.micro.map_cut_20", "both.macro.map_cut_20"),
+        ("both.expected.macro.map_cut_20", "have no rank type"),
+        ("both.macro.amr", "not defined for macro"),
+        ("both.micro.mrr(1,1)", "take no parameters"),
+        ("both.stratified.mrr", "as in mrr(0.5,0.5)"),
+        ("both.stratified.mrr(2,0)", "must be in [-1, 1]"),
+        ("both.stratified.mrr(nan,0)", "must be in [-1, 1]"),
+        ("both.stratified.mrr(a,b)", "not a list of numbers"),
+        ("both.stratified.mrr(0.5", "unbalanced parentheses"),
+        ("both.macro.runid", "'runid' is not a metric"),
+        ("both.realistic.z_hits_at_k", "needs a cutoff above 0, as in z_hits_at_10"),
+        ("both.realistic.adjusted_hits_at_k", "needs a cutoff above 0"),
+        ("both.realistic.micro.p_mrr", "needs an exponent in (0, 1), as in p_mrr@0.5"),
+        ("both.realistic.micro.p_mrr@1.5", "needs an exponent in (0, 1)"),
+        ("both.realistic.micro.p_mrr@0", "needs an exponent in (0, 1)"),
+        ("both.realistic.micro.p_mrr@nan", "needs an exponent in (0, 1)"),
+        ("both.realistic.micro.p_mrr(2)", "needs an exponent in (0, 1)"),
+        ("both.realistic.micro.p_mrr@0.5(0.5)", "take no parameters"),
+        ("both.stratified.p_mrr(0.5)", "needs an exponent"),
+        ("both.realistic.micro.mrr(0.5)", "take no parameters"),
+        ("both.realistic.macro.log_mrr", "not defined for macro"),
+        ("both.realistic.triple.z_mr", "not defined for triple"),
+        ("both.realistic.macro_relation.z_mrr", "not defined for macro_relation"),
+        ("both.realistic.stratified.amri(0,0)", "not defined for stratified"),
+        ("both.best.micro.mrr", "'best' is not a rank type"),
+        ("both.realistic.adjusted_mr", "did you mean"),
+        ("both.realistic.micro.p_mrr@1.0", "needs an exponent in (0, 1)"),
+        ("", "a key is side.rank_type.averaging.metric"),
+        (f"both.micro.hits@{'9' * 5000}", "is not a metric"),
+    ],
+)
+def test_bad_keys_say_what_and_how(key: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Measure.parse(key)
+    assert hint in str(caught.value)
+    assert repr(key) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_all_bad_keys_are_reported_at_once() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_all(["both.micro.mrr", "both.micro.mmr", "nonsense"])
+    assert "mmr" in str(caught.value)
+    assert "nonsense" in str(caught.value)
+    both = parse_all(["both.micro.mrr", "both.realistic.micro.mrr"])
+    assert both == [Measure("both", "realistic", "micro", "mrr")]
+    with pytest.raises(UsageError, match="not int"):
+        parse_all([3])  # type: ignore[list-item]
+
+
+def test_parts_that_do_not_fit_make_no_measure() -> None:
+    for parts in [
+        ("left", "realistic", "micro", "mrr"),
+        ("both", None, "micro", "mrr"),
+        ("both", "realistic", "micro", "hits_at_10"),
+        ("both", "realistic", "macro", "map_cut_20"),
+        ("both", "realistic", "stratified", "mrr"),
+    ]:
+        with pytest.raises(UsageError):
+            Measure(*parts)
+
+
+def test_depth_that_a_measure_sees() -> None:
+    assert required_depth("map_cut_20") == 20
+    assert required_depth("P_7") == 7
+    assert required_depth("map") is None
+    assert required_depth("Rprec_mult_0.20") is None
+
 
 # Ties in evaluated scores are intended here, or drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
@@ -71,53 +262,7 @@ def test_pykeen_keys_are_micro() -> None:
         assert Measure.parse(f"both.{kind}.{name}").rank_type == ours
 
 
-@pytest.mark.parametrize(
-    ("key", "hint"),
-    [
-        ("both.realistic.z_hits_at_k", "needs a cutoff above 0, as in z_hits_at_10"),
-        ("both.realistic.adjusted_hits_at_k", "needs a cutoff above 0"),
-        ("both.realistic.micro.p_mrr", "needs an exponent in (0, 1), as in p_mrr@0.5"),
-        ("both.realistic.micro.p_mrr@1.5", "needs an exponent in (0, 1)"),
-        ("both.realistic.micro.p_mrr@0", "needs an exponent in (0, 1)"),
-        ("both.realistic.micro.p_mrr@nan", "needs an exponent in (0, 1)"),
-        ("both.realistic.micro.p_mrr(2)", "needs an exponent in (0, 1)"),
-        ("both.realistic.micro.p_mrr@0.5(0.5)", "take no parameters"),
-        ("both.stratified.p_mrr(0.5)", "needs an exponent"),
-        ("both.realistic.micro.mrr(0.5)", "take no parameters"),
-        ("both.realistic.macro.log_mrr", "not defined for macro"),
-        ("both.realistic.triple.z_mr", "not defined for triple"),
-        ("both.realistic.macro_relation.z_mrr", "not defined for macro_relation"),
-        ("both.realistic.stratified.amri(0,0)", "not defined for stratified"),
-        ("both.best.micro.mrr", "'best' is not a rank type"),
-        ("both.realistic.adjusted_mr", "did you mean"),
-    ],
-)
-def test_bad_keys_of_measures_with_parameters(key: str, hint: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        Measure.parse(key)
-    assert hint in str(caught.value)
-    assert repr(key) in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("written", "key"),
-    [
-        ("both.realistic.micro.p_mrr(0.5)", "both.realistic.micro.p_mrr@0.5"),
-        ("both.realistic.p_mrr(.50)", "both.realistic.micro.p_mrr@0.5"),
-        ("both.question.p-MRR@0.25", "both.realistic.question.p_mrr@0.25"),
-        ("both.stratified.pmrr@0.5(1,0)", "both.stratified.p_mrr@0.5(1,0)"),
-        ("tail.expected.question.log-mrr", "tail.expected.question.log_mrr"),
-        ("both.micro.adjusted_gmr", "both.realistic.micro.agmr"),
-        ("both.triple.median", "both.realistic.triple.median_rank"),
-    ],
-)
-def test_spellings_of_measures_with_parameters(written: str, key: str) -> None:
-    assert Measure.parse(written).key == key
-    assert Measure.parse(key) == Measure.parse(written)
-
-
 cutoffs = st.integers(1, 10**6)
-exponents = st.floats(0, 1, exclude_min=True, exclude_max=True)
 
 
 def keys_of(metric: Metric, parameter: float) -> list[str]:
@@ -131,6 +276,7 @@ def keys_of(metric: Metric, parameter: float) -> list[str]:
     return keys
 
 
+@examples(0.25)
 @given(st.lists(st.tuples(cutoffs, exponents), min_size=2, max_size=2, unique=True))
 def test_keys_never_collide(parameters: list[tuple[int, float]]) -> None:
     written = set()
@@ -140,16 +286,6 @@ def test_keys_never_collide(parameters: list[tuple[int, float]]) -> None:
     measures = {Measure.parse(key) for key in written}
     assert len(measures) == len(written)
     assert len({measure.key for measure in measures}) == len(written)
-
-
-def test_cutoffs_do_not_overwrite_each_other() -> None:
-    """Each adjusted Hits@k has a separate key and value."""
-    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [2, 0, 3]], n_entities=30, n_relations=1)
-    scores = np.random.default_rng(0).random((4, 30))
-    keys = [f"both.realistic.{name}_hits_at_{k}" for name in ("adjusted", "z") for k in (3, 20)]
-    result = kgtrec.Result(kgtrec.evaluate(scores, graph.questions()).ranks, measures=keys)
-    assert len(set(result.to_dict())) == 4
-    assert len(set(result.to_dict().values())) == 4
 
 
 # --- the table ------------------------------------------------------------------------------------
@@ -162,22 +298,17 @@ def test_names_are_nobodys_twice() -> None:
     assert not families & set(names)
 
 
-TREC_KEYS = [
-    name for name, row in TABLE.items() if row.format in ("any", "qrels") and row.output != "string"
-]
-
-
-@pytest.mark.parametrize("name", [
-    "AP@20", "map_cut.20", "RR@10", "judged@10", "rbp", "dcg", "unj_5", "RBP(p=0.8)", "RBP",
-    "rbp.p=0.5", "nDCG@20", "Success@5", "utility.2,-1,0,0", "set_F.0.5", "ndcg.1=3,2=9", "num_q",
-    "iprec_at_recall.0.1", "MAP", "11pt_avg", "R@5", "Judged@3",
-])  # fmt: skip
-def test_a_key_is_what_other_calls_accept(name: str) -> None:
+def test_a_key_is_what_other_calls_accept() -> None:
     """One name, one column: in keys, in `trec.evaluate` and in `kgtrec eval -m`."""
-    (column,) = resolve([name])
-    assert Measure.parse(f"both.macro.{name}") == Measure.parse(f"both.macro.{column.name}")
-    assert Measure.parse(f"both.macro.{name}").metric == column.name
-    assert Measure("both", None, "macro", column.name).key == f"both.macro.{column.name}"
+    for name in (
+        "AP@20", "map_cut.20", "RR@10", "judged@10", "rbp", "dcg", "unj_5", "RBP(p=0.8)", "RBP",
+        "rbp.p=0.5", "nDCG@20", "Success@5", "utility.2,-1,0,0", "set_F.0.5", "ndcg.1=3,2=9",
+        "num_q", "iprec_at_recall.0.1", "MAP", "11pt_avg", "R@5", "Judged@3",
+    ):  # fmt: skip
+        (column,) = resolve([name])
+        assert Measure.parse(f"both.macro.{name}") == Measure.parse(f"both.macro.{column.name}")
+        assert Measure.parse(f"both.macro.{name}").metric == column.name
+        assert Measure("both", None, "macro", column.name).key == f"both.macro.{column.name}"
 
 
 def test_every_key_has_a_value_as_trec_evaluate_gives_it() -> None:
@@ -277,15 +408,12 @@ def test_the_command_lists_and_explains() -> None:
     assert "higher is better" in text
     assert "both.realistic.micro.p_mrr@0.5" in text
     assert "kgtrec eval -m dcg" in run("dcg")
-
-
-def test_the_command_gives_json() -> None:
     printed = json.loads(run("--format", "json"))
     assert len(printed["metrics"]) == len(METRICS)
     assert {"P_k", "map", "bpref"} <= {row["name"] for row in printed["trec_eval"]}
-    assert json.loads(run("amri", "--format", "json"))["range"] == "[-1, 1]"
     both = json.loads(run("amri", "amr", "--format", "json"))
     assert [row["direction"] for row in both] == ["higher is better", "lower is better"]
+    assert both[0]["range"] == "[-1, 1]"
 
 
 @pytest.mark.parametrize(
@@ -330,14 +458,7 @@ def test_rank_types_are_reported_side_by_side(tmp_path: Path) -> None:
     assert "--rank-types does not combine with" in str(done.exception)
 
 
-@pytest.mark.parametrize("name", ["p_mrr@0", "p_mrr@0.0", "p_mrr@1", "p_mrr@1.0"])
-def test_exponents_lie_between_0_and_1_and_are_neither(name: str) -> None:
-    assert find_metric("p_mrr@0.5") is not None
-    assert find_metric(name) is None
-
-
 # -- Sums of some items at a time have the bits of those of all at once --------------------------
-
 
 KEYS = (
     "mr", "mrr", "hits@10", "amri", "gmr", "head.mrr", "macro.mr", "macro.mrr", "macro.hits@3",
@@ -374,7 +495,7 @@ def some_ranks(n_triples: int, shuffled: bool) -> Ranks:
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize(
     ("size", "triples"),
-    slow_after(4, [(1, 150), (7, 150), (100, 1_000), (1_500, 1_000), (1, 1_000), (7, 1_000)]),
+    slow_after(2, [(7, 150), (100, 1_000), (1, 150), (1_500, 1_000)]),
 )
 def test_pieces_have_the_bits_of_the_whole(
     size: int, triples: int, shuffled: bool, monkeypatch: pytest.MonkeyPatch

@@ -5,24 +5,27 @@ from __future__ import annotations
 import math
 from collections import Counter
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from measure_cases import (
+from rank_cases import (
     ALL_KINDS,
     CLOSE,
     WEIGHTED,
+    Case,
     F,
     ask,
+    cases,
+    columns,
+    make_ranks,
     over_ties,
+    places,
     sides_of,
     weighted_mean,
     weights,
 )
-from rank_cases import Case, cases, columns, make_ranks, places
 from slow import slow_after
 
 import kgtrec
@@ -32,7 +35,9 @@ from kgtrec.measures import RANK_TYPES, Measure, stratified_grid
 from kgtrec.measures.calculator import Calculator
 
 METRICS = ("mr", "mrr", "hits@1", "hits@3", "hits@10")
+
 BETAS = [-1.0, -0.35, 0.0, 0.5, 1.0]
+
 SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}
 
 
@@ -109,7 +114,7 @@ def test_small_cases_follow_the_formula(case: Case, rank_type: str, metric: str)
 @pytest.mark.parametrize("rank_type", slow_after(1, RANK_TYPES))
 @pytest.mark.parametrize("side", SIDES)
 def test_large_strata_follow_the_formula_and_the_keys(rank_type: str, side: str) -> None:
-    ranks = random_ranks(3_000, 7, seed=1)
+    ranks = random_ranks(1_500, 7, seed=1)
     grid = stratified_grid(ranks, BETAS, BETAS, METRICS, rank_type, side)
     assert grid.dtype == np.float64
     assert grid.shape == (5, 5, 5)
@@ -124,14 +129,14 @@ def test_large_strata_follow_the_formula_and_the_keys(rank_type: str, side: str)
                 assert grid[i, j, k] == calculator.value(Measure.parse(key))
 
 
-@pytest.mark.parametrize("n_metrics", range(10))
-def test_metrics_do_not_touch_each_other(n_metrics: int) -> None:
+def test_metrics_do_not_touch_each_other() -> None:
     ranks = random_ranks(200, 3, seed=2)
-    metrics = [f"hits@{k}" for k in range(1, n_metrics + 1)]
-    grid = stratified_grid(ranks, BETAS, [0.5], metrics)
-    assert grid.shape == (n_metrics, 5, 1)
-    for line, metric in zip(grid, metrics, strict=True):
-        assert np.array_equal(line, stratified_grid(ranks, BETAS, [0.5], metric)[0])
+    for n_metrics in range(10):
+        metrics = [f"hits@{k}" for k in range(1, n_metrics + 1)]
+        grid = stratified_grid(ranks, BETAS, [0.5], metrics)
+        assert grid.shape == (n_metrics, 5, 1)
+        for line, metric in zip(grid, metrics, strict=True):
+            assert np.array_equal(line, stratified_grid(ranks, BETAS, [0.5], metric)[0])
 
 
 def test_bits_do_not_depend_on_the_order_of_rows_or_points() -> None:
@@ -161,26 +166,6 @@ def test_corners() -> None:
     assert np.array_equal(twice[0], twice[1])
 
 
-@pytest.mark.slow
-@pytest.mark.data
-def test_real_ranks_follow_the_formula(shared_data: Path) -> None:
-    questions = kgtrec.read_graph(shared_data / "fb15k-237").questions("test")
-    path = shared_data / "models" / "fb15k-237-distmult.npz"
-    with np.load(path, allow_pickle=False) as weights:
-        entity, relation = weights["entity"], weights["relation"]
-    row = np.where(questions.side == 0, questions.relation + 237, questions.relation)
-    factors = kgtrec.Factors(entity[questions.entity] * relation[row], entity)
-    ranks, _ = kgtrec.rank(factors, questions, progress=False)
-    for rank_type in RANK_TYPES:
-        grid = stratified_grid(ranks, [-1, 0.25], [-0.5, 1], METRICS, rank_type)
-        for i, metric in enumerate(METRICS):
-            value = value_of(ranks, metric, rank_type)
-            for j, k in np.ndindex(2, 2):
-                betas = (-1, 0.25)[j], (-0.5, 1)[k]
-                due = formula(ranks, value, "both", *betas)
-                assert grid[i, j, k] == pytest.approx(due, rel=1e-12)
-
-
 # --- what is refused ------------------------------------------------------------------------------
 
 
@@ -198,6 +183,8 @@ def test_popularity_zero() -> None:
     with pytest.raises(InputError, match=r"2 answer entities.*N\^1"):
         stratified_grid(one_triple([0, 0]), [0, -1], [0])
     assert stratified_grid(one_triple([0, 0]), [0], [0], "mrr") == 1
+    with pytest.raises(InputError, match="at least one instance"):
+        stratified_grid(one_triple([1, 1]).subset(np.array([], np.int64)), [0], [0])
     for beta_r in (-0.5, 0.5):
         with pytest.raises(InputError, match=r"1 relations.*evaluated split"):
             stratified_grid(one_triple([1, 3], relation=0), [0], [0, beta_r])
@@ -212,7 +199,7 @@ def test_popularity_zero() -> None:
         ({"beta_e": [[0.5]]}, r"beta_e has shape \(1, 1\); give a list"),
         ({"beta_e": "half"}, "beta_e is 'half'; give a list"),
         ({"metrics": ["mrr", "mmr"]}, "did you mean 'mr' or 'mrr'"),
-        ({"metrics": ["gmr"]}, "gmr is not defined for stratified"),
+        ({"metrics": ["mrr", "gmr"]}, "gmr is not defined for stratified"),
         ({"metrics": ["map_cut_20"]}, "tail.macro.map_cut_20"),
         ({"rank_type": "best"}, "'best' is"),
         ({"side": "left"}, "'left' is not a side"),
@@ -224,18 +211,6 @@ def test_wrong_arguments(arguments: dict, hint: str) -> None:
     options = {"beta_e": [0], "beta_r": [0], "side": "tail"} | arguments
     with pytest.raises(UsageError, match=hint):
         stratified_grid(make_ranks(columns(case)), **options)
-
-
-def test_all_bad_metrics_are_named() -> None:
-    with pytest.raises(UsageError) as caught:
-        stratified_grid(one_triple([1, 1]), [0], [0], ["mmr", "mrr", "amr"])
-    assert "mmr" in str(caught.value)
-    assert "amr is not defined" in str(caught.value)
-
-
-def test_no_ranks() -> None:
-    with pytest.raises(InputError, match="at least one instance"):
-        stratified_grid(one_triple([1, 1]).subset(np.array([], np.int64)), [0], [0])
 
 
 def native(**changed: np.ndarray) -> np.ndarray:
@@ -289,17 +264,6 @@ def test_weighted_means(case: Case, kind: str, averaging: str, metric: str) -> N
         assert ask(case, f"{side}.{kind}.{averaging}.{metric}") == pytest.approx(due, **CLOSE)
 
 
-@given(cases(), st.sampled_from(ALL_KINDS), st.sampled_from(["log_mrr", "p_mrr@0.3"]))
-def test_question_averaging_is_a_mean_of_means(case: Case, kind: str, metric: str) -> None:
-    """The open-world paper's order: inside a question first, then over questions."""
-    for side in sides_of(case):
-        inside: dict[int, list[float]] = {}
-        for row in case.of_side(side):
-            inside.setdefault(row["question"], []).append(over_ties(row, kind, F[metric]))
-        due = math.fsum(math.fsum(v) / len(v) for v in inside.values()) / len(inside)
-        assert ask(case, f"{side}.{kind}.question.{metric}") == pytest.approx(due, **CLOSE)
-
-
 @given(cases(sides=(0, 1)), st.sampled_from(ALL_KINDS), st.sampled_from(sorted(F)))
 def test_triple_averaging_joins_head_and_tail(case: Case, kind: str, metric: str) -> None:
     values = []
@@ -339,14 +303,6 @@ def test_inverses(case: Case, kind: str, averaging: str) -> None:
     assert ask(case, f"{head}.igmr") * ask(case, f"{head}.gmr") == pytest.approx(1)
     median = ask(case, f"{head}.median_rank")
     assert ask(case, f"{head}.inverse_median_rank") * median == pytest.approx(1)
-
-
-@given(cases())
-def test_the_relations_average_of_a_mean_is_the_mean_over_relations(case: Case) -> None:
-    for side, metric in product(sides_of(case), ("mr", "mrr", "hits@2", "log_mrr")):
-        weighted = ask(case, f"{side}.expected.relation.{metric}")
-        averaged = ask(case, f"{side}.expected.macro_relation.{metric}")
-        assert weighted == pytest.approx(averaged, rel=1e-12)
 
 
 @given(cases(sides=(0, 1)), st.sampled_from(["question.mrr", "triple.log_mrr", "question.amri"]))
