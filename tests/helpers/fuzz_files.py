@@ -33,7 +33,6 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import fuzz_formats
 import numpy as np
 
 N = 12  # entities
@@ -53,24 +52,20 @@ def scores(name: str) -> Reads:
 def reads() -> dict[str, Reads]:
     """File to the commands that read it."""
     ranks: Reads = [
-        ["report", "a.parquet"],
+        ["report", "a.parquet"], ["report", "a.parquet", "--by", "relation"],
+        ["stratify", "a.parquet"],
         ["compare", "a.parquet", "b.parquet", "--resamples", "100", "--test", "t"],
         ["plot", "ties", "a.parquet", "-o", "out/a.svg"],
-        ["stratify", "a.parquet"],
-        ["report", "a.parquet", "--by", "relation"],
         ["openworld", "a.parquet", "b.parquet", "--sparsity", "0.1"],
-    ]
-    judge: Reads = [
-        ["judge", "check", "sheet.tsv"],
-        ["judge", "export", "sheet.tsv", "-o", "out/s"],
-    ]
+    ]  # fmt: skip
+    judge = [["judge", "check", "sheet.tsv"], ["judge", "export", "sheet.tsv", "-o", "out/s"]]
+    asked = [["rank", "--questions", "q.jsonl", "--candidates", "q.txt", "--scores", "q.npy", *OUT]]
     plain = [*RANK, "--scores", "s.npy", *OUT]
     return {
         "s.npy": scores("s.npy"),
         "f.npy": scores("f.npy"),
-        "w.npy": [
-            ["estimate", "--graph", "g", "--scores", "s.npy", "--draw-by", "w.npy", "--size", "10"]
-        ],
+        "w.npy": [["estimate", "--graph", "g", "--scores", "s.npy", "--draw-by", "w.npy", "--size",
+                   "10"]],
         "m.npz": scores("m.npz"),
         "c.npz": scores("c.npz"),
         "parts/1.npy": scores("parts"),
@@ -87,33 +82,17 @@ def reads() -> dict[str, Reads]:
         "t.run": [["eval", "t.qrels", "t.run"]],
         "t.qrels": [["eval", "t.qrels", "t.run"]],
         "jobs.toml": [["batch", "jobs.toml", "--status"]],
-        "q.jsonl": [
-            ["rank", "--questions", "q.jsonl", "--candidates", "q.txt", "--scores", "q.npy", *OUT]
-        ],
-        "q.txt": [
-            ["rank", "--questions", "q.jsonl", "--candidates", "q.txt", "--scores", "q.npy", *OUT]
-        ],
-        "left.npy": [
-            [
-                "align",
-                "--left",
-                "left.npy",
-                "--right",
-                "right.npy",
-                "--pairs",
-                "pairs.tsv",
-                "-o",
-                "out/o.parquet",
-            ]
-        ],
-        "values.csv": [
-            ["compare", "labels", "values.csv", "--against", "more.csv", "--by", "relation"]
-        ],
+        "q.jsonl": asked,
+        "q.txt": asked,
+        "left.npy": [["align", "--left", "left.npy", "--right", "right.npy", "--pairs", "pairs.tsv",
+                      "-o", "out/o.parquet"]],
+        "values.csv": [["compare", "labels", "values.csv", "--against", "more.csv", "--by",
+                        "relation"]],
         "sheet.tsv": judge,
         "sheet.tsv.journal": judge,
         "pool.tsv": [["judge", "sheets", "pool.tsv", "--annotators", "a", "-o", "out/sheets"]],
-        **fuzz_formats.reads(),
-    }
+        **_format_reads(),
+    }  # fmt: skip
 
 
 # -- Sound files -------------------------------------------------------------------------------
@@ -147,11 +126,8 @@ def make_home() -> None:
     np.savez("neg.npz", **negatives)
     Path("some.txt").write_text("".join(f"e{e:02}\n" for e in range(N)))
     Path("some_r.txt").write_text("r0\nr1\n")
-    Path("cand.tsv").write_text(
-        "".join(
-            f"{name}\t" + "\t".join(f"e{e:02}" for e in range(N)) + "\n" for name in questions.ids
-        )
-    )
+    labels = "".join(f"\te{e:02}" for e in range(N))
+    Path("cand.tsv").write_text("".join(f"{name}{labels}\n" for name in questions.ids))
     Path("entity2id.txt").write_text(f"{N}\n" + "".join(f"e{e:02}\t{e}\n" for e in range(N)))
     Path("relation2id.txt").write_text("2\nr0\t0\nr1\t1\n")
     every = "\t".join(map(str, range(N)))
@@ -169,38 +145,15 @@ def make_home() -> None:
     )
     header = "question\thead\trelation\ttail\tlabel\tevidence\tnote\n"
     Path("sheet.tsv").write_text(header + "".join(f"Q?\ta{i}\tr\tb{i}\t\t\t\n" for i in range(4)))
-    fuzz_formats.make([tuple(triple) for triple in triples.tolist()])
+    _make_formats([tuple(triple) for triple in triples.tolist()])
     os.mkdir("out")
-    for name in ("a", "b"):
-        call(
-            [
-                *RANK,
-                "--scores",
-                {"a": "s.npy", "b": "m.npz"}[name],
-                "-o",
-                f"{name}.parquet",
-                "--write-run",
-                "t.run",
-                "--write-qrels",
-                "t.qrels",
-            ]
-        )
+    for name, file in (("a", "s.npy"), ("b", "m.npz")):
+        call([*RANK, "--scores", file, "-o", f"{name}.parquet", "--write-run", "t.run",
+              "--write-qrels", "t.qrels"])  # fmt: skip
     for number in (1, 2):
         call([*RANK, "--scores", "m.npz", "--shard", f"{number}/2", "-o", "shards"])
-    call(
-        [
-            "pool",
-            "--graph",
-            "g",
-            "--seed-triples",
-            "seed.tsv",
-            "--depth",
-            "2",
-            "-o",
-            "pool.tsv",
-            "t.run",
-        ]
-    )
+    call(["pool", "--graph", "g", "--seed-triples", "seed.tsv", "--depth", "2", "-o", "pool.tsv",
+          "t.run"])  # fmt: skip
     from kgtrec.study.judging.journal import Journal
 
     with Journal("sheet.tsv") as journal:
@@ -218,6 +171,198 @@ def make_home() -> None:
     for path in reads():
         said = run_commands(path)
         assert not said, said  # otherwise damage would find nothing
+
+
+# -- Graphs and predictions in every format ---------------------------------------------------
+
+ENTITIES = [f"e{e:02}" for e in range(N)]
+RELATIONS = ["r0", "r1"]
+SPLITS = ("train", "valid", "test")
+Triples = list[tuple[int, int, int]]
+
+
+def _graphs() -> dict[str, list[str]]:
+    """Place of a graph, as commands name it, to the files that are damaged."""
+    return {
+        "libkge:x/libkge": ["dataset.yaml", "train.del", "entity_ids.del"],
+        "rotate:x/rotate": ["train.txt", "entities.dict"],
+        "dgl-ke,hrt:x/dgl": ["test.txt", "relations.dict"],
+        "openke:x/openke": ["train2id.txt", "entity2id.txt"],
+        "pykeen:x/pykeen": ["training/numeric_triples.tsv.gz", "training/entity_to_id.tsv.gz"],
+        "ogb:x/ogb": ["train.npz"],
+        "arrow:x/arrow": ["train.parquet", "valid.arrow", "test.feather"],
+        "csv:x/csv": ["train.csv"],
+        "csv,hrt:x/plain": ["test.csv"],
+        "ntriples:x/nt": ["train.nt"],
+        "timed:x/timed": ["train.txt"],
+        "statements:x/statements": ["train.txt"],
+        "wikipeople:x/wikipeople": ["n-ary_train.json"],
+        "ilpc:x/ilpc": ["inference.txt", "inference_test.txt"],
+        "grail:x/grail": ["../grail_ind/test.txt", "train.txt"],
+        "ultra:x/ultra": ["inference_graph.txt", "inf_test.txt"],
+    }
+
+
+PREDICTIONS = {"anyburl": "p.anyburl.txt", "jsonl": "p.jsonl", "pykeen": "p.csv",
+               "ogb-lsc": "p.npz", "trec": "p.run"}  # fmt: skip
+
+
+def _format_reads() -> dict[str, list[list[str]]]:
+    """File to the commands that read it."""
+    found = {}
+    for place, names in _graphs().items():
+        folder = place.rpartition(":")[2]
+        for name in names:
+            path = os.path.normpath(f"{folder}/{name}")
+            contexts = {"timed": "time", "statements": "qualifiers", "wikipeople": "qualifiers"}
+            context = contexts.get(place.partition(":")[0])
+            words = ["--context", context] if context else []
+            found[path] = [["convert", "--graph", place, "--write-qrels", "out/q", *words]]
+    for form, path in PREDICTIONS.items():
+        found[path] = [["rank", "--graph", "g", "--predictions", path, "--predictions-format",
+            form, "-q",
+                        "--sides", "tail" if form == "pykeen" else "both",
+                        "-o", "out/o.parquet", "--write-run", "out/o.run"]]  # fmt: skip
+    return found
+
+
+def _make_formats(test: Triples) -> None:
+    """Write all of them into the working folder; ``test``: the triples that predictions answer."""
+    rng = np.random.default_rng(5)
+    splits = {split: _triples(rng, n) for split, n in zip(SPLITS, (30, 5, 8), strict=True)}
+    splits["train"] += [(e, e % 2, e) for e in range(N)]
+    _numbered(splits)
+    _binary(splits)
+    _labelled(splits)
+    _predictions(rng, test)
+
+
+def _triples(rng: np.random.Generator, n: int) -> Triples:
+    return [(int(h), int(r), int(t)) for h, r, t in rng.integers(0, (N, 2, N), (n, 3))]
+
+
+def _write(path: str, text: str) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    raw = text.encode()
+    Path(path).write_bytes(gzip.compress(raw, mtime=0) if path.endswith(".gz") else raw)
+
+
+def _lines(rows: list[tuple[object, ...]], separator: str = "\t") -> str:
+    return "".join(separator.join(map(str, row)) + "\n" for row in rows)
+
+
+def _labels(rows: Triples) -> list[tuple[object, ...]]:
+    return [(ENTITIES[h], RELATIONS[r], ENTITIES[t]) for h, r, t in rows]
+
+
+def _maps(folder: str, *names: str, header: str = "") -> None:
+    for name, labels in zip(names, (ENTITIES, RELATIONS), strict=True):
+        _write(f"{folder}/{name}", header + _lines(list(enumerate(labels))))
+
+
+def _numbered(splits: dict[str, Triples]) -> None:
+    """Formats with numbers, or with labels and a map of numbers."""
+    files = "".join(f"  files.{split}.filename: {split}.del\n" for split in splits)
+    _write("x/libkge/dataset.yaml", f"dataset:\n{files}  num_entities: {N}\n")
+    _maps("x/libkge", "entity_ids.del", "relation_ids.del")
+    for folder in ("rotate", "dgl"):
+        _maps(f"x/{folder}", "entities.dict", "relations.dict")
+    for name, labels in (("entity2id.txt", ENTITIES), ("relation2id.txt", RELATIONS)):
+        rows = [(label, number) for number, label in enumerate(labels)]
+        _write(f"x/openke/{name}", f"{len(rows)}\n" + _lines(rows))
+    for split, folder in zip(splits, ("training", "validation", "testing"), strict=True):
+        rows = list(splits[split])
+        _write(f"x/libkge/{split}.del", _lines(rows))
+        _write(f"x/rotate/{split}.txt", _lines(_labels(rows)))
+        _write(f"x/timed/{split}.txt", _lines([(*row, h) for row, (h, _, _) in
+                                               zip(_labels(rows), rows, strict=True)]))  # fmt: skip
+        labels = _labels(rows)
+        statements = [
+            (*row, *row[1:][: 2 * (h % 2)]) for row, (h, _, _) in zip(labels, rows, strict=True)
+        ]
+        _write(f"x/statements/{split}.txt", _lines(statements, ","))
+        _write(f"x/wikipeople/n-ary_{split}.json", "".join(
+            json.dumps({f"{r}_h": h, f"{r}_t": t, "N": 4, r: [h, t]}) + "\n"
+            for h, r, t in _labels(rows)))  # fmt: skip
+        _write(f"x/dgl/{split}.txt", _lines(rows))
+        swapped = [(h, t, r) for h, r, t in rows]
+        _write(f"x/openke/{split}2id.txt", f"{len(rows)}\n" + _lines(swapped, " "))
+        place = f"x/pykeen/{folder}"
+        _maps(place, "entity_to_id.tsv.gz", "relation_to_id.tsv.gz", header="id\tlabel\n")
+        _write(f"{place}/numeric_triples.tsv.gz", "head\trelation\ttail\n" + _lines(rows))
+
+
+def _binary(splits: dict[str, Triples]) -> None:
+    import pyarrow as pa
+    import pyarrow.feather as feather
+    import pyarrow.parquet as pq
+
+    os.makedirs("x/ogb")
+    os.makedirs("x/arrow")
+    names = ("head", "relation", "tail")
+    tables = {}
+    for split, rows in splits.items():
+        columns = np.array(rows).T
+        np.savez(f"x/ogb/{split}.npz", **dict(zip(names, columns, strict=True)))
+        labels = zip(*_labels(rows), strict=True)
+        tables[split] = pa.table(dict(zip(names, map(list, labels), strict=True)))
+    pq.write_table(tables["train"], "x/arrow/train.parquet")
+    with pa.ipc.new_file("x/arrow/valid.arrow", tables["valid"].schema) as writer:
+        writer.write_table(tables["valid"])
+    feather.write_feather(tables["test"], "x/arrow/test.feather", compression="uncompressed")
+
+
+def _labelled(splits: dict[str, Triples]) -> None:
+    """Formats with labels only; inductive ones have a second graph."""
+    for split, rows in splits.items():
+        labels = _labels(rows)
+        _write(f"x/csv/{split}.csv", "tail,head,relation\n" + _lines(
+            [(t, f'"{h}"', r) for h, r, t in labels], ","
+        ))  # fmt: skip
+        _write(f"x/plain/{split}.csv", _lines(labels, ","))
+        _write(f"x/nt/{split}.nt", "".join(
+            f"<http://x/{h}> <http://x/{r}> <http://x/{t}> .\n" for h, r, t in labels
+        ))  # fmt: skip
+        _write(f"x/grail_ind/{split}.txt", _lines(labels))
+    train, valid, test = (_lines(_labels(splits[split])) for split in SPLITS)
+    _write("x/grail/train.txt", train)
+    for name, text in (("train", train), ("inference", train), ("inference_validation", valid),
+                       ("inference_test", test)):  # fmt: skip
+        _write(f"x/ilpc/{name}.txt", text)
+    for name, text in (("transductive_train", train), ("inference_graph", train),
+                       ("inf_valid", valid), ("inf_test", test)):  # fmt: skip
+        _write(f"x/ultra/{name}.txt", text)
+
+
+def _predictions(rng: np.random.Generator, test: Triples) -> None:
+    best = [rng.permutation(N)[:5].tolist() for _ in range(2 * len(test))]
+    anyburl, lists = "", {}
+    frame = "head_label,relation_label,tail_label,score\n"
+    for number, (h, r, t) in enumerate(test):
+        heads, tails = best[2 * number], best[2 * number + 1]
+        anyburl += f"{ENTITIES[h]} {RELATIONS[r]} {ENTITIES[t]}\n"
+        for name, ids in (("Heads", heads), ("Tails", tails)):
+            pairs = (f"{ENTITIES[e]}\t{1 / (i + 1):.3f}\t" for i, e in enumerate(ids))
+            anyburl += f"{name}: {''.join(pairs)}\n"
+        lists["tail", ENTITIES[t], RELATIONS[r]] = [ENTITIES[e] for e in heads]
+        lists["head", ENTITIES[h], RELATIONS[r]] = [ENTITIES[e] for e in tails]
+        for i, e in enumerate(tails):
+            frame += f"{ENTITIES[h]},{RELATIONS[r]},{ENTITIES[e]},{9 - i}\n"
+    _write(PREDICTIONS["anyburl"], anyburl)
+    objects = [
+        {side: entity, "relation": relation, "predictions": answers}
+        for (side, entity, relation), answers in lists.items()
+    ]
+    _write(PREDICTIONS["jsonl"], "".join(json.dumps(each) + "\n" for each in objects))
+    _write(PREDICTIONS["pykeen"], frame)
+    tens = np.pad(np.array(best), ((0, 0), (0, 5)), constant_values=-1)
+    np.savez(PREDICTIONS["ogb-lsc"], h_pred_top10=tens[::2], t_pred_top10=tens[1::2])
+    lines = (
+        f"{question} Q0 {ENTITIES[e]} {i + 1} {9 - i} x\n"
+        for question in ("head1", "tail1", "head2")
+        for i, e in enumerate(best[0])
+    )
+    _write(PREDICTIONS["trec"], "".join(lines))
 
 
 # -- Damage ------------------------------------------------------------------------------------
@@ -253,64 +398,16 @@ def damaged_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 SHAPES = (
-    "(3, 4",
-    "((3, 4)",
-    "[3, 4]",
-    "(-1, 4)",
-    "(4, -1)",
-    "(3,)",
-    "()",
-    "(3, 4, 1)",
-    "(True, 12)",
-    "('a', 'b')",
-    "((3, 4),)",
-    "3",
-    "None",
-    "(1.5, 2)",
-    f"({1 << 62}, {1 << 62})",
-    "(0, 12)",
-    "(12, 0)",
-    "(0, 0)",
-    f"({1 << 40}, 12)",
-    "(1, 1)",
-    "lambda: 0",
-    "(" * 300,
-    "-" * 5000 + "1",
-    "f'{1}'",
-    "{1: 2}",
-    "'''",
-    "\\",
-    "(3, 4) (",
-    "1e400",
-    "9" * 5000,
-)
+    "(3, 4", "((3, 4)", "[3, 4]", "(-1, 4)", "(4, -1)", "(3,)", "()", "(3, 4, 1)", "(True, 12)",
+    "('a', 'b')", "((3, 4),)", "3", "None", "(1.5, 2)", f"({1 << 62}, {1 << 62})", "(0, 12)",
+    "(12, 0)", "(0, 0)", f"({1 << 40}, 12)", "(1, 1)", "lambda: 0", "(" * 300, "-" * 5000 + "1",
+    "f'{1}'", "{1: 2}", "'''", "\\", "(3, 4) (", "1e400", "9" * 5000,
+)  # fmt: skip
 TYPES = (
-    "'<f4'",
-    "'<f8'",
-    "'>f4'",
-    "'<f2'",
-    "'|O'",
-    "'<i8'",
-    "'|V4'",
-    "'<c8'",
-    "'<U4'",
-    "'|S3'",
-    "'<M8[s]'",
-    "[('a', '<f4')]",
-    "('<f4', (2,))",
-    "'|b1'",
-    "'<f16'",
-    "'nonsense'",
-    "None",
-    "7",
-    "'<f4",
-    "'f4,f4'",
-    "'<f" + "4" * 400 + "'",
-    "('<f4', (0,))",
-    "'|V0'",
-    "'<U0'",
-    "'|S0'",
-)
+    "'<f4'", "'<f8'", "'>f4'", "'<f2'", "'|O'", "'<i8'", "'|V4'", "'<c8'", "'<U4'", "'|S3'",
+    "'<M8[s]'", "[('a', '<f4')]", "('<f4', (2,))", "'|b1'", "'<f16'", "'nonsense'", "None", "7",
+    "'<f4", "'f4,f4'", "'<f" + "4" * 400 + "'", "('<f4', (0,))", "'|V0'", "'<U0'", "'|S0'",
+)  # fmt: skip
 
 
 def odd_npy(rng: random.Random, rows: int = 16) -> bytes:
@@ -411,47 +508,21 @@ def odd_shard(path: str, rng: random.Random) -> bytes:
             about = json.loads(odd_json(json.dumps(about).encode(), rng))
     else:
         at = rng.randrange(len(parts))
-        part, name = (
-            parts[at],
-            rng.choice(
-                (
-                    "counts",
-                    "answer_nan",
-                    "lengths",
-                    "documents",
-                    "scores",
-                    "task",
-                    "more",
-                    "dtype",
-                    "path",
-                    "nan_count",
-                )
-            ),
-        )
+        part = parts[at]
+        name = rng.choice(("counts", "answer_nan", "lengths", "documents", "scores", "task", "more",
+                           "dtype", "path", "nan_count"))  # fmt: skip
         value: object = getattr(part, name, None)
         if isinstance(value, np.ndarray):
-            value = rng.choice(
-                (
-                    value[..., :-1],
-                    np.concatenate([value, value], -1),
-                    value[None],
-                    value.astype("f2"),
-                    value.astype("i1"),
-                    -value if value.dtype != bool else ~value,
-                    value.reshape(-1)[:0],
-                    value * 0 + 99 if value.dtype != bool else value,
-                    value.astype("U4"),
-                    value.T.copy(),
-                )
-            )
+            value = rng.choice((
+                value[..., :-1], np.concatenate([value, value], -1), value[None],
+                value.astype("f2"), value.astype("i1"), -value if value.dtype != bool else ~value,
+                value.reshape(-1)[:0], value * 0 + 99 if value.dtype != bool else value,
+                value.astype("U4"), value.T.copy(),
+            ))  # fmt: skip
             parts[at] = replace(part, **{name: value})
         elif name == "task":
-            numbers = [
-                part.task.first_row,
-                part.task.stop_row,
-                part.task.first_entity,
-                part.task.stop_entity,
-            ]
+            task = part.task
+            numbers = [task.first_row, task.stop_row, task.first_entity, task.stop_entity]
             numbers[rng.randrange(4)] = rng.choice((-1, 0, 1, 2, 7, N, 1 << 40, "x", None, 1.0))
             parts[at] = replace(part, task=Task(*numbers))
         elif name == "more":
@@ -508,11 +579,8 @@ def odd_parquet(path: str, rng: random.Random) -> bytes:
         if rng.random() < 0.3:
             metadata[key] = odd_json(metadata[key], rng)
     out = io.BytesIO()
-    pq.write_table(
-        table.replace_schema_metadata(metadata),
-        out,
-        compression=rng.choice(("zstd", "none", "snappy")),
-    )
+    kind = rng.choice(("zstd", "none", "snappy"))
+    pq.write_table(table.replace_schema_metadata(metadata), out, compression=kind)
     return out.getvalue()
 
 
@@ -533,18 +601,8 @@ def damaged(path: str, data: bytes, rng: random.Random) -> bytes:
     elif path.endswith((".journal", ".jsonl")):
         kinds += [lambda: b"\n".join(odd_json(line, rng) for line in data.split(b"\n"))]
     else:
-        words = (
-            b"\t\t",
-            b"\0",
-            b"\xff\xfe",
-            b"\r",
-            b"\n\n",
-            b"9" * 30,
-            b"9" * 5000,
-            b"-1",
-            b"nan",
-            b"\xef\xbb\xbf",
-        )
+        words = (b"\t\t", b"\0", b"\xff\xfe", b"\r", b"\n\n", b"9" * 30, b"9" * 5000, b"-1", b"nan",
+                 b"\xef\xbb\xbf")  # fmt: skip
         kinds += [
             lambda: data.replace(rng.choice((b"\t", b"\n", b"0", b"e")), rng.choice(words), 2)
         ]
@@ -649,14 +707,8 @@ def fuzz(seed: int, cases: int, seconds: float, only: str = "") -> tuple[int, li
         subprocess.run([*command, "--make"], cwd=folder, env=environment, check=True)
         while number < cases and time.time() < until:
             more = ["--child", str(seed), str(number), str(cases), str(until), "--only", only]
-            done = subprocess.run(
-                [*command, *more],
-                cwd=folder,
-                env=environment,
-                text=True,
-                capture_output=True,
-                check=False,
-            )
+            done = subprocess.run([*command, *more], cwd=folder, env=environment, text=True,
+                                  capture_output=True, check=False)  # fmt: skip
             last = number - 1
             for line in done.stdout.splitlines():
                 if line.startswith("case "):
