@@ -2,7 +2,7 @@
 
     pip install '.[plot]' && python benchmarks/pictures.py
 
-Needs a Chromium on PATH; tests/package/test_readme.py checks the size of the files.
+Needs a Chromium on PATH; tests/package/test_documents.py checks the size of the files.
 """
 
 from __future__ import annotations

@@ -1,0 +1,570 @@
+"""Read fenced blocks of Markdown, run them in order, and compare their outputs with the text.
+
+A block of ``python`` is executed. If it names a library after the language, as in ```` ```python
+torch ````, it needs that library. Every line of ``sh`` is a command of kgtrec (installing lines
+are ignored). ``text`` is the output of the blocks above it. Any other block is a file with the
+name after the language: ```` ```toml jobs.toml ````."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import os
+import pty
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import pytest
+from checkout import ROOT, parsed
+from click.testing import CliRunner
+from slow import slow_but
+
+import kgtrec
+from kgtrec import guides
+from kgtrec.cli import COMMANDS, cli
+from kgtrec.cli._names import HEADINGS, long_name
+from kgtrec.cli._report import PathType
+from kgtrec.cli.guide import rendered
+from kgtrec.demo import run_demo
+from kgtrec.errors import FilterWarning, UsageError
+from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES
+
+FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w+) *(?P<name>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$",
+    re.M | re.S,
+)
+NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
+ALMOST = 0.02  # other libraries may move the last digits of the factorisation
+INSTALLS = ("pip", "python")
+
+
+class Block(NamedTuple):
+    """A fenced block, the first line of its content, and its file name."""
+
+    language: str
+    line: int
+    text: str
+    name: str = ""
+
+
+def blocks_of(markdown: str) -> list[Block]:
+    return [
+        Block(
+            match["language"],
+            markdown.count("\n", 0, match.start("text")) + 1,
+            textwrap.dedent(match["text"]),
+            match["name"],
+        )
+        for match in FENCE.finditer(markdown)
+    ]
+
+
+def commands_of(block: Block) -> list[list[str]]:
+    """Words of every command line, continued lines joined."""
+    lines = block.text.replace("\\\n", " ").splitlines()
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+def lines_missing(shown: str, printed: str) -> list[str]:
+    """Lines of `shown` that `printed` lacks, apart from blanks and the last digits."""
+    rows = [line.split() for line in printed.splitlines()]
+    return [
+        line
+        for line in shown.splitlines()
+        if not any(_alike(line.split(), words) for words in rows)
+    ]
+
+
+def _alike(left: list[str], right: list[str]) -> bool:
+    return len(left) == len(right) and all(map(_same_word, left, right))
+
+
+def _same_word(left: str, right: str) -> bool:
+    if not (NUMBER.fullmatch(left) and NUMBER.fullmatch(right)):
+        return left == right
+    a, b = (float(word.replace(",", "")) for word in (left, right))
+    return a == pytest.approx(b, rel=ALMOST, abs=0.002)
+
+
+def run_blocks(blocks: list[Block], source: Path) -> list[str]:
+    """Run the blocks of a file in the working folder; return shown lines that were not printed."""
+    names: dict[str, object] = {"__name__": "guide"}
+    printed, missing = "", []
+    for block in blocks:
+        if block.language == "python" and block.name and not find_spec(block.name):
+            continue  # its library is not installed; `.ci/run integrations` has it
+        if block.language == "python":
+            printed += _printed_by_python(block, source, names)
+        elif block.language == "sh":
+            printed += "".join(map(_printed_by_command, commands_of(block)))
+        elif block.language == "text":
+            missing += lines_missing(block.text, printed)
+        else:
+            assert block.name, f"{source.name}:{block.line}: a file's block gives its name"
+            Path(block.name).parent.mkdir(parents=True, exist_ok=True)
+            Path(block.name).write_text(block.text, encoding="utf-8")
+    return missing
+
+
+def _printed_by_python(block: Block, source: Path, names: dict[str, object]) -> str:
+    # Leading blank lines give a traceback the line numbers of the file.
+    code = compile("\n" * (block.line - 1) + block.text, str(source), "exec")
+    with contextlib.redirect_stdout(io.StringIO()) as output, warnings.catch_warnings():
+        warnings.simplefilter("default", FilterWarning)  # examples of a guide may warn
+        if block.name:
+            warnings.simplefilter("ignore")  # warnings of other libraries
+        exec(code, names)
+    return output.getvalue()
+
+
+def _printed_by_command(words: list[str]) -> str:
+    program, *arguments = words
+    if program in INSTALLS:
+        return ""
+    assert program == "kgtrec", words
+    done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    expected = (0, 3) if arguments[0] == "audit" else (0,)  # 3: numbers exclude each other
+    assert done.exit_code in expected, f"{arguments}: {done.output}"
+    assert done.output, f"{arguments}: said nothing, on neither output"
+    return done.output
+
+
+# -- The guides: every block runs, every name is explained, and every command has its guide --------
+
+
+# The first texts for a reader of README, and the use of the package from Python.
+QUICK = ("first-evaluation", "ties", "filters-and-protocols")
+TEXTS = {name: guides.text(name) for name in guides.ORDER}
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A folder where the demo has run, and its output."""
+    folder = tmp_path_factory.mktemp("reader")
+    return folder, run_demo(folder / "kgtrec-demo")
+
+
+@pytest.mark.parametrize("name", slow_but(QUICK, guides.ORDER))
+def test_every_block_runs(
+    name: str, demo: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(demo[0], tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    blocks = blocks_of(TEXTS[name])
+    assert blocks
+    assert not run_blocks(blocks, guides.path(name))
+
+
+def test_every_file_is_a_guide_and_every_guide_a_file() -> None:
+    files = {path.stem for path in guides.path("ties").parent.glob("*.md")}
+    assert files == set(guides.ORDER)
+    assert len(guides.ORDER) == len(files)
+    assert all(text.startswith("# ") for text in TEXTS.values())
+
+
+@pytest.mark.parametrize("name", guides.ORDER)
+def test_a_guide_begins_with_what_you_get_and_ends_with_the_next(name: str) -> None:
+    paragraphs = TEXTS[name].rstrip("\n").split("\n\n")
+    assert paragraphs[1].startswith("You ")
+    following = re.fullmatch(r"Next: `kgtrec guide ([\w-]+)` [^.]+\.", paragraphs[-1])
+    assert following
+    assert following[1] in {*guides.ORDER} - {name}
+
+
+def test_links_lead_to_guides() -> None:
+    for name, text in TEXTS.items():
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
+            assert guides.path(name).with_name(target).exists(), (name, target)
+
+
+def test_every_word_of_a_key_is_explained() -> None:
+    words = [*RANK_TYPES, *AVERAGINGS, *(metric.name for metric in METRICS)]
+    text = TEXTS["numbers"] + TEXTS["adjusted-metrics"]
+    assert [word for word in words if f"`{word}`" not in text] == []
+
+
+def test_every_command_is_shown_and_names_its_guide() -> None:
+    shown = {
+        next(word for word in words[1:] if not word.startswith("-"))
+        for text in TEXTS.values()
+        for block in blocks_of(text)
+        if block.language == "sh"
+        for words in commands_of(block)
+        if words[0] == "kgtrec"
+    }
+    assert shown == set(COMMANDS)
+    for name, entry in COMMANDS.items():
+        said = CliRunner().invoke(cli, [name, "--help"]).output
+        if name != "guide":
+            assert f"Guide: kgtrec guide {entry.guide}\n" in said
+            assert entry.guide in guides.ORDER
+    assert "Guide: " in CliRunner().invoke(cli, ["judge", "serve", "--help"]).output
+
+
+def test_the_command_lists_and_shows() -> None:
+    listed = CliRunner().invoke(cli, ["guide"]).output
+    assert [line.split()[0] for line in listed.splitlines()] == list(guides.ORDER)
+    assert all(guides.title(name) in listed for name in guides.ORDER)
+    assert CliRunner().invoke(cli, ["guide", "ties"]).output == TEXTS["ties"]
+    where = CliRunner().invoke(cli, ["guide", "ties", "--path"]).output.rstrip("\n")
+    assert Path(where).read_text(encoding="utf-8") == TEXTS["ties"]
+
+
+EXAMPLE = r"""# A title
+
+Words in `code`, **stress** and *italics*, then [Ties](ties.md) and [a page](numbers.md) and
+[elsewhere](https://example.org/x).
+
+- One item that is long enough to be wrapped
+  over lines.
+- Another:
+
+  ```sh
+  kgtrec guide   ties
+  ```
+
+```toml jobs.toml
+a = 1
+```
+
+## Next
+
+| option | |
+|---|---|
+| `a \| b` | what it does, in so many words that they must be wrapped |
+""".replace("\\\\", "\\")
+
+
+def test_a_terminal_gets_markdown_laid_out() -> None:
+    shown = rendered(EXAMPLE, 40)
+    assert click.unstyle(shown).splitlines() == [
+        "A title",
+        "",
+        "Words in code, stress and italics, then",
+        "Ties and a page (kgtrec guide numbers)",
+        "and elsewhere (https://example.org/x).",
+        "",
+        "- One item that is long enough to be",
+        "  wrapped over lines.",
+        "- Another:",
+        "",
+        "      kgtrec guide   ties",
+        "",
+        "jobs.toml:",
+        "    a = 1",
+        "",
+        "Next",
+        "",
+        "option",
+        "------  --------------------------------",
+        "a | b   what it does, in so many words",
+        "        that they must be wrapped",
+    ]
+    assert shown.startswith(click.style("A title", bold=True, underline=True))
+    assert click.style("Next", bold=True) in shown
+    assert click.style("code,", bold=True) not in shown
+    assert click.style("Ties", underline=True) in shown
+
+
+@pytest.mark.parametrize("name", guides.ORDER)
+def test_a_terminal_gets_every_word_within_its_width(name: str) -> None:
+    shown = click.unstyle(rendered(TEXTS[name], 80))
+    code = {line.strip() for block in blocks_of(TEXTS[name]) for line in block.text.splitlines()}
+    code.add("")
+    lines = [line for line in shown.splitlines() if line.strip() not in code]
+    assert [line for line in lines if len(line) > 80 and " " in line.strip()] == []
+    assert [line for line in lines if line.startswith(("#", "```", "|"))] == []
+    text = re.sub(r"\]\([^)]+\)|^ *```.*$|^\|[-|]+\|$", "", TEXTS[name], flags=re.M)
+    assert {*re.findall(r"\w+", text)} <= {*re.findall(r"\w+", shown)}
+
+
+def test_a_terminal_pages_and_a_pipe_gets_plain_markdown() -> None:
+    program = [sys.executable, "-m", "kgtrec", "guide", "ties"]
+    assert subprocess.run(program, capture_output=True, check=True).stdout.decode() == TEXTS["ties"]
+    terminal, there = pty.openpty()
+    environment = {**os.environ, "PAGER": "cat", "TERM": "xterm", "COLUMNS": "60"}
+    with subprocess.Popen(program, stdout=there, stdin=there, env=environment) as process:
+        os.close(there)
+        printed = b""
+        with contextlib.suppress(OSError):  # Linux's error at the end of a terminal
+            while part := os.read(terminal, 1 << 16):
+                printed += part
+    os.close(terminal)
+    assert process.returncode == 0
+    text = printed.decode().replace("\r\n", "\n")
+    assert click.unstyle(text) == click.unstyle(rendered(TEXTS["ties"], 60)) + "\n"
+
+
+def test_a_name_that_is_none() -> None:
+    with pytest.raises(UsageError, match=r"'tie' is not a guide; did you mean 'ties'\?"):
+        guides.path("tie")
+    with pytest.raises(UsageError, match="choose one of first-evaluation, "):
+        guides.path("../../setup")
+
+
+def test_the_site_has_every_guide() -> None:
+    index = (guides.path("ties").parent / "site" / "index.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\.\./([\w-]+)$", index, re.M) == list(guides.ORDER)
+
+
+def test_complete_compare_and_eval_average_the_same_queries() -> None:
+    """Without -c, eval leaves out a query that the run lacks; the others count it as 0."""
+    lines = TEXTS["sparse-labels"].splitlines()
+    shown = [line for line in lines if line.startswith("kgtrec eval") and "complete.qrels" in line]
+    assert shown
+    assert all(" -c " in line for line in shown)
+
+
+# -- The README: two commands first, short, and everything that it shows runs ----------------------
+
+
+README = ROOT / "README.md"
+INSTALL = "pip install . && kgtrec demo"
+TEST = "pip install '.[test]' && pytest"
+
+BLOCKS = blocks_of(README.read_text(encoding="utf-8"))
+
+
+def test_the_two_commands_come_first_and_alone():
+    shell = [block.text for block in BLOCKS if block.language == "sh"]
+    assert shell[:2] == [f"{INSTALL}\n", f"{TEST}\n"]
+
+
+def test_it_is_short():
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_continuous_integration_runs_the_same_two_commands():
+    script = ROOT / ".ci" / "run"
+    if not script.is_file():
+        pytest.skip(f"{script} is not part of this tree")
+    text = script.read_text(encoding="utf-8")
+    assert f'"{INSTALL}"' in text
+    assert f'"{TEST}"' in text
+
+
+def test_continuous_integration_names_tests_that_are_there():
+    script = ROOT / ".ci" / "run"
+    if not script.is_file():
+        pytest.skip(f"{script} is not part of this tree")
+    found = re.findall(
+        r"(tests/[\w/]+?)(?:\{([\w,]+)\})?(\.py)?(?=[\s:;]|$)", script.read_text("utf-8")
+    )
+    names = [f"{start}{one}{end}" for start, several, end in found for one in several.split(",")]
+    assert len(names) > 20
+    assert [name for name in names if not (ROOT / name).exists()] == []
+
+
+def test_the_table_shown_is_what_the_demo_prints(demo: tuple[Path, str]):
+    shown = next(block for block in BLOCKS if block.language == "text")
+    assert not lines_missing(shown.text, demo[1])
+
+
+def test_everything_shown_runs(
+    demo: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(demo[0], tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    first = next(i for i, block in enumerate(BLOCKS) if block.language == "text")
+    blocks = BLOCKS[first + 1 :]
+    assert {block.language for block in blocks} >= {"python", "sh", "text"}
+    assert not run_blocks(blocks, README)
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.slow
+@pytest.mark.data
+def test_saved_embeddings_become_the_table_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    data = ROOT.parent / "shared" / "data"
+    if not (data / "models").is_dir():
+        pytest.skip(f"no trained models in {data}")
+    (script,) = (block for block in BLOCKS if block.name == "table.sh")
+    assert len(script.text.splitlines()) == 6
+    monkeypatch.chdir(tmp_path)
+    Path("FB15k-237").symlink_to(data / "fb15k-237")
+    for model in ("distmult", "complex", "transe"):
+        Path(f"{model}.npz").symlink_to(data / "models" / f"fb15k-237-{model}.npz")
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    subprocess.run(["bash", "-euc", script.text], check=True, capture_output=True)
+    rows = re.findall(r"^\| (\w+) \| (.*[\d*]) \|$", README.read_text(encoding="utf-8"), re.M)
+    table = re.sub(r"\\\w+\{([\d.]+)\}", r"\1", Path("table.tex").read_text(encoding="utf-8"))
+    assert len(rows) == 3
+    for model, cells in rows:
+        assert f"{model} & {cells.replace('*', '').replace('|', '&')} " in table
+
+
+def test_images_are_small_and_there():
+    shown = re.findall(r'<img src="([^"]+)" [^>]*alt="[^"]+"', README.read_text(encoding="utf-8"))
+    assert len(shown) == 2
+    assert all(0 < (ROOT / image).stat().st_size < 60_000 for image in shown)
+
+
+def test_links_lead_to_files():
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", README.read_text(encoding="utf-8"))
+    assert targets
+    assert [target for target in targets if not (ROOT / target).is_file()] == []
+
+
+# -- The helpers can fail ----------------------------------------------------------------------
+
+
+def test_blocks_know_their_lines_and_lose_their_indent():
+    blocks = blocks_of("a\n\n```sh\nb\n```\n- c\n\n  ```python\n  d = 1\n  ```\n")
+    assert blocks == [Block("sh", 4, "b\n"), Block("python", 9, "d = 1\n")]
+    assert blocks_of("```toml jobs.toml\na = 1\n```\n") == [
+        Block("toml", 2, "a = 1\n", "jobs.toml")
+    ]
+
+
+def test_continued_lines_and_comments_make_one_command():
+    block = Block("sh", 1, "kgtrec rank \\\n  -o 'a b'  # note\n\nkgtrec demo\n")
+    assert commands_of(block) == [["kgtrec", "rank", "-o", "a b"], ["kgtrec", "demo"]]
+
+
+def test_a_number_that_differs_is_missing():
+    printed = "svd  0.501  22.8\nrandom  0.009  438.5"
+    assert lines_missing("svd 0.501 22.8\n\nrandom 0.009 438.4", printed + "\n\n") == []
+    assert lines_missing("svd 0.601 22.8", printed) == ["svd 0.601 22.8"]
+    assert lines_missing("tsv 0.501 22.8", printed) == ["tsv 0.501 22.8"]
+    assert lines_missing("svd 0.501", printed) == ["svd 0.501"]
+
+
+def test_what_is_shown_and_not_printed_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    file, code = "```csv a.csv\n7\n```\n", "```python\nprint(sum(1 for _ in range(7)))\n```\n"
+    assert run_blocks(blocks_of(file + code + "```text\n7\n8\n```\n"), README) == ["8"]
+    assert (tmp_path / "a.csv").read_text("utf-8") == "7\n"
+    with pytest.raises(AssertionError, match="no command 'nothing'"):
+        run_blocks(blocks_of("```sh\nkgtrec nothing\n```\n"), README)
+
+
+# -- Options: one meaning, heading and type per name; and texts name those that exist --------------
+
+
+NAMES = [name for names in HEADINGS.values() for name in names.split()]
+SEVERAL_TYPES = {"--n-entities", "--seed", "--resamples", "--size", "--output", "--side"} | {
+    "--level", "--depth", "--ci"
+}  # fmt: skip
+"""Numbers that trec_eval's parser or a study checks more closely."""
+
+
+def commands(
+    command: click.Command, context: click.Context | None = None, path: str = ""
+) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(command, parent=context)
+    yield path, command
+    if isinstance(command, click.Group):
+        found = {
+            name: command.get_command(context, name) for name in command.list_commands(context)
+        }
+    else:
+        found = dict(getattr(command, "commands", {}))
+    for name, inner in found.items():
+        assert inner is not None
+        yield from commands(inner, context, f"{path} {name}".strip())
+
+
+OPTIONS = [
+    (path, one)
+    for path, command in commands(cli)
+    for one in command.params
+    if isinstance(one, click.Option) and not one.hidden and long_name(one).startswith("--")
+]
+
+
+def test_every_option_is_in_the_table_and_every_row_is_an_option() -> None:
+    names = {long_name(one) for _, one in OPTIONS}
+    assert names - set(NAMES) == set()
+    assert set(NAMES) - names - {"--help"} == set()
+    assert len(NAMES) == len(set(NAMES))  # under one heading each
+
+
+@pytest.mark.parametrize("name", ["--run", "--qrels", "--graph"])
+def test_inputs_are_inputs_and_outputs_say_so(name: str) -> None:
+    types = {path: one.type for path, one in OPTIONS if long_name(one) == name}
+    assert types
+    for path, kind in types.items():
+        assert isinstance(kind, PathType), path
+        assert not kind.is_output, path
+    for path, one in OPTIONS:
+        if long_name(one).startswith("--write-"):
+            assert isinstance(one.type, PathType), path
+            assert one.type.is_output, path
+
+
+def test_a_name_has_one_type() -> None:
+    kinds: dict[str, set[str]] = defaultdict(set)
+    for _, one in OPTIONS:
+        kinds[long_name(one)].add("flag" if one.is_flag else type(one.type).__name__)
+    several = {name for name, types in kinds.items() if len(types) > 1}
+    assert several <= SEVERAL_TYPES, {name: kinds[name] for name in several - SEVERAL_TYPES}
+
+
+# -- Options that texts name -------------------------------------------------------------------
+
+
+PACKAGE = Path(str(kgtrec.__file__)).parent
+OPTION = re.compile(r"(?<![-\w{}$/])--[a-z][a-z0-9-]*(?![-\w]*\{)")
+ELSEWHERE = {"--array", "--help", "--version", "--nworkers", "--nthreads", "--memory-limit"}
+"""Of the commands of schedulers, which messages and pages name; and of click itself."""
+
+
+KNOWN = {
+    name
+    for _, command in commands(cli)
+    for one in command.params
+    for name in (*one.opts, *one.secondary_opts)
+} | ELSEWHERE
+
+
+def texts_of(path: Path) -> Iterator[str]:
+    """Every text of a module, the constant parts of f-strings, and whole guides."""
+    if path.suffix == ".md":
+        yield path.read_text("utf-8")
+        return
+    for node in ast.walk(parsed(path.read_text("utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values
+            )
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def named(text: str) -> set[str]:
+    return {match.group().rstrip("-") for match in OPTION.finditer(text)}
+
+
+def may_be_wrong(path: Path) -> bool:
+    """Whether the bytes of a file name an unknown option; its texts then say if it is one."""
+    lines = path.read_text("utf-8").replace("\\n", "\n")
+    lines = re.sub(r'"\s+f?"', "", lines)  # literals that Python joins
+    return path.name != "_names.py" and bool(named(lines) - KNOWN)
+
+
+def test_every_option_that_is_named_exists() -> None:
+    files = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.md")]
+    wrong = {
+        f"{path.relative_to(PACKAGE)}: {option}"
+        for path in filter(may_be_wrong, files)
+        for text in texts_of(path) for option in named(text) - KNOWN
+    }  # fmt: skip
+    assert wrong == set()
+
+
+def test_what_looks_can_find_a_wrong_name() -> None:
+    assert named("give --retry or --plot{}; a--b; --workers 2, `--quiet`") - KNOWN == {"--retry"}
+    assert {"--replicates", "--patience", "--quiet"} <= KNOWN
