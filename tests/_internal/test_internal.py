@@ -38,21 +38,16 @@ def save_ranks(folder: Path) -> Callable[[], Any]:
     return lambda: Ranks.load(folder / "ranks")
 
 
-def save_parquet(folder: Path) -> Callable[[], Any]:
+def save_table(folder: Path, kind: str) -> Callable[[], Any]:
     table = pa.table(dict(zip(("head", "relation", "tail"), TRIPLES.T, strict=True)))
-    pq.write_table(table, folder / "test.parquet")
+    write = {"parquet": pq.write_table, "feather": pyarrow.feather.write_feather}[kind]
+    write(table, folder / f"test.{kind}")
     return lambda: kgtrec.read_graph(folder)
 
 
-def save_feather(folder: Path) -> Callable[[], Any]:
-    table = pa.table(dict(zip(("head", "relation", "tail"), TRIPLES.T, strict=True)))
-    pyarrow.feather.write_feather(table, folder / "test.feather")
-    return lambda: kgtrec.read_graph(folder)
-
-
-@pytest.mark.parametrize("save", [save_ranks, save_parquet, save_feather])
-def test_readers_hand_over_files_of_pyarrow(tmp_path, monkeypatch, save) -> None:
-    load = save(tmp_path)
+@pytest.mark.parametrize("kind", ["ranks", "parquet", "feather"])
+def test_readers_hand_over_files_of_pyarrow(tmp_path, monkeypatch, kind) -> None:
+    load = save_ranks(tmp_path) if kind == "ranks" else save_table(tmp_path, kind)
     sources = []
 
     def record(owner: Any, name: str) -> None:

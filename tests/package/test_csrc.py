@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
-import pytest
 from checkout import ROOT
 
 FILES = {path.name: path.read_text("utf-8") for path in ROOT.glob("csrc/*.[ch]")}
@@ -20,6 +20,7 @@ INLINE = re.compile(r"^KGT_INLINE [^;{]*\{(?:[^\n]*\}$|.*?^\})", re.M | re.S)
 NAME = re.compile(r"\bkgt_\w+")
 
 
+@cache
 def plain(text: str) -> str:
     """A file without comments, with full names of functions made per type: ``kgt_x_f32``."""
     return re.sub(r"\bFN\((\w+)\)", r"\1_f32", COMMENT.sub(" ", text)).replace("_f64", "_f32")
@@ -70,11 +71,8 @@ def circle(needs: Mapping[str, set[str]]) -> list[str]:
     return []
 
 
-def test_files_need_each_other_one_way():
+def test_files_and_families_need_each_other_one_way():
     assert circle(graph(FILES)) == []
-
-
-def test_families_need_each_other_one_way():
     assert circle(families(graph(FILES))) == []
 
 
@@ -87,21 +85,21 @@ def test_the_calls_are_found():
     assert {"isa_avx512", "isa_bytes_avx512"} <= needs["isa_dispatch"]  # tables
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "found"),
-    [
-        ("factors_tiles_body.h", "kgt_status FN(f)(void) { return kgt_rank_factors(); }", "call"),
-        ("factors_settle.c", "\nstatic int f(void) { return kgt_rank_bounds(); }\n", "run"),
-        ("factors_codes.h", "\nKGT_INLINE int f(void) { return kgt_queries_open(); }\n", ""),
-        ("factors_bounds.h", '\n#include "factors_settle.h"\n', "settle"),
-        ("rank_row_body.h", "\nvoid FN(f)(void) { FN(kgt_rank_by_tiles)(); }\n", "tiles"),
-        ("factors_settle.c", "\n/* As kgt_rank_bounds has it. */\n", ""),
-        ("factors_block.h", "\nkgt_status kgt_rank_bounds(const kgt_factors *factors);\n", ""),
-    ],
-)
-def test_a_call_back_is_found(name: str, text: str, found: str):
-    said = circle(graph({**FILES, name: FILES[name] + text}))
-    assert f"factors_{found}" in said if found else said == []
+BACK = [
+    ("factors_tiles_body.h", "kgt_status FN(f)(void) { return kgt_rank_factors(); }", "call"),
+    ("factors_settle.c", "\nstatic int f(void) { return kgt_rank_bounds(); }\n", "run"),
+    ("factors_codes.h", "\nKGT_INLINE int f(void) { return kgt_queries_open(); }\n", ""),
+    ("factors_bounds.h", '\n#include "factors_settle.h"\n', "settle"),
+    ("rank_row_body.h", "\nvoid FN(f)(void) { FN(kgt_rank_by_tiles)(); }\n", "tiles"),
+    ("factors_settle.c", "\n/* As kgt_rank_bounds has it. */\n", ""),
+    ("factors_block.h", "\nkgt_status kgt_rank_bounds(const kgt_factors *factors);\n", ""),
+]
+
+
+def test_a_call_back_is_found():
+    for name, text, found in BACK:
+        said = circle(graph({**FILES, name: FILES[name] + text}))
+        assert f"factors_{found}" in said if found else said == [], text
 
 
 # -- Includes ----------------------------------------------------------------------------------

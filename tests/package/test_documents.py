@@ -144,8 +144,8 @@ def _printed_by_command(words: list[str]) -> str:
 # -- The guides: every block runs, every name is explained, and every command has its guide --------
 
 
-# The first texts for a reader of README, and the use of the package from Python.
-QUICK = ("first-evaluation", "ties", "filters-and-protocols")
+# The first text for a reader of README, and the use of the package from Python.
+QUICK = ("first-evaluation", "filters-and-protocols")
 TEXTS = {name: guides.text(name) for name in guides.ORDER}
 
 
@@ -172,19 +172,17 @@ def test_every_file_is_a_guide_and_every_guide_a_file() -> None:
     assert files == set(guides.ORDER)
     assert len(guides.ORDER) == len(files)
     assert all(text.startswith("# ") for text in TEXTS.values())
+    index = (guides.path("ties").parent / "site" / "index.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\.\./([\w-]+)$", index, re.M) == list(guides.ORDER)
 
 
-@pytest.mark.parametrize("name", guides.ORDER)
-def test_a_guide_begins_with_what_you_get_and_ends_with_the_next(name: str) -> None:
-    paragraphs = TEXTS[name].rstrip("\n").split("\n\n")
-    assert paragraphs[1].startswith("You ")
-    following = re.fullmatch(r"Next: `kgtrec guide ([\w-]+)` [^.]+\.", paragraphs[-1])
-    assert following
-    assert following[1] in {*guides.ORDER} - {name}
-
-
-def test_links_lead_to_guides() -> None:
+def test_guides_begin_with_what_you_get_and_end_with_the_next_and_links_lead_to_guides() -> None:
     for name, text in TEXTS.items():
+        paragraphs = text.rstrip("\n").split("\n\n")
+        assert paragraphs[1].startswith("You "), name
+        following = re.fullmatch(r"Next: `kgtrec guide ([\w-]+)` [^.]+\.", paragraphs[-1])
+        assert following, name
+        assert following[1] in {*guides.ORDER} - {name}
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
             assert guides.path(name).with_name(target).exists(), (name, target)
 
@@ -278,16 +276,15 @@ def test_a_terminal_gets_markdown_laid_out() -> None:
     assert click.style("Ties", underline=True) in shown
 
 
-@pytest.mark.parametrize("name", guides.ORDER)
-def test_a_terminal_gets_every_word_within_its_width(name: str) -> None:
-    shown = click.unstyle(rendered(TEXTS[name], 80))
-    code = {line.strip() for block in blocks_of(TEXTS[name]) for line in block.text.splitlines()}
-    code.add("")
-    lines = [line for line in shown.splitlines() if line.strip() not in code]
-    assert [line for line in lines if len(line) > 80 and " " in line.strip()] == []
-    assert [line for line in lines if line.startswith(("#", "```", "|"))] == []
-    text = re.sub(r"\]\([^)]+\)|^ *```.*$|^\|[-|]+\|$", "", TEXTS[name], flags=re.M)
-    assert {*re.findall(r"\w+", text)} <= {*re.findall(r"\w+", shown)}
+def test_a_terminal_gets_every_word_within_its_width() -> None:
+    for text in TEXTS.values():
+        shown = click.unstyle(rendered(text, 80))
+        code = {line.strip() for block in blocks_of(text) for line in block.text.splitlines()}
+        lines = [line for line in shown.splitlines() if line.strip() not in {*code, ""}]
+        assert [line for line in lines if len(line) > 80 and " " in line.strip()] == []
+        assert [line for line in lines if line.startswith(("#", "```", "|"))] == []
+        words = re.sub(r"\]\([^)]+\)|^ *```.*$|^\|[-|]+\|$", "", text, flags=re.M)
+        assert {*re.findall(r"\w+", words)} <= {*re.findall(r"\w+", shown)}
 
 
 def test_a_terminal_pages_and_a_pipe_gets_plain_markdown() -> None:
@@ -314,11 +311,6 @@ def test_a_name_that_is_none() -> None:
         guides.path("../../setup")
 
 
-def test_the_site_has_every_guide() -> None:
-    index = (guides.path("ties").parent / "site" / "index.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\.\./([\w-]+)$", index, re.M) == list(guides.ORDER)
-
-
 def test_complete_compare_and_eval_average_the_same_queries() -> None:
     """Without -c, eval leaves out a query that the run lacks; the others count it as 0."""
     lines = TEXTS["sparse-labels"].splitlines()
@@ -333,43 +325,27 @@ def test_complete_compare_and_eval_average_the_same_queries() -> None:
 README = ROOT / "README.md"
 INSTALL = "pip install . && kgtrec demo"
 TEST = "pip install '.[test]' && pytest"
+PAGE = README.read_text(encoding="utf-8")
+BLOCKS = blocks_of(PAGE)
 
-BLOCKS = blocks_of(README.read_text(encoding="utf-8"))
 
-
-def test_the_two_commands_come_first_and_alone():
+def test_it_is_short_and_begins_with_the_two_commands():
     shell = [block.text for block in BLOCKS if block.language == "sh"]
     assert shell[:2] == [f"{INSTALL}\n", f"{TEST}\n"]
+    assert len(PAGE.splitlines()) <= 150
 
 
-def test_it_is_short():
-    assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
-
-
-def test_continuous_integration_runs_the_same_two_commands():
+def test_continuous_integration_runs_the_same_and_names_tests_that_are_there():
     script = ROOT / ".ci" / "run"
     if not script.is_file():
         pytest.skip(f"{script} is not part of this tree")
     text = script.read_text(encoding="utf-8")
     assert f'"{INSTALL}"' in text
     assert f'"{TEST}"' in text
-
-
-def test_continuous_integration_names_tests_that_are_there():
-    script = ROOT / ".ci" / "run"
-    if not script.is_file():
-        pytest.skip(f"{script} is not part of this tree")
-    found = re.findall(
-        r"(tests/[\w/]+?)(?:\{([\w,]+)\})?(\.py)?(?=[\s:;]|$)", script.read_text("utf-8")
-    )
+    found = re.findall(r"(tests/[\w/]+?)(?:\{([\w,]+)\})?(\.py)?(?=[\s:;]|$)", text)
     names = [f"{start}{one}{end}" for start, several, end in found for one in several.split(",")]
     assert len(names) > 20
     assert [name for name in names if not (ROOT / name).exists()] == []
-
-
-def test_the_table_shown_is_what_the_demo_prints(demo: tuple[Path, str]):
-    shown = next(block for block in BLOCKS if block.language == "text")
-    assert not lines_missing(shown.text, demo[1])
 
 
 def test_everything_shown_runs(
@@ -378,6 +354,7 @@ def test_everything_shown_runs(
     shutil.copytree(demo[0], tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     first = next(i for i, block in enumerate(BLOCKS) if block.language == "text")
+    assert not lines_missing(BLOCKS[first].text, demo[1])
     blocks = BLOCKS[first + 1 :]
     assert {block.language for block in blocks} >= {"python", "sh", "text"}
     assert not run_blocks(blocks, README)
@@ -385,8 +362,6 @@ def test_everything_shown_runs(
 
 @pytest.mark.data
 @pytest.mark.slow
-@pytest.mark.slow
-@pytest.mark.data
 def test_saved_embeddings_become_the_table_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     data = ROOT.parent / "shared" / "data"
     if not (data / "models").is_dir():
@@ -399,21 +374,18 @@ def test_saved_embeddings_become_the_table_shown(tmp_path: Path, monkeypatch: py
         Path(f"{model}.npz").symlink_to(data / "models" / f"fb15k-237-{model}.npz")
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     subprocess.run(["bash", "-euc", script.text], check=True, capture_output=True)
-    rows = re.findall(r"^\| (\w+) \| (.*[\d*]) \|$", README.read_text(encoding="utf-8"), re.M)
+    rows = re.findall(r"^\| (\w+) \| (.*[\d*]) \|$", PAGE, re.M)
     table = re.sub(r"\\\w+\{([\d.]+)\}", r"\1", Path("table.tex").read_text(encoding="utf-8"))
     assert len(rows) == 3
     for model, cells in rows:
         assert f"{model} & {cells.replace('*', '').replace('|', '&')} " in table
 
 
-def test_images_are_small_and_there():
-    shown = re.findall(r'<img src="([^"]+)" [^>]*alt="[^"]+"', README.read_text(encoding="utf-8"))
+def test_images_are_small_and_links_lead_to_files():
+    shown = re.findall(r'<img src="([^"]+)" [^>]*alt="[^"]+"', PAGE)
     assert len(shown) == 2
     assert all(0 < (ROOT / image).stat().st_size < 60_000 for image in shown)
-
-
-def test_links_lead_to_files():
-    targets = re.findall(r"\]\((?!https?:)([^)#]+)", README.read_text(encoding="utf-8"))
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", PAGE)
     assert targets
     assert [target for target in targets if not (ROOT / target).is_file()] == []
 
@@ -487,22 +459,17 @@ OPTIONS = [
 
 def test_every_option_is_in_the_table_and_every_row_is_an_option() -> None:
     names = {long_name(one) for _, one in OPTIONS}
-    assert names - set(NAMES) == set()
-    assert set(NAMES) - names - {"--help"} == set()
+    assert {*NAMES} == names | {"--help"}
     assert len(NAMES) == len(set(NAMES))  # under one heading each
 
 
-@pytest.mark.parametrize("name", ["--run", "--qrels", "--graph"])
-def test_inputs_are_inputs_and_outputs_say_so(name: str) -> None:
-    types = {path: one.type for path, one in OPTIONS if long_name(one) == name}
-    assert types
-    for path, kind in types.items():
-        assert isinstance(kind, PathType), path
-        assert not kind.is_output, path
+def test_inputs_are_inputs_and_outputs_say_so() -> None:
+    files = {"--run": False, "--qrels": False, "--graph": False}
     for path, one in OPTIONS:
-        if long_name(one).startswith("--write-"):
+        name = long_name(one)
+        if name in files or name.startswith("--write-"):
             assert isinstance(one.type, PathType), path
-            assert one.type.is_output, path
+            assert one.type.is_output == files.setdefault(name, True), path
 
 
 def test_a_name_has_one_type() -> None:
