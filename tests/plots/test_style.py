@@ -267,9 +267,6 @@ def faults_of(figure: Figure) -> list[str]:
 # -- A paper's text size, column width and font: in every figure, and nothing is lost by it --------
 
 
-pytest.importorskip("matplotlib")
-
-
 PAPERS = (Style(size=9, family="serif"), Style(size=7, width=3.0), Style(size=9, width=5.5))
 
 
@@ -294,21 +291,22 @@ def test_sizes_and_widths_are_what_was_asked_for() -> None:
     assert plots.rank_distribution(RANKS).axes[0].xaxis.label.get_fontsize() == 8
 
 
-def test_settings_are_read() -> None:
-    assert Style.parse("size=9") == Style(size=9)
-    assert Style.parse("width=3.25, family=serif") == Style(width=3.25, family="serif")
-    assert Style.parse("family=DejaVu Sans") == Style(family="DejaVu Sans")
-
-
-@pytest.mark.parametrize(("text", "said"), [
+WRONG = [
     ("", "is not a setting"), ("size", "is not a setting"), ("size=", "is not a setting"),
     ("colour=red", "is not a setting"), ("size=x", "is not a number"),
     ("size=nan", "4 to 20"), ("size=1", "4 to 20"), ("width=99", "1 to 12"),
     ("family=No Such Font", "font 'No Such Font' is not installed"),
-])  # fmt: skip
-def test_wrong_settings(text: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        Style.parse(text)
+    ("text=pictures", "text=fonts or text=outlines"),
+]  # fmt: skip
+
+
+def test_settings_are_read() -> None:
+    assert Style.parse("size=9") == Style(size=9)
+    assert Style.parse("width=3.25, family=serif") == Style(width=3.25, family="serif")
+    assert Style.parse("family=DejaVu Sans") == Style(family="DejaVu Sans")
+    for text, said in WRONG:
+        with pytest.raises(UsageError, match=said):
+            Style.parse(text)
 
 
 @pytest.fixture
@@ -352,7 +350,7 @@ def test_fonts_are_embedded_as_truetype(tmp_path: Path) -> None:
     assert b"/FontType 42 def" in (tmp_path / "x.eps").read_bytes()
 
 
-@pytest.mark.parametrize("betas", [(0.1,), (0.2, 0.35, 0.5, 0.65), (0.5, 0.51, 0.52, 0.9, 0.91)])
+@pytest.mark.parametrize("betas", [(0.1,), (0.5, 0.51, 0.52, 0.9, 0.91)])
 def test_lines_are_named_at_their_ends_and_names_do_not_meet(betas: tuple[float, ...]) -> None:
     made = plots.approximation_quality(betas)
     assert faults_of(made) == []
@@ -363,27 +361,12 @@ def test_lines_are_named_at_their_ends_and_names_do_not_meet(betas: tuple[float,
     assert heights == sorted(heights)
 
 
-@pytest.mark.slow
-def test_vector_files_embed_truetype_fonts(tmp_path: Path) -> None:
-    for ending in ("pdf", "eps"):
-        plots.save(FIGURES["pair_matrix, one"](), tmp_path / f"x.{ending}")
-    pdf = (tmp_path / "x.pdf").read_bytes()
-    assert b"/FontFile2" in pdf  # TrueType, embedded
-    assert b"/BaseFont" in pdf
-    assert b"/Type3" not in pdf
-    eps = (tmp_path / "x.eps").read_text("latin-1")
-    assert "/FontType 42 def" in eps
-    assert "/FontType 3 def" not in eps
-
-
 def test_outlines_of_text_need_no_font(tmp_path: Path) -> None:
     with using(Style.parse("text=outlines")):
         plots.save(FIGURES["expected_metric"](), tmp_path / "x.svg")
     plots.save(FIGURES["expected_metric"](), tmp_path / "y.svg")
     assert "<text" not in (tmp_path / "x.svg").read_text("utf-8")
     assert "<text" in (tmp_path / "y.svg").read_text("utf-8")
-    with pytest.raises(UsageError, match="text=fonts or text=outlines"):
-        Style.parse("text=pictures")
 
 
 def test_names_at_the_ends_of_lines_stay_apart_and_inside() -> None:
@@ -399,10 +382,13 @@ def test_names_at_the_ends_of_lines_stay_apart_and_inside() -> None:
 # -- Every figure, for long names: no text is clipped or meets another, no legend is on data -------
 
 
-pytest.importorskip("matplotlib")
+# Others have such a figure with more panels or fewer lines, or are drawn in the style of a paper.
+SLOW = {"sparse_full", "simulated, correlated", "beta_curves", "beta_heat_map", "suite_cells",
+        "intervals, one", "pair_matrix", "bump_chart", "approximation_quality", "sensitivity",
+        "rank_types"}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", slow_but({*FIGURES} - {"sparse_full"}, FIGURES))
+@pytest.mark.parametrize("name", slow_but({*FIGURES} - SLOW, FIGURES))
 def test_no_text_is_clipped_or_meets_another(name: str) -> None:
     assert faults_of(FIGURES[name]()) == []
 
