@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 import warnings
 import zipfile
@@ -216,7 +217,7 @@ def test_arrays_of_ogb_keep_entities_without_a_triple(tmp_path: Path) -> None:
     assert graph.splits["test"].tolist() == [list(row) for row in numbers("test")]
 
 
-def test_numbers_in_parquet_are_ids(tmp_path: Path) -> None:
+def test_numbers_in_parquet_are_ids_if_a_graph_may_have_them(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -226,6 +227,11 @@ def test_numbers_in_parquet_are_ids(tmp_path: Path) -> None:
     graph = kgtrec.read_graph(tmp_path)
     assert graph.splits["train"].tolist() == [list(row) for row in numbers("train")]
     assert list(graph.entities) == ["0", "1", "2"]
+    table = pa.table({"head": [0, 1], "relation": [0, 0], "tail": [1, 1 << 29]})
+    pq.write_table(table, tmp_path / "train.parquet")
+    message = r"quet: tail 536870912 is too large for 2 triples; correct it"
+    with pytest.raises(kgtrec.errors.FileError, match=message):
+        kgtrec.read_graph(tmp_path)
 
 
 def test_an_index_that_pandas_writes_is_a_column_of_no_name(tmp_path: Path) -> None:
@@ -233,19 +239,6 @@ def test_an_index_that_pandas_writes_is_a_column_of_no_name(tmp_path: Path) -> N
         write(tmp_path / f"{split}.csv", ",head,relation,tail\n0,adam,likes,zoë\n")
     for spec in (f"{tmp_path}", f"csv,hrt:{tmp_path}"):
         assert list(kgtrec.read_graph(spec).entities) == ["adam", "zoë"]
-
-
-def test_numbers_that_no_graph_has(tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    table = pa.table({"head": [0, 1], "relation": [0, 0], "tail": [1, 1 << 29]})
-    pq.write_table(table, tmp_path / "train.parquet")
-    with pytest.raises(
-        kgtrec.errors.FileError,
-        match=r"quet: tail 536870912 is too large for 2 triples; correct it",
-    ):
-        kgtrec.read_graph(tmp_path)
 
 
 # -- Inductive benchmarks ------------------------------------------------------------------------
@@ -571,65 +564,48 @@ def test_formats_lists_every_row_of_both_tables() -> None:
 # -- Unread files that look like splits of a graph are named in an error or a warning --------------
 
 
-LINE = "a\tr\tb\n"
+INDUCTIVE_NAMES = ("inference.txt", "inductive_test.txt", "inference_validation.txt", "msg.txt",
+                   "inference_test.tsv", "inductive_valid.txt.gz", "Inference.txt")  # fmt: skip
+VALID_NAMES = ("validation.txt", "val.tsv", "VALID.txt", "fb_valid.txt", "valid.csv",
+               "dev-1.txt.gz", "valid2id.txt")  # fmt: skip
+OTHERS = ("README.txt", "entities.dict", "relation2id.txt", "1-1.txt", "types.tsv", "test.npy",
+          "contest.txt", "latest_run.txt", "message.txt", "type_constrain.txt",
+          "test2id_all.txt", "train2id.txt")  # fmt: skip
+WHOLE = ("train.txt", "valid.txt", "test.txt")
+# Names beside these splits, what they raise or warn of, and the words, which contain the name.
+UNREAD: list[tuple[tuple[str, ...], tuple[str, ...], Any, str]] = [
+    (INDUCTIVE_NAMES, WHOLE, FileError, "'{}' beside the splits.*inductive"),
+    (VALID_NAMES, WHOLE[::2], FileError, "split 'valid' is not read: '{}'"),
+    (("dev.txt", "valid.tsv", "valid", "dev.txt.gz"), WHOLE, FileError,
+     "two files for split 'valid'.*{}'"),
+    (("test_hard.txt", "valid.csv", "train2.txt", "my-train.tsv"), WHOLE, FilterWarning,
+     "'{}' is not read: split"),
+    (("valid.npy",), WHOLE[::2], FilterWarning, "split 'valid' is not read: '{}'"),
+    (OTHERS, WHOLE, None, ""),
+]  # fmt: skip
 
 
-def folder_of(place: Path, *names: str) -> Path:
+@pytest.mark.parametrize(("names", "splits", "raised", "words"), UNREAD)
+def test_unread_files_that_look_like_splits_are_named(
+    tmp_path: Path, names: tuple[str, ...], splits: tuple[str, ...], raised: Any, words: str
+) -> None:
+    for name in splits:
+        write(tmp_path / name, b"a\tr\tb\n")
     for name in names:
-        (place / name).write_text(LINE)
-    return place
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["inference.txt", "inductive_test.txt", "inference_validation.txt", "inference_test.tsv",
-     "msg.txt", "inductive_valid.txt.gz", "Inference.txt"],
-)  # fmt: skip
-def test_folders_of_inductive_benchmarks_are_not_half_read(tmp_path: Path, name: str) -> None:
-    folder_of(tmp_path, "train.txt", "valid.txt", "test.txt", name)
-    with pytest.raises(FileError, match=f"'{name}' beside the splits.*inductive"):
-        kgtrec.read_graph(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["validation.txt", "val.tsv", "VALID.txt", "fb_valid.txt",
-                                  "valid.csv", "dev-1.txt.gz", "valid2id.txt"])  # fmt: skip
-def test_a_split_that_would_be_missing_is_an_error(tmp_path: Path, name: str) -> None:
-    folder_of(tmp_path, "train.txt", "test.txt", name)
-    with pytest.raises(FileError, match=f"split 'valid' is not read: '{name}'"):
-        kgtrec.read_graph(tmp_path)
-
-
-@pytest.mark.parametrize("other", ["dev.txt", "valid.tsv", "valid", "dev.txt.gz"])
-def test_two_files_of_a_split_are_an_error(tmp_path: Path, other: str) -> None:
-    folder_of(tmp_path, "train.txt", "valid.txt", "test.txt", other)
-    with pytest.raises(FileError, match=f"two files for split 'valid'.*{other}'"):
-        kgtrec.read_graph(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["test_hard.txt", "valid.csv", "train2.txt", "my-train.tsv"])
-def test_what_a_split_has_besides_is_named(tmp_path: Path, name: str) -> None:
-    folder_of(tmp_path, "train.txt", "valid.txt", "test.txt", name)
-    with pytest.warns(FilterWarning, match=f"'{name}' is not read: split"):
-        graph = kgtrec.read_graph(tmp_path)
-    assert list(graph.splits) == ["train", "valid", "test"]
-
-
-def test_scores_of_a_missing_split_are_no_triples(tmp_path: Path) -> None:
-    folder_of(tmp_path, "train.txt", "test.txt", "valid.npy")
-    with pytest.warns(FilterWarning, match=r"split 'valid' is not read: 'valid.npy'"):
-        kgtrec.read_graph(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "name", ["README.txt", "entities.dict", "relation2id.txt", "1-1.txt", "types.tsv", "test.npy",
-             "contest.txt", "latest_run.txt", "message.txt", "type_constrain.txt",
-             "test2id_all.txt", "train2id.txt"],
-)  # fmt: skip
-def test_other_files_are_nobodys_business(tmp_path: Path, name: str) -> None:
-    folder_of(tmp_path, "train.txt", "valid.txt", "test.txt", name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        kgtrec.read_graph(tmp_path)
+        (tmp_path / name).write_bytes(b"a\tr\tb\n")
+        match = words.format(name)
+        if raised is FileError:
+            with pytest.raises(FileError, match=match):
+                kgtrec.read_graph(tmp_path)
+        else:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                graph = kgtrec.read_graph(tmp_path)
+            assert list(graph.splits) == [split[:-4] for split in splits]
+            told = [str(one.message) for one in caught if one.category is FilterWarning]
+            assert len(told) == bool(raised)
+            assert raised is None or re.search(match, told[0])
+        (tmp_path / name).unlink()
 
 
 ROWS = [f"e{i}\tr{i % 3}\te{(i * 7 + 1) % 20}" for i in range(20)]
