@@ -6,6 +6,7 @@ import json
 import tempfile
 import warnings
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
+from slow import slow_but
 
 import kgtrec
 from kgtrec.cli import cli
@@ -279,6 +281,8 @@ def test_files_of_statements_and_of_roles(tmp_path: Path) -> None:
                   [graph.entities.index("Q9"), 0, graph.entities.index("Q5")]]  # fmt: skip
     assert graph.statements.tolist() == statements
     assert "4 facts with qualifiers" in repr(graph)
+    splits = json.loads(run("stats", f"statements:{tmp_path}/wd", "--format", "json"))["splits"]
+    assert [row["with_qualifiers"] for row in splits.values()] == [2, 0, 2]
     folder(tmp_path / "wp", as_json(WIKIPEOPLE), "n-ary_{}.json")
     same = kgtrec.read_graph(tmp_path / "wp")
     assert same.fingerprint == graph.fingerprint
@@ -317,40 +321,75 @@ def test_bad_lines_are_named(tmp_path: Path) -> None:
             kgtrec.read_graph(tmp_path / f"json{number}")
 
 
-@pytest.mark.parametrize("sides", ["both", "qualifier"])
+ICEWS = {
+    "train": ["USA\tMake a visit\tIraq\t2014-01-01", "Iraq\tConsult\tIran\t2014-01-02"],
+    "valid": ["USA\tMake a visit\tIran\t2014-01-01"],
+    "test": ["USA\tMake a visit\tIraq\t2014-02-01", "USA\tMake a visit\tIraq\t2014-01-02",
+             "Iran\tConsult\tUSA\t2014-01-02"],
+}  # fmt: skip
+WIKIDATA = {
+    "train": ["Q1\tP54\tQ2\t1999\t2003", "Q1\tP54\tQ3\t2003\t2006"],
+    "test": ["Q1\tP54\tQ2\t1999\t2004", "Q1\tP54\tQ3\t99\t2006"],
+}
+
+
+def timed_folder(path: Path, files: dict[str, list[str]]) -> str:
+    return folder(path, files).replace("statements:", "timed:")
+
+
+class Told(NamedTuple):
+    """What the commands say of one way to ask."""
+
+    qrels: str
+    asked: str  # the end of a line of questions
+    sliced: list[str]
+    changed: str
+
+
+WAYS = {
+    "both": Told("head2@P582=Q8 0 Q9 1", "Q9\tP17\tP582=Q8", ["0", "1", "3"],
+                 "(Q9, P17, ?, P582=Q8)"),
+    "qualifier": Told("qualifier0@P582=Q1%200,P812=Q5 0 Q9 1",
+                      "Q7\tP69\tQ8\tP512\tP582=Q1%200,P812=Q5", ["0", "2"],
+                      "(Q9, P17, Q5, P582, ?, -)"),
+    "time": Told("head0@2014-02-01 0 USA 1",
+                 "head0@2014-02-01\tIraq\tMake%20a%20visit\t2014-02-01",
+                 ["2014-01-02", "2014-02-01"], "(USA, Make a visit, ?, 2014-01-02)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", slow_but(["qualifier", "time"], WAYS))
 def test_the_command_line_goes_all_the_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sides: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    place = folder(tmp_path / "g", WD50K)
+    told, at_times = WAYS[way], way == "time"
+    sides = "both" if at_times else way
+    context, aware_name = ("time", "time-aware") if at_times else ("qualifiers", "qualifier-aware")
+    place = timed_folder(tmp_path / "g", ICEWS) if at_times else folder(tmp_path / "g", WD50K)
     graph = kgtrec.read_graph(place)
-    questions = graph.questions(sides=sides, context="qualifiers")
+    questions = graph.questions(sides=sides, context=context)
     scores = np.random.default_rng(0).random((len(questions), graph.n_entities), np.float32)
     np.save("s.npy", scores)
-    words = ("rank", "--graph", place, "--scores", "s.npy", "--context", "qualifiers",
-             "--sides", sides)  # fmt: skip
+    asked = ("--graph", place, "--context", context, "--sides", sides)
+    words = ("rank", *asked, "--scores", "s.npy")
     text = run(*words, "-o", "a.parquet", "--write-run", "a.run", "--write-qrels", "a.qrels")
-    assert "filter train, valid, test (qualifier-aware)" in " ".join(text.split())
-    run(*words, "-o", "{filter}.parquet", "--filter", "static", "--filter", "qualifier-aware")
-    assert Path("qualifier-aware.parquet").read_bytes() == Path("a.parquet").read_bytes()
+    assert f"filter train, valid, test ({aware_name})" in " ".join(text.split())
+    run(*words, "-o", "{filter}.parquet", "--filter", "static", "--filter", aware_name)
+    assert Path(f"{aware_name}.parquet").read_bytes() == Path("a.parquet").read_bytes()
     aware, static = (kgtrec.Ranks.load(f"{name}.parquet") for name in ("a", "static"))
-    assert "(qualifier-aware) against" in kgtrec.comparable(aware, static).reasons[0]
+    assert f"({aware_name}) against" in kgtrec.comparable(aware, static).reasons[0]
     assert (static.candidates < aware.candidates).any()
-    name = "head2@P582=Q8" if sides == "both" else "qualifier0@P582=Q1%200,P812=Q5"
-    assert f"{name} 0 Q9 1" in Path("a.qrels").read_text()
+    assert told.qrels in Path("a.qrels").read_text()
     result = kgtrec.evaluate(scores, questions)
     values = kgtrec.trec.evaluate("a.qrels", "a.run", ["recip_rank"])
     mean = np.mean([each["recip_rank"] for each in values.values()])
     assert mean == pytest.approx(result[f"{sides}.macro.recip_rank"], abs=1e-12)
-    table = [line.split()[0] for line in
-             run("report", "a.parquet", "--by", "qualifiers").splitlines() if line]  # fmt: skip
-    assert [word for word in table if word in "0123"] == list("013" if sides == "both" else "02")
-    assert "slices by time" in run("report", "a.parquet", "--by", "time", fails=True)
-    run("convert", "--graph", place, "--context", "qualifiers", "--sides", sides,
-        "--write-questions", "q.tsv")  # fmt: skip
+    table = run("report", "a.parquet", "--by", context).splitlines()
+    assert [line.split()[0] for line in table if line[:1].isdigit()] == told.sliced
+    run("convert", *asked, "--write-questions", "q.tsv")
     lines = Path("q.tsv").read_text().splitlines()
-    asked = "Q9\tP17\tP582=Q8" if sides == "both" else "Q7\tP69\tQ8\tP512\tP582=Q1%200,P812=Q5"
-    assert any(line.endswith(f"\t{asked}") for line in lines)
+    assert any(line.endswith(told.asked) for line in lines)
     due_bytes = [Path(name).read_bytes() for name in ("a.parquet", "a.run", "a.qrels")]
     for number in "12":
         run(*words, "-o", "shards", "--shard", f"{number}/2", "--run-depth", "1000")
@@ -358,22 +397,30 @@ def test_the_command_line_goes_all_the_way(
     assert [Path(name).read_bytes() for name in ("m.parquet", "m.run", "m.qrels")] == due_bytes
     # An unfiltered run, filtered by the graph afterwards: as lists, and by eval
     run(*words, "-o", "raw.parquet", "--filter", "raw", "--write-run", "raw.run")
-    run("rank", "--graph", place, "--context", "qualifiers", "--sides", sides, "--predictions",
-        "raw.run", "--predictions-format", "trec", "-o", "lists.parquet")  # fmt: skip
+    run("rank", *asked, "--predictions", "raw.run", "--predictions-format", "trec",
+        "-o", "lists.parquet")  # fmt: skip
     assert kgtrec.Ranks.load("lists.parquet").greater.tolist() == aware.greater.tolist()
-    printed = run("eval", "--graph", place, "--context", "qualifiers", "--sides", sides,
-                  "-m", "kg_mrr", "a.qrels", "raw.run")  # fmt: skip
+    printed = run("eval", *asked, "-m", "kg_mrr", "a.qrels", "raw.run")
     (value,) = {line.split()[2] for line in printed.splitlines() if line.startswith("kg_mrr")}
     assert float(value) == pytest.approx(result[f"{sides}.realistic.micro.mrr"], abs=6e-5)
     np.save("s.npy", scores[::-1])
     run(*words, "-o", "b.parquet", "--write-run", "b.run")
-    changed = run("changes", "a.parquet", "b.parquet", "--run", "a.run", "--run", "b.run")
-    given = "(Q9, P17, ?, P582=Q8)" if sides == "both" else "(Q9, P17, Q5, P582, ?, -)"
-    assert given in changed
-    run("compare", "parts", "a.parquet", "b.parquet", "--by", "qualifiers",
-        "-m", f"{sides}.mrr")  # fmt: skip
+    assert told.changed in run(
+        "changes", "a.parquet", "b.parquet", "--run", "a.run", "--run", "b.run"
+    )
+    parts = run("compare", "parts", "a.parquet", "b.parquet", "--by", context,
+                "-m", f"{sides}.mrr")  # fmt: skip
+    assert told.sliced[-1] in parts
     run("report", "a.parquet", "b.parquet", "--html", "page.html", "--graph", place)
-    assert "P582=" in Path("page.html").read_text()
+    assert told.qrels.partition(" ")[0].partition("@")[2][:5] in Path("page.html").read_text()
+    if at_times:
+        assert aware.context_labels == {1: "2014-01-02", 2: "2014-02-01"}
+        run("plot", "times", "a.parquet", "-o", "times.svg", "-m", "hits@1")
+        assert "2014-01-02" in Path("times.svg").read_text()
+        message = run("rank", *asked[:2], "--scores", "s.npy", "-o", "b.parquet", fails=True)
+        assert "pass --context time, " in message
+    else:
+        assert "slices by time" in run("report", "a.parquet", "--by", "time", fails=True)
 
 
 def test_files_of_known_facts(tmp_path: Path) -> None:
@@ -398,12 +445,6 @@ def test_files_of_known_facts(tmp_path: Path) -> None:
         path.write_text(f"{line}\n")
         none = graph.questions(context="qualifiers", known=path, unknown="skip")
         assert none.n_extra_known == 0
-
-
-def test_stats_count_facts_with_qualifiers(tmp_path: Path) -> None:
-    text = run("stats", folder(tmp_path / "g", WD50K), "--format", "json")
-    rows = json.loads(text)["splits"].values()
-    assert [row["with_qualifiers"] for row in rows] == [2, 0, 2]
 
 
 def test_relation_of_a_value_question_is_that_of_the_qualifier(tmp_path: Path) -> None:
@@ -513,7 +554,7 @@ def with_column(fact: Fact, column: int, value: int) -> Fact:
 
 
 def rivals(
-    fact: Fact, asked: int, known: set[Fact], filter_: str, evaluated: set[Fact] = frozenset()
+    fact: Fact, asked: int, known: set[Fact], filter_: str, evaluated: set[Fact]
 ) -> list[Fact]:
     """Competitors of a fact: all but itself, the known, and (macro) other answers that stay."""
     left = []
@@ -538,16 +579,10 @@ def timed_due(
     for fact in test:
         for asked in SIDES[sides]:
             row: list[int] = []
-            for group in (
-                rivals(fact, asked, known, filter_),
-                rivals(fact, asked, known, filter_, evaluated=test),
-            ):
-                own = timed_score(fact)
-                row += [
-                    sum(timed_score(f) > own for f in group),
-                    sum(timed_score(f) == own for f in group),
-                ]
-                row.append(len(group) + 1)
+            for back in (set(), test):
+                group = rivals(fact, asked, known, filter_, back)
+                own, others = timed_score(fact), [timed_score(f) for f in group]
+                row += [sum(x > own for x in others), sum(x == own for x in others), len(group) + 1]
             counts[fact, asked] = tuple(row)
     return counts
 
@@ -612,21 +647,6 @@ def test_duplicates_are_facts_at_the_same_time() -> None:
 
 # -- Files -----------------------------------------------------------------------------------------
 
-ICEWS = {
-    "train": ["USA\tMake a visit\tIraq\t2014-01-01", "Iraq\tConsult\tIran\t2014-01-02"],
-    "valid": ["USA\tMake a visit\tIran\t2014-01-01"],
-    "test": ["USA\tMake a visit\tIraq\t2014-02-01", "USA\tMake a visit\tIraq\t2014-01-02",
-             "Iran\tConsult\tUSA\t2014-01-02"],
-}  # fmt: skip
-WIKIDATA = {
-    "train": ["Q1\tP54\tQ2\t1999\t2003", "Q1\tP54\tQ3\t2003\t2006"],
-    "test": ["Q1\tP54\tQ2\t1999\t2004", "Q1\tP54\tQ3\t99\t2006"],
-}
-
-
-def timed_folder(path: Path, files: dict[str, list[str]]) -> str:
-    return folder(path, files).replace("statements:", "timed:")
-
 
 def test_files_with_times_and_intervals(tmp_path: Path) -> None:
     graph = kgtrec.read_graph(timed_folder(tmp_path / "icews", ICEWS))
@@ -643,62 +663,6 @@ def test_files_with_times_and_intervals(tmp_path: Path) -> None:
         lines = {"test": ["a\tr\tb\t1", line]}
         with pytest.raises(InputError, match=r"test\.txt:2: .*head, relation, tail and time"):
             kgtrec.read_graph(timed_folder(tmp_path / f"bad{number}", lines))
-
-
-def test_the_command_line_goes_all_the_way_at_times(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    place = timed_folder(tmp_path / "g", ICEWS)
-    questions = kgtrec.read_graph(place).questions(context="time")
-    assert questions.ids[:2] == ["head0@2014-02-01", "head1@2014-01-02"]
-    scores = np.random.default_rng(0).random((len(questions), 3), np.float32)
-    np.save("s.npy", scores)
-    words = ("rank", "--graph", place, "--scores", "s.npy", "--context", "time")
-    text = run(*words, "-o", "a.parquet", "--write-run", "a.run", "--write-qrels", "a.qrels")
-    assert "filter train, valid, test (time-aware)" in text
-    run(*words, "-o", "{filter}.parquet", "--filter", "static", "--filter", "time-aware")
-    assert Path("time-aware.parquet").read_bytes() == Path("a.parquet").read_bytes()
-    aware, static = (kgtrec.Ranks.load(f"{name}.parquet") for name in ("a", "static"))
-    assert "(time-aware) against" in kgtrec.comparable(aware, static).reasons[0]
-    assert aware.context_labels == {1: "2014-01-02", 2: "2014-02-01"}
-    assert (static.candidates < aware.candidates).any()
-    assert "head0@2014-02-01 0 USA 1" in Path("a.qrels").read_text()
-    result = kgtrec.evaluate(scores, questions)
-    values = kgtrec.trec.evaluate("a.qrels", "a.run", ["recip_rank"])
-    mean = np.mean([each["recip_rank"] for each in values.values()])
-    assert mean == pytest.approx(result["both.macro.recip_rank"], abs=1e-12)
-    table = run("report", "a.parquet", "--by", "time")
-    assert table.index("2014-01-02") < table.index("2014-02-01")
-    run("plot", "times", "a.parquet", "-o", "times.svg", "-m", "hits@1")
-    assert "2014-01-02" in Path("times.svg").read_text()
-    run("convert", "--graph", place, "--context", "time", "--write-questions", "q.tsv")
-    first = Path("q.tsv").read_text().splitlines()[0]
-    assert first == "head0@2014-02-01\tIraq\tMake%20a%20visit\t2014-02-01"
-    run("compare", "a.parquet", "time-aware.parquet", "--resamples", "100")
-    parts = run("compare", "parts", "a.parquet", "time-aware.parquet", "--by", "time", "-m", "mrr")
-    assert "2014-02-01" in parts
-    message = run(*words[:-2], "-o", "b.parquet", fails=True)
-    assert "pass --context time, " in message
-    due = [Path(name).read_bytes() for name in ("a.parquet", "a.run", "a.qrels")]
-    for number in "12":
-        run(*words, "-o", "shards", "--shard", f"{number}/2", "--run-depth", "1000")
-    run("merge", "shards", "-o", "m.parquet", "--write-run", "m.run", "--write-qrels", "m.qrels")
-    assert [Path(name).read_bytes() for name in ("m.parquet", "m.run", "m.qrels")] == due
-    # An unfiltered run, filtered by the graph afterwards
-    run(*words, "-o", "raw.parquet", "--filter", "raw", "--write-run", "raw.run")
-    printed = run("eval", "--graph", place, "--context", "time", "-m", "kg_mrr", "a.qrels",
-                  "raw.run")  # fmt: skip
-    (value,) = {line.split()[2] for line in printed.splitlines() if line.startswith("kg_mrr")}
-    assert float(value) == pytest.approx(result["both.realistic.micro.mrr"], abs=6e-5)
-    np.save("s.npy", scores[::-1])
-    run(*words, "-o", "b.parquet", "--write-run", "b.run")
-    changed = run("changes", "a.parquet", "b.parquet", "--run", "a.run", "--run", "b.run")
-    assert "same first" in changed
-    assert "(USA, Make a visit, ?, 2014-01-02)" in changed
-    run("report", "a.parquet", "b.parquet", "--html", "page.html")
-    assert "2014-02-01" in Path("page.html").read_text()
-    assert "train" in run("stats", place)
 
 
 def test_what_does_not_fit_times_is_said() -> None:
