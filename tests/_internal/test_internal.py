@@ -9,6 +9,7 @@ import random
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pyarrow.feather
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
+from refusals import each_row
 
 import kgtrec
 from kgtrec import Graph, Ranks
@@ -162,8 +164,7 @@ def test_awkward_columns() -> None:
     assert all(map(math.isnan, one([0.0, 0], None, np.zeros(2))))
 
 
-@pytest.mark.parametrize(
-    ("wrong", "word"),
+@each_row("wrong, word",
     [({"percent": 0.95}, "0.95"), ({"percent": 100}, "100"), ({"percent": math.nan}, "nan"),
      ({"resamples": 99}, "99"), ({"resamples": 10**7}, "10000000"), ({"seed": -1}, "-1")],
 )  # fmt: skip
@@ -196,8 +197,7 @@ def test_a_seed_gives_the_values_that_it_always_gave() -> None:
 MATRIX = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
-@pytest.mark.parametrize(
-    "array",
+@each_row("array",
     [MATRIX, np.asfortranarray(MATRIX), MATRIX[:, ::2], MATRIX.T[::-1], MATRIX[:0], MATRIX[:, :0],
      np.zeros(0, np.int64), np.array(3.0), np.array([True, False]), MATRIX.astype(">i8"),
      np.zeros(100_000, np.float16)],
@@ -210,7 +210,7 @@ def test_the_bytes_are_numpys(array: npt.NDArray[Any]) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is full")
-@pytest.mark.parametrize("n", [1, 1000, 100_000])
+@each_row("n", [1, 1000, 100_000])
 def test_a_full_disk(n: int) -> None:
     with (
         pytest.raises(FileError, match="/dev/full: the disk is full"),
@@ -225,8 +225,7 @@ def test_a_full_disk(n: int) -> None:
 RANGES = {"small": (0, 5), "digits": (-70_000, 70_000), "wide": (-(2**40), 2**40)}
 
 
-@pytest.mark.parametrize("low_high", RANGES.values(), ids=RANGES)
-@pytest.mark.parametrize("n", [0, 1, 2, 1_000, 70_000])
+@each_row("low_high, n", product(RANGES.values(), (0, 1, 2, 1_000, 70_000)))
 def test_order_is_that_of_a_stable_sort(low_high: tuple[int, int], n: int) -> None:
     rng = np.random.default_rng(n)
     major, minor = rng.integers(0, 3, n), rng.integers(*low_high, n)
@@ -234,8 +233,7 @@ def test_order_is_that_of_a_stable_sort(low_high: tuple[int, int], n: int) -> No
     assert np.array_equal(order_by(minor), np.argsort(minor, kind="stable"))
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 1_000])
-@pytest.mark.parametrize("low_high", RANGES.values(), ids=RANGES)
+@each_row("low_high, n", product(RANGES.values(), (0, 1, 2, 1_000)))
 def test_numbers_are_those_of_unique(low_high: tuple[int, int], n: int) -> None:
     values = np.random.default_rng(n).integers(*low_high, n)
     distinct, place = numbered(values)
@@ -244,9 +242,10 @@ def test_numbers_are_those_of_unique(low_high: tuple[int, int], n: int) -> None:
     assert np.array_equal(place, expected[1].reshape(-1))
 
 
-@pytest.mark.parametrize("n_keys", [0, 3, 900, 40_000], ids="{} keys".format)
-@pytest.mark.parametrize("most", [40, 15_000, 1 << 16, 1 << 40], ids="up to {}".format)
-@pytest.mark.parametrize("n_ordered", [0, 1, 30, 900], ids="among {}".format)
+@each_row(
+    "n_ordered, most, n_keys",
+    product((0, 1, 30, 900), (40, 15_000, 1 << 16, 1 << 40), (0, 3, 900, 40_000)),
+)
 def test_keys_are_found_where_they_stand(n_ordered: int, most: int, n_keys: int) -> None:
     rng = np.random.default_rng(n_ordered)
     ordered = np.unique(rng.integers(0, most, n_ordered))
@@ -263,8 +262,7 @@ def test_keys_are_found_where_they_stand(n_ordered: int, most: int, n_keys: int)
 # -- Rows shared by threads: every part runs once, the first error is raised, the rest ends --------
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 50])
-@pytest.mark.parametrize("count", [0, 1, 2, 30])
+@each_row("threads, count", product((1, 2, 3, 50), (0, 1, 2, 30)))
 def test_every_part_once_on_so_many_threads_at_most(threads: int, count: int) -> None:
     done, names = [], set()
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from refusals import each_row
 
 import kgtrec
 from kgtrec.cli import cli
@@ -170,7 +171,7 @@ def plain(tmp_path: Path) -> kgtrec.Graph:
     return kgtrec.read_graph(tmp_path / "plain")
 
 
-@pytest.mark.parametrize("name", LABELLED)
+@each_row("name", LABELLED)
 def test_labels_without_numbers_are_numbered_in_byte_order(
     tmp_path: Path, plain: kgtrec.Graph, name: str
 ) -> None:
@@ -181,7 +182,7 @@ def test_labels_without_numbers_are_numbered_in_byte_order(
     assert graph.fingerprint == plain.fingerprint
 
 
-@pytest.mark.parametrize("name", NUMBERED)
+@each_row("name", NUMBERED)
 def test_numbers_of_a_format_are_kept(tmp_path: Path, name: str) -> None:
     graph = kgtrec.read_graph(NUMBERED[name](tmp_path))
     assert labelled(graph) == SPLITS
@@ -278,7 +279,7 @@ def ultra_grail(home: Path) -> str:
 INDUCTIVE = [ilpc, grail, ultra, ultra_grail]
 
 
-@pytest.mark.parametrize("made", INDUCTIVE)
+@each_row("made", INDUCTIVE)
 def test_the_inference_graph_has_the_candidates(tmp_path: Path, made: Any) -> None:
     graph = kgtrec.read_graph(made(tmp_path))
     assert labelled(graph) == SPLITS
@@ -291,7 +292,7 @@ def ntriples(home: Path) -> str:
     return f"ntriples:{home}"
 
 
-@pytest.mark.parametrize("made", [openke, ntriples, *INDUCTIVE])
+@each_row("made", [openke, ntriples, *INDUCTIVE])
 def test_an_order_of_columns_that_a_format_never_has_is_refused(tmp_path: Path, made: Any) -> None:
     kind, _, folder = made(tmp_path).partition(":")
     own, other = ("htr", "hrt") if kind == "openke" else ("hrt", "htr")
@@ -300,14 +301,14 @@ def test_an_order_of_columns_that_a_format_never_has_is_refused(tmp_path: Path, 
     assert kgtrec.read_graph(f"{kind},{own}:{folder}").splits["test"].size
 
 
-@pytest.mark.parametrize("made", [ilpc, ultra, ultra_grail])
+@each_row("made", [ilpc, ultra, ultra_grail])
 def test_inductive_folders_are_never_half_read(tmp_path: Path, made: Any) -> None:
     made(tmp_path)
     with pytest.raises(kgtrec.InputError, match="ilpc:DIR, grail:DIR or ultra:DIR"):
         kgtrec.read_graph(tmp_path)
 
 
-@pytest.mark.parametrize("made", INDUCTIVE)
+@each_row("made", INDUCTIVE)
 def test_entities_outside_the_inference_graph_are_an_error(tmp_path: Path, made: Any) -> None:
     spec = made(tmp_path)
     test = next(p for p in tmp_path.rglob("*test*.txt"))
@@ -504,7 +505,7 @@ WRONG: dict[str, tuple[Callable[[Path], str], Callable[[Path], None], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", WRONG)
+@each_row("kind", WRONG)
 def test_wrong_files_are_named_with_line_and_hint(tmp_path: Path, kind: str) -> None:
     made, spoil, message = WRONG[kind]
     spec = made(tmp_path)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from profiles import examples
+from refusals import each_row
 
 import kgtrec
 from kgtrec.errors import FileError, InputError, UsageError
@@ -62,7 +63,7 @@ def test_line_ends(tmp_path: Path, monkeypatch) -> None:
             check_read(read_graph(folder_with(tmp_path, train__txt=content)))
 
 
-@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
+@each_row("packed", ["", ".gz", ".zst"])
 def test_file_names(tmp_path: Path, packed: str) -> None:
     content = PLAIN
     if packed == ".gz":
@@ -112,8 +113,8 @@ OPENKE = b"2\n0 1 0\n1 0 0\n"
 GOOD = b"a\tr\tb\n"
 
 
-@pytest.mark.parametrize(
-    ("content", "line", "message"),
+@each_row(
+    "content, line, message",
     [
         (b"", None, "no triples: the file is empty"),
         (GOOD + b"a\tr\n", 2, r"2 columns instead of 3: 'a\\tr'; each line must be"),
@@ -154,8 +155,8 @@ def test_bad_content(tmp_path: Path, content: bytes, line, message: str, packed:
     assert str(caught.value).startswith(f"{bad}:{line}: " if line else f"{bad}: ")
 
 
-@pytest.mark.parametrize(
-    ("content", "ending", "message"),
+@each_row(
+    "content, ending, message",
     [
         (gzip.compress(os.urandom(3000))[:-20], "gz", "reading failed .*[Tt]runcated.*damaged"),
         (gzip.compress(PLAIN)[:5], "gz", "reading failed .*[Tt]runcated.*damaged"),
@@ -191,7 +192,7 @@ def test_bad_folders(tmp_path: Path) -> None:
         read_graph(double)
 
 
-@pytest.mark.parametrize("target", ["open", "scandir"])
+@each_row("target", ["open", "scandir"])
 def test_no_permission(tmp_path: Path, monkeypatch, target: str) -> None:
     def refuse(path, *args, **kwargs):
         raise PermissionError(13, "Permission denied", str(path))
@@ -282,8 +283,7 @@ def test_strided_and_sequence_inputs() -> None:
         graph.split("train")[0, 0] = 5
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+@each_row("arguments, error, message",
     [
         ({}, UsageError, "got no triples"),
         ({"train": np.ones((2, 3), np.float32)}, InputError, "train has dtype float32.*16,777,216"),
@@ -416,8 +416,7 @@ def test_tab_separated_files_come_before_numbered_ones(tmp_path: Path) -> None:
     assert list(graph.entities) == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
+@each_row("name, content, message",
     [
         ("test2id.txt", b"two\n0 1 0\n", r"test2id\.txt:1: 'two' instead of a number"),
         ("test2id.txt", b"", r"test2id\.txt:1: '' instead of a number"),

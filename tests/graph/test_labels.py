@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import each_row
 
 from kgtrec import Graph
 from kgtrec.errors import InputError, UsageError
@@ -58,8 +59,8 @@ def test_docnos_and_their_order(raw: list[bytes]) -> None:
         assert labels.trec_order.tolist() == expected
 
 
-@pytest.mark.parametrize(
-    ("label", "docno"),
+@each_row(
+    "label, docno",
     [
         (b"plain", b"plain"),
         (b"United States", b"United%20States"),
@@ -79,7 +80,7 @@ def test_docno_of(label: bytes, docno: bytes) -> None:
         encode_docno(b"")
 
 
-@pytest.mark.parametrize("size", [1, 10, 11, 99, 100, 101, 1000, 12345])
+@each_row("size", [1, 10, 11, 99, 100, 101, 1000, 12345])
 def test_decimal(size: int) -> None:
     labels = Labels.decimal(size)
     strings = [str(i) for i in range(size)]
@@ -96,7 +97,7 @@ def test_decimal(size: int) -> None:
         assert [strings[i] for i in np.argsort(order)] == sorted(strings)
 
 
-@pytest.mark.parametrize("label", ["", "07", "-1", "+1", "1 ", "1.0", "12", "²", "x", "9" * 30])
+@each_row("label", ["", "07", "-1", "+1", "1 ", "1.0", "12", "²", "x", "9" * 30])
 def test_decimal_knows_no_other_form(label: str) -> None:
     labels = Labels.decimal(12)
     assert label not in labels
@@ -150,8 +151,8 @@ def test_equality() -> None:
         hash(labels)
 
 
-@pytest.mark.parametrize(
-    ("labels", "message"),
+@each_row(
+    "labels, message",
     [
         (["a", "b", "c", "b"], r"'b' is given twice, for ids 1 and 3"),
         (["a", ""], r"label 1 is empty"),
@@ -166,7 +167,7 @@ def test_from_strings_refuses(labels: list[str], message: str) -> None:
         Labels.from_strings(labels)
 
 
-@pytest.mark.parametrize("labels", [Labels.from_strings(["x", "0"]), Labels.decimal(1)])
+@each_row("labels", [Labels.from_strings(["x", "0"]), Labels.decimal(1)])
 def test_ids_names_the_unknown(labels: Labels) -> None:
     names = ["0", *(f"u{i}" for i in range(7))]
     with pytest.raises(InputError, match=r"7 of 8 labels are unknown: 'u0', .*'u4', \.\.\.;"):
@@ -213,8 +214,8 @@ def test_a_mapping_says_the_id_of_each_label(entities: list[int], relations: lis
     assert all(graph.entities.index(label) == i for label, i in named.items())
 
 
-@pytest.mark.parametrize(
-    ("labels", "message"),
+@each_row(
+    "labels, message",
     [
         ({"a": 0, "b": 2}, "entities= maps 'b' to 2, but 2 labels have the ids 0 to 1"),
         ({"a": 0, "b": -1}, "entities= maps 'b' to -1"),

@@ -1,8 +1,10 @@
-"""Mistakes as rows: a name, a call, the exception that it raises, and words of its message."""
+"""Rows of one test: a cheaper ``parametrize``, and mistakes with the words of their messages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -10,10 +12,48 @@ import pytest
 Row = tuple[str, Callable[..., Any], type[Exception], tuple[str, ...]]
 
 
-def refusals(*rows: Row) -> pytest.MarkDecorator:
-    """Run a test once per row, with the arguments ``call``, ``error`` and ``words``."""
-    params = [pytest.param(*rest, id=name) for name, *rest in rows]
-    return pytest.mark.parametrize(("call", "error", "words"), params)
+def each_row(
+    names: str, rows: Iterable[Any], ids: Sequence[str] | None = None
+) -> Callable[[Any], Any]:
+    """Like ``parametrize``, but one test for all rows: a test costs more than most rows do.
+
+    Each row has a ``tmp_path`` and a ``monkeypatch`` of its own; other fixtures are shared. The
+    output of a test that fails names the row.
+    """
+    keys, rows = [name.strip() for name in names.split(",")], list(rows)
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(test)
+
+        @functools.wraps(test)
+        def run(**fixtures: Any) -> None:
+            for number, row in enumerate(rows):
+                own = fixtures | dict(zip(keys, row if len(keys) > 1 else (row,), strict=True))
+                if "tmp_path" in own:
+                    own["tmp_path"] = fixtures["tmp_path"] / f"row{number}"
+                    own["tmp_path"].mkdir()
+                with pytest.MonkeyPatch.context() as patch:
+                    if "monkeypatch" in own:
+                        own["monkeypatch"] = patch
+                    try:
+                        test(**own)
+                    except BaseException:
+                        print("this row fails:", ids[number] if ids else f"{row!r:.500}")
+                        raise
+
+        left = [value for name, value in signature.parameters.items() if name not in keys]
+        run.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def refusals(*rows: Row) -> Callable[[Any], Any]:
+    """Run a test for each row, with the arguments ``call``, ``error`` and ``words``.
+
+    A row is a name, a call, the exception that it raises, and words of its message.
+    """
+    return each_row("call, error, words", [rest for _, *rest in rows], [row[0] for row in rows])
 
 
 def assert_refused(

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 from object_store import GOOGLE, SETTINGS, new_bucket, new_google_bucket, served
+from refusals import each_row
 from small_disk import small_disk
 from stored_graph import call, write_graph_and_scores
 
@@ -398,7 +399,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, int]]:
     return done
 
 
-@pytest.mark.parametrize("name", ["plain", "packed.gz", "packed.zst"])
+@each_row("name", ["plain", "packed.gz", "packed.zst"])
 def test_bytes_then_name_then_folder(tmp_path: Path, disk: list, name: str) -> None:
     target = tmp_path / name
     with atomic_write(target) as file:

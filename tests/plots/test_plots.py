@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from matplotlib.colors import to_hex, to_rgb
+from refusals import each_row
 from slow import slow_after
 
 import kgtrec
@@ -271,7 +272,7 @@ def test_a_figure_that_cannot_be_saved(results, tmp_path: Path):
         save(figures.tie_widths({"a": results["tied"].ranks}), tmp_path / "none" / "a.pdf")
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "times"])
+@each_row("kind", [kind for kind in KINDS if kind != "times"])
 def test_every_kind_from_the_command_line(kind: str, files, tmp_path: Path, monkeypatch):
     paths = files[:1] if kind == "beta-grid" else files
     by = ["--by", "side"] if kind == "slices" else []

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from refusals import each_row
 
 import kgtrec
 from kgtrec._internal.table import Interval
@@ -483,7 +484,7 @@ def _run(path: Path, questions: kgtrec.Questions) -> None:
     path.write_text("\n".join(lines) + "\nother7 Q0 a 1 2 x\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["anyburl", "anyburl, tails first", "trec"])
+@each_row("name", ["anyburl", "anyburl, tails first", "trec"])
 def test_every_format_gives_the_same_ranks(home: Path, name: str) -> None:
     questions = kgtrec.read_graph(home / "g").questions()
     _jsonl(home / "l.jsonl")
@@ -596,7 +597,7 @@ MALFORMED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", MALFORMED)
+@each_row("kind", MALFORMED)
 def test_malformed_files_are_named_with_their_line(home: Path, kind: str) -> None:
     form, text, problem = MALFORMED[kind]
     path = home / (f"x.{form.partition('.')[2]}" if "." in form else "x")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import pytrec_eval
-from refusals import assert_refused, refusals
+from refusals import assert_refused, each_row, refusals
 
 import kgtrec
 from kgtrec import Questions
@@ -283,8 +283,8 @@ def test_mistakes(call: Any, error: type[Exception], words: tuple[str, ...]) -> 
     assert_refused(call, error, words)
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
+@each_row(
+    "line, words",
     [
         ("{", "is not JSON"),
         ("[]", "not a question with an id"),
@@ -335,8 +335,8 @@ def test_terms_of_answers_part_questions() -> None:
     assert result["group.mrr(part:some)"] == pytest.approx(some, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
+@each_row(
+    "change, words",
     [
         ({"terms": True}, "its metadata is damaged"),
         ({"question_ids": 3}, "its metadata is damaged"),

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import each_row
 
 import kgtrec
 from kgtrec import rank_lists
@@ -196,8 +197,8 @@ def test_one_entity() -> None:
     check(questions, {"test": [(0, 0, 0)]}, 1, [])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+@each_row(
+    "arguments, error, message",
     [
         ({"split": "valid"}, UsageError, "no split 'valid'; choose one of: 'train', 'test'"),
         ({"split": "train"}, UsageError, "split 'train' has no triples"),
@@ -328,8 +329,8 @@ def test_names_of_splits_are_a_filter_of_their_own() -> None:
     assert quietly(graph, filter=("train",)).describe()["filter"] is None
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
+@each_row(
+    "how, message",
     [
         ({"filter": "dev"}, "filter='dev' is unknown; choose one of all, test, valid, raw"),
         ({"filter": ("dev",)}, "no split 'dev'"),
@@ -404,8 +405,8 @@ def test_labels_that_the_graph_lacks(home: Path) -> None:
     assert questions.fingerprint == graph.questions(extra_known=[(0, 0, 0)]).fingerprint
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@each_row(
+    "text, message",
     [
         ("e0\tr0\n", "known.tsv:1: 2 columns instead of 3"),
         ("e0\tr0\te1\n\ne0\tr0\te2\n", "known.tsv:2: an empty line"),

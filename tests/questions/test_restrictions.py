@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from question_cases import DEPTH, N, R, random_questions, run_lists, some_scores
+from refusals import each_row
 
 import kgtrec
 from kgtrec.cli.rank.command import rank as rank_command
@@ -206,8 +207,8 @@ def test_separate_questions_keep_every_answer_and_its_filter() -> None:
     assert apart.separate().fingerprint == apart.fingerprint
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
+@each_row(
+    "change, message",
     [
         (lambda a: a.pop("head_neg"), "it needs 'head_neg' and 'tail_neg'"),
         (lambda a: a.update(tail_neg=a["tail_neg"][:-1]), "one row per evaluated triple"),
@@ -290,8 +291,7 @@ def test_type_constraints_by_their_labels(openke: Path) -> None:
     assert questions.describe()["lists"]["questions_without_list"] == 0
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "message"),
+@each_row("file, text, message",
     [
         ("type_constrain.txt", "two\n", r"type_constrain.txt:1: 'two' instead of a number"),
         ("type_constrain.txt", "1\n1\t2\t3\n1\t0\n", r":2: 1 ids, but the line says 2"),
@@ -364,8 +364,8 @@ def test_candidates_of_a_text_file(openke: Path) -> None:
     assert questions.restrict(candidates=path, unknown="skip").describe()["lists"]["unknown"] == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@each_row(
+    "text, message",
     [
         ("head0\ta\nhead1\tc\ntail0\td\n", "1 questions have no line, first 'tail1'"),
         ("head9\ta\n", "c.tsv:1: 'head9' is not the id of a question"),
@@ -737,8 +737,8 @@ def test_nan_among_listed_candidates_only() -> None:
     kgtrec.rank(np.array([[0, 1, 0]], np.float32), narrow)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
+@each_row(
+    "options, error, message",
     [
         ({}, UsageError, "exactly one of"),
         ({"entities": [0], "candidates": [[0]]}, UsageError, "exactly one of"),

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import each_row
 from statistics_oracle import category, percentile
 from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed
 
@@ -257,8 +258,8 @@ def test_a_file_of_labels(named: Result, tmp_path: Path) -> None:
     assert again.rows == table.rows
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "hint"),
+@each_row(
+    "text, line, hint",
     [
         ("zero\thas\tfo ur\n", 1, "3 columns"),
         ("zero\thas\tfo ur\ta\n\nzero\thas\tfive\ta\n", 2, "an empty line"),
@@ -351,8 +352,8 @@ def test_the_command(folder: Path) -> None:
     assert [(row["label"], row["instances"]) for row in rows] == [("easy", "2"), ("hard", "2")]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "hint"),
+@each_row(
+    "arguments, hint",
     [
         (["--by", "category"], "--by category needs --graph DIR"),
         (["--by", "label"], "--by label needs --labels FILE"),
