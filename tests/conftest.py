@@ -8,7 +8,6 @@ import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
-import object_store
 import profiles
 import pytest
 from checkout import SHARED_DATA
@@ -79,5 +78,7 @@ def shared_data() -> Path:
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[str]:
     """The address of an S3 server of this machine; tests that need it skip without one."""
+    import object_store  # loads pyarrow, which the process that distributes tests does not need
+
     with object_store.served() as address:
         yield address

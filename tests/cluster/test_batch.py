@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from object_store import small_disk
 from slow import slow_after
-from small_disk import small_disk
 
 import kgtrec
 from kgtrec.cli import cli

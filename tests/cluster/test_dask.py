@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from object_store import small_disk
 from question_cases import N, assert_same_bytes, random_questions, some_scores
 from slow import slow_after
-from small_disk import small_disk
 from worker_functions import count_opened, failing, failing_once, fatal, fatal_once, sent_files
 
 import kgtrec

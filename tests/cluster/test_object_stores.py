@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from object_store import SETTINGS, breaking, new_bucket
-from stored_graph import call, write_graph_and_scores
+from object_store import SETTINGS, breaking, call, new_bucket, write_graph_and_scores
 
 import kgtrec
 import kgtrec.cluster

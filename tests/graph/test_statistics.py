@@ -11,8 +11,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from statistics_oracle import category, percentile
-from study_cases import N_ENTITIES, N_RELATIONS, Triples, graphs, listed, wn18
+from study_cases import N_ENTITIES, N_RELATIONS, Triples, category, graphs, listed, percentile, wn18
 
 import kgtrec
 from kgtrec.cli.stats import command
@@ -225,6 +224,7 @@ def test_stats_of_what_is_no_graph(tmp_path: Path) -> None:
         stats(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_stats_of_fb15k_237(shared_data: Path) -> None:
     values = overview(kgtrec.read_graph(shared_data / "fb15k-237")).to_dict()
@@ -359,6 +359,7 @@ def test_kinds_and_tables() -> None:
     assert find_leaks(graph, fewest=11).mirrors == ()
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_the_benchmarks(shared_data: Path) -> None:
     """Reversed triples answer WN18 (Dettmers et al. 2018: 94 %); FB15k-237 was cleaned of all pairs

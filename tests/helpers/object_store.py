@@ -1,7 +1,8 @@
-"""Local servers for S3 and Google storage, and a connection to them that breaks."""
+"""Local servers for S3 and Google storage with a small graph for them, and a disk that fills up."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -13,8 +14,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow
 import pytest
+from click.testing import CliRunner
+
+import kgtrec
+from kgtrec.cli import cli
 
 # This server and pyarrow before 20 sometimes disagree about the end of a multipart upload.
 AGREES = int(pyarrow.__version__.split(".")[0]) >= 20
@@ -142,3 +149,51 @@ def _forward(
         with suppress(OSError):
             one.shutdown(socket.SHUT_RDWR)
         one.close()
+
+
+Floats = npt.NDArray[np.float32]
+
+
+def call(*args: str) -> str:
+    """The output of a command; raises its errors."""
+    result = CliRunner().invoke(cli, list(args), standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return result.output
+
+
+def write_graph_and_scores(
+    home: Path, n_train: int, n_test: int, n_entities: int, prefix: str = ""
+) -> tuple[kgtrec.Questions, Floats]:
+    """Write `g/`, its scores as `s.npy` and as 11 files of `shards/`; entities are prefix and
+    number. Scores are few integers, so that many are tied."""
+    rng = np.random.default_rng(5)
+    (home / "g").mkdir()
+    for split, size in (("train", n_train), ("test", n_test)):
+        lines = {f"{prefix}{rng.integers(n_entities)}\tr{rng.integers(2)}"
+                 f"\t{prefix}{rng.integers(n_entities)}\n" for _ in range(size)}  # fmt: skip
+        (home / "g" / f"{split}.txt").write_text("".join(sorted(lines)), encoding="utf-8")
+    questions = kgtrec.read_graph(home / "g", progress=False).questions()
+    scores = rng.integers(0, 5, (len(questions), questions.n_entities)).astype(np.float32)
+    np.save(home / "s.npy", scores)
+    (home / "shards").mkdir()
+    for number, rows in enumerate(np.array_split(scores, 11)):
+        np.save(home / "shards" / f"{number}.npy", rows)
+    return questions, scores
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    """A small file system; skips the test if mounting is not allowed."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("no mount here: a full disk needs a small file system")
+    if done.returncode:
+        pytest.skip("mounting is not allowed here: a full disk needs a small file system")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)

@@ -1,13 +1,15 @@
-"""Small random graphs for studies, and real graphs in unusual formats."""
+"""Small random graphs for studies, slow definitions of their statistics, and real graphs."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 from hypothesis import strategies as st
 
 import kgtrec
+from kgtrec.graph.statistics.relations import UNSEEN
 
 Triples = list[tuple[int, int, int]]
 
@@ -45,3 +47,22 @@ def wn18(shared_data: Path) -> kgtrec.Graph:
         for name in ("train", "valid", "test")
     }
     return kgtrec.Graph.from_arrays(**parts)
+
+
+def category(triples: list[tuple[int, int]], threshold: float) -> str:
+    """From the (head, tail) pairs of one relation, head by head and tail by tail."""
+    if not triples:
+        return UNSEEN
+    heads, tails = {h for h, _ in triples}, {t for _, t in triples}
+    tails_each = sum(len([t for h, t in triples if h == one]) for one in heads) / len(heads)
+    heads_each = sum(len([h for h, t in triples if t == one]) for one in tails) / len(tails)
+    return f"{'N' if heads_each >= threshold else 1}-{'N' if tails_each >= threshold else 1}"
+
+
+def percentile(counts: list[int], percent: float) -> float:
+    """Linear between the two order statistics around the place."""
+    ordered = sorted(counts)
+    place = (len(ordered) - 1) * percent / 100
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)

@@ -119,79 +119,20 @@ SYSTEM = {
 # A file's name begins with its family; the umbrella and what all families share are the exceptions.
 FAMILIES = ("factors", "isa", "label", "map", "rank", "stat", "trec")
 SHARED = {"kgtrec.h", "kgt_status.h"}
-# Rows of one table are below what uses the table; a family's public header knows no internal one.
-OWN = {
+# Headers of other families that a family may include; its public header knows no internal one.
+ACROSS = {
+    "isa": set(),
+    "label": {"trec_fields.h"},
+    "map": set(),
+    "rank": {"isa_kernel.h"},
+    "factors": {"isa_bytes.h", "isa_kernel.h", "rank.h", "rank_row.h"},
+    "stat": set(),
+    "trec": {"isa_platform.h"},
+}
+PUBLIC: dict[str, set[str]] = {f"{family}.h": {"kgt_status.h"} for family in FAMILIES} | {
     "kgtrec.h": {f"{family}.h" for family in FAMILIES},
     "kgt_status.h": set(),
-    "isa.h": set(),
-    "label.h": {"kgt_status.h"},
-    "map.h": set(),
-    "rank.h": {"kgt_status.h"},
     "factors.h": {"kgt_status.h", "rank.h"},
-    "stat.h": {"kgt_status.h"},
-    "trec.h": {"kgt_status.h"},
-    "isa_platform.h": set(),
-    "isa_kernel.h": {"isa_platform.h"},
-    "isa_avx2_pack.h": set(),
-    "isa_bytes.h": {"isa_kernel.h"},
-    "isa_dispatch.c": {"isa_bytes.h", "isa_kernel.h", "isa.h"},
-    "rank_topk.h": {"isa_kernel.h"},
-    "rank_topk.c": {"rank_topk.h", "rank_topk_body.h"},
-    "rank_row.h": {"isa_kernel.h", "rank.h", "rank_topk.h"},
-    "rank_row.c": {"rank_row.h", "rank_row_body.h"},
-    "rank_rows.c": {"rank_row.h", "rank_rows_body.h", "rank_columns_body.h"},
-    "factors_vectors.h": {"factors.h", "isa_kernel.h", "factors_vectors_body.h"},
-    "factors_targets.c": {"factors_vectors.h", "isa_bytes.h", "rank_row.h"},
-    "factors_tiles.h": {"factors_vectors.h", "rank_row.h"},
-    "factors_tiles.c": {"factors_tiles.h", "factors_tiles_body.h"},
-    "factors_bounds.h": {"factors_vectors.h", "isa_bytes.h"},
-    "factors_steps.h": {"factors_bounds.h"},
-    "factors_steps.c": {"factors_steps.h"},
-    "factors_block.h": {"factors_steps.h"},
-    "factors_block.c": {"factors_block.h"},
-    "factors_codes.h": {"factors_block.h"},
-    "factors_codes.c": {"factors_codes.h"},
-    "factors_queries.h": {"factors_steps.h"},
-    "factors_queries.c": {"factors_queries.h"},
-    "factors_settle.h": {"factors_codes.h", "factors_queries.h", "factors_tiles.h"},
-    "factors_settle.c": {"factors_settle.h"},
-    "factors_rows.c": {"factors_settle.h", "factors_rows_body.h"},
-    "factors_run.c": {"factors_settle.h"},
-    "factors_call.c": {"factors_settle.h"},
-    "label_lines.c": {"label.h", "trec_fields.h"},
-    "label_order.c": {"label.h", "trec_fields.h"},
-    "label_table.c": {"label.h", "trec_fields.h"},
-    "map_guard.c": {"map.h"},
-    "stat_expected.c": {"stat.h"},
-    "stat_stratify.c": {"stat.h"},
-    "stat_permute.c": {"stat.h"},
-    "trec_fields.h": {"isa_platform.h"},
-    "trec_decimal.h": {"trec_fields.h"},
-    "trec_decimal_powers.h": set(),
-    "trec_decimal.c": {"trec_decimal.h", "trec_decimal_powers.h"},
-    "trec_file.h": {"trec_fields.h", "trec.h"},
-    "trec_file.c": {"trec_file.h", "trec_decimal.h"},
-    "trec_list.c": {"trec_file.h"},
-    "trec_places.c": {"trec.h"},
-    "trec_shortest.c": {"trec_decimal.h", "trec_decimal_powers.h"},
-    "trec_query.h": {"trec.h"},
-    "trec_ties.c": {"trec_query.h"},
-    "trec_values.c": {"trec_query.h"},
-    "trec_write.c": {"trec.h", "trec_decimal.h"},
-}
-ISA_MAY = {"isa_kernel.h", "isa_undef.h", "isa_undef_load.h", "isa_avx2_pack.h"} | {
-    f"isa_{part}_body.h"
-    for part in (
-        *("scalar", "count", "fold", "order", "sift", "short", "tile", "transpose", "locate"),
-        "ties",
-    )
-}
-BYTES_MAY = {"isa_bytes.h"} | {
-    f"isa_{part}_body.h"
-    for part in (
-        *("bits", "quantise", "quantise_l1", "judge", "pairs", "refine"),
-        *("bytes_avx512", "bytes_avx2", "bytes_neon"),
-    )
 }
 C_FILES = sorted(FILES)
 
@@ -212,20 +153,19 @@ def unwanted_includes(name: str) -> set[str]:
     """Headers that a C file includes and may not."""
     system, own = included(FILES[name])
     unwanted = system - STANDARD - SYSTEM.get(name, set())  # Python.h, and anything of numpy
-    if name in OWN:
-        allowed = OWN[name]
-    elif name.endswith("_body.h") or name.startswith("isa_undef"):
-        # Templates: their includer has what they need, but one may be a part of another.
-        allowed = {other for other in C_FILES if other.endswith("_body.h")}
-    else:
-        assert name.startswith("isa_"), f"{name} is new: say in OWN what it may include"
-        allowed = BYTES_MAY if name.startswith("isa_bytes_") else ISA_MAY
-    return unwanted | own - allowed
+    if name in PUBLIC:
+        return unwanted | own - PUBLIC[name]
+    family = family_of(name)
+    others = {header for header in own if family_of(header) != family}
+    return unwanted | others - ACROSS[family] - {"kgt_status.h"}
+
+
+def family_of(name: str) -> str:
+    return re.split(r"[_.]", name)[0]
 
 
 def test_the_name_of_a_c_file_begins_with_its_family():
-    named = {name for name in C_FILES if re.split(r"[_.]", name)[0] in FAMILIES}
-    assert set(C_FILES) - named == SHARED
+    assert {name for name in C_FILES if family_of(name) not in FAMILIES} == SHARED
 
 
 def test_c_files_do_not_mention_python_objects():
@@ -278,7 +218,7 @@ def test_the_cython_mirror_takes_the_public_headers_one_block_each():
         r'cdef extern from "([^"]+)"', (ROOT / "kgtrec/_csrc.pxd").read_text("utf-8")
     )
     own = [name for name in mirrored if not name.startswith("<")]
-    assert sorted(own) == sorted({*OWN["kgtrec.h"], "kgt_status.h"})
+    assert sorted(own) == sorted({*PUBLIC["kgtrec.h"], "kgt_status.h"})
 
 
 def test_a_feature_that_nobody_asks_for_is_found():

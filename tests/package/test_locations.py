@@ -14,10 +14,16 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from object_store import GOOGLE, SETTINGS, new_bucket, new_google_bucket, served
-from refusals import each_row
-from small_disk import small_disk
-from stored_graph import call, write_graph_and_scores
+from object_store import (
+    GOOGLE,
+    SETTINGS,
+    call,
+    new_bucket,
+    new_google_bucket,
+    served,
+    small_disk,
+    write_graph_and_scores,
+)
 
 import kgtrec
 import kgtrec.cluster
@@ -399,7 +405,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, int]]:
     return done
 
 
-@each_row("name", ["plain", "packed.gz", "packed.zst"])
+@pytest.mark.parametrize("name", ["plain", "packed.gz", "packed.zst"])
 def test_bytes_then_name_then_folder(tmp_path: Path, disk: list, name: str) -> None:
     target = tmp_path / name
     with atomic_write(target) as file:

@@ -228,29 +228,6 @@ def test_results_show_three_lines_and_html_that_holds_labels_as_text(things: dic
         assert name not in labelled or "&lt;script&gt;" in shown, name
 
 
-def test_every_result_with_a_table_shows_itself() -> None:
-    """Classes of the whole package; those whose tables need a graph cannot show themselves."""
-    import importlib
-    import inspect
-    import pkgutil
-
-    lacking, seen = [], set()
-    for module in pkgutil.walk_packages(kgtrec.__path__, "kgtrec."):
-        if module.name.startswith(("kgtrec.integrations", "kgtrec.cli", "kgtrec.__main__")):
-            continue
-        for cls in vars(importlib.import_module(module.name)).values():
-            if not inspect.isclass(cls) or cls.__module__ != module.name:
-                continue
-            table = getattr(cls, "table", None) or getattr(cls, "value_table", None)
-            if not inspect.isfunction(table) or len(inspect.signature(table).parameters) > 1:
-                continue
-            seen.add(cls.__name__)
-            if not hasattr(cls, "_repr_html_"):
-                lacking.append(cls)
-    assert lacking == []
-    assert len(seen) >= 12
-
-
 def test_long_tables_say_what_is_left_out() -> None:
     from kgtrec._internal.table import MOST, Table
 

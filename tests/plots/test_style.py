@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ NAMES = ("svd", "random", "a-model-with-a-rather-long-name-v2", "ComplEx_N3_dim_
          "popularity")  # fmt: skip
 
 
+@cache
 def graph_and_results() -> tuple[kgtrec.Graph, dict[str, Result]]:
     random = np.random.default_rng(5)
     rows = np.unique(random.integers(0, (40, 5, 40), (700, 3)), axis=0)
@@ -68,8 +70,12 @@ def graph_and_results() -> tuple[kgtrec.Graph, dict[str, Result]]:
     return graph, results
 
 
-GRAPH, RESULTS = graph_and_results()
-RANKS = {name: result.ranks for name, result in RESULTS.items()}
+def results() -> dict[str, Result]:
+    return graph_and_results()[1]
+
+
+def ranks_of_all() -> dict[str, kgtrec.Ranks]:
+    return {name: result.ranks for name, result in results().items()}
 
 
 def samples(name: str, seed: int) -> Samples:
@@ -83,7 +89,7 @@ SAMPLES = [samples(name, seed) for seed, name in enumerate(MEASURES)]
 
 
 def curves() -> Figure:
-    grids = {n: beta_curve(r, metrics=("mrr", "mr", "hits@1")) for n, r in RANKS.items()}
+    grids = {n: beta_curve(r, metrics=("mrr", "mr", "hits@1")) for n, r in ranks_of_all().items()}
     return plots.beta_curves(grids)
 
 
@@ -156,12 +162,12 @@ def suite() -> Suite:
 
 
 FIGURES: dict[str, Callable[[], Figure]] = {
-    "rank_distribution": lambda: plots.rank_distribution(RANKS),
-    "tie_widths": lambda: plots.tie_widths(RANKS),
-    "rank_types": lambda: plots.rank_types(RESULTS),
-    "relations": lambda: plots.relations(RESULTS),
+    "rank_distribution": lambda: plots.rank_distribution(ranks_of_all()),
+    "tie_widths": lambda: plots.tie_widths(ranks_of_all()),
+    "rank_types": lambda: plots.rank_types(results()),
+    "relations": lambda: plots.relations(results()),
     "slices": lambda: plots.slices(
-        values_by_part(RANKS, "side", ["mrr"], resampling=Resampling(resamples=100))[0]
+        values_by_part(ranks_of_all(), "side", ["mrr"], resampling=Resampling(resamples=100))[0]
     ),
     "over_time": lambda: plots.over_time(timed_results()),
     "over_relations": lambda: plots.over_relations(
@@ -170,9 +176,14 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "reliability_curves": lambda: plots.reliability_curves(classified()),
     "alignment_sizes": alignment,
     "beta_curves": curves,
-    "beta_heat_map": lambda: plots.beta_heat_map(beta_grid(RANKS["svd"], metrics=("mrr",))),
+    "beta_heat_map": lambda: plots.beta_heat_map(
+        beta_grid(ranks_of_all()["svd"], metrics=("mrr",))
+    ),
     "popularity": lambda: plots.popularity(
-        {"entities": entity_frequencies(GRAPH), "relations": relation_frequencies(GRAPH)}
+        {
+            "entities": entity_frequencies(graph_and_results()[0]),
+            "relations": relation_frequencies(graph_and_results()[0]),
+        }
     ),
     "expected_metric": lambda: plots.expected_metric(),
     "approximation_quality": lambda: plots.approximation_quality(),
@@ -281,14 +292,14 @@ def test_nothing_is_lost_in_the_style_of_a_paper(name: str, style: Style) -> Non
 
 
 def test_sizes_and_widths_are_what_was_asked_for() -> None:
-    plain = plots.rank_distribution(RANKS)
+    plain = plots.rank_distribution(ranks_of_all())
     with using(Style(size=10, width=4.25)):
-        made = plots.rank_distribution(RANKS)
+        made = plots.rank_distribution(ranks_of_all())
         drawn(made)
     assert made.axes[0].xaxis.label.get_fontsize() == 10
     assert made.axes[0].get_xticklabels()[0].get_fontsize() == 9
     assert made.get_figwidth() / plain.get_figwidth() == pytest.approx(4.25 / COLUMN)
-    assert plots.rank_distribution(RANKS).axes[0].xaxis.label.get_fontsize() == 8
+    assert plots.rank_distribution(ranks_of_all()).axes[0].xaxis.label.get_fontsize() == 8
 
 
 WRONG = [
@@ -334,7 +345,7 @@ def test_the_option_holds_for_one_command(file: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_fonts_are_embedded_as_truetype(tmp_path: Path) -> None:
-    plots.save(plots.rank_distribution(RANKS), tmp_path / "x.pdf")
+    plots.save(plots.rank_distribution(ranks_of_all()), tmp_path / "x.pdf")
     pdf = (tmp_path / "x.pdf").read_bytes()
     parts = [pdf]
     for part in re.findall(rb"stream\r?\n(.*?)endstream", pdf, re.DOTALL):
@@ -346,7 +357,7 @@ def test_fonts_are_embedded_as_truetype(tmp_path: Path) -> None:
     assert b"/FontFile2" in whole
     assert b"/Type3" not in whole
     assert b"/Subtype /Image" not in whole  # lines stay lines
-    plots.save(plots.rank_distribution(RANKS), tmp_path / "x.eps")
+    plots.save(plots.rank_distribution(ranks_of_all()), tmp_path / "x.eps")
     assert b"/FontType 42 def" in (tmp_path / "x.eps").read_bytes()
 
 
@@ -412,10 +423,10 @@ def test_what_looks_can_find_faults() -> None:
 
 
 def test_ties_are_drawn_in_steps() -> None:
-    figure = plots.tie_widths(RANKS)
+    figure = plots.tie_widths(ranks_of_all())
     lines = {line.get_label(): line for line in figure.axes[0].lines}
     checked = 0
-    for name, ranks in RANKS.items():
+    for name, ranks in ranks_of_all().items():
         if name not in lines:
             continue
         line = lines[name]
@@ -429,7 +440,7 @@ def test_ties_are_drawn_in_steps() -> None:
 
 
 def test_a_system_named_random_is_not_the_chance_line() -> None:
-    figure = plots.rank_distribution(RANKS)
+    figure = plots.rank_distribution(ranks_of_all())
     lines = {line.get_label(): line for line in figure.axes[0].lines}
     assert {CHANCE, "random"} <= set(lines)
     chance, system = (lines[name] for name in (CHANCE, "random"))
@@ -440,7 +451,7 @@ def test_a_system_named_random_is_not_the_chance_line() -> None:
 
 
 def test_markers_of_equal_rank_types_stand_apart() -> None:
-    figure = plots.rank_types({"svd": RESULTS["svd"]})
+    figure = plots.rank_types({"svd": results()["svd"]})
     at = [tuple(line.get_xydata()[0]) for line in figure.axes[0].lines]
     assert len({y for _, y in at}) == len(at) == 5
 
@@ -449,7 +460,7 @@ def test_systems_have_the_names_that_were_given(tmp_path: Path) -> None:
     files = []
     for name in ("svd", "random"):
         files.append(str(tmp_path / f"{name}.ranks.parquet"))
-        RANKS[name].save(files[-1])
+        ranks_of_all()[name].save(files[-1])
     assert plot_command._legend(tuple(files), ()) == ("svd", "random")
     out = tmp_path / "x.svg"
     done = CliRunner().invoke(plot_command.command, ["ties", *files, "-o", str(out)])

@@ -23,27 +23,30 @@ from kgtrec.study.sampling.draw import weights_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
 
-N, R = 4, 3
+N, R, T = 4, 3, 4
 COLUMNS = {"head": 0, "relation": 1, "tail": 2}
 NAMES = ("head", "tail", "relation", "qualifier")
+AWARE = {"qualifiers": "qualifier-aware", "time": "time-aware"}
 Pair = tuple[int, int]
-Statement = tuple[int, int, int, frozenset[Pair]]
+Context = frozenset[Pair] | int  # qualifiers, or a time
+Statement = tuple[int, int, int, Context]
 
 pairs = st.tuples(st.integers(0, R - 1), st.integers(0, N - 1))
-statements = st.tuples(
-    st.integers(0, 1), st.integers(0, 1), st.integers(0, N - 1), st.frozensets(pairs, max_size=3)
-)
+CONTEXTS = {"qualifiers": st.frozensets(pairs, max_size=3), "time": st.integers(0, T - 1)}
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[dict[str, list[Statement]], list[Statement]]:
-    pool = draw(st.lists(statements, min_size=2, max_size=8))
-    # The same primary triples with other qualifiers: "static" and "aware" filters differ.
+def cases(draw: st.DrawFn, context: str) -> tuple[dict[str, list[Statement]], list[Statement]]:
+    facts = st.tuples(
+        st.integers(0, 1), st.integers(0, 1), st.integers(0, N - 1), CONTEXTS[context]
+    )
+    pool = draw(st.lists(facts, min_size=2, max_size=8))
+    # The same primary triples in other contexts: "static" and "aware" filters differ.
     more = [(*fact[:3], draw(st.sampled_from(pool))[3]) for fact in pool]
     some = st.lists(st.sampled_from(pool + more), min_size=3, max_size=12)
     splits = {"train": draw(some), "valid": draw(some) if draw(st.booleans()) else [],
               "test": draw(some)}  # fmt: skip
-    return splits, draw(st.lists(st.one_of(st.sampled_from(pool + more), statements), max_size=3))
+    return splits, draw(st.lists(st.one_of(st.sampled_from(pool + more), facts), max_size=3))
 
 
 def graph_of(splits: dict[str, list[Statement]]) -> kgtrec.Graph:
@@ -61,10 +64,19 @@ def graph_of(splits: dict[str, list[Statement]]) -> kgtrec.Graph:
     )  # fmt: skip
 
 
+def timed_graph(splits: dict[str, list[Statement]]) -> kgtrec.Graph:
+    arrays = {name: np.array(rows, np.int64).reshape(-1, 4) for name, rows in splits.items()}
+    return kgtrec.Graph.from_arrays(**arrays, n_entities=N, n_relations=R, times=list("abcd"))
+
+
 def score(question: tuple, candidate: int) -> float:
-    """Few values, which change with the qualifiers."""
+    """Few values, which change with the context."""
     number = sum((i + 2) * (int(x) + 1) for i, x in enumerate(question[1:-1], len(question[0])))
-    number += sum(3 * r + 5 * v + 1 for r, v in question[-1])
+    context = question[-1]
+    if isinstance(context, int):
+        number += 3 * context * (1 + question[1])
+    else:
+        number += sum(3 * r + 5 * v + 1 for r, v in context)
     return float((number * (candidate + 3) + candidate) % 4)
 
 
@@ -119,7 +131,7 @@ def due(
 
 def question_of_row(graph: kgtrec.Graph, batch: kgtrec.Batch, row: int) -> tuple:
     side = NAMES[int(batch.side[row])]
-    context = pairs_of(graph, int(batch.context[row]))
+    context = context_of(graph, int(batch.context[row]))
     if side == "qualifier":
         assert batch.entity[row] == -1
         return side, *batch.statement[row].tolist(), int(batch.relation[row]), context
@@ -132,14 +144,10 @@ def question_of_row(graph: kgtrec.Graph, batch: kgtrec.Batch, row: int) -> tuple
     )
 
 
-def pairs_of(graph: kgtrec.Graph, number: int) -> frozenset[Pair]:
+def context_of(graph: kgtrec.Graph, number: int) -> Context:
+    if graph.qualifiers is None:
+        return number
     return frozenset(map(tuple, graph.qualifiers[number].tolist()))
-
-
-def known_to(graph: kgtrec.Graph, facts: list[Statement]) -> list[Statement]:
-    """Facts whose set of qualifiers has a number."""
-    sets = {pairs_of(graph, number) for number in range(len(graph.qualifiers))}
-    return [fact for fact in facts if fact[3] in sets]
 
 
 def file_of(facts: list[Statement]) -> Path:
@@ -149,37 +157,37 @@ def file_of(facts: list[Statement]) -> Path:
     return Path(file.name)
 
 
+@pytest.mark.parametrize("context", AWARE)
 @examples(2)
-@given(
-    cases(),
-    st.sampled_from(["head", "tail", "both", "relation", "qualifier"]),
-    st.sampled_from(["qualifier-aware", "static", "raw"]),
-    st.sampled_from(["questions", "instances"]),
-    st.booleans(),
-    st.booleans(),
-)
-def test_counts_are_those_of_sets_of_statements(
-    case: tuple, sides: str, filter_: str, rows: str, train_alone: bool, by_file: bool
-) -> None:
-    splits, extra = case
-    graph = graph_of(splits)
-    test = splits["test"]
-    if sides == "qualifier" and not any(fact[3] for fact in test):
+@given(st.data())
+def test_counts_are_those_of_sets_of_facts(context: str, data: st.DataObject) -> None:
+    splits, extra = data.draw(cases(context))
+    choose = {
+        "sides": ["head", "tail", "both", "relation", *["qualifier"] * (context == "qualifiers")],
+        "filter": [AWARE[context], "static", "raw"], "rows": ["questions", "instances"],
+        "train alone": [True, False], "by file": [False, context == "qualifiers"],
+    }  # fmt: skip
+    sides, filter_, rows, train_alone, by_file = (
+        data.draw(st.sampled_from(values), label=name) for name, values in choose.items()
+    )
+    graph = (timed_graph if context == "time" else graph_of)(splits)
+    assert [len(facts) for facts in graph.facts.values()] == [len({*s}) for s in splits.values()]
+    if sides == "qualifier" and not any(fact[3] for fact in splits["test"]):
         with pytest.raises(UsageError, match="no fact of split 'test' has a qualifier"):
-            graph.questions(sides=sides, context="qualifiers")
+            graph.questions(sides=sides, context=context)
         return
+    numbers = {context_of(graph, number): number for number in range(len(graph.contexts))}
     options = {}
     if filter_ == "raw":
         extra = []
     else:
         options["filter_splits"] = ("train",) if train_alone else ("train", "valid", "test")
-        extra = extra if by_file else known_to(graph, extra)
+        extra = extra if by_file else [fact for fact in extra if fact[3] in numbers]
     if extra and by_file:  # with sets that the graph lacks
         options["known"] = file_of(extra)
     elif extra:
-        sets = {pairs_of(graph, number): number for number in range(len(graph.qualifiers))}
-        options["extra_known"] = [(*fact[:3], sets[fact[3]]) for fact in extra]
-    questions = graph.questions(sides=sides, context="qualifiers", filter=filter_, **options)
+        options["extra_known"] = [(*fact[:3], numbers[fact[3]]) for fact in extra]
+    questions = graph.questions(sides=sides, context=context, filter=filter_, **options)
     ranker = kgtrec.Ranker(questions, rows=rows)
     by_row: list[tuple] = []
     for batch in ranker.batches(3):
@@ -190,7 +198,7 @@ def test_counts_are_those_of_sets_of_statements(
     ranks, _ = ranker.finish()
     known = set(splits["train"]) if train_alone else {f for some in splits.values() for f in some}
     # Values that a question gives are known if anything filters.
-    expected = due(test, known | set(extra) or ({(-1, 0, 0, frozenset())} if options else set()),
+    expected = due(splits["test"], known | set(extra) or ({(-1, 0, 0, -1)} if options else set()),
                    sides, filter_)  # fmt: skip
     assert len(ranks) == len(expected)
     asked = by_row if rows == "questions" else None
@@ -202,8 +210,10 @@ def test_counts_are_those_of_sets_of_statements(
         counts = [getattr(ranks, prefix + name)[i] for prefix in ("", "macro_")
                   for name in ("greater", "equal", "candidates")]  # fmt: skip
         assert tuple(counts) == expected[question, int(ranks.answer[i])], question
-        text = ",".join(f"{r}={v}" for r, v in sorted(question[-1])) or "-"
+        text = graph.contexts[int(ranks.context[i])]
         assert names[int(ranks.question[i])].partition("@")[2] == text
+        if context == "qualifiers":
+            assert text == (",".join(f"{r}={v}" for r, v in sorted(question[-1])) or "-")
     assert ranks.question_ids == [names[number] for number in ranks.question.tolist()]
     if "known" in options:
         options["known"].unlink()
@@ -212,7 +222,7 @@ def test_counts_are_those_of_sets_of_statements(
 def _question(graph: kgtrec.Graph, ranks: kgtrec.Ranks, i: int) -> tuple:
     """What is asked, by the columns of ranks."""
     side = NAMES[int(ranks.side[i])]
-    context = pairs_of(graph, int(ranks.context[i]))
+    context = context_of(graph, int(ranks.context[i]))
     head, relation = int(ranks.given[i]), int(ranks.relation[i])
     if side == "qualifier":
         return (side, head, int(ranks.given_relation[i]), int(ranks.given_tail[i]), relation,
@@ -523,115 +533,6 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
 # -- Questions with a time: TGB 2.0's protocol in plain Python, and from files to tables -----------
 
 
-NT, RT, T = 5, 2, 4
-SIDES = {"head": (0,), "tail": (2,), "both": (0, 2), "relation": (1,)}  # columns that are asked
-Fact = tuple[int, int, int, int]
-
-facts = st.tuples(*(st.integers(0, size - 1) for size in (NT, RT, NT, T)))
-
-
-@st.composite
-def timed_cases(draw: st.DrawFn) -> tuple[dict[str, list[Fact]], list[Fact]]:
-    pool = draw(st.lists(facts, min_size=1, max_size=14))
-    some = st.lists(st.sampled_from(pool), max_size=14)
-    splits = {"train": draw(some), "valid": draw(some), "test": draw(some.filter(bool))}
-    return splits, draw(st.lists(facts, max_size=3))
-
-
-def timed_graph(splits: dict[str, list[Fact]]) -> kgtrec.Graph:
-    arrays = {name: np.array(rows, np.int64).reshape(-1, 4) for name, rows in splits.items()}
-    return kgtrec.Graph.from_arrays(**arrays, n_entities=NT, n_relations=RT, times=list("abcd"))
-
-
-def timed_score(fact: Fact) -> float:
-    """Few values, which change with the time."""
-    h, r, t, time = fact
-    return float((7 * h + 3 * r + 5 * t + 11 * time * h + t * time) % 4)
-
-
-def with_column(fact: Fact, column: int, value: int) -> Fact:
-    return (*fact[:column], value, *fact[column + 1 :])
-
-
-def rivals(
-    fact: Fact, asked: int, known: set[Fact], filter_: str, evaluated: set[Fact]
-) -> list[Fact]:
-    """Competitors of a fact: all but itself, the known, and (macro) other answers that stay."""
-    left = []
-    for value in range(RT if asked == 1 else NT):
-        other = with_column(fact, asked, value)
-        if filter_ == "static":
-            is_known = any(with_column(other, 3, time) in known for time in range(T))
-        else:
-            is_known = other in known
-        if value != fact[asked] and (not is_known or other in evaluated):
-            left.append(other)
-    return left
-
-
-def timed_due(
-    splits: dict[str, list[Fact]], extra: list[Fact], sides: str, filter_: str
-) -> dict[tuple[Fact, int], tuple[int, ...]]:
-    """(greater, equal, candidates), micro and macro, of every fact and asked column."""
-    known = set() if filter_ == "raw" else {f for rows in splits.values() for f in rows}
-    known |= set(extra)
-    test, counts = set(splits["test"]), {}
-    for fact in test:
-        for asked in SIDES[sides]:
-            row: list[int] = []
-            for back in (set(), test):
-                group = rivals(fact, asked, known, filter_, back)
-                own, others = timed_score(fact), [timed_score(f) for f in group]
-                row += [sum(x > own for x in others), sum(x == own for x in others), len(group) + 1]
-            counts[fact, asked] = tuple(row)
-    return counts
-
-
-@given(
-    timed_cases(),
-    st.sampled_from(list(SIDES)),
-    st.sampled_from(["time-aware", "static", "raw"]),
-    st.sampled_from(["questions", "instances"]),
-)
-def test_counts_are_those_of_one_fact_against_all(
-    case: tuple, sides: str, filter_: str, rows: str
-) -> None:
-    splits, extra = case
-    graph = timed_graph(splits)
-    assert {name: len(rows) for name, rows in graph.facts.items()} == {
-        name: len(set(rows)) for name, rows in splits.items()
-    }
-    questions = graph.questions(
-        sides=sides, context="time", filter=filter_,
-        extra_known=np.array(extra, np.int64).reshape(-1, 4),
-    )  # fmt: skip
-    ranker = kgtrec.Ranker(questions, rows=rows)
-    for batch in ranker.batches(3):
-        asked = (0, 2, 1)[int(batch.side[0])]
-        scores = np.zeros((len(batch), questions.n_labels), np.float32)
-        for row in range(len(batch)):
-            other = 0 if batch.tail is None else int(batch.tail[row])
-            e, r, time = (int(c[row]) for c in (batch.entity, batch.relation, batch.context))
-            pattern = {0: (0, r, e, time), 2: (e, r, 0, time), 1: (e, 0, other, time)}[asked]
-            for value in range(questions.n_labels):
-                scores[row, value] = timed_score(with_column(pattern, asked, value))
-        ranker.update(batch, scores)
-    ranks, _ = ranker.finish()
-    expected = timed_due(splits, extra, sides, filter_)
-    test = graph.facts["test"]
-    assert len(ranks) == len(expected)
-    for i in range(len(ranks)):
-        fact = tuple(test[ranks.triple[i]].tolist())
-        key = fact, (0, 2, 1)[int(ranks.side[i])]
-        assert ranks.context[i] == fact[3]
-        counts = [getattr(ranks, prefix + name)[i] for prefix in ("", "macro_")
-                  for name in ("greater", "equal", "candidates")]  # fmt: skip
-        assert tuple(counts) == expected[key], key
-    assert all(name.endswith("@" + "abcd"[c]) for name, c in
-               zip(questions.ids, questions.context.tolist(), strict=True))  # fmt: skip
-    assert ranks.question_ids == [questions.ids[number] for number in ranks.question.tolist()]
-
-
 def test_duplicates_are_facts_at_the_same_time() -> None:
     rows = np.array([[0, 0, 1, 0], [0, 0, 1, 1], [0, 0, 1, 0], [0, 0, 1, 3]] * 50)
     rows = np.concatenate([rows, np.random.default_rng(0).integers(0, 40, (5000, 4))])
@@ -695,11 +596,11 @@ def test_what_does_not_fit_times_is_said() -> None:
 
 def test_lists_at_a_time_give_the_ranks_of_their_scores(tmp_path: Path) -> None:
     rng = np.random.default_rng(9)
-    splits = {name: [tuple(row) for row in rng.integers(0, (NT, RT, NT, T), (12, 4)).tolist()]
+    splits = {name: [tuple(row) for row in rng.integers(0, (N, R, N, T), (12, 4)).tolist()]
               for name in ("train", "test")}  # fmt: skip
     questions = timed_graph(splits).questions(context="time")
-    scores = rng.permuted(np.tile(np.arange(NT), (len(questions), 1)), axis=1).astype(np.float32)
-    ranks, run = kgtrec.rank(scores, questions, run_depth=NT)
+    scores = rng.permuted(np.tile(np.arange(N), (len(questions), 1)), axis=1).astype(np.float32)
+    ranks, run = kgtrec.rank(scores, questions, run_depth=N)
     records = [
         {name: str(int(value)) for name, value in
          zip((("tail", "head")[side], "relation"), given, strict=True)}
@@ -724,9 +625,9 @@ def test_lists_at_a_time_give_the_ranks_of_their_scores(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", ["questions", "instances"])
 def test_rows_of_facts_at_a_time(rows: str) -> None:
-    facts = np.unique(np.random.default_rng(4).integers(0, (NT, RT, NT, T), (60, 4)), axis=0)
+    facts = np.unique(np.random.default_rng(4).integers(0, (N, R, N, T), (60, 4)), axis=0)
     graph = timed_graph({"test": [tuple(row) for row in facts.tolist()]})
-    questions = graph.questions(context="time", entities=range(4))
+    questions = graph.questions(context="time", entities=range(3))
     own = questions.graph.facts["test"][questions.kept]
     ranker = kgtrec.Ranker(questions, rows=rows)
     for code, side in enumerate(("head", "tail")):
@@ -744,7 +645,7 @@ def test_rows_of_facts_at_a_time(rows: str) -> None:
     for wrong, message in (
         ([[0, 0, 1]], r"not \(n, 4\)"),
         ([[0, 0, 1, T]], "context id 4"),
-        (facts[(facts[:, 0] == 4)][:1], "is not one of the"),
+        (facts[(facts[:, 0] == 3)][:1], "is not one of the"),
     ):
         with pytest.raises(InputError, match=message):
             ranker.rows_of(wrong, "tail")

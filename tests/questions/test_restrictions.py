@@ -8,11 +8,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from brute_force import assert_counts, expected_best, expected_counts
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from question_cases import DEPTH, N, R, random_questions, run_lists, some_scores
+from question_cases import (
+    DEPTH,
+    N,
+    R,
+    assert_counts,
+    expected_best,
+    expected_counts,
+    random_questions,
+    run_lists,
+    some_scores,
+)
 from refusals import each_row
 
 import kgtrec
@@ -563,11 +572,10 @@ def test_reasons_not_to_compare() -> None:
 @pytest.mark.slow
 @pytest.mark.data
 def test_type_constraints_of_fb15k_237(shared_data: Path) -> None:
-    """Every list by dictionaries; ranks of DistMult for a tenth of the relations by numpy."""
+    """Every list by dictionaries."""
     folder = shared_data / "openke-fb15k237"
     graph = kgtrec.read_graph(shared_data / "fb15k-237")
-    questions = graph.questions(relations=np.arange(0, 237, 10))
-    restricted = questions.restrict(type_constraints=folder / "type_constrain.txt")
+    questions = graph.questions().restrict(type_constraints=folder / "type_constrain.txt")
     entity = plain_ids(folder / "entity2id.txt")
     relation = plain_ids(folder / "relation2id.txt")
     numbers = {label: number for number, label in enumerate(graph.entities)}
@@ -577,56 +585,18 @@ def test_type_constraints_of_fb15k_237(shared_data: Path) -> None:
         side = 1 if (relation[number], 0) in lists else 0
         lists[relation[number], side] = {numbers[entity[i]] for i in ids}
     assert len(lists) == 474
-    scores = distmult(shared_data, questions).scores()
-    ranks = kgtrec.rank(scores, restricted)[0]
-    known = {tuple(t) for rows in graph.splits.values() for t in rows.tolist()}
     labels = list(graph.relations)
-    for row in range(0, len(ranks), 7):
-        side, r, entity = (int(getattr(ranks, n)[row]) for n in ("side", "relation", "given"))
-        answer, line = int(ranks.answer[row]), scores[ranks.question[row]]
-        others = [
-            e for e in lists[labels[r], side]
-            if e != answer and ((entity, r, e) if side else (e, r, entity)) not in known
-        ]  # fmt: skip
-        assert ranks.greater[row] == int((line[others] > line[answer]).sum())
-        assert ranks.candidates[row] == len(others) + 1
-    assert ranks.candidates.mean() < 2000
-
-
-def distmult(shared_data: Path, questions: kgtrec.Questions) -> kgtrec.Factors:
-    model = np.load(shared_data / "models" / "fb15k-237-distmult.npz")
-    rows = np.where(questions.side == 0, questions.relation + 237, questions.relation)
-    return kgtrec.Factors(model["entity"][questions.entity] * model["relation"][rows],
-                          model["entity"])  # fmt: skip
+    for row in range(0, len(questions), 7):
+        side, r = int(questions.side[row]), int(questions.relation[row])
+        known = {*questions.known[row].tolist()}
+        left = len(lists[labels[r], side] - known) + 1
+        start = np.searchsorted(questions.instance_question, row)
+        assert questions.candidates[start] == left
 
 
 def plain_ids(path: Path) -> dict[str, str]:
     rows = (line.split("\t") for line in path.read_text().splitlines()[1:])
     return {number: name for name, number in rows}
-
-
-@pytest.mark.slow
-@pytest.mark.data
-def test_sampled_fb15k_237_estimates_the_full_mean_rank(shared_data: Path, tmp_path: Path) -> None:
-    from kgtrec.study.sampling.bounds import full_bounds
-
-    graph = kgtrec.read_graph(shared_data / "fb15k-237")
-    questions = graph.questions(relations=np.arange(0, 237, 6))
-    factors = distmult(shared_data, questions)
-    full = kgtrec.evaluate(factors, questions)
-    rng = np.random.default_rng(5)
-    shape = len(questions.triples), 200
-    arrays = {side: rng.integers(0, graph.n_entities, shape) for side in ("head_neg", "tail_neg")}
-    np.savez(tmp_path / "neg.npz", **arrays)
-    sampled = kgtrec.rank(factors, questions.restrict(candidates=tmp_path / "neg.npz"))[0]
-    rows = {str(row[0]): row for row in full_bounds(sampled).rows}
-    for name in ("mr", "amr", "amri"):
-        value = full[f"both.realistic.micro.{name}"]
-        _, _, estimate, low, high = rows[name.upper()]
-        assert low <= value <= high
-        assert estimate == pytest.approx(value, rel=0.05)
-    for name, key in (("MRR", "mrr"), ("Hits@1", "hits@1"), ("Hits@10", "hits@10")):
-        assert rows[name][3] <= full[f"both.realistic.micro.{key}"] <= rows[name][4]
 
 
 # -- Restricted candidates: entity lists, lists per relation, lists per question, against sets -----

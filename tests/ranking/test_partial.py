@@ -8,10 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from brute_force import assert_counts, expected_counts
 from hypothesis import given
 from hypothesis import strategies as st
-from question_cases import N, R, assert_same, random_questions, some_scores
+from question_cases import (
+    N,
+    R,
+    assert_counts,
+    assert_same,
+    expected_counts,
+    random_questions,
+    some_scores,
+)
 from refusals import assert_refused
 
 import kgtrec

@@ -14,8 +14,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import each_row
-from statistics_oracle import category, percentile
-from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed
+from study_cases import N_ENTITIES, N_RELATIONS, category, graphs, listed, percentile
 
 import kgtrec
 from kgtrec import Result, UsageError
