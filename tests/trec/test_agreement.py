@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -22,7 +21,6 @@ import kgtrec
 from kgtrec._internal.csr import Csr
 from kgtrec.errors import KgtrecError, UsageError
 from kgtrec.graph.labels import Labels
-from kgtrec.ranking.provenance import Provenance
 from kgtrec.trec import evaluate, native_values, summarise, trec_values
 from kgtrec.trec.files.run import Run
 from kgtrec.trec.measures import agreement
@@ -101,103 +99,6 @@ def test_high_relevance_is_no_matter() -> None:
 # -- Runs and ranks -----------------------------------------------------------------------------
 
 
-@dataclass
-class FakeRanks:
-    """The columns that native_values reads."""
-
-    question: np.ndarray
-    macro_greater: np.ndarray
-    macro_tied_ahead: np.ndarray
-    macro_answer_nan: np.ndarray
-    grade: np.ndarray | None = None
-    manifest: dict = field(default_factory=dict)
-    provenance: Provenance = field(default_factory=Provenance)
-
-    @property
-    def macro_candidates(self) -> np.ndarray:
-        return np.full(len(self.question), 99)
-
-
-@dataclass(frozen=True)
-class Case:
-    run: Run
-    answers: Csr
-    ranks: FakeRanks
-    places: list[list[int]]
-
-
-@st.composite
-def cases(draw: st.DrawFn, depth: int = 20) -> Case:
-    """Questions over few entities with many ties; entity ids ascend in byte order of docnos."""
-    n_entities = draw(st.integers(1, 30))
-    n_questions = draw(st.integers(1, 6))
-    value = st.sampled_from([0.0, 1.0, 2.0, math.nan]) | st.integers(0, 40).map(float)
-    documents, scores, sizes, ids, counts, places, rows = [], [], [], [], [], [], []
-    for question in range(n_questions):
-        row = draw(st.lists(value, min_size=n_entities, max_size=n_entities))
-        some = st.sets(st.integers(0, n_entities - 1), min_size=1, max_size=n_entities)
-        answers = sorted(draw(some))
-        candidates = draw(some) | set(answers)
-        order = sorted(
-            (e for e in candidates if row[e] == row[e]), key=lambda e: (row[e], e), reverse=True
-        )
-        documents += order[:depth]
-        scores += [row[e] for e in order[:depth]]
-        sizes.append(len(order[:depth]))
-        ids += answers
-        counts.append(len(answers))
-        places.append([order.index(e) + 1 for e in sorted(answers, key=lambda e: row[e])
-                       if e in order])  # fmt: skip
-        for e in answers:
-            greater = sum(row[c] > row[e] for c in candidates)
-            ahead = sum(row[c] == row[e] and c > e for c in candidates)
-            rows.append((question, greater, ahead, row[e] != row[e]))
-    shuffled = draw(st.permutations(rows))
-    question, greater, ahead, nan = (np.array(column) for column in zip(*shuffled, strict=True))
-    run = Run(
-        query_ids=[f"tail{i}" for i in range(n_questions)],
-        offsets=np.cumsum([0, *sizes]),
-        documents=np.array(documents, np.int32),
-        scores=np.array(scores, np.float64),
-        docnos=Labels.from_strings([f"e{i:02}" for i in range(n_entities)]),
-        depth=depth,
-    )
-    answers = Csr(np.cumsum([0, *counts]), np.array(ids, np.int32))
-    return Case(run, answers, FakeRanks(question, greater, ahead, nan), places)
-
-
-@given(case=cases())
-def test_run_and_ranks_and_definitions_agree(case: Case) -> None:
-    trec = agreement.trec_values(case.run, case.answers, CUT)
-    native = agreement.native_values(case.ranks, CUT)
-    assert list(trec) == list(native) == [column.name for column in resolve(CUT)]
-    for i, places in enumerate(case.places):
-        shown = [1 if place in places else None for place in range(1, max(places, default=0) + 1)]
-        due = slow_measures(shown, [1] * len(case.answers[i]))
-        for name in due.keys() & native.keys():
-            assert native[name][i] == pytest.approx(due[name], abs=1e-14)
-    del trec["recip_rank"]  # uses the whole list, which the run cuts at 20
-    differences = agreement.compare_values(trec, native, case.run.query_ids)
-    assert differences.keys() == trec.keys()
-    assert max(differences.values()) <= 1e-12
-    named = agreement.check_agreement(case.ranks, case.run, case.answers)
-    assert list(named) == ["ndcg_cut_20", "map_cut_20"]
-
-
-@given(case=cases(depth=30))
-def test_run_by_ids_and_by_labels_agree(case: Case) -> None:
-    run, qrels = {}, {}
-    for i, query in enumerate(case.run.query_ids):
-        rows = slice(case.run.offsets[i], case.run.offsets[i + 1])
-        names = case.run.docnos[case.run.documents[rows]]
-        run[query] = dict(zip(names, case.run.scores[rows].tolist(), strict=True))
-        qrels[query] = dict.fromkeys(case.run.docnos[case.answers[i]], 1)
-    values = agreement.trec_values(case.run, case.answers, NAMES)
-    rows = evaluate(qrels, run, NAMES, compat=9)
-    for i, query in enumerate(case.run.query_ids):
-        assert {name: column[i] for name, column in values.items()} == rows[query]
-
-
 def test_pieces_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     run, answers = big_case(120)
     whole = agreement.trec_values(run, answers, NAMES)
@@ -274,7 +175,7 @@ def test_more_documents_than_float32_can_number(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_no_ranks_no_values() -> None:
-    empty = FakeRanks(*np.zeros((4, 0), int))
+    empty = World(1).ranks(1).subset(slice(0))
     assert agreement.native_values(empty, ["map_cut_20"])["map_cut_20"].shape == (0,)
 
 
@@ -315,6 +216,7 @@ COLUMNS = [c for c in resolve(RANKED) if c.family != "runid" and follows_from_ra
 
 # One depth, one recall point and one multiple are enough where each column has its own call.
 FEW = [c for c in COLUMNS if c.row.kind != "rank" or c.cutoff == 3]
+
 FED = [column for column in COLUMNS if can_supply(column, EvalOptions())]
 
 
@@ -403,6 +305,11 @@ def test_graphs_and_lists_have_nothing_judged_but_their_answers(make, seed: int)
     theirs, ours = trec_values(run, questions, names), native_values(ranks, names)
     for name in names:
         assert ours[name].tolist() == theirs[name].tolist(), name
+    named = agreement.check_agreement(ranks, run, questions)
+    assert list(named) == ["ndcg_cut_20", "map_cut_20"]
+    rows = evaluate(questions, run, names, compat=9)  # by labels
+    for number, query in enumerate(questions.ids):
+        assert rows[query] == {name: theirs[name][number] for name in rows[query]}
     assert (ours["bpref"] == ours["set_recall"]).all()
     assert ours["num_ret"].sum() == len(run.documents)
 
