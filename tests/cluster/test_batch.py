@@ -1,4 +1,4 @@
-"""`kgtrec batch`: job files, resumption after kills and damage, one dataset and one summary."""
+"""`kgtrec batch`: its load, its results, and what it does again after kills and damage."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 from object_store import small_disk
 from slow import slow_after
 
 import kgtrec
 from kgtrec.cli import cli
+from kgtrec.cluster import content_hash
+from kgtrec.cluster.batch import records
+from kgtrec.cluster.batch.batch import MOST, Load, batch_status, keeps_busy, run_batch
 from kgtrec.cluster.batch.job_file import JobBatch, read_jobs
+from kgtrec.cluster.batch.records import batch_notes
+from kgtrec.cluster.dask.rank import rank_parts
+from kgtrec.cluster.dask.workers import SchedulerLost
 from kgtrec.errors import FileError, UsageError
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 
 from distributed import Client
-
-from kgtrec.cluster import content_hash
-from kgtrec.cluster.batch import records
-from kgtrec.cluster.batch.batch import Load, batch_status, run_batch
-from kgtrec.cluster.batch.records import batch_notes
-from kgtrec.cluster.dask.rank import rank_parts
-from kgtrec.cluster.dask.workers import SchedulerLost
 
 MODELS = ("a", "b", "c")
 JOBS = """
@@ -744,3 +745,194 @@ def test_a_batch_whose_output_is_the_folder_itself(
 def test_columns_of_short_keys_have_the_decimals_of_their_metric() -> None:
     table = records.summary([], ("mr", "tail.hits@3", "realistic.micro.mr", "map_cut_20"))
     assert table.digits == [0, 0, 0, 0, 2, 4, 2, 4]
+
+
+QUERIES, WORDS, TOPICS, DOCUMENTS = 9, 30, 6, 40
+ASKED = {
+    "complex": ["--questions", "complex.jsonl", "--candidates", "words.txt"],
+    "search": ["--qrels", "search.txt", "--queries", "topics.txt", "--documents", "names.txt"],
+}
+ANSWER_JOBS = """
+output = "results"
+measures = ["mrr", "all.micro.hits@3", "macro.map", "macro.ndcg_cut_10", "tail.mrr"]
+[graphs]
+kinds = "graph"
+[graphs.complex]
+questions = "{graph}.jsonl"
+candidates = "words.txt"
+[graphs.search]
+qrels = "search.txt"
+queries = "topics.txt"
+documents = "names.txt"
+[models]
+m = "{graph}-{model}.npy"
+v = { scores = { search = "search-v.npz" }, graphs = ["search"] }
+[protocols.plain]
+[protocols.close]
+atol = 0.5
+[protocols.raw]
+split = "test"
+filter = "raw"
+"""
+
+
+@pytest.fixture
+def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Complex queries, qrels with vectors, and a graph, all in the working answers."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(5)
+    lines = []
+    for number in range(QUERIES):
+        words = [f"w{n}" for n in rng.choice(WORDS, 5, replace=False)]
+        answers = [{"label": word, "inference": "full"} for word in words[:2]]
+        terms = {"structure": ["1p", "2i"][number % 2]}
+        lines.append({"id": f"q{number}", "terms": terms, "answers": answers, "known": words[2:]})
+    Path("complex.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for name, letter, count in (("words", "w", WORDS), ("topics", "t", TOPICS),
+                                ("names", "d", DOCUMENTS)):  # fmt: skip
+        Path(f"{name}.txt").write_text("".join(f"{letter}{n}\n" for n in range(count)))
+    with open("search.txt", "w") as file:
+        for topic in range(TOPICS):
+            for number, document in enumerate(rng.choice(DOCUMENTS, 6, replace=False)):
+                file.write(f"t{topic} 0 d{document} {number % 4}\n")
+    Path("graph").mkdir()
+    for split in ("train", "test"):
+        Path(f"graph/{split}.txt").write_text("".join(f"a{n}\tr\tb{n % 3}\n" for n in range(5)))
+    graph = kgtrec.read_graph("graph", progress=False)
+    shapes = {"complex": (QUERIES, WORDS), "search": (TOPICS, DOCUMENTS),
+              "kinds": (len(graph.questions()), graph.n_entities)}  # fmt: skip
+    for name, shape in shapes.items():
+        np.save(f"{name}-m.npy", rng.integers(0, 9, shape).astype(np.float32))
+    np.savez(
+        "search-v.npz",
+        queries=rng.normal(size=(TOPICS, 4)).astype(np.float32),
+        entities=rng.normal(size=(DOCUMENTS, 4)).astype(np.float32),
+    )
+    Path("jobs.toml").write_text(ANSWER_JOBS)
+    return tmp_path
+
+
+def test_jobs_of_questions_are_those_of_rank_and_stay_done(answers: Path, client: Client) -> None:
+    batch = read_jobs("jobs.toml")
+    names = [job.name for job in batch.jobs]
+    assert len(names) == 3 + 2 + 4  # only graphs have protocols of a split
+    assert "m on complex, raw" not in names
+    outcomes = run_batch(batch, client)
+    assert {one.state for one in outcomes} == {"finished"}, outcomes
+    for one in outcomes:
+        job = one.job
+        if (job.protocol, job.model) not in {
+            ("close", "m"),
+            ("plain", "v"),
+        } or job.graph == "kinds":
+            continue
+        options = ["--atol", "0.5"] if job.protocol == "close" else []
+        words = ["rank", *ASKED[job.graph], "--scores", job.scores, *options, "-o", "r.parquet"]
+        assert CliRunner().invoke(cli, [*words, "-q"]).exit_code == 0
+        path = f"results/ranks/graph={job.graph}/protocol={job.protocol}/model={job.model}"
+        kgtrec.Ranks.load(f"{path}/ranks.parquet").save("again.parquet")
+        assert Path("again.parquet").read_bytes() == Path("r.parquet").read_bytes()
+        expected = kgtrec.evaluate(kgtrec.Ranks.load("r.parquet"))
+        assert dict(one.values) == {key: expected[key] for key in batch.measures[:4]}
+    report = CliRunner().invoke(cli, ["report", "results", "--format", "csv"])
+    assert report.exit_code == 0, report.output
+    assert {one.state for one in batch_status(batch)} == {"finished"}
+    Path("complex.jsonl").write_text(Path("complex.jsonl").read_text().replace("2i", "3i"))
+    changed = {
+        one.job.graph for one in batch_status(read_jobs("jobs.toml")) if one.state != "finished"
+    }
+    assert changed == {"complex"}
+    Path("jobs.toml").write_text(
+        ANSWER_JOBS.replace("[graphs.search]", "[graphs.search]\nlevel = 2")
+    )
+    changed = {
+        one.job.graph for one in batch_status(read_jobs("jobs.toml")) if one.state != "finished"
+    }
+    assert changed == {"complex", "search"}
+
+
+def test_without_protocols_questions_have_one_named_test(answers: Path) -> None:
+    text = 'output = "o"\nmodels = "complex-m.npy"\n[graphs.q]\nquestions = "complex.jsonl"\n'
+    Path("jobs.toml").write_text(text)
+    (job,) = read_jobs("jobs.toml").jobs
+    assert (job.protocol, list(job.settings), job.sides) == ("test", ["questions"], "all")
+
+
+def test_a_job_that_fails_names_file_and_key(answers: Path, client: Client) -> None:
+    Path("jobs.toml").write_text(
+        'output = "o"\nmodels = { m = "complex-m.npy" }\n[graphs]\n'
+        'gone = { questions = "no.jsonl" }\n'
+        'width = { questions = "complex.jsonl", candidates = "names.txt" }\n'
+        'labels = { questions = "complex.jsonl" }\n'
+        'topics = { qrels = "search.txt", queries = "topics.txt", documents = "words.txt" }\n'
+    )
+    outcomes = {one.job.graph: one.detail for one in run_batch(read_jobs("jobs.toml"), client)}
+    assert outcomes["gone"].startswith("graphs.gone.questions: no.jsonl: No such file")
+    width = "graphs.width.candidates: names.txt: 40 labels for 30 rows"
+    assert outcomes["width"].startswith(width)
+    assert outcomes["labels"].startswith("graphs.labels.questions: complex.jsonl:1: question 'q0'")
+    assert outcomes["topics"].startswith("graphs.topics.queries: topics.txt: 6 labels for 9 rows")
+    assert all("\n" not in text for text in outcomes.values())
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(0, 5000)), max_size=40), st.integers(1, 1024))
+def test_jobs_begin_while_workers_could_run_out_of_tasks(
+    left: list[int | None], threads: int
+) -> None:
+    known = [tasks for tasks in left if tasks is not None]
+    if len(left) < 2:
+        assert keeps_busy(left, threads)
+    elif keeps_busy(left, threads):
+        assert sum(known) < 2 * threads
+        assert len(left) < MOST
+        assert len(left) - len(known) < 2
+    elif len(left) - len(known) < 2 and len(left) < MOST:
+        assert sum(known) >= 2 * threads
+
+
+def filled(load: Load, tasks: int, threads: int, size: int) -> int:
+    """Jobs that begin, each as soon as allowed, until no other may."""
+    number = 0
+    while load.has_room():
+        load.begin(str(number))
+        load.sized(str(number), size)
+        load.watch(str(number), tasks, threads)
+        number += 1
+    return number
+
+
+def test_small_jobs_fill_a_large_cluster() -> None:
+    assert filled(Load(10**9), tasks=100, threads=2, size=10) == 2
+    assert filled(Load(10**9), tasks=100, threads=64, size=10) == 2
+    assert filled(Load(10**9), tasks=16, threads=64, size=10) == 8
+    assert filled(Load(10**9), tasks=100, threads=1024, size=10) == 21
+    assert filled(Load(10**9), tasks=1, threads=1024, size=10) == MOST
+
+
+def test_the_memory_of_the_client_bounds_them() -> None:
+    assert filled(Load(100), tasks=1, threads=1024, size=30) == 3
+    assert filled(Load(100), tasks=1, threads=1024, size=1000) == 1
+    load = Load(100)
+    filled(load, tasks=1, threads=1024, size=30)
+    assert not load.has_room()
+    load.end("1")
+    assert load.has_room()
+
+
+def test_whoever_waits_is_told_of_each_task() -> None:
+    told: list[int] = []
+    load = Load(10**9, changed=lambda: told.append(1), waiting=7)
+    load.begin("a")
+    assert load.jobs == 8
+    for left in (2, 1, 0):
+        load.watch("a", left, 4)
+    load.end("a")
+    assert len(told) == 3
+    assert load.has_room()
+    load.begin("b")
+    assert not load.has_room()  # the size of jobs is not known yet
+    load.sized("b", 5)
+    assert len(told) == 4
+    assert load.has_room()
+    load.end("b")
+    assert load.jobs == 7

@@ -16,7 +16,6 @@ import pytest
 from object_store import small_disk
 from question_cases import N, assert_same_bytes, random_questions, some_scores
 from slow import slow_after
-from worker_functions import count_opened, failing, failing_once, fatal, fatal_once, sent_files
 
 import kgtrec
 from kgtrec.errors import FileError, InputError, UsageError
@@ -25,7 +24,16 @@ pytest.importorskip("distributed", reason="Dask is not installed: pip install 'k
 
 import dask
 import dask.array as da
-from dask_workers import Processes, worker_processes
+from dask_workers import (
+    Processes,
+    count_opened,
+    failing,
+    failing_once,
+    fatal,
+    fatal_once,
+    sent_files,
+    worker_processes,
+)
 from distributed import Client, LocalCluster
 from distributed.protocol.pickle import dumps
 

@@ -1,17 +1,29 @@
-"""PyTorch Geometric and TorchKGE: the numbers of their own evaluators, and further ones."""
+"""PyTorch Geometric, TorchKGE and LibKGE: the numbers of their evaluators, and saved models."""
 
 from __future__ import annotations
 
+import os
+import pickle
+import sys
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.filterwarnings("ignore")  # the libraries' own
+import kgtrec
+from kgtrec.errors import FileError, InputError, UsageError
 
-import kgtrec  # noqa: E402
-from kgtrec.errors import InputError, UsageError  # noqa: E402
+torch = pytest.importorskip("torch")
+
+from kgtrec.integrations.libkge_checkpoint import checkpoint_factors  # noqa: E402
+
+warnings_ignored = pytest.mark.filterwarnings("ignore")  # the libraries' own
+
 
 N, R = 40, 4
 
@@ -60,6 +72,7 @@ def pyg_data() -> dict[str, Any]:
     }  # fmt: skip
 
 
+@warnings_ignored
 @pytest.mark.parametrize("name", ["DistMult", "ComplEx", "TransE", "RotatE"])
 def test_pyg(name: str) -> None:
     kge = pytest.importorskip("torch_geometric.nn.kge")
@@ -100,6 +113,7 @@ def test_pyg(name: str) -> None:
 # -- TorchKGE ----------------------------------------------------------------------------------
 
 
+@warnings_ignored
 @pytest.mark.parametrize("name", ["TransE", "DistMult", "ComplEx", "RESCAL", "TransH", "TransR"])
 def test_torchkge(name: str) -> None:
     models = pytest.importorskip("torchkge.models")
@@ -136,6 +150,7 @@ def test_torchkge(name: str) -> None:
             assert value == pytest.approx(due[place], rel=1e-6), (metric, place)
 
 
+@warnings_ignored
 @pytest.mark.parametrize("name", ["TransE", "DistMult", "ComplEx", "RESCAL"])
 def test_torchkge_relation_questions(name: str) -> None:
     models = pytest.importorskip("torchkge.models")
@@ -183,6 +198,7 @@ def _first_of_each(rows: np.ndarray) -> np.ndarray:
     return np.concatenate([np.unique(rows[:, c], return_index=True)[1] for c in range(3)])
 
 
+@warnings_ignored
 def test_what_does_not_fit_is_named() -> None:
     kge = pytest.importorskip("torch_geometric.nn.kge")
     from kgtrec.integrations.pyg import evaluate
@@ -192,3 +208,383 @@ def test_what_does_not_fit_is_named() -> None:
         evaluate(model, (ids, ids[:2], ids))
     with pytest.raises(InputError, match="40"):
         evaluate(model, (ids + N, ids, ids))
+
+
+KGE_N, KGE_R = 30, 3
+
+
+class KgeDataset:
+    """As `kge.KgeDataset`: splits are int32 tensors of rows subject, predicate, object."""
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(1)
+        rows = np.unique(rng.integers(0, (KGE_N, KGE_R, KGE_N), (250, 3)), axis=0)
+        rng.shuffle(rows)
+        parts = {"train": rows[:150], "valid": rows[150:190], "test": rows[190:]}
+        self.parts = {k: torch.from_numpy(v.astype(np.int32)) for k, v in parts.items()}
+
+    def split(self, name: str) -> Any:
+        return self.parts[name]
+
+    def num_entities(self) -> int:
+        return KGE_N
+
+    def num_relations(self) -> int:
+        return KGE_R
+
+
+class KgeModel(torch.nn.Module):
+    """As `kge.model.KgeModel`, of ComplEx's kind: scores differ by direction."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.table = torch.nn.Parameter(torch.randn(KGE_N, KGE_R, KGE_N).round(decimals=1))
+
+    def score_sp(self, s: Any, p: Any, o: Any = None) -> Any:
+        assert not self.training
+        return self.table[s, p]
+
+    def score_po(self, p: Any, o: Any, s: Any = None) -> Any:
+        return self.table[:, p, o].T
+
+
+class EvaluationJob:
+    """As `kge.job.EvaluationJob`: a subclass makes the trace of the epoch, which is None before."""
+
+    def __init__(self, config: Any, dataset: Any, parent_job: Any, model: Any) -> None:
+        self.config, self.dataset, self.model = config, dataset, model
+        self.batch_size, self.eval_split = config["eval.batch_size"], config["eval.split"]
+        self.epoch, self.pre_epoch_hooks, self.prepared = 7, [], 0
+        self.current_trace: dict[str, Any] = {"batch": None, "epoch": None}
+
+    def _prepare(self) -> None:
+        self.prepared += 1
+
+    def run(self) -> dict[str, Any]:
+        self._prepare()
+        self._evaluate()
+        trace, self.current_trace["epoch"] = self.current_trace["epoch"], None
+        return trace
+
+
+@pytest.fixture
+def libkge(monkeypatch: pytest.MonkeyPatch) -> Any:
+    package, job = ModuleType("kge"), ModuleType("kge.job")
+    job.EvaluationJob = EvaluationJob  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "kge", package)
+    monkeypatch.setitem(sys.modules, "kge.job", job)
+    monkeypatch.delitem(sys.modules, "kgtrec.integrations.libkge", raising=False)
+    from kgtrec.integrations import libkge
+
+    yield libkge
+    sys.modules.pop("kgtrec.integrations.libkge", None)
+
+
+def ranks_by_hand(split: str, known: list[str] | None) -> list[float]:
+    dataset, table = KgeDataset(), KgeModel().table.tolist()
+    taken = {tuple(row) for name in known or [] for row in dataset.split(name).tolist()}
+    ranks = []
+    for s, p, o in dataset.split(split).tolist():
+        for other in ([(e, p, o) for e in range(KGE_N)], [(s, p, e) for e in range(KGE_N)]):
+            rivals = [t for t in other if t != (s, p, o) and t not in taken]
+            values = [table[a][b][c] for a, b, c in rivals]
+            own = table[s][p][o]
+            ties = sum(value == own for value in values)
+            ranks.append(1 + sum(value > own for value in values) + ties / 2)
+    return ranks
+
+
+@pytest.mark.parametrize("known", [None, ["train", "valid"], ["train", "valid", "test"]])
+def test_a_function(libkge: Any, known: list[str] | None) -> None:
+    split = "valid" if known == ["train", "valid"] else "test"
+    result = libkge.evaluate(KgeModel(), KgeDataset(), split, known=known, batch_size=7)
+    ranks = ranks_by_hand(split, known)
+    assert result["both.realistic.micro.mr"] == pytest.approx(np.mean(ranks), rel=1e-12)
+
+
+class Config(dict[str, Any]):
+    """As `kge.Config`, whose `get` has no default."""
+
+    def get(self, key: str) -> Any:  # type: ignore[override]
+        return self[key]
+
+
+SETTINGS = {"eval.batch_size": 9, "eval.split": "valid",
+            "entity_ranking.filter_splits": ["train", "valid"]}  # fmt: skip
+KNOWN = {"": None, "_filtered": ["train", "valid"],
+         "_filtered_with_test": ["train", "valid", "test"]}  # fmt: skip
+
+
+def ranks_of_libkge(known: list[str] | None, kind: str, atol: float, rtol: float) -> Any:
+    """Count as its job does, pair by pair: the answer is one of its own ties."""
+    dataset, table = KgeDataset(), KgeModel().table.detach()
+    taken = {tuple(row) for name in known or [] for row in dataset.split(name).tolist()}
+    ranks = []
+    for s, p, o in dataset.split("valid").tolist():
+        for other in ([(e, p, o) for e in range(KGE_N)], [(s, p, e) for e in range(KGE_N)]):
+            rivals = [t for t in other if t == (s, p, o) or t not in taken]
+            scores = torch.stack([table[t] for t in rivals])
+            own = table[s, p, o]
+            close = torch.isclose(scores, own, rtol=rtol, atol=atol)
+            rank, ties = int(((scores > own) & ~close).sum()), int(close.sum())
+            ranks.append(1 + rank + {"rounded_mean_rank": ties // 2, "best_rank": 0,
+                                     "worst_rank": ties - 1}[kind])  # fmt: skip
+    return np.array(ranks)
+
+
+@pytest.mark.parametrize(
+    ("handling", "kind", "atol", "rtol"),
+    [
+        (None, "rounded_mean_rank", 1e-5, 1e-4),
+        ({"type": "rounded_mean_rank", "atol": "1e-5", "rtol": 1e-4}, "rounded_mean_rank", 1e-5,
+         1e-4),
+        ({"type": "best_rank", "atol": 0.15, "rtol": 0.1}, "best_rank", 0.15, 0.1),
+        ({"type": "worst_rank", "atol": 0.15, "rtol": 0.1}, "worst_rank", 0.15, 0.1),
+        ("worst_rank", "worst_rank", 0.0, 0.0),
+    ],
+)  # fmt: skip
+def test_a_job_has_the_numbers_of_libkge(
+    libkge: Any, handling: Any, kind: str, atol: float, rtol: float
+) -> None:
+    config = Config(SETTINGS)
+    if handling is not None:
+        config |= {"entity_ranking.tie_handling": handling, "entity_ranking.hits_at_k_s": [1, 5]}
+    model = KgeModel().train()
+    job = libkge.KgtrecJob(config, KgeDataset(), None, model)
+    seen: list[Any] = []
+    job.pre_epoch_hooks.append(lambda job: seen.append(dict(job.current_trace["epoch"])))
+    trace = job.run()
+    assert model.training
+    assert job.prepared == 1
+    assert seen[0].items() <= trace.items()
+    assert seen[0] == {"type": "entity_ranking", "scope": "epoch", "split": "valid", "epoch": 7,
+                       "filter_splits": ["train", "valid"], "size": 40, "batches": 5}  # fmt: skip
+    assert trace["event"] == "eval_completed"
+    assert trace["epoch_time"] > 0
+    for ending, known in KNOWN.items():
+        ranks = ranks_of_libkge(known, kind, atol, rtol)
+        assert trace[f"mean_rank{ending}"] == pytest.approx(np.mean(ranks), rel=1e-12)
+        mrr = np.mean(1 / ranks)
+        assert trace[f"mean_reciprocal_rank{ending}"] == pytest.approx(mrr, rel=1e-12)
+        assert {name for name in trace if name.startswith("hits_at_50")} == set()  # of 30 entities
+        for k in (1, 3, 10) if handling is None else (1, 5):
+            assert trace[f"hits_at_{k}{ending}"] == pytest.approx(np.mean(ranks <= k), rel=1e-12)
+    assert trace["mean_rank"] > trace["mean_rank_filtered_with_test"]
+    assert job.results["_filtered"].sides == ("head", "tail", "both")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"entity_ranking.filter_with_test": False},
+     {"entity_ranking.filter_splits": ["train", "valid", "test"]}],
+)  # fmt: skip
+def test_a_job_without_a_third_filter(libkge: Any, change: dict[str, Any]) -> None:
+    job = libkge.KgtrecJob(Config(SETTINGS | change), KgeDataset(), None, KgeModel())
+    job.run()
+    assert list(job.results) == ["", "_filtered"]
+
+
+def test_a_job_of_another_rule(libkge: Any) -> None:
+    config = Config(SETTINGS, **{"entity_ranking.tie_handling": "random"})
+    with pytest.raises(UsageError, match="type='random' is unknown; it must be 'rounded_"):
+        libkge.KgtrecJob(config, KgeDataset(), None, KgeModel()).run()
+
+
+SAVED_N, SAVED_R, DIM = 12, 3, 4
+CLASSES = {"distmult": "DistMult", "complex": "ComplEx", "transe": "TransE", "rotate": "RotatE",
+           "rescal": "Rescal", "cp": "CP", "simple": "SimplE"}  # fmt: skip
+RELATION_DIM = {"rotate": DIM // 2, "rescal": DIM * DIM, "cp": DIM // 2}
+
+
+def score(model: str, s: Any, p: Any, o: Any, norm: float) -> float:
+    """The score of one triple, by the papers' formulas on LibKGE's halves of vectors."""
+    half = DIM // 2
+    if model == "distmult":
+        return float((s * p * o).sum())
+    if model == "transe":
+        return -float(np.linalg.norm(s + p - o, ord=norm))
+    if model == "rescal":
+        return float(s @ p.reshape(DIM, DIM) @ o)
+    if model == "cp":
+        return float((s[:half] * p * o[half:]).sum())
+    if model == "simple":
+        there = (s[:half] * p[:half] * o[half:]).sum()
+        back = (s[half:] * p[half:] * o[:half]).sum()
+        return float(there + back) / 2
+    s, o = s[:half] + 1j * s[half:], o[:half] + 1j * o[half:]
+    if model == "rotate":
+        return -float(np.linalg.norm(np.abs(s * np.exp(1j * p) - o), ord=norm))
+    return float((s * (p[:half] + 1j * p[half:]) * o.conj()).sum().real)
+
+
+def questions_of() -> Any:
+    triples = np.random.default_rng(2).integers(0, (SAVED_N, SAVED_R, SAVED_N), (25, 3))
+    return kgtrec.Graph.from_arrays(
+        test=triples, n_entities=SAVED_N, n_relations=SAVED_R
+    ).questions()
+
+
+def options_of(model: str, reciprocal: bool = False, norm: float = 2.0) -> dict[str, Any]:
+    version = torch.torch_version.TorchVersion("2.1.0")  # as training jobs store it
+    options: dict[str, Any] = {"job": {"type": "train"}, "import": [model], "torch": version}
+    options[model] = {"class_name": CLASSES.get(model, model), "l_norm": 1.0,
+                      "entity_embedder": {"type": "lookup_embedder"}}  # fmt: skip
+    if not reciprocal:
+        options[model]["l_norm"] = norm
+        return options | {"model": model}
+    options["reciprocal_relations_model"] = {
+        "class_name": "ReciprocalRelationsModel", "base_model": {"type": model, "l_norm": norm},
+    }  # fmt: skip
+    return options | {"model": "reciprocal_relations_model"}
+
+
+def tables(model: str, reciprocal: bool) -> tuple[Any, Any]:
+    rng = np.random.default_rng(3)
+    shape = (SAVED_R * (1 + reciprocal), RELATION_DIM.get(model, DIM))
+    return rng.normal(size=(SAVED_N, DIM)).astype("f4"), rng.normal(size=shape).astype("f4")
+
+
+CONFIG = type("Config", (), {"__module__": "kge.config"})
+
+
+@contextmanager
+def libkge_in_place(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A stand-in for LibKGE's module of configurations."""
+    package, module = ModuleType("kge"), ModuleType("kge.config")
+    module.Config = CONFIG  # type: ignore[attr-defined]
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "kge", package)
+        patched.setitem(sys.modules, "kge.config", module)
+        yield
+
+
+def save(path: Path, monkeypatch: pytest.MonkeyPatch, options: Any, weights: Any) -> None:
+    """As `TrainingJob.save` does: the configuration is an object of LibKGE's class."""
+    with libkge_in_place(monkeypatch):
+        config = CONFIG()
+        vars(config).update(options=options, folder="local/x", log_folder=None, log_prefix=None)
+        torch.save(
+            {
+                "type": "train", "epoch": 3, "valid_trace": [{"mean_rank": 4.5, "epoch": 2}],
+                "model": (weights, {}), "optimizer_state_dict": {}, "job_id": "0f",
+                "config": config, "dataset": {},
+            },
+            path,
+        )  # fmt: skip
+
+
+def state_dict(entity: Any, relation: Any, owner: str = "", name: str = "_embeddings") -> Any:
+    pairs = (("entity", entity), ("relation", relation))
+    return OrderedDict(
+        (f"{owner}_{kind}_embedder.{name}.weight", torch.from_numpy(array)) for kind, array in pairs
+    )
+
+
+@pytest.mark.parametrize("reciprocal", [False, True])
+@pytest.mark.parametrize("model", CLASSES)
+def test_scores_are_those_of_every_triple(
+    model: str, reciprocal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions, path = questions_of(), tmp_path / "checkpoint_best.pt"
+    entity, relation = tables(model, reciprocal)
+    owner, name = ("_base_model.", "embeddings") if reciprocal else ("", "_embeddings")
+    save(
+        path, monkeypatch, options_of(model, reciprocal), state_dict(entity, relation, owner, name)
+    )
+    factors = checkpoint_factors(path, questions)
+    scores = factors.scores()
+    for row, (side, given, number) in enumerate(
+        zip(questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist(),
+            strict=True)
+    ):  # fmt: skip
+        for other in range(SAVED_N):
+            s, o = (other, given) if side == 0 else (given, other)
+            p = number
+            if side == 0 and reciprocal:
+                s, o, p = o, s, number + SAVED_R
+            due = score(model, entity[s].astype(float), relation[p].astype(float),
+                        entity[o].astype(float), 2.0)  # fmt: skip
+            value = float(scores[row, other])
+            assert value in (pytest.approx(due, abs=1e-4), pytest.approx(-(due**2), abs=1e-3))
+
+
+def test_transe_by_default_has_l1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    questions, path = questions_of(), tmp_path / "c.pt"
+    entity, relation = tables("transe", False)
+    save(path, monkeypatch, options_of("transe", norm=1.0), state_dict(entity, relation))
+    scores = checkpoint_factors(path, questions).scores()
+    first = int(np.flatnonzero(questions.side == 1)[0])
+    given, number = questions.entity[first], questions.relation[first]
+    due = [score("transe", entity[given], relation[number], tail, 1) for tail in entity]
+    np.testing.assert_allclose(scores[first], due, rtol=1e-5)
+
+
+def test_the_printed_conversion_makes_a_checkpoint_that_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A configuration with any other object is refused; the message says what to run."""
+    path, questions = tmp_path / "c.pt", questions_of()
+    weights = state_dict(*tables("distmult", False))
+    save(path, monkeypatch, options_of("distmult"), weights)
+    due = checkpoint_factors(path, questions).scores()
+    save(path, monkeypatch, options_of("distmult") | {"folder": PurePosixPath("x")}, weights)
+    with pytest.raises(FileError, match="kgtrec unpickles nothing") as refused:
+        checkpoint_factors(path, questions)
+    code = str(refused.value).partition("where LibKGE is: ")[2]
+    with libkge_in_place(monkeypatch):
+        exec(code, {})  # what the user would run
+    np.testing.assert_array_equal(checkpoint_factors(f"{path}.plain", questions).scores(), due)
+
+
+class Evil:
+    def __reduce__(self) -> Any:
+        return os.system, (f"touch {self.target}",)
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+
+def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    questions, path = questions_of(), tmp_path / "c.pt"
+    weights = state_dict(*tables("distmult", False))
+
+    def refused(kind: type[Exception], match: str) -> None:
+        with pytest.raises(kind, match=match) as raised:
+            checkpoint_factors(path, questions)
+        assert str(path) in str(raised.value)
+
+    refused(FileError, "the file does not exist")
+    path.write_bytes(b"not a checkpoint")
+    refused(FileError, "more than weights and a configuration, or a damaged file")
+    path.write_bytes(pickle.dumps(Evil(tmp_path / "ran")))
+    refused(FileError, "kgtrec unpickles nothing")
+    torch.save({"model": (weights, {}), "config": Evil(tmp_path / "ran")}, path)
+    refused(FileError, "kgtrec unpickles nothing")
+    assert not (tmp_path / "ran").exists()
+    for content in ([1, 2], {"model": weights}, {"config": {}}, {"model": 3, "config": {}}):
+        torch.save(content, path)
+        refused(FileError, "contains no model with its configuration")
+    for options in ({}, {"model": "x"}, {"model": {"type": "x"}, "x": {"type": "x"}}):
+        torch.save({"model": (weights, {}), "config": options}, path)
+        refused(FileError, "its configuration names no known model")
+    save(path, monkeypatch, options_of("conve"), weights)
+    refused(UsageError, "conve makes its query with a network")
+    save(path, monkeypatch, options_of("transe", norm=3.0), weights)
+    refused(UsageError, "l_norm is 3.0")
+    entity, relation = tables("rotate", False)
+    save(path, monkeypatch, options_of("rotate", norm=1.0), state_dict(entity, relation))
+    refused(UsageError, "neither a product nor a distance")
+    save(path, monkeypatch, options_of("distmult"), state_dict(entity[:-1], entity[:SAVED_R]))
+    refused(InputError, "11|12|entit")
+    save(path, monkeypatch, options_of("rescal"), weights)
+    refused(FileError, "relations of 4 numbers, entities of 4")
+    save(path, monkeypatch, options_of("simple"), state_dict(entity[:, :3], entity[:SAVED_R, :3]))
+    refused(FileError, "vectors of 3 and 3 numbers")
+    projected = {"_entity_embedder.projection.weight": torch.zeros(3, 3)}
+    save(path, monkeypatch, options_of("distmult"), projected)
+    refused(FileError, "no lookup embeddings for entity ids .*projection")
+    whole = path.read_bytes()
+    for cut in range(0, len(whole), max(1, len(whole) // 40)):
+        path.write_bytes(whole[:cut])
+        refused(FileError, "more than weights and a configuration, or a damaged file")

@@ -1,0 +1,294 @@
+"""Files of vectors, OGB's predictions and values for trackers, which need no other library."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from question_cases import N, random_questions, some_scores
+
+import kgtrec
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.integrations.embeddings import load_embeddings, load_factors
+from kgtrec.integrations.ogb import as_lists, evaluate
+from kgtrec.integrations.trackers import metrics
+
+VECTORS = {
+    "entity": np.arange(12, dtype=np.float32).reshape(4, 3),
+    "relation": np.arange(6, dtype=np.float64).reshape(2, 3),
+}
+
+
+def assert_vectors(arrays: dict[str, np.ndarray]) -> None:
+    assert set(arrays) == set(VECTORS)
+    for name, values in VECTORS.items():
+        assert arrays[name].dtype == values.dtype
+        np.testing.assert_array_equal(arrays[name], values)
+
+
+def test_numpy_files(tmp_path: Path) -> None:
+    np.savez(tmp_path / "model.npz", **VECTORS)
+    assert_vectors(load_embeddings(tmp_path / "model.npz"))
+    (tmp_path / "folder").mkdir()
+    for name, values in VECTORS.items():
+        np.save(tmp_path / "folder" / f"{name}.npy", values)
+    assert_vectors(load_embeddings(str(tmp_path / "folder")))
+    assert list(load_embeddings(tmp_path / "folder" / "entity.npy")) == ["entity"]
+
+
+def test_safetensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = pytest.importorskip("safetensors.numpy")
+    path = tmp_path / "model.safetensors"
+    library.save_file(VECTORS, path)
+    assert_vectors(load_embeddings(path))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:40])
+    with pytest.raises(FileError, match=r"model\.safetensors: safetensors cannot read it"):
+        load_embeddings(path)
+    path.write_bytes(whole)
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "torch", None)
+        assert_vectors(load_embeddings(path))
+        without.setitem(sys.modules, "safetensors", None)
+        with pytest.raises(FileError, match=r"pip install 'kgtrec\[embeddings\]'"):
+            load_embeddings(path)
+
+
+def test_torch_weights_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "model.pt"
+    state = {name: torch.from_numpy(values) for name, values in VECTORS.items()}
+    torch.save(state, path)
+    assert_vectors(load_embeddings(path))
+    torch.save({"state_dict": {"e": {"weight": state["entity"].bfloat16()}}, "epoch": 3}, path)
+    ((name, values),) = load_embeddings(path).items()
+    assert name == "state_dict.e.weight"
+    np.testing.assert_array_equal(values, VECTORS["entity"])
+    torch.save({"epoch": 3}, path)
+    with pytest.raises(FileError, match="contains no tensor"):
+        load_embeddings(path)
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "torch", None)
+        with pytest.raises(FileError, match="torch is not installed"):
+            load_embeddings(path)
+
+
+class Trap:
+    """A function that pickle would call."""
+
+    fired = False
+
+    def __reduce__(self):
+        return (setattr, (Trap, "fired", True))
+
+
+def test_nothing_is_unpickled(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    for suffix in (".pt", ".pth"):
+        torch.save({"model": Trap()}, tmp_path / f"trap{suffix}")
+        with pytest.raises(FileError, match="more than weights, or is damaged"):
+            load_embeddings(tmp_path / f"trap{suffix}")
+    (tmp_path / "plain.pt").write_bytes(pickle.dumps(Trap()))
+    with pytest.raises(FileError, match="more than weights, or is damaged"):
+        load_embeddings(tmp_path / "plain.pt")
+    np.savez(tmp_path / "trap.npz", entity=np.array([Trap()], dtype=object))
+    with pytest.raises(FileError, match="Python objects"):
+        load_embeddings(tmp_path / "trap.npz")
+    assert not Trap.fired
+
+
+def test_other_files(tmp_path: Path) -> None:
+    (tmp_path / "model.pkl").write_bytes(b"x")
+    (tmp_path / "model.npz").write_bytes(b"PK\x03\x04 cut")
+    (tmp_path / "empty").mkdir()
+    for name, said in (
+        ("model.pkl", r"a file ending in \.pkl; kgtrec reads vectors from"),
+        ("model.npz", "not a readable .npz archive"),
+        ("empty", r"no \.npy file"),
+        ("absent.npz", "the file does not exist"),
+    ):
+        with pytest.raises(FileError, match=f"{name}: {said}"):
+            load_embeddings(tmp_path / name)
+
+
+# -- Models ------------------------------------------------------------------------------------
+
+RNG = np.random.default_rng(0)
+GRAPH = kgtrec.Graph.from_arrays(
+    train=np.array([[0, 0, 1], [2, 1, 3]]), test=np.array([[1, 0, 2], [3, 1, 4]]), n_entities=5
+)
+QUESTIONS = GRAPH.questions()
+ENTITY, RELATION = RNG.normal(size=(5, 4)), RNG.normal(size=(2, 4))
+
+
+@pytest.mark.parametrize("names", [
+    ("entity", "relation"), ("entities", "relations"), ("E.weight", "R.weight"),
+    ("ent_embeddings.weight", "rel_embeddings.weight"), ("model.entity_emb", "model.relation_emb"),
+])  # fmt: skip
+def test_arrays_are_found_by_their_names(names: tuple[str, str], tmp_path: Path) -> None:
+    arrays = {names[0]: ENTITY, names[1]: RELATION, "epoch": np.array(3)}
+    np.savez(tmp_path / "m.npz", **arrays)
+    factors = load_factors(tmp_path / "m.npz", QUESTIONS, "distmult")
+    expected = kgtrec.Factors.from_embeddings(
+        QUESTIONS, "distmult", entity=ENTITY, relation=RELATION
+    )
+    assert np.array_equal(factors.queries, expected.queries)
+
+
+@pytest.mark.parametrize(("arrays", "error", "words"), [
+    ({"entity": ENTITY}, FileError, "m.npz: arrays 'entity'; save only the embeddings"),
+    ({"entity": ENTITY, "ents": ENTITY, "rel": RELATION}, FileError, "'entity' and 'ents', which"),
+    ({"entity": ENTITY, "rel": RELATION, "gate": RELATION}, FileError, "'gate', whose meaning"),
+    ({"entity": ENTITY, "rel": np.tile(RELATION, (2, 1))}, InputError, "pass inverse='offset'"),
+    ({"entity": ENTITY.astype(object), "rel": RELATION}, FileError, "contains Python objects"),
+])  # fmt: skip
+def test_mistakes(
+    arrays: dict[str, np.ndarray], error: type[Exception], words: str, tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "m.npz", **arrays)
+    with pytest.raises(error) as caught:
+        load_factors(tmp_path / "m.npz", QUESTIONS, "distmult")
+    assert words in str(caught.value)
+
+
+def test_a_single_value_is_no_embedding() -> None:
+    with pytest.raises(InputError, match=r"epoch .* single value, not embeddings: leave it out"):
+        kgtrec.Factors.from_embeddings(
+            QUESTIONS, "distmult", entity=ENTITY, relation=RELATION, epoch=np.array(3.0)
+        )
+
+
+def predictions(seed: int, n: int = 200, m: int = 50, dtype: str = "f4") -> dict[str, np.ndarray]:
+    """Coarse scores, so that many tie."""
+    rng = np.random.default_rng(seed)
+    pos, neg = rng.normal(size=n) + 1, rng.normal(size=(n, m))
+    return {"y_pred_pos": pos.round(1).astype(dtype), "y_pred_neg": neg.round(1).astype(dtype)}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("name", ["ogbl-wikikg2", "ogbl-biokg"])
+@pytest.mark.filterwarnings("ignore")
+def test_the_lists_of_its_evaluator(seed: int, dtype: str, name: str) -> None:
+    torch = pytest.importorskip("torch")
+    evaluator = pytest.importorskip("ogb.linkproppred").Evaluator(name=name)
+    arrays = predictions(seed, dtype=dtype)
+    tensors = {key: torch.from_numpy(values) for key, values in arrays.items()}
+    due = evaluator.eval(tensors)
+    for form in (arrays, tensors):
+        result = evaluate(form)
+        lists = as_lists(result)
+        assert set(lists) == set(due)
+        for key, values in due.items():
+            assert lists[key].tobytes() == values.numpy().tobytes(), key
+            metric = key.removesuffix("_list")
+            mean = float(values.double().mean())
+            assert result[f"tail.realistic.micro.{metric}"] == pytest.approx(mean, abs=1e-7)
+            assert float(values.mean()) == pytest.approx(mean, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["optimistic", "realistic", "pessimistic"])
+def test_every_candidate_once(kind: str) -> None:
+    rng = np.random.default_rng(4)
+    arrays = predictions(5, 60, 20)
+    answers, ids = rng.integers(0, 9, 60), rng.integers(0, 9, (60, 20))
+    table = rng.integers(0, 5, (60, 9)).astype(np.float32)  # equal ids have equal scores
+    arrays = {
+        "y_pred_pos": table[np.arange(60), answers],
+        "y_pred_neg": np.take_along_axis(table, ids, axis=1),
+    }
+    result = evaluate(arrays, protocol="kgtrec", answers=answers, negatives=ids, side="head")
+    ranks = []
+    for row in range(60):
+        own = table[row, answers[row]]
+        others = [table[row, e] for e in set(ids[row].tolist()) - {int(answers[row])}]
+        above, ties = sum(s > own for s in others), sum(s == own for s in others)
+        ranks.append(
+            above + 1 + {"optimistic": 0, "realistic": ties / 2, "pessimistic": ties}[kind]
+        )
+        assert result.ranks.candidates[row] == 1 + len(others)
+    assert result[f"head.{kind}.micro.mr"] == pytest.approx(np.mean(ranks), rel=1e-12)
+    doubled = evaluate(arrays)
+    assert (doubled.ranks.greater >= result.ranks.greater).all()
+    assert (doubled.ranks.greater > result.ranks.greater).any()
+    assert doubled.ranks.candidates.tolist() == [21] * 60
+    assert "sampled" in str(result)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"y_pred_neg": None}, "predictions lack y_pred_neg"),
+        ({"y_pred_pos": np.zeros((3, 1), "f4")}, r"y_pred_pos has shape \(3, 1\)"),
+        ({"y_pred_neg": np.zeros(9, "f4")}, r"y_pred_neg \(9,\); expected .*one list of negatives"),
+        ({"y_pred_neg": np.zeros((2, 4), "f4")}, r"y_pred_neg \(2, 4\)"),
+        ({"y_pred_neg": np.zeros((3, 4), "f8")}, "dtype float32 and y_pred_neg float64"),
+        ({"y_pred_neg": np.zeros((3, 4), "i4")}, "dtype int32"),
+        ({"y_pred_pos": np.array([0, np.nan, 1], "f4")}, "y_pred_pos contains NaN in row 1"),
+        ({"y_pred_neg": np.full((3, 4), np.nan, "f4")}, "y_pred_neg contains NaN in row 0"),
+    ],
+)
+def test_bad_predictions_are_named(change, said) -> None:
+    arrays = {"y_pred_pos": np.zeros(3, "f4"), "y_pred_neg": np.zeros((3, 4), "f4")} | change
+    with pytest.raises(InputError, match=said):
+        evaluate({name: values for name, values in arrays.items() if values is not None})
+
+
+def test_bad_options_are_named() -> None:
+    arrays = {"y_pred_pos": np.zeros(3, "f4"), "y_pred_neg": np.zeros((3, 4), "f4")}
+    with pytest.raises(UsageError, match="protocol='pbg' is unknown"):
+        evaluate(arrays, protocol="pbg")
+    with pytest.raises(UsageError, match="side='both' is unknown"):
+        evaluate(arrays, side="both")
+    with pytest.raises(UsageError, match="needs the ids"):
+        evaluate(arrays, protocol="kgtrec", answers=[0, 1, 2])
+    with pytest.raises(InputError, match=r"expected ids of shape \(3,\) and \(3, 4\)"):
+        evaluate(arrays, protocol="kgtrec", answers=[0, 1], negatives=np.zeros((3, 4), int))
+    with pytest.raises(InputError, match="there are no predictions"):
+        evaluate({"y_pred_pos": np.zeros(0, "f4"), "y_pred_neg": np.zeros((0, 4), "f4")})
+
+
+MLFLOW = re.compile(r"[\w.\- :/]+", re.ASCII)  # mlflow.utils.validation
+
+
+@pytest.fixture
+def result() -> kgtrec.Result:
+    questions = random_questions(np.random.default_rng(1))
+    return kgtrec.evaluate(some_scores(np.random.default_rng(2), (len(questions), N)), questions)
+
+
+def test_every_listed_measure(result: kgtrec.Result) -> None:
+    values = metrics(result)
+    assert len(values) == len([key for key in result if result[key] == result[key]])
+    assert all(MLFLOW.fullmatch(name) for name in values)
+    assert all(type(value) is float for value in values.values())
+    assert (
+        values["kgtrec/both.realistic.micro.hits_at_10"] == result["both.realistic.micro.hits@10"]
+    )
+    assert list(values) == list(metrics(result))
+
+
+def test_chosen_measures_and_a_prefix(result: kgtrec.Result) -> None:
+    keys = ["tail.realistic.micro.mrr", "both.realistic.micro.p-mrr(0.5)", "both.macro.map_cut_20"]
+    values = metrics(result, keys, prefix="valid")
+    assert list(values) == [
+        "valid/tail.realistic.micro.mrr", "valid/both.realistic.micro.p-mrr_0.5",
+        "valid/both.macro.map_cut_20",
+    ]  # fmt: skip
+    assert list(values.values()) == [result[key] for key in keys]
+    assert list(metrics(result, keys[:1], prefix="")) == ["tail.realistic.micro.mrr"]
+    with pytest.raises(UsageError):
+        metrics(result, ["tail.realistic.micro.mmr"])
+
+
+def test_names_that_would_be_the_same() -> None:
+    odd = {"a(1)": 1.0, "a[1]": 2.0}
+    with pytest.raises(
+        UsageError, match=r"'a\(1\)' and 'a\[1\]' would both be logged as 'kgtrec/a_1'"
+    ):
+        metrics(odd)  # type: ignore[arg-type]
+    assert metrics({"a": float("nan"), "b": 1.0}) == {"kgtrec/b": 1.0}  # type: ignore[arg-type]
