@@ -214,7 +214,7 @@ KGE_N, KGE_R = 30, 3
 
 
 class KgeDataset:
-    """As `kge.KgeDataset`: splits are int32 tensors of rows subject, predicate, object."""
+    """As `kge.Dataset`: splits are int32 tensors of rows subject, predicate, object."""
 
     def __init__(self) -> None:
         rng = np.random.default_rng(1)

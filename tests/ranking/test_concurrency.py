@@ -70,7 +70,7 @@ def of(scores: np.ndarray, batch: kgtrec.ranking.ranker.Batch) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("own_threads", "times"), slow_after(2, [(1, 50), (3, 50), (1, 300), (3, 300)])
+    ("own_threads", "times"), slow_after(2, [(1, 20), (3, 20), (1, 200), (3, 200)])
 )
 def test_any_interleaving_gives_the_ranks_of_one_thread(
     questions, scores, due, own_threads, times
@@ -123,7 +123,7 @@ class Meeting:
 
 def test_a_batch_is_taken_once_however_many_bring_it(questions, scores, due) -> None:
     with ThreadPoolExecutor(4) as pool:
-        for _ in range(100):
+        for _ in range(30):
             ranker = kgtrec.Ranker(questions, 7, threads=1)
             for batch in ranker.batches(64):
                 barrier = threading.Barrier(4)

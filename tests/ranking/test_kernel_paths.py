@@ -1,9 +1,11 @@
-"""Every kernel path on rows of every length, against plain numpy, plain Python and each other."""
+"""Every kernel path on rows of every length, against plain numpy and each other."""
 
 from __future__ import annotations
 
 import functools
-import itertools
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -36,6 +38,7 @@ EDGES = {
 DTYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16)]
 WIDE = DTYPES[:2]  # computing types of factors
 OFFSETS = (0, 1, 2, 3)
+COUNTS = ("greater", "equal", "tied_ahead")
 
 
 @pytest.fixture(params=PATHS)
@@ -46,13 +49,106 @@ def path(request) -> Iterator[str]:
     _core.force_path(None)
 
 
-def test_the_portable_path_is_always_there():
-    assert "scalar" in PATHS
+@pytest.fixture(autouse=True)
+def best_path_afterwards() -> Iterator[None]:
+    yield
+    _core.force_path(None)
 
 
 def test_an_unknown_path_is_refused():
     with pytest.raises(ValueError, match="nonesuch"):
         _core.force_path("nonesuch")
+
+
+def test_the_environment_forces_a_path(tmp_path):
+    """KGTREC_ISA is read when the extension is imported."""
+    code = "from kgtrec import _core; print(_core.active_path())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "KGTREC_ISA": "scalar"},
+        cwd=tmp_path,  # not the checkout, whose kgtrec/ may lack the extension
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "scalar"
+
+
+# -- What is due -------------------------------------------------------------------------------
+
+
+Expected = tuple[dict[str, np.ndarray], list[list[int]]]
+
+
+@functools.lru_cache(maxsize=9)
+def places_by_name(questions: kgtrec.Questions) -> np.ndarray:
+    """The place of every entity's name among all."""
+    return np.argsort(np.argsort(np.array(list(questions.graph.entities.docnos))))
+
+
+def expected_of(
+    scores: np.ndarray, questions: kgtrec.Questions, depth: int, lists: Any = None
+) -> Expected:
+    """Counts of every instance and the best of every question, with masks over whole rows.
+
+    NaN are below everything, and in no list. With lists, each question has its own candidates.
+    """
+    n, names = scores.shape[1], places_by_name(questions)
+    counts: dict[str, list[np.ndarray]] = {}
+    best = []
+    for question in range(len(questions)):
+        answers = questions.answers[question]
+        row = np.where(np.isnan(scores[question]), -np.inf, scores[question])
+        for prefix, out in (("", questions.known), ("macro_", questions.removed)):
+            among = np.ones(n, bool)
+            if lists is not None:
+                among[:] = False
+                among[lists[question]] = True
+            among[out[question]] = False
+            tied = among & (row == row[answers][:, None])
+            due = {
+                "greater": (among & (row > row[answers][:, None])).sum(axis=1),
+                "equal": tied.sum(axis=1) - among[answers],
+                "tied_ahead": (tied & (names > names[answers][:, None])).sum(axis=1),
+                "candidates": among.sum() + ~among[answers],
+            }
+            for name, column in due.items():
+                counts.setdefault(prefix + name, []).append(column)
+        left = np.flatnonzero(among & ~np.isnan(scores[question]))  # of the macro candidates
+        order = np.lexsort((names[left], row[left]))
+        best.append(left[order[::-1][:depth]].tolist())
+    return {name: np.concatenate(columns) for name, columns in counts.items()}, best
+
+
+def assert_due(got: tuple[kgtrec.Ranks, kgtrec.Run], due: Expected, *context: object) -> None:
+    ranks, run = got
+    for name, column in due[0].items():
+        assert np.array_equal(getattr(ranks, name), column), (name, *context)
+    lists = np.split(np.asarray(run.documents), run.offsets[1:-1])
+    assert [part.tolist() for part in lists] == due[1], context
+
+
+def check(
+    questions: kgtrec.Questions, scores: Any, depth: int, lists: Any = None, **options: Any
+) -> None:
+    """On every path."""
+    sign = 1 if options.get("higher_is_better", True) else -1
+    due = expected_of(sign * scores, questions, depth, lists)
+    for path in PATHS:
+        _core.force_path(path)
+        got = kgtrec.rank(scores, questions, depth, 1, progress=False, **options)
+        assert_due(got, due, path, options)
+
+
+def shifted(scores: np.ndarray, offset: int) -> np.ndarray:
+    """The same scores, exactly at the end of a buffer that starts ``offset`` elements before."""
+    buffer = np.full(offset + scores.size, np.nan, scores.dtype)
+    view = buffer[offset:].reshape(scores.shape)
+    view[...] = scores
+    return view
+
+
+# -- Long and short rows of a few questions ------------------------------------------------------
 
 
 @functools.cache
@@ -72,76 +168,6 @@ def questions_of(n_entities: int, copies: int = 1) -> kgtrec.Questions:
     return graph.questions()
 
 
-def brute_force(scores: np.ndarray, questions: kgtrec.Questions) -> dict[str, np.ndarray]:
-    """Counts of every instance, with masks over whole rows."""
-    n_entities = scores.shape[1]
-    docnos = np.array([str(entity).encode() for entity in range(n_entities)])
-    columns: dict[str, list[int]] = {}
-    for question in range(len(questions)):
-        row, answers = scores[question], questions.answers[question]
-        for answer in answers:
-            for prefix, out in (("", questions.known), ("macro_", questions.removed)):
-                among = np.ones(n_entities, bool)
-                among[out[question]] = False
-                if prefix:
-                    among[answers] = True
-                among[answer] = False
-                tied = among & (row == row[answer])
-                counts = {
-                    "greater": (among & (row > row[answer])).sum(),
-                    "equal": tied.sum(),
-                    "tied_ahead": (docnos[tied] > docnos[answer]).sum(),
-                    "candidates": among.sum() + 1,
-                }
-                for name, value in counts.items():
-                    columns.setdefault(prefix + name, []).append(int(value))
-    return {name: np.array(values) for name, values in columns.items()}
-
-
-def best(row: np.ndarray, out: np.ndarray, depth: int) -> list[int]:
-    """The best candidates of a row in trec order."""
-    left = np.setdiff1d(np.arange(len(row)), out)
-    order = np.lexsort((left.astype("S"), row[left]))  # ascending, by score and then by name
-    return left[order[::-1][:depth]].tolist()
-
-
-def shifted(scores: np.ndarray, offset: int) -> np.ndarray:
-    """The same scores, exactly at the end of a buffer that starts ``offset`` elements before."""
-    buffer = np.full(offset + scores.size, np.nan, scores.dtype)
-    view = buffer[offset:].reshape(scores.shape)
-    view[...] = scores
-    return view
-
-
-Expected = tuple[dict[str, np.ndarray], list[list[int]]]
-
-
-def expected_of(scores: np.ndarray, questions: kgtrec.Questions, depth: int) -> Expected:
-    """Counts of every instance and the best of every question, by brute force."""
-    documents = [
-        best(scores[q], questions.removed[q], depth) for q in range(len(questions)) if depth
-    ]
-    return brute_force(scores, questions), documents
-
-
-def check(
-    scores: np.ndarray,
-    questions: kgtrec.Questions,
-    depth: int,
-    offsets=OFFSETS,
-    expected: Expected | None = None,
-) -> None:
-    """Counts and run of every alignment are those of brute force."""
-    due, documents = expected or expected_of(scores, questions, depth)
-    for offset in offsets:
-        ranks, run = kgtrec.rank(shifted(scores, offset), questions, run_depth=depth, threads=1)
-        for name, column in due.items():
-            assert np.array_equal(getattr(ranks, name), column), (name, offset)
-        if depth:
-            got = np.split(np.asarray(run.documents), run.offsets[1:-1])
-            assert [part.tolist() for part in got] == documents, offset
-
-
 @functools.cache
 def tied_case(length: int) -> tuple[np.ndarray, Expected]:
     """Scores that every type holds exactly, and the expected results with the best 7."""
@@ -150,26 +176,25 @@ def tied_case(length: int) -> tuple[np.ndarray, Expected]:
     return scores, expected_of(scores, questions, depth=7)
 
 
-def some_offsets(length: int) -> tuple[int, ...]:
-    """The even start, and an odd one that changes with the length."""
-    return 0, OFFSETS[1 + length % 3]
-
-
 @pytest.mark.parametrize("every_offset", slow_after(1, [False, True]))
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_row_lengths_and_alignments(dtype, path, every_offset):
     for length in LENGTHS if every_offset else sorted(EDGES.intersection(LENGTHS)):
-        scores, expected = tied_case(length)
-        offsets = OFFSETS if every_offset else some_offsets(length)
-        check(scores.astype(dtype), questions_of(length), 7, offsets, expected)
+        scores, due = tied_case(length)
+        for offset in OFFSETS if every_offset else (0, OFFSETS[1 + length % 3]):
+            view = shifted(scores.astype(dtype), offset)
+            got = kgtrec.rank(view, questions_of(length), run_depth=7, threads=1)
+            assert_due(got, due, length, offset)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_extreme_values_in_every_lane(dtype, path):
     """Infinities, subnormals, both zeros, all-tied rows: at each place of a vector."""
     for length in (1, 15, 17, 65, 1025):
-        for scores, questions, depth, expected in extreme_cases(length, dtype):
-            check(scores, questions, depth, offsets=(0, 1), expected=expected)
+        for scores, questions, depth, due in extreme_cases(length, dtype):
+            for offset in (0, 1):
+                got = kgtrec.rank(shifted(scores, offset), questions, run_depth=depth, threads=1)
+                assert_due(got, due, length, offset)
 
 
 @functools.cache
@@ -252,12 +277,8 @@ def check_counts_of_nan(length: int, dtype: np.dtype, rows: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_strided_rows(dtype, path):
-    for length in (5, 16, 17, 70, 1025):
-        check_strides(length, dtype)
-
-
-def check_strides(length: int, dtype: np.dtype) -> None:
+@pytest.mark.parametrize("length", [5, 16, 17, 70, 1025])
+def test_strided_rows(length, dtype):
     questions = questions_of(length)
     rng = np.random.default_rng(length)
     wide = rng.integers(0, 4, (3 * len(questions), 2 * length + 1)).astype(dtype)
@@ -268,10 +289,10 @@ def check_strides(length: int, dtype: np.dtype) -> None:
         wide[::-3, :length],
         wide[::3, length - 1 :: -1][:, :length],
     ):
-        due = brute_force(view, questions)
-        ranks, _ = kgtrec.rank(view, questions, run_depth=3)
-        for name, column in due.items():
-            assert np.array_equal(getattr(ranks, name), column), name
+        check(questions, view, 3)
+
+
+# -- Many answers, columns, paths --------------------------------------------------------------
 
 
 @functools.cache
@@ -302,12 +323,8 @@ def test_many_answers_a_row(length, n_answers, dtype, path):
         questions = many_answers(length, n_answers, in_order)
         for scores, due in scores_and_counts(length, n_answers, dtype, in_order):
             for order in "CF":
-                ranks, _ = kgtrec.rank(np.asarray(scores, order=order), questions, threads=1)
-                for question, columns in enumerate(due):
-                    rows = ranks.question == question
-                    for name, column in columns.items():
-                        ours = getattr(ranks, name)[rows]
-                        assert np.array_equal(ours, column), (question, name, order, in_order)
+                got = kgtrec.rank(np.asarray(scores, order=order), questions, threads=1)
+                assert_due(got, due, order, in_order)
 
 
 @pytest.mark.parametrize("decimals", [None, 1, -2])  # apart, tied, all tied
@@ -334,37 +351,9 @@ def scores_and_counts(length: int, n_answers: int, dtype: np.dtype, labels_in_or
     info = np.finfo(dtype)
     far = real / np.abs(real).max() * float(info.max)
     subnormal = real * float(info.smallest_subnormal) * 200
-    return [
-        (
-            scores.astype(dtype),
-            [
-                counts_by_comparing(row, questions, question, labels_in_order)
-                for question, row in enumerate(scores.astype(dtype))
-            ],
-        )
-        for scores in (
-            *(real, real.round(1), real.round(0), real * 0, zeros, infinite),
-            *(real**5, far, subnormal),
-        )
-    ]
-
-
-def counts_by_comparing(
-    row: np.ndarray, questions: kgtrec.Questions, question: int, labels_in_order: bool
-) -> dict[str, list[int]]:
-    """The counts of a question's answers, by comparison with every candidate."""
-    n = len(row)
-    names = np.arange(n) if labels_in_order else np.argsort(np.argsort(np.arange(n).astype("S")))
-    due: dict[str, list[int]] = {}
-    answers = questions.answers[question]
-    own, own_name = row[answers][:, None], names[answers][:, None]
-    for prefix, out in (("", questions.known), ("macro_", questions.removed)):
-        among = np.setdiff1d(np.arange(n), out[question])
-        tied = row[among] == own
-        due[prefix + "greater"] = np.count_nonzero(row[among] > own, axis=1).tolist()
-        due[prefix + "equal"] = (tied.sum(axis=1) - np.isin(answers, among)).tolist()
-        due[prefix + "tied_ahead"] = (tied & (names[among] > own_name)).sum(axis=1).tolist()
-    return due
+    kinds = (real, real.round(1), real.round(0), real * 0, zeros, infinite, real**5, far, subnormal)
+    typed = [scores.astype(dtype) for scores in kinds]
+    return [(scores, expected_of(scores, questions, 0)) for scores in typed]
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -401,7 +390,7 @@ def columns_of(length: int, dtype: np.dtype) -> tuple[kgtrec.Questions, list[np.
 
 def check_columns(length: int, dtype: np.dtype) -> None:
     questions, views, due = columns_of(length, dtype)
-    for view in views:
+    for view in views if length < 4097 else views[:1]:
         for sign, (ranks, run) in due.items():
             again, run_again = kgtrec.rank(view, questions, 9, nan="worst", higher_is_better=sign)
             for name in ("greater", "equal", "tied_ahead", "macro_greater", "macro_tied_ahead"):
@@ -412,7 +401,7 @@ def check_columns(length: int, dtype: np.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("depth", [0, 1, 20, 1000, 100_000])
+@pytest.mark.parametrize("depth", [20, 1000, 100_000])
 def test_paths_give_the_same_bits(depth, dtype):
     """A few thousand entities, many ties, thousands of answers: one result on every path."""
     rng = np.random.default_rng(5)
@@ -428,10 +417,7 @@ def test_paths_give_the_same_bits(depth, dtype):
     seen = {}
     for name in PATHS:
         _core.force_path(name)
-        try:
-            ranks, run = kgtrec.rank(rough, questions, run_depth=depth)
-        finally:
-            _core.force_path(None)
+        ranks, run = kgtrec.rank(rough, questions, run_depth=depth)
         columns = ("greater", "equal", "tied_ahead", "macro_greater", "macro_equal")
         counts = [getattr(ranks, column).tobytes() for column in columns]
         seen[name] = [
@@ -443,8 +429,8 @@ def test_paths_give_the_same_bits(depth, dtype):
 
 
 @pytest.mark.parametrize("dtype", WIDE, ids=str)
-@pytest.mark.parametrize("metric", ["dot", "l2"])
-@pytest.mark.parametrize("dim", [1, 3, 17, 100])
+@pytest.mark.parametrize("metric", ["dot", "l2", "l1"])
+@pytest.mark.parametrize("dim", [0, 1, 17, 100])
 def test_factors_on_every_path(dim, metric, dtype):
     """Real numbers: sums need one order, or paths and copies would differ."""
     rng = np.random.default_rng(dim)
@@ -457,11 +443,8 @@ def test_factors_on_every_path(dim, metric, dtype):
         seen = {}
         for name in PATHS:
             _core.force_path(name)
-            try:
-                source = kgtrec.Factors(queries, entities, bias=bias, metric=metric)
-                ranks, run = kgtrec.rank(source, questions, run_depth=n_entities)
-            finally:
-                _core.force_path(None)
+            source = kgtrec.Factors(queries, entities, bias=bias, metric=metric)
+            ranks, run = kgtrec.rank(source, questions, run_depth=n_entities)
             counts = [ranks.greater.tolist(), ranks.equal.tolist(), ranks.macro_greater.tolist()]
             seen[name] = [*counts, np.asarray(run.scores).tobytes()]
             assert_scores_close(run, queries, entities, metric)
@@ -472,48 +455,10 @@ def assert_scores_close(run, queries: np.ndarray, entities: np.ndarray, metric: 
     """The scores of a run are those of the formula in float64, up to rounding."""
     row = np.repeat(np.arange(len(queries)), np.diff(run.offsets))
     q, x = queries[row].astype(np.float64), entities[run.documents].astype(np.float64)
-    due = (q * x).sum(1) if metric == "dot" else -((q - x) ** 2).sum(1)
+    due = {"dot": (q * x).sum(1), "l2": -((q - x) ** 2).sum(1), "l1": -np.abs(q - x).sum(1)}[metric]
     size = (np.abs(q) * np.abs(x)).sum(1) + (q * q).sum(1) + (x * x).sum(1)
+    size = (np.abs(q) + np.abs(x)).sum(1) if metric == "l1" else size
     assert np.all(np.abs(run.scores - due) <= 8 * np.finfo(queries.dtype).eps * size)
-
-
-def test_the_environment_forces_a_path(tmp_path):
-    """KGTREC_ISA is read when the extension is imported."""
-    import os
-    import subprocess
-    import sys
-
-    code = "from kgtrec import _core; print(_core.active_path())"
-    for name in PATHS:
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "KGTREC_ISA": name},
-            cwd=tmp_path,  # not the checkout, whose kgtrec/ may lack the extension
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stdout.strip() == name
-
-
-def test_a_hundred_million_comparisons_agree():
-    """500 rows x 20,000 entities x 10 answers, few values: the same counts from every path."""
-    rng = np.random.default_rng(8)
-    test = np.stack(
-        [np.repeat(np.arange(500), 10), np.zeros(5000, int), rng.integers(0, 20_000, 5000)]
-    )
-    graph = kgtrec.Graph.from_arrays(test=test.T, n_entities=20_000)
-    questions = graph.questions(sides="tail")
-    scores = rng.integers(-300, 300, (len(questions), 20_000)).astype(np.float32)
-    counts = {}
-    for path in PATHS:
-        _core.force_path(path)
-        ranks, run = kgtrec.rank(scores, questions, run_depth=20)
-        columns = (ranks.greater, ranks.equal, ranks.tied_ahead, ranks.macro_equal, run.documents)
-        counts[path] = b"".join(column.tobytes() for column in columns)
-    _core.force_path(None)
-    assert len(set(counts.values())) == 1
-    assert int(ranks.equal.sum()) > 100_000
 
 
 @pytest.mark.parametrize("order", ["of names", "turned", "shuffled"])
@@ -526,69 +471,38 @@ def test_ties_in_every_order_of_names(order):
         test=[(r, 0, 1) for r in range(4)], train=[(0, 0, e) for e in range(900, 1_000)],
         n_entities=n, entities=[f"{p:04d}" for p in place[order]],
     )  # fmt: skip
-    questions = graph.questions(sides="tail")
     steps = np.arange(n) // 7
     scores = np.stack([np.zeros(n), steps, -steps, rng.integers(0, 3, n)])
-    for depth in (1, 20, 90, 700, n):
-        expected = []
-        for row, removed in enumerate(questions.removed[q] for q in range(4)):
-            candidates = np.setdiff1d(np.arange(n), removed)
-            ordered = sorted(
-                candidates, key=lambda e: (scores[row, e], place[order][e]), reverse=True
-            )
-            expected += ordered[:depth]
-        for path in PATHS:
-            _core.force_path(path)
-            for dtype in (np.float32, np.float64):
-                _, run = kgtrec.rank(scores.astype(dtype), questions, run_depth=depth)
-                assert run.documents.tolist() == expected, (depth, path, dtype)
-    _core.force_path(None)
+    for depth, dtype in product((1, 20, 90, 700, n), WIDE):
+        check(graph.questions(sides="tail"), scores.astype(dtype), depth)
+
+
+def of_one_answer(answer: int, known: list[int], n: int) -> kgtrec.Questions:
+    """One question; names are in the order of ids."""
+    train, names = [(0, 0, entity) for entity in known], [f"{entity:04d}" for entity in range(n)]
+    graph = kgtrec.Graph.from_arrays(train=train, test=[(0, 0, answer)], entities=names)
+    return graph.questions(sides="tail")
 
 
 def test_many_ties_with_the_last_of_the_best():
     """Rows in which far more candidates tie with the bound than a run keeps."""
     rng = np.random.default_rng(3)
-    graph = kgtrec.Graph.from_arrays(
-        test=[(0, 0, 1)], train=[(0, 0, e) for e in range(5_000, 5_100)], n_entities=6_000,
-        entities=[f"{i:04d}" for i in range(6_000)],
-    )  # fmt: skip
-    questions = graph.questions(sides="tail")
-    removed = set(range(5_000, 5_100))
+    questions = of_one_answer(1, [*range(5_000, 5_100)], 6_000)
     for share in (0.0, 0.001, 0.01, 0.5, 1.0):
         scores = np.where(rng.random((1, 6_000)) < share, 2, rng.integers(0, 2, (1, 6_000)))
-        candidates = [e for e in range(6_000) if e not in removed]
-        expected = sorted(candidates, key=lambda e: (scores[0, e], e), reverse=True)
-        for depth in (1, 20, 300, 6_000):
-            for path in PATHS:
-                _core.force_path(path)
-                for dtype in (np.float32, np.float64):
-                    _, run = kgtrec.rank(scores.astype(dtype), questions, run_depth=depth)
-                    assert run.documents.tolist() == expected[:depth], (share, depth, path, dtype)
-    _core.force_path(None)
+        for depth, dtype in product((1, 20, 300, 6_000), WIDE):
+            check(questions, scores.astype(dtype), depth)
 
 
 @pytest.mark.parametrize("removed", [[698], [*range(400, 699, 30), 698]], ids=["one", "some"])
-def test_the_best_of_many_ties_are_the_last_but_the_removed(removed, path):
+def test_the_best_of_many_ties_are_the_last_but_the_removed(removed):
     """Names in the order of ids: only the end of a row of ties is read."""
-    n = 700
-    labels = [f"e{entity:03d}" for entity in range(n)]
-    for answer, depth in itertools.product((5, 699), (60, 100, 289)):
-        graph = kgtrec.Graph.from_arrays(
-            train=np.array([(0, 0, entity) for entity in removed]),
-            test=np.array([(0, 0, answer)]),
-            n_entities=n,
-            entities=labels,
-        )
-        questions = graph.questions(sides="tail")
-        scores = np.full((1, n), 0.5, np.float32)
-
-        _, run = kgtrec.rank(scores, questions, run_depth=depth, threads=1)
-
-        due = [entity for entity in reversed(range(n)) if entity not in removed][:depth]
-        assert run.documents.tolist() == due
+    for answer, depth in product((5, 699), (60, 100, 289)):
+        check(of_one_answer(answer, removed, 700), np.full((1, 700), 0.5, np.float32), depth)
 
 
-COUNTS = ("greater", "equal", "tied_ahead")
+# -- The special code for rows of few candidates -------------------------------------------------
+
 SHORT = (1, 2, 20, 63, 64, 65, 128, 129, 255, 256, 257)
 SHORT_ROWS = 12
 
@@ -610,61 +524,15 @@ def short_questions(
     return graph.questions("test", sides="tail")
 
 
-def plainly(questions: kgtrec.Questions, scores: Any, depth: int) -> tuple[list[Any], list[Any]]:
-    """Counts of every answer, micro and macro, and the best of every row; one by one."""
-    labels = [label.encode() for label in questions.graph.entities]
-    counts, lists = [], []
-    for question in range(len(questions)):
-        row = scores[question].astype(float).tolist()
-        row = [-np.inf if value != value else value for value in row]
-        answers = questions.answers[question].tolist()
-        known, removed = (set(csr[question].tolist()) for csr in (questions.known,
-                                                                 questions.removed))  # fmt: skip
-        for answer in answers:
-            both = []
-            for outside in (known, removed):
-                others = [e for e in range(len(row)) if e not in outside and e != answer]
-                tied = [e for e in others if row[e] == row[answer]]
-                ahead = sum(labels[e] > labels[answer] for e in tied)
-                both += [sum(row[e] > row[answer] for e in others), len(tied), ahead]
-            counts.append(both)
-        left = [
-            e for e in range(len(row)) if e not in removed and not np.isnan(scores[question, e])
-        ]
-        lists.append(sorted(left, key=lambda e: (row[e], labels[e]), reverse=True)[:depth])
-    return counts, lists
-
-
-@pytest.fixture
-def best_path_afterwards() -> Iterator[None]:
-    yield
-    _core.force_path(None)
-
-
-def check_short(questions: kgtrec.Questions, scores: Any, depth: int, **options: Any) -> None:
-    """On every path."""
-    sign = 1 if options.get("higher_is_better", True) else -1
-    counts, lists = plainly(questions, sign * scores, depth)
-    for path in PATHS:
-        _core.force_path(path)
-        ranks, run = kgtrec.rank(scores, questions, depth, 1, progress=False, **options)
-        columns = [getattr(ranks, prefix + name) for prefix in ("", "macro_") for name in COUNTS]
-        assert np.stack(columns, axis=1).tolist() == counts, path
-        got = np.split(np.asarray(run.documents), run.offsets[1:-1])
-        assert [each.tolist() for each in got] == lists, path
-
-
-@pytest.mark.usefixtures("best_path_afterwards")
 @pytest.mark.parametrize("in_order", [True, False])
 def test_short_rows(in_order: bool) -> None:
     for n, case in product(SHORT, range(3)):
         rng, (most_answers, depth) = np.random.default_rng(n), ((1, 0), (1, 20), (20, n))[case]
         questions = short_questions(rng, n, in_order=in_order, most_answers=most_answers)
         scores = rng.integers(-3, 4, (SHORT_ROWS, n)).astype(np.float32)
-        check_short(questions, scores, depth)
+        check(questions, scores, depth)
 
 
-@pytest.mark.usefixtures("best_path_afterwards")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [64, 65, 100, 256])
 def test_the_best_of_distinct_scores(n: int, dtype: str) -> None:
@@ -676,7 +544,7 @@ def test_the_best_of_distinct_scores(n: int, dtype: str) -> None:
         scores[6:] = np.exp(5 * scores[6:])  # few are far above the others, with bounds between
         scores[0] = np.sort(scores[0])
         scores[1, : n // 2] = -np.inf
-        check_short(questions, scores, depth)
+        check(questions, scores, depth)
 
 
 @pytest.mark.parametrize("n", [40, 150])
@@ -710,7 +578,6 @@ def part_of(questions: kgtrec.Questions, scores: Any, n: int, depth: int) -> Nat
     return state
 
 
-@pytest.mark.usefixtures("best_path_afterwards")
 @pytest.mark.parametrize("n", [20, 64, 65, 200])
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
 def test_of_other_types_directions_and_layouts(n: int, dtype: str) -> None:
@@ -718,14 +585,13 @@ def test_of_other_types_directions_and_layouts(n: int, dtype: str) -> None:
     questions = short_questions(rng, n, in_order=True, most_answers=2)
     scores = rng.choice(np.array([-1.5, -0.0, 0.0, 2, np.inf, -np.inf], dtype), (SHORT_ROWS, n))
 
-    check_short(questions, scores, 20)
-    check_short(questions, scores, 20, higher_is_better=False)
-    check_short(questions, np.asfortranarray(scores), 20)
-    check_short(questions, scores[:, ::-1], 20)
-    check_short(questions, np.repeat(scores, 2, axis=1)[:, ::2], 20)
+    check(questions, scores, 20)
+    check(questions, scores, 20, higher_is_better=False)
+    check(questions, np.asfortranarray(scores), 20)
+    check(questions, scores[:, ::-1], 20)
+    check(questions, np.repeat(scores, 2, axis=1)[:, ::2], 20)
 
 
-@pytest.mark.usefixtures("best_path_afterwards")
 @pytest.mark.parametrize("n", [20, 64, 65, 200])
 def test_nan_of_some_rows_is_the_worst(n: int) -> None:
     """Such rows take the slow way; their neighbours do not."""
@@ -738,7 +604,7 @@ def test_nan_of_some_rows_is_the_worst(n: int) -> None:
     if others:
         scores[1, others[-1]] = np.nan
 
-    check_short(questions, scores, 20, nan="worst")
+    check(questions, scores, 20, nan="worst")
     for path in PATHS:
         _core.force_path(path)
         ranks, _ = kgtrec.rank(scores, questions, 0, 1, nan="worst", progress=False)
@@ -767,7 +633,7 @@ def test_tolerance_counts_the_answer_once(path: str, atol: float) -> None:
             assert ranks.equal[i] == np.sum(inside & near)
 
 
-def test_candidates_of_their_own(path: str) -> None:
+def test_candidates_of_their_own() -> None:
     """Sampled evaluation: every question's list, in rows of all entities."""
     rng = np.random.default_rng(5)
     n = 400
@@ -777,22 +643,7 @@ def test_candidates_of_their_own(path: str) -> None:
         for answers in (questions.answers[question] for question in range(SHORT_ROWS))
     ]
     asked = questions.restrict(candidates=[each.tolist() for each in lists])
-    scores = rng.integers(-3, 4, (SHORT_ROWS, n)).astype(np.float32)
-
-    ranks, run = kgtrec.rank(scores, asked, 20, 1, progress=False)
-
-    for i, question in enumerate(ranks.question.tolist()):
-        row, answer = scores[question], int(ranks.answer[i])
-        inside = np.zeros(n, bool)
-        inside[lists[question]] = True
-        inside[questions.known[question]] = inside[answer] = False
-        assert ranks.greater[i] == np.sum(inside & (row > row[answer]))
-        assert ranks.equal[i] == np.sum(inside & (row == row[answer]))
-    for question in range(SHORT_ROWS):
-        row, removed = scores[question], set(questions.removed[question].tolist())
-        left = [e for e in lists[question].tolist() if e not in removed]
-        best = sorted(left, key=lambda e: (row[e], e), reverse=True)[:20]
-        assert run.documents[run.offsets[question] : run.offsets[question + 1]].tolist() == best
+    check(asked, rng.integers(-3, 4, (SHORT_ROWS, n)).astype(np.float32), 20, lists)
 
 
 def csr_of(rows: list[npt.NDArray[Any]]) -> Csr:

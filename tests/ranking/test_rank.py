@@ -243,19 +243,6 @@ def test_many_answers_and_many_known(per_instance, higher):
         check(replace(case, depth=depth))
 
 
-def test_values_next_to_each_other_are_no_ties():
-    one = np.float32(1)
-    scores = np.array([[one, np.nextafter(one, np.float32(2)), one]] * 2)
-    check(rank_case(graph_case(), scores))
-    check(rank_case(graph_case(), np.array([[1, 1 + 2.0**-52, 1 - 2.0**-53]] * 2)))
-
-
-@pytest.mark.parametrize("nan", ["error", "worst"])
-def test_nan_at_a_known_entity_is_no_error(nan):
-    graph = graph_case(splits={"train": [(0, 0, 2)], "test": [(0, 0, 1)]})
-    check(rank_case(graph, [[0, 1, 2], [0, 1, np.nan]], nan=nan))
-
-
 @pytest.mark.parametrize("first", [[np.nan, 0], [0, np.nan], [np.nan, np.nan], [0, 1]], ids=str)
 @pytest.mark.parametrize("own", [[np.nan, 0], [0, np.nan], [np.nan, np.nan], [0, 1]], ids=str)
 @pytest.mark.parametrize("nan", ["error", "worst"])
@@ -285,36 +272,30 @@ def test_nan_payload_and_sign_do_not_matter():
         check(rank_case(graph_case(), scores))
 
 
-def test_rows_of_a_dictionary_are_those_of_one_array():
-    graph = graph_case(splits={"test": [(0, 0, 1), (0, 0, 2), (2, 0, 1)]})
-    case = rank_case(graph, np.random.default_rng(3).random((6, 3)), per_instance=True)
-    halves = {"tail": case.scores[3:], "head": case.scores[:3]}
-    ranks, run = kgtrec.rank(halves, graph.questions(), **case.options())
+@pytest.mark.parametrize("sides", ["head", "tail", "both"])
+def test_a_dictionary_of_sides_is_one_array(sides):
+    graph = graph_case(splits={"test": [(0, 0, 1), (0, 0, 2), (2, 0, 1)]}, sides=sides)
+    names = ["head", "tail"] if sides == "both" else [sides]
+    scores = np.random.default_rng(3).random((3 * len(names), 3))
+    case = rank_case(graph, scores, per_instance=True)
+    parts = dict(zip(names, np.split(case.scores, len(names)), strict=True))
+    ranks, run = kgtrec.rank(dict(sorted(parts.items())[::-1]), graph.questions(), **case.options())
     assert oracle.rank_differences(ranks, case.outcome()) == []
     assert oracle.run_differences(run, case.outcome()) == []
 
 
-@pytest.mark.parametrize("rows", [(2, 4), (4, 2), (6, 0), (0, 6)], ids=str)
-def test_a_dictionary_whose_sides_are_not_of_one_length(rows):
+@pytest.mark.parametrize(
+    ("rows", "sides"),
+    [((2, 4), "both"), ((4, 2), "both"), ((6, 0), "both"), ((0, 6), "both"), ((0, 3), "head")],
+    ids=str,
+)
+def test_a_dictionary_with_the_rows_of_another_side(rows, sides):
     """The total of six rows is right, but rows of one side would count for the other."""
-    graph = graph_case(splits={"test": [(0, 0, 1), (0, 0, 2), (2, 0, 1)]})
-    halves = {"head": np.zeros((rows[0], 3)), "tail": np.zeros((rows[1], 3))}
+    triples = [(0, 0, 1), (0, 0, 2), (2, 0, 1)]
+    questions = graph_case(splits={"test": triples}, sides=sides).questions()
+    parts = {side: np.zeros((n, 3)) for side, n in zip(("head", "tail"), rows, strict=True)}
     with pytest.raises(InputError, match=r"head|tail"):
-        kgtrec.rank(halves, graph.questions(), rows="instances")
-
-
-def test_a_dictionary_with_the_side_that_is_not_asked():
-    with pytest.raises(InputError, match="tail"):
-        kgtrec.rank({"tail": np.zeros((1, 3))}, graph_case(sides="head").questions())
-
-
-@pytest.mark.parametrize("sides", ["head", "tail"])
-def test_a_dictionary_with_one_side(sides):
-    graph = graph_case(splits={"test": [(0, 0, 1), (0, 0, 2)]}, sides=sides)
-    case = rank_case(graph, [[1, 2, 3], [3, 1, 2]], per_instance=True)
-    ranks, run = kgtrec.rank({sides: case.scores}, graph.questions(), **case.options())
-    assert oracle.rank_differences(ranks, case.outcome()) == []
-    assert oracle.run_differences(run, case.outcome()) == []
+        kgtrec.rank(parts, questions, rows="instances")
 
 
 def test_a_split_without_triples_asks_nothing():
@@ -344,28 +325,18 @@ def test_scores_handed_over_are_left_alone():
 
 
 @pytest.mark.parametrize(
-    ("shape", "expected"),
+    ("shape", "dtype", "expected"),
     [
-        *(((2, 2), "3"), ((2, 4), "3"), ((1, 3), "2"), ((3, 3), "2"), ((0, 3), "2")),
-        *(((6,), "two-dim"), ((2, 3, 1), "two-dim"), ((), "two-dim")),
+        *(((2, n), "f4", "3") for n in (2, 4)),
+        *(((n, 3), "f4", "2") for n in (0, 1, 3)),
+        *((shape, "f4", "two-dim") for shape in ((6,), (2, 3, 1), ())),
+        *(((2, 3), dtype, "dtype") for dtype in ("U1", object, complex, bool)),
     ],
     ids=str,
 )
-def test_wrong_shapes_are_refused(shape, expected):
+def test_wrong_arrays_are_refused(shape, dtype, expected):
     with pytest.raises(InputError, match=expected):
-        kgtrec.rank(np.zeros(shape, np.float32), graph_case().questions())
-
-
-@pytest.mark.parametrize("dtype", ["U1", object, complex, bool], ids=str)
-def test_wrong_dtypes_are_refused(dtype):
-    with pytest.raises(InputError, match="dtype"):
-        kgtrec.rank(np.zeros((2, 3), dtype), graph_case().questions())
-
-
-def test_laid_out_views_are_not_copied_to_nan():
-    """The guard values of the layouts are never read: no NaN error comes from them."""
-    for layout in LAYOUTS:
-        kgtrec.rank(laid_out(np.zeros((2, 3), np.float32), layout), graph_case().questions())
+        kgtrec.rank(np.zeros(shape, dtype), graph_case().questions())
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

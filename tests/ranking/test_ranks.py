@@ -223,34 +223,6 @@ def test_ranks_by_hand(ranks: kgtrec.Ranks) -> None:
     assert ranks.macro_rank("ordinal").tolist() == [5.0]
 
 
-def test_a_first_place_is_rank_one() -> None:
-    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[0, 0, 2]])
-    scores = np.array([[0, 1, 2]], dtype=np.float32)
-    ranks, _ = kgtrec.rank(scores, graph.questions(sides="tail"))
-    for kind in ("optimistic", "realistic", "pessimistic", "ordinal"):
-        assert ranks.rank(kind).tolist() == [1.0]
-        assert ranks.macro_rank(kind).tolist() == [1.0]
-
-
-def test_every_rank_is_a_place_in_some_sorted_list() -> None:
-    """Ranks with the answer sorted before, after, and among equal scores."""
-    rng = np.random.default_rng(0)
-    triples = rng.integers(0, (12, 2, 12), (40, 3))
-    questions = kgtrec.Graph.from_arrays(train=triples, test=triples[:25]).questions(filter="raw")
-    scores = rng.integers(0, 4, (len(questions), 12)).astype(np.float64)
-    ranks, _ = kgtrec.rank(scores, questions)
-    for row, (question, answer) in enumerate(zip(ranks.question, ranks.answer, strict=True)):
-        line = scores[question].tolist()
-        others = [score for entity, score in enumerate(line) if entity != answer]
-        first = 1 + sorted([*others, line[answer]], reverse=True).index(line[answer])
-        last = 12 - sorted([*others, line[answer]]).index(line[answer])
-        assert ranks.rank("optimistic")[row] == first
-        assert ranks.rank("pessimistic")[row] == last
-        assert ranks.rank("realistic")[row] == (first + last) / 2
-        names = sorted(range(12), key=lambda e: (line[e], f"{e}".encode()), reverse=True)
-        assert ranks.rank("ordinal")[row] == 1 + names.index(answer)
-
-
 # -- Labels in files of ranks ---------------------------------------------------------------------
 
 
