@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from question_cases import N, R, random_questions, run_lists, some_scores
 from slow import slow_after, slow_but
 from strategies import RankCase, rank_cases
@@ -62,6 +63,7 @@ def same_as_local(
 
 
 @given(case=rank_cases(), data=st.data())
+@examples(0.5)
 def test_every_partition_of_a_matrix_gives_the_bytes_of_one_pass(case: RankCase, data) -> None:
     questions, options = case.graph.questions(), case.options()
     blocks = data.draw(spans(len(case.scores)))
@@ -91,6 +93,7 @@ def test_every_partition_of_a_matrix_gives_the_bytes_of_one_pass(case: RankCase,
     packed=st.booleans(),
     spoilt=st.booleans(),
 )
+@examples(0.5)
 def test_every_partition_of_factors_gives_the_bytes_of_one_pass(
     seed, data, metric, dtypes, rows, packed, spoilt
 ) -> None:
@@ -124,6 +127,7 @@ def test_every_partition_of_factors_gives_the_bytes_of_one_pass(
     kind=st.sampled_from(["entities", "relations", "candidates", "columns"]),
     scored=st.sampled_from(["matrix", "nan", "factors"]),
 )
+@examples(0.5)
 def test_restricted_candidates_in_blocks_of_rows(
     seed, data, kind, scored, tmp_path_factory
 ) -> None:
@@ -152,20 +156,6 @@ def test_restricted_candidates_in_blocks_of_rows(
     same_as_local(inputs, blocks, [(0, N)], kgtrec.rank(source, questions, **options))
     with pytest.raises(UsageError, match="restricted candidates"):
         partial(Task(0, 1, 0, 5), inputs, np.zeros(9))
-
-
-def test_labels_in_another_order_than_ids_keep_their_ties(tmp_path: Path) -> None:
-    rng = np.random.default_rng(8)
-    triples = np.stack([rng.integers(0, 12, 30), np.zeros(30, int), rng.integers(0, 12, 30)], 1)
-    labels = ["f b", "a", "%20", "é", "Z", "z", "10", "9", "b", "c", "d", "e\udcff"]
-    graph = kgtrec.Graph.from_arrays(train=triples[:10], test=triples[10:], entities=labels)
-    questions = graph.questions()
-    scores = rng.integers(0, 2, (len(questions), 12)).astype(np.float32)
-    inputs = make_inputs(scores, questions, tmp_path, Settings(7, threads=1))
-    assert not inputs.store().ordered
-    local = kgtrec.rank(scores, questions, run_depth=7)
-    for cuts in ([0, 12], [0, 5, 12], [0, 1, 2, 3, 7, 12]):
-        same_as_local(inputs, [(0, 4), (4, len(questions))], list(pairwise(cuts)), local)
 
 
 def test_scores_in_several_files_with_rows_of_the_whole_split(tmp_path: Path) -> None:
@@ -239,20 +229,6 @@ def test_a_ctrl_c_while_a_store_is_waited_for_is_not_passed_over(
     with pytest.raises(KeyboardInterrupt):
         save_questions(questions, "questions", tmp_path)
     assert [path.name[:10] for path in tmp_path.iterdir()] == ["questions-"]  # whole by then
-
-
-@pytest.mark.parametrize("name", ["known_ids.npy", "meta.json", "plan_targets.npy"])
-def test_a_damaged_store_is_named(tmp_path: Path, name: str) -> None:
-    questions = random_questions(np.random.default_rng(1))
-    path = save_questions(questions, "questions", tmp_path) / name
-    content = bytearray(path.read_bytes())
-    content[-9] ^= 4
-    path.write_bytes(content)
-    with pytest.raises(FileError, match=f"{name}: .*damaged"):
-        Store(path.parent, verify=True)
-    path.unlink()
-    with pytest.raises(FileError, match=f"{name}: No such file"):
-        Store(path.parent, verify=True)
 
 
 def test_gathered_rows_are_the_rows(tmp_path: Path) -> None:
@@ -346,13 +322,6 @@ def test_what_is_no_size(text: str) -> None:
     with pytest.raises(UsageError, match="is not a size; give one such as 2GB"):
         memory_bytes(text)
     assert format_bytes(2.04e9) == "2.0 GB"
-
-
-def test_little_is_pickled(tmp_path: Path) -> None:
-    inputs = big_inputs(tmp_path, 5000, 300)
-    task = next(make_plan(inputs, calibrate=False).tasks())
-    assert len(pickle.dumps((inputs, task))) < 2000
-    assert pickle.loads(pickle.dumps(inputs)) == inputs
 
 
 def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:

@@ -104,14 +104,6 @@ def count_opened(name: str) -> int:
     return sum(name in line for line in Path("/proc/self/maps").read_text().splitlines())
 
 
-def fatal_once(block: np.ndarray, flag: str) -> np.ndarray:
-    """Kills its worker the first time."""
-    if not os.path.exists(flag):
-        Path(flag).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return block
-
-
 def failing_once(block: np.ndarray, flag: str) -> np.ndarray:
     if not os.path.exists(flag):
         Path(flag).touch()

@@ -12,7 +12,7 @@ EXAMPLES = {
     DEFAULT: 20,
     "ci": 100,  # what `.ci/run slow` tries
     "quick": 10,  # for writing a test
-    "sanitizers": 25,
+    "sanitizers": 12,
 }
 
 

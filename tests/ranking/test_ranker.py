@@ -369,33 +369,22 @@ def scores(questions: kgtrec.Questions) -> np.ndarray:
     return some_scores(np.random.default_rng(12), (len(questions), N))
 
 
-def test_a_batch_refused_at_its_first_update_fixes_no_dtype(questions, scores) -> None:
-    ranker = kgtrec.Ranker(questions, 5)
-    spoilt = scores.astype(np.float64)
+def test_only_rows_that_were_kept_fix_the_dtype(questions, scores) -> None:
+    wide, n = scores.astype(np.float64), len(scores)
+    spoilt = wide.copy()
     spoilt[0] = np.nan
+    ranker, other = kgtrec.Ranker(questions, 5), kgtrec.Ranker(questions, 5, nan="worst")
     with pytest.raises(InputError, match="NaN for question"):
-        ranker.update(range(len(scores)), spoilt)
-    ranker.update(range(len(scores)), scores.astype(np.float32))
-    got, due = ranker.finish(), kgtrec.rank(scores.astype(np.float32), questions, 5)
-    assert got[0].manifest["scores"] == due[0].manifest["scores"]
-    assert got[0].greater.tolist() == due[0].greater.tolist()
-    assert got[1].scores.tobytes() == due[1].scores.tobytes()
-
-
-def test_neither_does_a_refused_merge(questions, scores) -> None:
-    other, ranker = kgtrec.Ranker(questions), kgtrec.Ranker(questions, nan="worst")
-    other.update([0], scores[:1].astype(np.float64))
-    with pytest.raises(UsageError, match="were ranked with nan='error'"):
+        ranker.update(range(n), spoilt)
+    other.update([0], wide[:1])
+    with pytest.raises(UsageError, match="were ranked with nan='worst'"):
         ranker.merge(other)
-    ranker.update([0], scores[:1].astype(np.float32))
-
-
-def test_rows_that_were_kept_fix_the_dtype(questions, scores) -> None:
-    ranker = kgtrec.Ranker(questions)
-    ranker.update([0], scores[:1].astype(np.float32))
-    for again in range(2):
+    ranker.update([0], scores[:1])
+    for row in (1, 2):
         with pytest.raises(InputError, match=r"dtype float64, but earlier ones have float32"):
-            ranker.update([1 + again], scores[1:2].astype(np.float64))
+            ranker.update([row], wide[row : row + 1])
+    ranker.update(range(1, n), scores[1:])
+    assert_same(ranker.finish(), kgtrec.rank(scores, questions, 5))
 
 
 def test_a_call_at_work_fixes_the_dtype(questions, scores) -> None:
