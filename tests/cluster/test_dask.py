@@ -60,6 +60,13 @@ def cut_at_random(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, mos
     monkeypatch.setattr(dask_rank, "make_plan", plan)
 
 
+def case(seed: int) -> tuple[kgtrec.Questions, np.ndarray]:
+    """Questions and their scores."""
+    rng = np.random.default_rng(seed)
+    questions = random_questions(rng)
+    return questions, some_scores(rng, (len(questions), N))
+
+
 # -- The same bytes ----------------------------------------------------------------------------
 
 
@@ -112,9 +119,7 @@ def test_processes_of_ones_own(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_cluster_that_adapts_itself_starts_from_no_worker(tmp_path: Path) -> None:
     """It has no worker before the first task, and none after the last."""
-    rng = np.random.default_rng(22)
-    questions = random_questions(rng)
-    scores = some_scores(rng, (len(questions), N))
+    questions, scores = case(22)
     with (
         worker_processes(tmp_path, n_workers=0) as cluster,
         Client(cluster, set_as_default=False) as client,
@@ -255,9 +260,7 @@ def test_nan_is_named_where_names_were_not_sent(
     kind: str, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
-    rng = np.random.default_rng(32)
-    questions = random_questions(rng)
-    scores = some_scores(rng, (len(questions), N)).astype(np.float32)
+    questions, scores = case(32)
     scores[3, 4] = np.nan
     with pytest.raises(InputError) as due:
         kgtrec.rank(scores, questions)
@@ -276,9 +279,7 @@ def test_a_matrix_is_sent_by_the_rows_that_tasks_need(
 ) -> None:
     """No worker gets the whole array, and few rows are in transit at a time."""
     monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
-    rng = np.random.default_rng(21)
-    questions = random_questions(rng)
-    scores = some_scores(rng, (len(questions), N)).astype(np.float32)
+    questions, scores = case(21)
     starts = [*range(0, len(questions), 2), len(questions)]
     blocks = tuple(itertools.pairwise(starts))
     monkeypatch.setattr(dask_rank, "make_plan", lambda *_, **__: Plan(blocks, ranges, 0, 0))
@@ -344,9 +345,7 @@ class FakeClient:
 
 
 def test_a_task_that_fails_once_changes_nothing(client: Client, tmp_path: Path) -> None:
-    rng = np.random.default_rng(12)
-    questions = random_questions(rng)
-    scores = some_scores(rng, (len(questions), N))
+    questions, scores = case(12)
     flag = tmp_path / "flag"
     array = da.from_array(scores, chunks=(6, 9)).map_blocks(failing_once, flag=str(flag), meta=META)
     got = kgtrec.cluster.rank(array, questions, client, run_depth=DEPTH)
@@ -355,9 +354,7 @@ def test_a_task_that_fails_once_changes_nothing(client: Client, tmp_path: Path) 
 
 
 def test_what_cannot_be_done_is_one_clear_error(client: Client) -> None:
-    rng = np.random.default_rng(14)
-    questions = random_questions(rng)
-    scores = some_scores(rng, (len(questions), N))
+    questions, scores = case(14)
     array = da.from_array(scores, chunks=(100, 9))
 
     def rank(source, **options):
@@ -421,9 +418,7 @@ def test_scores_that_change_while_they_are_ranked(
 def test_finished_parts_are_kept_and_damaged_ones_ranked_again(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rng = np.random.default_rng(16)
-    questions = random_questions(rng)
-    scores = some_scores(rng, (len(questions), N))
+    questions, scores = case(16)
     plans = Plan(((0, 4), (4, 9), (9, len(questions))), ((0, 11), (11, N)), 0, 0)
     monkeypatch.setattr(dask_rank, "make_plan", lambda *_, **__: plans)
     done = []
@@ -479,9 +474,7 @@ def test_parts_survive_their_file(tmp_path: Path) -> None:
 def test_a_scheduler_that_comes_back_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rng = np.random.default_rng(18)
-    questions = random_questions(rng)
-    scores = some_scores(rng, (len(questions), N))
+    questions, scores = case(18)
     scheduler = Processes(tmp_path)
     saved: list[Task] = []
     save = PartFiles.save
@@ -507,9 +500,7 @@ def test_a_scheduler_that_comes_back_is_used(
 
 
 def test_a_full_disk_is_said_and_room_lets_it_go_on(client: Client, tmp_path: Path) -> None:
-    rng = np.random.default_rng(19)
-    questions = random_questions(rng)
-    scores = some_scores(rng, (len(questions), N))
+    questions, scores = case(19)
     with small_disk(tmp_path / "small", "64k") as disk:
         with pytest.raises(FileError, match="the disk is full"):
             kgtrec.cluster.rank(scores, questions, client, folder=disk)

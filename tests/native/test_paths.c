@@ -308,12 +308,12 @@ static bool check_path(const char *name) {
     if (spoils("sort_keys")) kernel.sort_keys = wrong_sort_keys;
     if (spoils("mark")) kernel.mark = wrong_mark;
     if (spoils("count_f16")) kernel.count_f16 = wrong_count_f16;
+    check_labels();
+    check_files();
     check_bytes();
     check_primitives(&kernel);
     check_rows(name);
     check_factors(name);
-    check_files();
-    check_labels();
     const long long failures = n_failures - failures_before;
     printf("%s: %lld checks against scalar, %lld failed\n", name, n_checks - checks_before,
            failures);

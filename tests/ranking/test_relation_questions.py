@@ -36,8 +36,8 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, list], str | None, np.ndarray]:
     some = st.lists(st.sampled_from(pool), max_size=12)
     splits = {"train": draw(some), "valid": draw(some), "test": draw(some.filter(bool))}
     filter_ = draw(st.sampled_from([None, "raw", "valid", "test"]))
-    values = draw(st.lists(st.integers(0, 2), min_size=N * N * R, max_size=N * N * R))
-    return splits, filter_, np.array(values, dtype=np.float32).reshape(N, N, R)
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    return splits, filter_, rng.integers(0, 3, (N, N, R)).astype(np.float32)
 
 
 def graph_of(splits: dict[str, list]) -> kgtrec.Graph:
