@@ -1,19 +1,35 @@
-"""Which answers change: counted by loops over instances and questions, and ``kgtrec changes``."""
+"""Which answers change, and the shift of relations between splits: counted by loops."""
 
 from __future__ import annotations
 
+import csv
 import json
+import math
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from rank_cases import Case, cases, columns, make_ranks
 
 import kgtrec
+from kgtrec import Result
 from kgtrec.cli import cli
-from kgtrec.errors import InputError, UsageError
+from kgtrec.cli.report import command
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.graph.statistics.relations import kl_divergence, relation_ratios
 from kgtrec.study import answer_changes
+from kgtrec.study.relations import (
+    coverage_note,
+    read_relation_counts,
+    reweighted,
+    reweighted_mean,
+    spread,
+    spreads,
+)
 from kgtrec.study.reporting.page import page_data
 from kgtrec.trec.files.run import read_run_columns
 
@@ -194,3 +210,225 @@ def test_the_command(models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         (("--name", "a", "--name", "a"), "both models are named 'a'"),
     ):
         assert message in str(run_command(*options).exception)
+
+
+COUNTS = st.lists(st.integers(0, 50), min_size=3, max_size=3)
+
+
+@given(COUNTS, COUNTS, st.sampled_from([0.5, 1.0]))
+def test_divergence_by_hand(reference: list[int], other: list[int], extra: float) -> None:
+    p = [(count + extra) / (sum(reference) + 3 * extra) for count in reference]
+    q = [(count + extra) / (sum(other) + 3 * extra) for count in other]
+    due = math.fsum(a * math.log(a / b) for a, b in zip(p, q, strict=True))
+    divergence = kl_divergence(reference, other, extra)
+    assert divergence == pytest.approx(due, abs=1e-12)
+    assert divergence >= -1e-15
+
+
+def test_divergence_without_smoothing() -> None:
+    assert kl_divergence([1, 1, 0], [2, 2, 4], 0) == pytest.approx(math.log(2))
+    assert kl_divergence([1, 1], [1, 0], 0) == math.inf
+    assert kl_divergence([3, 5], [3, 5]) == 0
+    assert relation_ratios([1, 3]).tolist() == [0.25, 0.75]
+
+
+@given(cases(), COUNTS)
+def test_reweighting_by_hand(case: Case, counts: list[int]) -> None:
+    ranks = make_ranks(columns(case))
+    result = Result(ranks)
+    relations = sorted(set(ranks.relation.tolist()))
+    side = result.sides[-1]
+    total = sum(counts[r] for r in relations)
+    for name in ("mr", "mrr", "hits@1"):
+        key = f"{side}.realistic.micro.{name}"
+        if not total:
+            with pytest.raises(InputError, match="share relations"):
+                reweighted(result, key, counts)
+            continue
+        due = 0.0
+        for r in relations:
+            own = [
+                f(rank, name)
+                for rank, q in zip(ranks.rank(), ranks.relation, strict=True)
+                if q == r
+            ]
+            due += counts[r] / total * (sum(own) / len(own))
+        assert reweighted(result, key, counts) == pytest.approx(due, rel=1e-12)
+    own = np.bincount(ranks.relation, minlength=3)
+    for name in ("mr", "mrr"):
+        key = f"{side}.realistic.micro.{name}"
+        assert reweighted(result, key, own) == pytest.approx(result[key], rel=1e-12)
+
+
+def test_relations_without_a_value_drop_out() -> None:
+    assert reweighted_mean([0.5, math.nan, 1.0], [1, 6, 3]) == (0.5 + 3) / 4
+
+
+def f(rank: float, name: str) -> float:
+    return {"mr": rank, "mrr": 1 / rank, "hits@1": float(rank <= 1)}[name]
+
+
+def test_labels_name_the_relations() -> None:
+    questions = [(0, 1, 0), (1, 0, 0), (0, 2, 1), (1, 0, 1)]
+    case = Case(3, [(0, 0, 1), (0, 1, 2)], {question: [1, 2, 0] for question in questions})
+    ranks = make_ranks(columns(case), relation_labels=["likes", "owns", "knows"])
+    result = Result(ranks)
+    key = "both.realistic.micro.mrr"
+    by_name = reweighted(result, key, {"owns": 3, "likes": 1, "elsewhere": 9})
+    assert by_name == reweighted(result, key, [1, 3, 9]) != result[key]
+    note = coverage_note(result, {"owns": 3, "elsewhere": 9})
+    assert "1 given relations (9 of 12 triples) were not evaluated" in str(note)
+    assert "1 evaluated relations (2 of 4 instances) have no given triple" in str(note)
+    assert coverage_note(result, {"owns": 3, "likes": 1}) is None
+    with pytest.raises(InputError, match="2 numbers for 3 relations"):
+        reweighted(result, key, [1, 2])
+
+
+@pytest.mark.parametrize(
+    "key", ["both.micro.amr", "both.micro.gmr", "both.macro.mrr", "both.macro.map_cut_20"]
+)
+def test_what_is_no_mean_over_instances_is_not_reweighted(key: str) -> None:
+    case = Case(2, [(0, 0, 1)], {(0, 1, 0): [2, 1], (1, 0, 0): [2, 1]})
+    with pytest.raises(UsageError, match="is not a mean over instances"):
+        reweighted(Result(make_ranks(columns(case))), key, [1])
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda: kl_divergence([1, 2], [1, 2, 3]), "2 relations, other of 3"),
+        (lambda: kl_divergence([1, -2], [1, 2]), "value -1|value -2"),
+        (lambda: kl_divergence([1], [1], -1), "not 0 or more"),
+        (lambda: relation_ratios([0, 0]), "all counts are 0"),
+        (lambda: relation_ratios([]), "one number per relation"),
+        (lambda: relation_ratios([math.nan]), "value nan"),
+        (lambda: relation_ratios("many"), "'many'"),
+        (lambda: reweighted_mean([1.0], [1, 2]), "one of each per relation"),
+        (lambda: reweighted_mean([math.nan, 1], [1, 0]), "share relations"),
+        (lambda: spread([math.nan]), "no group has a value"),
+    ],
+)
+def test_wrong_arguments(call, hint: str) -> None:
+    with pytest.raises(InputError, match=hint):
+        call()
+
+
+def test_spread() -> None:
+    result = spread([5, 1, 2, 4, 3, math.nan])
+    assert [*result] == ["min", "q1", "median", "q3", "max", "mean", "groups"]
+    assert [*result.values()] == [1, 2, 3, 4, 5, 3, 5]
+
+
+# --- published values -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sets(shared_data: Path) -> dict[str, np.ndarray]:
+    """Triples of each of FB15k-237's relations in the sets of Zhou et al."""
+    graph = kgtrec.read_graph(shared_data / "fb15k-237")
+    place = {label: i for i, label in enumerate(graph.relations)}
+    files = {
+        "O": "FB-Test-O/test.txt",
+        "S": "FB-Test-S/samples.txt",
+        "SC": "FB-Test-S-C/test.txt",
+    }
+    counts_of = {"all": sum(graph.relation_counts(name) for name in graph.splits)}
+    for name, file in files.items():
+        counts_of[name] = np.zeros(graph.n_relations, int)
+        counts = read_relation_counts(shared_data / "kgc-sparsity" / "data" / file)
+        for label, count in counts.items():
+            counts_of[name][place[label]] = count
+    return counts_of
+
+
+@pytest.mark.data
+def test_published_divergences(sets: dict[str, np.ndarray]) -> None:
+    assert [int(sets[name].sum()) for name in ("O", "S", "SC")] == [20_466, 1_023, 2_738]
+    assert kl_divergence(sets["O"], sets["S"]) == pytest.approx(0.088964, abs=1e-6)
+    assert kl_divergence(sets["all"], sets["O"]) == pytest.approx(0.278963, abs=1e-6)
+    assert kl_divergence(sets["O"], sets["SC"]) == pytest.approx(0.238553, abs=1e-6)
+
+
+def rows_of(shared_data: Path, name: str) -> list[dict[str, str]]:
+    with open(shared_data / "kgc-sparsity" / "result" / name, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.data
+def test_published_metrics_with_the_sparse_ratios(
+    shared_data: Path, sets: dict[str, np.ndarray]
+) -> None:
+    """13 systems, 12 metrics: FB-Test-S-C's values per relation, FB-Test-S's ratios."""
+    labels = list(kgtrec.read_graph(shared_data / "fb15k-237").relations)
+    per_relation = rows_of(shared_data, "FB-Test-S-C/lp_per_rel.csv")
+    published = rows_of(shared_data, "FB-Test-S-C/lp_sample_rel_dist.csv")
+    metrics = [key for key in published[0] if key.startswith("micro_")]
+    assert len(published) == 13
+    assert len(metrics) == 12
+    for row in published:
+        own = {r["Relation"]: r for r in per_relation if r["System"] == row["System"]}
+        for metric in metrics:
+            values = [float(own[label][metric]) if label in own else math.nan for label in labels]
+            value = reweighted_mean(values, sets["S"])
+            assert value == pytest.approx(float(row[metric]), rel=1e-12)
+
+
+@pytest.mark.data
+def test_published_figure_6(shared_data: Path) -> None:
+    due = {"FB-Test-O": (224, 0.3975), "FB-Test-S": (154, 0.3851), "FB-Test-S-C": (154, 0.3963)}
+    for name, (relations, median) in due.items():
+        rows = rows_of(shared_data, f"{name}/lp_per_rel.csv")
+        own = [row for row in rows if row["System"] == "fb15k-237-hitter"]
+        result = spread([float(r["micro_mrr"]) for r in own])
+        assert result["groups"] == relations
+        assert result["median"] == pytest.approx(median, abs=5e-5)
+
+
+# --- kgtrec report --spread and --ratios ----------------------------------------------------------
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    random = np.random.default_rng(5)
+    test = np.unique(np.stack([random.integers(0, n, 50) for n in (9, 3, 9)], axis=1), axis=0)
+    graph = kgtrec.Graph.from_arrays(test=test, relations=["a", "b", "c"])
+    questions = graph.questions()
+    scores = random.random((len(questions), graph.n_entities))
+    kgtrec.evaluate(scores, questions).ranks.save(tmp_path / "r.parquet")
+    return tmp_path / "r.parquet"
+
+
+def report(*arguments: object) -> tuple[str, str]:
+    done = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout, done.stderr
+
+
+def test_spread_on_the_command_line(saved: Path) -> None:
+    result = Result(kgtrec.Ranks.load(saved))
+    table = spreads(result.slice("relation"))
+    assert report(saved, "--by", "relation", "--spread")[0].rstrip("\n") == table.to_text()
+    rows = table.to_dict()
+    values = [row[2] for row in result.slice("relation").rows]
+    assert rows["median"]["both.realistic.micro.mrr"] == np.median(values)
+    assert rows["groups"] == dict.fromkeys(table.keys[1:], 3)
+    assert "questions" not in spreads(result.slice("relation,side")).keys
+
+
+def test_ratios_on_the_command_line(saved: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("x\ta\ty\nx\ta\ty\nx\tb\ty\nz\tb\ty\nx\tnew\ty\n")
+    assert read_relation_counts(other) == {"a": 1, "b": 2, "new": 1}
+    out, said = report(saved, "--ratios", other, "--format", "csv")
+    result = Result(kgtrec.Ranks.load(saved))
+    by_measure = {row["measure"]: row for row in csv.DictReader(out.splitlines())}
+    key = "both.realistic.micro.mrr"
+    assert float(by_measure[key]["own"]) == result[key]
+    assert float(by_measure[key]["given"]) == reweighted(result, key, {"a": 1, "b": 2})
+    assert "1 given relations (1 of 4 triples)" in said
+    assert "1 evaluated relations" in said
+    for path in (tmp_path / "none.txt", tmp_path):
+        with pytest.raises(FileError, match="does not exist"):
+            report(saved, "--ratios", path)
+    with pytest.raises(UsageError, match="different reports; choose one"):
+        report(saved, "--ratios", other, "--by", "side")
