@@ -42,8 +42,6 @@ from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
 from kgtrec.study.comparison.significance import discriminate, discrimination_of
 from kgtrec.study.comparison.stability import Sensitivity, data_sensitivity
 from kgtrec.study.comparison.subsets import subset_values
-from kgtrec.study.pooling.depths import contributors_of, leave_one_out
-from kgtrec.study.pooling.pool import Pool
 
 KEYS = (
     *(f"both.{kind}.micro.mrr" for kind in ("optimistic", "pessimistic", "expected", "ordinal")),
@@ -214,10 +212,6 @@ def test_the_command_takes_measures_that_are_adjusted(tmp_path: Path, key: str) 
     ("pairs", lambda: discrimination_of({"a": [0.1], "b": [0.1, 0.2]}), InputError,
      ("different pairs",)),
     ("nothing", lambda: discriminate([]), InputError, ("no measure",)),
-    ("unjudged", lambda: leave_one_out(*toy_pool(), "unj_10"), UsageError, ("are not better",)),
-    ("judged", lambda: leave_one_out(*toy_pool(), "judged_10"), UsageError, ("are not better",)),
-    ("residual", lambda: leave_one_out(*toy_pool(), "rbp_resid"), UsageError, ("are not better",)),
-    ("count", lambda: leave_one_out(*toy_pool(), "num_ret"), UsageError, ("one measure",)),
 )  # fmt: skip
 def test_refusals(
     call: Callable[[], object], error: type[Exception], words: tuple[str, ...]
@@ -262,92 +256,6 @@ def test_published_p_values_figure_8(shared_data: Path) -> None:
         for folder in ("FB-Test-O", "WN18RR"):
             assert areas[folder][name] < areas[folder]["micro_mrr"]
         assert areas["FB-Test-S-C"][name] > areas["FB-Test-S-C"]["micro_mrr"]
-
-
-# -- A pool without one of its systems -----------------------------------------------------------
-
-
-def toy_pool() -> tuple[dict, dict, dict]:
-    """Each of two newcomers finds an answer that nobody else has."""
-    documents = {"a": ["x", "y", "z"], "b": ["y", "z", "x"], "c": ["w", "y", "x"]}
-    runs = {
-        name: {f"q{i}": {d: 9.0 - k for k, d in enumerate(order)} for i in range(4)}
-        for name, order in documents.items()
-    }
-    qrels = {f"q{i}": {"w": 1, "x": 1, "y": 0, "z": 1} for i in range(4)}
-    brought = {
-        f"q{i}": {"w": frozenset("c"), "x": frozenset("ab"), "y": frozenset("abc"),
-                  "z": frozenset("b")}
-        for i in range(4)
-    }  # fmt: skip
-    return qrels, runs, brought
-
-
-def test_leaving_one_out() -> None:
-    qrels, runs, brought = toy_pool()
-    result = leave_one_out(qrels, runs, brought, "recip_rank")
-    assert result.full.tolist() == [1.0, 0.5, 1.0]
-    # Without w, c finds its first answer at the third place; without z, b loses as much.
-    assert result.left_out.tolist() == pytest.approx([1.0, 1 / 3, 1 / 3])
-    assert result.judged.tolist() == result.relevant.tolist() == [0, 4, 4]
-    assert result.place.tolist() == [1, 3, 1]
-    assert result.place_left_out.tolist() == [1, 3, 3]
-    for k, dropped in enumerate((set(), {"z"}, {"w"})):
-        left = {q: {d: r for d, r in row.items() if d not in dropped} for q, row in qrels.items()}
-        values = [
-            np.mean([row["recip_rank"] for row in kgtrec.trec.evaluate(left, run,
-                                                                       ["recip_rank"]).values()])
-            for run in runs.values()
-        ]  # fmt: skip
-        due = stats.kendalltau(values, result.full).statistic
-        assert result.tau[k] == pytest.approx(due)
-    assert "they were left out of the pool (by up to 2 places)" in result.sentence()
-    assert [row[0] for row in result.table().rows] == ["a", "c", "b"]
-
-
-def test_a_question_that_loses_all_its_answers_counts_as_nothing_found() -> None:
-    qrels = {"q": {"w": 1}, "r": {"x": 1}}
-    runs = {"a": {"q": {"w": 1.0}, "r": {"x": 1.0}}, "b": {"q": {"v": 1.0}, "r": {"x": 1.0}}}
-    result = leave_one_out(qrels, runs, {"q": {"w": frozenset("a")}}, "map")
-    assert result.full.tolist() == [1.0, 0.5]
-    assert result.left_out.tolist() == [0.5, 0.5]
-    assert result.contributors == ("a",)
-
-
-def test_geometric_means_without_ones_own_judgements() -> None:
-    qrels = {"q": {"w": 1, "x": 1}, "r": {"x": 1}, "s": {"y": 1}}
-    runs = {
-        "a": {"q": {"w": 3.0, "v": 2.0, "x": 1.0}, "r": {"v": 2.0, "x": 1.0}, "s": {"y": 1.0}},
-        "b": {"q": {"v": 1.0}, "r": {"x": 1.0}},
-    }
-    result = leave_one_out(qrels, runs, {"s": {"y": frozenset("a")}}, "gm_map")
-    # AP of a: 5/6, 1/2, 1; and 0 if it loses its only answer. trec_eval's floor: 1e-5.
-    assert result.full == pytest.approx([(5 / 12) ** (1 / 3), 1e-10 ** (1 / 3)])
-    assert result.left_out == pytest.approx([(5e-5 / 12) ** (1 / 3), 1e-10 ** (1 / 3)])
-
-
-def test_pools_of_strangers_are_refused() -> None:
-    qrels, runs, brought = toy_pool()
-    with pytest.raises(InputError, match="none of the runs p, q is in the pool"):
-        leave_one_out(qrels, {"p": runs["a"], "q": runs["b"]}, brought, "map")
-
-
-def test_contributors_of_a_pool() -> None:
-    graph = kgtrec.Graph.from_arrays(
-        test=np.array([[0, 0, 1]]), n_entities=4, entities=["A", "B", "C", "D"], relations=["r"]
-    )
-    pool = Pool(
-        graph=graph, systems=("one", "two"), depth=5,
-        triples=np.array([[0, 0, 2], [3, 0, 1], [0, 0, 3]]),
-        places=np.array([[1, 0], [2, 5], [0, 1]]),
-        asked=np.array([[False, True], [True, False], [True, True]]),
-        questions=["tail0", "head0", "head7,tail0"],
-    )  # fmt: skip
-    assert contributors_of(pool) == {
-        "tail0": {"C": frozenset({"one"}), "D": frozenset({"two"})},
-        "head0": {"D": frozenset({"one", "two"})},
-        "head7": {"A": frozenset({"two"})},
-    }
 
 
 def slow_tau(x: list[float], y: list[float]) -> float:

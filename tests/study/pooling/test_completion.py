@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from pool_cases import (
@@ -32,6 +31,7 @@ from refusals import assert_refused, refusals
 from study_cases import N_ENTITIES, listed
 
 import kgtrec
+from kgtrec import trec
 from kgtrec.cli.eval import command as eval_command
 from kgtrec.cli.judge import command as judge_command
 from kgtrec.cli.pool import complete as complete_command
@@ -113,40 +113,29 @@ def test_labels_and_complete_split(judged_case: tuple[Case, dict[Triple, int]], 
     assert counts["questions"] == len(set(asked_by(sorted(true))))
 
 
-@given(judged_cases(), st.booleans())
-def test_qrels(judged_case: tuple[Case, dict[Triple, int]], reverse: bool) -> None:
+@given(judged_case=judged_cases(), reverse=st.booleans())
+def test_qrels_and_their_file(
+    judged_case: tuple[Case, dict[Triple, int]],
+    reverse: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     case, labels = judged_case
     completion, expected = done(case, labels), slow_labels(case, labels, DEPTH)
     names = case.graph.questions("test").ids
     number = {q: names[i] for i, q in enumerate(asked_by(listed(case.graph, "test")))}
     true = sorted(t for t, label in expected.items() if label == 1)
     questions = set(asked_by(case.seeds)) | (set(asked_by(true)) if reverse else set())
-    by_question = {
-        (number[q], e): expected[triple_of(q, e)]
-        for q in questions if q in number
-        for e in range(N_ENTITIES) if triple_of(q, e) in expected
-    }  # fmt: skip
+    by_question: dict[str, dict[str, int]] = {}
+    for q in questions & set(number):
+        for e in range(N_ENTITIES):
+            if triple_of(q, e) in expected:
+                by_question.setdefault(number[q], {})[str(e)] = expected[triple_of(q, e)]
 
     qrels = completion.qrels(reverse)
-
-    owner = np.repeat(np.arange(len(qrels)), np.diff(qrels.offsets)).tolist()
-    rows = zip(owner, qrels.entities.tolist(), qrels.labels.tolist(), strict=True)
-    assert {(qrels.ids[q], e): label for q, e, label in rows} == by_question
-    assert qrels.nameless == sum(q not in number for q in questions)
-
-
-@given(judged_case=judged_cases())
-def test_a_written_qrels_file_holds_the_labels(
-    judged_case: tuple[Case, dict[Triple, int]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    qrels = done(*judged_case).qrels()
     path = tmp_path_factory.mktemp("q") / "qrels.txt"
     qrels.write(path)
-    owner = np.repeat(np.arange(len(qrels)), np.diff(qrels.offsets)).tolist()
-    expected: dict[str, dict[str, int]] = {}
-    for question, entity, label in zip(owner, qrels.entities, qrels.labels.tolist(), strict=True):
-        expected.setdefault(qrels.ids[question], {})[str(entity)] = label
-    assert read_qrels(path) == expected
+    assert read_qrels(path) == by_question
+    assert qrels.nameless == sum(q not in number for q in questions)
 
 
 @given(judged_cases(), st.data())
@@ -170,19 +159,6 @@ def test_rules_speak_where_no_judge_has(
 
 
 # -- Shares and intervals --------------------------------------------------------------------------
-
-
-def relevance(case: Case, labels: dict[Triple, int]) -> dict[str, list[list[int | None]]]:
-    """System to the labels of every question's list; None: unjudged."""
-    expected = slow_labels(case, labels, DEPTH)
-    return {
-        name: [
-            [expected.get(triple_of(q, e)) if expected.get(triple_of(q, e)) != -1 else None
-             for e, _ in by_question[q]]
-            for q in asked_by(case.seeds)
-        ]
-        for name, by_question in slow_lists(case, "filtered").items()
-    }  # fmt: skip
 
 
 @given(judged_cases(), st.integers(1, 6))
@@ -240,9 +216,9 @@ def test_intervals_are_the_extremes_of_all_labellings(
         one.name: np.split(one.entities, one.offsets[1:-1]) for one in runs
     }  # test_pool.py checks the contents of lists
     for lists in runs:
-        ends: dict[str, list[tuple[float, float]]] = {}
+        ends: dict[str, list[tuple[float, ...]]] = {}
         for number, question in enumerate(asked_by(case.seeds)):
-            listed_here = [triple_of(question, e) for e in entities[lists.name][number].tolist()]
+            here = [triple_of(question, e) for e in entities[lists.name][number].tolist()]
             triples = [triple_of(question, e) for e in range(N_ENTITIES)]
             high = {
                 triple_of(question, e)
@@ -252,53 +228,32 @@ def test_intervals_are_the_extremes_of_all_labellings(
                 t for t in triples if label_of.get(t) == -1 or (t in high and t not in label_of)
             ]
             judged = {t: label_of[t] for t in triples if label_of.get(t, -1) >= 0}
-            worlds = [
-                judged | dict(zip(opened, filled, strict=True))
-                for filled in itertools.product((0, 1), repeat=len(opened))
-            ]
+            labellings = itertools.product((0, 1), repeat=len(opened))
+            worlds = [judged | dict(zip(opened, filled, strict=True)) for filled in labellings]
+            own = [judged.get(t) for t in here]
+            unjudged = sum(0.1 * 0.9**i for i, r in enumerate(own) if r is None)
+            residual = unjudged + 0.9 ** len(own) if None in own else 0.0
             for name in MEASURES[:-1]:
-                values = [
-                    value(name, [world.get(t) for t in listed_here],
-                          [r for t, r in world.items() if t not in listed_here])
-                    for world in worlds
-                ]  # fmt: skip
-                ends.setdefault(name, []).append((min(values), max(values)))
+                possible = [value(name, *apart(world, here)) for world in worlds]
+                others = apart(judged, here)[1]
+                now = value(name, own, others)
+                condensed = value(name, [r for r in own if r is not None], others)
+                low, top = min(possible), max(possible)
+                if name == "rbp":  # it leaves all unjudged ones open
+                    low, top = now, now + residual
+                ends.setdefault(name, []).append((now, condensed, low, top))
         results = intervals(lists, completion, candidates=candidates)
-        for name, pairs in ends.items():
-            low, high_end = np.mean(pairs, axis=0)
-            assert results[name].low == pytest.approx(low, abs=1e-12), name
-            if name != "rbp":
-                assert results[name].high == pytest.approx(high_end, abs=1e-12), name
+        for name, rows in ends.items():
+            one = results[name]
+            ours = one.value, one.condensed, one.low, one.high
+            assert ours == pytest.approx(np.mean(rows, axis=0), abs=1e-12), name
         assert math.isnan(results["infAP"].high)
         assert "it estimates" in results["infAP"].reason
 
 
-@examples(0.5)
-@given(judged_cases())
-def test_values_condensed_values_and_the_residual(
-    judged_case: tuple[Case, dict[Triple, int]],
-) -> None:
-    case, labels = judged_case
-    completion, label_of = done(case, labels), slow_labels(case, labels, DEPTH)
-    slow, label_rows = slow_lists(case, "filtered"), relevance(case, labels)
-    for lists in case.lists():
-        results = intervals(lists, completion)
-        for name in MEASURES[:-1]:
-            now, condensed, residual = [], [], []
-            for question, own in zip(asked_by(case.seeds), label_rows[lists.name], strict=True):
-                here = {triple_of(question, e) for e, _ in slow[lists.name][question]}
-                own_triples = {triple_of(question, e) for e in range(N_ENTITIES)}
-                others = [r for t, r in label_of.items() if t in own_triples - here and r >= 0]
-                now.append(value(name, own, others))
-                condensed.append(value(name, [r for r in own if r is not None], others))
-                weights = sum(0.1 * 0.9**i for i, r in enumerate(own) if r is None)
-                residual.append(weights + 0.9 ** len(own) if None in own else 0.0)
-            assert results[name].value == pytest.approx(np.mean(now), abs=1e-12), name
-            assert results[name].condensed == pytest.approx(np.mean(condensed), abs=1e-12), name
-            if name == "rbp":
-                top = np.mean(now) + np.mean(residual)
-                assert results[name].high == pytest.approx(top, abs=1e-12)
-                assert results[name].low == pytest.approx(results[name].value, abs=1e-12)
+def apart(world: dict[Triple, int], here: list[Triple]) -> tuple[list[int | None], list[int]]:
+    """Labels of a list, and those outside it."""
+    return [world.get(t) for t in here], [r for t, r in world.items() if t not in here]
 
 
 def bpref(lists: list[list[int | None]], relevant: list[int], false: list[int]) -> float:
@@ -435,10 +390,8 @@ def test_remarks_and_tables() -> None:
 def folder(tmp_path: Path) -> Path:
     """A graph with blanks in its labels, seeds, runs, their pool and most of its judgements."""
     write_case(tmp_path)
-    words = ["--graph", tmp_path / "graph", "--seed-triples", tmp_path / "seed.tsv", "-o",
-             tmp_path / "pool.tsv", tmp_path / "a.run", "--depth", 3]  # fmt: skip
-    result = CliRunner().invoke(pool_command, list(map(str, words)), catch_exceptions=False)
-    assert result.exit_code == 0
+    call(pool_command, *place_of(tmp_path), "-o", tmp_path / "pool.tsv", tmp_path / "a.run",
+         "--depth", 3)  # fmt: skip
     pooled = [x.split("\t")[:3] for x in (tmp_path / "pool.tsv").read_text().splitlines()[1:]]
     judged = ["\t".join([*t, "YN"[i % 2]]) + "\n" for i, t in enumerate(pooled[:-2])]
     (tmp_path / "judged.tsv").write_text("".join(judged))
@@ -456,8 +409,8 @@ def run(folder: Path, *arguments: object, **files: str) -> str:
 def test_the_command_writes_what_the_library_says(folder: Path) -> None:
     table = json.loads(
         run(folder, "--write-qrels", folder / "q.txt", "--write-split", folder / "test.tsv",
-            "--write-runs",
-            folder / "runs", folder / "a.run", folder / "b.run", "--format", "json")
+            "--write-runs", folder / "runs", "--top", 1, "--top", 10,
+            folder / "a.run", folder / "b.run", "--format", "json")
     )  # fmt: skip
     graph = kgtrec.read_graph(folder / "graph")
     split = read_triples(folder / "test.tsv", graph)
@@ -467,47 +420,19 @@ def test_the_command_writes_what_the_library_says(folder: Path) -> None:
     assert {tuple(t) for t in split.tolist()} == true | seeds
     assert table["depths"]["3"]["added"] == len(true)
     assert table["depths"]["3"]["undecided"] == 2
-    assert (
-        table["shares"]["a"]["10"]["judged_percent"] > table["shares"]["b"]["10"]["judged_percent"]
-    )
+    assert set(table["shares"]["a"]) == {"1", "10"}
+    judged_of = {name: rows["10"]["judged_percent"] for name, rows in table["shares"].items()}
+    assert judged_of["a"] > judged_of["b"]
     qrels = read_qrels(folder / "q.txt")
     assert {label for own in qrels.values() for label in own.values()} == {1, 0, -1}
-    from kgtrec.trec import evaluate, read_run, summarise
 
     for system in "ab":  # the written files give the printed values
-        filtered = read_run(folder / "runs" / f"{system}.run")
+        filtered = trec.read_run(folder / "runs" / f"{system}.run")
         assert set(filtered) == set(qrels)
         names = ["P.10", "bpref", "infAP", "ndcg_cut.20", "rbp"]
-        values = summarise(evaluate(qrels, filtered, names), names)
+        values = trec.summarise(trec.evaluate(qrels, filtered, names), names)
         printed = {name: table["intervals"][name][system]["value"] for name in values}
         assert printed == pytest.approx(values, abs=1e-12)
-
-
-@pytest.mark.parametrize("depth", [1, 3])
-def test_the_share_of_newly_annotated_positives_in_any_top(folder: Path, depth: int) -> None:
-    """Counts again from the written files, line by line."""
-    table = json.loads(
-        run(folder, "--depth", depth, "--top", 1, "--top", 3, "--write-qrels", folder / "q.txt",
-            "--write-runs", folder / "runs", folder / "a.run", folder / "b.run", "--format", "json")
-    )  # fmt: skip
-    run(folder, "--depth", 0, "--write-qrels", folder / "q0.txt")
-    true, seeds = (
-        {(q, d) for q, _, d, label in map(str.split, (folder / name).read_text().splitlines())
-         if label == "1"} for name in ("q.txt", "q0.txt")
-    )  # fmt: skip
-    for system in "ab":
-        lists: dict[str, list[tuple[int, str]]] = {}
-        for line in (folder / "runs" / f"{system}.run").read_text().splitlines():
-            question, _, entity, place, _, _ = line.split()
-            lists.setdefault(question, []).append((int(place), entity))
-        assert set(table["shares"][system]) == {"1", "3"}
-        for top in (1, 3):
-            first = [(q, e) for q, own in lists.items() for _, e in sorted(own)[:top]]
-            added = sum(pair in true - seeds for pair in first)
-            row = table["shares"][system][str(top)]
-            assert row["candidates"] == len(first)
-            assert row["added_percent"] == pytest.approx(100 * added / len(first))
-    assert table["shares"]["a"]["3"]["added_percent"] > 0
 
 
 def test_depth_rules_and_reverse_questions(folder: Path) -> None:
@@ -635,7 +560,7 @@ def test_pool_files_with_a_sample(tmp_path: Path) -> None:
 
 @pytest.fixture
 def sampled(tmp_path: Path) -> Path:
-    """A graph with few splits' facts, seeds, and a run."""
+    """A graph, seeds, and a run."""
     write_case(tmp_path, n_seeds=12, systems="a")
     return tmp_path
 
@@ -652,62 +577,34 @@ def test_from_a_sampled_pool_to_inferred_ap(sampled: Path) -> None:
     assert "to judge" in shown
     assert " of them in the sample" in said
     _, said = call(judge_command, "sheets", pool, "--annotators", "anna", "-o", sampled / "sheets")
-    sheet = read_sheet(sampled / "sheets" / "anna.tsv")
-    pooled = read_pooled(pool)
+    sheet, pooled = read_sheet(sampled / "sheets" / "anna.tsv"), read_pooled(pool)
     assert {item.triple for item in sheet.items} == {one.triple for one in pooled if one.drawn}
     assert f"{sum(not one.drawn for one in pooled):,} left out (rule, sample" in said
-    answered = [
-        item.__class__(*item.triple, label="NY"[is_true(item.triple)]) for item in sheet.items
-    ]
+    answered = [replace(item, label="NY"[is_true(item.triple)]) for item in sheet.items]
     write_sheet(sampled / "anna.judged.tsv", answered)
     call(judge_command, "merge", sampled / "anna.judged.tsv", "-o", judged)
     printed, said = call(
-        complete_command, *place, "--pool", pool, "--judgements", judged, "--write-sample-qrels",
-            qrels,
-        "--write-qrels", sampled / "all.qrels", "--write-runs", sampled / "runs", sampled / "a.run",
-        "-m", "infAP", "-m", "map",
+        complete_command, *place, "--pool", pool, "--judgements", judged,
+        "--write-sample-qrels", qrels, "--write-qrels", sampled / "all.qrels",
+        "--write-runs", sampled / "runs", sampled / "a.run", "-m", "infAP", "-m", "map",
     )  # fmt: skip
     assert "infAP has no interval: it estimates" in said
 
     # Every pooled candidate and seed is in the qrels, labelled if it was drawn.
     drawn, whole = read_qrels(qrels), read_qrels(sampled / "all.qrels")
-    seeds = [tuple(x.split("\t")) for x in (sampled / "seed.tsv").read_text().splitlines()]
-    labels = {one.triple: slow_draw(0.6, 2, one.triple) for one in pooled}
-    labels |= {seed: slow_draw(0.6, 2, seed) for seed in seeds}
-    graph = kgtrec.read_graph(sampled / "graph")
-    questions = graph.questions()
-    counted = 0
-    for name, side, entity, relation in zip(
-        questions.ids,
-        questions.side.tolist(),
-        questions.entity.tolist(),
-        questions.relation.tolist(),
-        strict=True,
-    ):
-        known_entity, known_relation = graph.entities[entity], graph.relations[relation]
-        expected = {}
-        for (h, r, t), is_drawn in labels.items():
-            if r == known_relation and known_entity == (h if side else t):
-                true = (h, r, t) in seeds or is_true((h, r, t))
-                answer = (t if side else h).replace(" ", "%20")
-                expected[answer] = int(true) if is_drawn else -1
-        if name not in whole:
-            continue
-        assert set(whole[name]) == set(expected)
-        assert (1 in expected.values()) == (name in drawn)
-        if name in drawn:
-            assert drawn[name] == expected
-            counted += 1
-    assert counted == len(drawn)
-    assert 0 < counted < len(whole)
-    assert f"{len(whole) - counted} of {len(whole)} questions have no true triple" in said
+    assert 0 < len(drawn) < len(whole)
+    for name, own in drawn.items():
+        assert own == {d: r if own[d] >= 0 else -1 for d, r in whole[name].items()}
+        assert 1 in own.values()
+    assert {r for own in drawn.values() for r in own.values()} == {-1, 0, 1}
+    assert f"{len(whole) - len(drawn)} of {len(whole)} questions have no true triple" in said
 
     output, _ = call(eval_command, "-m", "infAP", qrels, sampled / "runs" / "a.run")
-    listed = (sampled / "runs" / "a.run").read_text().splitlines()
+    lines = [line.split() for line in (sampled / "runs" / "a.run").read_text().splitlines()]
     values = []
     for name, own in drawn.items():
-        order = [line.split()[2] for line in listed if line.split()[0] == name]
-        values.append(inferred_ap([own.get(document) for document in order], own))
+        order = [own.get(line[2]) for line in lines if line[0] == name]
+        values.append(inferred_ap(order, own))
     assert float(output.split()[-1]) == pytest.approx(sum(values) / len(values), abs=5e-5)
     row = next(line for line in printed.splitlines() if line.startswith("infAP"))
     assert float(row.split()[2]) == pytest.approx(sum(values) / len(values), abs=5e-5)
@@ -730,25 +627,20 @@ def inferred_ap(order: list[int | None], judged: dict[str, int]) -> float:
 
 
 def test_bad_samples_are_refused(sampled: Path) -> None:
-    place = place_of(sampled)
-    out = sampled / "out.tsv"
-    for more, said in (
-        (("--sample", 0), "sample 0.0 is not a share"),
-        (("--seed", 1), "--seed needs --sample"),
-    ):
-        with pytest.raises(KgtrecError, match=said):
-            call(pool_command, *place, sampled / "a.run", "-o", out, *more)
-    with pytest.raises(AssertionError, match="'--seed': -1 is not in the range"):
-        call(pool_command, *place, sampled / "a.run", "-o", out, "--sample", 0.5, "--seed", -1)
-    call(pool_command, *place, sampled / "a.run", "-o", sampled / "pool.tsv")
+    out, place = sampled / "out.tsv", place_of(sampled)
     (sampled / "judged.tsv").write_text((sampled / "seed.tsv").read_text().replace("\n", "\tY\n"))
-    rest = ["--pool", sampled / "pool.tsv", "--judgements", sampled / "judged.tsv"]
-    for more, said in (
-        (("--write-sample-qrels", out), "needs a pool with a sample"),
-        (("--within", 5), "there are none"),
-        (("-m", "map"), "there are none"),
-        (("-m", "mapp", sampled / "a.run"), "unknown measure 'mapp'"),
+    pool = (pool_command, *place, sampled / "a.run", "-o")
+    call(*pool, sampled / "pool.tsv")
+    rest = (complete_command, *place, "--pool", sampled / "pool.tsv", "--judgements",
+            sampled / "judged.tsv")  # fmt: skip
+    for words, error, said in (
+        ((*pool, out, "--sample", 0), KgtrecError, "sample 0.0 is not a share"),
+        ((*pool, out, "--seed", 1), KgtrecError, "--seed needs --sample"),
+        ((*pool, out, "--sample", 0.5, "--seed", -1), AssertionError, "-1 is not in the range"),
+        ((*rest, "--write-sample-qrels", out), KgtrecError, "needs a pool with a sample"),
+        ((*rest, "-m", "map"), KgtrecError, "there are none"),
+        ((*rest, "-m", "mapp", sampled / "a.run"), KgtrecError, "unknown measure 'mapp'"),
     ):
-        with pytest.raises(KgtrecError, match=said):
-            call(complete_command, *place, *rest, *more)
+        with pytest.raises(error, match=said):
+            call(*words)
         assert not out.exists()

@@ -85,17 +85,21 @@ def test_fb_test_s_comes_out_row_for_row(shared_data: Path) -> None:
 
 @given(graphs(), st.integers(0, 2**40), st.data())
 def test_rows_are_those_of_python(graph: kgtrec.Graph, seed: int, data: st.DataObject) -> None:
-    total = len(graph.splits["test"])
-    size = data.draw(st.integers(1, total))
+    test = listed(graph, "test")
+    size = data.draw(st.integers(1, len(test)))
     random.seed(seed)
-    expected = sorted(random.sample(range(total), size))
-
+    expected = sorted(random.sample(range(len(test)), size))
     sample = sample_seeds(graph, size=size, seed=seed)
-
     assert sample.rows.tolist() == expected
-    assert [tuple(t) for t in sample.triples.tolist()] == [
-        listed(graph, "test")[i] for i in expected
-    ]
+    assert [tuple(t) for t in sample.triples.tolist()] == [test[i] for i in expected]
+
+    whole, drawn = (Counter(r for _, r, _ in some) for some in (test, (test[i] for i in expected)))
+    p, q = (
+        [(counts[r] + 1) / (counts.total() + N_RELATIONS) for r in range(N_RELATIONS)]
+        for counts in (whole, drawn)
+    )
+    divergence = sum(a * math.log(a / b) for a, b in zip(p, q, strict=True))
+    assert sample.divergence == pytest.approx(divergence, abs=1e-12)
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.data())
@@ -125,17 +129,6 @@ def test_members_of_a_relation_are_equally_likely() -> None:
     assert all(abs(count - 300) < 75 for count in hits.values())  # 6 standard deviations
 
 
-def test_divergence_is_that_of_the_definition() -> None:
-    graph = graph_of([0, 0, 0, 1, 1, 2])
-    sample = sample_seeds(graph, size=2, seed=0)
-    whole, drawn = [3, 2, 1], [0, 0, 0]
-    for row in sample.rows.tolist():
-        drawn[[0, 0, 0, 1, 1, 2][row]] += 1
-    p, q = ([(n + 1) / (sum(counts) + 3) for n in counts] for counts in (whole, drawn))
-    expected = sum(a * math.log(a / b) for a, b in zip(p, q, strict=True))
-    assert sample.divergence == pytest.approx(expected, rel=1e-12)
-
-
 def test_shares_round_down_but_not_by_floating_point() -> None:
     graph = graph_of([0] * 100)
     assert len(sample_seeds(graph, 0.29)) == 29  # 0.29 * 100 is 28.999...
@@ -149,9 +142,9 @@ def test_shares_round_down_but_not_by_floating_point() -> None:
 
 @pytest.fixture
 def split(tmp_path: Path) -> Path:
-    lines = [f"e{i}\tr{i % 3}\té{i}" for i in range(40)]
+    lines = [f"e{i}\tr{i % 3}\té{i}\n" for i in range(40)]
     (tmp_path / "graph").mkdir()
-    (tmp_path / "graph" / "test.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    (tmp_path / "graph" / "test.txt").write_text("".join(lines), "utf-8")
     (tmp_path / "graph" / "train.txt").write_text("e1\tr1\te2\n")
     return tmp_path
 
@@ -167,25 +160,19 @@ def test_the_file_holds_lines_of_the_split_in_its_order(split: Path) -> None:
     assert drawn == [line for line in lines if line in drawn]
     assert len(drawn) == 7
     assert "KL(test || sample)" in output
-    first = (split / "seed.tsv").read_bytes()
-    drawn_from(split, "-o", split / "again.tsv", "--size", 7, "--by-relation")
-    assert (split / "again.tsv").read_bytes() == first
+    table = sample_seeds(kgtrec.read_graph(split / "graph"), 0.5).table()
+    assert json.loads(table.to_json())["sample"]["triples"] == 20
 
 
 def test_a_draw_overwrites_no_graph(split: Path) -> None:
-    test = split / "graph" / "test.txt"
-    with pytest.raises(KgtrecError, match="would overwrite the graph"):
-        drawn_from(split, "-o", test)
-    with pytest.raises(FileError, match="make it first"):
-        drawn_from(split, "-o", split / "nowhere" / "seed.tsv")
-    with pytest.raises(UsageError, match="less than one triple"):
-        drawn_from(split, "-o", split / "seed.tsv", "--share", 0.01)
+    for words, error, said in (
+        (("-o", split / "graph" / "test.txt"), KgtrecError, "would overwrite the graph"),
+        (("-o", split / "nowhere" / "seed.tsv"), FileError, "make it first"),
+        (("-o", split / "seed.tsv", "--share", 0.01), UsageError, "less than one triple"),
+    ):
+        with pytest.raises(error, match=said):
+            drawn_from(split, *words)
     assert not (split / "seed.tsv").exists()
-
-
-def test_counts_are_plain_numbers(split: Path) -> None:
-    graph = kgtrec.read_graph(split / "graph")
-    assert json.loads(sample_seeds(graph, 0.5).table().to_json())["sample"]["triples"] == 20
 
 
 # -- Pools -----------------------------------------------------------------------------------------
@@ -223,20 +210,21 @@ def test_pool_is_that_of_plain_python(case: Case, depth: int, kind: str) -> None
 @given(cases(), KINDS)
 def test_a_deep_pool_holds_the_shallow_ones(case: Case, kind: str) -> None:
     lists, seeds = case.lists(kind), case.questions
-    deep = make_pool(lists, seeds, 5)
+    deep, counts = make_pool(lists, seeds, 5), []
     for depth in range(1, 6):
         shallow = make_pool(lists, seeds, depth)
+        counts.append(len(shallow))
         assert places_of(deep.at(depth)) == places_of(shallow)
-        assert deep.contributed(depth).tolist() == shallow.contributed().tolist()
-        assert deep.unique(depth).tolist() == shallow.unique().tolist()
-        assert deep.overlap(depth).tolist() == shallow.overlap().tolist()
-    counts = [row[1] for row in deep.depth_table().rows]
-    assert counts == [len(make_pool(lists, seeds, depth)) for depth in range(1, 6)]
+        for what in (Pool.contributed, Pool.unique, Pool.overlap):
+            assert what(deep, depth).tolist() == what(shallow).tolist()
+    assert [row[1] for row in deep.depth_table().rows] == counts
 
 
 @given(cases())
 def test_contributions_and_overlap(case: Case) -> None:
-    pool = make_pool(case.lists(), case.questions, 4)
+    lists = case.lists()
+    pool, other = (make_pool(order, case.questions, 4) for order in (lists, lists[::-1]))
+    assert (pool.triples.tolist(), pool.questions) == (other.triples.tolist(), other.questions)
     sets = {
         name: {t for t, own in slow_pool(case, 4, "filtered").items() if name in own}
         for name in pool.systems
@@ -251,14 +239,6 @@ def test_contributions_and_overlap(case: Case) -> None:
     if len(sets) > 1:
         less = Case(case.graph, case.seeds, {k: v for k, v in case.scores.items() if k != "s0"})
         assert places_of(pool.without("s0")) == slow_pool(less, 4, "filtered")
-
-
-@given(cases())
-def test_order_does_not_depend_on_that_of_the_systems(case: Case) -> None:
-    lists = case.lists()
-    one, other = (make_pool(order, case.questions, 3) for order in (lists, lists[::-1]))
-    assert one.triples.tolist() == other.triples.tolist()
-    assert one.questions == other.questions
 
 
 @given(case=cases())
@@ -286,22 +266,16 @@ def test_files_of_runs_and_pools_give_the_same(
     assert again.questions == pool.questions
 
 
-def test_lists_tell_what_is_missing_and_short() -> None:
+def test_doubts_tell_what_is_missing_short_and_weak() -> None:
     test = np.array([[0, 0, 1], [2, 0, 3], [4, 0, 1]])
     graph = kgtrec.Graph.from_arrays(test=test, n_entities=12)
     scores = np.random.default_rng(0).random((len(graph.questions()), 12))
     _, run = kgtrec.rank(scores, graph.questions(), run_depth=4)
     rows = [i for i, name in enumerate(run.query_ids) if name != "tail1"]
-    parts = [run.documents[run.offsets[i] : run.offsets[i + 1]] for i in rows]
-    values = [run.scores[run.offsets[i] : run.offsets[i + 1]] for i in rows]
-    fewer = kgtrec.Run(
-        [run.query_ids[i] for i in rows],
-        np.append(0, np.cumsum([len(p) for p in parts])),
-        np.concatenate(parts),
-        np.concatenate(values),
-        run.docnos,
-        4,
-    )
+    names, docnos = [run.query_ids[i] for i in rows], run.docnos
+    places = np.concatenate([np.arange(run.offsets[i], run.offsets[i + 1]) for i in rows])
+    offsets = np.append(0, np.cumsum(np.diff(run.offsets)[rows]))
+    fewer = kgtrec.Run(names, offsets, run.documents[places], run.scores[places], docnos, 4)
     seeds = seed_questions(graph, test[:2])
     lists = run_lists(fewer, seeds, "a")
     assert len(seeds) == 4
@@ -312,6 +286,9 @@ def test_lists_tell_what_is_missing_and_short() -> None:
     assert sentences[:2] == [
         "a lacks 1 of 4 seed questions", "a: the lists of 3 questions are shorter than depth 5"
     ]  # fmt: skip
+    weak = replace(small().lists()[0], found=0, from_scores=True)
+    (sentence,) = doubts([weak], small().questions, 99)  # it is not reported as short
+    assert "check the model, and the order of the rows" in sentence
 
 
 # -- Bad calls -------------------------------------------------------------------------------------
@@ -515,18 +492,19 @@ def test_rules_fire_by_their_definitions(case: Case, types: dict[int, tuple[str,
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A graph with blanks in its labels, seeds, and two runs."""
-    write_case(tmp_path)
+    """A graph with blanks in its labels, seeds, two runs and the scores that they are from."""
+    for name, scores in write_case(tmp_path).items():
+        np.save(tmp_path / f"{name}.npy", scores)
     return tmp_path
 
 
-def run(folder: Path, *arguments: object, seeds: str = "seed.tsv") -> str:
-    return call(pool_command, *place_of(folder, seeds), *arguments)[0]
+def run(folder: Path, *arguments: object, seeds: str = "seed.tsv") -> tuple[str, str]:
+    return call(pool_command, *place_of(folder, seeds), *arguments)
 
 
 def test_the_command_writes_the_pool_of_the_library(folder: Path) -> None:
     out, a, b = folder / "pool.tsv", folder / "a.run", folder / "b.run"
-    output = run(folder, a, b, "-o", out, "--depth", 4, "--by-category")
+    output, _ = run(folder, a, b, "-o", out, "--depth", 4, "--by-category")
     graph = kgtrec.read_graph(folder / "graph")
     pool, rules = read_pool(out, graph)
     seeds = seed_questions(graph, graph.splits["test"][:8])
@@ -535,7 +513,7 @@ def test_the_command_writes_the_pool_of_the_library(folder: Path) -> None:
     assert places_of(pool) == places_of(expected)
     assert rules == trivial_rules(expected, categories=relation_categories(graph))
     assert expected.overlap_table().to_text() in output
-    printed = json.loads(run(folder, a, b, "-o", out, "--depth", 4, "--format", "json"))
+    printed = json.loads(run(folder, a, b, "-o", out, "--depth", 4, "--format", "json")[0])
     assert printed["depths"]["4"]["pooled"] == len(pool)
     assert printed["systems"]["a"]["alone"] == expected.unique()[0]
 
@@ -546,19 +524,27 @@ def test_the_command_refuses_bad_input(folder: Path) -> None:
     (folder / "known.tsv").write_text((folder / "graph" / "train.txt").read_text())
     (folder / "broken.run").write_text("head0 Q0 ent%200 1 high t\n")
     (folder / "strange.run").write_text("".join(f"head{i} Q0 Mars 1 1 t\n" for i in range(40)))
+    (folder / "text.npy").write_text("scores")
+    (folder / "empty").mkdir()
     for arguments, seeds, said in (
         ((a, "-o", a), "seed.tsv", "would overwrite an input"),
         ((a, "-o", folder / "graph" / "test.txt"), "seed.tsv", "would overwrite the graph"),
-        ((a, "-o", out), "other.tsv", "other.tsv:1: tail 'nobody'"),
-        ((a, "-o", out), "known.tsv", "seed triples are not in split 'test'"),
-        ((a, "-o", out, "--depth", 0), "seed.tsv", "depth 0 is below 1"),
-        ((folder / "broken.run", "-o", out), "seed.tsv", "broken.run:1: score 'high'"),
-        ((folder / "strange.run", "-o", out), "seed.tsv", "not entities of the graph, .* 'Mars'"),
-        ((a, "-o", out, "--relation-types", folder / "seed.tsv"), "seed.tsv", "relation 'ent"),
-        ((a, "-o", out, "--questions", folder / "seed.tsv"), "seed.tsv", "seed.tsv: 8 faults"),
+        ((a,), "other.tsv", "other.tsv:1: tail 'nobody'"),
+        ((a,), "known.tsv", "seed triples are not in split 'test'"),
+        ((a, "--depth", 0), "seed.tsv", "depth 0 is below 1"),
+        ((folder / "broken.run",), "seed.tsv", "broken.run:1: score 'high'"),
+        ((folder / "strange.run",), "seed.tsv", "not entities of the graph, .* 'Mars'"),
+        ((a, "--relation-types", folder / "seed.tsv"), "seed.tsv", "relation 'ent"),
+        ((a, "--questions", folder / "seed.tsv"), "seed.tsv", "seed.tsv: 8 faults"),
+        ((a, "--lower-is-better"), "seed.tsv", "these are all runs"),
+        ((a, "--rows", "instances"), "seed.tsv", "these are all runs"),
+        ((folder / "text.npy",), "seed.tsv", "text.npy: .*numpy.save"),
+        ((folder / "empty",), "seed.tsv", "empty: no .npy shard"),
+        ((folder / "none.npz",), "seed.tsv", "none.npz: No such file"),
+        ((folder / "a.npy", "-o", folder / "a.npy"), "seed.tsv", "overwrite"),
     ):
         with pytest.raises(KgtrecError, match=said):
-            run(folder, *arguments, seeds=seeds)
+            run(folder, "-o", out, *arguments, seeds=seeds)
         assert not out.exists()
 
 
@@ -573,25 +559,21 @@ def test_scores_are_pooled_as_their_runs_would_be(
     case: Case, depth: int, kind: str, form: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     place, seeds, lists = tmp_path_factory.mktemp("s"), case.questions, []
-    whole = case.graph.questions("test")
-    number = {name: i for i, name in enumerate(whole.ids)}
+    number = {name: i for i, name in enumerate(case.graph.questions("test").ids)}
+    rows = np.arange(len(number))
+    if form == "instances":
+        rows = questions_of_instances(case)
+    elif form == "seeds" and len(seeds) < len(number):  # otherwise they are as in the split
+        rows = [number[one] for one in seeds.ids]
     for name, scores in case.scores.items():
-        rows = {
-            "seeds": [number[one] for one in seeds.ids],
-            "instances": questions_of_instances(case),
-        }.get(form)
-        if form == "seeds" and len(seeds) == len(whole):
-            rows = None  # there are no fewer: they are as in the split
-        row_scores = scores if rows is None else scores[rows]
         path = place / f"{name}.npy"
         if form == "parts":
             path = place / name
             path.mkdir()
-            cut = len(scores) // 2
-            np.save(path / "1.npy", scores[:cut])
-            np.save(path / "2.npy", scores[cut:])
+            for part, own in enumerate(np.array_split(scores, 2)):
+                np.save(path / f"{part}.npy", own)
         else:
-            np.save(path, row_scores)
+            np.save(path, scores[rows])
         assert is_scores(path)
         per = "instances" if form == "instances" else "questions"
         lists.append(score_lists(path, seeds, name, depth, places=kind, rows=per, progress=False))
@@ -626,38 +608,27 @@ def test_wrong_scores_are_refused(tmp_path: Path) -> None:
     seeds, right = case.questions, case.scores["a"]
     broken = right.copy()
     broken[:, 4] = np.nan
-    for scores, kind, said in (
-        (right[:-1], FileError, r"s.npy: 5 rows of scores, but the split 'test' has 6 questions"),
-        (right[:, :-1], InputError, r"s.npy: .*7 columns"),
-        (broken, InputError, r"s.npy: .*NaN"),
-        (right[0], FileError, r"s.npy: .*two-dimensional"),
-        (right.astype(int), InputError, r"s.npy: .*dtype int64"),
+    for scores, kind, said, options in (
+        (right[:-1], FileError, r"s.npy: 5 rows of scores, but the split 'test' has 6", {}),
+        (right[:, :-1], InputError, r"s.npy: .*7 columns", {}),
+        (broken, InputError, r"s.npy: .*NaN", {}),
+        (right[0], FileError, r"s.npy: .*two-dimensional", {}),
+        (right.astype(int), InputError, r"s.npy: .*dtype int64", {}),
+        (right, UsageError, "places='mixed'", {"places": "mixed"}),
+        (right, UsageError, "rows='lines'", {"rows": "lines"}),
+        (right, UsageError, "depth 0 is below 1", {"depth": 0}),
     ):
         np.save(path, scores)
         with pytest.raises(kind, match=said):
-            score_lists(path, seeds, "s", 3)
+            score_lists(path, seeds, "s", **{"depth": 3, **options})
     np.save(path, broken)
     assert len(score_lists(path, seeds, "s", 3, nan="worst").entities)
-    np.save(path, np.repeat(right, 2, axis=0)[:6])
-    for options, said in (
-        ({"places": "mixed"}, "places='mixed'"),
-        ({"rows": "lines"}, "rows='lines'"),
-        ({"depth": 0}, "depth 0 is below 1"),
-    ):
-        with pytest.raises(UsageError, match=said):
-            score_lists(path, seeds, "s", **{"depth": 3, **options})
     with pytest.raises(FileError, match="No such file"):
         score_lists(tmp_path / "none.npy", seeds, "s", 3)
-
-
-def test_where_a_run_is_wanted_scores_are_none(tmp_path: Path) -> None:
-    case = small()
     for name in ("s.npy", "s.npz", "ranks.parquet"):
         (tmp_path / name).write_bytes(b"PK")
-        with pytest.raises(
-            FileError, match=f"{name}: this file has scores or ranks, not a TREC run"
-        ):
-            run_lists(tmp_path / name, case.questions, "s")
+        with pytest.raises(FileError, match=f"{name}: this file has scores or ranks, not a TREC"):
+            run_lists(tmp_path / name, seeds, "s")
 
 
 def test_rows_of_the_other_kind_are_pointed_out(tmp_path: Path) -> None:
@@ -670,58 +641,18 @@ def test_rows_of_the_other_kind_are_pointed_out(tmp_path: Path) -> None:
             score_lists(tmp_path / "s.npy", case.questions, "s", 3, rows=per)
 
 
-def test_a_weak_model_is_pointed_out() -> None:
-    case = small()
-    lists = case.lists()[0]
-    weak = replace(lists, found=0, from_scores=True)
-    assert "check the model, and the order of the rows" in doubts([weak], case.questions, 99)[0]
-    assert len(doubts([weak], case.questions, 99)) == 1  # and it is not reported as short
-
-
-# -- The command -----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def scored(tmp_path: Path) -> Path:
-    """A graph, seeds, two runs, and the scores that they were made from."""
-    for name, scores in write_case(tmp_path).items():
-        np.save(tmp_path / f"{name}.npy", scores)
-    return tmp_path
-
-
-def pooled_from(scored: Path, *arguments: object) -> str:
-    return call(pool_command, *place_of(scored), *arguments)[1]
-
-
-def test_runs_and_scores_may_be_mixed(scored: Path) -> None:
-    graph = kgtrec.read_graph(scored / "graph")
+def test_runs_and_scores_may_be_mixed(folder: Path) -> None:
+    graph = kgtrec.read_graph(folder / "graph")
     pools = []
     for systems in (("a.run", "b.run"), ("a.npy", "b.npy"), ("a.npy", "b.run")):
-        paths = [scored / name for name in systems]
-        output = pooled_from(scored, *paths, "-o", scored / "pool.tsv", "--depth", 6)
-        assert "warning" not in output
-        pools.append(places_of(read_pool(scored / "pool.tsv", graph)[0]))
+        paths = [folder / name for name in systems]
+        _, said = run(folder, *paths, "-o", folder / "pool.tsv", "--depth", 6)
+        assert "warning" not in said
+        pools.append(places_of(read_pool(folder / "pool.tsv", graph)[0]))
     assert pools[0] == pools[1] == pools[2]
-    pooled_from(scored, scored / "a.npy", "-o", scored / "raw.tsv", "--depth", 6, "--places", "raw")
-    raw = places_of(read_pool(scored / "raw.tsv", graph)[0])
+    run(folder, folder / "a.npy", "-o", folder / "raw.tsv", "--depth", 6, "--places", "raw")
+    raw = places_of(read_pool(folder / "raw.tsv", graph)[0])
     assert set(raw) < {triple for triple, own in pools[0].items() if "a" in own}
-
-
-def test_scores_that_do_not_fit_are_refused(scored: Path) -> None:
-    out = scored / "pool.tsv"
-    (scored / "text.npy").write_text("scores")
-    (scored / "empty").mkdir()
-    for arguments, said in (
-        ((scored / "a.run", "--lower-is-better"), "these are all runs"),
-        ((scored / "a.run", "--rows", "instances"), "these are all runs"),
-        ((scored / "text.npy",), "text.npy: .*numpy.save"),
-        ((scored / "empty",), "empty: no .npy shard"),
-        ((scored / "none.npz",), "none.npz: No such file"),
-        ((scored / "a.npy", "-o", scored / "a.npy"), "overwrite"),
-    ):
-        with pytest.raises(KgtrecError, match=said):
-            pooled_from(scored, "-o", out, *arguments)
-        assert not out.exists()
 
 
 def test_names_of_questions_are_those_that_convert_writes(tmp_path: Path) -> None:
