@@ -68,3 +68,13 @@ def assert_refused(
         call(*arguments, **options)
     message = str(caught.value)
     assert [word for word in words if word not in message] == [], message
+
+
+def refused(*rows: Row) -> Callable[..., None]:
+    """Make the test of these rows, whose calls need no arguments."""
+
+    @refusals(*rows)
+    def test(call: Callable[..., Any], error: type[Exception], words: tuple[str, ...]) -> None:
+        assert_refused(call, error, words)
+
+    return test

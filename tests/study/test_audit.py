@@ -63,7 +63,7 @@ def changed(text: str, generator: random.Random) -> str:
     return text[:place] + digit + text[place + 1 :]
 
 
-@pytest.mark.parametrize("seed", slow_after(12, range(150)))
+@pytest.mark.parametrize("seed", slow_after(12, range(50)))
 def test_small_tables_are_possible_if_a_ranking_has_them(seed: int) -> None:
     generator = random.Random(seed)
     answers, entities = generator.randint(1, 3), generator.randint(2, 6)
@@ -108,7 +108,7 @@ def scores_of(questions: kgtrec.Questions, seed: int, levels: int) -> Any:
     return scores
 
 
-@pytest.mark.parametrize("seed", slow_after(8, range(200)))
+@pytest.mark.parametrize("seed", slow_after(6, range(40)))
 def test_true_tables_are_possible(graph: kgtrec.Graph, seed: int) -> None:
     generator = random.Random(seed)
     questions = graph.questions("test")

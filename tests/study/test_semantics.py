@@ -21,6 +21,7 @@ from kgtrec.study import (
     fitting_observed,
     semantic_shares,
 )
+from kgtrec.study.pooling.seeds import read_question_ids
 
 N = 12
 
@@ -28,13 +29,12 @@ N = 12
 def world(seed: int) -> tuple[kgtrec.Graph, dict[str, list[tuple[int, int, int]]], np.ndarray]:
     """A small graph, its splits as lists, and scores of its questions."""
     random = np.random.default_rng(seed)
-    rows = np.unique(random.integers(0, (N, 3, N), (60, 3)), axis=0)
-    rows = random.permutation(rows)
+    rows = random.permutation(np.unique(random.integers(0, (N, 3, N), (60, 3)), axis=0))
     splits = {"train": rows[:25], "valid": rows[25:35], "test": rows[35:]}
     graph = kgtrec.Graph.from_arrays(**splits, n_entities=N, n_relations=3)
-    scores = random.permuted(np.tile(np.arange(N, dtype=np.float32), (len(graph.questions()), 1)),
-                             axis=1)  # fmt: skip
-    return graph, {name: list(map(tuple, part.tolist())) for name, part in splits.items()}, scores
+    scores = np.tile(np.arange(N, dtype=np.float32), (len(graph.questions()), 1))
+    lists = {name: list(map(tuple, part.tolist())) for name, part in splits.items()}
+    return graph, lists, random.permuted(scores, axis=1)
 
 
 def shares_by_hand(splits, scores, fits, cutoffs):
@@ -102,21 +102,6 @@ def test_means_over_triples_count_a_question_once_per_answer(seed):
         assert value == pytest.approx(shares[own].mean() if own else np.nan, nan_ok=True)
         assert chance == pytest.approx(result.chance[own].mean() if own else np.nan, nan_ok=True)
         assert not own or low - 1e-12 <= value <= high + 1e-12
-
-
-def test_a_random_order_reaches_chance():
-    graph, _, _ = world(3)
-    questions = graph.questions()
-    random = np.random.default_rng(0)
-    means = []
-    for _ in range(300):
-        scores = random.random((len(questions), N))
-        _, run = kgtrec.rank(scores, questions, run_depth=N, progress=False)
-        means.append(semantic_shares({"a": run}, questions, cutoffs=(1, 5)).values[0])
-    chance = semantic_shares({"a": run}, questions).chance
-    known = ~np.isnan(chance)
-    gaps = np.mean(means, axis=0)[:, known] - chance[known]
-    assert np.abs(gaps.mean(axis=1)).max() < 0.01  # five standard errors of the mean
 
 
 @pytest.fixture
@@ -195,21 +180,15 @@ def test_what_is_refused(folder):
         semantic_shares({"a": path / "a.run"}, questions.restrict(entities=[0, 1, 2, 3, 4]))
 
 
-@pytest.mark.parametrize(
-    ("query", "hint"),
-    [
-        ("relation0", "needs predicted entities; rank with --sides"),
-        ("17", "--questions FILE"),
-    ],
-)
-def test_a_run_of_other_questions_is_refused(folder, query, hint):
+def test_a_run_of_other_questions_is_refused(folder):
     path, graph = folder
-    (path / "a.run").write_text(f"{query} Q0 y 1 3 t\n")
-    with pytest.raises(
-        FileError, match=rf"a.run: none of its 1 queries is one of these questions; .* '{query}'; "
-    ) as e:
-        semantic_shares({"a": path / "a.run"}, graph.questions())
-    assert hint in str(e.value)
+    for query, hint in (
+        ("relation0", "needs predicted entities; rank with --sides"), ("17", "--questions FILE"),
+    ):  # fmt: skip
+        (path / "a.run").write_text(f"{query} Q0 y 1 3 t\n")
+        said = f"a.run: none of its 1 queries is one of these questions; .* '{query}'; .*{hint}"
+        with pytest.raises(FileError, match=said):
+            semantic_shares({"a": path / "a.run"}, graph.questions())
 
 
 def test_what_is_said_of_short_and_missing_lists(folder):
@@ -245,7 +224,6 @@ def test_the_command(folder, monkeypatch):
     assert run(*options).stdout == str(expected) + "\n"
     for wrong, message in (
         (("--k", "1,x"), "--k '1,x': write numbers"),
-        (("--entity-types", "t"), "need each other"),
         (("--observed", "train", "--type-constraints", "t"), "all define what fits"),
         (("--observed", "nix"), "nix"),
     ):
@@ -257,8 +235,6 @@ def test_names_of_questions_in_other_runs(folder):
     (path / "names.tsv").write_text("tail77\ta\tr\nhead77\ty\tr\n")
     text = (path / "a.run").read_text()
     (path / "b.run").write_text(text.replace("tail0", "tail77").replace("head0", "head77"))
-    from kgtrec.study.pooling.seeds import read_question_ids
-
     names = read_question_ids(path / "names.tsv", graph)
     renamed = semantic_shares({"b": path / "b.run"}, graph.questions(), names=names)
     plain = semantic_shares({"b": path / "a.run"}, graph.questions())

@@ -45,46 +45,6 @@ def test_lemmas_1_and_2(graph: kgtrec.Graph, rank_type: str) -> None:
         assert macro == pytest.approx(result[key], rel=1e-12)
 
 
-@pytest.fixture(scope="module")
-def trained(shared_data: Path) -> dict[str, Ranks]:
-    """FB15k-237's test split ranked by DistMult and TransE."""
-    questions = kgtrec.read_graph(shared_data / "fb15k-237").questions("test")
-    ranks = {}
-    for name in ("distmult", "transe"):
-        path = shared_data / "models" / f"fb15k-237-{name}.npz"
-        with np.load(path, allow_pickle=False) as weights:
-            entity, relation = weights["entity"], weights["relation"]
-        row = relation[np.where(questions.side == 0, questions.relation + 237, questions.relation)]
-        queries = entity[questions.entity]
-        factors = (
-            kgtrec.Factors(queries * row, entity)
-            if name == "distmult"
-            else kgtrec.Factors(queries + row, entity, metric="l2")
-        )
-        ranks[name], _ = kgtrec.rank(factors, questions, progress=False)
-    return ranks
-
-
-@pytest.mark.data
-def test_lemmas_on_trained_models(trained: dict[str, Ranks]) -> None:
-    for ranks in trained.values():
-        result = Result(ranks)
-        grid = beta_grid(ranks, [0], [-1, 0], METRICS)
-        for name in METRICS:
-            micro, macro = grid[name][0]
-            assert abs(micro / result[f"both.realistic.micro.{name}"] - 1) < 1e-12
-            assert abs(macro / result[f"both.realistic.macro_relation.{name}"] - 1) < 1e-12
-
-
-@pytest.mark.data
-def test_models_live_on_popular_entities(trained: dict[str, Ranks]) -> None:
-    """The papers' Figures 2 and 4: curves over beta_e fall, for every model and metric."""
-    for ranks in trained.values():
-        curve = beta_curve(ranks, metrics=("mrr", "hits@1", "hits@3", "hits@10"))
-        assert curve.values.shape == (4, 21, 1)
-        assert (np.diff(curve.values[:, :, 0]) < 0).all()
-
-
 # --- values ---------------------------------------------------------------------------------------
 
 
@@ -111,14 +71,10 @@ def test_exponents_read_well() -> None:
 @given(cases(), st.sampled_from(sorted(RANK_TYPES)))
 def test_any_function_of_the_rank(case: Case, rank_type: str) -> None:
     ranks = make_ranks(columns(case))
-    side = Result(ranks).sides[-1]
-    functions = {
-        "mr": lambda r: r,
-        "mrr": lambda r: 1 / r,
-        "hits@3": lambda r: r <= 3,
-    }
-    values = beta_grid(ranks, [-1, 0.5], [0, 1], functions, rank_type=rank_type, side=side)
-    due = beta_grid(ranks, [-1, 0.5], [0, 1], list(functions), rank_type=rank_type, side=side)
+    functions = {"mr": lambda r: r, "mrr": lambda r: 1 / r, "hits@3": lambda r: r <= 3}
+    how = {"rank_type": rank_type, "side": Result(ranks).sides[-1]}
+    values = beta_grid(ranks, [-1, 0.5], [0, 1], functions, **how)
+    due = beta_grid(ranks, [-1, 0.5], [0, 1], list(functions), **how)
     np.testing.assert_allclose(values.values, due.values, rtol=1e-12)
     assert values.metrics == due.metrics
 
@@ -217,18 +173,21 @@ def test_popularity_zero_names_the_split() -> None:
 def test_another_graph_is_refused() -> None:
     graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1]])
     ranks = evaluated(graph).ranks
-    with pytest.raises(UsageError, match="is not the graph of these ranks"):
-        recounted(ranks, kgtrec.Graph.from_arrays(test=[[1, 0, 0]]), "test")
-    with pytest.raises(UsageError, match="no split 'dev'"):
-        recounted(ranks, graph, "dev")
     bare = make_ranks({"greater": np.zeros(1, int), "answer": np.array([7])})
-    with pytest.raises(UsageError, match="entity 7, but ids of the graph end at 1"):
-        recounted(bare, graph, "test")
+    for arguments, said in (
+        ((ranks, kgtrec.Graph.from_arrays(test=[[1, 0, 0]]), "test"), "not the graph of these"),
+        ((ranks, graph, "dev"), "no split 'dev'"),
+        ((bare, graph, "test"), "entity 7, but ids of the graph end at 1"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            recounted(*arguments)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "hint"),
-    [
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_wrong_arguments() -> None:
+    case = Case(2, [(0, 0, 1)], {(0, 1, 0): [2, 1], (1, 0, 0): [1, 2]})
+    ranks = make_ranks(columns(case))
+    for arguments, error, hint in (
         ({"vary": "beta"}, UsageError, "vary='beta'"),
         ({"at": 2}, UsageError, r"beta_r contains 2"),
         ({"points": [0, 3]}, UsageError, r"beta_e contains 3"),
@@ -239,19 +198,11 @@ def test_another_graph_is_refused() -> None:
         ({"metrics": {"f": lambda r: r}, "side": "left"}, UsageError, "side='left'"),
         ({"metrics": {"f": lambda r: r}, "rank_type": "best"}, UsageError, "rank_type='best'"),
         ({"metrics": {"f": lambda r: r}, "points": [3]}, UsageError, "beta_e contains 3"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:divide by zero")
-def test_wrong_arguments(arguments: dict, error: type, hint: str) -> None:
-    case = Case(2, [(0, 0, 1)], {(0, 1, 0): [2, 1], (1, 0, 0): [1, 2]})
-    with pytest.raises(error, match=hint):
-        beta_curve(make_ranks(columns(case)), **arguments)
-
-
-def test_no_such_metric_in_a_grid() -> None:
-    case = Case(2, [(0, 0, 1)], {(0, 1, 0): [2, 1], (1, 0, 0): [1, 2]})
+    ):
+        with pytest.raises(error, match=hint):
+            beta_curve(ranks, **arguments)
     with pytest.raises(UsageError, match="choose one of mrr"):
-        beta_grid(make_ranks(columns(case)), metrics="mrr")["mr"]
+        beta_grid(ranks, metrics="mrr")["mr"]
 
 
 # --- kgtrec stratify ------------------------------------------------------------------------------
@@ -295,22 +246,8 @@ def test_the_command(folder: Path) -> None:
 
 
 def test_the_command_counts_anew(folder: Path) -> None:
-    m = folder / "m.parquet"
+    m, entities = folder / "m.parquet", ("--count-entities", "test")
     graph = kgtrec.read_graph(folder)
-    text = stratify(
-        m, "--graph", folder, "--count-entities", "test", "--format", "csv", "--points", 2
-    )
+    text = stratify(m, "--graph", folder, *entities, "--format", "csv", "--points", 2)
     due = beta_curve(recounted(Ranks.load(m), graph, "test"), points=[-1, 1])
     assert text == due.table().to_csv()
-    with pytest.raises(UsageError, match="need --graph DIR"):
-        stratify(m, "--count-entities", "test")
-    with pytest.raises(UsageError, match="--graph needs --count-entities"):
-        stratify(m, "--graph", str(folder))
-    with pytest.raises(UsageError, match="--vary grid varies both"):
-        stratify(m, "--vary", "grid", "--at", 0.5)
-
-
-def test_help_explains_itself() -> None:
-    text = stratify("--help")
-    assert "kgtrec stratify ranks.parquet" in text
-    assert "--vary" in text

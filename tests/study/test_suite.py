@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,9 @@ def beaten(one: float, other: float, sign: float) -> float:
     return 1.0 if sign * one > sign * other else 0.5 * (one == other)
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("key", ["adjusted_mrr", "mr"])
+@pytest.mark.parametrize(
+    ("seed", "key"), [(0, "mr"), (1, "mr"), (2, "adjusted_mrr"), (3, "adjusted_mrr")]
+)
 def test_standings_are_those_of_all_pairs(seed: int, key: str) -> None:
     values = values_with_ties(seed, missing=4 * (seed % 2))
     suite = suite_of(values, key)
@@ -71,16 +73,19 @@ def test_standings_are_those_of_all_pairs(seed: int, key: str) -> None:
         assert suite.means()[m] == pytest.approx(np.nanmean(row))
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_friedman_is_that_of_conover(seed: int) -> None:
+def test_friedman_is_that_of_conover() -> None:
     """Practical Nonparametric Statistics (1999), equation 5.8.7, which allows ties."""
-    ranks = ranks_within(values_with_ties(seed, 4, 9), 1.0)
-    found = friedman(ranks)
-    assert found is not None
-    spread = (ranks**2).sum() - 9 * 4 * 5**2 / 4
-    statistic = 3 * ((ranks.sum(axis=1) - 9 * 5 / 2) ** 2).sum() / spread
-    assert found.statistic == pytest.approx(statistic)
-    assert found.p == pytest.approx(stats.chi2.sf(statistic, 3))
+    for seed in range(4):
+        ranks = ranks_within(values_with_ties(seed, 4, 9), 1.0)
+        found = friedman(ranks)
+        assert found is not None
+        spread = (ranks**2).sum() - 9 * 4 * 5**2 / 4
+        statistic = 3 * ((ranks.sum(axis=1) - 9 * 5 / 2) ** 2).sum() / spread
+        assert found.statistic == pytest.approx(statistic)
+        assert found.p == pytest.approx(stats.chi2.sf(statistic, 3))
+    tied = friedman(np.full((3, 5), 2.0))
+    assert tied is not None
+    assert (tied.statistic, tied.p) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(("models", "q"), [(3, 2.343), (5, 2.728), (10, 3.164)])
@@ -90,12 +95,6 @@ def test_critical_differences_are_those_of_demsar(models: int, q: float) -> None
     found = friedman(ranks)
     assert found is not None
     assert found.critical_difference == pytest.approx(q * (models * (models + 1) / 42) ** 0.5, 5e-4)
-
-
-def test_models_that_always_tie_do_not_differ() -> None:
-    found = friedman(np.full((3, 5), 2.0))
-    assert found is not None
-    assert (found.statistic, found.p) == (0.0, 1.0)
 
 
 def test_the_test_compares_mean_ranks_of_the_graphs_that_all_have() -> None:
@@ -136,18 +135,18 @@ def test_pairs_are_tested_on_shared_graphs() -> None:
         assert p == pytest.approx(stats.wilcoxon(gap, method="exact").pvalue)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_bounds_are_those_of_all_fillings(seed: int) -> None:
-    values = values_with_ties(seed, 3, 2, missing=2)
-    low, high = bounds_of_ranks(values, 1.0)
-    holes = np.argwhere(np.isnan(values))
-    tried = []
-    for filling in itertools.product([-1.0, 0.05, 0.25, 2.0, 3.0], repeat=len(holes)):
-        filled = values.copy()
-        filled[tuple(holes.T)] = filling
-        tried.append(ranks_within(filled, 1.0))
-    assert np.array_equal(low.mean(axis=1), np.min(np.mean(tried, axis=2), axis=0))
-    assert np.array_equal(high.mean(axis=1), np.max(np.mean(tried, axis=2), axis=0))
+def test_bounds_are_those_of_all_fillings() -> None:
+    for seed in range(4):
+        values = values_with_ties(seed, 3, 2, missing=2)
+        low, high = bounds_of_ranks(values, 1.0)
+        holes = np.argwhere(np.isnan(values))
+        tried = []
+        for filling in itertools.product([-1.0, 0.05, 0.25, 2.0, 3.0], repeat=len(holes)):
+            filled = values.copy()
+            filled[tuple(holes.T)] = filling
+            tried.append(ranks_within(filled, 1.0).mean(axis=1))
+        assert np.array_equal(low.mean(axis=1), np.min(tried, axis=0))
+        assert np.array_equal(high.mean(axis=1), np.max(tried, axis=0))
 
 
 def test_draws_are_those_of_a_plain_loop() -> None:
@@ -175,15 +174,15 @@ def test_models_with_few_graphs_are_set_apart() -> None:
 
 @pytest.mark.slow
 def test_intervals_cover() -> None:
-    """The mean over graphs, of 300 simulated suites of 40 graphs."""
+    """The mean over graphs, of 150 simulated suites of 40 graphs."""
     rng = np.random.default_rng(0)
     truth, hits = np.array([0.30, 0.33, 0.36]), 0
-    for seed in range(300):
+    for seed in range(150):
         values = truth[:, None] + rng.normal(0, 0.1, (3, 40)) + rng.normal(0, 0.1, 40)
-        suite = suite_of(values, resampling=Resampling(resamples=400, seed=seed))
+        suite = suite_of(values, resampling=Resampling(resamples=300, seed=seed))
         low, high = suite.interval(suite.mean_draws())
         hits += int(((low <= truth) & (truth <= high)).sum())
-    assert 0.92 <= hits / 900 <= 0.97
+    assert 0.91 <= hits / 450 <= 0.98
 
 
 # -- Ranks and tables ----------------------------------------------------------------------------
@@ -301,7 +300,7 @@ def test_bad_input_is_refused(
 # -- Half-links ----------------------------------------------------------------------------------
 
 
-def test_half_links_are_those_of_a_plain_loop(tmp_path: Path) -> None:
+def test_half_links_are_those_of_a_plain_loop() -> None:
     rng = np.random.default_rng(8)
     triples = np.unique(rng.integers(0, (25, 3, 25), (150, 3)), axis=0)
     rng.shuffle(triples)
@@ -311,22 +310,13 @@ def test_half_links_are_those_of_a_plain_loop(tmp_path: Path) -> None:
     result = kgtrec.evaluate(rng.normal(size=(len(questions), 25)), questions)
     train = graph.splits["train"].tolist()
     heads, tails = {(h, r) for h, r, _ in train}, {(r, t) for _, r, t in train}
-    counts = dict.fromkeys(("both", "given only", "asked only", "neither"), 0)
+    names = {(True, True): "both", (True, False): "given only", (False, True): "asked only",
+             (False, False): "neither"}  # fmt: skip
+    counts: Counter[str] = Counter()
     for h, r, t in graph.splits["test"].tolist():
-        for given, asked in (
-            ((h, r) in heads, (r, t) in tails), ((r, t) in tails, (h, r) in heads)
-        ):  # fmt: skip
-            name = (
-                "both"
-                if given and asked
-                else "given only"
-                if given
-                else "asked only"
-                if asked
-                else "neither"
-            )
-            counts[name] += 1
+        known = (h, r) in heads, (r, t) in tails
+        counts.update([names[known], names[known[::-1]]])
     table = result.slice("half-links", graph=graph)
-    assert {row[0]: row[2] for row in table.rows} == {k: v for k, v in counts.items() if v}
+    assert {row[0]: row[2] for row in table.rows} == counts
     with pytest.raises(UsageError, match="half-links need the graph"):
         result.slice("half-links")

@@ -6,7 +6,6 @@ import csv
 import itertools
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +13,8 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import assert_refused, refusals
+from refusals import refused
 from scipy import stats
-from slow import slow_after
 
 from kgtrec import trec
 from kgtrec._internal.bootstrap import Resampled, Resampling
@@ -63,20 +61,15 @@ def test_both_by_their_definitions(data: st.DataObject) -> None:
     y = data.draw(st.lists(st.integers(0, 6), min_size=len(x), max_size=len(x)))
     first, second = np.array(x) / 7, np.array(y) / 3 + 100
     if len(set(x)) == 1 or len(set(y)) == 1:
-        assert np.isnan(tau_b(first, second))
-        assert np.isnan(tau_ap(first, second))
+        assert np.isnan([tau_b(first, second), tau_ap(first, second)]).all()
         return
     assert tau_b(first, second) == pytest.approx(stats.kendalltau(x, y).statistic, abs=1e-12)
     assert tau_ap(first, second) == pytest.approx(slow_tau_ap(x, y), abs=1e-12)
     assert tau_ap(second, first) == tau_ap(first, second)
-
-
-def test_rows_go_together() -> None:
-    rng = np.random.default_rng(0)
-    x, y = rng.integers(0, 5, (7, 6)), rng.integers(0, 5, (7, 6))
-    for of in (tau_b, tau_ap):
-        assert of(x, y).tolist() == [float(of(a, b)) for a, b in zip(x, y, strict=True)]
-        assert of(x, y[0]).tolist() == [float(of(a, y[0])) for a in x]
+    for of in (tau_b, tau_ap):  # rows go together
+        both = of(np.stack([first, second]), np.stack([second, second]))
+        assert both.tolist() == [float(of(first, second)), float(of(second, second))]
+        assert of(np.stack([first, second]), second).tolist() == both.tolist()
 
 
 def test_the_top_weighs_more_and_directions_are_heeded() -> None:
@@ -140,7 +133,7 @@ def test_depth_curves() -> None:
 DRAWN = np.arange(36.0).reshape(12, 3)
 
 
-@refusals(
+test_what_cannot_be_held_against_each_other = refused(
     ("one system", lambda: ranking_correlation([1.0], [1.0]), InputError, ("at least 2",)),
     ("lengths", lambda: ranking_correlation([1, 2, 3], [1, 2]), InputError, ("(3,) and (2,)",)),
     ("nan", lambda: ranking_correlation([1, np.nan, 2], [1, 2, 3]), InputError, ("not finite",)),
@@ -154,17 +147,21 @@ DRAWN = np.arange(36.0).reshape(12, 3)
      ("one row per depth (2)",)),
     ("certain reader", lambda: rank_biased_overlap("a", "b", 1.0), UsageError, ("p=1.0",)),
     ("empty list", lambda: rank_biased_overlap([], "a"), UsageError, ("a list is empty",)),
+    ("one", lambda: rankings_of_values({"x": [1, 2, 3]}, "abc"), UsageError,
+     ("1 ranking cannot be compared",)),
+    ("few", lambda: rankings_of_values({"x": [1, 2], "y": [1, 2]}, "ab"), UsageError,
+     ("2 systems are too few to rank; give three or more",)),
+    ("shapes", lambda: rankings_of_values({"x": [1, 2, 3], "y": [1, 2]}, "abc"), InputError,
+     ("values have shapes (3,), (2,) for 3 systems",)),
+    ("systems", lambda: rankings_of_samples({"x": samples(np.eye(4)), "y": samples(np.eye(3))}),
+     InputError, ("different systems",)),
     ("three runs", lambda: reproduction_of(QRELS, runs(5, 3), ["map"]), UsageError, ("3 runs",)),
 )  # fmt: skip
-def test_what_cannot_be_held_against_each_other(
-    call: Callable[[], object], error: type[Exception], words: tuple[str, ...]
-) -> None:
-    assert_refused(call, error, words)
 
 
 # -- Reproduction ------------------------------------------------------------------------------
 
-FAR = 500
+FAR, LONG = 500, 60
 
 
 def overlap_to(first: list[str], second: list[str], p: float) -> float:
@@ -180,7 +177,7 @@ def best_continuation(first: list[str], second: list[str]) -> tuple[list[str], l
     """Lists that agree as soon as possible: each takes the items that only the other has."""
     short, long = sorted((list(first), list(second)), key=len)
     new = (f"new{i}" for i in itertools.count())
-    while len(short) < 150:
+    while len(short) < LONG:
         if len(short) < len(long):
             lacking = [d for d in long[: len(short) + 1] if d not in short]
             short.append(lacking[0] if lacking else next(d for d in long if d not in short))
@@ -193,14 +190,10 @@ def best_continuation(first: list[str], second: list[str]) -> tuple[list[str], l
     return short, long
 
 
-@pytest.mark.parametrize(
-    ("p", "tries"), slow_after(2, [(0.3, 25), (0.8, 25), (0.8, 60), (0.9, 60)])
-)
-def test_rank_biased_overlap_lies_between_its_worst_and_best_continuation(
-    p: float, tries: int
-) -> None:
+@pytest.mark.parametrize("p", [0.3, 0.8])
+def test_rank_biased_overlap_lies_between_its_worst_and_best_continuation(p: float) -> None:
     rng = np.random.default_rng(1)
-    for _ in range(tries):
+    for _ in range(20):
         first, second = (
             [f"d{i}" for i in rng.choice(9, rng.integers(1, 8), replace=False)] for _ in "ab"
         )
@@ -210,8 +203,9 @@ def test_rank_biased_overlap_lies_between_its_worst_and_best_continuation(
                zip((first, second), "xy", strict=True)]  # fmt: skip
         assert overlap.low == pytest.approx(overlap_to(*far, p), abs=1e-12)
         best = overlap_to(*best_continuation(first, second), p)
-        # 150 ranks of the best continuation give all but p^150 / (1 - p) of it.
-        assert overlap.low + overlap.residual == pytest.approx(best, abs=p**150 / (1 - p) + 1e-12)
+        # The ranks of the best continuation give all but p^LONG / (1 - p) of it.
+        beyond = p**LONG / (1 - p) + 1e-12
+        assert overlap.low + overlap.residual == pytest.approx(best, abs=beyond)
         assert overlap.low - 1e-12 <= overlap.extrapolated <= overlap.low + overlap.residual + 1e-12
 
 
@@ -317,20 +311,6 @@ def column(rows: list[dict[str, str]], name: str) -> list[float]:
 
 
 @pytest.mark.data
-def test_figure_3(shared_data: Path) -> None:
-    original, sparse, complete = (
-        column(table(shared_data, f"FB-Test-{name}"), "micro_mrr") for name in ("O", "S", "S-C")
-    )
-    assert tau_b(sparse, complete) == pytest.approx(-0.2308, abs=5e-5)
-    assert tau_b(sparse, original) == pytest.approx(0.7949, abs=5e-5)
-    # Letters of systems follow their order on the original test set.
-    letters = [chr(65 + sum(other > one for other in original)) for one in original]
-    place = [1 + sum(other > one for other in complete) for one in complete]
-    places = dict(zip(letters, place, strict=True))
-    assert (places["A"], places["D"], places["L"]) == (8, 13, 4)
-
-
-@pytest.mark.data
 def test_figures_4_and_5(shared_data: Path) -> None:
     rows = table(shared_data, "FB-Test-S-C", "pooling_depth")
     names = ("micro_mrr", "micro_hits@10", "macro_mrr", "macro_hits@10", "micro_hits@1",
@@ -346,32 +326,6 @@ def test_figures_4_and_5(shared_data: Path) -> None:
     for metric in ("mrr", "hits@10"):
         assert (tau[f"macro_{metric}"][2:] > tau[f"micro_{metric}"][2:]).all()
     assert (tau["micro_hits@1"][10], tau["micro_hits@3"][10]) < (0, 0)
-
-
-PER_CATEGORY = {  # Table 3; None: not legible
-    "one_to_one": (1.0, 1.0, 1.0, 1.0),
-    "one_to_many": (0.0256, 0.0748, 0.3731, 0.4665),
-    "many_to_one": (0.1026, None, 0.1782, 0.2857),
-    "many_to_many": (-0.3333, -0.0645, -0.4698, -0.1177),
-}
-
-
-@pytest.mark.data
-@pytest.mark.parametrize("category", PER_CATEGORY)
-def test_table_3_head_questions(shared_data: Path, category: str) -> None:
-    sparse, complete = (
-        [
-            row
-            for row in table(shared_data, name, "lp_per_rel_type")
-            if (row["QuestionType"], row["RelationType"]) == ("head", category)
-        ]
-        for name in ("FB-Test-S", "FB-Test-S-C")
-    )
-    metrics = ("mrr", "hits@1", "hits@3", "hits@10")
-    for metric, published in zip(metrics, PER_CATEGORY[category], strict=True):
-        tau = float(tau_b(column(sparse, f"micro_{metric}"), column(complete, f"micro_{metric}")))
-        if published is not None:  # some of them are truncated, others rounded
-            assert tau == pytest.approx(published, abs=1.01e-4), metric
 
 
 TABLE_4 = {
@@ -438,46 +392,28 @@ def test_agreements_are_those_of_every_pair_of_rankings() -> None:
 
 
 def test_full_agreement_is_put_into_words() -> None:
-    same = rankings_of_values(
-        {"x": [1, 2, 3, 4], "y": [2, 3, 5, 9]}, "abcd", resampling=Resampling(resamples=100)
-    )
-    assert "random rankings of 4 systems agree fully with a chance of 1 in 24." in full_agreement(
-        [same]
-    )
-    other = rankings_of_values(
-        {"x": [1, 2, 3, 4], "y": [2, 5, 3, 9]}, "abcd", resampling=Resampling(resamples=100)
-    )
-    assert full_agreement([other]) == ""
-
-
-@refusals(
-    ("one", lambda: rankings_of_values({"x": [1, 2, 3]}, "abc"), UsageError,
-     ("1 ranking cannot be compared",)),
-    ("few", lambda: rankings_of_values({"x": [1, 2], "y": [1, 2]}, "ab"), UsageError,
-     ("2 systems are too few to rank; give three or more",)),
-    ("shapes", lambda: rankings_of_values({"x": [1, 2, 3], "y": [1, 2]}, "abc"), InputError,
-     ("values have shapes (3,), (2,) for 3 systems",)),
-    ("systems", lambda: rankings_of_samples({"x": samples(np.eye(4)), "y": samples(np.eye(3))}),
-     InputError, ("different systems",)),
-)  # fmt: skip
-def test_rankings_that_are_refused(
-    call: Callable[[], object], error: type[Exception], words: tuple[str, ...]
-) -> None:
-    assert_refused(call, error, words)
+    for second, said in (
+        ([2, 3, 5, 9], "random rankings of 4 systems agree fully with a chance of 1 in 24."),
+        ([2, 5, 3, 9], ""),
+    ):
+        values = {"x": [1, 2, 3, 4], "y": second}
+        made = rankings_of_values(values, "abcd", resampling=Resampling(resamples=100))
+        assert full_agreement([made]).endswith(said)
+        assert bool(full_agreement([made])) == bool(said)
 
 
 # -- Intervals of tau --------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_systems", "rho"), [(13, 0.6), (30, 0.6), (30, 0.95)])
+@pytest.mark.parametrize(("n_systems", "rho"), [(13, 0.6), (30, 0.95)])
 def test_intervals_over_systems_cover(n_systems: int, rho: float) -> None:
     rng = np.random.default_rng(2)
-    truth, trials = 2 / np.pi * np.arcsin(rho), 400
+    truth, trials = 2 / np.pi * np.arcsin(rho), 200
     inside = 0
     for seed in range(trials):
         x, y = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], n_systems).T
-        low, high = over_systems(x, y, resampling=Resampling(resamples=400, seed=seed)).tau_interval
+        low, high = over_systems(x, y, resampling=Resampling(resamples=300, seed=seed)).tau_interval
         inside += low <= truth <= high
     assert inside / trials == pytest.approx(0.95, abs=3.1 * np.sqrt(0.95 * 0.05 / trials))
 
@@ -495,13 +431,14 @@ def order(n: int, kind: str) -> np.ndarray:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["same", "swapped", "half turned", "turned"])
-@pytest.mark.parametrize("gap", [0.02, 0.06])
+@pytest.mark.parametrize(
+    ("kind", "gap"), [("same", 0.02), ("swapped", 0.06), ("half turned", 0.02), ("turned", 0.02)]
+)
 def test_intervals_over_questions_cover_what_endless_questions_would_give(
     kind: str, gap: float
 ) -> None:
     rng = np.random.default_rng(5)
-    n, questions, trials = 9, 120, 60
+    n, questions, trials = 9, 120, 40
     first, second = gap * np.arange(n), gap * order(n, kind)
     truth = float(tau_b(first, second)), float(tau_ap(first, second))
     inside, naive = np.zeros(2), 0
@@ -521,7 +458,7 @@ def test_intervals_over_questions_cover_what_endless_questions_would_give(
         assert agreement.tau_interval[0] <= low + 1e-12
         assert agreement.tau_interval[1] >= high - 1e-12
     assert (inside / trials >= 0.95 - 3.1 * np.sqrt(0.95 * 0.05 / trials)).all()
-    if kind in ("same", "turned") and gap == 0.02:
+    if kind in ("same", "turned"):
         assert naive / trials < 0.5  # so draws alone are not enough
 
 

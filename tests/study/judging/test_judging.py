@@ -6,7 +6,7 @@ import csv
 import math
 import random
 from collections import Counter
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -92,6 +92,7 @@ HEADER = "question\thead\trelation\ttail\tlabel\tevidence\tnote\n"
         ("actedIn", "Is it true that A acted in B?"),
         ("capital_of", "Is A a capital of B?"),
         ("http://example.org/ontology/birthPlace", "Does A have the birth place B?"),
+        ("_synset_domain_topic_of", "Is A a term of the topic B?"),
         ("P31", "Does “P31” lead from A to B?"),
     ],
 )  # fmt: skip
@@ -123,26 +124,6 @@ def test_relations_of_benchmarks_make_templates_that_are_read_back(
     write_templates(tmp_path / "t.tsv", made)
     assert read_templates(tmp_path / "t.tsv") == made
     assert "lead from" not in "".join(made.by_relation.values())
-
-
-@pytest.mark.data
-def test_wordnet_domains_have_their_topics_where_the_questions_put_them(shared_data: Path):
-    # A topic has many terms, a term few topics: the side with few entities is the topic.
-    ends: dict[str, tuple[set[str], set[str]]] = {}
-    for line in (shared_data / "wn18rr" / "train.txt").read_text().splitlines():
-        head, relation, tail = line.split("\t")
-        heads, tails = ends.setdefault(relation, (set(), set()))
-        heads.add(head)
-        tails.add(tail)
-    for relation, marker in {
-        "_synset_domain_topic_of": ("{tail}?", 1),
-        "_member_of_domain_region": ("region {head}", 0),
-        "_member_of_domain_usage": ("kind {head}", 0),
-        "_instance_hypernym": ("instance of {tail}", 1),
-    }.items():
-        text, few = marker
-        assert text in template_of(relation)
-        assert len(ends[relation][few]) * 4 < len(ends[relation][1 - few])
 
 
 def test_names_are_put_in_as_they_are():
@@ -289,17 +270,6 @@ def test_the_order_tells_nothing_of_the_pool():
     assert anna != sorted(anna)
 
 
-@pytest.mark.slow
-def test_the_order_is_random_in_every_place():
-    # A triple is equally likely in both halves, for any place in the pool.
-    early = np.zeros(10)
-    for seed in range(400):
-        (batch,) = shared_out(pooled(10), 1, seed=seed)
-        for item in batch.items[:5]:
-            early[int(item.head[1:])] += 1
-    assert (np.abs(early - 200) < 5 * math.sqrt(400 * 0.25)).all()
-
-
 def test_relation_after_relation():
     (batch,) = shared_out(pooled(30), 1, by_relation=True)
     relations = [item.relation for item in batch.items]
@@ -337,20 +307,16 @@ def slow_kappa(p: list[list[float]]) -> float:
 
 def slow_error(counts: list[list[int]]) -> float:
     """The delta method, with slopes by differences, of shares that vary as a multinomial."""
-    n = sum(map(sum, counts))
+    n, step = sum(map(sum, counts)), 1e-6
     p = [[count / n for count in row] for row in counts]
-    k, step = range(len(p)), 1e-6
-    slopes = [[0.0] * len(p) for _ in k]
-    for i in k:
-        for j in k:
-            values = []
-            for sign in (1, -1):
-                moved = [row[:] for row in p]
-                moved[i][j] += sign * step
-                values.append(slow_kappa(moved))
-            slopes[i][j] = (values[0] - values[1]) / (2 * step)
-    mean = sum(p[i][j] * slopes[i][j] for i in k for j in k)
-    square = sum(p[i][j] * slopes[i][j] ** 2 for i in k for j in k)
+    mean = square = 0.0
+    for i, j in product(range(len(p)), repeat=2):
+        moved = [[row[:] for row in p] for _ in "+-"]
+        moved[0][i][j] += step
+        moved[1][i][j] -= step
+        slope = (slow_kappa(moved[0]) - slow_kappa(moved[1])) / (2 * step)
+        mean += p[i][j] * slope
+        square += p[i][j] * slope**2
     return math.sqrt(max(0.0, square - mean**2) / n)
 
 
@@ -377,25 +343,10 @@ def test_kappa_and_its_error_agree_with_the_slow_way(counts: list[list[int]]):
     assert error == pytest.approx(slow_error(counts), abs=1e-6)
 
 
-@pytest.mark.slow
-def test_the_interval_of_kappa_covers():
-    rng = np.random.default_rng(1)
-    p = np.array([[0.15, 0.04, 0.01], [0.05, 0.65, 0.02], [0.01, 0.03, 0.04]])
-    truth = slow_kappa(p.tolist())
-    inside = 0
-    for counts in rng.multinomial(400, p.ravel(), size=2000):
-        kappa, error = cohen(counts.reshape(3, 3))
-        inside += abs(kappa - truth) <= 1.96 * error
-    assert 0.93 < inside / 2000 < 0.97
-
-
 def test_kappa_of_a_textbook_table_and_of_extremes():
-    kappa, error = cohen([[20, 5], [10, 15]])
-    assert kappa == pytest.approx(0.4, abs=1e-15)
-    assert error == pytest.approx(slow_error([[20, 5], [10, 15]]), abs=1e-9)
+    assert cohen([[20, 5], [10, 15]])[0] == pytest.approx(0.4, abs=1e-15)
     assert cohen(np.diag([5, 5, 0])) == (1.0, 0.0)
     assert cohen([[0, 5], [5, 0]])[0] == pytest.approx(-1)
-    assert math.isnan(cohen(np.zeros((3, 3)))[0])
 
 
 def test_agreement_by_relation_adds_up():
@@ -419,11 +370,11 @@ def test_agreement_by_relation_adds_up():
 
 def test_every_pair_that_shares_triples_has_its_row():
     a, b = pairs_of([[3, 1, 0], [0, 4, 0], [0, 0, 0]])
-    c = [Item("other", "r", "t", label="Y")]
-    results = agreements({"a": a, "b": b, "c": c})
-    assert [(one.first, one.second) for one in results] == [("a", "b")]
+    lone = [Item("other", "r", "t", label="Y")]
+    ((first, second),) = [(o.first, o.second) for o in agreements({"a": a, "b": b, "c": lone})]
+    assert (first, second) == ("a", "b")
     with pytest.raises(InputError, match="judged by two annotators"):
-        agreements({"a": a, "c": c})
+        agreements({"a": a, "c": lone})
 
 
 # -- Merging -----------------------------------------------------------------------------------
@@ -510,7 +461,7 @@ def test_files_belong_to_annotators_by_name(tmp_path: Path):
 # -- Audits ----------------------------------------------------------------------------------------
 
 
-LABELS = "YNNNY?NN" + "" * 2
+LABELS = "YNNNY?NN"
 
 
 ITEMS = [
@@ -520,23 +471,17 @@ ITEMS = [
 
 def test_as_many_true_as_false_and_nothing_given_away() -> None:
     labels = {item.triple: item.label for item in ITEMS}
-    for seed in range(20):
+    seen, first = set(), set()
+    for seed in range(60):
         sample = audit_sample(ITEMS, 12, seed)
         assert Counter(labels[item.triple] for item in sample) == {"Y": 6, "N": 6}
         assert len({item.triple for item in sample}) == 12
         assert {(item.label, item.evidence, item.note) for item in sample} == {("", "", "")}
         assert audit_sample(reversed(ITEMS), 12, seed) == sample
-
-
-@pytest.mark.slow
-def test_every_triple_has_the_same_chance() -> None:
-    drawn = Counter(item.triple for seed in range(1500) for item in audit_sample(ITEMS, 4, seed))
-    true = {item.triple for item in ITEMS if item.label == "Y"}
-    for own in (true, {item.triple for item in ITEMS if item.label == "N"}):
-        due = 1500 * 2 / len(own)
-        assert all(abs(drawn[triple] - due) < 6 * due**0.5 for triple in own)
-    first = sum(audit_sample(ITEMS, 2, seed)[0].triple in true for seed in range(400))
-    assert 140 < first < 260
+        seen |= {item.triple for item in sample}
+        first.add(labels[sample[0].triple])
+    assert seen == {triple for triple, label in labels.items() if label in "YN" and label}
+    assert first == {"Y", "N"}
 
 
 def test_the_command_and_the_agreement_with_it(tmp_path: Path) -> None:
@@ -616,12 +561,7 @@ def test_no_label_leads_elsewhere(label: str) -> None:
     link = Context("https://x.org/w/{label}?b=1").of(label, "r", "t")["head"]
     assert isinstance(link, dict)
     parts = urlsplit(link["link"])
-    assert (parts.scheme, parts.netloc, parts.query, parts.fragment) == (
-        "https",
-        "x.org",
-        "b=1",
-        "",
-    )
+    assert parts[:2] + parts[3:] == ("https", "x.org", "b=1", "")
     assert unquote(parts.path) == "/w/" + label.removeprefix("/")
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from refusals import assert_refused, refusals
+from refusals import refused
 
 import kgtrec
 from kgtrec.errors import InputError, UsageError
@@ -28,7 +28,7 @@ from kgtrec.study.openworld.family_tree import (
 )
 from kgtrec.study.openworld.formulas import moments
 from kgtrec.study.openworld.model import gain, tied_gains
-from kgtrec.study.openworld.simulate import BETAS, RHOS, STRENGTHS, filtered_ranks
+from kgtrec.study.openworld.simulate import RHOS, filtered_ranks
 
 ALL = ("mrr", "hits@1", "hits@2", "log_mrr", "p_mrr@0.5")
 PLAIN = {
@@ -187,15 +187,6 @@ def test_slope_is_the_finite_difference(metric, beta, n_answers):
     )
 
 
-def test_slopes_of_mrr_and_hits_are_those_of_the_corollaries():
-    beta, n = 0.35, 43
-    chance = LEVELS * beta
-    mrr = (1 - (1 - chance) ** (n + 1)) / (chance * (n + 1))
-    assert ow.slope(LEVELS, beta, n) == pytest.approx(mrr, rel=1e-10)
-    below = [sum(math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(10)) for p in chance]
-    assert ow.slope(LEVELS, beta, n, "hits@10") == pytest.approx(below, rel=1e-10)
-
-
 @given(st.floats(0.05, 0.95), st.floats(0.05, 0.95))
 def test_correlation_range_is_where_both_strengths_are_probabilities(strength, beta):
     low, high = ow.correlation_range(strength, beta)
@@ -215,7 +206,7 @@ def test_correlation_range_is_where_both_strengths_are_probabilities(strength, b
 
 
 def test_inconsistency_is_what_repeated_evaluations_show():
-    strengths, beta, n, entities, questions, repeats = (0.5, 0.56), 0.4, 8, 60, 120, 1000
+    strengths, beta, n, entities, questions, repeats = (0.5, 0.56), 0.4, 8, 60, 120, 400
     rng = np.random.default_rng(3)
     shown = []
     for strength in strengths:
@@ -265,57 +256,20 @@ def test_sparsity_of_the_papers_densities(density, printed, exact):
     assert alpha == pytest.approx(printed, abs=0.008)  # the last one is printed as 35, not 36 %
 
 
-def test_table_one_of_the_paper_by_ranking_it():
-    # Each answer's filtered rank in the paper, without and with the missing answers.
-    order = ("water polo", "boxing", "dressage", "show jumping", "swimming", "sailing", "no sport",
-             "no sport either", "canoe sprint", "nor this", "cycling")  # fmt: skip
-    test = ["swimming", "sailing"]
-    missing = ["water polo", "boxing", "dressage", "show jumping", "canoe sprint", "cycling"]
-    scores = np.array([[*range(len(order), 0, -1), 0]], dtype=np.float32)
-    ranked, value = {}, {}
-    for name, answers in (("without", test), ("with", test + missing)):
-        triples = [(len(order), 0, order.index(answer)) for answer in answers]
-        graph = kgtrec.Graph.from_arrays(test=triples, n_entities=len(order) + 1, n_relations=1)
-        ranks, _ = kgtrec.rank(scores, graph.questions(sides="tail"), progress=False)
-        ranked[name] = dict(zip([order[i] for i in ranks.answer], ranks.rank(), strict=True))
-        value[name] = float(ow.question_values(ranks)[0][0])
-    assert ranked["without"] == {"swimming": 5, "sailing": 5}
-    assert ranked["with"] == dict.fromkeys(test + missing[:4], 1) | {
-        "canoe sprint": 3,
-        "cycling": 4,
-    }
-    assert value["without"] == pytest.approx(0.20)
-    assert value["with"] == pytest.approx(0.822917, abs=1e-6)
-
-
 # -- Simulation ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("n", "entities", "beta", "rho"),
-    [(43, 14505, 0.35, 0.0), (43, 14505, 0.35, -0.2), (5, 60, 0.6, 0.15), (2, 9, 0.8, 0.0)],
+    [(43, 14505, 0.35, -0.2), (5, 60, 0.6, 0.15), (2, 9, 0.8, 0.0)],
 )
 def test_simulation_agrees_with_the_exact_moments(n, entities, beta, rho):
     metrics = ("mrr", "hits@1", "log_mrr", "p_mrr@0.5")
-    run = ow.simulate((0.7, 0.2), (beta,), n, rho, metrics, 20000, entities, seed=1)
+    run = ow.simulate((0.7, 0.2), (beta,), n, rho, metrics, 10_000, entities, seed=1)
     for metric in metrics:
         exact = moments((0.7, 0.2), beta, n, entities, metric, rho)
         assert (abs(run.mean[metric][0] - exact.mean) < 4 * run.error(metric)[0]).all()
-        assert run.std[metric][0] ** 2 == pytest.approx(exact.variance, rel=0.06)
-
-
-@pytest.mark.slow
-def test_the_papers_grid_lies_around_the_exact_lines():
-    run = ow.simulate()
-    assert run.mean["mrr"].shape == (4, 71)
-    exact = np.array([ow.expectation(STRENGTHS, beta, 43) for beta in BETAS])
-    off = (run.mean["mrr"] - exact) / run.error("mrr")
-    assert abs(off.mean()) < 0.25
-    assert 0.85 < off.std() < 1.15
-    assert (abs(off) < 5).all()
-    # Figure 1's claim, for sparsity 0.2 or more and strength above 0.3: the logarithm overlaps.
-    log = np.array([ow.approximation(STRENGTHS, beta, 43) for beta in BETAS])
-    assert (abs(log - exact) < 0.005).all()
+        assert run.std[metric][0] ** 2 == pytest.approx(exact.variance, rel=0.09)
 
 
 def test_simulation_is_the_same_for_a_seed_and_leaves_out_what_cannot_be():
@@ -417,16 +371,18 @@ def test_a_value_beyond_the_ceiling_is_said_to_be_one():
 
 
 def test_verdicts():
-    few = ow.compare_values((0.190, 0.193), 500, 28, 0.35)
-    many = ow.compare_values((0.190, 0.193), 500_000, 28, 0.35)
-    far = ow.compare_values((0.05, 0.19), 5000, 28, 0.35)
-    same = ow.compare_values((0.19, 0.19), 500, 28, 0.35)
-    beyond = ow.compare_values((0.20, 0.50), 5000, 28, 0.6)
-    kinds = [one.verdict for one in (few, many, far, same, beyond)]
-    assert kinds == ["too close", "fragile", "trust", "equal", "model does not fit"]
-    for one in (few, many, far, same, beyond):
+    made = {
+        "too close": ow.compare_values((0.190, 0.193), 500, 28, 0.35),
+        "fragile": ow.compare_values((0.190, 0.193), 500_000, 28, 0.35),
+        "trust": ow.compare_values((0.05, 0.19), 5000, 28, 0.35),
+        "equal": ow.compare_values((0.19, 0.19), 500, 28, 0.35),
+        "model does not fit": ow.compare_values((0.20, 0.50), 5000, 28, 0.6),
+    }
+    for verdict, one in made.items():
+        assert one.verdict == verdict
         assert max(map(len, str(one).split("\n"))) <= 80
-    assert few.outlooks[0].needed_model == pytest.approx(many.outlooks[0].needed_model, rel=1e-6)
+    few, many = (made[name].outlooks[0].needed_model for name in ("too close", "fragile"))
+    assert few == pytest.approx(many, rel=1e-6)
 
 
 def test_swapped_models_give_the_same_answers():
@@ -466,7 +422,7 @@ def test_no_room_for_a_missing_answer(n):
         ow.compare_ranks(*ranks, 0.1)
 
 
-@refusals(
+test_wrong_arguments_are_named = refused(
     ("strength", lambda: ow.expectation(1.2, 0.3, 5), UsageError, ("is not a probability",)),
     ("sparsity", lambda: ow.expectation(0.5, 1.0, 5), UsageError, ("sparsity beta=1.0",)),
     ("answers", lambda: ow.expectation(0.5, 0.3, 0), UsageError, ("n_answers=0",)),
@@ -502,21 +458,15 @@ def test_no_room_for_a_missing_answer(n):
       for name in ("mr", "hits", "hits@0", "hits@1.5", "mrr@2", "p_mrr", "p_mrr@1", "p_mrr@nan",
                    "log_mrr@x")),
 )  # fmt: skip
-def test_wrong_arguments_are_named(call, error, words):
-    assert_refused(call, error, words)
 
 
 # -- The study -----------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def study():
-    chosen = [model for model in MODELS if "RESCAL" not in model.label]
-    return ow.family_study(seed=1, families=2, n_questions=120, models=chosen, progress=False)
-
-
 @pytest.mark.slow
-def test_study_shows_what_the_paper_says(study):
+def test_study_shows_what_the_paper_says():
+    chosen = [model for model in MODELS if "RESCAL" not in model.label]
+    study = ow.family_study(seed=1, families=2, n_questions=120, models=chosen, progress=False)
     independent, correlated = study.panels
     assert (independent.removal, correlated.removal) == ("independent", "correlated")
     assert independent.sparsity == pytest.approx(1 - 0.4737, abs=0.06)
@@ -534,36 +484,27 @@ def test_study_shows_what_the_paper_says(study):
     assert rho[1] < -0.02
 
 
-def check_tables(study) -> None:
-    """Files hold every point and explain every column."""
-    assert len(study.points()) == sum(len(c.steps) for p in study.panels for c in p.curves)
-    assert len(study.table()) == len(study.panels) * len(METRICS)
+def test_a_small_study_has_every_point_and_is_reproducible():
+    study, again = (
+        ow.family_study(
+            seed=1, families=1, n_questions=15, models=[replace(MODELS[0], steps=(2, 8))],
+            removals=["correlated"], progress=False,
+        )
+        for _ in range(2)
+    )  # fmt: skip
+    (panel,) = study.panels
+    (curve,) = panel.curves
+    assert (panel.removal, curve.model) == ("correlated", MODELS[0].label)
+    assert panel.sparse_answers < panel.full_answers
+    for metric in METRICS:
+        other = again.panels[0].curves[0]
+        assert other.sparse[metric] == pytest.approx(curve.sparse[metric], abs=1e-6)
+    # Files hold every point and explain every column.
+    assert len(study.points()) == len(curve.steps)
+    assert len(study.table()) == len(METRICS)
     for title in study.table().titles[1:]:
         assert f"\n{title} " in str(study)
     assert max(map(len, str(study).splitlines())) <= 80
-
-
-def test_a_small_study_has_every_point():
-    study = ow.family_study(
-        seed=1, families=1, n_questions=15, models=[replace(MODELS[0], steps=(2, 8, 16))],
-        removals=["correlated"], progress=False,
-    )  # fmt: skip
-    assert [panel.removal for panel in study.panels] == ["correlated"]
-    assert [curve.model for curve in study.panels[0].curves] == [MODELS[0].label]
-    assert study.panels[0].sparse_answers < study.panels[0].full_answers
-    check_tables(study)
-
-
-@pytest.mark.slow
-def test_study_is_reproducible_and_its_tables_hold_every_point(study):
-    model = next(model for model in MODELS if model.label == "CP, 2 rounds")
-    again = ow.family_study(seed=1, families=2, n_questions=120, models=[model],
-                            removals=["independent"], progress=False)  # fmt: skip
-    old = next(c for c in study.panels[0].curves if c.model == model.label)
-    new = again.panels[0].curves[0]
-    for metric in METRICS:
-        assert new.sparse[metric] == pytest.approx(old.sparse[metric], abs=1e-6)
-    check_tables(study)
 
 
 def hand_made_panel():
@@ -632,26 +573,26 @@ def tree():
     return family_tree()
 
 
-def test_every_fact_follows_from_first_principles_and_none_is_left_out(tree):
+def test_every_fact_follows_from_first_principles_and_none_is_left_out():
+    tree = family_tree(4)
     expected = kinship(tree)
     for number, name in enumerate(RELATIONS):
         rows = tree.facts[tree.facts[:, 1] == number]
         pairs = {(int(head), int(tail)) for head, _, tail in rows}
         assert len(pairs) == len(rows), f"{name} has repeated facts"
         assert pairs == expected[name], name
+    assert {rule.head for rule in RULES} == set(RELATIONS) - {"parentOf"}  # which is drawn
 
 
 def test_it_has_the_size_of_the_papers_graph(tree):
     assert len(RELATIONS) == 23
     assert len(tree.family) == 6000  # the paper's has 6,004
     assert len(tree.facts) == pytest.approx(192_532, rel=0.03)
-    sizes = [len(family_tree(seed=seed).facts) for seed in range(1, 6)]
-    assert np.mean(sizes) == pytest.approx(192_532, rel=0.05)
     assert (np.bincount(tree.facts[:, 1], minlength=23) > 0).all()
-
-
-def test_rules_define_every_relation_but_the_one_that_is_drawn():
-    assert {rule.head for rule in RULES} == set(RELATIONS) - {"parentOf"}
+    graph = tree.graph(tree.facts[:100], tree.facts[100:200])
+    assert graph.n_entities == 6000
+    assert list(graph.relations) == list(RELATIONS)
+    assert (graph.entities[0], graph.entities[5999]) == ("f00p000", "f19p299")
 
 
 def test_families_are_sound(tree):
@@ -667,8 +608,9 @@ def test_families_are_sound(tree):
     married = tree.spouse >= 0
     assert (tree.spouse[tree.spouse[married]] == people[married]).all()
     assert (tree.female[tree.spouse[married]] != tree.female[married]).all()
-    assert tree.layer.min() == 0
-    assert tree.layer.max() == 3
+    couples = {(int(x), int(tree.spouse[x])) for x in people[married]}
+    assert not couples & {(h, t) for h, r, t in tree.facts.tolist() if r == 3}  # siblings
+    assert (tree.layer.min(), tree.layer.max()) == (0, 3)
     assert np.bincount(tree.mother[born]).max() <= 20
     assert (np.bincount(tree.family) == 300).all()
     heads, tails = tree.facts[:, 0], tree.facts[:, 2]
@@ -676,25 +618,11 @@ def test_families_are_sound(tree):
     assert (heads != tails).all()
 
 
-def test_nobody_is_their_own_ancestor_or_marries_a_sibling(tree):
-    siblings = {tuple(row) for row in tree.facts[tree.facts[:, 1] == 3][:, [0, 2]].tolist()}
-    couples = [(x, int(y)) for x, y in enumerate(tree.spouse) if y >= 0]
-    assert not siblings.intersection(couples)
-
-
 def test_the_same_seed_gives_the_same_graph():
     one, same, other = (family_tree(2, seed=seed) for seed in (5, 5, 6))
     assert np.array_equal(one.facts, same.facts)
     assert not np.array_equal(one.facts, other.facts)
     assert repr(one).startswith("FamilyTree\n  600 people in 2 families\n  23 relations, ")
-
-
-def test_its_graph_has_readable_labels(tree):
-    graph = tree.graph(tree.facts[:100], tree.facts[100:200])
-    assert graph.n_entities == 6000
-    assert list(graph.relations) == list(RELATIONS)
-    assert graph.entities[0] == "f00p000"
-    assert graph.entities[5999] == "f19p299"
 
 
 # -- Hidden facts ----------------------------------------------------------------------------------
@@ -747,7 +675,7 @@ SMALL = random_removal(FACTS, 0.75)
 TENTH = np.arange(len(SMALL.full_test)) % 10 == 0
 
 
-@refusals(
+test_refusals = refused(
     ("families", lambda: family_tree(families=0), UsageError, ("families=0",)),
     ("people", lambda: family_tree(people=1), UsageError, ("people=1; give 2",)),
     ("depth", lambda: family_tree(depth=0), UsageError, ("depth=0",)),
@@ -759,5 +687,3 @@ TENTH = np.arange(len(SMALL.full_test)) % 10 == 0
     *((f"{density} {share}", lambda d=density, s=share: random_removal(FACTS, d, s), UsageError,
        ("out of range",)) for density, share in ((0, 0.7), (1.1, 0.7), (0.5, 1.0), (0.5, -0.1))),
 )  # fmt: skip
-def test_refusals(call, error, words):
-    assert_refused(call, error, words)

@@ -27,7 +27,7 @@ from pool_cases import (
     write_case,
 )
 from profiles import examples
-from refusals import assert_refused, refusals
+from refusals import refused
 from study_cases import N_ENTITIES, listed
 
 import kgtrec
@@ -295,7 +295,7 @@ def test_decided_pairs() -> None:
 # -- Bad calls and files ---------------------------------------------------------------------------
 
 
-@refusals(
+test_wrong_calls_are_refused = refused(
     ("depth", lambda: done(small(), {}, depth=5), UsageError, ("this pool has 0 to 4",)),
     ("rules", lambda: done(small(), {}, rules=["x"] * 99), UsageError, ("rules for",)),
     *(
@@ -321,8 +321,6 @@ def test_decided_pairs() -> None:
         )
     ),
 )  # fmt: skip
-def test_wrong_calls_are_refused(call, error: type[Exception], words: tuple[str, ...]) -> None:
-    assert_refused(call, error, words)
 
 
 def read(tmp_path: Path, text: str, blank: str = "error") -> Judgements:
@@ -439,10 +437,9 @@ def test_depth_rules_and_reverse_questions(folder: Path) -> None:
     text = (folder / "pool.tsv").read_text()
     (folder / "ruled.tsv").write_text(text.rstrip("\n") + "1-1:head\n")  # of the last triple
     labels = {}
-    for name, options in (
-        ("one", ("--depth", 1)), ("three", ()), ("reverse", ("--reverse",)),
-        ("without", ("--no-rules",)),
-    ):  # fmt: skip
+    for name, options in {
+        "one": ("--depth", 1), "three": (), "reverse": ("--reverse",), "without": ("--no-rules",),
+    }.items():  # fmt: skip
         run(folder, "--write-qrels", folder / name, *options, pool="ruled.tsv")
         labels[name] = read_qrels(folder / name)
     assert set(labels["one"]) == set(labels["three"]) < set(labels["reverse"])
@@ -490,15 +487,6 @@ def test_what_is_drawn_depends_on_the_triple_alone(
     assert drawn.tolist() == [slow_draw(share, seed, triple) for triple in triples]
     more = Draw(max(share, other), seed).takes(triples)
     assert (more >= drawn).all()  # a larger share keeps earlier draws
-
-
-def test_a_draw_has_its_share_and_differs_by_seed() -> None:
-    triples = [(str(i), "r", str(i % 7)) for i in range(20_000)]
-    shares = [Draw(0.3, seed).takes(triples).mean() for seed in range(5)]
-    assert np.abs(np.array(shares) - 0.3).max() < 4 * (0.21 / 20_000) ** 0.5
-    both = (Draw(0.3, 0).takes(triples) & Draw(0.3, 1).takes(triples)).mean()
-    assert both == pytest.approx(0.09, abs=0.01)  # independent of each other
-    assert Draw(1.0).takes(triples).all()
 
 
 def test_draws_are_named() -> None:

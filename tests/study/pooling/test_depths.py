@@ -1,12 +1,10 @@
-"""Labels of every depth of a pool against new rankings and pools; simulated judgements of all."""
+"""Labels of every depth of a pool against new rankings and pools; pools without a system."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +23,7 @@ from kgtrec._internal.bootstrap import Resampling
 from kgtrec.cli import cli
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
 from kgtrec.study.comparison.samples import Samples
-from kgtrec.study.openworld.family_tree import family_tree, random_removal
-from kgtrec.study.pooling.completion import Completion, complete
+from kgtrec.study.pooling.completion import complete
 from kgtrec.study.pooling.depths import (
     contributors_of,
     curves_of_ranks,
@@ -38,11 +35,10 @@ from kgtrec.study.pooling.depths import (
     ranks_at_depth,
     with_intervals,
 )
-from kgtrec.study.pooling.edited_files import Judgements, lines_of_triples
+from kgtrec.study.pooling.edited_files import Judgements
 from kgtrec.study.pooling.lists import RankedLists, run_lists
-from kgtrec.study.pooling.pool import Draw, Pool, make_pool, read_pool, write_pool
+from kgtrec.study.pooling.pool import Pool, make_pool, read_pool, write_pool
 from kgtrec.study.pooling.seeds import SeedQuestions, replaced_split, seed_questions
-from kgtrec.study.pooling.unjudged import intervals, judged_values, mean_columns, open_candidates
 
 # -- Ranks at every depth --------------------------------------------------------------------------
 
@@ -580,184 +576,3 @@ def test_judged_negatives_are_contributions_too() -> None:
     runs = {name: {"q": dict(zip("bacd", (4, 3, 2, 1), strict=True))} for name in "xy"}
     reuse = leave_one_out(qrels, runs, contributors, "bpref")
     assert (reuse.judged.tolist(), reuse.relevant.tolist()) == ([2, 1], [1, 0])
-
-
-Triple = tuple[int, int, int]
-MEASURES = ("map", "ndcg_cut_20", "P_10")
-
-
-@dataclass(frozen=True, eq=False)
-class World:
-    """A graph with all true facts known, seeds, and scores of systems for its questions.
-
-    Attributes
-    ----------
-    graph : Graph
-    facts : set of triples
-    seeds : list of triples
-    strengths : list of (float, float)
-        For every system: how far it raises recorded answers, and unrecorded ones.
-    noise : int
-        Seed of the noise in the scores.
-    """
-
-    graph: kgtrec.Graph
-    facts: set[Triple]
-    seeds: list[Triple]
-    strengths: list[tuple[float, float]]
-    noise: int = 0
-
-    @cached_property
-    def questions(self) -> SeedQuestions:
-        return seed_questions(self.graph, self.seeds)
-
-    @cached_property
-    def row(self) -> dict[tuple[int, ...], int]:
-        questions = self.graph.questions()
-        columns = questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist()
-        return {key: i for i, key in enumerate(zip(*columns, strict=True))}
-
-    @cached_property
-    def recorded(self) -> set[Triple]:
-        return {(h, r, t) for split in self.graph.splits.values() for h, r, t in split.tolist()}
-
-    @cached_property
-    def scores(self) -> list[np.ndarray]:
-        shape = len(self.row), self.graph.n_entities
-        is_true = np.zeros((2, *shape))
-        for h, r, t in self.facts:
-            for key, entity in (((0, t, r), h), ((1, h, r), t)):
-                if key in self.row:
-                    is_true[int((h, r, t) not in self.recorded), self.row[key], entity] = 1
-        random = np.random.default_rng(self.noise)
-        return [
-            random.standard_normal(shape) + a * is_true[0] + b * is_true[1]
-            for a, b in self.strengths
-        ]
-
-    @cached_property
-    def lists(self) -> list[RankedLists]:
-        questions = self.graph.questions()
-        runs = [
-            kgtrec.rank(scores, questions, run_depth=self.graph.n_entities, progress=False)[1]
-            for scores in self.scores
-        ]
-        return [run_lists(run, self.questions, f"s{i}") for i, run in enumerate(runs)]
-
-    @cached_property
-    def pool(self) -> Pool:
-        """A pool as deep as the number of entities: it contains everything."""
-        return make_pool(self.lists, self.questions, self.graph.n_entities)
-
-    @cached_property
-    def judged(self) -> Judgements:
-        rows = [(h, r, t) for h, r, t in self.pool.triples.tolist()]
-        return Judgements({row: int(row in self.facts) for row in rows}, len(rows))
-
-    def at(self, depth: int) -> Completion:
-        return complete(self.questions, self.pool, self.judged, depth=depth)
-
-    def values(self, depth: int) -> np.ndarray:
-        """Values of `MEASURES`, shape (measures, systems)."""
-        completion, columns = self.at(depth), mean_columns(MEASURES)
-        by_system = [judged_values(one, completion, columns) for one in self.lists]
-        return np.array([[own[name] for own in by_system] for name in MEASURES])
-
-    def truth(self) -> np.ndarray:
-        """The same values from facts and definitions alone, without pool, qrels or kgtrec."""
-        heads = dict.fromkeys((0, t, r) for _, r, t in self.seeds)
-        tails = dict.fromkeys((1, h, r) for h, r, _ in self.seeds)
-        sums = np.zeros((len(MEASURES), len(self.scores)))
-        for system, scores in enumerate(self.scores):
-            for side, known, r in (*heads, *tails):
-                ranked = []
-                for entity in np.argsort(-scores[self.row[side, known, r]]).tolist():
-                    triple = (known, r, entity) if side else (entity, r, known)
-                    if triple in self.seeds or triple not in self.recorded:
-                        ranked.append(triple in self.facts)
-                sums[:, system] += by_definition(ranked)
-        return sums / (len(heads) + len(tails))
-
-
-def by_definition(ranked: list[bool]) -> list[float]:
-    """AP, nDCG@20 and P@10 of a list with every relevant document."""
-    places = [place for place, true in enumerate(ranked, start=1) if true]
-    ap = sum((i + 1) / place for i, place in enumerate(places)) / len(places)
-    gain = sum(1 / math.log2(place + 1) for place in places if place <= 20)
-    ideal = sum(1 / math.log2(i + 2) for i in range(min(20, len(places))))
-    return [ap, gain / ideal, sum(place <= 10 for place in places) / 10]
-
-
-@pytest.fixture(scope="module")
-def small() -> World:
-    tree = family_tree(families=2, people=30, seed=3)
-    parts = random_removal(tree.facts, 0.7, 0.5, seed=3)
-    random = np.random.default_rng(1)
-    rows = np.sort(random.choice(len(parts.test), 10, replace=False))
-    facts = {(h, r, t) for h, r, t in tree.facts.tolist()}
-    seeds = [(h, r, t) for h, r, t in parts.test[rows].tolist()]
-    return World(tree.graph(parts.train, parts.test), facts, seeds, [(2.4, 0.4), (1.0, 2.85)])
-
-
-def test_values_of_all_labels_are_reached(small: World) -> None:
-    truth = small.truth()
-    assert small.values(small.pool.depth) == pytest.approx(truth, abs=1e-12)
-    # P@10 uses ten places, which a pool of depth 10 has judged for every system in it.
-    at_10 = small.values(10)
-    assert at_10[2] == pytest.approx(truth[2], abs=1e-12)
-    assert (at_10[0] != truth[0]).any()  # AP sees all
-    assert np.abs(small.values(0) - truth).mean() > 0.04  # the error of sparse labels
-
-
-def test_intervals_hold_the_truth_at_every_depth(small: World) -> None:
-    truth, widths = small.truth(), []
-    for depth in (1, 5, small.pool.depth):
-        completion = small.at(depth)
-        candidates = open_candidates(small.lists, completion, None)
-        for system, lists in enumerate(small.lists):
-            by_name = intervals(lists, completion, MEASURES[1:], candidates=candidates)
-            for due, one in zip(truth[1:, system], by_name.values(), strict=True):
-                assert one.low - 1e-12 <= due <= one.high + 1e-12
-                widths.append(one.high - one.low)
-    by_depth = np.array(widths).reshape(3, -1)
-    assert (np.diff(by_depth, axis=0) < 0).all()
-    assert by_depth[-1] == pytest.approx(0, abs=1e-12)
-
-
-# -- Samples of judgements -------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def dense() -> World:
-    """Questions with about 40 answers each, for which inferred AP was designed."""
-    random = np.random.default_rng(4)
-    pairs = np.argwhere(random.random((100, 100)) < 0.4)
-    facts = {(h, 0, t) for h, t in pairs.tolist()}
-    rows = np.array(sorted(facts))[random.permutation(len(facts))]
-    graph = kgtrec.Graph.from_arrays(train=rows[:250], test=rows[250:260], n_entities=100)
-    seeds = [(h, r, t) for h, r, t in rows[250:260].tolist()]
-    return World(graph, facts, seeds, [(0.5 * i, 0.5 * i) for i in range(4)], noise=1)
-
-
-def estimates(world: World, share: float, draws: int) -> np.ndarray:
-    """infAP of every system in every draw, shape (draws, systems)."""
-    whole, columns = world.at(world.pool.depth), mean_columns(["infAP"])
-    labels = list(lines_of_triples(world.graph, whole.triples))
-    values = []
-    for seed in range(draws):
-        sampled = replace(whole, drawn=Draw(share, seed).takes(labels))
-        values.append([judged_values(one, sampled, columns)["infAP"] for one in world.lists])
-    return np.array(values)
-
-
-@pytest.mark.slow
-def test_inferred_ap_from_samples_is_nearly_unbiased(dense: World) -> None:
-    truth = dense.truth()[0]
-    for share, margin in ((0.3, 0.01), (0.6, 0.005)):
-        values = estimates(dense, share, 40)
-        error = values.std(axis=0, ddof=1) / math.sqrt(len(values))
-        assert error.max() < 0.006  # the standard error of the mean over draws
-        assert (np.abs(values.mean(axis=0) - truth) < margin + 3 * error).all()
-        assert values.std(axis=0).min() > 0.003  # the samples do differ
-    assert np.abs(estimates(dense, 1.0, 1)[0] - truth).max() < 1e-4  # but trec_eval's epsilon
-    assert np.ptp(truth) > 0.3  # systems that differ

@@ -28,7 +28,7 @@ from pool_cases import (
     triple_of,
     write_case,
 )
-from refusals import assert_refused, refusals
+from refusals import refused
 from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed
 
 import kgtrec
@@ -307,7 +307,7 @@ def pooled(lists: list[RankedLists] | None = None, depth: int = 3) -> Pool:
     return make_pool(small_lists() if lists is None else lists, small().questions, depth)
 
 
-@refusals(
+test_wrong_calls_are_refused = refused(
     *(
         (str(how), lambda how=how: sample_seeds(graph_of([0] * 10), **how), UsageError, (said,))
         for how, said in (
@@ -343,8 +343,6 @@ def pooled(lists: list[RankedLists] | None = None, depth: int = 3) -> Pool:
     ("run twice", lambda: system_names(["a.run", "a.run"]), UsageError, ("given twice",)),
     ("comma", lambda: system_names(["a,b.run"]), UsageError, ("comma",)),
 )  # fmt: skip
-def test_wrong_calls_are_refused(call, error: type[Exception], words: tuple[str, ...]) -> None:
-    assert_refused(call, error, words)
 
 
 def test_a_run_of_other_questions_or_entities_is_refused() -> None:

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
@@ -92,33 +93,19 @@ def test_micro_and_macro_never_share_a_heading(
 
 def slow_places(values: list[str], higher: bool) -> list[int]:
     """Places by counting distinct better printed values."""
-    numbers = [None if v == "\N{EN DASH}" else printed(v) for v in values]
-    known = [v for v in numbers if v is not None]
-    if len(set(known)) < 2:
+    numbers = [printed(v) for v in values]
+    if len(set(numbers)) < 2:
         return [0] * len(values)
-    places = []
-    for v in numbers:
-        if v is None:
-            places.append(0)
-            continue
-        ahead = [w for w in known if (w > v if higher else w < v)]
-        places.append(1 if not ahead else 2 if len(ahead) == 1 else 0)
-    return places
+    ahead = [len([w for w in numbers if (w > v if higher else w < v)]) for v in numbers]
+    return [{0: 1, 1: 2}.get(count, 0) for count in ahead]
 
 
-@pytest.mark.parametrize("digits", [0, 1, 2, 4, None])
-def test_best_and_second_are_those_that_are_read_as_such(
-    ranks: dict[str, Ranks], digits: int | None
-) -> None:
-    table = table_of_models({"g": ranks}, ("mrr", "mr", "hits@10", "macro.mrr"), digits=digits)
-    for column in table.columns:
-        due = slow_places(column.printed(), bool(column.higher_is_better))
-        assert column.places() == due
-
-
-def test_nothing_is_best_where_neither_end_is_better_or_one_model_is_alone(
-    ranks: dict[str, Ranks],
-) -> None:
+def test_best_and_second_are_those_that_are_read_as_such(ranks: dict[str, Ranks]) -> None:
+    for digits in (0, 1, 2, 4, None):
+        table = table_of_models({"g": ranks}, ("mrr", "mr", "macro.mrr"), digits=digits)
+        for column in table.columns:
+            due = slow_places(column.printed(), bool(column.higher_is_better))
+            assert column.places() == due
     assert table_of_models({"g": ranks}, ["std"]).columns[0].places() == [0] * 4
     alone = table_of_models({"g": {"a": ranks["s0"]}}, ["mrr"], significance=Significance("t"))
     assert alone.columns[0].places() == [0]
@@ -147,31 +134,31 @@ def slow_beaten(ranks: Mapping[str, Ranks], level: float) -> list[list[int]]:
     return [sorted(rows) for rows in beaten]
 
 
-@pytest.mark.parametrize("level", [0.001, 0.05, 0.5])
-def test_superscripts_are_what_a_slow_test_finds(level: float) -> None:
-    for seed in range(3):
-        ranks = systems(4, seed=seed)
+@pytest.mark.parametrize("seed", range(3))
+def test_superscripts_are_what_a_slow_test_finds(seed: int) -> None:
+    ranks = systems(4, seed=seed)
+    for level in (0.001, 0.05, 0.5):
         table = table_of_models({"g": ranks}, ["mrr"], significance=Significance("t", level=level))
         assert table.columns[0].beaten is not None
         assert [list(rows) for rows in table.columns[0].beaten] == slow_beaten(ranks, level)
 
 
-def test_measures_that_are_no_means_are_said_to_be_untested(ranks: dict[str, Ranks]) -> None:
-    table = table_of_models({"g": ranks}, ["mrr", "amri"], significance=Significance("t"))
-    assert table.columns[1].beaten is None
-    assert "AMRI not tested" in table.caption()
-
-
 def test_models_that_are_not_on_every_graph(ranks: dict[str, Ranks]) -> None:
     other = systems(2, seed=9)
-    table = table_of_models({"g": ranks, "h": other}, ["mrr"], significance=Significance("t"))
+    table = table_of_models({"g": ranks, "h": other}, ["mrr", "amri"],
+                            significance=Significance("t"))  # fmt: skip
     assert table.models == ("s0", "s1", "s2", "s3")
-    assert [math.isnan(v) for v in table.columns[1].values] == [False, False, True, True]
-    assert table.columns[1].printed()[2:] == ["\N{EN DASH}"] * 2
+    mrr, amri, other_mrr, _ = table.columns
+    assert amri.beaten is None  # it is no mean
+    assert "AMRI not tested" in table.caption()
+    assert [math.isnan(v) for v in other_mrr.values] == [False, False, True, True]
+    assert other_mrr.printed()[2:] == ["\N{EN DASH}"] * 2
+    assert other_mrr.places()[2:] == [0, 0]
     rows = list(csv.reader(io.StringIO(csv_text(table))))
-    assert rows[0] == ["model", "g:both.realistic.micro.mrr", "h:both.realistic.micro.mrr"]
-    assert rows[3][2] == ""
-    assert float(rows[1][1]) == table.columns[0].values[0]
+    assert rows[0][:2] == ["model", "g:both.realistic.micro.mrr"]
+    assert rows[0][3] == "h:both.realistic.micro.mrr"
+    assert rows[3][3] == ""
+    assert float(rows[1][1]) == mrr.values[0]
 
 
 def test_the_caption_says_protocol_ties_and_what_cannot_be_compared(
@@ -211,6 +198,7 @@ def test_wrong_calls(
 # -- Markup ------------------------------------------------------------------------------------
 
 
+@cache
 def hostile_table() -> ModelTable:
     ranks = list(systems(4).values())
     rows = {name: ranks[i % 4] for i, name in enumerate(HOSTILE)}
@@ -328,13 +316,15 @@ def test_runs_have_headings_for_people(ranks: dict[str, Ranks]) -> None:
     assert "Means over 50 queries." in text
 
 
-def test_typst_compiles_hostile_names(tmp_path: Path) -> None:
+def compile_typst(text: str, folder: Path) -> None:
     compiler = pytest.importorskip("typst", reason="typst compiles what is written for it")
-    (tmp_path / "t.typ").write_text(
-        "#set page(width: auto, height: auto)\n" + typst(hostile_table()), "utf-8"
-    )
-    svg = compiler.compile(str(tmp_path / "t.typ"), format="svg")
+    (folder / "t.typ").write_text("#set page(width: auto, height: auto)\n" + text, "utf-8")
+    svg = compiler.compile(str(folder / "t.typ"), format="svg")
     assert b"<svg" in (svg if isinstance(svg, bytes) else svg[0])
+
+
+def test_typst_compiles_hostile_names(tmp_path: Path) -> None:
+    compile_typst(typst(hostile_table()), tmp_path)
 
 
 class Reader(HTMLParser):
@@ -383,19 +373,16 @@ def test_markdown_has_as_many_cells_in_every_line() -> None:
         assert not any(re.search(rf"(?<!\\){re.escape(sign)}", name) for name in names)
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_bytes_that_are_no_utf_8_pass_every_format(form: str) -> None:
-    ranks = systems(2)
+def test_bytes_that_are_no_utf_8_pass_every_format(ranks: dict[str, Ranks]) -> None:
     table = table_of_models({"g": {"caf\udce9": ranks["s0"], "b": ranks["s1"]}}, ["mrr"])
-    FORMATS[form](table).encode("utf-8", "surrogateescape")
+    for write in FORMATS.values():
+        write(table).encode("utf-8", "surrogateescape")
 
 
-def test_best_is_bold_and_second_underlined() -> None:
-    ranks = systems(3)
+def test_best_is_bold_and_second_underlined(ranks: dict[str, Ranks]) -> None:
     table = table_of_models({"g": ranks}, ["mrr"])
     order = np.argsort([-v for v in table.columns[0].values])
-    shown = table.columns[0].printed()
-    best, second = shown[order[0]], shown[order[1]]
+    best, second = (table.columns[0].printed()[place] for place in order[:2])
     for text, bold, under in [
         (latex(table), rf"\textbf{{{best}}}", rf"\underline{{{second}}}"),
         (markdown(table), f"**{best}**", f"<ins>{second}</ins>"),
@@ -407,12 +394,13 @@ def test_best_is_bold_and_second_underlined() -> None:
         assert under in text
 
 
-def test_several_runs_of_a_model_are_a_mean_with_its_deviation(tmp_path: Path) -> None:
-    one, *more = systems(4).values()
+def test_several_runs_of_a_model_are_a_mean_with_its_deviation(
+    ranks: dict[str, Ranks], tmp_path: Path
+) -> None:
+    one, *more = ranks.values()
+    bootstrap = Significance("bootstrap")
     table = table_of_models(
-        {"g": {"several": more, "alone": one}},
-        ["mrr", "mr"],
-        significance=Significance("bootstrap"),
+        {"g": {"several": more, "alone": one}}, ["mrr", "mr"], significance=bootstrap
     )
     for column in table.columns:
         values = [kgtrec.Result(run)[column.measure] for run in more]
@@ -427,9 +415,7 @@ def test_several_runs_of_a_model_are_a_mean_with_its_deviation(tmp_path: Path) -
     rows = list(csv.DictReader(io.StringIO(csv_text(table))))
     assert float(rows[0]["both.realistic.micro.mrr:std"]) == table.columns[0].deviations[0]
     assert rows[1]["both.realistic.micro.mrr:std"] == ""
-    compiler = pytest.importorskip("typst", reason="typst compiles what is written for it")
-    (tmp_path / "t.typ").write_text(typst(table), "utf-8")
-    assert compiler.compile(str(tmp_path / "t.typ"), format="svg")
+    compile_typst(typst(table), tmp_path)
 
 
 def test_intervals_of_listed_predictions_are_shown_and_not_ranked(ranks: dict[str, Ranks]) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import compare_cases
 import numpy as np
 import pytest
 from browser import Browser
@@ -22,6 +21,7 @@ import kgtrec
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.ranks import Ranks
+from kgtrec.study import compare, samples_of_ranks
 from kgtrec.study.changes import answer_changes
 from kgtrec.study.reporting.page import embedded_json, page_data, page_text
 
@@ -38,6 +38,11 @@ def ranks() -> dict[str, Ranks]:
     return systems(3)
 
 
+@pytest.fixture(scope="module")
+def report(ranks: dict[str, Ranks]) -> dict[str, Any]:
+    return page_data(ranks, graph=graph())
+
+
 def rows_of(ranks: Ranks) -> list[dict[str, float]]:
     """Instances as plain numbers, in the order of triples and sides."""
     names = ("triple", "side", "relation", "given", "answer", "answer_popularity", "question")
@@ -48,10 +53,9 @@ def rows_of(ranks: Ranks) -> list[dict[str, float]]:
     return sorted(rows, key=lambda row: (row["triple"], row["side"]))
 
 
-def test_relations_parts_and_headline(ranks: dict[str, Ranks]) -> None:
-    data = page_data(ranks, graph=graph())
-    assert data["models"] == list(ranks)
-    relations = data["relations"]
+def test_relations_parts_and_headline(report: dict[str, Any], ranks: dict[str, Ranks]) -> None:
+    assert report["models"] == list(ranks)
+    relations, headline = report["relations"], report["headline"]
     for model, one in enumerate(ranks.values()):
         rows = rows_of(one)
         for number, name in enumerate(relations["names"]):
@@ -61,45 +65,41 @@ def test_relations_parts_and_headline(ranks: dict[str, Ranks]) -> None:
                 due = mean(map(gain, own))
                 assert relations["values"][metric][model][number] == pytest.approx(due, rel=1e-5)
         result = kgtrec.Result(one)
-        for key, values in zip(data["headline"]["keys"], data["headline"]["values"], strict=True):
+        for key, values in zip(headline["keys"], headline["values"], strict=True):
             assert values[model] == result[key]
-    parts = data["parts"]
+    assert {end for ends in headline["ends"] for end in ends} == {None}
+    parts = report["parts"]
     at = parts["names"].index("head")
     heads = [row["rank"] for row in rows_of(ranks["s0"]) if row["side"] == 0]
     assert parts["instances"][at] == len(heads)
     assert parts["values"]["mr"][0][at] == pytest.approx(mean(heads), rel=1e-5)
     assert len(set(parts["names"])) == len(parts["names"])
-    assert set(data["relations"]["categories"]) <= {"1-1", "1-N", "N-1", "N-N", "unseen"}
-
-
-def test_parts_have_intervals_and_a_summary_comes_first(ranks: dict[str, Ranks]) -> None:
-    data = page_data(ranks, graph=graph())
-    parts = data["parts"]
+    assert set(relations["categories"]) <= {"1-1", "1-N", "N-1", "N-N", "unseen"}
     for metric, models in parts["values"].items():
-        for model, values in enumerate(models):
-            for value, low, high in zip(values, parts["low"][metric][model],
-                                        parts["high"][metric][model], strict=True):  # fmt: skip
-                assert low <= value <= high
-    size, best, tested, ties, where = data["summary"]
+        low, high = (np.array(parts[end][metric]) for end in ("low", "high"))
+        assert (low <= np.array(models)).all()
+        assert (np.array(models) <= high).all()
+
+
+def test_a_summary_comes_first(report: dict[str, Any]) -> None:
+    size, best, tested, ties, where = report["summary"]
     assert size.startswith("3 models on ")
-    keys = data["headline"]["keys"]
-    values = data["headline"]["values"][keys.index("both.realistic.micro.mrr")]
-    winner = data["models"][values.index(max(values))]
+    keys = report["headline"]["keys"]
+    values = report["headline"]["values"][keys.index("both.realistic.micro.mrr")]
+    winner = report["models"][values.index(max(values))]
     assert f"{winner} by MRR" in best
-    assert tested == data["comparisons"][0]["sentence"]
+    assert tested == report["comparisons"][0]["sentence"]
     assert "MRR" in ties or "No answer ties" in ties
     assert where.startswith(f"{winner} has its highest MRR on ")
+    assert not any("beyond" in warning for warning in report["warnings"])
 
 
-def test_distribution_and_popularity(ranks: dict[str, Ranks]) -> None:
-    data = page_data(ranks)
+def test_distribution_and_popularity(report: dict[str, Any], ranks: dict[str, Ranks]) -> None:
+    places, shown = report["distribution"], report["popularity"]
     for model, one in enumerate(ranks.values()):
         rows = rows_of(one)
-        for k, share in zip(
-            data["distribution"]["k"], data["distribution"]["share"][model], strict=True
-        ):
+        for k, share in zip(places["k"], places["share"][model], strict=True):
             assert share == pytest.approx(mean(row["rank"] <= k for row in rows), rel=1e-5)
-        shown = data["popularity"]
         for low, high, n, value in zip(
             shown["from"], shown["to"], shown["instances"], shown["values"]["mrr"][model],
             strict=True,
@@ -108,16 +108,22 @@ def test_distribution_and_popularity(ranks: dict[str, Ranks]) -> None:
             assert n == len(own)
             assert math.floor(math.log2(low)) == math.floor(math.log2(high))
             assert value == pytest.approx(mean(1 / row["rank"] for row in own), rel=1e-5)
-    assert sum(data["popularity"]["instances"]) == len(ranks["s0"])
+    assert sum(shown["instances"]) == len(ranks["s0"])
 
 
-def test_answers_beyond_their_lists_have_intervals() -> None:
+def listed_ranks(depth: int) -> dict[str, Ranks]:
+    """Ranks of two models by lists of this length."""
     questions = graph().questions("test")
     listed = {}
     for seed, name in enumerate(("a", "b")):
         scores = np.random.default_rng(seed).random((len(questions), 40))
-        run = kgtrec.evaluate(scores, questions, run_depth=3, progress=False).run
+        run = kgtrec.evaluate(scores, questions, run_depth=depth, progress=False).run
         listed[name] = kgtrec.rank_lists(run, questions)
+    return listed
+
+
+def test_answers_beyond_their_lists_have_intervals() -> None:
+    listed = listed_ranks(3)
     data = page_data(listed)
     at = data["headline"]["keys"].index("both.realistic.micro.mrr")
     for model, ranks in enumerate(listed.values()):
@@ -137,14 +143,8 @@ def test_answers_beyond_their_lists_have_intervals() -> None:
     )
 
 
-def test_known_ranks_have_no_ends(ranks: dict[str, Ranks]) -> None:
-    data = page_data(ranks)
-    assert {end for ends in data["headline"]["ends"] for end in ends} == {None}
-    assert not any("beyond" in warning for warning in data["warnings"])
-
-
-def test_worst_best_and_ahead(ranks: dict[str, Ranks]) -> None:
-    questions = page_data(ranks)["questions"]
+def test_worst_best_and_ahead(report: dict[str, Any], ranks: dict[str, Ranks]) -> None:
+    questions = report["questions"]
     every = {name: rows_of(one) for name, one in ranks.items()}
     for name in ranks:
         lists = questions["lists"][name]
@@ -199,8 +199,6 @@ def test_what_was_ranked_first_comes_from_runs(tmp_path) -> None:
 
 
 def test_comparisons_are_those_of_compare(ranks: dict[str, Ranks]) -> None:
-    from kgtrec.study import compare, samples_of_ranks
-
     comparisons = page_data(ranks, test="t")["comparisons"]
     for shown in comparisons:
         (samples,) = samples_of_ranks(ranks, [shown["key"]])
@@ -389,6 +387,14 @@ def test_labels_stay_text(browser: Browser, url: str, data: dict[str, Any]) -> N
 def test_relations_sort_by_every_heading(browser: Browser, url: str, data: dict[str, Any]) -> None:
     opened(browser, url)
     values = data["relations"]["values"]["mrr"]
+    marks = browser.eval(
+        "[...document.querySelectorAll('#relations tbody tr')].map(row => "
+        "[...row.children].slice(2).map(cell => cell.className))"
+    )
+    for number, row in enumerate(marks):
+        shown = [round(values[model][number], 4) for model in range(4)]
+        best = [len(set(shown)) > 1 and value == max(shown) for value in shown]
+        assert [mark == "best" for mark in row] == best
     for model in range(len(NAMES)):
         click_heading(browser, "relations", 2 + model)
         due = sorted(values[model], reverse=True)[:25]
@@ -400,65 +406,48 @@ def test_relations_sort_by_every_heading(browser: Browser, url: str, data: dict[
     assert browser.eval(sorts) == [None] * (1 + len(NAMES)) + ["ascending"]
     click_heading(browser, "relations", 0)
     assert column(browser, "relations", 0) == sorted(data["relations"]["names"])[:25]
+    opened(browser, url)
+    choose(browser, "#relations select", 0, "mr")
+    same(column(browser, "relations", 2), data["relations"]["values"]["mr"][0][:25], 2)
 
 
-def test_pages_of_rows(browser: Browser, url: str) -> None:
+def choose(browser: Browser, selects: str, place: int, value: object) -> None:
+    browser.eval(
+        f"(select => {{ select.value = '{value}'; select.dispatchEvent(new Event('change')); }})"
+        f"(document.querySelectorAll('{selects}')[{place}])"
+    )
+
+
+def test_rows_have_pages_and_are_searched(browser: Browser, url: str) -> None:
     opened(browser, url)
     status = "document.querySelector('#relations [role=status]').textContent"
     assert browser.eval(status) == f"1 to 25 of {N_RELATIONS}"
-    browser.eval("document.querySelectorAll('#relations .pager button')[1].click()")
+    following = "document.querySelectorAll('#relations .pager button')[1]"
+    browser.eval(f"{following}.click()")
     assert browser.eval(status) == f"26 to 50 of {N_RELATIONS}"
-    browser.eval("document.querySelectorAll('#relations .pager button')[1].click()")
+    browser.eval(f"{following}.click()")
     assert len(column(browser, "relations", 0)) == N_RELATIONS - 50
-    assert browser.eval("document.querySelectorAll('#relations .pager button')[1].disabled")
-
-
-def test_relations_are_searched(browser: Browser, url: str) -> None:
-    opened(browser, url)
+    assert browser.eval(f"{following}.disabled")
     browser.eval("document.querySelector('#relations input').focus()")
     browser.type("R1")
-    assert sorted(name[:3] for name in column(browser, "relations", 0)) == [
-        f"r1{i}" for i in range(10)
-    ]
+    found = sorted(name[:3] for name in column(browser, "relations", 0))
+    assert found == [f"r1{i}" for i in range(10)]
     browser.type("zzz")
     assert column(browser, "relations", 0) == []
-    status = "document.querySelector('#relations [role=status]').textContent"
     assert browser.eval(status) == "0 to 0 of 0"
 
 
-def test_another_metric(browser: Browser, url: str, data: dict[str, Any]) -> None:
-    opened(browser, url)
-    browser.eval(
-        "(select => { select.value = 'mr'; select.dispatchEvent(new Event('change')); })"
-        "(document.querySelector('#relations select'))"
-    )
-    due = data["relations"]["values"]["mr"][0][:25]
-    same(column(browser, "relations", 2), due, 2)
-
-
-def test_best_is_marked_as_in_plain_python(
-    browser: Browser, url: str, data: dict[str, Any]
-) -> None:
-    opened(browser, url)
-    marks = browser.eval(
-        "[...document.querySelectorAll('#relations tbody tr')].map(row => "
-        "[...row.children].slice(2).map(cell => cell.className))"
-    )
-    for number, row in enumerate(marks):
-        shown = [round(data["relations"]["values"]["mrr"][m][number], 4) for m in range(4)]
-        distinct = sorted(set(shown), reverse=True)
-        for value, mark in zip(shown, row, strict=True):
-            best = len(distinct) > 1 and value == distinct[0]
-            assert (mark == "best") == best
-
-
-def test_definitions_on_pointing_and_by_keyboard(browser: Browser, url: str) -> None:
+def test_definitions_and_order_on_pointing_and_by_keyboard(browser: Browser, url: str) -> None:
     opened(browser, url)
     tip = "(tip => tip.hidden ? '' : tip.textContent)(document.getElementById('tip'))"
     browser.eval("document.querySelectorAll('#headline thead button')[1].focus()")
     assert "Mean of 1/rank" in browser.eval(tip)
     browser.press("Escape")
     assert browser.eval(tip) == ""
+    before = column(browser, "headline", 1)
+    browser.press("Enter")
+    assert column(browser, "headline", 1) == sorted(before, reverse=True)
+    assert browser.eval("document.activeElement.textContent") == "MRR"
     browser.eval("document.querySelector('#headline').scrollIntoView({behavior: 'instant'})")
     x, y = browser.eval(
         "(box => [box.left + 5, box.top + 5])"
@@ -466,15 +455,6 @@ def test_definitions_on_pointing_and_by_keyboard(browser: Browser, url: str) -> 
     )
     browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
     assert "sum w (1/r) / sum w" in browser.wait(tip)
-
-
-def test_headings_are_sorted_by_the_enter_key(browser: Browser, url: str) -> None:
-    opened(browser, url)
-    browser.eval("document.querySelectorAll('#headline thead button')[1].focus()")
-    before = column(browser, "headline", 1)
-    browser.press("Enter")
-    assert column(browser, "headline", 1) == sorted(before, reverse=True)
-    assert browser.eval("document.activeElement.textContent") == "MRR"
 
 
 def test_downloads_hold_what_is_shown(browser: Browser, url: str, data: dict[str, Any]) -> None:
@@ -497,10 +477,7 @@ def test_series_are_hidden_and_questions_chosen(browser: Browser, url: str) -> N
     browser.eval("document.querySelector('#distribution .legend button').click()")
     assert browser.eval(count) == 3
     first = column(browser, "questions", 0)
-    browser.eval(
-        "(select => { select.value = 'best'; select.dispatchEvent(new Event('change')); })"
-        "(document.querySelectorAll('#questions select')[1])"
-    )
+    choose(browser, "#questions select", 1, "best")
     assert column(browser, "questions", 0) != first
     assert len(column(browser, "questions", 0)) == 20
 
@@ -513,21 +490,13 @@ def test_changes_of_two_models_in_either_order(
     numbers = "[...document.querySelectorAll('#changes tbody:first-of-type')]"
     hits = f"{numbers}[0].querySelectorAll('tr')"
     row = f"[...{hits}[0].children].map(cell => cell.textContent)"
-
-    def select(place: int, value: int) -> None:
-        browser.eval(
-            f"(select => {{ select.value = '{value}'; "
-            "select.dispatchEvent(new Event('change')); })"
-            f"(document.querySelectorAll('#changes select')[{place}])"
-        )
-
-    select(1, 2)
+    choose(browser, "#changes select", 1, 2)
     gained, lost = pair["hits"][0][5:7]
     assert gained != lost
     assert browser.eval(row)[5:7] == [str(gained), str(lost)]
     largest = column(browser, "changes", 0)[-len(pair["largest"]) :]
     assert largest == [question for question, *_ in pair["largest"]]
-    select(0, 2)  # choosing the other model swaps the two
+    choose(browser, "#changes select", 0, 2)  # choosing the other model swaps the two
     values = "[...document.querySelectorAll('#changes select')].map(select => select.value)"
     assert browser.eval(values) == ["2", "0"]
     assert browser.eval(row)[5:7] == [str(lost), str(gained)]
@@ -535,13 +504,7 @@ def test_changes_of_two_models_in_either_order(
 
 
 def test_intervals_of_listed_predictions(browser: Browser, tmp_path: Path) -> None:
-    questions = compare_cases.graph().questions("test")
-    listed = {}
-    for seed, name in enumerate(("a", "b")):
-        scores = np.random.default_rng(seed).random((len(questions), 40))
-        run = kgtrec.evaluate(scores, questions, run_depth=10, progress=False).run
-        listed[name] = kgtrec.rank_lists(run, questions)
-    data = page_data(listed)
+    data = page_data(listed_ranks(10))
     path = tmp_path / "lists.html"
     path.write_text(page_text(data), "utf-8")
     opened(browser, path.as_uri())
@@ -550,17 +513,15 @@ def test_intervals_of_listed_predictions(browser: Browser, tmp_path: Path) -> No
     due = ["\u2013".join(f"{end:.4f}" for end in ends) for ends in data["headline"]["ends"][mrr]]
     assert column(browser, "headline", mrr + 1) == due
     assert all(re.fullmatch(r"0\.\d{4}", text) for text in column(browser, "headline", hits + 1))
-    marked = browser.eval(
-        f"document.querySelectorAll('#headline td:nth-child({mrr + 2})[class*=best]').length"
-    )
-    assert marked == 0
-    assert "beyond their predicted lists" in browser.eval(
-        "document.getElementById('warnings').textContent"
-    )
+    marked = f"document.querySelectorAll('#headline td:nth-child({mrr + 2})[class*=best]').length"
+    assert browser.eval(marked) == 0
+    warnings = browser.eval("document.getElementById('warnings').textContent")
+    assert "beyond their predicted lists" in warnings
 
 
-@pytest.mark.parametrize("width", [320, 360, 768, 1600])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "theme"), [(320, "light"), (360, "dark"), (768, "light"), (1600, "dark")]
+)
 def test_it_fits_every_width(browser: Browser, url: str, width: int, theme: str) -> None:
     browser.call("Emulation.setEmulatedMedia",
                  features=[{"name": "prefers-color-scheme", "value": theme}])  # fmt: skip
@@ -577,15 +538,6 @@ def test_it_fits_every_width(browser: Browser, url: str, width: int, theme: str)
         assert beyond == 0
 
 
-def test_it_prints(browser: Browser, url: str) -> None:
-    opened(browser, url)
-    browser.call("Emulation.setEmulatedMedia", media="print", features=[])
-    hidden = browser.eval("getComputedStyle(document.querySelector('.controls')).display")
-    assert hidden == "none"
-    assert browser.call("Page.printToPDF")["data"]
-    browser.call("Emulation.setEmulatedMedia", media="", features=[])
-
-
 def test_print_has_every_section_and_row(browser: Browser, url: str) -> None:
     opened(browser, url)
     browser.eval(
@@ -598,6 +550,11 @@ def test_print_has_every_section_and_row(browser: Browser, url: str) -> None:
     browser.eval("dispatchEvent(new Event('afterprint'))")
     assert browser.eval(closed) > 5
     assert len(column(browser, "relations", 0)) == 25
+    browser.call("Emulation.setEmulatedMedia", media="print", features=[])
+    hidden = browser.eval("getComputedStyle(document.querySelector('.controls')).display")
+    assert hidden == "none"
+    assert browser.call("Page.printToPDF")["data"]
+    browser.call("Emulation.setEmulatedMedia", media="", features=[])
 
 
 def test_sections_fold_and_links_open_them(browser: Browser, url: str) -> None:
