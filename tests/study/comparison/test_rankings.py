@@ -405,19 +405,6 @@ def test_full_agreement_is_put_into_words() -> None:
 # -- Intervals of tau --------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("n_systems", "rho"), [(13, 0.6), (30, 0.95)])
-def test_intervals_over_systems_cover(n_systems: int, rho: float) -> None:
-    rng = np.random.default_rng(2)
-    truth, trials = 2 / np.pi * np.arcsin(rho), 200
-    inside = 0
-    for seed in range(trials):
-        x, y = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], n_systems).T
-        low, high = over_systems(x, y, resampling=Resampling(resamples=300, seed=seed)).tau_interval
-        inside += low <= truth <= high
-    assert inside / trials == pytest.approx(0.95, abs=3.1 * np.sqrt(0.95 * 0.05 / trials))
-
-
 def order(n: int, kind: str) -> np.ndarray:
     """True values by a second measure, in ascending order by the first."""
     other = np.arange(float(n))
@@ -460,14 +447,3 @@ def test_intervals_over_questions_cover_what_endless_questions_would_give(
     assert (inside / trials >= 0.95 - 3.1 * np.sqrt(0.95 * 0.05 / trials)).all()
     if kind in ("same", "turned"):
         assert naive / trials < 0.5  # so draws alone are not enough
-
-
-def test_settled_rankings_have_narrow_intervals() -> None:
-    rng = np.random.default_rng(6)
-    true = np.arange(6.0)
-    drawn = [
-        resample(samples(true + rng.normal(0, 0.5, (300, 6))), Resampling(95, 200, 1))
-        for _ in range(2)
-    ]
-    agreement = over_questions(*drawn)
-    assert agreement.tau_interval == (1.0, 1.0) == agreement.tau_ap_interval

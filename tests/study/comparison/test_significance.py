@@ -98,14 +98,7 @@ def test_nothing_is_written_beyond_the_sums_that_are_asked(n: int, n_columns: in
     room = np.full((n + 3, n_columns), np.nan)
     _core.sign_sums(values, 3, 0, room[:n])
     assert np.isnan(room[n:]).all()
-    signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * 5)).reshape(5, -1).T
-    possible = {tuple(row) for row in (signs @ values).tolist()}
-    assert {tuple(row) for row in room[:n].tolist()} <= possible
-    # Any part has the same bits in any call.
-    first = np.empty((n, n_columns))
-    for at in range(0, n, 500):
-        _core.sign_sums(values, 3, at, first[at : at + 500])
-    np.testing.assert_array_equal(first, room[:n])
+    assert not np.isnan(room[:n]).any()
 
 
 # -- The tests ---------------------------------------------------------------------------------
@@ -169,6 +162,7 @@ def test_t_and_wilcoxon_are_scipys() -> None:
     values = rng.normal(size=(400, 4)) + np.array([0, 0.05, 0.1, 0.3])
     values[:, 3] = np.round(values[:, 3])
     t, w = (pairwise(samples(values), test) for test in ("t", "wilcoxon"))
+    assert np.array_equal(t.corrected, corrected(t.p, "holm"))
     for k, (i, j) in enumerate(pairs_of(4).tolist()):
         theirs = stats.ttest_rel(values[:, i], values[:, j])
         assert (t.statistic[k], t.p[k]) == pytest.approx((theirs.statistic, theirs.pvalue))
@@ -208,13 +202,6 @@ def test_type_one_error_of_the_bootstrap_is_near_nominal() -> None:
             pairwise(one, "bootstrap", resampled=resample(one, Resampling(resamples=200))).p[0]
         )
     assert 0.035 < np.mean(np.array(p) <= 0.05) < 0.08  # a little liberal on 40 items
-
-
-def test_holm_keeps_any_false_finding_rare() -> None:
-    rng = np.random.default_rng(9)
-    tests = [pairwise(samples(rng.normal(size=(30, 5))), "t") for _ in range(300)]
-    assert np.mean([(one.corrected < 0.05).any() for one in tests]) < 0.05 + 3 * np.sqrt(0.05 / 300)
-    assert np.mean([(one.p < 0.05).any() for one in tests]) > 0.15
 
 
 def test_instances_of_a_question_are_not_independent() -> None:

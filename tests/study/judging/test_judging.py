@@ -111,21 +111,6 @@ def test_every_relation_makes_a_template_that_can_be_kept(relation: str):
     assert template.endswith("?")
 
 
-@pytest.mark.data
-def test_relations_of_benchmarks_make_templates_that_are_read_back(
-    shared_data: Path, tmp_path: Path
-):
-    relations = set()
-    for folder in ("fb15k-237", "wn18rr"):
-        with open(shared_data / folder / "train.txt", encoding="utf-8") as file:
-            relations |= {line.split("\t")[1] for line in file}
-    assert len(relations) == 237 + 11
-    made = generated_templates(sorted(relations))
-    write_templates(tmp_path / "t.tsv", made)
-    assert read_templates(tmp_path / "t.tsv") == made
-    assert "lead from" not in "".join(made.by_relation.values())
-
-
 def test_names_are_put_in_as_they_are():
     templates = generated_templates(["r_one"])
     names = {"a": "{tail}", "b": "\\1 {head} {0}"}

@@ -68,15 +68,12 @@ def test_values_are_those_of_results(ranks: dict[str, Ranks]) -> None:
     assert len(measures) == len(set(measures)) == 2 * 4 + 1
 
 
-@pytest.mark.parametrize("sides", [("both",), ("head", "tail"), ("tail", "both", "head")])
-def test_micro_and_macro_never_share_a_heading(
-    ranks: dict[str, Ranks], sides: tuple[str, ...]
-) -> None:
+def test_micro_and_macro_never_share_a_heading(ranks: dict[str, Ranks]) -> None:
     keys = ("mrr", "macro.mrr", "hits@1", "expected.mrr", "macro.hits@1", "question.mrr")
-    other = dict(systems(2, seed=5))
-    table = table_of_models({"g": ranks, "h": other}, keys, sides=sides)
-    graphs, kinds = table.levels()
-    assert [text for text, _ in graphs] == ["g", "h"]
+    graphs = {"g": ranks, "h": systems(2, seed=5)}
+    table = table_of_models(graphs, keys, sides=("tail", "both", "head"))
+    names, kinds = table.levels()
+    assert [text for text, _ in names] == ["g", "h"]
     first = 0
     for text, size in kinds:
         below = table.columns[first : first + size]
@@ -85,10 +82,8 @@ def test_micro_and_macro_never_share_a_heading(
         assert below[0].measure.averaging in text
         first += size
     assert first == len(table.columns)
-    assert len(set(table.titles())) == len(table.columns) // 2 * 2 or len(sides) > 1
-    assert len(set(zip([c.heading for c in table.columns], table.titles(), strict=True))) == len(
-        table.columns
-    )
+    headings = zip([c.heading for c in table.columns], table.titles(), strict=True)
+    assert len(set(headings)) == len(table.columns)
 
 
 def slow_places(values: list[str], higher: bool) -> list[int]:

@@ -349,7 +349,7 @@ def test_intervals_cover_and_estimates_are_not_biased() -> None:
     models = models[:2]
     ranks = [kgtrec.rank(scores, questions, progress=False)[0].rank() for scores in models]
     told: dict[str, list[tuple[bool, float, float]]] = {name: [] for name in MEASURES}
-    for seed in range(20):
+    for seed in range(14):
         draw = study.draw_candidates(questions, 40, seed=seed)
         for scores, own in zip(models, ranks, strict=True):
             counts = study.count_sampled(draw, scores, progress=False)
@@ -368,7 +368,7 @@ def test_intervals_cover_and_estimates_are_not_biased() -> None:
         if name == "MR":
             noise *= math.sqrt(2)  # checks share its draws
         assert abs(error) <= 4 * noise, name
-        assert abs(naive) > 8 * noise or name == "Hits@10"
+        assert abs(naive) > 6 * noise or name == "Hits@10"
     assert np.mean([row[2] for row in told["MRR"]]) > 0.02
 
 
@@ -643,19 +643,19 @@ def drawn(questions: kgtrec.Questions, k: int, rng: np.random.Generator) -> kgtr
 def test_bounds_cover_at_their_level() -> None:
     """Over many samples of one ranking, per rank and per metric."""
     rng = np.random.default_rng(11)
-    questions, scores = world(80, 40, rng)
+    questions, scores = world(60, 30, rng)
     full = kgtrec.evaluate(scores, questions)
     ranks = full.ranks
     truth = {
         "MR": "mr", "AMR": "amr", "AMRI": "amri", "MRR": "mrr",
         "Hits@1": "hits@1", "Hits@3": "hits@3", "Hits@10": "hits@10",
     }  # fmt: skip
-    repeats, level = 100, 0.9
+    repeats, level = 80, 0.9
     inside = np.zeros(len(ranks))
     held = dict.fromkeys(truth, 0)
     estimates = np.empty((repeats, len(ranks)))
     for number in range(repeats):
-        sampled = kgtrec.rank(scores, drawn(questions, 20, rng))[0]
+        sampled = kgtrec.rank(scores, drawn(questions, 15, rng))[0]
         bounds = rank_bounds(sampled, level)
         inside += (bounds.low <= ranks.rank("optimistic")) & (
             ranks.rank("pessimistic") <= bounds.high
