@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import sys
 import warnings
@@ -20,7 +19,6 @@ from refusals import each_row
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.errors import FileError, FilterWarning
-from kgtrec.graph.formats import GRAPHS
 
 SPLITS = {
     "train": [("zoë", "likes", "adam"), ("adam", "knows", "b c"), ("b c", "likes", "zoë")],
@@ -554,12 +552,6 @@ def test_commands_take_a_declared_format_and_guard_its_files(tmp_path: Path) -> 
     write(tmp_path / "jobs.toml", jobs)
     done = CliRunner().invoke(cli, ["batch", str(tmp_path / "jobs.toml"), "--status"])
     assert done.exit_code == 0, done.exception
-
-
-def test_formats_lists_every_row_of_both_tables() -> None:
-    done = CliRunner().invoke(cli, ["formats"])
-    assert all(f"\n{row.name}" in done.output for row in GRAPHS.rows)
-    assert json.dumps([row.name for row in GRAPHS.rows]).count('"') == 32
 
 
 # -- Unread files that look like splits of a graph are named in an error or a warning --------------

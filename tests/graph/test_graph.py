@@ -400,15 +400,6 @@ def test_openke_with_labels_keeps_its_numbers(tmp_path: Path) -> None:
     assert list(graph.entities) == ["zeta", "mid", "the alpha", "unused"]
     assert list(graph.relations) == ["r", "a"]
     assert labelled(graph, "test") == [(b"zeta", b"a", b"the alpha"), (b"zeta", b"r", b"zeta")]
-    # The same graph in TSV has the same triples, with other numbers.
-    lines = {
-        f"{split}__txt": b"".join(b"\t".join(row) + b"\n" for row in labelled(graph, split))
-        for split in graph.splits
-    }
-    other = read_graph(folder_with(tmp_path / "tsv", **lines))
-    assert [labelled(other, name) for name in other.splits] == [
-        labelled(graph, name) for name in graph.splits
-    ]
 
 
 def test_tab_separated_files_come_before_numbered_ones(tmp_path: Path) -> None:

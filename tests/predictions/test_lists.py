@@ -19,6 +19,7 @@ from refusals import each_row
 import kgtrec
 from kgtrec._internal.table import Interval
 from kgtrec.cli import cli
+from kgtrec.graph.formats import GRAPHS
 from kgtrec.predictions.readers import PREDICTIONS
 from kgtrec.ranking.lists import ranked_lists
 
@@ -688,7 +689,8 @@ def test_formats_are_listed_and_others_register(
     assert [point.name for point in entry_points(group=PREDICTIONS.group)] == ["pairs"]
     outcome = CliRunner().invoke(cli, ["formats"])
     assert outcome.exit_code == 0
-    for name in (*(row.name for row in PREDICTIONS.rows), "pairs"):
+    assert len(GRAPHS.rows) == 16
+    for name in (*(row.name for row in (*GRAPHS.rows, *PREDICTIONS.rows)), "pairs"):
         assert f"\n{name}" in outcome.output
     assert all(len(line) <= 80 for line in outcome.output.splitlines())
     (home / "p").write_text("a r c\n")

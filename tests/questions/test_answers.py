@@ -372,7 +372,8 @@ def test_measures_of_whole_rankings_never_come_from_a_run_that_is_cut() -> None:
     exact = kgtrec.evaluate(kgtrec.rank(scores, questions)[0])
     for depth in (1, 20, 90):
         result = kgtrec.evaluate(scores, questions, ["macro.map"], run_depth=depth)
-        for key in ("macro.map", "macro.recall_50", "macro.ndcg", "macro.P_5"):
+        for key in ("macro.map", "macro.recall_50", "macro.ndcg", "macro.P_5",
+                    "macro.relative_P_35", "macro.judged_35"):  # fmt: skip
             assert result[key] == pytest.approx(exact[key], abs=1e-12), (depth, key)
 
 

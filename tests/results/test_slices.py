@@ -193,6 +193,8 @@ SENSELESS = [
     ("label", {}, "need labels"),
     ("category", {"graph": kgtrec.Graph.from_arrays(train=[[0, 0, 1]])}, "is not the graph"),
     ("category,side", {"measures": ["both.micro.mmr"]}, "mmr"),
+    ("relation", {"measures": ["head.micro.mrr", "tail.micro.mrr"]}, "of one side"),
+    ("relation", {"measures": ["both.stratified.mrr(0,0)"]}, "no value for one relation"),
 ]
 
 
