@@ -50,6 +50,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         outputs = ["-o", f"{home}/{name}.parquet", "--write-run", f"{home}/{name}.run.gz"]
         call("rank", "--graph", f"{home}/g", "--scores", f"{home}/{name}", *outputs, "-q")
     call("convert", "--graph", f"{home}/g", "--write-qrels", f"{home}/q.txt")
+    (home / "sheet.tsv").write_text("head\trelation\ttail\tlabel\na\tr\tb\tY\n")
     return home
 
 
@@ -265,29 +266,13 @@ SAID = (
 G = ["--graph", "g"]
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A graph, scores, ranks, a run, qrels and a sheet."""
-    folder = tmp_path_factory.mktemp("made")
-    (folder / "g").mkdir()
-    for split in ("train", "test"):
-        (folder / "g" / f"{split}.txt").write_text(f"a\tr\tb\nb\tr\t{split}\n")
-    questions = kgtrec.read_graph(folder / "g", progress=False).questions()
-    np.save(folder / "s.npy", np.zeros((len(questions), questions.n_entities)))
-    written = {"-o": "a.parquet", "--write-run": "t.run", "--write-qrels": "t.qrels"}
-    words = [word for option, name in written.items() for word in (option, str(folder / name))]
-    call("rank", "--graph", str(folder / "g"), "--scores", str(folder / "s.npy"), *words, "-q")
-    (folder / "sheet.tsv").write_text("head\trelation\ttail\tlabel\na\tr\tb\tY\n")
-    return folder
-
-
 @pytest.fixture
-def place(made: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def place(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder, which must have no other files afterwards."""
-    before = sorted(made.rglob("*"))
-    monkeypatch.chdir(made)
-    yield made
-    assert [path for path in made.rglob("*") if path not in before] == []
+    before = sorted(home.rglob("*"))
+    monkeypatch.chdir(home)
+    yield home
+    assert [path for path in home.rglob("*") if path not in before] == []
 
 
 COMMANDS = [
@@ -306,24 +291,24 @@ COMMANDS = [
     ["rank", *G, "--scores", "s.npy", "-o", URL, "--shard", "1/2"],
     ["merge", URL, "-o", "o.parquet"],
     ["report", URL],
-    ["compare", "a.parquet", URL],
+    ["compare", "s.npy.parquet", URL],
     ["plot", "ties", URL, "-o", "x.svg"],
-    ["plot", "ties", "a.parquet", "-o", URL + ".svg"],
+    ["plot", "ties", "s.npy.parquet", "-o", URL + ".svg"],
     ["stratify", URL],
-    ["openworld", "a.parquet", URL],
+    ["openworld", "s.npy.parquet", URL],
     ["stats", URL],
     ["demo", "--output", URL],
     ["batch", URL + ".toml"],
-    ["eval", URL, "t.run"],
-    ["eval", "t.qrels", URL],
-    ["eval", "t.qrels", URL + ".gz"],
+    ["eval", URL, "s.npy.run.gz"],
+    ["eval", "q.txt", URL],
+    ["eval", "q.txt", URL + ".gz"],
     ["align", "--matrix", URL + ".npy", "--pairs", "p", "-o", "o.parquet"],
     ["convert", *G, "--write-qrels", URL],
     ["judge", "check", URL],
     ["judge", "sheets", "sheet.tsv", "--annotators", "a", "-o", URL],
     ["judge", "sheets", URL, "--annotators", "a", "-o", "x"],
     ["sample", "g/test.txt", "--share", "0.5", "-o", URL],
-    ["pool", *G, "--seed-triples", URL, "--depth", "1", "-o", "p", "t.run"],
+    ["pool", *G, "--seed-triples", URL, "--depth", "1", "-o", "p", "s.npy.run.gz"],
 ]
 
 
