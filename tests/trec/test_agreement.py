@@ -12,6 +12,7 @@ import pytest
 import pytrec_eval
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from question_cases import N, graded_answers, random_questions, some_scores
 from refusals import assert_refused, refusals
 from trec_cases import lists_of
@@ -250,6 +251,7 @@ class World:
         return slow_measures([judged.get(d) for d in order], [*judged.values()], level)
 
 
+@examples(0.5)
 @given(seed=st.integers(0, 10**6), level=st.sampled_from([0, 1, 2, 3]))
 def test_they_are_those_of_complete_runs(seed: int, level: int) -> None:
     world = World(seed)
@@ -270,6 +272,7 @@ def test_they_are_those_of_complete_runs(seed: int, level: int) -> None:
         assert got[name].tolist() == [bits[query][name] for query in world.qrels], name
 
 
+@examples(0.5)
 @given(seed=st.integers(0, 10**6), own=st.sampled_from([-1, 0, 1, 2, 3]))
 def test_no_value_is_wrong_for_want_of_judged_documents(seed: int, own: int) -> None:
     world = World(seed)

@@ -299,7 +299,7 @@ def write(folder: Path, form: str, lines: list[Line], runs: dict[str, dict[str, 
     return qrels, run
 
 
-@pytest.mark.parametrize("trials", slow_after(1, [50, 250]))
+@pytest.mark.parametrize("trials", slow_after(1, [40, 150]))
 @pytest.mark.parametrize("form", ["prefs", "qrels_prefs"])
 def test_preferences_are_those_of_the_slow_definition(
     form: str, trials: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -465,6 +465,11 @@ def evaluate(
 @overload
 def evaluate(
     qrels: QrelsLike, run: RunLike, measures: Iterable[object],
+    *, summary: bool = False, as_: Literal["frame"], **options: Any,
+) -> pandas.DataFrame: ...  # fmt: skip
+@overload
+def evaluate(
+    qrels: QrelsLike, run: RunLike, measures: Iterable[object],
     *, summary: bool = False, as_: Literal["dict", "frame"] = "dict", **options: Any,
 ) -> Rows | MeasureRow | pandas.DataFrame: ...  # fmt: skip
 def evaluate(
