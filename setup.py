@@ -19,13 +19,14 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 # Flags to compile and to link. -g0, because Python's own flags ask for symbols, which take a
-# quarter of the compiler's time.
+# quarter of the compiler's time. -g1 gives sanitizers' reports their lines; where variables are
+# (-g) would take a third.
 FLAVOURS = {
     "release": (["-O3", "-g0"], []),
     "debug": (["-O0", "-g"], []),
     "sanitize": (
         [
-            *("-O1", "-g", "-fno-omit-frame-pointer"),
+            *("-O1", "-g1", "-fno-omit-frame-pointer"),
             *("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
         ],
         ["-fsanitize=address,undefined"],

@@ -23,7 +23,7 @@ SOURCES = [*sorted(ROOT.glob("tests/native/*.c")), *sorted(ROOT.glob("csrc/*.c")
 FLAGS = ["-std=c11", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 RELEASE = ["-O3"]
 SANITIZE = [
-    *("-O1", "-g", "-fno-omit-frame-pointer"),
+    *("-O1", "-g1", "-fno-omit-frame-pointer"),
     *("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
 ]
 # Faults that the program can make on purpose, and the check that must notice each.
