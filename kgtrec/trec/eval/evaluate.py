@@ -473,14 +473,9 @@ def evaluate(
     *, summary: bool = False, as_: Literal["dict", "frame"] = "dict", **options: Any,
 ) -> Rows | MeasureRow | pandas.DataFrame: ...  # fmt: skip
 def evaluate(
-    qrels: QrelsLike,
-    run: RunLike,
-    measures: Iterable[object],
-    *,
-    summary: bool = False,
-    as_: Literal["dict", "frame"] = "dict",
-    **options: Any,
-) -> Rows | MeasureRow | pandas.DataFrame:
+    qrels: QrelsLike, run: RunLike, measures: Iterable[object],
+    *, summary: bool = False, as_: Literal["dict", "frame"] = "dict", **options: Any,
+) -> Rows | MeasureRow | pandas.DataFrame:  # fmt: skip
     """Values of trec_eval's measures for a run: one call of `Evaluator`.
 
     Parameters
