@@ -14,6 +14,10 @@ from checkout import SHARED_DATA
 
 profiles.register()
 
+# There is a worker per core, so threads of the BLAS would only wait for each other. Workers and
+# commands inherit this and read it when they load numpy.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 
 gc.disable()  # until all modules of tests are loaded
 

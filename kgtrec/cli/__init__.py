@@ -17,8 +17,8 @@ from kgtrec.cli._process import (
     collect_seldom,
     exit_at_once,
     give_up_stdout,
+    keep_blas_single,
     keep_freed_memory,
-    let_blas_sleep,
     open_closed_streams,
     pyarrow_alone,
     signals_as_exceptions,
@@ -171,7 +171,7 @@ cli.params.append(quiet_option(cli))
 def run() -> None:
     """The process ``kgtrec``: runs `main` and ends without delay."""
     end = LeaveAtExit()
-    let_blas_sleep()
+    keep_blas_single()
     collect_seldom()
     keep_freed_memory()
     try:

@@ -15,7 +15,7 @@ import click
 
 from kgtrec._version import __version__
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import keep_blas_single, without_collector
+from kgtrec.cli._process import without_collector
 from kgtrec.cli._report import Command, Report, echo
 from kgtrec.errors import FileError, UsageError
 
@@ -204,7 +204,6 @@ def command(qrels: str | None, runs: tuple[str, ...], show_engines: bool, **opti
     not fit the judgements of -R; 7 no query in both files.
     """
     with without_collector():
-        keep_blas_single()
         return _evaluate(qrels, runs, show_engines, options)
 
 

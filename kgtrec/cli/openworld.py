@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import keep_blas_single
 from kgtrec.cli._ranks import load_ranks
 from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
@@ -82,8 +81,6 @@ def command(**_options: Any) -> Report:
     request = SimpleNamespace(**click.get_current_context().params)
     for row in _contradictions(request):
         shared.refuse(row)
-    if request.study is not None:
-        keep_blas_single()
     if request.figure is not None:
         return _figure(request)
     if request.study is not None:

@@ -13,7 +13,6 @@ import click
 
 from kgtrec._internal.locations import is_folder
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import keep_blas_single
 from kgtrec.cli._ranks import (
     bounds_block,
     bounds_by_key,
@@ -101,7 +100,6 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     LaTeX needs the package booktabs. Superscripts of --test are the letters of the models that are
     significantly worse; measures that are not means, such as AMRI, are not tested.
     """
-    keep_blas_single()
     from kgtrec.measures import parse_all
 
     params = click.get_current_context().params

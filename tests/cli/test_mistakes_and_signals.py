@@ -533,6 +533,21 @@ def test_the_memory_of_freed_arrays_is_used_again() -> None:
     assert faults(keeping=True) < 2 * pages < 10 * pages < faults(keeping=False)
 
 
+def test_the_blas_of_a_command_has_one_thread_unless_the_user_says_more() -> None:
+    code = (
+        "import os, sys\nfrom kgtrec.cli import run\nsys.argv = ['kgtrec', '--version']\n"
+        "try: run()\n"
+        "except SystemExit: print('numpy' in sys.modules, os.environ['OPENBLAS_NUM_THREADS'])\n"
+    )
+    others = {name: text for name, text in os.environ.items() if "_NUM_THREADS" not in name}
+    for given, expected in (({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")):
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=others | given, capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        assert done.stdout.splitlines()[1] == f"False {expected}"
+
+
 def test_the_version_is_said_before_the_commands_are_loaded() -> None:
     code = (
         "import sys; sys.argv[1:] = ['--version']; from kgtrec.__main__ import run; run(); "

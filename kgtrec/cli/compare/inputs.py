@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import keep_blas_single
 from kgtrec.cli._ranks import load_comparable
 from kgtrec.errors import UsageError
 
@@ -48,7 +47,6 @@ def check_permutations(test: str) -> None:
 
 def named(files: tuple[str, ...], qrels: object) -> dict[str, str]:
     """Files by short names: file names without endings, or full paths if those are equal."""
-    keep_blas_single()
     twice = next((file for place, file in enumerate(files) if file in files[:place]), None)
     if twice is not None:
         raise UsageError(f"{twice!r} is named twice; name each system once")
