@@ -234,6 +234,7 @@ def pooled(rows: list[dict[str, int]], kind: str, averaging: str) -> list:
     return pairs
 
 
+@examples(2)
 @given(cases(), st.sampled_from(ALL_KINDS), st.sampled_from(WEIGHTED))
 def test_medians(case: Case, kind: str, averaging: str) -> None:
     for side in sides_of(case):
