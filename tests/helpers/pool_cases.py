@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,14 @@ class Case:
     seeds : list of triples
     scores : dict of str to array (questions, entities)
         With many ties.
+    made : dict
+        Lists by kind and depth, once they were made.
     """
 
     graph: kgtrec.Graph
     seeds: list[Triple]
     scores: dict[str, np.ndarray]
+    made: dict[tuple[str, int], list[RankedLists]] = field(default_factory=dict)
 
     def runs(self, kind: str = "filtered", depth: int = N_ENTITIES) -> dict[str, kgtrec.Run]:
         """Runs over the whole split, filtered as `kgtrec rank` does or not at all."""
@@ -44,15 +48,19 @@ class Case:
             for name, scores in self.scores.items()
         }
 
-    @property
+    @cached_property
     def questions(self) -> SeedQuestions:
         """The seeds' questions."""
         return seed_questions(self.graph, self.seeds)
 
     def lists(self, kind: str = "filtered", depth: int = N_ENTITIES) -> list[RankedLists]:
-        """Lists of all systems."""
-        runs, seeds = self.runs(kind, depth), self.questions
-        return [run_lists(run, seeds, name, places=kind) for name, run in runs.items()]
+        """Lists of all systems, made once."""
+        if (kind, depth) not in self.made:
+            self.made[kind, depth] = [
+                run_lists(run, self.questions, name, places=kind)
+                for name, run in self.runs(kind, depth).items()
+            ]
+        return self.made[kind, depth]
 
 
 @st.composite

@@ -220,26 +220,6 @@ def test_discrimination() -> None:
     assert [row[1] for row in one.curves().rows] == one.p[0].tolist()
 
 
-@pytest.mark.data
-def test_published_p_values_figure_8(shared_data: Path) -> None:
-    names = ("micro_mrr", "micro_hits@10", "macro_mrr", "map_cut_20", "ndcg_cut_20")
-    areas = {}
-    for folder in ("FB-Test-O", "FB-Test-S-C", "WN18RR"):
-        path = shared_data / "kgc-sparsity" / "result" / folder / "discriminative_power.csv"
-        with path.open(newline="") as lines:
-            rows = list(csv.DictReader(lines))
-        # The file has both orders of every pair, with the same p-value.
-        pairs = {tuple(sorted((r["SystemA"], r["SystemB"]))): r for r in rows}
-        assert (len(rows), len(pairs)) == (156, 78)
-        p = {name: [float(row[name]) for row in pairs.values()] for name in names}
-        areas[folder] = dict(zip(names, discrimination_of(p).area.tolist(), strict=True))
-    # Macro metrics are more discriminative on incomplete test sets, but not on the complete one.
-    for name in ("macro_mrr", "map_cut_20", "ndcg_cut_20"):
-        for folder in ("FB-Test-O", "WN18RR"):
-            assert areas[folder][name] < areas[folder]["micro_mrr"]
-        assert areas["FB-Test-S-C"][name] > areas["FB-Test-S-C"]["micro_mrr"]
-
-
 def reciprocal(ranks: Ranks) -> list[float]:
     return [1 / (g + 1 + e / 2) for g, e in zip(ranks.greater.tolist(), ranks.equal.tolist(),
             strict=True)]  # fmt: skip

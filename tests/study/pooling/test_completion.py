@@ -59,10 +59,11 @@ from kgtrec.study.pooling.unjudged import (
 from kgtrec.trec.files.run import read_qrels
 
 DEPTH = 4
+JudgedCase = tuple[Case, dict[Triple, int]]
 
 
 @st.composite
-def judged_cases(draw: st.DrawFn) -> tuple[Case, dict[Triple, int]]:
+def judged_cases(draw: st.DrawFn) -> JudgedCase:
     """A case, and labels of some pooled triples, some seeds and some others."""
     case = draw(cases())
     pooled = sorted(slow_pool(case, DEPTH, "filtered"))
@@ -92,8 +93,8 @@ def slow_labels(case: Case, labels: dict[Triple, int], depth: int) -> dict[Tripl
     return by_triple | dict.fromkeys(case.seeds, 1)
 
 
-@given(judged_cases(), st.integers(0, DEPTH))
-def test_labels_and_complete_split(judged_case: tuple[Case, dict[Triple, int]], depth: int) -> None:
+@given(judged_cases(), st.integers(0, DEPTH), st.integers(1, 6))
+def test_labels_complete_split_and_shares(judged_case: JudgedCase, depth: int, cutoff: int) -> None:
     case, labels = judged_case
     completion, expected = done(case, labels, depth), slow_labels(case, labels, depth)
 
@@ -112,10 +113,21 @@ def test_labels_and_complete_split(judged_case: tuple[Case, dict[Triple, int]], 
     assert counts["never pooled"] == len(reverse)
     assert counts["questions"] == len(set(asked_by(sorted(true))))
 
+    slow, kinds = slow_lists(case, "filtered"), {1: "added", 0: "false", -1: "unjudged"}
+    for lists in case.lists():
+        due = dict.fromkeys(("seed", "added", "false", "unjudged"), 0)
+        for question, ranked in slow[lists.name].items():
+            for triple in (triple_of(question, entity) for entity, _ in ranked[:cutoff]):
+                kind = kinds[expected.get(triple, -1)]
+                due["seed" if triple in case.seeds else kind] += 1
+        assert shares(lists, completion, cutoff) == due
+        row = next(r for r in share_table([lists], completion, [cutoff]).rows)
+        assert math.isclose(row[-1] + row[-2], 100)
+
 
 @given(judged_case=judged_cases(), reverse=st.booleans())
 def test_qrels_and_their_file(
-    judged_case: tuple[Case, dict[Triple, int]],
+    judged_case: JudgedCase,
     reverse: bool,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
@@ -139,9 +151,7 @@ def test_qrels_and_their_file(
 
 
 @given(judged_cases(), st.data())
-def test_rules_speak_where_no_judge_has(
-    judged_case: tuple[Case, dict[Triple, int]], data: st.DataObject
-) -> None:
+def test_rules_speak_where_no_judge_has(judged_case: JudgedCase, data: st.DataObject) -> None:
     case, labels = judged_case
     seeds = case.questions
     pool = make_pool(case.lists(), seeds, DEPTH)
@@ -159,23 +169,6 @@ def test_rules_speak_where_no_judge_has(
 
 
 # -- Shares and intervals --------------------------------------------------------------------------
-
-
-@given(judged_cases(), st.integers(1, 6))
-def test_shares(judged_case: tuple[Case, dict[Triple, int]], cutoff: int) -> None:
-    case, labels = judged_case
-    completion = done(case, labels)
-    slow, label_of = slow_lists(case, "filtered"), slow_labels(case, labels, DEPTH)
-    kinds = {1: "added", 0: "false", -1: "unjudged"}
-    for lists in case.lists():
-        expected = dict.fromkeys(("seed", "added", "false", "unjudged"), 0)
-        for question, ranked in slow[lists.name].items():
-            for triple in (triple_of(question, entity) for entity, _ in ranked[:cutoff]):
-                kind = kinds[label_of.get(triple, -1)]
-                expected["seed" if triple in case.seeds else kind] += 1
-        assert shares(lists, completion, cutoff) == expected
-        row = next(r for r in share_table([lists], completion, [cutoff]).rows)
-        assert math.isclose(row[-1] + row[-2], 100)
 
 
 def value(name: str, own: list[int | None], others: list[int]) -> float:
@@ -205,7 +198,7 @@ def value(name: str, own: list[int | None], others: list[int]) -> float:
 @examples(0.5)
 @given(judged_cases(), st.integers(1, 4), st.integers(0, 4))
 def test_intervals_are_the_extremes_of_all_labellings(
-    judged_case: tuple[Case, dict[Triple, int]], depth: int, within: int
+    judged_case: JudgedCase, depth: int, within: int
 ) -> None:
     case, labels = judged_case
     # Some lists end above the pool's depth, others continue below it.
@@ -379,6 +372,8 @@ def test_remarks_and_tables() -> None:
     table = depth_table([done(case, labels, depth) for depth in range(DEPTH + 1)])
     assert [row[0] for row in table.rows] == ["0", "1", "2", "3", "4"]
     assert remarks(done(case, {}, 0), Judgements({}, 0)) == []
+    told = shares(case.lists()[0], done(case, dict.fromkeys(pool, 1), 1), N_ENTITIES)
+    assert told["unjudged"] > told["added"]  # most candidates are below a pool of depth 1
 
 
 # -- The command -----------------------------------------------------------------------------------

@@ -284,8 +284,6 @@ def test_depths_and_reuse_are_those_of_new_pools(
 
 # --- the example ----------------------------------------------------------------------------------
 
-QUESTIONS = ("?rB", "?rD", "Ar?", "Cr?")
-
 
 def example(orders: Mapping[str, tuple[str, str, str, str]], folder: Path) -> tuple:
     """Seeds, and lists of systems as entities per question, best first."""
