@@ -152,7 +152,8 @@ def spans(starts: Int64 | int, lengths: Integers) -> tuple[Int64, Int64]:
 
 def take(csr: Csr, rows: Int64) -> Csr:
     """The lists of some questions, in this order; repeats are allowed."""
-    offsets, at = spans(csr.offsets[rows], csr.lengths[rows])
+    starts = csr.offsets[rows]
+    offsets, at = spans(starts, csr.offsets[rows + 1] - starts)
     return Csr(offsets, csr.ids[at])
 
 

@@ -299,7 +299,7 @@ def inputs_of_store(
             "each side has a matrix with one row per triple, but the questions were stored with "
             "rows='questions'; store them with rows='instances'"
         )
-    files = _files(source, store.body["asked"]["sides"], Path(folder) / "scores")
+    files = _files(source, store.questions().sides, Path(folder) / "scores")
     files = fit_files(files, store, settings.higher_is_better)
     return Inputs(str(store.folder), files, replace(settings, rows=store.rows))
 

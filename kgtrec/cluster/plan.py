@@ -174,8 +174,8 @@ class Needs:
             offsets = store.array(f"{name}_offsets")
             needs += each * (offsets[question + 1] - offsets[question])
         if store.restricted:
-            of = np.array(store.array("lists_of")[question])
-            offsets = store.array("lists_offsets")
+            of = np.array(store.array("candidate_lists_of")[question])
+            offsets = store.array("candidate_lists_lists_offsets")
             needs += _RENUMBERED * np.where(of >= 0, offsets[of + 1] - offsets[of], 0)
         return needs
 
@@ -432,5 +432,5 @@ def _time(task: Task, inputs: Inputs, store: Store) -> float:
     start = time.perf_counter()
     everything = replace(task, first_entity=0, stop_entity=store.n_labels)
     whole = task.entities == everything.entities
-    partial(task, inputs, None if whole else answer_scores(everything, inputs)[0])
+    partial(task, inputs, None if whole else answer_scores(everything, inputs))
     return max(time.perf_counter() - start, 1e-9)

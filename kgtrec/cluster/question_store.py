@@ -11,7 +11,8 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -33,26 +34,17 @@ from kgtrec.questions.questions import require_columns_by_id
 from kgtrec.questions.terms import NamedTerms, Term
 from kgtrec.ranking.rows import RowPlan, plan_rows
 
-FORMAT = 5
+FORMAT = 6
 _WINDOW, _GAP = 1 << 24, 1 << 14  # bytes to read at a time, and gaps that are read, too
-_LISTS = ("answers", "known", "removed")
-_CSR = ("offsets", "ids")
-_ARRAYS = ("instance_question", "instance_triple", "triple_rows")
-_GIVEN = ("given_first", "given_second")
-_OPTIONAL = ("outside", "full_candidates", "grades")
-_OF_GRAPHS = ("side", "kept", "context")
 _PLAN = ("question", "target_offsets", "targets", "micro", "macro", "slot")
-_OF_TASKS = tuple(
-    f"{name}.npy"
-    for name in (
-        *(f"plan_{name}" for name in ("question", "target_offsets", "targets", "slot")),
-        *(f"{lists}_{name}" for lists in ("known", "removed", "lists") for name in _CSR),
-        "lists_of", "lists_columns", "position",
-    )
+_OF_TASKS = (
+    *(f"plan_{name}" for name in ("question", "target_offsets", "targets", "slot")),
+    *(f"{lists}_{name}" for lists in ("known", "removed") for name in ("offsets", "ids")),
+    *(f"candidate_lists_{name}" for name in ("lists_offsets", "lists_ids", "of", "columns")),
+    "position",
 )  # fmt: skip
-_LABELS = ("entities", "relations", "contexts")
-_QUALIFIERS = ("offsets", "pairs", "without")
-_FACTS = ("split", "sides", "n_extra_known")
+_GRAPH = ("facts", "duplicates", "entities", "relations", "contexts", "qualifiers", "name",
+          "fingerprint", "statements")  # fmt: skip
 _HINT = "remove this folder and rank a part again, which writes it again from the graph"
 
 
@@ -150,28 +142,23 @@ def save_questions(
 
 
 def _write(questions: Questions, rows: str, folder: Path) -> None:
-    asked, plan = questions.asked, plan_rows(questions, rows)
-    of_graph = isinstance(asked, GraphTerms)
-    arrays, labels, facts = _packed_graph(asked) if of_graph else _packed_terms(asked)
-    arrays |= _arrays(questions, plan)
+    plan, position = plan_rows(questions, rows), questions.candidate_labels.trec_order
+    arrays = {f"plan_{name}": getattr(plan, name) for name in _PLAN}
+    arrays |= {} if position is None else {"position": position}
+    labels: dict[str, Labels] = {}
+    packed = _packed("", questions, arrays, labels)
     for name, array in arrays.items():
         with atomic_write(folder / f"{name}.npy") as file:
             write_array(file, np.ascontiguousarray(array))
     for kind, texts in labels.items():
         _write_labels(texts, folder / f"{kind}.arrow")
-    candidate_lists = questions.candidate_lists
     body = {
         "format": FORMAT,
         "kgtrec": __version__,
         "rows": rows,
-        "details": questions.details,
-        "answer_terms": {name: term.labels for name, term in questions.answer_terms.items()},
-        "candidate_lists": None
-        if candidate_lists is None
-        else {"kind": candidate_lists.kind, "width": candidate_lists.width},
-        "asked": facts,
-        "sizes": {kind: len(texts) for kind, texts in labels.items()},
+        "questions": packed,
         "n_labels": questions.n_labels,
+        "n_columns": questions.n_columns,
         "fingerprint": questions.fingerprint,
         "files": {path.name: hash_file(path) for path in sorted(folder.iterdir())},
     }
@@ -180,58 +167,35 @@ def _write(questions: Questions, rows: str, folder: Path) -> None:
         file.write(json.dumps({"hash": hash_text(text), "body": body}).encode())
 
 
-_Packed = tuple[dict[str, Array], dict[str, Labels], dict[str, Any]]
+def _packed(name: str, value: Any, arrays: dict[str, Array], labels: dict[str, Labels]) -> Any:
+    """A value as plain JSON types that name its arrays and labels, which join those given."""
+    if isinstance(value, Labels):
+        labels[name] = value
+        return {"labels": [name, len(value)]}
+    if isinstance(value, np.ndarray):
+        arrays[name] = value
+        return {"array": name}
+    if isinstance(value, list):
+        return [_packed(f"{name}_{n}", one, arrays, labels) for n, one in enumerate(value)]
+    if isinstance(value, tuple):
+        return {"tuple": _packed(name, [*value], arrays, labels)}
+    if isinstance(value, Mapping):
+        members = _packed(name, [*value.values()], arrays, labels)
+        return {"dict": [*zip(value, members, strict=True)]}
+    if not isinstance(value, Graph) and not is_dataclass(value):
+        return value
+    if isinstance(value, NamedTerms):
+        value = replace(value, ids=Labels.from_strings(value.ids))
+    names = _GRAPH if isinstance(value, Graph) else [one.name for one in fields(value)]
+    start = f"{name}_" if name else ""
+    pairs = [(one, _packed(start + one, getattr(value, one), arrays, labels)) for one in names]
+    return {type(value).__name__: pairs}
 
 
-def _packed_graph(asked: Any) -> _Packed:
-    """Arrays, labels and facts of a graph's terms, with the graph."""
-    graph = asked.graph
-    arrays: dict[str, Array] = dict(zip(_GIVEN, asked.given, strict=True))
-    for name in _OF_GRAPHS:
-        if (value := getattr(asked, name)) is not None:
-            arrays[name] = value
-    arrays |= {f"split_{name}": rows for name, rows in graph.facts.items()}
-    if (sets := graph.qualifiers) is not None:
-        arrays |= {f"qualifier_{name}": getattr(sets, name) for name in _QUALIFIERS}
-        arrays["statements"] = graph.statements
-    labels = {kind: getattr(graph, kind) for kind in _LABELS if getattr(graph, kind) is not None}
-    facts = {
-        **{name: getattr(asked, name) for name in _FACTS},
-        "filter_splits": list(asked.filter_splits),
-        "graph_name": graph.name,
-        "duplicates": graph.duplicates,
-        "splits": list(graph.splits),
-        "graph_hash": graph.fingerprint,
-    }
-    return arrays, labels, facts
-
-
-def _packed_terms(asked: Any) -> _Packed:
-    """Arrays, labels and facts of named terms."""
-    arrays = {f"term_{number}": term.codes for number, term in enumerate(asked.terms.values())}
-    labels = {"candidates": asked.candidate_labels, "ids": Labels.from_strings(asked.ids)}
-    terms = {name: term.labels for name, term in asked.terms.items()}
-    return arrays, labels, {"sides": asked.sides, "terms": terms, "origin": asked.origin}
-
-
-def _arrays(questions: Questions, plan: RowPlan) -> dict[str, Array]:
-    arrays: dict[str, Array] = {name: getattr(questions, name) for name in _ARRAYS}
-    for number, term in enumerate(questions.answer_terms.values()):
-        arrays[f"answer_term_{number}"] = term.codes
-    for name in _OPTIONAL:
-        if (value := getattr(questions, name)) is not None:
-            arrays[name] = value
-    for name in _LISTS:
-        csr: Csr = getattr(questions, name)
-        arrays |= {f"{name}_offsets": csr.offsets, f"{name}_ids": csr.ids}
-    if (candidate_lists := questions.candidate_lists) is not None:
-        arrays |= {"lists_of": candidate_lists.of, "lists_offsets": candidate_lists.lists.offsets}
-        arrays["lists_ids"] = candidate_lists.lists.ids
-        if candidate_lists.columns is not None:
-            arrays["lists_columns"] = candidate_lists.columns
-    arrays |= {f"plan_{name}": getattr(plan, name) for name in _PLAN}
-    position = questions.candidate_labels.trec_order
-    return arrays if position is None else arrays | {"position": position}
+_CLASSES: dict[str, Callable[..., Any]] = {
+    kind.__name__: kind
+    for kind in (Questions, GraphTerms, NamedTerms, Term, CandidateLists, QualifierSets, Csr)
+}
 
 
 def _write_labels(labels: Labels, path: Path) -> None:
@@ -245,14 +209,6 @@ def _write_labels(labels: Labels, path: Path) -> None:
         writer.write_table(table)
 
 
-def _terms(labels: dict[str, Any], name: str, arrays: Callable[[str], Array]) -> dict[str, Term]:
-    """Terms from their arrays, whose numbers follow the order of the terms' names."""
-    return {
-        term: Term(arrays(f"{name}_{number}"), texts)
-        for number, (term, texts) in enumerate(labels.items())
-    }
-
-
 class Store:
     """An open store: arrays are mapped on request, and leave memory when they are dropped.
 
@@ -261,7 +217,7 @@ class Store:
 
     - rows: What a row of scores represents.
     - n_labels, n_columns: Number of entities (or relations, if asked), and columns of a score row.
-    - restricted: Whether candidates are restricted.
+    - restricted, of_graph: Whether candidates are restricted, and the questions a graph's.
     - ordered: Whether ids of candidates ascend in the byte order of their names.
     """
 
@@ -281,11 +237,11 @@ class Store:
         if (self.body["format"], self.body["kgtrec"]) != (FORMAT, __version__):
             problem = f"questions of kgtrec {self.body['kgtrec']}, but this is kgtrec {__version__}"
             raise FileError(path, found=problem, hint=_HINT)
-        lists = self.body["candidate_lists"]
         self.rows: str = self.body["rows"]
         self.n_labels: int = self.body["n_labels"]
-        self.n_columns: int = self.n_labels if lists is None else lists["width"]
-        self.restricted, self.ordered = lists is not None, not self.has("position")
+        self.n_columns: int = self.body["n_columns"]
+        self.restricted = self.has("candidate_lists_of")
+        self.of_graph, self.ordered = self.has("asked_side"), not self.has("position")
         if verify:
             self._verify()
 
@@ -301,7 +257,7 @@ class Store:
 
     def task_files(self) -> list[Path]:
         """The files that tasks read, without splits, labels and answers."""
-        names = [name for name in _OF_TASKS if name in self.body["files"]]
+        names = [f"{name}.npy" for name in _OF_TASKS if self.has(name)]
         return [self.folder / name for name in ("meta.json", *names)]
 
     @property
@@ -342,69 +298,49 @@ class Store:
 
     def questions(self, mapped: bool = True) -> Questions:
         """The questions, equal to those saved; ``mapped=False`` reads them into memory."""
-
-        def arrays(name: str) -> Array:
-            return self.array(name) if mapped else np.array(self.array(name))
-
-        fields: dict[str, Any] = {name: arrays(name) for name in _ARRAYS}
-        fields |= {name: arrays(name) for name in _OPTIONAL if self.has(name)}
-        for name in _LISTS:
-            fields[name] = Csr(arrays(f"{name}_offsets"), arrays(f"{name}_ids"))
-        unpack = self._named_terms if "terms" in self.body["asked"] else self._graph_terms
-        questions = Questions(
-            asked=unpack(arrays),
-            candidate_lists=self._candidate_lists(),
-            details=self.body["details"],
-            answer_terms=_terms(self.body["answer_terms"], "answer_term", arrays),
-            **fields,
-        )
+        questions: Questions = self._unpacked(self.body["questions"], mapped)
         # Saved with the arrays, whose bytes are checked: computing it would read them all again.
         vars(questions)["fingerprint"] = self.body["fingerprint"]
         if self.has("position"):
             vars(questions.candidate_labels)["trec_order"] = self.array("position")
         return questions
 
-    def _candidate_lists(self) -> CandidateLists | None:
-        if self.body["candidate_lists"] is None:
-            return None
-        lists = Csr(self.array("lists_offsets"), self.array("lists_ids"))
-        columns = self.array("lists_columns") if self.has("lists_columns") else None
-        facts = self.body["candidate_lists"]
-        return CandidateLists(facts["kind"], lists, self.array("lists_of"), columns, facts["width"])
+    def candidate_lists(self) -> CandidateLists | None:
+        """The questions' candidate lists, mapped."""
+        members = dict(self.body["questions"]["Questions"])
+        lists: CandidateLists | None = self._unpacked(members["candidate_lists"], True)
+        return lists
 
-    def _named_terms(self, arrays: Callable[[str], Array]) -> NamedTerms:
-        facts = self.body["asked"]
-        labels, ids = self._labels("candidates"), list(self._labels("ids"))
-        return NamedTerms(ids, _terms(facts["terms"], "term", arrays), labels, facts["origin"])
+    def _unpacked(self, value: Any, mapped: bool) -> Any:
+        """The value of what `_packed` returned."""
+        if isinstance(value, list):
+            return [self._unpacked(one, mapped) for one in value]
+        if not isinstance(value, dict):
+            return value
+        ((kind, held),) = value.items()
+        if kind == "array":
+            return self.array(held) if mapped else np.array(self.array(held))
+        if kind == "labels":
+            return self._labels(*held)
+        held = self._unpacked(held, mapped or kind in ("Graph", "CandidateLists"))
+        if kind == "tuple":
+            return tuple(held)
+        members = dict(held)
+        if kind == "Graph":
+            graph = Graph(*(members.pop(name) for name in _GRAPH[:6]))
+            vars(graph).update(members)  # checked with the files, as the fingerprint
+            return graph
+        if kind == "NamedTerms":
+            members["ids"] = list(members["ids"])
+        return members if kind == "dict" else _CLASSES[kind](**members)
 
-    def _graph_terms(self, arrays: Callable[[str], Array]) -> GraphTerms:
-        facts = self.body["asked"]
-        fields: dict[str, Any] = {name: facts[name] for name in _FACTS}
-        fields |= {name: arrays(name) for name in _OF_GRAPHS if self.has(name)}
-        fields["given"] = tuple(map(arrays, _GIVEN))
-        filters = tuple(facts["filter_splits"])
-        return GraphTerms(graph=self._graph(facts), filter_splits=filters, **fields)
-
-    def _graph(self, facts: dict[str, Any]) -> Graph:
-        splits = {name: self.array(f"split_{name}") for name in facts["splits"]}
-        labels = {kind: self._labels(kind) for kind in _LABELS if kind in self.body["sizes"]}
-        sets = None
-        if self.has("statements"):
-            sets = QualifierSets(*(self.array(f"qualifier_{name}") for name in _QUALIFIERS))
-        graph = Graph(splits, facts["duplicates"], **labels, qualifiers=sets)
-        if sets is not None:
-            vars(graph)["statements"] = self.array("statements")
-        graph.name = facts["graph_name"]
-        vars(graph)["fingerprint"] = facts["graph_hash"]
-        return graph
-
-    def _labels(self, kind: str) -> Labels:
+    def _labels(self, name: str, size: int) -> Labels:
         import pyarrow as pa
 
-        if f"{kind}.arrow" not in self.body["files"]:
-            return Labels.decimal(self.body["sizes"][kind])
+        if f"{name}.arrow" not in self.body["files"]:
+            return Labels.decimal(size)
         # Text would be encoded as UTF-8, but not every name is UTF-8.
-        source = pa.memory_map(os.fsencode(self.folder / f"{kind}.arrow"))
+        source = pa.memory_map(os.fsencode(self.folder / f"{name}.arrow"))
         column = pa.ipc.open_file(source).read_all().column("label")
         chunks: list[Any] = column.chunks
         return Labels(len(column), chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks))

@@ -29,12 +29,11 @@ from kgtrec._internal.csr import (
     Int64,
     offsets_of,
     searched,
-    spans,
+    take,
 )
 from kgtrec.cluster.question_store import Store, read_rows
 from kgtrec.cluster.score_files import FactorFiles, Files, ScoreFiles
 from kgtrec.errors import InputError, UsageError
-from kgtrec.questions.candidates import CandidateLists
 from kgtrec.ranking import partial as parts_of
 from kgtrec.ranking.blocks import nan_error, rank_all
 from kgtrec.ranking.kernel import NativeRanking
@@ -48,21 +47,6 @@ from kgtrec.scores.mapped_files import guarded_maps
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
-
-
-@dataclass(frozen=True, eq=False)
-class Slice:
-    """Some rows and entities as a separate ranking.
-
-    - lists: Lists of the rows' questions and the part's entities, both numbered from 0.
-    - numbers: The questions' numbers in the store.
-    - offset: New number of the range's first entity.
-    """
-
-    lists: QuestionLists
-    rows: Rows
-    numbers: Int64
-    offset: int
 
 
 class _Met(NamedTuple):
@@ -104,8 +88,11 @@ def open_rows(store: Store, first: int, stop: int) -> tuple[Rows, Int64]:
     return Rows(local, offsets - offsets[0], targets, slot), np.asarray(numbers)
 
 
-def open_slice(store: Store, rows: tuple[int, int], entities: tuple[int, int]) -> Slice:
-    """Some rows against a range of entities; both as (first, stop)."""
+def open_slice(
+    store: Store, rows: tuple[int, int], entities: tuple[int, int]
+) -> tuple[QuestionLists, Rows, Int64, int]:
+    """Rows against a range of entities, both numbered from 0, the questions' numbers in the store,
+    and the new number of the range's first entity."""
     plan, numbers = open_rows(store, *rows)
     met = None
     if entities != (0, store.n_labels):
@@ -118,44 +105,24 @@ def open_slice(store: Store, rows: tuple[int, int], entities: tuple[int, int]) -
     elif not store.ordered and met is not None:
         places = met.take(store.array("position"))
         position = np.argsort(np.argsort(places)).astype(np.int32)
+    candidate_lists = store.candidate_lists()
     lists = QuestionLists(
         store.n_labels if met is None else met.size,
         _lists(store, "known", numbers, met),
         _lists(store, "removed", numbers, met),
-        _candidate_lists(store, numbers) if store.restricted else None,
+        None if candidate_lists is None else candidate_lists.selected(numbers),
         order_of(position),
     )
-    return Slice(lists, plan, numbers, 0 if met is None else len(met.below))
-
-
-def _cut(store: Store, name: str, numbers: Int64) -> tuple[Int64, Int64]:
-    """Offsets of some lists in sequence, and positions of their elements in the store."""
-    bounds = store.array(f"{name}_offsets")
-    starts = np.array(bounds[numbers])
-    return spans(starts, bounds[numbers + 1] - starts)
+    return lists, plan, numbers, 0 if met is None else len(met.below)
 
 
 def _lists(store: Store, name: str, numbers: Int64, met: _Met | None) -> Csr:
     """Lists of some questions, renumbered, with only the part's entities."""
-    offsets, at = _cut(store, name, numbers)
-    ids = np.array(store.array(f"{name}_ids")[at])
+    some = take(Csr(store.array(f"{name}_offsets"), store.array(f"{name}_ids")), numbers)
     if met is None:
-        return Csr(offsets, ids)
-    local, mask = met.local(ids)
-    return Csr(offsets_of(mask)[offsets], local[mask])
-
-
-def _candidate_lists(store: Store, numbers: Int64) -> CandidateLists:
-    """Candidate lists of some questions, each once."""
-    of = np.array(store.array("lists_of")[numbers])
-    used = np.unique(of[of >= 0])
-    offsets, at = _cut(store, "lists", used)
-    columns = np.array(store.array("lists_columns")[at]) if store.has("lists_columns") else None
-    lists = Csr(offsets, np.array(store.array("lists_ids")[at]))
-    local = np.where(of >= 0, np.searchsorted(used, of), -1).astype(np.int64)
-    return CandidateLists(
-        store.body["candidate_lists"]["kind"], lists, local, columns, store.n_columns
-    )
+        return some
+    local, mask = met.local(some.ids)
+    return Csr(offsets_of(mask)[some.offsets], local[mask])
 
 
 GATHERED = 16 << 20
@@ -209,18 +176,14 @@ def naming(inputs: Inputs) -> Iterator[None]:
 # -- The answers' own scores -------------------------------------------------------------------
 
 
-def answer_scores(task: Task, inputs: Inputs, block: Array | None = None) -> tuple[Float64, Bools]:
-    """Scores of the rows' answers in the task's range.
-
-    Shapes: block (rows, entities of the range) -> values float64 (n_targets,), filled bool
-    (n_targets,).
-    """
+def answer_scores(task: Task, inputs: Inputs, block: Array | None = None) -> Float64:
+    """Scores of the rows' answers, 0 outside the task's range: float64 (n_targets,)."""
     plan, numbers = open_rows(inputs.store(), *task.rows)
     filled = (plan.targets >= task.first_entity) & (plan.targets < task.stop_entity)
     values = np.zeros(len(plan.targets))
     if block is None and isinstance(inputs.files, FactorFiles):
         _multiply_answers(plan, numbers, task, inputs, values)
-        return values, filled
+        return values
     row = np.repeat(np.arange(plan.n_rows), np.diff(plan.target_offsets))[filled]
     answer = plan.targets[filled]
     if block is None:
@@ -230,7 +193,7 @@ def answer_scores(task: Task, inputs: Inputs, block: Array | None = None) -> tup
         scores = block[row, answer - task.first_entity]
     negate = not inputs.settings.higher_is_better
     values[filled] = ScoreBlock.of(scores, negate).directed(slice(None))
-    return values, filled
+    return values
 
 
 def _multiply_answers(
@@ -272,24 +235,22 @@ def partial(
         raise UsageError(
             f"{task}: a range of entities does not work with {reason}; rank all entities at once"
         )
-    piece = open_slice(store, task.rows, task.entities)
+    lists, rows, numbers, offset = open_slice(store, task.rows, task.entities)
 
     def refuse(question: int, entity: int, more: int) -> InputError:
-        problem = NanFound(int(piece.numbers[question]), task.first_entity + entity, more)
+        problem = NanFound(int(numbers[question]), task.first_entity + entity, more)
         return problem.named(inputs) if store.whole else problem
 
     state = rank_all(
-        piece.lists,
-        piece.rows,
+        lists,
+        rows,
         _scores(task, inputs, store, block),
         inputs.settings,
         refuse,
-        first_entity=piece.offset,
+        first_entity=offset,
         answers=None if whole else answers,
     )
-    shift = task.first_entity - piece.offset
-    hash_ = store.body["fingerprint"]
-    return partial_of(state, task, hash_, shift)
+    return partial_of(state, task, store.body["fingerprint"], task.first_entity - offset)
 
 
 def _scores(task: Task, inputs: Inputs, store: Store, block: Array | None) -> ScoreBlock | Factors:
@@ -311,16 +272,24 @@ def _scores(task: Task, inputs: Inputs, store: Store, block: Array | None) -> Sc
 
 
 def rank_block(
-    rows: tuple[int, int], ranges: Sequence[tuple[int, int]], inputs: Inputs
+    rows: tuple[int, int],
+    ranges: Sequence[tuple[int, int]],
+    inputs: Inputs,
+    block: Array | None = None,
 ) -> PartialRanks:
-    """Rank a block of rows among adjacent ranges of entities, one after another."""
-    answers = None
+    """Rank a block of rows, with all columns if given, among adjacent ranges of entities."""
+    everything = Task(*rows, 0, inputs.store().n_labels)
+
+    def part(entities: tuple[int, int]) -> PartialRanks:
+        own = block
+        if block is not None and entities != everything.entities:
+            own = block[:, slice(*entities)]
+        return partial(Task(*rows, *entities), inputs, answers, own)
+
     with guarded_maps(inputs.files.place if inputs.files else inputs.folder):
-        if len(ranges) > 1 or ranges[0] != (0, inputs.store().n_labels):
-            everything = Task(*rows, 0, inputs.store().n_labels)
-            answers = answer_scores(everything, inputs)[0]
-        parts = (partial(Task(*rows, *entities), inputs, answers) for entities in ranges)
-        return merge(parts, inputs)
+        is_cut = list(ranges) != [everything.entities]
+        answers = answer_scores(everything, inputs, block) if is_cut else None
+        return merge(map(part, ranges), inputs)
 
 
 def merge(parts: Iterable[PartialRanks], inputs: Inputs) -> PartialRanks:

@@ -13,7 +13,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -173,27 +173,6 @@ class ScoreFiles:
 
     def _by_part(self, rows: Int64) -> Iterator[tuple[int, Int64, Int64]]:
         return by_part([part.shape[0] for part in self.parts], rows)
-
-
-@dataclass(frozen=True, eq=False)
-class HeldScores(ScoreFiles):
-    """Some consecutive rows of a matrix, in memory instead of files.
-
-    - first: Number in the ranking of the first row.
-    - held: (rows, columns)
-    """
-
-    first: int = 0
-    held: Array = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
-
-    def block(self, first: int, stop: int, columns: slice) -> Array:
-        """As that of `ScoreFiles`."""
-        return self.held[first - self.first : stop - self.first, columns]
-
-    def elements(self, rows: Int64, columns: Array) -> Array:
-        """As that of `ScoreFiles`."""
-        values: Array = self.held[rows - self.first, columns]
-        return values
 
 
 @dataclass(frozen=True)

@@ -257,7 +257,7 @@ def result_bytes(store: Store, measures: list[Measure] | None) -> int:
     only for their files."""
     n, each = store.n_instances, _WRITTEN
     if measures is not None:
-        summed = all(map(_is_summed, measures)) and "terms" not in store.body["asked"]
+        summed = all(map(_is_summed, measures)) and store.of_graph
         each = _SUMMED if summed else _INSTANCE
     return _BLOCK * min(n, ROW_GROUP) + each * n + _ENTITY * store.n_labels
 

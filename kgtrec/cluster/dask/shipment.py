@@ -37,7 +37,7 @@ from kgtrec.cluster.dask.workers import (
     look_at_workers,
 )
 from kgtrec.cluster.ranges import Inputs, rank_block
-from kgtrec.cluster.score_files import ArrayFile, HeldScores, ScoreFiles, local_paths, moved
+from kgtrec.cluster.score_files import ArrayFile, ScoreFiles, local_paths, moved
 from kgtrec.ranking.partial import Task
 
 if TYPE_CHECKING:
@@ -154,15 +154,7 @@ class Workers:
 
 def run_work(work: Work, where: Inputs | Shipment, block: Array | None = None) -> Any:
     """The part of one task, or a `Refusal`; runs on a worker."""
-
-    def part() -> Any:
-        inputs = located(where)
-        if block is not None:
-            like = ArrayFile("", 0, block.shape, block.dtype.str)
-            inputs = replace(inputs, files=HeldScores((like,), first=work.rows[0], held=block))
-        return rank_block(work.rows, work.ranges, inputs)
-
-    return guarded(part)
+    return guarded(lambda: rank_block(work.rows, work.ranges, located(where), block))
 
 
 _PIECE = 32 << 20

@@ -266,7 +266,7 @@ def _graph(row: _Row, blocks: list[Any], where: Inputs | Shipment) -> Any:
 
 
 def _answers_in(block: Any, task: Task, where: Inputs | Shipment) -> Any:
-    return guarded(lambda: answer_scores(task, located(where), as_array(block))[0])
+    return guarded(lambda: answer_scores(task, located(where), as_array(block)))
 
 
 def _total(scores: list[Any]) -> Any:
