@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from kgtrec._internal.formats import Format, Formats
 from kgtrec._internal.locations import is_location
-from kgtrec.errors import FileError, PathName, UsageError, refuse_url
-from kgtrec.graph.readers.common import checked_columns
+from kgtrec.errors import FileError, PathName, UsageError, choose, refuse_url
 from kgtrec.graph.tsv import find_split_files, has_splits
 
 _READERS = "kgtrec.graph.readers"
@@ -145,6 +144,7 @@ GRAPHS = Formats(
 )
 
 _DECLARED = re.compile(r"([a-z][a-z0-9_-]*)(?:,([a-z]+))?:(.*)", re.DOTALL)
+_ORDERS = ("hrt", "htr", "rht", "rth", "thr", "trh")
 _ENDINGS = {
     ".npz": "ogb", ".parquet": "arrow", ".arrow": "arrow", ".feather": "arrow", ".csv": "csv",
     ".nt": "ntriples",
@@ -181,7 +181,8 @@ def graph_place(
     if declared:
         format, _, order = declared[:-1].partition(",")
         columns, location = order or columns, path
-    checked_columns(columns)
+    if columns is not None:
+        choose("columns", columns, _ORDERS)
     if format is not None:
         row = GRAPHS.named(format)
         if row.columns and columns not in (None, row.columns):

@@ -1,7 +1,4 @@
-"""OpenKE's files: triples by number, the labels of the numbers, and type constraints.
-
-OpenKE's folders as a reader of the table; the format itself is in ``kgtrec.graph.openke``.
-"""
+"""OpenKE's files: triples by number, the labels of the numbers, and type constraints."""
 
 from __future__ import annotations
 
@@ -44,21 +41,17 @@ def _begins_with_count(path: Path) -> bool:
         return False
 
 
-def load_openke(
-    files: Mapping[str, Path],
-) -> tuple[dict[str, Int32], dict[str, list[str] | None]]:
-    """Triples and labels of a graph in OpenKE's format, under OpenKE's own numbers.
-
-    Shape: triples int32 (n, 3).
-    """
-    folder = next(iter(files.values())).parent
-    labels: dict[str, list[str] | None] = {}
-    for kind, name in (("entities", "entity2id.txt"), ("relations", "relation2id.txt")):
+def read_openke(folder: Path, columns: str | None = None) -> GraphTables:
+    """``train2id.txt`` and so on: triples and labels under OpenKE's own numbers."""
+    files = find_split_files(folder)
+    labels: list[list[str] | None] = []
+    for name in ("entity2id.txt", "relation2id.txt"):
         needed = any(path.name.endswith(NUMBERED) for path in files.values())
         known = needed or (folder / name).is_file()
-        labels[kind] = _distinct_labels(folder / name) if known else None
-    sizes = [_MAX_ID if names is None else len(names) for names in labels.values()]
-    return {split: _triples(path, *sizes) for split, path in files.items()}, labels
+        labels.append(_distinct_labels(folder / name) if known else None)
+    sizes = [_MAX_ID if names is None else len(names) for names in labels]
+    splits: dict[str, Any] = {split: _triples(path, *sizes) for split, path in files.items()}
+    return GraphTables(splits, labels[0], labels[1])
 
 
 def _distinct_labels(path: Path) -> list[str]:
@@ -203,9 +196,3 @@ def _count(path: PathName, lines: Iterator[tuple[int, bytes]], form: str) -> int
     if not text.strip().isdigit() or len(text.strip()) > 18:
         refuse(path, number, f"{text_of(text[:60])!r} instead of a number", form)
     return int(text)
-
-
-def read_openke(folder: Path, columns: str | None = None) -> GraphTables:
-    """``train2id.txt`` and so on; see `load_openke`."""
-    splits, labels = load_openke(find_split_files(folder))
-    return GraphTables(dict(splits), labels["entities"], labels["relations"])

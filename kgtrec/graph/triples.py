@@ -342,15 +342,10 @@ def given_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
     the asked one: the question gives them, so they are known."""
     owner, at = _pairs_of(sets, facts[:, 3])
     set_of = np.repeat(np.arange(len(sets)), sets.lengths)
-    relation = sets.pairs[:, 0]
-    starts = np.ones(len(relation), bool)
-    starts[1:] = (set_of[1:] != set_of[:-1]) | (relation[1:] != relation[:-1])
-    first = np.flatnonzero(starts)
-    run = np.cumsum(starts) - 1
-    lengths = np.diff(np.append(first, len(relation)))
-    times = lengths[run[at]]
-    owner, target = np.repeat(owner, times), np.repeat(at, times)
-    other = spans(first[run[at]], times)[1]
+    keys = set_of * (1 + int(sets.pairs.max(initial=0))) + sets.pairs[:, 0]
+    first, last = (np.searchsorted(keys, keys[at], side) for side in ("left", "right"))
+    owner, target = np.repeat(owner, last - first), np.repeat(at, last - first)
+    other = spans(first, last - first)[1]
     keep = other != target
     owner, target, other = owner[keep], target[keep], other[keep]
     return _rows(statement[owner], sets.pairs[other], sets.without[target])

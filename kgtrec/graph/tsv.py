@@ -183,63 +183,35 @@ class _Stopped(Exception):
 
 
 def load_triples(files: dict[str, Path], progress: bool) -> tuple[dict[str, Triples], Any, Any]:
-    """Read the files of all splits; ids are positions in the byte order of the labels.
-
-    Shape: triples int32 (n, 3).
-    """
-    entities, relations = LabelTable(), LabelTable()
-    tables, n_tabs = (entities, relations, entities), dict.fromkeys(files, 2)
-    triples = _load(files, tables, n_tabs, scan, progress)
-    return triples, *_renumber(triples, entities, relations)
+    """Rows (n, 3) of the files of all splits; ids are positions in the byte order of the labels."""
+    facts, entities, relations, _ = load_facts(files, dict.fromkeys(files, 2), scan, progress)
+    return facts, entities, relations
 
 
 def load_facts(
-    files: dict[str, Path], n_tabs: Mapping[str, int], explain: Explain
+    files: dict[str, Path], n_tabs: Mapping[str, int], explain: Explain, progress: bool = False
 ) -> tuple[dict[str, Triples], Any, Any, Any]:
-    """Read lines with a time, or the ends of an interval; see `load_triples`.
-
-    Shape: facts int32 (n, 4).
-    """
-    entities, relations, times = LabelTable(), LabelTable(), LabelTable()
-    facts = _load(files, (entities, relations, entities, times), n_tabs, explain, False)
-    labels = _renumber(facts, entities, relations)
-    time_labels, places = _in_order(times)
+    """As `load_triples`; with more than two tabs rows (n, 4), whose time may be an interval."""
+    entities, relations, times = (LabelTable() for _ in range(3))
+    tables = (entities, relations, entities, times)[: 3 + (max(n_tabs.values()) > 2)]
+    sizes = {split: path.stat().st_size for split, path in files.items()}
+    with _drawn(sum(sizes.values()), progress) as advance:
+        facts = {
+            split: _read(path, sizes[split], tables, n_tabs[split], explain, advance)
+            for split, path in files.items()
+        }
+    labels, places = zip(*map(_in_order, (entities, relations, times)), strict=True)
     for rows in facts.values():
-        renumber_column(rows[:, 3], places)
-    return facts, *labels, time_labels
+        renumber_triples(rows, *places[:2])
+        for column in rows.T[3:]:
+            renumber_column(column, places[2])
+    return facts, *labels
 
 
 def renumber_column(column: Int32, places: Int32) -> None:
     """Replace numbers by places, some at a time."""
     for start in range(0, len(column), _BLOCK):
         column[start : start + _BLOCK] = places[column[start : start + _BLOCK]]
-
-
-def _load(
-    files: dict[str, Path],
-    tables: Sequence[LabelTable],
-    n_tabs: Mapping[str, int],
-    explain: Explain,
-    progress: bool,
-) -> dict[str, Triples]:
-    """Rows of all files in the numbers of the tables, one table per column."""
-    sizes = {split: path.stat().st_size for split, path in files.items()}
-    with _drawn(sum(sizes.values()), progress) as advance:
-        return {
-            split: _read(path, sizes[split], tables, n_tabs[split], explain, advance)
-            for split, path in files.items()
-        }
-
-
-def _renumber(
-    rows: Mapping[str, Triples], entities: LabelTable, relations: LabelTable
-) -> tuple[Any, Any]:
-    """Sort the labels, and put their places into the rows."""
-    entity_labels, entity_places = _in_order(entities)
-    relation_labels, relation_places = _in_order(relations)
-    for some in rows.values():
-        renumber_triples(some, entity_places, relation_places)
-    return entity_labels, relation_labels
 
 
 @contextlib.contextmanager

@@ -38,11 +38,7 @@ from kgtrec.errors import (
 from kgtrec.graph.id_files import SKIP, check_unknown
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import GraphTables
-from kgtrec.graph.readers.text import (
-    read_statement_file,
-    read_timed_file,
-    read_triple_file,
-)
+from kgtrec.graph.readers.text import read_known_file
 from kgtrec.graph.triples import (
     QualifierSets,
     as_triples,
@@ -82,9 +78,6 @@ class KnownFacts(NamedTuple):
     values: Int32 | None = None
 
 
-_READERS = {None: read_triple_file, "time": read_timed_file, "qualifiers": read_statement_file}
-
-
 def read_known(
     path: PathName, graph: GraphData, unknown: str = "error", context: str | None = None
 ) -> tuple[KnownFacts, dict[str, Any]]:
@@ -94,7 +87,7 @@ def read_known(
     They may have times or sets of qualifiers that no fact of the graph has.
     """
     check_unknown(unknown)
-    tables = _READERS[context](path)
+    tables = read_known_file(path, context)
     entities = _places(graph.entities, tables.entities)
     relations = _places(graph.relations, tables.relations)
     rows = tables.splits["known"]

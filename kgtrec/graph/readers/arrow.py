@@ -10,8 +10,13 @@ import numpy as np
 from kgtrec._internal.csr import Int64
 from kgtrec._internal.files import arrow_file
 from kgtrec.errors import FileError
-from kgtrec.graph.labels import Labels
-from kgtrec.graph.readers.common import MAX_ID, GraphTables, check_likely, split_files
+from kgtrec.graph.readers.common import (
+    MAX_ID,
+    GraphTables,
+    check_likely,
+    sorted_labels,
+    split_files,
+)
 from kgtrec.graph.triples import COLUMNS
 
 _HINT = "columns head, relation and tail must be labels (text), or numbers from 0 in all files"
@@ -124,24 +129,15 @@ def _numbers(path: Path, table: list[Any]) -> Int64:
 
 def _numbered(tables: dict[str, list[Any]]) -> GraphTables:
     """Ids in byte order of the labels."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    labels = []
-    for places in ((0, 2), (1,)):
-        parts = [pc.unique(table[place]) for table in tables.values() for place in places]
-        distinct = pc.unique(pa.concat_arrays(parts))
-        labels.append(distinct.take(pc.sort_indices(distinct)))
-    entities, relations = labels
+    entities, relations = (
+        sorted_labels([table[place] for table in tables.values() for place in places])
+        for places in ((0, 2), (1,))
+    )
     splits = {
         split: np.stack(
-            [
-                pc.index_in(column, value_set=relations if place == 1 else entities)
-                .to_numpy(zero_copy_only=False).astype(np.int64)
-                for place, column in enumerate(table)
-            ],
-            axis=1,
+            [own.positions(column) for own, column in
+             zip((entities, relations, entities), table, strict=True)], axis=1,
         )
         for split, table in tables.items()
     }  # fmt: skip
-    return GraphTables(splits, Labels.from_arrow(entities), Labels.from_arrow(relations))
+    return GraphTables(splits, entities, relations)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, cycle, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Int32, Int64
-from kgtrec.errors import FileError, PathName, choose
+from kgtrec._internal.csr import Array, Int32, Int64, offsets_of, spans
+from kgtrec.errors import FileError, PathName
 from kgtrec.graph.id_files import refuse, text_of
+from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import COLUMNS, SPLITS
 
 Triples = Int32
@@ -19,7 +22,6 @@ Triples = Int32
 MAX_ID = (1 << 31) - 1
 _LINES = 1 << 16  # lines read at once
 _PACKED = ("", ".gz", ".zst")
-_ORDERS = ("hrt", "htr", "rht", "rth", "thr", "trh")
 _DIGITS = 18  # so many digits fit into int64
 # Ids from here on count as damage unless the files declare the number of ids.
 _LIKELY, _LIKELY_PER_TRIPLE = 1 << 20, 64
@@ -43,13 +45,6 @@ class GraphTables:
     n_relations: int | None = None
     times: Sequence[str] | None = None
     qualifiers: dict[str, tuple[Array, Array]] | None = None
-
-
-def checked_columns(columns: str | None) -> str | None:
-    """An order of columns, such as "htr"; UsageError for anything else."""
-    if columns is not None:
-        choose("columns", columns, _ORDERS)
-    return columns
 
 
 def split_files(folder: Path, endings: Sequence[str], prefix: str = "") -> dict[str, Path]:
@@ -92,29 +87,37 @@ def check_likely(
 
 
 def label_rows(
-    files: Mapping[str, Iterable[tuple[bytes, bytes, bytes]]],
+    files: Mapping[str, Iterable[Sequence[bytes]]], qualified: bool = False
 ) -> GraphTables:
-    """Numbers rows of head, relation and tail labels: ids in byte order of the labels."""
-    entities: dict[bytes, int] = {}
-    relations: dict[bytes, int] = {}
+    """Number facts in byte order of their labels: head, relation, tail, then any qualifiers."""
+    numbers: tuple[dict[bytes, int], ...] = ({}, {})  # entities, relations
     coded = {}
     for split, rows in files.items():
-        flat = [
-            code
-            for head, relation, tail in rows
-            for code in (
-                entities.setdefault(head, len(entities)),
-                relations.setdefault(relation, len(relations)),
-                entities.setdefault(tail, len(entities)),
+        flat, sizes = array("i"), array("q")
+        for fields in rows:
+            sizes.append(len(fields))
+            flat.extend(
+                own.setdefault(label, len(own)) for own, label in zip(cycle(numbers), fields)
             )
-        ]
-        coded[split] = np.array(flat, dtype=np.int32).reshape(-1, 3)
-    places, names = zip(*map(in_byte_order, (entities, relations)), strict=True)
-    splits = {
-        split: np.stack([places[c == 1][rows[:, c]] for c in range(3)], axis=1)
-        for split, rows in coded.items()
-    }
-    return GraphTables(splits, *names)
+        coded[split] = np.array(flat, np.int32), np.array(sizes, np.int64)
+    (entity_place, entities), (relation_place, relations) = map(in_byte_order, numbers)
+    places = np.concatenate([entity_place, relation_place])
+    triples, qualifiers = {}, {}
+    for split, (codes, counts) in coded.items():
+        column = spans(0, counts)[1]
+        ids: Int32 = places[codes + (column & 1) * len(entity_place)]
+        triples[split] = ids[column < 3].reshape(-1, 3)
+        qualifiers[split] = offsets_of((counts - 3) // 2), ids[column >= 3].reshape(-1, 2)
+    return GraphTables(triples, entities, relations, qualifiers=qualifiers if qualified else None)
+
+
+def sorted_labels(arrays: list[Any]) -> Labels:
+    """The distinct labels of Arrow arrays, in byte order."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    every = pc.unique(pa.concat_arrays(arrays))
+    return Labels.from_arrow(every.take(pc.sort_indices(every)), ascending=True)
 
 
 def in_byte_order(numbers: Mapping[bytes, int]) -> tuple[Triples, list[str]]:

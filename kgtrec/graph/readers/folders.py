@@ -31,6 +31,7 @@ from kgtrec.graph.readers.common import (
     check_likely,
     labels_by_id,
     number_rows,
+    sorted_labels,
     split_files,
 )
 from kgtrec.graph.triples import COLUMNS
@@ -163,10 +164,11 @@ def _read(folder: Path, layouts: tuple[_Layout, ...] | list[_Layout]) -> GraphTa
     for split, path in files.items():
         _check_entities(path, triples[split], seen, entities, files["train"])
     _, _, trained = load_triples({"train": folder / layout.training}, False)
-    places, shared = _together(relations, trained)
+    shared = sorted_labels([relations, trained])
+    places = shared.positions(relations).astype(np.int32)
     for rows in triples.values():
         rows[:, 1] = places[rows[:, 1]]
-    return GraphTables(dict(triples), Labels.from_arrow(entities), Labels.from_arrow(shared))
+    return GraphTables(dict(triples), Labels.from_arrow(entities), shared)
 
 
 def _check_entities(
@@ -188,17 +190,6 @@ def _check_entities(
         f"is not a candidate ({int(outside.any(axis=1).sum()):,} triples have such entities)",
         hint="leave these triples out, or add the entity's triples to the inference graph",
     )
-
-
-def _together(relations: object, trained: object) -> tuple[Int32, object]:
-    """Place of every relation among the sorted ones of both graphs, and the sorted ones."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    every = pc.unique(pa.concat_arrays([relations, trained]))
-    every = every.take(pc.sort_indices(every))
-    places = pc.index_in(relations, value_set=every)
-    return places.to_numpy(zero_copy_only=False).astype(np.int32), every
 
 
 _TRIPLES = "each line must be head, relation and tail, as numbers from 0"

@@ -11,25 +11,17 @@ from __future__ import annotations
 
 import json
 import re
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Int32, offsets_of, spans
-from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, PathName
 from kgtrec.graph.id_files import delimited_rows, lines_of, refuse, regular_file, text_of
 from kgtrec.graph.labels import Labels
-from kgtrec.graph.readers.common import (
-    GraphTables,
-    in_byte_order,
-    label_rows,
-    split_files,
-)
+from kgtrec.graph.readers.common import GraphTables, label_rows, split_files
 from kgtrec.graph.triples import COLUMNS
 from kgtrec.graph.tsv import load_facts, load_triples, renumber_column
 
@@ -126,6 +118,7 @@ _FORM = (
     "write head,relation,tail, then a relation and a value for each qualifier, all with commas "
     "between them"
 )
+_EMPTY = "no facts: the file is empty"
 _JSON_FORM = (
     'write {"P166_h": head, "P166_t": tail, "P585": [value, ...], ...} with labels as texts; '
     '"N" is ignored'
@@ -135,22 +128,18 @@ _JSON_FORM = (
 def read_statements(folder: Path, columns: str | None = None) -> GraphTables:
     """``train.txt`` and so on as in StarE's repository: lines of 3, 5, 7, ... labels."""
     files = split_files(folder, (".txt", ".csv", ""))
-    return _tables(files, {split: _fields(path) for split, path in files.items()}, _FORM)
-
-
-def read_statement_file(path: PathName) -> GraphTables:
-    """One file with lines as in a split; its split is called "known"."""
-    return _tables({"known": path}, {"known": _fields(path)}, _FORM)
+    return label_rows({split: _fields(path) for split, path in files.items()}, qualified=True)
 
 
 def read_wikipeople(folder: Path, columns: str | None = None) -> GraphTables:
     """``n-ary_train.json`` and so on: roles and values. The primary triple's roles are its relation
     with ``_h`` and ``_t`` appended."""
     files = split_files(folder, (".json", ".jsonl"), "n-ary_")
-    return _tables(files, {split: _records(path) for split, path in files.items()}, _JSON_FORM)
+    return label_rows({split: _records(path) for split, path in files.items()}, qualified=True)
 
 
 def _fields(path: PathName) -> Iterator[list[bytes]]:
+    fields: list[bytes] = []
     for line, text in lines_of(path):
         fields = text.split(b",")
         if len(fields) < 3 or b"" in fields:
@@ -159,9 +148,12 @@ def _fields(path: PathName) -> Iterator[list[bytes]]:
             what = f"{len(fields)} labels: the qualifier relation {text_of(fields[-1][:60])!r} has "
             refuse(path, line, f"{what}no value", _FORM)
         yield fields
+    if not fields:
+        raise FileError(path, found=_EMPTY, hint=_FORM)
 
 
 def _records(path: Path) -> Iterator[list[bytes]]:
+    fields = None
     for line, text in lines_of(path):
         try:
             record = json.loads(text)
@@ -171,6 +163,8 @@ def _records(path: Path) -> Iterator[list[bytes]]:
         if fields is None:
             refuse(path, line, f"{text_of(text[:60])!r}", _JSON_FORM)
         yield fields
+    if fields is None:
+        raise FileError(path, found=_EMPTY, hint=_JSON_FORM)
 
 
 def _statement(record: Mapping[str, Any]) -> list[bytes] | None:
@@ -190,36 +184,6 @@ def _statement(record: Mapping[str, Any]) -> list[bytes] | None:
     return [label.encode() for label in labels]
 
 
-def _tables(
-    files: Mapping[str, PathName],
-    splits: Mapping[str, Iterable[Sequence[bytes]]],
-    form: str,
-) -> GraphTables:
-    """Number statements, in which entities and relations alternate."""
-    numbers: tuple[dict[bytes, int], ...] = ({}, {})  # entities, relations
-    coded = {}
-    for split, rows in splits.items():
-        flat, sizes = array("i"), array("q")
-        for fields in rows:
-            sizes.append(len(fields))
-            for place, label in enumerate(fields):
-                own = numbers[place & 1]
-                flat.append(own.setdefault(label, len(own)))
-        if not sizes:
-            raise FileError(files[split], found="no facts: the file is empty", hint=form)
-        coded[split] = np.frombuffer(flat, np.int32), np.frombuffer(sizes, np.int64)
-    (entity_place, entities), (relation_place, relations) = map(in_byte_order, numbers)
-    places = np.concatenate([entity_place, relation_place])
-    triples, qualifiers = {}, {}
-    for split, (codes, counts) in coded.items():
-        column = spans(0, counts)[1]
-        ids: Int32 = places[codes + (column & 1) * len(entity_place)]
-        triples[split] = ids[column < 3].reshape(-1, 3)
-        offsets = offsets_of((counts - 3) // 2)
-        qualifiers[split] = offsets, ids[column >= 3].reshape(-1, 2)
-    return GraphTables(triples, entities, relations, qualifiers=qualifiers)
-
-
 _TIMED_FORM = "write head, relation, tail and time (or since and until), with tabs between them"
 
 
@@ -232,17 +196,15 @@ def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
     return _timed_tables(split_files(folder, (".txt", ".tsv", "")))
 
 
-def read_triple_file(path: PathName) -> GraphTables:
-    """One file with lines as in a split; its split is called "known"."""
+def read_known_file(path: PathName, context: str | None) -> GraphTables:
+    """One file with lines as in a split of facts with this context; its split is called "known"."""
+    if context == "qualifiers":
+        return label_rows({"known": _fields(path)}, qualified=True)
     with regular_file(path) as place:
+        if context == "time":
+            return _timed_tables({"known": place})
         splits, entities, relations = load_triples({"known": place}, False)
     return GraphTables({**splits}, Labels.from_arrow(entities), Labels.from_arrow(relations))
-
-
-def read_timed_file(path: PathName) -> GraphTables:
-    """One file with lines as in a split; its split is called "known"."""
-    with fetched(path) as place:
-        return _timed_tables({"known": place})
 
 
 def _timed_tables(files: Mapping[str, Path]) -> GraphTables:
@@ -289,7 +251,7 @@ def _checked(path: Path) -> Iterator[bytes]:
         width = len(fields)
         yield text
     if not width:
-        raise FileError(path, found="no facts: the file is empty", hint=_TIMED_FORM)
+        raise FileError(path, found=_EMPTY, hint=_TIMED_FORM)
 
 
 def _in_time_order(times: set[bytes]) -> list[bytes]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.csr import Int32
+from kgtrec._internal.csr import Int32, inverse
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.triples import count_entities, drop_duplicates
@@ -225,9 +225,7 @@ def relation_frequencies(graph: GraphData, splits: SplitNames = None) -> Frequen
 def _frequencies(what: str, counts: Ints, items: NDArray[np.int32]) -> Frequencies:
     """Frequencies from `items` (triples, m), the items that each triple involves."""
     order = np.argsort(-counts, kind="stable")
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    first = place[items].min(axis=1)
+    first = inverse(order)[items].min(axis=1)
     reached = np.cumsum(np.bincount(first, minlength=len(order)))
     return Frequencies(what, order, counts[order], reached, len(items))
 
