@@ -18,9 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kgtrec._internal.locations import exists, is_location, local_path
-from kgtrec._version import __version__
 from kgtrec.errors import FileError, PathName
-from kgtrec.graph.formats import graph_files
 from kgtrec.graph.openke import is_numbered
 from kgtrec.scores.mapped_files import stamp
 
@@ -122,24 +120,6 @@ def _hash_sample(path: PathName, size: int) -> str:
             file.seek(last * number // _SAMPLES)
             pieces.append(file.read(_SAMPLE))
     return _hash_pieces(pieces)
-
-
-def describe_request(
-    graph: PathName, options: Mapping[str, Any], files: Mapping[str, Iterable[PathName]]
-) -> dict[str, Any]:
-    """Sources of questions, in plain JSON types: equal for equal content."""
-    named = {option: [str(path) for path in paths] for option, paths in files.items()}
-    splits = graph_files(graph)
-    labels = label_files(splits, named.get("type_constraints", ()))
-    return {
-        "kgtrec": __version__,
-        "graph": Path(graph).resolve().name,
-        "splits": {name: describe_file(path) for name, path in splits.items()},
-        "options": dict(options),
-        "files": {option: [[path, describe_file(path)] for path in paths]
-                  for option, paths in named.items()},
-        "labels": [[path.name, describe_file(path)] for path in labels],
-    }  # fmt: skip
 
 
 def describe_file(path: PathName) -> Any:

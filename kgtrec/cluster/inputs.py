@@ -18,7 +18,7 @@ from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.files import atomic_write, map_array, write_array
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._version import __version__
-from kgtrec.cluster.content_hash import WHOLE, describe_file, describe_request, hash_text
+from kgtrec.cluster.content_hash import WHOLE, describe_file, hash_text, label_files
 from kgtrec.cluster.question_store import Store, save_questions
 from kgtrec.cluster.ranges import ONE_THREAD, Inputs
 from kgtrec.cluster.score_files import (
@@ -29,7 +29,7 @@ from kgtrec.cluster.score_files import (
     save_scores,
 )
 from kgtrec.errors import InputError, PathName, UsageError
-from kgtrec.graph.formats import split_format
+from kgtrec.graph.formats import graph_files, split_format
 from kgtrec.graph.id_files import read_labels, read_names
 from kgtrec.questions.api import Graph, Questions, read_graph
 from kgtrec.ranking.rank import check_shape, rows_to_rank
@@ -62,12 +62,6 @@ class QuestionRequest:
     progress: bool | None = None
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The request in words, for a single filter."""
-        names = ("split", "sides", "unknown", "columns", "outside")
-        return {"filter": self.filters[0], **{name: getattr(self, name) for name in names}}
-
-    @property
     def lists(self) -> dict[str, list[str]]:
         """Files to read in addition to the graph, by option."""
         names = ("entities", "relations", "type_constraints", "candidates")
@@ -89,7 +83,18 @@ class QuestionRequest:
 
     def describe(self) -> dict[str, Any]:
         """What questions are made from, in plain JSON types: equal for equal content."""
-        return describe_request(self.graph, self.settings, self.lists)
+        names = ("split", "sides", "unknown", "columns", "outside")
+        splits = graph_files(self.graph)
+        labels = label_files(splits, self.lists["type_constraints"])
+        return {
+            "kgtrec": __version__,
+            "graph": Path(self.graph).resolve().name,
+            "splits": {name: describe_file(path) for name, path in splits.items()},
+            "options": {"filter": self.filters[0], **{name: getattr(self, name) for name in names}},
+            "files": {option: [[path, describe_file(path)] for path in paths]
+                      for option, paths in self.lists.items()},
+            "labels": [[path.name, describe_file(path)] for path in labels],
+        }  # fmt: skip
 
     def ask(self, n_rows: int, n_columns: int) -> Questions:
         """The questions, for scores of any shape."""

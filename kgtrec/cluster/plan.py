@@ -24,7 +24,7 @@ from kgtrec._internal.csr import Int64, offsets_of
 from kgtrec._internal.files import atomic_write
 from kgtrec.cluster.content_hash import hash_text
 from kgtrec.cluster.question_store import Store
-from kgtrec.cluster.ranges import GATHERED, Inputs, answer_scores, partial
+from kgtrec.cluster.ranges import GATHERED, Inputs, rank_block
 from kgtrec.cluster.score_files import FactorFiles, ScoreFiles
 from kgtrec.errors import FileError, UsageError
 from kgtrec.ranking.partial import PartialRanks, Task, read_parts, write_parts
@@ -349,7 +349,8 @@ def _blocks(
 ) -> tuple[list[tuple[int, int]], int]:
     """Blocks of rows that fit the memory, and the bytes of the largest."""
     n_rows = rows[1] - rows[0]
-    least = _least_rows(n_rows, width, workers, jobs)
+    # The scheduler must keep up with all workers, if other jobs have tasks for the idle ones.
+    least = max(_TILE, min(workers * _HANDED_OUT // max(1, width), n_rows * (jobs - 1) // workers))
     blocks, start, used, most = [], rows[0], 0, 0
     for first in range(rows[0], rows[1], _CHUNK):
         stop = min(first + _CHUNK, rows[1])
@@ -371,12 +372,6 @@ def _blocks(
     if start < rows[1]:
         blocks.append((start, rows[1]))
     return blocks, most
-
-
-def _least_rows(n_rows: int, width: int, workers: int, jobs: int) -> int:
-    """Least rows per block: enough for the scheduler to keep up with all workers, if other jobs
-    have tasks for workers that this one leaves idle."""
-    return max(_TILE, min(workers * _HANDED_OUT // max(1, width), n_rows * (jobs - 1) // workers))
 
 
 def _most_rows(n_rows: int, left: int, workers: int, least: int = _TILE) -> int:
@@ -411,7 +406,9 @@ def throughput(plan: Plan, inputs: Inputs) -> float | None:
     measured = []
     for trial in range(_TRIALS):
         task = Task(first, first + rows, entities[0], entities[0] + width)
-        seconds = _time(task, lenient, store)
+        begun = time.perf_counter()
+        rank_block(task.rows, [task.entities], lenient)
+        seconds = max(time.perf_counter() - begun, 1e-9)
         measured.append((rows * width, seconds))
         factor = _CALIBRATION / 2 / max(seconds, 1e-4)
         if factor < 2 and trial:  # the first trial also reads files into memory
@@ -426,11 +423,3 @@ def throughput(plan: Plan, inputs: Inputs) -> float | None:
         rows, width = taller, wider
     # Other processes only slow it down, and fixed costs matter little in a large part.
     return max(scores / seconds for scores, seconds in measured)
-
-
-def _time(task: Task, inputs: Inputs, store: Store) -> float:
-    start = time.perf_counter()
-    everything = replace(task, first_entity=0, stop_entity=store.n_labels)
-    whole = task.entities == everything.entities
-    partial(task, inputs, None if whole else answer_scores(everything, inputs))
-    return max(time.perf_counter() - start, 1e-9)

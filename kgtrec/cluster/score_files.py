@@ -131,14 +131,10 @@ class ScoreFiles:
         """Bytes of a score."""
         return self.parts[0].itemsize
 
-    def rows(self, first: int, stop: int) -> Int64:
-        """Numbers in the files of rows of the ranking."""
-        return _selected(self.selection, first, stop)
-
     def block(self, first: int, stop: int, columns: slice) -> Array:
         """Scores of rows of the ranking, (stop - first, columns): mapped if they are in one file
         in order, else copied."""
-        rows = self.rows(first, stop)
+        rows = _selected(self.selection, first, stop)
         parts = [(self.parts[number], mine, own) for number, mine, own in self._by_part(rows)]
         if len(parts) == 1 and is_run(rows):
             part, _, own = parts[0]
@@ -161,7 +157,7 @@ class ScoreFiles:
         if not len(rows):
             return values
         first = int(rows.min())
-        rows = self.rows(first, int(rows.max()) + 1)[rows - first]
+        rows = _selected(self.selection, first, int(rows.max()) + 1)[rows - first]
         for number, mine, row in self._by_part(rows):
             part = self.parts[number]
             if part.fortran or 0 in part.shape:
@@ -359,8 +355,12 @@ def _factor_files(path: PathName, work: Path) -> FactorFiles:
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             check_factor_names(path, members)
             packed = any(info.compress_type != zipfile.ZIP_STORED for info in members.values())
-            metric = _metric(archive) if "metric" in members else "dot"
-            unpacked = work / f"factors-{_hash_members(archive)}" if packed else None
+            metric = "dot"
+            if "metric" in members:
+                with archive.open("metric.npy") as member, PARSING:
+                    metric = str(np.lib.format.read_array(member, allow_pickle=False))
+            content = [(info.filename, info.CRC, info.file_size) for info in archive.infolist()]
+            unpacked = work / f"factors-{hash_text(str(content))}" if packed else None
             arrays: dict[str, Any] = {
                 name: _member(archive, info, path, unpacked)
                 for name, info in members.items()
@@ -404,17 +404,6 @@ def _check_factors(files: FactorFiles, path: PathName) -> None:
         raise FileError(
             path, found=str(error), hint="correct the arrays and save them again"
         ) from None
-
-
-def _hash_members(archive: zipfile.ZipFile) -> str:
-    return hash_text(
-        str([(info.filename, info.CRC, info.file_size) for info in archive.infolist()])
-    )
-
-
-def _metric(archive: zipfile.ZipFile) -> str:
-    with archive.open("metric.npy") as file, PARSING:
-        return str(np.lib.format.read_array(file, allow_pickle=False))
 
 
 def _member(

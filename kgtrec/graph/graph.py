@@ -73,6 +73,7 @@ class GraphData:
         self.entities = entities
         self.relations = relations
         self.name: str | None = None
+        self._qualifier_facts: dict[str, Int32] = {}
 
     @classmethod
     def _build(
@@ -117,7 +118,8 @@ class GraphData:
             raise UsageError("from_arrays got no triples; give at least one of train, valid, test")
         widths = (3, 4) if qualifiers is None else (3,)
         arrays = _of_one_width({n: as_triples(n, a, widths) for n, a in given.items()})
-        if times is not None and not _is_timed(arrays):
+        is_timed = next(iter(arrays.values())).shape[1] == 4
+        if times is not None and not is_timed:
             raise InputError(
                 "times= names the times of a fourth column, but no split has one; add the column, "
                 "or leave times= out"
@@ -134,7 +136,7 @@ class GraphData:
         if pairs:
             return cls._qualified(arrays, pairs, entity_labels, relation_labels)
         time_labels = None
-        if _is_timed(arrays):
+        if is_timed:
             time_labels = resolve_labels(
                 "times", None, times, [rows[:, 3] for rows in arrays.values()]
             )
@@ -373,10 +375,6 @@ class GraphData:
             )
         return pack_triples(triples, self.n_entities, self.n_relations)
 
-    @cached_property
-    def _qualifier_facts(self) -> dict[str, Int32]:
-        return {}
-
     @property
     def n_qualified(self) -> dict[str, int]:
         """Number of facts with a qualifier, by split; empty if the graph has no qualifiers."""
@@ -438,7 +436,3 @@ def _checked_pairs(
             f"{', '.join(arrays)}; give both for each split"
         )
     return {name: checked_qualifiers(name, qualifiers[name], len(a)) for name, a in arrays.items()}
-
-
-def _is_timed(arrays: Mapping[str, Array]) -> bool:
-    return any(rows.shape[1] == 4 for rows in arrays.values())

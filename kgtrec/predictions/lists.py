@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.csr import Int64, offsets_of
 from kgtrec.errors import FileError
 from kgtrec.questions.questions import NAMES
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
     from kgtrec.questions.questions import QuestionData
 
-
-Int64 = npt.NDArray[np.int64]
 
 ANY = -1
 """The answer of a list that serves every answer of its question."""
@@ -52,14 +51,6 @@ class PredictedLists:
         return len(self.question)
 
 
-class _Codes(dict[bytes, int]):
-    """Numbers labels in order of first appearance."""
-
-    def __missing__(self, label: bytes) -> int:
-        number = self[label] = len(self)
-        return number
-
-
 class ListsBuilder:
     """Collects lists of labels, and converts all to ids at the end.
 
@@ -73,7 +64,7 @@ class ListsBuilder:
     ) -> None:
         self._questions, self._graph = questions, questions.graph
         self._name, self._path = name, fspath(path)
-        self._labels = _Codes()
+        self._labels: dict[bytes, int] = {}
         # side, entity, relation or tail, answer (ANY or a code), line, context (a code, or -1)
         self._heads = tuple(array("q") for _ in range(6))
         self._codes, self._scores, self._lengths = array("q"), array("d"), array("q")
@@ -105,19 +96,17 @@ class ListsBuilder:
                     f"lists with{'out' if self._scored is False else ''} them",
                     hint="give scores to all lists or to none",
                 )
-            self._codes.extend(map(self._labels.__getitem__, labels))
+            self._codes.extend(map(self._code, labels))
             self._scores.extend(scores or ())
-        values = (
-            side,
-            self._labels[entity],
-            self._labels[second],
-            ANY if answer is None else self._labels[answer],
-            line,
-            -1 if context is None else self._labels[context],
-        )
+        values = (side, self._code(entity), self._code(second), self._code(answer), line,
+                  self._code(context))  # fmt: skip
         for column, value in zip(self._heads, values, strict=True):
             column.append(value)
         self._lengths.append(len(labels))
+
+    def _code(self, label: bytes | None) -> int:
+        """The number of a label, in order of first appearance; `ANY` for None."""
+        return ANY if label is None else self._labels.setdefault(label, len(self._labels))
 
     def build(self) -> PredictedLists:
         """All lists; FileError if there are none."""
@@ -141,14 +130,13 @@ class ListsBuilder:
             np.where(side == NAMES.index("relation"), entity[second], relation[second]),
             ids_of(contexts, names)[context] if contexts and (context >= 0).all() else None,
         )
-        offsets = np.append(0, np.cumsum(np.array(self._lengths, dtype=np.int64)))
         return PredictedLists(
             self._name,
             self._path,
             question,
             np.where(answer == ANY, ANY, predicted[answer]),
             line,
-            offsets,
+            offsets_of(self._lengths),
             predicted[np.array(self._codes, dtype=np.int64)],
             np.array(self._scores, dtype=np.float64) if self._scored else None,
         )

@@ -190,16 +190,10 @@ def _predictions(path: Any, line: int, entries: Any) -> tuple[list[bytes], list[
 
 
 def _encoded(label: str) -> bytes:
-    return label.encode("utf-8", "surrogatepass" if not _escapable(label) else "surrogateescape")
-
-
-def _escapable(label: str) -> bool:
-    """JSON may contain lone surrogates that represent no byte."""
     try:
-        label.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return False
-    return True
+        return label.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # JSON may contain lone surrogates that represent no byte
+        return label.encode("utf-8", "surrogatepass")
 
 
 def _shown(value: Any) -> str:
@@ -218,25 +212,24 @@ def read_ogb_lsc(path: str | PathLike[str], questions: QuestionData) -> Predicte
     """Lists of entity numbers of the graph; -1 means none."""
     arrays = load_arrays(path, _ARRAYS, _HINT)
     triples = questions.triples.astype(np.int64)
-    columns: list[list[npt.NDArray[Any]]] = [[] for _ in range(5)]
+    parts = []
     for side, name in enumerate(_ARRAYS):
         if name not in arrays:
             continue
         rows = arrays[name]
         _check(path, name, rows, questions)
         first, second = (triples[:, column] for column in GIVEN[side])
-        code = np.full(len(rows), side)
-        listed = rows >= 0
-        parts = (
-            questions.numbers(f"{path}: lists in format 'ogb-lsc'", code, first, second),
-            triples[:, ASKED[side]],
-            np.arange(1, len(rows) + 1),
-            listed.sum(axis=1),
-            rows[listed].astype(np.int64),
+        code, listed = np.full(len(rows), side), rows >= 0
+        parts.append(
+            (
+                questions.numbers(f"{path}: lists in format 'ogb-lsc'", code, first, second),
+                triples[:, ASKED[side]],
+                np.arange(1, len(rows) + 1),
+                listed.sum(axis=1),
+                rows[listed].astype(np.int64),
+            )
         )
-        for column, part in zip(columns, parts, strict=True):
-            column.append(part)
-    question, answer, line, lengths, entities = map(np.concatenate, columns)
+    question, answer, line, lengths, entities = map(np.concatenate, zip(*parts, strict=True))
     offsets = offsets_of(lengths)
     return PredictedLists("ogb-lsc", fspath(path), question, answer, line, offsets, entities, None)
 
@@ -302,39 +295,25 @@ def lists_of_triples(
     )
     ids = (entity, relation, entity)
     triples = np.array(codes, dtype=np.int64).reshape(-1, 3)
-    # side, the given pair, the prediction, score, line: one row per entry of a list
-    columns: list[list[npt.NDArray[Any]]] = [[], [], [], [], [], []]
-    for side in SIDES[questions.sides]:
-        parts = (
-            np.full(len(triples), side),
-            *(ids[column][triples[:, column]] for column in (*GIVEN[side], ASKED[side])),
-            np.array(scores),
-            np.array(line, dtype=np.int64),
-        )
-        for column, part in zip(columns, parts, strict=True):
-            column.append(part)
-    return _cut(path, questions, [np.concatenate(parts) for parts in columns])
-
-
-def _cut(path: Any, questions: QuestionData, columns: list[npt.NDArray[Any]]) -> PredictedLists:
-    """Entries as lists, one per side and given pair, best first."""
-    side, entity, second, predicted, score, line = columns
+    sides = SIDES[questions.sides]
+    # One row per entry of a list: the given pair, and the prediction.
+    columns = zip(*((*GIVEN[side], ASKED[side]) for side in sides), strict=True)
+    given = [np.concatenate([ids[c][triples[:, c]] for c in some]) for some in columns]
+    entries = [np.repeat(sides, len(triples)), *given,
+               *(np.tile(np.asarray(values), len(sides)) for values in (scores, line))]  # fmt: skip
+    side, entity, second, predicted, score, line = entries
     order = np.lexsort((line, -score, second, entity, side))
-    side, entity, second, predicted, score, line = (column[order] for column in columns)
+    side, entity, second, predicted, score, line = (column[order] for column in entries)
     new = np.ones(len(side), dtype=bool)
     new[1:] = np.any([key[1:] != key[:-1] for key in (side, entity, second)], axis=0)
     first = np.flatnonzero(new)
-    given = side[first], entity[first], second[first]
-    return PredictedLists(
-        "pykeen",
-        fspath(path),
-        questions.numbers(f"{path}: lists in format 'pykeen'", *given),
-        np.full(len(first), ANY),
-        line[first],
-        np.append(first, len(order)).astype(np.int64),
-        predicted,
-        score,
+    question = questions.numbers(
+        f"{path}: lists in format 'pykeen'", side[first], entity[first], second[first]
     )
+    return PredictedLists(
+        "pykeen", fspath(path), question, np.full(len(first), ANY), line[first],
+        np.append(first, len(order)).astype(np.int64), predicted, score,
+    )  # fmt: skip
 
 
 def _rows(path: str | PathLike[str]) -> Iterator[tuple[int, list[str]]]:

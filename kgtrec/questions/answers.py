@@ -451,7 +451,7 @@ def _restricted(questions: QuestionsT, table: AnswerTable, labels: Labels) -> Qu
         if len(outside):
             found = f"has the answer {labels[int(outside[0])]!r}, which is not among its candidates"
             raise table.refuse(number, found, "add it to its candidates")
-    return restrict(questions, {"candidates": lists}, "entities", "error", "error")
+    return restrict(questions, candidates=lists)
 
 
 def as_labels(labels: Any) -> Labels:

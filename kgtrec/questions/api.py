@@ -427,16 +427,6 @@ class Questions(QuestionData):
             Not exactly one kind of restriction, or one that cannot combine with an earlier one.
         """
         return lists.restrict(
-            self,
-            {
-                "entities": entities,
-                "relations": relations,
-                "heads": heads,
-                "tails": tails,
-                "type_constraints": type_constraints,
-                "candidates": candidates,
-            },
-            columns,
-            outside,
-            unknown,
-        )
+            self, columns, outside, unknown, entities=entities, relations=relations, heads=heads,
+            tails=tails, type_constraints=type_constraints, candidates=candidates,
+        )  # fmt: skip

@@ -90,8 +90,9 @@ class CandidateLists:
 
 
 def restrict(
-    questions: QuestionsT, options: Mapping[str, Any], columns: str, outside: str, unknown: str
-) -> QuestionsT:
+    questions: QuestionsT, columns: str = "entities", outside: str = "error",
+    unknown: str = "error", **options: Any,
+) -> QuestionsT:  # fmt: skip
     """See `Questions.restrict`; ``options`` holds its kinds of restriction, None if omitted."""
     id_files.check_unknown(unknown)
     own = PLURAL[questions.kind]

@@ -217,10 +217,8 @@ def build_questions(
         order = column_of_label(columns, questions.candidate_labels, questions.kind)
         questions = replace(questions, column_of=order)
     name = PLURAL[questions.kind]
-    subset = {"entities": entities, "relations": relations}[name]
-    if subset is None:
-        return questions
-    return restrict(questions, {name: subset}, "entities", "error", "error")
+    subset: dict[str, Any] = {"entities": entities, "relations": relations}
+    return questions if subset[name] is None else restrict(questions, **{name: subset[name]})
 
 
 def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, Any]]:

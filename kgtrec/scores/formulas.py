@@ -162,26 +162,19 @@ def _quate(p: Parts, ids: QueryIds) -> Built:
     return queries.reshape(len(queries), -1), table.reshape(len(table), -1), "dot"
 
 
-@dataclass(frozen=True)
-class Formula:
-    """How to split a model's scores, and its arrays other than entity and relation."""
-
-    build: Callable[[Parts, QueryIds], Built]
-    more: tuple[str, ...] = ()
-
-
-FORMULAS = {
-    "distmult": Formula(_distmult),
-    "complex": Formula(_complex),
-    "transe": Formula(_transe),
-    "rotate": Formula(_rotate),
-    "rescal": Formula(_rescal),
-    "cp": Formula(_cp, ("entity_tail",)),
-    "simple": Formula(_simple, ("entity_tail", "relation_inverse")),
-    "hole": Formula(_hole),
-    "tucker": Formula(_tucker, ("core",)),
-    "quate": Formula(_quate),
+FORMULAS: dict[str, tuple[Callable[[Parts, QueryIds], Built], tuple[str, ...]]] = {
+    "distmult": (_distmult, ()),
+    "complex": (_complex, ()),
+    "transe": (_transe, ()),
+    "rotate": (_rotate, ()),
+    "rescal": (_rescal, ()),
+    "cp": (_cp, ("entity_tail",)),
+    "simple": (_simple, ("entity_tail", "relation_inverse")),
+    "hole": (_hole, ()),
+    "tucker": (_tucker, ("core",)),
+    "quate": (_quate, ()),
 }
+"""How to split a model's scores, and its arrays other than entity and relation."""
 
 _PROJECTED = (
     "projects every entity by the relation, so each relation has its own vectors of entities"
@@ -210,9 +203,9 @@ def build(model: str, parts: Parts, ids: QueryIds) -> Built:
         )
     if name not in FORMULAS:
         choose("model", model, FORMULAS)
-    formula = FORMULAS[name]
-    if set(parts.more) != set(formula.more):
-        needed = ", ".join(("entity", "relation", *formula.more))
+    formula, more = FORMULAS[name]
+    if set(parts.more) != set(more):
+        needed = ", ".join(("entity", "relation", *more))
         present = ", ".join(("entity", "relation", *parts.more))
         raise UsageError(f"{name} has the arrays {needed}; got {present}")
     if name not in ("complex", "rotate", "rescal", "tucker") and (
@@ -222,7 +215,7 @@ def build(model: str, parts: Parts, ids: QueryIds) -> Built:
             f"{name}: entity has shape {parts.entity.shape} and relation {parts.relation.shape}; "
             "both need the same dimensions"
         )
-    return formula.build(parts, ids)
+    return formula(parts, ids)
 
 
 def _double(array: Array) -> Array:

@@ -280,19 +280,16 @@ def finished_ranks(output: PathName) -> list[FinishedRanks]:
 
 def _ranks_in(output: PathName) -> list[FinishedRanks]:
     pattern = "ranks/graph=*/protocol=*/model=*/ranks.parquet"
-    found = []
-    for path in _paths(Path(output), pattern):
+    folder, found = Path(output), []
+    if is_location(folder):
+        names = (name for name in files_below(folder) if PurePosixPath(name).match(pattern))
+        paths = [folder / name for name in names]
+    else:
+        paths = [*folder.glob(pattern)]
+    for path in sorted(paths):
         graph, protocol, model = (part.partition("=")[2] for part in path.parts[-4:-1])
         found.append(FinishedRanks(graph, protocol, model, path))
     return found
-
-
-def _paths(folder: Path, pattern: str) -> list[Path]:
-    """Files of a folder that match, in order."""
-    if not is_location(folder):
-        return sorted(folder.glob(pattern))
-    names = (name for name in files_below(folder) if PurePosixPath(name).match(pattern))
-    return sorted(folder / name for name in names)
 
 
 def _graph_files(folder: str) -> Mapping[str, str | Path]:
