@@ -131,10 +131,7 @@ def describe_file(path: PathName) -> Any:
 def label_files(
     splits: Mapping[str, Path], type_constraints: Iterable[PathName] = ()
 ) -> list[Path]:
-    """OpenKE's label files, found next to a graph's splits and type constraints.
-
-    They map numbers to entities.
-    """
+    """OpenKE's label files, found next to a graph's splits and type constraints."""
     folders = [Path(path).parent for path in type_constraints]
     if splits and is_numbered(splits):
         folders.append(next(iter(splits.values())).parent)

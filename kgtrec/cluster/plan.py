@@ -7,7 +7,6 @@ damaged parts are ranked again.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import time
@@ -21,9 +20,7 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.csr import Int64, offsets_of
-from kgtrec._internal.files import atomic_write
-from kgtrec.cluster.content_hash import hash_text
-from kgtrec.cluster.question_store import Store
+from kgtrec.cluster.question_store import Store, read_json, write_json
 from kgtrec.cluster.ranges import GATHERED, Inputs, rank_block
 from kgtrec.cluster.score_files import FactorFiles, ScoreFiles
 from kgtrec.errors import FileError, UsageError
@@ -60,15 +57,12 @@ class PartFiles:
 
     def save_note(self, name: str, content: Any) -> None:
         """Save a value of plain JSON types with the parts."""
-        text = json.dumps(content)
-        with atomic_write(self.folder / f"{name}.json") as file:
-            file.write(f"{hash_text(text)}\n{text}".encode())
+        write_json(self.folder / f"{name}.json", content)
 
     def load_note(self, name: str) -> Any:
         """A saved value; None if it is missing or damaged."""
         with suppress(OSError, ValueError):
-            digest, text = (self.folder / f"{name}.json").read_text("utf-8").split("\n", 1)
-            return json.loads(text) if digest == hash_text(text) else None
+            return read_json(self.folder / f"{name}.json")
         return None
 
 

@@ -36,7 +36,6 @@ from kgtrec.ranking.rows import RowPlan, plan_rows
 
 FORMAT = 6
 _WINDOW, _GAP = 1 << 24, 1 << 14  # bytes to read at a time, and gaps that are read, too
-_PLAN = ("question", "target_offsets", "targets", "micro", "macro", "slot")
 _OF_TASKS = (
     *(f"plan_{name}" for name in ("question", "target_offsets", "targets", "slot")),
     *(f"{lists}_{name}" for lists in ("known", "removed") for name in ("offsets", "ids")),
@@ -46,6 +45,21 @@ _OF_TASKS = (
 _GRAPH = ("facts", "duplicates", "entities", "relations", "contexts", "qualifiers", "name",
           "fingerprint", "statements")  # fmt: skip
 _HINT = "remove this folder and rank a part again, which writes it again from the graph"
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a value of plain JSON types, after its hash."""
+    text = json.dumps(content)
+    with atomic_write(path) as file:
+        file.write(f"{hash_text(text)}\n{text}".encode())
+
+
+def read_json(path: Path) -> Any:
+    """A value written by `write_json`; OSError or ValueError if it is missing or damaged."""
+    digest, text = path.read_text("utf-8").split("\n", 1)
+    if digest != hash_text(text):
+        raise ValueError
+    return json.loads(text)
 
 
 def read_rows(array: Array, ids: Array) -> Array:
@@ -143,9 +157,9 @@ def save_questions(
 
 def _write(questions: Questions, rows: str, folder: Path) -> None:
     plan, position = plan_rows(questions, rows), questions.candidate_labels.trec_order
-    arrays = {f"plan_{name}": getattr(plan, name) for name in _PLAN}
-    arrays |= {} if position is None else {"position": position}
+    arrays: dict[str, Array] = {} if position is None else {"position": position}
     labels: dict[str, Labels] = {}
+    _packed("plan", plan, arrays, labels)
     packed = _packed("", questions, arrays, labels)
     for name, array in arrays.items():
         with atomic_write(folder / f"{name}.npy") as file:
@@ -162,9 +176,7 @@ def _write(questions: Questions, rows: str, folder: Path) -> None:
         "fingerprint": questions.fingerprint,
         "files": {path.name: hash_file(path) for path in sorted(folder.iterdir())},
     }
-    text = json.dumps(body)  # in the order of manifests
-    with atomic_write(folder / "meta.json") as file:
-        file.write(json.dumps({"hash": hash_text(text), "body": body}).encode())
+    write_json(folder / "meta.json", body)  # in the order of manifests
 
 
 def _packed(name: str, value: Any, arrays: dict[str, Array], labels: dict[str, Labels]) -> Any:
@@ -225,15 +237,12 @@ class Store:
         self.folder = Path(folder)
         path = self.folder / "meta.json"
         try:
-            meta = json.loads(path.read_bytes())
-            self.body: dict[str, Any] = meta["body"]
-            sound = hash_text(json.dumps(self.body)) == meta["hash"]
+            self.body: dict[str, Any] = read_json(path)
         except OSError as error:
             raise FileError(path, found=error.strerror or "unreadable", hint=_HINT) from None
-        except (ValueError, KeyError, TypeError):
-            sound = False
-        if not sound:
-            raise FileError(path, found="a damaged description of questions", hint=_HINT)
+        except ValueError:
+            problem = "a damaged description of questions"
+            raise FileError(path, found=problem, hint=_HINT) from None
         if (self.body["format"], self.body["kgtrec"]) != (FORMAT, __version__):
             problem = f"questions of kgtrec {self.body['kgtrec']}, but this is kgtrec {__version__}"
             raise FileError(path, found=problem, hint=_HINT)
@@ -294,7 +303,7 @@ class Store:
 
     def plan(self) -> RowPlan:
         """The rows, mapped."""
-        return RowPlan(**{name: self.array(f"plan_{name}") for name in _PLAN})
+        return RowPlan(**{one.name: self.array(f"plan_{one.name}") for one in fields(RowPlan)})
 
     def questions(self, mapped: bool = True) -> Questions:
         """The questions, equal to those saved; ``mapped=False`` reads them into memory."""

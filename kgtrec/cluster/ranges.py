@@ -224,10 +224,7 @@ def _multiply_answers(
 def partial(
     task: Task, inputs: Inputs, answers: Float64 | None = None, block: Array | None = None
 ) -> PartialRanks:
-    """Rank the answers of some rows among a range of the entities.
-
-    Shapes: answers float64 (n_targets,), block (rows, entities of the range).
-    """
+    """Rank the answers of some rows among a range of the entities, whose scores may be a block."""
     store = inputs.store()
     whole = task.entities == (0, store.n_labels)
     if not whole and (store.restricted or answers is None):

@@ -107,11 +107,7 @@ class GraphData:
         times: Sequence[str] | Mapping[str, int] | None = None,
         qualifiers: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
     ) -> Self:
-        """Graph from integer triples, from facts with their time as a fourth column, or from
-        triples with qualifiers.
-
-        Shapes: train, valid, test (n, 3).
-        """
+        """Graph from integer triples (n, 3), with a time as a fourth column, or with qualifiers."""
         splits = {"train": train, "valid": valid, "test": test}
         given = {name: array for name, array in splits.items() if array is not None}
         if not given:
@@ -295,13 +291,8 @@ class GraphData:
         return hasher.hexdigest()
 
     def entity_counts(self) -> Int64:
-        """Popularity: how often each entity occurs in the facts of all splits, as head or tail (or
-        as value of a qualifier).
-
-        A triple from an entity to itself counts twice.
-
-        Shape: int64 (n_entities,).
-        """
+        """Popularity, int64 (n_entities,): how often each entity is head, tail or qualifier's value
+        in all splits; twice in a triple from it to itself."""
         return self._entity_counts
 
     @cached_property
@@ -342,10 +333,7 @@ class GraphData:
         return np.unique(np.concatenate(rows), axis=0)
 
     def qualifier_facts(self, split: str) -> Int32:
-        """Facts for questions about a qualifier's value: one row per qualifier of a fact.
-
-        Shape: int32 (n, 4).
-        """
+        """Facts (n, 4) for questions about a qualifier's value: one per qualifier of a fact."""
         self.split(split)  # raises, naming the splits that exist
         if split not in self._qualifier_facts:
             self._qualifier_facts[split] = self.of_qualifiers(value_rows, self.facts[split])

@@ -153,10 +153,7 @@ class Labels(Sequence[str]):
         return f"Labels([{shown}], n={self._size})"
 
     def ids(self, labels: Sequence[str]) -> Int64:
-        """Ids of many labels at once.
-
-        Shape: int64 (len(labels).
-        """
+        """Ids of many labels at once: int64 (len(labels),)."""
         if isinstance(labels, (str, bytes)):
             raise InputError(f"ids() takes a list of labels, got {labels!r}; write [{labels!r}]")
         if self._array is None:
@@ -259,10 +256,8 @@ class Labels(Sequence[str]):
 
     @cached_property
     def trec_order(self) -> Int32 | None:
-        """Position of each id in the byte order of the docnos, by which TREC tools break ties.
-
-        Shape: int32 (n,).
-        """
+        """Position of each id in the byte order of the docnos, by which TREC tools break ties; None
+        if ids ascend in it."""
         docnos = self.docnos
         if docnos._ascending or (docnos._array is None and self._size <= 10):
             return None

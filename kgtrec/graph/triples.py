@@ -329,10 +329,7 @@ def n_qualifiers(label: str) -> int:
 
 
 def value_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
-    """Facts for questions about the values of some facts' qualifiers, fact by fact.
-
-    Shapes: facts int32 (n, 4), statement int64 (n,) -> int32 (m, 4).
-    """
+    """Facts for questions about the values of some facts' qualifiers, fact by fact: (m, 4)."""
     owner, at = _pairs_of(sets, facts[:, 3])
     return _rows(statement[owner], sets.pairs[at], sets.without[at])
 

@@ -54,9 +54,8 @@ def read_anyburl(path: str | PathLike[str], questions: QuestionData) -> Predicte
     """Lists of the three-line records that AnyBURL's Apply and PyClause's RankingHandler write.
 
     Heads come before tails or after them, as in PyClause's own evaluation. PyClause writes scores
-    with six digits, so candidates with different scores may tie here.
-
-    Each list is for one triple. Programs that filter omit the other answers of its question.
+    with six digits, so different ones may tie here. Each list is for one triple, and programs that
+    filter omit the other answers of its question.
     """
     builder = ListsBuilder(questions, "anyburl", path)
     triple: list[bytes] = []

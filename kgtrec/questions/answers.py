@@ -155,10 +155,7 @@ def _is_qrels(answers: Any) -> bool:
 
 
 def _lists(what: str, value: Any, names: Sequence[str] | None) -> Sequence[Any]:
-    """A list per question; from a mapping, in the order of the names, empty for missing ones.
-
-    None: the names are those of the mapping.
-    """
+    """A list per question; of a mapping in the order of the names, if any, or of its own."""
     if isinstance(value, Mapping):
         if names is None:
             return list(value.values())
@@ -372,7 +369,15 @@ def questions_of(
     if table.known is not None:
         ids_of_known = _ids(table.refuse, table.known, labels, "known answer")
         known = distinct([table.known.owner * n + ids_of_known])
-        _check_apart(table, labels, known, keys, known_has_answers)
+        both = np.flatnonzero(contains(known, keys))
+        if len(both) and not known_has_answers:
+            question, answer = divmod(int(keys[both[0]]), n)
+            raise table.refuse(
+                question,
+                f"has the answer {labels[answer]!r}, which is also known",
+                "leave it out of known, or pass known_has_answers=True (--known-has-answers) if "
+                "known contains the answers",
+            )
     removed = to_csr(known[~contains(keys, known)], n_questions, n)
     lists = Csr(answers.offsets, ids[order].astype(np.int32))
     owner = np.repeat(np.arange(n_questions), lists.lengths)
@@ -425,21 +430,6 @@ def _ids(refuse: Callable[..., InputError], flat: Flat, labels: Labels, what: st
         label = flat.items[item] if isinstance(flat.items, np.ndarray) else flat.items[item].as_py()
         raise refuse(int(flat.owner[item]), found, hint, label)
     return ids
-
-
-def _check_apart(
-    table: AnswerTable, labels: Labels, known: Int64, keys: Int64, known_has_answers: bool
-) -> None:
-    both = np.flatnonzero(contains(known, keys))
-    if known_has_answers or not len(both):
-        return
-    question, answer = divmod(int(keys[both[0]]), len(labels))
-    raise table.refuse(
-        question,
-        f"has the answer {labels[answer]!r}, which is also known",
-        "leave it out of known, or pass known_has_answers=True (--known-has-answers) if known "
-        "contains the answers",
-    )
 
 
 def _restricted(questions: QuestionsT, table: AnswerTable, labels: Labels) -> QuestionsT:

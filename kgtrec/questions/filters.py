@@ -81,11 +81,7 @@ class KnownFacts(NamedTuple):
 def read_known(
     path: PathName, graph: GraphData, unknown: str = "error", context: str | None = None
 ) -> tuple[KnownFacts, dict[str, Any]]:
-    """Known facts from a file with lines as in a split, of ``timed:`` or ``statements:`` if facts
-    have a context.
-
-    They may have times or sets of qualifiers that no fact of the graph has.
-    """
+    """Known facts from a file with lines as in a split; their context may be new to the graph."""
     check_unknown(unknown)
     tables = read_known_file(path, context)
     entities = _places(graph.entities, tables.entities)
@@ -222,8 +218,7 @@ def build_questions(
 
 
 def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, Any]]:
-    """The filter by splits alone, and the manifest's entries on the context; UsageError if the
-    facts have one and the user asks for none, or the reverse."""
+    """The filter by splits alone, and the manifest's entries on the context."""
     name = graph.context_name
     if name is None:
         if known.context is not None or known.name in CONTEXT_FILTER_NAMES:
@@ -388,10 +383,8 @@ def _evaluated_rows(
     relations: npt.ArrayLike | None,
     details: dict[str, Any],
 ) -> Int64 | None:
-    """Rows of a side's facts of the split with wanted entities and relation; None: all rows.
-
-    Entities are head and tail, and the qualifier's value if it is asked.
-    """
+    """Rows of a side's facts of the split with wanted entities (all that a fact has) and relation;
+    None: all rows."""
     if entities is None and relations is None:
         return None
     graph, triples = side.graph, side.facts(split)

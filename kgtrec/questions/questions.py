@@ -189,10 +189,7 @@ class QuestionData:
         return len(self.answers.ids)
 
     def taken(self, questions: Any, instances: Any, **changes: Any) -> Any:
-        """Some questions with their instances, and with ``changes`` of other fields (lists, ...).
-
-        Both are slices, or numbers in any order.
-        """
+        """Some questions and instances, as slices or numbers, with ``changes`` of other fields."""
         of_instances = ("instance_triple", "outside", "full_candidates", "grades")
         fields: dict[str, Any] = {
             name: taken(getattr(self, name), instances) for name in of_instances

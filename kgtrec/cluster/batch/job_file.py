@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
@@ -293,8 +293,9 @@ class _Reader:
         protocols = self._named(
             "protocols", top.get("protocols", {"test": {"split": "test"}}), _PROTOCOL, None
         )
-        measures = self._measures(top.get("measures", list(MEASURES)))
-        self._check_memory(top.get("memory", "2GB"))
+        measures, memory = top.get("measures", MEASURES), top.get("memory", "2GB")
+        self._tried("measures", lambda: parse_all([with_side(key) for key in measures]))
+        self._tried("memory", lambda: memory_bytes(memory))
         self._complain()
         jobs = tuple(
             job
@@ -319,7 +320,8 @@ class _Reader:
         output = self._path("output", top["output"], {})
         work = self._work(output, top.get("work"))
         self._complain()
-        return JobBatch(self.path, Path(output), work, top.get("memory", "2GB"), measures, jobs)
+        columns = tuple(dict.fromkeys(measures))
+        return JobBatch(self.path, Path(output), work, memory, columns, jobs)
 
     def _work(self, output: str, named: str | None) -> Path:
         """The folder for parts: in the output folder, unless that is at a URL."""
@@ -338,12 +340,15 @@ class _Reader:
             return models
         if self._is_unknown_url("models", models):
             return {}
+        found = self._tried("models", lambda: models_by_pattern(models, self.path.parent, graphs))
+        return {name: {"scores": paths} for name, paths in (found or {}).items()}
+
+    def _tried(self, key: str, check: Callable[[], Any]) -> Any:
+        """The value of a function; None, and a fault of a key, if it raises an error."""
         try:
-            scores = models_by_pattern(models, self.path.parent, graphs)
-            return {name: {"scores": paths} for name, paths in scores.items()}
-        except InputError as error:
-            self._fault("models", str(error))
-            return {}
+            return check()
+        except KgtrecError as error:
+            return self._fault(key, " ".join(str(error).splitlines()))
 
     def _fault(self, key: str, text: str) -> None:
         self.faults.append(f"{key}: {text}" if key else text)
@@ -426,19 +431,6 @@ class _Reader:
             self._fault(f"{place}.documents", "missing; give the file with the documents' names, "
                         "in the order of the columns")  # fmt: skip
 
-    def _measures(self, keys: list[str]) -> tuple[str, ...]:
-        try:
-            parse_all([with_side(key) for key in keys])
-        except KgtrecError as error:
-            self._fault("measures", " ".join(str(error).splitlines()))
-        return tuple(dict.fromkeys(keys))
-
-    def _check_memory(self, text: str) -> None:
-        try:
-            memory_bytes(text)
-        except UsageError as error:
-            self._fault("memory", str(error))
-
     def _job(
         self, model: str, what: dict[str, Any], graph: str, source: dict[str, Any], protocol: str,
         settings: dict[str, Any],
@@ -448,22 +440,13 @@ class _Reader:
         for key, name in (("graphs", graph), ("protocols", protocol)):
             known = self.content.get(key, {"test": None})
             for other in what.get(key, []):
-                if other not in known:
-                    self._once(
-                        f"{place}.{key}",
-                        f"{key[:-1]} {other!r} is unknown; choose one of {', '.join(known)}",
-                    )
+                self._expect(f"{place}.{key}", key[:-1], other, known)
             if name not in what.get(key, [name]):
                 return []
         scores = what["scores"]
         if isinstance(scores, Mapping):
             for other, path in scores.items():
-                if other not in self.content["graphs"]:
-                    self._once(
-                        f"{place}.scores.{other}",
-                        f"graph {other!r} is unknown; choose one of "
-                        f"{', '.join(self.content['graphs'])}",
-                    )
+                self._expect(f"{place}.scores.{other}", "graph", other, self.content["graphs"])
                 if not isinstance(path, str) or not path:
                     self._once(f"{place}.scores.{other}", f"{path!r} is not a path")
             if not isinstance(scores.get(graph), str):
@@ -499,6 +482,11 @@ class _Reader:
         path = self._path(f"{place}.scores", scores, full)
         higher = not what.get("lower_is_better", False)
         return [Job(model, graph, protocol, request, path, higher, resolved)]
+
+    def _expect(self, place: str, kind: str, name: str, known: Iterable[str]) -> None:
+        """Add a fault unless a name is known."""
+        if name not in known:
+            self._once(place, f"{kind} {name!r} is unknown; choose one of {', '.join(known)}")
 
     def _path(self, place: str, path: str, names: Mapping[str, str]) -> str:
         """A path of the file with names filled in, relative to the file's folder."""

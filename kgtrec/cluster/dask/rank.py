@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,7 +132,8 @@ def _stored_ranks(
 ) -> StoredRanks:
     """Ranks and run in files that are removed with the stack."""
     work = work_folder(stack, folder)
-    chunked = is_dask_array(source)
+    # A Dask array, recognised without importing Dask.
+    chunked = type(source).__module__.partition(".")[0] == "dask" and hasattr(source, "to_delayed")
     if isinstance(questions, (str, PathLike)):
         store = Store(mapped_folder(questions, "stored questions").absolute(), verify=True)
         inputs = inputs_of_store(source, store, work, settings)
@@ -166,11 +167,6 @@ def plan_printer(progress: bool | None) -> Callable[[str], None] | None:
     return lambda text: print(f"kgtrec: {text}", file=sys.stderr)
 
 
-def is_dask_array(source: Any) -> bool:
-    """Whether it is a Dask array, without importing Dask."""
-    return type(source).__module__.partition(".")[0] == "dask" and hasattr(source, "to_delayed")
-
-
 def identity(inputs: Inputs) -> str:
     """Hash of everything that parts depend on, besides their rows and entities."""
     files = inputs.files
@@ -199,16 +195,25 @@ def rank_parts(
     """
     check = _unchanged(inputs)
     files = None if folder is None else PartFiles(folder / f"parts-{identity(inputs)}")
-    with Workers(client, inputs, tasks) as workers:
+    with closing(Workers(client, inputs, tasks)) as workers:
         works = _planned(workers, files, say, jobs)
-        joiner, left = _Joiner(inputs, works, take), []
+        n_ranges, left = Counter(work.rows for work in works), []
+        waiting: dict[tuple[int, int], list[PartialRanks]] = {}
+
+        def join(work: Work, part: PartialRanks) -> None:
+            """Pass a block on as soon as it has the parts of all its ranges."""
+            waiting.setdefault(work.rows, []).append(part)
+            if len(waiting[work.rows]) == n_ranges[work.rows]:
+                ordered = sorted(waiting.pop(work.rows), key=lambda part: part.task)
+                take(merge(ordered, inputs))
+
         with naming(inputs), progress_bar(len(works), "parts", tasks.progress) as bar:
             for work in works:
                 part = None if files is None else files.load(work.task)
                 if part is None:
                     left.append(work)
                 else:
-                    joiner.add(work, part)
+                    join(work, part)
                     bar.update()
             n_left = len(left)
             watch(n_left, workers.threads)
@@ -217,7 +222,7 @@ def rank_parts(
                 workers.done(work)
                 if files is not None:
                     files.save(part)
-                joiner.add(work, part)
+                join(work, part)
                 bar.update()
                 n_left -= 1
                 watch(n_left, workers.threads)
@@ -282,25 +287,6 @@ def cut(
     for rows in blocks:
         for start in range(0, len(ranges), size):
             yield Work(rows, tuple(ranges[start : start + size]))
-
-
-class _Joiner:
-    """Joins the ranges of each block, and passes the block on as soon as it is complete."""
-
-    def __init__(
-        self, inputs: Inputs, works: Sequence[Work], take: Callable[[PartialRanks], None]
-    ) -> None:
-        self._inputs, self._take = inputs, take
-        self._n_ranges = Counter(work.rows for work in works)
-        self._waiting: dict[tuple[int, int], list[PartialRanks]] = {}
-
-    def add(self, work: Work, part: PartialRanks) -> None:
-        """Take one part; joins its block if it was the last."""
-        waiting = self._waiting.setdefault(work.rows, [])
-        waiting.append(part)
-        if len(waiting) == self._n_ranges[work.rows]:
-            ordered = sorted(self._waiting.pop(work.rows), key=lambda part: part.task)
-            self._take(merge(ordered, self._inputs))
 
 
 CLIENT = 220 << 20

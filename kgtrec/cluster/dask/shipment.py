@@ -87,12 +87,13 @@ class Workers:
     @property
     def bytes_sent(self) -> int:
         """Bytes of files sent to each host."""
-        return 0 if self.shared else bytes_sent(self._shipped)
+        return 0 if self.shared else sum(n for _, _, n in _relocated(self._shipped)[1].values())
 
     @property
     def bytes_held(self) -> int:
         """Bytes that a worker holds for others to fetch."""
-        return 0 if self.shared else bytes_held(self.client, self._shipped)
+        n_workers, size = max(1, len(self.client.nthreads())), self.bytes_sent
+        return -(-min(_COPIES, n_workers) * size // n_workers) + 2 * min(_PIECE, size)
 
     @property
     def _shipped(self) -> Inputs:
@@ -109,17 +110,12 @@ class Workers:
             self.close()
             self.where = ship(self.client, self._shipped)
 
-    def __enter__(self) -> Workers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """Remove the copies."""
         self._sent.clear()
         if isinstance(self.where, Shipment):
-            recall(self.client, self.where)
+            with suppress(Exception):  # the scheduler may be gone, and with it all of this
+                self.client.unpublish_dataset(self.where.name)
 
     def submit(self, work: Work) -> Future:
         """Start one task."""
@@ -174,7 +170,7 @@ class Shipment:
 
 
 def ship(client: Client, inputs: Inputs) -> Shipment:
-    """Scatter all files of the inputs, until `recall`."""
+    """Scatter all files of the inputs, until `Workers.close`."""
     futures: list[Future] = []
     files = []
     moved, sources = _relocated(inputs)
@@ -187,23 +183,6 @@ def ship(client: Client, inputs: Inputs) -> Shipment:
     shipment = Shipment(f"kgtrec-{secrets.token_hex(8)}", moved, tuple(files))
     client.publish_dataset(futures, name=shipment.name)
     return shipment
-
-
-def bytes_sent(inputs: Inputs) -> int:
-    """Bytes sent to each host."""
-    return sum(size for _, _, size in _relocated(inputs)[1].values())
-
-
-def bytes_held(client: Client, inputs: Inputs) -> int:
-    """Sent bytes that a worker holds in memory for others to fetch."""
-    n_workers, size = max(1, len(client.nthreads())), bytes_sent(inputs)
-    return -(-min(_COPIES, n_workers) * size // n_workers) + 2 * min(_PIECE, size)
-
-
-def recall(client: Client, shipment: Shipment) -> None:
-    """Remove the scattered pieces from the cluster."""
-    with suppress(Exception):  # the scheduler may be gone, and with it all of this
-        client.unpublish_dataset(shipment.name)
 
 
 def _pieces(path: Path, start: int, size: int) -> Iterator[bytes]:
@@ -232,18 +211,26 @@ def _relocated(inputs: Inputs) -> tuple[Inputs, dict[str, tuple[Path, int, int]]
     return replace(inputs, folder="store", files=files), sources
 
 
-def unpacked(shipment: Shipment) -> Inputs:
-    """On a worker: the inputs in its own folder, fetched if its host lacks them."""
+def located(where: Inputs | Shipment) -> Inputs:
+    """The inputs with paths that a worker can open: in its own folder, fetched if its host lacks
+    the files, unless it sees the caller's."""
+    if isinstance(where, Inputs):
+        return where
     from distributed import get_worker
 
-    folder = Path(get_worker().local_directory) / shipment.name
+    folder = Path(get_worker().local_directory) / where.name
     if not folder.is_dir():
         with _lock, _one_of_host(folder.parent.parent):
             if not folder.is_dir():
                 _forget_others(folder)
-                if not _linked(shipment, folder):
-                    _fetch(shipment, folder)
-    return _placed(shipment.inputs, folder)
+                if not _linked(where, folder):
+                    _fetch(where, folder)
+
+    def below(_: str, array: ArrayFile) -> ArrayFile:
+        return replace(array, path=str(folder / array.path))
+
+    files = moved(where.inputs.files, below, str(folder / "selection.npy"))
+    return replace(where.inputs, folder=str(folder / where.inputs.folder), files=files)
 
 
 def _forget_others(folder: Path) -> None:
@@ -310,16 +297,3 @@ def _received(client: Client, piece: Future) -> bytes:
         with suppress(*TimedOut):
             return piece.result(timeout=_GLANCE)
     raise PiecesGone("no worker has the files that were sent any more")
-
-
-def _placed(inputs: Inputs, folder: Path) -> Inputs:
-    def below(_: str, array: ArrayFile) -> ArrayFile:
-        return replace(array, path=str(folder / array.path))
-
-    files = moved(inputs.files, below, str(folder / "selection.npy"))
-    return replace(inputs, folder=str(folder / inputs.folder), files=files)
-
-
-def located(where: Inputs | Shipment) -> Inputs:
-    """The inputs, with paths that a worker can open."""
-    return unpacked(where) if isinstance(where, Shipment) else where

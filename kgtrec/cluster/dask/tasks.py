@@ -16,14 +16,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import pairwise
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from kgtrec._internal.csr import offsets_of
 from kgtrec._internal.runtime import progress_bar
 from kgtrec.cluster.dask.shipment import Shipment, Workers, located
 from kgtrec.cluster.dask.workers import (
@@ -169,10 +170,7 @@ def _value(workers: Workers, future: Future, work: Any) -> Any:
 
 
 def _wait_for_scheduler(client: Client, pause: float, patience: float, lost: _Lost) -> None:
-    """Wait until the scheduler is there (again) and has a worker.
-
-    The client itself looks for its scheduler, and is closed if it does not find it.
-    """
+    """Wait until the client, which looks for it, has its scheduler (again) and that a worker."""
     wait = Wait(client, patience)
     time.sleep(min(pause, patience))  # the scheduler may not know yet which workers are gone
     while client.status == "connecting" and wait.seconds < patience:
@@ -212,10 +210,12 @@ def rank_chunks(
     source = _checked(source, store.n_rows, store.n_columns)
     if store.restricted:
         source = source.rechunk({1: -1})  # candidates are ranked with all columns together
-    columns = tuple(_bounds(source.chunks[1])) if not store.restricted else ((0, store.n_labels),)
-    rows = [_Row(n, span, columns) for n, span in enumerate(_bounds(source.chunks[0]))]
+    spans, columns = (tuple(pairwise(offsets_of(sizes).tolist())) for sizes in source.chunks)
+    if store.restricted:
+        columns = ((0, store.n_labels),)
+    rows = [_Row(number, span, columns) for number, span in enumerate(spans)]
     blocks = source.to_delayed()
-    with Workers(client, inputs, tasks) as workers:
+    with closing(Workers(client, inputs, tasks)) as workers:
 
         def submit(row: _Row) -> Future:
             graph = _graph(row, list(blocks[row.number]), workers.where)
@@ -239,12 +239,6 @@ def _checked(source: Any, n_rows: int, n_columns: int) -> Any:
         )
     score_dtype(np.empty((0, 0), dtype=source.dtype))
     return source
-
-
-def _bounds(sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """First position of each chunk, and the position after its last."""
-    stops = list(accumulate(sizes))
-    return [(stop - size, stop) for stop, size in zip(stops, sizes, strict=True)]
 
 
 def _graph(row: _Row, blocks: list[Any], where: Inputs | Shipment) -> Any:

@@ -80,8 +80,7 @@ def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
 
 
 def _utf8_name(folder: Path) -> str | None:
-    """A folder's name for Dask, whose messages are UTF-8. None, for a folder of Dask's own, if
-    it is not UTF-8."""
+    """A folder's name for Dask; None, for one of Dask's own, if it is not UTF-8 as messages are."""
     path = str(folder.absolute())
     try:
         path.encode()

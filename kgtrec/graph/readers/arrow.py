@@ -23,10 +23,7 @@ _HINT = "columns head, relation and tail must be labels (text), or numbers from 
 
 
 def read_arrow(folder: Path, columns: str | None = None) -> GraphTables:
-    """``train.parquet``, ``train.arrow`` or ``train.feather`` and so on.
-
-    Labels are numbered in byte order; numbers are kept.
-    """
+    """``train.parquet`` (or ``.arrow``, ``.feather``) and so on, with labels or numbers."""
     files = split_files(folder, (".parquet", ".arrow", ".feather"))
     tables = {split: _columns(path) for split, path in files.items()}
     kinds = {column.type for table in tables.values() for column in table}

@@ -308,10 +308,7 @@ _PYKEEN_MAP = "after the first line (id label), write number<TAB>label per line,
 
 
 def read_pykeen(folder: Path, columns: str | None = None) -> GraphTables:
-    """The splits of a dataset's folder, under PyKEEN's own numbers.
-
-    The labels come from the training folder; the others share them.
-    """
+    """The splits of a dataset's folder, under PyKEEN's own numbers, with the labels they share."""
     homes = {split: folder / name for split, name in _FOLDERS.items() if (folder / name).is_dir()}
     if not homes and (folder / "numeric_triples.tsv.gz").is_file():
         homes = {"train": folder}

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kgtrec._internal.csr import spans
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
-from kgtrec.graph.statistics.popularity import SplitNames, named_splits, triples_of
+from kgtrec.graph.statistics.popularity import SplitNames, named_splits, share_table, triples_of
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
@@ -83,11 +83,7 @@ class Leaks(ShownAsTables):
             "pair linked the other way round": self.turned_pair,
             "follows from a mirror relation": self.mirrored,
         }
-        rows: list[tuple[Cell, ...]] = [
-            (name, count, 100 * count / max(self.triples, 1)) for name, count in counts.items()
-        ]
-        heads = f"{self.split} triples"
-        return Table((heads, "triples", "%"), ("leak", "triples", "percent"), (0, 0, 1), rows)
+        return share_table(f"{self.split} triples", "leak", counts, self.triples)
 
     def mirror_table(self, graph: GraphData) -> Table:
         """A row per mirror relation."""

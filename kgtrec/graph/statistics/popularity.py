@@ -6,7 +6,7 @@ How popular entities and relations are: Mohamed et al. 2020, section 3 (Table 1,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,14 @@ def triples_of(graph: GraphData, splits: SplitNames = None, distinct: bool = Fal
     """
     rows = np.concatenate([graph.splits[name] for name in named_splits(graph, splits)])
     return drop_duplicates(rows) if distinct else rows
+
+
+def share_table(title: str, key: str, counts: Mapping[str, int], triples: int) -> Table:
+    """A row per kind of triple: its name, number, and share of all triples."""
+    rows: list[tuple[Cell, ...]] = [
+        (name, count, 100 * count / max(triples, 1)) for name, count in counts.items()
+    ]
+    return Table((title, "triples", "%"), (key, "triples", "percent"), (0, 0, 1), rows)
 
 
 Ints = NDArray[np.int64]
@@ -110,10 +118,7 @@ class TripleMix(ShownAsTables):
             "all unpopular": self.all_unpopular,
             "mixed": self.mixed,
         }
-        rows: list[tuple[Cell, ...]] = [
-            (name, count, 100 * count / max(self.triples, 1)) for name, count in counts.items()
-        ]
-        return Table(("triple", "triples", "%"), ("triple", "triples", "percent"), (0, 0, 1), rows)
+        return share_table("triple", "triple", counts, self.triples)
 
 
 def triple_mix(graph: GraphData, percentile: float = 90.0, splits: SplitNames = None) -> TripleMix:
