@@ -81,14 +81,15 @@ def describe_files(
             named = zip(names, stamps, strict=True)
             return {"objects": [[os.path.basename(name), *stamp] for name, stamp in named]}
         if whole or sum(size for size, *_ in stamps) <= WHOLE:
-            return {"hash": [_hash_content(name) for name in names]}
+            return {
+                "hash": [
+                    (_hash_archive if Path(name).suffix == ".npz" else hash_file)(name)
+                    for name in names
+                ]
+            }
         samples = [_hash_sample(name, size) for name, (size, *_) in zip(names, stamps, strict=True)]
         times = [list(stamp[1 : 3 if here else 2]) for stamp in stamps]
         return {"sampled_hash": samples, "modified": times}
-
-
-def _hash_content(path: PathName) -> str:
-    return _hash_archive(path) if Path(path).suffix == ".npz" else hash_file(path)
 
 
 def _hash_archive(path: PathName) -> str:

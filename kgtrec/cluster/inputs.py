@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,11 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Int64
+from kgtrec._internal.csr import Int64
 from kgtrec._internal.files import atomic_write, map_array, write_array
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._version import __version__
-from kgtrec.cluster.content_hash import WHOLE, describe_file, hash_text, label_files
+from kgtrec.cluster.content_hash import describe_file, hash_text, label_files
 from kgtrec.cluster.question_store import Store, save_questions
 from kgtrec.cluster.ranges import ONE_THREAD, Inputs
 from kgtrec.cluster.score_files import (
@@ -284,12 +282,8 @@ def make_inputs(
     if isinstance(source, Mapping):  # a matrix per side has a row per triple
         settings = replace(settings, rows="instances")
     Ranker.of(questions, settings)  # checks the questions, with the ranker's messages
-    work = Path(folder)
-    files = None if source is None else _files(source, questions.sides, work / "scores")
-    store = save_questions(questions, settings.rows, work)
-    if files is not None:
-        files = fit_files(files, Store(store), settings.higher_is_better)
-    return Inputs(str(store), files, settings)
+    store = Store(save_questions(questions, settings.rows, folder))
+    return inputs_of_store(source, store, folder, settings)
 
 
 def inputs_of_store(
@@ -304,18 +298,20 @@ def inputs_of_store(
             "each side has a matrix with one row per triple, but the questions were stored with "
             "rows='questions'; store them with rows='instances'"
         )
-    files = _files(source, store.questions().sides, Path(folder) / "scores")
-    files = fit_files(files, store, settings.higher_is_better)
+    files = None
+    if source is not None:
+        files = _files(source, store, Path(folder) / "scores")
+        files = fit_files(files, store, settings.higher_is_better)
     return Inputs(str(store.folder), files, replace(settings, rows=store.rows))
 
 
-def _files(source: Any, sides: str, folder: Path) -> Files:
-    """Files of a source; if it has one per side, those of ``sides`` ("head", "tail", "both")."""
+def _files(source: Any, store: Store, folder: Path) -> Files:
+    """Files of a source; if it has one per side, those of the sides that the questions ask."""
     if isinstance(source, (str, PathLike)):
         return describe_scores(source, folder)
     if isinstance(source, Mapping):
-        names = checked_sides(source, sides)
-        parts = [_saved(as_array(source[side]), folder) for side in names]
+        names = checked_sides(source, store.questions().sides)
+        parts = [save_scores(as_array(source[side]), folder) for side in names]
         matrices = [part for part in parts if isinstance(part, ScoreFiles)]
         first = matrices[0]
         for part in matrices:
@@ -327,27 +323,10 @@ def _files(source: Any, sides: str, folder: Path) -> Files:
                 )
         return ScoreFiles(tuple(array for part in matrices for array in part.parts))
     if isinstance(source, Factors):
-        return _saved(source, folder)
+        return save_scores(source, folder)
     if hasattr(source, "__dlpack__") or hasattr(source, "__array__"):
-        return _saved(as_array(source), folder)
+        return save_scores(as_array(source), folder)
     raise UsageError(
         f"scores of type {type(source).__name__} have no file that workers can open; pass a "
         "path, an array, Factors or a Dask array"
     )
-
-
-def _saved(source: Array | Factors, folder: Path) -> Files:
-    """Files named after their content, so that calls do not overwrite each other's files."""
-    if isinstance(source, Factors):
-        members = (source.queries, source.entities, source.bias)
-        arrays = [array for array in members if array is not None]
-    else:
-        arrays = [source]
-    hasher = hashlib.blake2b(digest_size=16)
-    if sum(array.nbytes for array in arrays) > WHOLE:
-        hasher.update(secrets.token_bytes(16))
-    else:
-        for array in arrays:
-            hasher.update(f"{array.shape} {array.dtype}".encode())
-            hasher.update(np.ascontiguousarray(array).data)
-    return save_scores(source, folder / hasher.hexdigest())

@@ -6,8 +6,10 @@ A worker opens an `ArrayFile` by its path and reads the rows and columns that it
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
+import secrets
 import shutil
 import struct
 import zipfile
@@ -22,7 +24,7 @@ import numpy as np
 from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.files import PARSING, atomic_write, map_array, write_array
 from kgtrec._internal.locations import RangedFile, is_folder, is_location, local_path
-from kgtrec.cluster.content_hash import describe_files, hash_text, stamps_of
+from kgtrec.cluster.content_hash import WHOLE, describe_files, hash_text, stamps_of
 from kgtrec.cluster.question_store import read_rows
 from kgtrec.errors import FileError, InputError, PathName, UsageError, url_text
 from kgtrec.ranking.rows import is_run
@@ -313,25 +315,35 @@ def _mapped(matrix: Any, place: str) -> ArrayFile:
     )
 
 
-def save_scores(source: Any, folder: PathName) -> Files:
-    """A matrix or `Factors` in memory, as files that every worker can open."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+def save_scores(source: Array | Factors, folder: Path) -> Files:
+    """A matrix or `Factors` in memory as files that every worker can open, in a folder named after
+    their content, so that calls do not overwrite each other's files."""
     if isinstance(source, Factors):
-        arrays = {"queries": source.queries, "entities": source.entities, "bias": source.bias}
-        files: dict[str, Any] = {
-            name: _save(array, folder / f"{name}.npy")
-            for name, array in arrays.items()
-            if array is not None
-        }
+        members = {"queries": source.queries, "entities": source.entities, "bias": source.bias}
+        arrays = {name: array for name, array in members.items() if array is not None}
+    else:
+        arrays = {"scores": source}
+        if source.ndim != 2:
+            raise UsageError(
+                f"scores of type {type(source).__name__} have no file that workers can open; "
+                "pass a path, a two-dimensional array or Factors"
+            )
+        score_dtype(source)
+    hasher = hashlib.blake2b(digest_size=16)
+    if sum(array.nbytes for array in arrays.values()) > WHOLE:
+        hasher.update(secrets.token_bytes(16))
+    else:
+        for array in arrays.values():
+            hasher.update(f"{array.shape} {array.dtype}".encode())
+            hasher.update(np.ascontiguousarray(array).data)
+    place = folder / hasher.hexdigest()
+    place.mkdir(parents=True, exist_ok=True)
+    files: dict[str, Any] = {
+        name: _save(array, place / f"{name}.npy") for name, array in arrays.items()
+    }
+    if isinstance(source, Factors):
         return FactorFiles(**files, metric=source.metric)
-    if not isinstance(source, np.ndarray) or source.ndim != 2:
-        raise UsageError(
-            f"scores of type {type(source).__name__} have no file that workers can open; "
-            "pass a path, a two-dimensional array or Factors"
-        )
-    score_dtype(source)
-    return ScoreFiles((_save(source, folder / "scores.npy"),))
+    return ScoreFiles((files["scores"],))
 
 
 def _save(array: Array, path: Path) -> ArrayFile:

@@ -2,8 +2,6 @@
 
 A label is any non-empty run of bytes. One Arrow array keeps millions of them, never Python objects;
 ids that are their own labels (a graph given as arrays) need no memory.
-
-Users pass labels with arrays: in id order, as a mapping to ids, or not at all.
 """
 
 from __future__ import annotations

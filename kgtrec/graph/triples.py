@@ -1,9 +1,7 @@
-"""Integer triples: checks of input, keys, duplicates, hashes.
+"""Integer triples (checks, keys, duplicates, hashes), and sets of qualifiers.
 
-Qualifiers of facts: the sets of (relation, value) pairs, and questions for a value.
-
-A fact of an n-ary graph is a primary triple with a set of qualifiers. The fact's fourth column
-holds the set's number, as it would hold a time. Questions for a qualifier's value use a table of
+A fact of an n-ary graph is a primary triple with a set of (relation, value) pairs, whose number is
+the fact's fourth column, as a time would be. Questions for a qualifier's value use a table of
 the same shape: (statement, relation, value, set of the other qualifiers).
 """
 

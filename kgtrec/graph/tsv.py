@@ -1,11 +1,7 @@
-"""Triples files line by line: the slow reader, which finds and explains the first bad line.
-
-Triples from tab-separated files, natively: labels get numbers while lines are read.
+"""Tab-separated files: which are a folder's splits, and their triples, read natively.
 
 The fast reader looks only for tabs and line ends. At a malformed line it stops; then `scan` reads
-the file line by line, and reports the bad line with a hint.
-
-Which files of a folder are its splits: their names, and messages about others.
+the file line by line, and reports the first bad line with a hint.
 """
 
 from __future__ import annotations
@@ -178,10 +174,6 @@ class _Faulty(Exception):
     """A line is malformed."""
 
 
-class _Stopped(Exception):
-    """The user has interrupted the reading."""
-
-
 def load_triples(files: dict[str, Path], progress: bool) -> tuple[dict[str, Triples], Any, Any]:
     """Rows (n, 3) of the files of all splits; ids are positions in the byte order of the labels."""
     facts, entities, relations, _ = load_facts(files, dict.fromkeys(files, 2), scan, progress)
@@ -328,23 +320,18 @@ class _Blocks:
             if stop:
                 yield text, stop
             elif not is_end:
-                self._enlarge()
+                self._block *= 2
+                if self._block > _LARGEST_BLOCK:
+                    raise FileError(self._path, found="a line of more than 2 GB", hint=WANTED)
 
     def _fill(self, text: bytearray, size: int) -> tuple[int, bool]:
         """Read on behind `size` bytes until the block is full; its size, and if it is the last."""
         with memoryview(text) as view:
             while size < self._block:
-                if self.stopped:
-                    raise _Stopped
-                if not (n := self._stream.readinto(view[size : self._block])):
+                if self.stopped or not (n := self._stream.readinto(view[size : self._block])):
                     return size, True
                 size += n
         return size, False
-
-    def _enlarge(self) -> None:
-        self._block *= 2
-        if self._block > _LARGEST_BLOCK:
-            raise FileError(self._path, found="a line of more than 2 GB", hint=WANTED)
 
 
 def _in_order(table: LabelTable) -> tuple[Any, Int32]:

@@ -64,7 +64,9 @@ def read_anyburl(path: str | PathLike[str], questions: QuestionData) -> Predicte
         if not text.strip():
             continue
         if expected == 0:
-            triple = _triple(path, line, text)
+            triple = text.split(b"\t") if b"\t" in text else text.split(b" ")
+            if len(triple) != 3 or text.startswith(_STARTS):
+                refuse(path, line, f"{text_of(text[:60])!r} instead of a triple", _RECORD)
         else:
             if expected == 1:
                 first = 1 if text.startswith(_STARTS[1]) else 0  # heads, unless tails come first
@@ -78,13 +80,6 @@ def read_anyburl(path: str | PathLike[str], questions: QuestionData) -> Predicte
         start = _STARTS[0 if expected == 1 else 1 - first].decode()
         raise FileError(path, line, found=f"the file ends before the line {start}", hint=_RECORD)
     return builder.build()
-
-
-def _triple(path: str | PathLike[str], line: int, text: bytes) -> list[bytes]:
-    fields = text.split(b"\t") if b"\t" in text else text.split(b" ")
-    if len(fields) != 3 or text.startswith(_STARTS):
-        refuse(path, line, f"{text_of(text[:60])!r} instead of a triple", _RECORD)
-    return fields
 
 
 def _candidates(

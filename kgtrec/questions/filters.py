@@ -15,7 +15,6 @@ from kgtrec._internal.csr import (
     Csr,
     Int32,
     Int64,
-    Integers,
     contains,
     distinct,
     finder,
@@ -506,14 +505,9 @@ def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
     number = np.zeros(len(answers.ids), position_type(len(answers)))
     number[answers.offsets[1:-1]] = 1
     fields["instance_question"] = np.cumsum(number, dtype=number.dtype, out=number)
-    fields["triple_rows"] = _triple_rows(fields["instance_triple"], n_triples)
-    return fields
-
-
-def _triple_rows(instance_triple: Integers, n_triples: int) -> Integers:
-    """The instance of each triple, one side after the other."""
-    rows = np.empty(len(instance_triple), position_type(len(instance_triple)))
+    # The instance of each triple, one side after the other.
+    rows = fields["triple_rows"] = np.empty(len(number), position_type(len(number)))
     for start in range(0, len(rows), n_triples):
-        own = instance_triple[start : start + n_triples]
+        own = fields["instance_triple"][start : start + n_triples]
         rows[start : start + n_triples][own] = np.arange(start, start + n_triples, dtype=rows.dtype)
-    return rows
+    return fields

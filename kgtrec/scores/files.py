@@ -55,7 +55,8 @@ def load_scores(path: PathName) -> Source | Factors:
     try:
         os.stat(path)
         if path.is_dir():
-            return _load_shards(path)
+            names = [entry.name for entry in os.scandir(path)]
+            return JoinedSource([_load_matrix(path / name) for name in _shards(path, names)])
         if path.suffix == ".npz":
             return _load_factors(path)
         return _load_matrix(path)
@@ -89,11 +90,6 @@ def _load_from_url(url: str) -> Source | Factors:
         problem = _kind(Path(url))
         raise FileError("", found=problem, hint="save the scores as .npy").at(url)
     return ranged_matrix(url)
-
-
-def _load_shards(folder: Path) -> JoinedSource:
-    names = [entry.name for entry in os.scandir(folder)]
-    return JoinedSource([_load_matrix(folder / name) for name in _shards(folder, names)])
 
 
 def _shards(folder: str | Path, names: list[str]) -> list[str]:

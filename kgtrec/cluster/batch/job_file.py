@@ -1,7 +1,4 @@
-"""Models of a job file by a pattern of file names, such as ``runs/*.npz``.
-
-The job file of a batch: models x graphs x protocols, as TOML, strictly checked.
-"""
+"""The job file of a batch: models x graphs x protocols, as TOML, strictly checked."""
 
 from __future__ import annotations
 
@@ -470,7 +467,8 @@ class _Reader:
             asked = {key: one for key, one in resolved.items() if key not in _OF_SCORES}
             name = asked.pop("filter", "all")
             asked["filters"] = (tuple(name) if isinstance(name, list) else name,)
-            folder = self._graph_path(f"graphs.{graph}", source["path"])
+            form, folder = split_format(source["path"])
+            folder = form + self._path(f"graphs.{graph}", folder, {})
             request = QuestionRequest(folder, progress=False, **asked)
         else:
             of_files: dict[str, Any] = {
@@ -510,11 +508,6 @@ class _Reader:
         if unknown:
             self._once(place, f"{path!r} is a URL; {_MOUNT}")
         return unknown
-
-    def _graph_path(self, place: str, folder: str) -> str:
-        """A folder's path as from `_path`, after its format if one is named."""
-        form, path = split_format(folder)
-        return form + self._path(place, path, {})
 
     def _once(self, key: str, text: str) -> None:
         if f"{key}: {text}" not in self.faults:

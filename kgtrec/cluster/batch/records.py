@@ -189,7 +189,13 @@ class Records:
         keys = [key for key in self.batch.measures if job.measure(key) is not None]
         if not set(keys) <= set(values):
             return Outcome(job, "changed", "measures were added to the job file")
-        return Outcome(job, "finished", values={key: _number(values[key]) for key in keys})
+        return Outcome(
+            job,
+            "finished",
+            values={
+                key: float("nan") if values[key] is None else float(values[key]) for key in keys
+            },
+        )
 
     def _ranks_hash(self, job: Job) -> str:
         path = self.ranks(job)
@@ -354,10 +360,6 @@ def _is_record(record: Mapping[str, Any]) -> bool:
     return all(isinstance(record[key], str) for key in ("inputs", "ranks")) and all(
         value is None or isinstance(value, (int, float)) for value in numbers
     )
-
-
-def _number(value: Any) -> float:
-    return float("nan") if value is None else float(value)
 
 
 def _score_files(scores: str) -> list[Path]:

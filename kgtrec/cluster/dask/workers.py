@@ -1,6 +1,4 @@
-"""Worker processes of this machine, which start and end cleanly despite signals.
-
-The workers of a Dask cluster (own processes or any client), and whether they can work.
+"""The workers of a Dask cluster, own processes or any client, and whether they can work.
 
 Dask is imported by the functions that use it, so that this module loads without it.
 """
@@ -120,15 +118,6 @@ def _undisturbed() -> Iterator[None]:
                 os.kill(os.getpid(), one)
 
 
-def refuse_unguarded() -> None:
-    """Refuse scripts without the usual guard: their processes would start processes."""
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise UsageError(
-            "worker processes import the script that starts them, so it would run again; put its "
-            "calls under if __name__ == '__main__':"
-        )
-
-
 TimedOut = (TimeoutError, asyncio.TimeoutError)
 """Dask's errors after a timeout: one and the same class from Python 3.11 on."""
 
@@ -214,7 +203,11 @@ def opened_client(
             )
         yield client
         return
-    refuse_unguarded()
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise UsageError(
+            "worker processes import the script that starts them, so it would run again; put its "
+            "calls under if __name__ == '__main__':"
+        )
     with ExitStack() as stack:
         try:
             local = stack.enter_context(local_client(folder, workers or available_cores()))

@@ -1,16 +1,8 @@
-"""RotatE's and DGL-KE's datasets: ``entities.dict`` and ``relations.dict`` beside the splits.
+"""Folders of other programs: dictionaries beside splits, inductive benchmarks, LibKGE, OGB, PyKEEN.
 
-Inductive benchmarks: questions are about an inference graph, not the training graph.
-
-Readers return the inference graph: its triples are the split ``train``, its entities are the
-candidates, and entities of valid and test that it lacks are an error. The training graph gives only
-its relations, which the two share.
-
-LibKGE's datasets: ``dataset.yaml``, triples by number in ``.del`` files, maps of the labels.
-
-OGB's link-prediction splits, its dictionaries saved with ``numpy.savez``.
-
-PyKEEN's datasets as ``to_directory_binary`` writes them: triples by number, and the labels.
+Readers of inductive benchmarks return the inference graph: its triples are the split ``train``, its
+entities are the candidates, and entities of valid and test that it lacks are an error. The training
+graph gives only its relations, which the two share.
 """
 
 from __future__ import annotations
@@ -269,7 +261,8 @@ def read_ogb(folder: Path, columns: str | None = None) -> GraphTables:
             what = f"arrays of different lengths: {lengths}"
             raise FileError(path, found=what, hint=_HINT)
         splits[split] = np.stack(parts, axis=1)
-        sizes |= {name: int(arrays[name].max()) for name in _SIZES if _is_size(arrays.get(name))}
+        given = {name: arrays[name] for name in _SIZES if name in arrays}
+        sizes |= {n: int(a.max()) for n, a in given.items() if a.size == 1 and a.dtype.kind in "iu"}
     for place, name in enumerate(COLUMNS):
         key = _SIZES[place == 1]
         if key not in sizes:
@@ -296,10 +289,6 @@ def _column(path: Path, arrays: dict[str, Array], name: str) -> Array:
             path, found=f"{name}[{row}] is {column[row]}", hint="ids must be numbers from 0"
         )
     return column.astype(np.int64)
-
-
-def _is_size(array: Array | None) -> bool:
-    return array is not None and array.size == 1 and array.dtype.kind in "iu"
 
 
 _FOLDERS = {"train": "training", "valid": "validation", "test": "testing"}

@@ -1,7 +1,4 @@
-"""The triples of some splits, for every statistic of a graph.
-
-How popular entities and relations are: Mohamed et al. 2020, section 3 (Table 1, Figure 1).
-"""
+"""How popular entities and relations are: Mohamed et al. 2020, section 3 (Table 1, Figure 1)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Relation categories: 1-1, 1-N, N-1 and N-N (Bordes et al. 2013; Zhou et al. 2022, Table 3).
-
-Relation distributions of sets of triples: ratios (Zhou et al. 2022, Eq. 1) and divergence.
-"""
+"""Relation categories (Bordes et al. 2013; Zhou et al. 2022, Table 3) and distributions (Eq. 1)."""
 
 from __future__ import annotations
 
