@@ -357,7 +357,13 @@ def _blocks(
             end = min(first + end, start + limit, stop)
             if end == at and at == start:
                 needed = int(taken[at - first + 1] - taken[at - first])
-                raise _too_large(needs.store, at, needed, budget)
+                question = int(needs.store.array("plan_question")[at])
+                name = needs.store.questions().ids[question]
+                raise UsageError(
+                    f"the memory limit is too low: question {name} alone needs "
+                    f"{format_bytes(needed)}, but {format_bytes(max(0, budget))} are left; allow "
+                    f"{math.ceil((needed - budget) / 1e6)} MB more"
+                )
             used += int(taken[end - first] - taken[at - first])
             most, at = max(most, used), end
             if end < stop or end == start + limit:
@@ -374,15 +380,6 @@ def _most_rows(n_rows: int, left: int, workers: int, least: int = _TILE) -> int:
         return min(MOST_ROWS, n_rows)
     share, smallest = -(-left // (_SHARES * workers)), n_rows // (_LEAST_SHARES * workers)
     return min(MOST_ROWS, max(least, share, smallest))
-
-
-def _too_large(store: Store, row: int, needed: int, budget: int) -> UsageError:
-    question = int(store.array("plan_question")[row])
-    more = math.ceil((needed - budget) / 1e6)
-    return UsageError(
-        f"the memory limit is too low: question {store.questions().ids[question]} alone needs "
-        f"{format_bytes(needed)}, but {format_bytes(max(0, budget))} are left; allow {more} MB more"
-    )
 
 
 def throughput(plan: Plan, inputs: Inputs) -> float | None:

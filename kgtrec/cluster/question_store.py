@@ -156,6 +156,8 @@ def save_questions(
 
 
 def _write(questions: Questions, rows: str, folder: Path) -> None:
+    import pyarrow as pa
+
     plan, position = plan_rows(questions, rows), questions.candidate_labels.trec_order
     arrays: dict[str, Array] = {} if position is None else {"position": position}
     labels: dict[str, Labels] = {}
@@ -164,8 +166,12 @@ def _write(questions: Questions, rows: str, folder: Path) -> None:
     for name, array in arrays.items():
         with atomic_write(folder / f"{name}.npy") as file:
             write_array(file, np.ascontiguousarray(array))
-    for kind, texts in labels.items():
-        _write_labels(texts, folder / f"{kind}.arrow")
+    for name, texts in labels.items():
+        if texts != Labels.decimal(len(texts)):
+            table = pa.table({"label": texts.to_arrow()})
+            path = folder / f"{name}.arrow"
+            with atomic_write(path) as file, pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
     body = {
         "format": FORMAT,
         "kgtrec": __version__,
@@ -208,17 +214,6 @@ _CLASSES: dict[str, Callable[..., Any]] = {
     kind.__name__: kind
     for kind in (Questions, GraphTerms, NamedTerms, Term, CandidateLists, QualifierSets, Csr)
 }
-
-
-def _write_labels(labels: Labels, path: Path) -> None:
-    """Write labels, unless they are decimal numbers."""
-    import pyarrow as pa
-
-    if labels == Labels.decimal(len(labels)):
-        return
-    table = pa.table({"label": labels.to_arrow()})
-    with atomic_write(path) as file, pa.ipc.new_file(file, table.schema) as writer:
-        writer.write_table(table)
 
 
 class Store:

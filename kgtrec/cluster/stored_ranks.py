@@ -116,8 +116,13 @@ class StoredRanks:
         """Write the same file as `kgtrec.Ranks.save` for these ranks, byte for byte."""
         manifest, questions = self._manifest, self.store.questions()
         labels = questions.labels
-        used = _used(questions, manifest)
-        del questions  # and its mapped pages
+        ids = {name: own for name, (own, _) in questions.columns.items()}
+        ids |= {"answer": questions.answers.ids, "question": np.arange(len(questions))}
+        if questions.kind == "relation":
+            ids["relation"] = ids["answer"]
+        # Every question has an answer.
+        used = {name: ids_in(own) for name, own in ids.items() if has_labels(name, manifest)}
+        del questions, ids  # and their mapped pages
 
         def places(start: int, stop: int) -> tuple[Any, Any]:
             columns = self._columns(start, stop)
@@ -210,15 +215,6 @@ class StoredRanks:
                 counts[row, there] = read_rows(self._map("counts").reshape(-1), at)
             unscored[number, there] = read_rows(self._map("nan"), target[there])
         return counts, unscored
-
-
-def _used(questions: Questions, manifest: dict[str, Any]) -> dict[str, Int64]:
-    """Ids used in the columns with labels; every question has an answer."""
-    columns = {name: ids for name, (ids, _) in questions.columns.items()}
-    columns |= {"answer": questions.answers.ids, "question": np.arange(len(questions))}
-    if questions.kind == "relation":
-        columns["relation"] = columns["answer"]
-    return {name: ids_in(ids) for name, ids in columns.items() if has_labels(name, manifest)}
 
 
 def _some_questions(questions: Questions, start: int, stop: int) -> tuple[Questions, int, slice]:

@@ -396,7 +396,15 @@ def find_split_files(folder: PathName) -> dict[str, Path]:
         raise FileError(folder, found="this is a file, not a folder", hint=advice) from None
     except OSError as error:
         raise FileError(folder, found=f"cannot be listed ({error.strerror})", hint=advice) from None
-    _refuse_inductive(folder, names)
+    # Of a folder with an inference graph beside the training graph, only half would be read.
+    if inductive := [name for name in names if _INDUCTIVE.match(name)]:
+        raise FileError(
+            folder,
+            found=f"{', '.join(map(repr, inductive))} beside the splits: this is an inductive "
+            "benchmark, and kgtrec would read only a part of it",
+            hint="declare its format (ilpc:DIR, grail:DIR or ultra:DIR), or put the inference "
+            "graph into a separate folder, as train, valid and test",
+        )
     files: dict[str, Path] = {}
     for name in names:
         split = _NAMES.get(name)
@@ -447,19 +455,6 @@ def _check_overlooked(
             warnings.warn(
                 f"{folder}: {message}", FilterWarning, stacklevel=4
             )  # read_graph's caller
-
-
-def _refuse_inductive(folder: Path, names: list[str]) -> None:
-    """Refuse folders with an inference graph beside the training graph: half would be read."""
-    inductive = [name for name in names if _INDUCTIVE.match(name)]
-    if inductive:
-        raise FileError(
-            folder,
-            found=f"{', '.join(map(repr, inductive))} beside the splits: this is an inductive "
-            "benchmark, and kgtrec would read only a part of it",
-            hint="declare its format (ilpc:DIR, grail:DIR or ultra:DIR), or put the inference "
-            "graph into a separate folder, as train, valid and test",
-        )
 
 
 def _split_like(name: str) -> str | None:

@@ -120,7 +120,18 @@ def restrict(
             f"these questions are already restricted by {questions.candidate_lists.kind}; to "
             f"restrict twice, restrict by a list of {own} first"
         )
-    _check_kind(questions, restrictions, own)
+    if questions.sides == "qualifier" and not {"entities", "candidates"} & set(restrictions):
+        raise UsageError(
+            f"{', '.join(restrictions)}: lists of heads and tails do not fit a qualifier's "
+            "values; restrict them by entities, or by candidates"
+        )
+    of_entities = ("entities", "heads", "tails", "type_constraints")
+    of_others = of_entities if own == "relations" else ("relations",)
+    if wrong := [name for name in of_others if name in restrictions]:
+        raise UsageError(
+            f"{', '.join(wrong)}: the candidates of these questions are {own}; "
+            f"restrict by {own}, or by candidates"
+        )
     details: dict[str, Any] = {}
     if own in restrictions:
         lists = [label_ids(own, restrictions[own], questions.n_labels)]
@@ -141,23 +152,6 @@ def restrict(
         candidate_lists = _by_relation(questions, heads, tails)
         details["questions_without_list"] = int(np.count_nonzero(candidate_lists.of < 0))
     return apply_lists(questions, candidate_lists, outside, details)
-
-
-def _check_kind(questions: QuestionData, restrictions: Mapping[str, Any], own: str) -> None:
-    """UsageError if a restriction has another kind of candidates than these questions."""
-    of_entities = ("entities", "heads", "tails", "type_constraints")
-    of_others = of_entities if own == "relations" else ("relations",)
-    wrong = [name for name in of_others if name in restrictions]
-    if questions.sides == "qualifier" and not {"entities", "candidates"} & set(restrictions):
-        raise UsageError(
-            f"{', '.join(restrictions)}: lists of heads and tails do not fit a qualifier's "
-            "values; restrict them by entities, or by candidates"
-        )
-    if wrong:
-        raise UsageError(
-            f"{', '.join(wrong)}: the candidates of these questions are {own}; "
-            f"restrict by {own}, or by candidates"
-        )
 
 
 def separate(questions: QuestionsT) -> QuestionsT:

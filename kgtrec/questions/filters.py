@@ -189,7 +189,15 @@ def build_questions(
 ) -> QuestionsT:
     """Questions of a split, of class `kind`; see `Graph.questions` for the parameters."""
     choose("sides", sides, COLUMNS)
-    _check_split(graph, split, sides)
+    if not len(graph.split(split)):
+        raise UsageError(
+            f"split {split!r} has no triples, so it has no questions; choose another split"
+        )
+    if sides == "qualifier" and not graph.n_qualified.get(split):
+        raise UsageError(
+            f"no fact of split {split!r} has a qualifier, so there is no question for one; choose "
+            "another split, or sides='both'"
+        )
     known, at_context = _check_context(graph, known)
     filters, details = _filter_splits(graph, known, split)
     details |= at_context
@@ -251,19 +259,6 @@ def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, A
         )
     details = {"context": name, "context_filter": chosen}
     return (known if chosen == "raw" else known._replace(name=None)), details
-
-
-def _check_split(graph: GraphData, split: str, sides: str) -> None:
-    """UsageError if the split has no questions of these sides."""
-    if not len(graph.split(split)):
-        raise UsageError(
-            f"split {split!r} has no triples, so it has no questions; choose another split"
-        )
-    if sides == "qualifier" and not graph.n_qualified.get(split):
-        raise UsageError(
-            f"no fact of split {split!r} has a qualifier, so there is no question for one; choose "
-            "another split, or sides='both'"
-        )
 
 
 def _filter_splits(

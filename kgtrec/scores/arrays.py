@@ -88,7 +88,13 @@ class ScoreBlock:
         """Scores of any framework; InputError if they cannot be compared."""
         array = as_block(scores, name)
         if on_device(array):
-            return cls(array, _device_dtype(array), negate, start)
+            dtype = str(array.dtype).rpartition(".")[2]
+            if dtype not in _FLOATS:
+                raise InputError(
+                    f"scores have dtype {dtype}; they must be one of {', '.join(_FLOATS)}: "
+                    "convert them with .float()"
+                )
+            return cls(array, "float32" if dtype == "bfloat16" else dtype, negate, start)
         return cls._of_host(array, negate, start)
 
     @classmethod
@@ -165,17 +171,6 @@ def to_host(values: Any) -> Any:
 def as_block(scores: Any, name: str = "scores") -> Any:
     """A tensor on a device unchanged, any other array as a numpy view (see `as_array`)."""
     return scores.detach() if on_device(scores) else as_array(scores, name)
-
-
-def _device_dtype(block: Any) -> str:
-    """As `score_dtype`, for a tensor on a device, where bfloat16 is widened."""
-    name = str(block.dtype).rpartition(".")[2]
-    if name not in _FLOATS:
-        raise InputError(
-            f"scores have dtype {name}; they must be one of {', '.join(_FLOATS)}: "
-            "convert them with .float()"
-        )
-    return "float32" if name == "bfloat16" else name
 
 
 def _copied(block: Any) -> Iterator[tuple[int, Array]]:

@@ -154,22 +154,17 @@ def _locked(batch: JobBatch) -> Iterator[None]:
     with ExitStack() as stack:
         locked: list[Path] = []
         for key, folder in folders.items():
-            _make(folder)
+            try:
+                make_folder(folder)
+            except OSError:
+                check_writable(folder)  # explains the fault
+                raise
+            check_writable(folder / "summary.csv")
             # A folder under two names is locked once: a second lock would meet the first.
             if not any(os.path.samefile(folder, other) for other in locked):
                 stack.enter_context(_folder_locked(folder, key))
                 locked.append(folder)
         yield
-
-
-def _make(folder: Path) -> None:
-    """Make a folder, if need be; FileError if no file could be written there."""
-    try:
-        make_folder(folder)
-    except OSError:
-        check_writable(folder)  # explains the fault
-        raise
-    check_writable(folder / "summary.csv")
 
 
 @contextmanager

@@ -323,10 +323,12 @@ def summary(outcomes: list[Outcome], measures: tuple[str, ...]) -> Table:
 def batch_notes(batch: JobBatch) -> list[str]:
     """Notes for readers of a batch's results: what ties with an answer under each protocol with
     a tolerance, and which ranks in the dataset no longer belong to a job of the file."""
-    return [*_tie_notes(batch), *_stray_notes(batch)]
-
-
-def _stray_notes(batch: JobBatch) -> list[str]:
+    tolerances = {job.protocol: job.scoring(0).tolerance for job in batch.jobs}
+    notes = [
+        f"{protocol}: scores {tolerance_text(Provenance(tie_tolerance=tolerance._asdict()))} tie"
+        for protocol, tolerance in tolerances.items()
+        if tolerance is not None
+    ]
     jobs = {(job.graph, job.protocol, job.model) for job in batch.jobs}
     strays = [
         f"{one.model} on {one.graph}, {one.protocol}"
@@ -334,21 +336,13 @@ def _stray_notes(batch: JobBatch) -> list[str]:
         if (one.graph, one.protocol, one.model) not in jobs
     ]
     if not strays:
-        return []
+        return notes
     named = "; ".join(strays[:_NAMED])
     more = f"; and {len(strays) - _NAMED} more" if len(strays) > _NAMED else ""
     return [
+        *notes,
         f"the dataset also has ranks of jobs that {batch.path.name} does not list ({named}{more}): "
-        f"remove their folders from {batch.place}/ranks to leave them out of queries and tables"
-    ]
-
-
-def _tie_notes(batch: JobBatch) -> list[str]:
-    tolerances = {job.protocol: job.scoring(0).tolerance for job in batch.jobs}
-    return [
-        f"{protocol}: scores {tolerance_text(Provenance(tie_tolerance=tolerance._asdict()))} tie"
-        for protocol, tolerance in tolerances.items()
-        if tolerance is not None
+        f"remove their folders from {batch.place}/ranks to leave them out of queries and tables",
     ]
 
 

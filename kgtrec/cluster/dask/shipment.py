@@ -216,13 +216,16 @@ def located(where: Inputs | Shipment) -> Inputs:
     the files, unless it sees the caller's."""
     if isinstance(where, Inputs):
         return where
-    from distributed import get_worker
+    from distributed import get_client, get_worker
 
     folder = Path(get_worker().local_directory) / where.name
     if not folder.is_dir():
         with _lock, _one_of_host(folder.parent.parent):
             if not folder.is_dir():
-                _forget_others(folder)
+                published = set(get_client().list_datasets())
+                for other in folder.parent.glob("kgtrec-*"):
+                    if other.name not in published:  # files of finished rankings
+                        shutil.rmtree(other, ignore_errors=True)
                 if not _linked(where, folder):
                     _fetch(where, folder)
 
@@ -231,16 +234,6 @@ def located(where: Inputs | Shipment) -> Inputs:
 
     files = moved(where.inputs.files, below, str(folder / "selection.npy"))
     return replace(where.inputs, folder=str(folder / where.inputs.folder), files=files)
-
-
-def _forget_others(folder: Path) -> None:
-    """Remove files of finished rankings from a worker's folder."""
-    from distributed import get_client
-
-    published = set(get_client().list_datasets())
-    for other in folder.parent.glob("kgtrec-*"):
-        if other.name not in published:
-            shutil.rmtree(other, ignore_errors=True)
 
 
 @contextmanager

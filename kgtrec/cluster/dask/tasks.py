@@ -65,7 +65,12 @@ def do_all(
     losses = 0  # since the last finished task
     while left:
         try:
-            _prepared(workers)
+            try:
+                workers.prepare()
+            except KgtrecError:
+                raise
+            except Exception as error:  # workers that end meanwhile raise many kinds of errors
+                raise _Lost from error
             for work, value in _one_round(workers, list(left), submit, window):
                 del left[work]
                 losses = 0
@@ -78,15 +83,6 @@ def do_all(
                 ) from lost
             _wait_for_scheduler(workers.client, _PAUSES[losses], workers.tasks.patience, lost)
             losses += 1
-
-
-def _prepared(workers: Workers) -> None:
-    try:
-        workers.prepare()
-    except KgtrecError:
-        raise
-    except Exception as error:  # workers that end meanwhile raise many kinds of errors
-        raise _Lost from error
 
 
 class _Lost(Exception):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Bools, Int32
+from kgtrec._internal.csr import Array
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, refuse, text_of
 from kgtrec.graph.labels import Labels
@@ -45,9 +45,8 @@ def read_rotate(folder: Path, columns: str | None = None) -> GraphTables:
         {label.encode("utf-8", "surrogateescape"): i for i, label in enumerate(names)}
         for names in (entities, relations)
     ]
-    sizes, order = (len(entities), len(relations)), columns or "hrt"
     splits = {
-        split: number_rows(path, _numbered(path, order, *numbers), "hrt", *sizes, form="")
+        split: np.fromiter(_codes(path, columns or "hrt", *numbers), np.int32).reshape(-1, 3)
         for split, path in split_files(folder, _ENDINGS).items()
     }
     return GraphTables(dict(splits), entities, relations)
@@ -78,52 +77,40 @@ def _mapped(path: Path) -> list[str]:
     return labels_by_id(path, rows, _MAP)
 
 
-def _numbered(
+def _codes(
     path: Path, columns: str, entities: dict[bytes, int], relations: dict[bytes, int]
-) -> Iterator[tuple[int, bytes]]:
-    """Lines of labels as lines of numbers: head, relation, tail."""
+) -> Iterator[int]:
+    """Numbers of head, relation and tail, line by line."""
     order = [columns.index(c) for c in "hrt"]
     for line, text in lines_of(path):
         fields = text.split(b"\t")
         if len(fields) != 3:
             refuse(path, line, f"{text_of(text[:60])!r}", f"write three labels, {columns}")
-        head, relation, tail = (fields[place] for place in order)
-        for label, numbers, kind in (
-            (head, entities, "entities"), (relation, relations, "relations"),
-            (tail, entities, "entities"),
-        ):  # fmt: skip
+        for place, label in enumerate(fields[at] for at in order):
+            numbers, kind = ((entities, "entities"), (relations, "relations"))[place & 1]
             if label not in numbers:
                 what = f"{text_of(label)!r} is not in {kind}.dict"
-                refuse(
-                    path, line, what, f"correct it, or the declared order of columns ({columns})"
-                )
-        yield line, b"%d %d %d" % (entities[head], relations[relation], entities[tail])
+                hint = f"correct it, or the declared order of columns ({columns})"
+                refuse(path, line, what, hint)
+            yield numbers[label]
 
 
-class _Layout(NamedTuple):
-    """Names of the files in a folder; valid may be missing."""
-
-    training: str
-    inference: str
-    valid: str
-    test: str
-
-
-_ILPC = _Layout("train.txt", "inference.txt", "inference_validation.txt", "inference_test.txt")
+# Files with the training graph, the inference graph, valid (which may be missing), and test.
+_ILPC = ("train.txt", "inference.txt", "inference_validation.txt", "inference_test.txt")
 _ULTRA = (
-    _Layout("transductive_train.txt", "inference_graph.txt", "inf_valid.txt", "inf_test.txt"),
-    _Layout("train.txt", "train_ind.txt", "valid_ind.txt", "test_ind.txt"),
+    ("transductive_train.txt", "inference_graph.txt", "inf_valid.txt", "inf_test.txt"),
+    ("train.txt", "train_ind.txt", "valid_ind.txt", "test_ind.txt"),
 )
 
 
 def read_ilpc(folder: Path, columns: str | None = None) -> GraphTables:
     """ILPC 2022: ``train``, ``inference``, ``inference_validation`` and ``inference_test``."""
-    return _read(folder, [_ILPC])
+    return _read(folder, _ILPC)
 
 
 def read_ultra(folder: Path, columns: str | None = None) -> GraphTables:
     """The raw folders of ULTRA's inductive datasets, in either of their two layouts."""
-    return _read(folder, _ULTRA)
+    return _read(folder, *_ULTRA)
 
 
 def read_grail(folder: Path, columns: str | None = None) -> GraphTables:
@@ -131,57 +118,43 @@ def read_grail(folder: Path, columns: str | None = None) -> GraphTables:
     folder = folder.resolve()
     base = folder.with_name(folder.name.removesuffix("_ind"))
     ind = f"{base.name}_ind"
-    layout = _Layout(
-        f"{base.name}/train.txt", f"{ind}/train.txt", f"{ind}/valid.txt", f"{ind}/test.txt"
-    )
-    return _read(base.parent, [layout])
+    files = (f"{ind}/{split}.txt" for split in ("train", "valid", "test"))
+    return _read(base.parent, (f"{base.name}/train.txt", *files))
 
 
-def _read(folder: Path, layouts: tuple[_Layout, ...] | list[_Layout]) -> GraphTables:
-    needed = [
-        [name for name in (one.training, one.inference, one.test) if not (folder / name).is_file()]
-        for one in layouts
+def _read(folder: Path, *layouts: tuple[str, ...]) -> GraphTables:
+    """The inference graph of a folder with the files of one of several layouts."""
+    needed: list[list[str]] = [
+        [name for name in (training, inference, test) if not (folder / name).is_file()]
+        for training, inference, _, test in layouts
     ]
-    layout = next((one for one, lacks in zip(layouts, needed, strict=True) if not lacks), None)
-    if layout is None:
-        lacks = min(needed, key=len)
+    if [] not in needed:
         hint = "it needs " + ", or ".join(", ".join(one) for one in layouts)
-        raise FileError(folder, found=f"no {' and no '.join(lacks)}", hint=hint)
-    files = {"train": folder / layout.inference, "test": folder / layout.test}
-    if (folder / layout.valid).is_file():
-        files["valid"] = folder / layout.valid
+        lacks = " and no ".join(min(needed, key=len))
+        raise FileError(folder, found=f"no {lacks}", hint=hint)
+    training, inference, valid, test = (folder / name for name in layouts[needed.index([])])
+    files = {"train": inference, "test": test, **({"valid": valid} if valid.is_file() else {})}
     triples, entities, relations = load_triples(files, False)
     seen = np.zeros(len(entities), dtype=bool)
     seen[triples["train"][:, [0, 2]]] = True
     for split, path in files.items():
-        _check_entities(path, triples[split], seen, entities, files["train"])
-    _, _, trained = load_triples({"train": folder / layout.training}, False)
+        outside = ~seen[triples[split][:, [0, 2]]]
+        if not outside.any():
+            continue
+        row, end = (int(place) for place in np.argwhere(outside)[0])
+        label = text_of(entities[int(triples[split][row, 2 * end])].as_py())
+        found = (
+            f"{COLUMNS[2 * end]} {label!r} is not in the inference graph {inference.name}, so it "
+            f"is not a candidate ({int(outside.any(axis=1).sum()):,} triples have such entities)"
+        )
+        hint = "leave these triples out, or add the entity's triples to the inference graph"
+        raise FileError(path, row + 1, found=found, hint=hint)
+    _, _, trained = load_triples({"train": training}, False)
     shared = sorted_labels([relations, trained])
     places = shared.positions(relations).astype(np.int32)
     for rows in triples.values():
         rows[:, 1] = places[rows[:, 1]]
     return GraphTables(dict(triples), Labels.from_arrow(entities), shared)
-
-
-def _check_entities(
-    path: Path,
-    rows: Int32,
-    seen: Bools,
-    labels: object,
-    inference: Path,
-) -> None:
-    outside = ~seen[rows[:, [0, 2]]]
-    if not outside.any():
-        return
-    row, end = (int(place) for place in np.argwhere(outside)[0])
-    label = text_of(labels[int(rows[row, 2 * end])].as_py())  # type: ignore[index]
-    raise FileError(
-        path,
-        row + 1,
-        found=f"{COLUMNS[2 * end]} {label!r} is not in the inference graph {inference.name}, so it "
-        f"is not a candidate ({int(outside.any(axis=1).sum()):,} triples have such entities)",
-        hint="leave these triples out, or add the entity's triples to the inference graph",
-    )
 
 
 _TRIPLES = "each line must be head, relation and tail, as numbers from 0"

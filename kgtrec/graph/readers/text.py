@@ -207,7 +207,10 @@ def _timed_tables(files: Mapping[str, Path]) -> GraphTables:
         dict(files), n_tabs, lambda path: deque(_checked(path), 0)
     )
     texts = [label.replace(b"\t", b"/") for label in labels.to_pylist()]
-    times = _in_time_order(set(texts))
+    try:
+        times = sorted({*texts}, key=lambda time: (int(time), time))
+    except ValueError:
+        times = sorted({*texts})
     place = {time: i for i, time in enumerate(times)}
     for rows in facts.values():
         renumber_column(rows[:, 3], np.array([place[text] for text in texts], dtype=np.int32))
@@ -243,10 +246,3 @@ def _checked(path: Path) -> Iterator[bytes]:
         yield text
     if not width:
         raise FileError(path, found=_EMPTY, hint=_TIMED_FORM)
-
-
-def _in_time_order(times: set[bytes]) -> list[bytes]:
-    try:
-        return sorted(times, key=lambda time: (int(time), time))
-    except ValueError:
-        return sorted(times)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.table import Cell, Table, dump_json
-from kgtrec.graph.statistics.leakage import Leaks, find_leaks
+from kgtrec.graph.statistics.leakage import find_leaks
 from kgtrec.graph.statistics.popularity import (
-    TripleMix,
     entity_frequencies,
     entity_popularity,
     popularity_correlations,
@@ -75,7 +74,10 @@ def overview(graph: GraphData, percentile: float = 90.0) -> Overview:
     }
     notes = {
         "splits": "Splits (unseen: in no train triple)",
-        "mix": _mix_note(mix),
+        "mix": "Triples by the popularity of subject, relation and object (top "
+        f"{100 - mix.percentile:g} %:\n"
+        f"  {mix.popular_entities:,} entities with {mix.entity_threshold:,.10g} or more places, "
+        f"{mix.popular_relations:,} relations with {mix.relation_threshold:,.10g} or more triples)",
         "entities": "Triples that involve one of the most frequent entities",
         "relations": "Triples of the most frequent relations",
         "correlations": "Do popular entities occur with popular relations? (over all triples)",
@@ -89,7 +91,16 @@ def overview(graph: GraphData, percentile: float = 90.0) -> Overview:
             "Divergence of relation distributions: KL(row || column), nats, add-one"
         )
     if {"train", "test"} <= set(graph.splits):
-        _add_leaks(graph, find_leaks(graph), tables, notes)
+        leaks = find_leaks(graph)
+        tables["leaks"], notes["leaks"] = leaks.table(), "What train reveals of test"
+        if leaks.mirrors:
+            table = leaks.mirror_table(graph)
+            tables["mirrors"] = replace(table, rows=table.rows[:MIRRORS])
+            notes["mirrors"] = (
+                f"Relations of train that mirror another one ({min(MIRRORS, len(table))} of "
+                f"{len(table)}; the %: triples with a\n  partner there): they answer questions "
+                "without being learnt"
+            )
     return Overview(
         graph.name or "graph",
         graph.n_entities,
@@ -121,27 +132,3 @@ def _splits(graph: GraphData) -> Table:
 def _present(graph: GraphData, split: str) -> list[NDArray[np.bool_]]:
     """Whether each entity, and each relation, occurs in a split."""
     return [count(graph, split) > 0 for count in (entity_popularity, relation_popularity)]
-
-
-def _mix_note(mix: TripleMix) -> str:
-    return (
-        f"Triples by the popularity of subject, relation and object (top {100 - mix.percentile:g} "
-        "%:\n"
-        f"  {mix.popular_entities:,} entities with {mix.entity_threshold:,.10g} or more places, "
-        f"{mix.popular_relations:,} relations with {mix.relation_threshold:,.10g} or more triples)"
-    )
-
-
-def _add_leaks(
-    graph: GraphData, leaks: Leaks, tables: dict[str, Table], notes: dict[str, str]
-) -> None:
-    tables["leaks"] = leaks.table()
-    notes["leaks"] = "What train reveals of test"
-    if leaks.mirrors:
-        table = leaks.mirror_table(graph)
-        shown = table.rows[:MIRRORS]
-        tables["mirrors"] = Table(table.titles, table.keys, table.digits, shown, table.names)
-        notes["mirrors"] = (
-            f"Relations of train that mirror another one ({len(shown)} of {len(table)}; the %: "
-            "triples with a\n  partner there): they answer questions without being learnt"
-        )
