@@ -130,8 +130,8 @@ def _read(folder: Path, *layouts: tuple[str, ...]) -> GraphTables:
     ]
     if [] not in needed:
         hint = "it needs " + ", or ".join(", ".join(one) for one in layouts)
-        lacks = " and no ".join(min(needed, key=len))
-        raise FileError(folder, found=f"no {lacks}", hint=hint)
+        lacks = min(needed, key=len)
+        raise FileError(folder, found=f"no {' and no '.join(lacks)}", hint=hint)
     training, inference, valid, test = (folder / name for name in layouts[needed.index([])])
     files = {"train": inference, "test": test, **({"valid": valid} if valid.is_file() else {})}
     triples, entities, relations = load_triples(files, False)
