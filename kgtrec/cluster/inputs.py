@@ -40,8 +40,7 @@ from kgtrec.scores.files import checked_sides
 
 @dataclass(frozen=True)
 class QuestionRequest:
-    """Questions to a graph, from the options of `kgtrec rank`; ``say`` receives notes on ignored
-    labels."""
+    """Questions to a graph, from the options of `kgtrec rank`; ``say`` receives notes."""
 
     graph: str
     split: str = "test"

@@ -93,8 +93,7 @@ class Needs:
 
     @property
     def besides(self) -> int:
-        """Bytes for kept candidates, for any number of rows; with ranges also the answers'
-        vectors, which come first."""
+        """Bytes for kept candidates of any number of rows, and with ranges the answers' vectors."""
         files, depth = self.inputs.files, self.inputs.settings.run_depth
         if not self.cut:
             return _POOL * depth

@@ -91,8 +91,7 @@ def open_rows(store: Store, first: int, stop: int) -> tuple[Rows, Int64]:
 def open_slice(
     store: Store, rows: tuple[int, int], entities: tuple[int, int]
 ) -> tuple[QuestionLists, Rows, Int64, int]:
-    """Rows against a range of entities, both numbered from 0, the questions' numbers in the store,
-    and the new number of the range's first entity."""
+    """Rows and a range of entities, renumbered; numbers of questions; the range's new start."""
     plan, numbers = open_rows(store, *rows)
     met = None
     if entities != (0, store.n_labels):

@@ -134,8 +134,7 @@ class ScoreFiles:
         return self.parts[0].itemsize
 
     def block(self, first: int, stop: int, columns: slice) -> Array:
-        """Scores of rows of the ranking, (stop - first, columns): mapped if they are in one file
-        in order, else copied."""
+        """Scores (rows, columns) of rows of the ranking, mapped if one file has them in order."""
         rows = _selected(self.selection, first, stop)
         parts = [(self.parts[number], mine, own) for number, mine, own in self._by_part(rows)]
         if len(parts) == 1 and is_run(rows):
@@ -316,8 +315,7 @@ def _mapped(matrix: Any, place: str) -> ArrayFile:
 
 
 def save_scores(source: Array | Factors, folder: Path) -> Files:
-    """A matrix or `Factors` in memory as files that every worker can open, in a folder named after
-    their content, so that calls do not overwrite each other's files."""
+    """Scores in memory as files, named after their content, that every worker can open."""
     if isinstance(source, Factors):
         members = {"queries": source.queries, "entities": source.entities, "bias": source.bias}
         arrays = {name: array for name, array in members.items() if array is not None}

@@ -146,8 +146,7 @@ class Shard:
     stamps: list[tuple[int, ...]]
 
     def plan(self, memory: str | int, calibrate: bool = True) -> Plan:
-        """How it is cut into parts; with `calibrate` also how long it will take. Measuring that
-        reads scores at a URL."""
+        """How it is cut into parts and, if measured (which reads scores), how long it will take."""
         rows, entities = self.header.share(self.inputs.store())
         return make_plan(
             self.inputs, memory, calibrate=calibrate, rows=rows, entities=entities,
@@ -273,8 +272,7 @@ def shard_files(folder: str | Path) -> list[Path]:
 
 
 def stored_depth(folder: str | Path) -> int:
-    """Candidates per question that the shards of a folder keep, from the first readable one;
-    0 if there is none."""
+    """Candidates per question in the first readable shard of a folder; 0 if there is none."""
     for path in shard_files(folder):
         try:
             return ShardHeader.read(path).run_depth
@@ -344,8 +342,7 @@ def _joined_rows(parts: list[PartialRanks]) -> PartialRanks:
 
 
 def _checked_parts(path: PathName, header: ShardHeader, store: Store) -> Iterator[PartialRanks]:
-    """The parts of a shard, in order; FileError for an impossible part in spite of a correct
-    hash."""
+    """The parts of a shard, in order; FileError if one is impossible in spite of its hash."""
     rows, entities = header.share(store)
     plan, settings = store.plan(), header.settings
     at = rows[0]

@@ -132,8 +132,7 @@ class StoredRanks:
         write_blocks(path, self._blocks(), manifest, used, *labels)
 
     def mapped(self, folder: Path) -> Ranks:
-        """The ranks with their columns in files of a folder: the system takes their pages back at
-        need."""
+        """The ranks with columns in files of a folder, whose pages the system can take back."""
         manifest = self._manifest
         paths: dict[str, Path] = {}
         dtypes: dict[str, np.dtype[Any]] = {}
@@ -218,8 +217,7 @@ class StoredRanks:
 
 
 def _some_questions(questions: Questions, start: int, stop: int) -> tuple[Questions, int, slice]:
-    """The questions of a range of instances, in memory; the number of the first; and the slice of
-    these instances among theirs."""
+    """The questions of instances, in memory; the first one's number; the slice of the instances."""
     if start == stop:
         first = last = 0
     else:
@@ -249,8 +247,7 @@ _BLOCK, _WRITTEN, _SUMMED, _INSTANCE, _ENTITY = 300, 12, 80, 100, 64
 
 
 def result_bytes(store: Store, measures: list[Measure] | None) -> int:
-    """Bytes that this process needs for the result of stored ranks, in addition to its base; None:
-    only for their files."""
+    """Bytes that this process adds to its base for a result; None: for files of ranks."""
     n, each = store.n_instances, _WRITTEN
     if measures is not None:
         summed = all(map(_is_summed, measures)) and store.of_graph

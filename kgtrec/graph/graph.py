@@ -291,8 +291,7 @@ class GraphData:
         return hasher.hexdigest()
 
     def entity_counts(self) -> Int64:
-        """Popularity, int64 (n_entities,): how often each entity is head, tail or qualifier's value
-        in all splits; twice in a triple from it to itself."""
+        """How often each entity is head, tail or qualifier's value: int64 (n_entities,)."""
         return self._entity_counts
 
     @cached_property
@@ -345,8 +344,7 @@ class GraphData:
         facts: Int32,
         sets: QualifierSets | None = None,
     ) -> Int32:
-        """`value_rows` or `given_rows` of some facts, without facts of unknown statements. Their
-        fourth column numbers ``sets``, by default the graph's."""
+        """`value_rows` or `given_rows` of facts of known statements, with the number of a set."""
         sets = self.qualifiers if sets is None else sets
         if sets is None or not len(self.statements):
             return np.empty((0, 4), np.int32)

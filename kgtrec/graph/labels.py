@@ -67,10 +67,7 @@ class Labels(Sequence[str]):
 
     @classmethod
     def from_arrow(cls, array: Any, *, ascending: bool = False) -> Labels:
-        """Wrap a ``large_binary`` array of distinct, non-empty labels (not checked here).
-
-        ``ascending`` says that they are known to be in byte order; otherwise this is checked.
-        """
+        """Wrap a ``large_binary`` array of distinct, non-empty labels (not checked here)."""
         size = len(array)
         # One canonical form, so equal labels have equal hashes in whatever form they were given.
         if size and array[0].as_py() == b"0" and array[size - 1].as_py() == b"%d" % (size - 1):

@@ -29,10 +29,7 @@ _PIECE_BITS = 5
 
 
 def as_triples(name: str, triples: npt.ArrayLike, widths: tuple[int, ...] = (3,)) -> Array:
-    """Triples as an integer array of shape (n, 3), not copied if it is one already.
-
-    ``widths`` of 3 and 4 also take a fourth column, the context of a fact.
-    """
+    """Triples as integers (n, 3), or (n, 4) with a context, not copied if they are already."""
     advice = "triples are integer ids in rows (head, relation, tail)"
     try:
         array = np.asarray(triples)
@@ -184,10 +181,7 @@ def _equal_neighbours(rows: Int32) -> Bools:
 
 
 def _move_selected(triples: Int32, keep: Bools, selected: Int32) -> Int32:
-    """Move a mask's rows to the front of `selected`, which may be the triples themselves.
-
-    numpy would first make an 8-byte index per row.
-    """
+    """Move a mask's rows to the front of `selected`, perhaps the triples, without numpy's index."""
     n = 0
     for start in range(0, len(triples), _CHUNK):
         part = triples[start : start + _CHUNK][keep[start : start + _CHUNK]]
@@ -333,8 +327,7 @@ def value_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
 
 
 def given_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
-    """As `value_rows`, but with the fact's other values for the same qualifier relation instead of
-    the asked one: the question gives them, so they are known."""
+    """As `value_rows`, with the fact's other values of the relation, which the question gives."""
     owner, at = _pairs_of(sets, facts[:, 3])
     set_of = np.repeat(np.arange(len(sets)), sets.lengths)
     keys = set_of * (1 + int(sets.pairs.max(initial=0))) + sets.pairs[:, 0]

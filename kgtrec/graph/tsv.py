@@ -381,10 +381,7 @@ def has_splits(names: Iterable[str]) -> bool:
 
 
 def find_split_files(folder: PathName) -> dict[str, Path]:
-    """Files of the splits in a folder, in the order train, valid, test.
-
-    Files of OpenKE's format, ``train2id.txt`` and so on, if there are no others.
-    """
+    """Files of a folder's splits: train, valid, test; OpenKE's if there are no others."""
     folder = Path(folder)
     advice = "give the folder that contains train.txt, valid.txt and test.txt"
     try:

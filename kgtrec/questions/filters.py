@@ -355,8 +355,7 @@ def _paths(files: Any) -> list[PathName]:
 def _others(
     side: AskedSide, split: str, filters: Sequence[str], extra: list[KnownFacts], static: bool
 ) -> list[tuple[Int32, bool]]:
-    """Facts known in addition to the evaluated ones, in the form for a side, and whether they are
-    known in any context."""
+    """Facts known beside the evaluated ones, for a side, and whether in any context."""
     others = [side.facts(name) for name in filters if static or name != split]
     if side.code != QUALIFIER:
         return [(rows, static) for rows in [*others, *(one.facts for one in extra)]]
@@ -377,8 +376,7 @@ def _evaluated_rows(
     relations: npt.ArrayLike | None,
     details: dict[str, Any],
 ) -> Int64 | None:
-    """Rows of a side's facts of the split with wanted entities (all that a fact has) and relation;
-    None: all rows."""
+    """Rows of a side's facts with all entities and the relation among these; None: all rows."""
     if entities is None and relations is None:
         return None
     graph, triples = side.graph, side.facts(split)
@@ -413,8 +411,7 @@ def _ask(
     others: list[tuple[Int32, bool]],
     evaluated_is_known: bool,
 ) -> dict[str, Any]:
-    """Fields of the questions of one side, whose instances and triples are numbered within it;
-    `_others` describes ``others``."""
+    """Fields of the questions of one side, numbered within it; `_others` describes ``others``."""
     n_labels, triples = side.sizes[side.asked], side.facts(split)
     every = side.keys(triples)
     triples, pairs = (triples, every) if rows is None else (triples[rows], every[rows])

@@ -133,10 +133,7 @@ class AskedSide:
 
 @dataclass(frozen=True, eq=False)
 class GraphTerms:
-    """What each of Q questions of a graph's split gives, and its context.
-
-    `kgtrec.Questions` documents the fields.
-    """
+    """What each question of a graph's split gives; `kgtrec.Questions` documents the fields."""
 
     graph: GraphData
     split: str
@@ -230,8 +227,7 @@ class GraphTerms:
 
     @property
     def triples(self) -> Int32:
-        """The evaluated triples in split order, shape (n, 3); if a qualifier's value is asked,
-        number of the statement, relation and value of each."""
+        """The evaluated triples (n, 3) in split order; or statement, relation, value of each."""
         rows = self.aspects[0].facts(self.split)[:, :3]
         return rows if self.kept is None else rows[self.kept]
 
@@ -255,8 +251,7 @@ class GraphTerms:
 
     @cached_property
     def ids(self) -> list[str]:
-        """Names of the questions in TREC files: head0, head1, ..., tail0, tail1, ...; with a time
-        head0@2014-07-01, ..."""
+        """Names of the questions in TREC files: head0, ..., tail0, ... or head0@2014-07-01, ..."""
         return self.names(slice(0, len(self)))
 
     def names(self, rows: slice) -> list[str]:
@@ -375,8 +370,7 @@ def side_text(side: int, texts: Mapping[str, str]) -> str:
 
 
 def places_of(terms: QuestionData, triples: npt.ArrayLike) -> Int64:
-    """Places of facts, shape (n, 3), or (n, 4) with contexts, among the evaluated ones; InputError
-    if a fact is not evaluated."""
+    """Places of facts (n, 3 or 4) among the evaluated ones; InputError if one is not evaluated."""
     if terms.sides == "qualifier":
         raise UsageError(
             "a triple does not say which of its qualifiers is asked; use the ranker's batches, or "

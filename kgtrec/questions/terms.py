@@ -41,8 +41,7 @@ class Term:
 
     @classmethod
     def of(cls, name: str, values: Any) -> Term:
-        """From integers, or from texts, which become ordered categories; InputError, with the
-        term's name, for anything else."""
+        """From integers, or from texts, which become ordered categories; else InputError."""
         items = values.tolist() if isinstance(values, np.ndarray) else list(values)
         if (number := first_odd(items)) is not None:
             raise InputError(

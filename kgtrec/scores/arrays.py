@@ -135,10 +135,7 @@ class ScoreBlock:
         return -values if self.negate else values
 
     def pieces(self) -> Iterator[Self]:
-        """The block in pieces on the host, in order; only one if it is there already.
-
-        Each piece is overwritten when the next but one is requested.
-        """
+        """The block in pieces on the host, each valid until the next but one is requested."""
         if not on_device(self.array):
             yield self
             return

@@ -249,8 +249,7 @@ class RangedArray:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Array:
-        """Rows, by a slice or their numbers; a slice of their columns; or single elements, by
-        numbers of rows and of columns."""
+        """Rows, by a slice or numbers; a slice of their columns; or elements, by row and column."""
         rows, columns = key if isinstance(key, tuple) else (key, slice(None))
         if not isinstance(columns, slice):
             starts = np.asarray(rows, np.int64) * self._width + np.asarray(columns, np.int64)

@@ -133,10 +133,7 @@ def _hole(p: Parts, ids: QueryIds) -> Built:
 
 
 def _tucker(p: Parts, ids: QueryIds) -> Built:
-    """TuckER (Balazevic et al. 2019): the core times h, r, t, without batch normalisation.
-
-    The core has shape (dim, relation dim, dim).
-    """
+    """TuckER (Balazevic et al. 2019): the core (d, r, d) times h, r, t, without normalisation."""
     core, dim = p.more["core"], p.entity.shape[1]
     _shaped("core", core, (dim, p.relation.shape[1], dim))
     queries = np.empty((len(ids.entity), dim))

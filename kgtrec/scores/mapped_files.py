@@ -36,10 +36,7 @@ def mapped_file(array: npt.NDArray[Any]) -> str | None:
 
 
 class Watch:
-    """The present state of files, to compare with later.
-
-    - paths: iterable of paths
-    """
+    """The present state of files, to compare with later."""
 
     def __init__(self, paths: Iterable[PathName]) -> None:
         self._before = {os.fspath(path): stamp(path) for path in paths}

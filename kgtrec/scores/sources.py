@@ -113,8 +113,7 @@ def alike(one: Any, other: Any) -> bool:
 
 
 def by_part(lengths: list[int], rows: Int64) -> Iterator[tuple[int, Int64, Int64]]:
-    """For each of several joined matrices that holds some rows: its number, the places of these
-    rows in ``rows``, and their places in the matrix."""
+    """For each joined matrix with some rows: its number, and their places in ``rows`` and in it."""
     starts = offsets_of(lengths)
     owner = np.searchsorted(starts, rows, side="right") - 1
     for number in np.unique(owner).tolist():

@@ -198,8 +198,7 @@ class Job:
         return self.settings.get("sides", "both") if self.of_graph else "all"
 
     def measure(self, key: str) -> str | None:
-        """A measure of the file for this job: a key without a side gets the sides that are asked.
-        None for a side that is not asked."""
+        """A measure for this job, by default of the asked sides; None if its side is not asked."""
         sided = with_side(key, self.sides)
         first = sided.partition(".")[0]
         return sided if first == self.sides or (self.sides == "both" and first != "all") else None

@@ -62,10 +62,7 @@ class Outcome:
 
 
 class Records:
-    """Files of a batch's results.
-
-    - batch: JobBatch
-    """
+    """Files of a batch's results."""
 
     def __init__(self, batch: JobBatch) -> None:
         self.batch, self.output = batch, batch.output
@@ -123,8 +120,7 @@ class Records:
         return self._from_job_file(value) if key in _FILE_KEYS else value
 
     def _from_job_file(self, path: str | Path) -> str:
-        """A path relative to the job file's folder if it is below it, so that it does not depend on
-        where a batch is started."""
+        """A path relative to the job file's folder if it is below it, so that it moves along."""
         parent = self.batch.path.parent
         for folder in () if is_location(path) else (parent, os.path.abspath(parent)):
             if Path(path).is_relative_to(folder):
@@ -321,8 +317,7 @@ def summary(outcomes: list[Outcome], measures: tuple[str, ...]) -> Table:
 
 
 def batch_notes(batch: JobBatch) -> list[str]:
-    """Notes for readers of a batch's results: what ties with an answer under each protocol with
-    a tolerance, and which ranks in the dataset no longer belong to a job of the file."""
+    """Notes on results: what ties within a tolerance, and ranks that belong to no job."""
     tolerances = {job.protocol: job.scoring(0).tolerance for job in batch.jobs}
     notes = [
         f"{protocol}: scores {tolerance_text(Provenance(tie_tolerance=tolerance._asdict()))} tie"

@@ -280,8 +280,7 @@ def _planned(
 def cut(
     blocks: Sequence[tuple[int, int]], ranges: Sequence[tuple[int, int]], threads: int
 ) -> Iterator[Work]:
-    """One task per block with all its ranges, or with some ranges if there would be too few
-    tasks for the threads."""
+    """One task per block with all its ranges, or with fewer if tasks are too few for threads."""
     groups = min(len(ranges), max(1, -(-_PARTS_PER_THREAD * threads // len(blocks))))
     size = -(-len(ranges) // groups)
     for rows in blocks:

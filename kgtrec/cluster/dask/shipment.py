@@ -212,8 +212,7 @@ def _relocated(inputs: Inputs) -> tuple[Inputs, dict[str, tuple[Path, int, int]]
 
 
 def located(where: Inputs | Shipment) -> Inputs:
-    """The inputs with paths that a worker can open: in its own folder, fetched if its host lacks
-    the files, unless it sees the caller's."""
+    """The inputs with paths that a worker can open, in its own folder if files were sent."""
     if isinstance(where, Inputs):
         return where
     from distributed import get_client, get_worker

@@ -74,9 +74,7 @@ def split_files(folder: Path, endings: Sequence[str], prefix: str = "") -> dict[
 def check_likely(
     files: Mapping[str, Path], splits: Mapping[str, Array], column: int, hint: str
 ) -> None:
-    """Refuse a number far beyond what triples can name: each number below it would count as another
-    entity (or relation), and as a candidate.
-    """
+    """Refuse a number far beyond what triples can name, below which all would be candidates."""
     likely = max(_LIKELY, _LIKELY_PER_TRIPLE * sum(map(len, splits.values())))
     for split, rows in splits.items():
         largest = int(rows[:, column].max(initial=0))

@@ -126,8 +126,7 @@ def read_statements(folder: Path, columns: str | None = None) -> GraphTables:
 
 
 def read_wikipeople(folder: Path, columns: str | None = None) -> GraphTables:
-    """``n-ary_train.json`` and so on: roles and values. The primary triple's roles are its relation
-    with ``_h`` and ``_t`` appended."""
+    """``n-ary_train.json`` and so on: roles and values; the triple's end in ``_h`` and ``_t``."""
     files = split_files(folder, (".json", ".jsonl"), "n-ary_")
     return label_rows({split: _records(path) for split, path in files.items()}, qualified=True)
 
@@ -182,10 +181,9 @@ _TIMED_FORM = "write head, relation, tail and time (or since and until), with ta
 
 
 def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
-    """``train.txt`` and so on with four columns, as in ICEWS, or five with an interval's ends.
+    """``train.txt`` and so on with a time as in ICEWS, or an interval, which is ``since/until``.
 
-    An interval is one time, named ``since/until``. If all times are whole numbers, they are in
-    numeric order. Otherwise they are in byte order, in which dates such as 2014-07-01 ascend.
+    Whole numbers are in numeric order, other times in byte order, in which dates ascend.
     """
     return _timed_tables(split_files(folder, (".txt", ".tsv", "")))
 
