@@ -19,13 +19,7 @@ from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import describe_file, hash_text, label_files
 from kgtrec.cluster.question_store import Store, save_questions
 from kgtrec.cluster.ranges import ONE_THREAD, Inputs
-from kgtrec.cluster.score_files import (
-    FactorFiles,
-    Files,
-    ScoreFiles,
-    describe_scores,
-    save_scores,
-)
+from kgtrec.cluster.score_files import FactorFiles, Files, ScoreFiles, describe_scores, save_scores
 from kgtrec.errors import InputError, PathName, UsageError
 from kgtrec.graph.formats import graph_files, split_format
 from kgtrec.graph.id_files import read_labels, read_names
@@ -272,10 +266,7 @@ def _holds(path: Path, rows: Int64) -> bool:
 
 
 def make_inputs(
-    source: Any,
-    questions: Questions,
-    folder: PathName,
-    settings: Settings = ONE_THREAD,
+    source: Any, questions: Questions, folder: PathName, settings: Settings = ONE_THREAD
 ) -> Inputs:
     """Write data in memory into a work folder, and describe data in files."""
     if isinstance(source, Mapping):  # a matrix per side has a row per triple
@@ -285,12 +276,7 @@ def make_inputs(
     return inputs_of_store(source, store, folder, settings)
 
 
-def inputs_of_store(
-    source: Any,
-    store: Store,
-    folder: PathName,
-    settings: Settings,
-) -> Inputs:
+def inputs_of_store(source: Any, store: Store, folder: PathName, settings: Settings) -> Inputs:
     """As `make_inputs`, for questions that are already stored; does not copy them."""
     if isinstance(source, Mapping) and store.rows != "instances":
         raise UsageError(

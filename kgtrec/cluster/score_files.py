@@ -417,10 +417,7 @@ def _check_factors(files: FactorFiles, path: PathName) -> None:
 
 
 def _member(
-    archive: zipfile.ZipFile,
-    info: zipfile.ZipInfo,
-    path: PathName,
-    unpacked: Path | None,
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: PathName, unpacked: Path | None
 ) -> ArrayFile:
     if unpacked is not None:
         unpacked.mkdir(parents=True, exist_ok=True)

@@ -339,10 +339,7 @@ class GraphData:
         return self._qualifier_facts[split]
 
     def of_qualifiers(
-        self,
-        how: Callable[..., Int32],
-        facts: Int32,
-        sets: QualifierSets | None = None,
+        self, how: Callable[..., Int32], facts: Int32, sets: QualifierSets | None = None
     ) -> Int32:
         """`value_rows` or `given_rows` of facts of known statements, with the number of a set."""
         sets = self.qualifiers if sets is None else sets

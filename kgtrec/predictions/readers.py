@@ -32,13 +32,7 @@ from kgtrec._internal.formats import Format, Formats
 from kgtrec.errors import FileError, InputError
 from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, refuse, text_of
 from kgtrec.graph.triples import COLUMNS
-from kgtrec.predictions.lists import (
-    ANY,
-    ListsBuilder,
-    PredictedLists,
-    checked_score,
-    ids_of,
-)
+from kgtrec.predictions.lists import ANY, ListsBuilder, PredictedLists, checked_score, ids_of
 from kgtrec.questions.graph_terms import ASKED, GIVEN
 from kgtrec.questions.questions import SIDES, QuestionData
 from kgtrec.trec.files.run import Run

@@ -48,12 +48,7 @@ from kgtrec.graph.triples import (
     value_rows,
 )
 from kgtrec.questions.candidates import label_ids, restrict
-from kgtrec.questions.graph_terms import (
-    COLUMNS,
-    QUALIFIER,
-    AskedSide,
-    GraphTerms,
-)
+from kgtrec.questions.graph_terms import COLUMNS, QUALIFIER, AskedSide, GraphTerms
 from kgtrec.questions.questions import PLURAL, SIDES, QuestionData, column_of_label, is_usual_filter
 
 if TYPE_CHECKING:
@@ -336,20 +331,16 @@ def _further(
         extra = as_triples("extra_known", known.extra, (4,) if n_contexts else (3,))
         sizes = graph.n_entities, graph.n_relations, n_contexts
         parts.append(KnownFacts(checked_ids("extra_known", extra, *sizes)))
-    for path in _paths(known.files):
-        part, detail = read_known(path, graph, known.unknown, graph.context_name)
-        parts.append(part)
-        details.setdefault("known_files", []).append(detail)
-    return parts, sum(len(part.facts) for part in parts)
-
-
-def _paths(files: Any) -> list[PathName]:
-    """One path or several as a list; UsageError if they are something else."""
+    files: Any = known.files
     single = isinstance(files, (str, PathLike)) or not isinstance(files, Iterable)
     paths = [files] if single else list(files)
     if not all(isinstance(path, (str, PathLike)) for path in paths):
         raise UsageError(f"known={files!r} is neither a path nor a list of paths")
-    return paths
+    for path in paths:
+        part, detail = read_known(path, graph, known.unknown, graph.context_name)
+        parts.append(part)
+        details.setdefault("known_files", []).append(detail)
+    return parts, sum(len(part.facts) for part in parts)
 
 
 def _others(

@@ -194,11 +194,9 @@ def read_arrays(path: Path) -> dict[str, Array]:
             if isinstance(loaded, np.ndarray):
                 return {path.stem: loaded}
             return {name: loaded[name] for name in loaded.files}
-    except OSError as error:
-        if error.errno is not None:
-            raise _unreadable(path, error) from None
-        reason = one_line(error)
     except Exception as error:  # zipfile, zlib and numpy each raise their own errors
+        if isinstance(error, OSError) and error.errno is not None:
+            raise _unreadable(path, error) from None
         reason = one_line(error)
     kind, save = ("array", "save") if path.suffix == ".npy" else ("archive", "savez")
     found = f"not a readable {path.suffix} {kind} ({reason})"

@@ -90,10 +90,7 @@ class _Lost(Exception):
 
 
 def _one_round(
-    workers: Workers,
-    works: Sequence[Work],
-    submit: Callable[[Work], Future],
-    window: int | None,
+    workers: Workers, works: Sequence[Work], submit: Callable[[Work], Future], window: int | None
 ) -> Iterator[tuple[Work, Any]]:
     """Values as they finish; `_Lost` leaves the rest to another round."""
     client = workers.client

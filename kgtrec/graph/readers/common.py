@@ -139,23 +139,17 @@ def number_rows(
     parts = [np.empty((0, 3), np.int32)]
     while batch := list(islice(lines, _LINES)):
         rows = [text.split() for _, text in batch]
-        if set(map(len, rows)) != {3} or not b"".join(chain.from_iterable(rows)).isdigit():
-            _refuse_first(path, batch, columns, limits, form)
-        if max(map(len, chain.from_iterable(rows))) > _DIGITS:
-            _refuse_first(path, batch, columns, limits, form)
-        numbers = np.array(rows).astype(np.int64)
-        if (numbers >= limits).any():
+        fields = [*chain.from_iterable(rows)]
+        sound = {*map(len, rows)} == {3} and b"".join(fields).isdigit()
+        sound = sound and max(map(len, fields)) <= _DIGITS
+        if not sound or ((numbers := np.array(rows).astype(np.int64)) >= limits).any():
             _refuse_first(path, batch, columns, limits, form)
         parts.append(numbers[:, [columns.index(c) for c in "hrt"]].astype(np.int32))
     return np.concatenate(parts)
 
 
 def _refuse_first(
-    path: PathName,
-    batch: list[tuple[int, bytes]],
-    columns: str,
-    limits: Int64,
-    form: str,
+    path: PathName, batch: list[tuple[int, bytes]], columns: str, limits: Int64, form: str
 ) -> None:
     """Name the first bad line of a batch that has one."""
     names = [COLUMNS["hrt".index(c)] for c in columns]
