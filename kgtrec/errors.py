@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable
 from os import PathLike
+from typing import NoReturn
 
 PathName = str | PathLike[str]
 
@@ -54,6 +55,11 @@ class FileError(InputError):
         self.path = path
         self.args = (self._text(),)
         return self
+
+
+def refuse(path: PathName, line: int | None, found: str, hint: str) -> NoReturn:
+    """Raise the FileError for a file, or for one of its lines."""
+    raise FileError(path, line, found=found, hint=hint)
 
 
 def suggestion(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kgtrec._internal.formats import Format, Formats
 from kgtrec._internal.locations import is_location
-from kgtrec.errors import FileError, PathName, UsageError, choose, refuse_url
+from kgtrec.errors import PathName, UsageError, choose, refuse, refuse_url
 from kgtrec.graph.tsv import find_split_files, has_splits
 
 _READERS = "kgtrec.graph.readers"
@@ -210,7 +210,7 @@ def split_format(folder: str) -> tuple[str, str]:
 
 def _recognised(folder: Path) -> str:
     if folder.suffix in _PICKLES and folder.is_file():
-        raise FileError(folder, found="a pickle, not a folder of splits", hint=_UNPICKLED)
+        refuse(folder, None, "a pickle, not a folder of splits", _UNPICKLED)
     try:
         names = set(os.listdir(folder))
     except OSError:  # the reader will report it
@@ -218,9 +218,7 @@ def _recognised(folder: Path) -> str:
     if {"entities.dict", "relations.dict"} <= names:
         from kgtrec.graph.readers.folders import DECLARE
 
-        raise FileError(
-            folder, found="entities.dict and relations.dict fit two formats", hint=DECLARE
-        )
+        refuse(folder, None, "entities.dict and relations.dict fit two formats", DECLARE)
     if "dataset.yaml" in names and any(name.endswith(".del") for name in names):
         return "libkge"
     if "numeric_triples.tsv.gz" in names or (folder / "training/numeric_triples.tsv.gz").exists():
@@ -233,10 +231,10 @@ def _recognised(folder: Path) -> str:
     formats = sorted({_ENDINGS[ending] for ending in endings if ending in _ENDINGS})
     if len(formats) > 1:
         what = f"the splits are in several formats: {' and '.join(formats)}"
-        raise FileError(folder, found=what, hint=f"declare one of them, as in {formats[0]}:DIR")
+        refuse(folder, None, what, f"declare one of them, as in {formats[0]}:DIR")
     pickled = sorted(n for n in names if (s := _SPLIT.fullmatch(n)) and s[2] in _PICKLES)
     if pickled and not formats:
-        raise FileError(folder / pickled[0], found="a pickle", hint=_UNPICKLED)
+        refuse(folder / pickled[0], None, "a pickle", _UNPICKLED)
     return formats[0] if formats else "tsv"
 
 

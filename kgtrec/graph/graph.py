@@ -17,7 +17,7 @@ import numpy.typing as npt
 from kgtrec._internal.csr import Array, Int32, Int64
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._internal.table import lines_as_html
-from kgtrec.errors import FileError, GraphWarning, InputError, PathName, UsageError, suggestion
+from kgtrec.errors import GraphWarning, InputError, PathName, UsageError, refuse, suggestion
 from kgtrec.graph.labels import Labels, resolve_labels
 from kgtrec.graph.triples import (
     SPLITS,
@@ -188,7 +188,7 @@ class GraphData:
             tables = GRAPHS.named(name).load()(place.folder, place.columns)
             if not any(map(len, tables.splits.values())):
                 hint = "add triples to at least one split"
-                raise FileError(place.folder, found="no triple in any split", hint=hint)
+                refuse(place.folder, None, "no triple in any split", hint)
             train, valid, test = (tables.splits.get(name) for name in ("train", "valid", "test"))
             graph = cls.from_arrays(
                 train, valid, test,

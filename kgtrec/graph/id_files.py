@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.locations import fetched
-from kgtrec.errors import FileError, PathName, choose
+from kgtrec.errors import FileError, PathName, choose, refuse
 from kgtrec.graph.tsv import packed_lines
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def read_labels(path: PathName, labels: Labels, unknown: str = "error") -> tuple
         if b"\t" in text:
             refuse(path, number, f"a tab in {text_of(text)!r}", "write one label per line")
     if not names:
-        raise FileError(path, found="no labels: the file is empty", hint="write one label per line")
+        refuse(path, None, "no labels: the file is empty", "write one label per line")
     return known_ids(path, labels, names, range(1, len(names) + 1), unknown)
 
 
@@ -60,8 +60,7 @@ def read_names(path: PathName, size: int) -> Labels:
         what = f"{text_of(array[repeat[1]].as_py())!r} is repeated (first in line {repeat[0] + 1})"
         refuse(path, repeat[1] + 1, what, "give each label once")
     if len(array) != size:
-        what = f"{len(array):,} labels for {size:,} rows"
-        raise FileError(path, found=what, hint="write one label per row")
+        refuse(path, None, f"{len(array):,} labels for {size:,} rows", "write one label per row")
     return Labels.from_arrow(array)
 
 
@@ -78,7 +77,7 @@ def read_pairs(path: PathName, left: Labels, right: Labels) -> Int64:
             refuse(path, number, what, "give each alignment once")
         at[pair] = number
     if not at:
-        raise FileError(path, found="no pairs: the file is empty", hint="write left<TAB>right")
+        refuse(path, None, "no pairs: the file is empty", "write left<TAB>right")
     parts = []
     for side, (name, labels) in enumerate((("left", left), ("right", right))):
         names = [pair[side] for pair in at]
@@ -123,7 +122,7 @@ def read_candidates(
     if 0 in line_of:
         first = question_ids[line_of.index(0)]
         problem = f"{line_of.count(0):,} questions have no line, first {first!r}"
-        raise FileError(path, found=problem, hint="give each question one line")
+        refuse(path, None, problem, "give each question one line")
     ids, missed = known_ids(path, entities, names, at, unknown, drop=False)
     owners = np.array(owner, dtype=np.int64)[ids >= 0]
     order = np.argsort(owners, kind="stable")
@@ -150,10 +149,10 @@ def load_arrays(path: PathName, names: Sequence[str], hint: str) -> dict[str, Ar
         reason = " ".join(str(error).split())
         raise FileError(path, found=f"not a readable .npz archive ({reason})", hint=hint) from None
     if not arrays:
-        raise FileError(path, found=f"it contains the arrays {sorted(present)}", hint=hint)
+        refuse(path, None, f"it contains the arrays {sorted(present)}", hint)
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray):  # a member without numpy's header comes as bytes
-            raise FileError(path, found=f"{name} is not a numpy array", hint=hint)
+            refuse(path, None, f"{name} is not a numpy array", hint)
     return arrays
 
 
@@ -217,16 +216,10 @@ def regular_file(path: PathName) -> Iterator[Path]:
     """The file, on this machine until the context ends; FileError if it is not a file."""
     with fetched(path) as place:
         if not place.exists():
-            hint = "check the name and the folder"
-            raise FileError(path, found="the file does not exist", hint=hint)
+            refuse(path, None, "the file does not exist", "check the name and the folder")
         if place.is_dir():
-            raise FileError(path, found="a folder, not a file", hint="give a file in this folder")
+            refuse(path, None, "a folder, not a file", "give a file in this folder")
         yield place
-
-
-def refuse(path: PathName, line: int, problem: str, hint: str) -> NoReturn:
-    """Raise the FileError for a line."""
-    raise FileError(path, line, found=problem, hint=hint)
 
 
 def text_of(raw: bytes) -> str:

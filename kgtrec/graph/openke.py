@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec._internal.csr import Int32, Int64
-from kgtrec.errors import FileError, PathName
-from kgtrec.graph.id_files import check_unknown, known_ids, lines_of, refuse, text_of
+from kgtrec.errors import FileError, PathName, refuse
+from kgtrec.graph.id_files import check_unknown, known_ids, lines_of, text_of
 from kgtrec.graph.readers.common import GraphTables, number_rows
 from kgtrec.graph.tsv import NUMBERED, find_split_files
 
@@ -71,13 +71,11 @@ def _triples(path: Path, n_entities: int, n_relations: int) -> Int32:
     triples = number_rows(path, lines, "htr", n_entities, n_relations, _TRIPLES)
     if len(triples) != total:
         what = f"{len(triples):,} triples, but the first line says {total:,}"
-        raise FileError(
-            path,
-            found=what,
-            hint="copy the file again if it is cut short, or correct its first line",
+        refuse(
+            path, None, what, "copy the file again if it is cut short, or correct its first line"
         )
     if not total:
-        raise FileError(path, found="no triples", hint="add triples, or remove the file")
+        refuse(path, None, "no triples", "add triples, or remove the file")
     return triples
 
 
@@ -133,9 +131,7 @@ def read_openke_ids(path: PathName) -> tuple[list[bytes], list[int]]:
         names[place], at[place] = name, number
     if len(at) < total:
         missing = next(place for place in range(total) if place not in at)
-        raise FileError(
-            path, found=f"no line for id {missing}, but the first line says {total} ids", hint=form
-        )
+        refuse(path, None, f"no line for id {missing}, but the first line says {total} ids", form)
     return [names[place] for place in range(total)], [at[place] for place in range(total)]
 
 
@@ -174,7 +170,7 @@ def _type_lists(path: PathName, n_entities: int, n_relations: int) -> list[tuple
         what = (
             f"{len(lists)} lists, but the first line says {total} relations, which need {2 * total}"
         )
-        raise FileError(path, found=what, hint=form)
+        refuse(path, None, what, form)
     return lists
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from kgtrec._core import LABEL_PAD, LabelTable, TripleLines, renumber_triples
 from kgtrec._internal.csr import Int32
 from kgtrec._internal.runtime import available_cores
-from kgtrec.errors import FileError, FilterWarning, PathName
+from kgtrec.errors import FileError, FilterWarning, PathName, refuse
 from kgtrec.graph.triples import COLUMNS, SPLITS
 
 CODECS = {".gz": "gzip", ".zst": "zstd"}
@@ -81,59 +81,57 @@ def scan(path: Path) -> None:
             blank = blank or number
             continue
         if blank:
-            raise FileError(path, blank, found="an empty line", hint="delete it: " + WANTED)
+            refuse(path, blank, "an empty line", "delete it: " + WANTED)
         _check_line(path, number, text)
         is_empty = False
     if is_empty:
-        hint = "add triples, or remove the file"
-        raise FileError(path, found="no triples: the file is empty", hint=hint)
+        refuse(path, None, "no triples: the file is empty", "add triples, or remove the file")
 
 
 def _check_line(path: Path, number: int, line: bytes) -> None:
     if number == 1:
         _check_binary(path, line)
     if b"\0" in line:
-        raise FileError(
+        refuse(
             path,
             number,
-            found=f"a NUL byte in {_quote(line)}",
-            hint="remove NUL bytes: they end a text in many programs",
+            f"a NUL byte in {_quote(line)}",
+            "remove NUL bytes: they end a text in many programs",
         )
     fields = line.split(b"\t")
     if b"\r" in line:
-        raise FileError(
+        refuse(
             path,
             number,
-            found=f"a carriage return inside the line {_quote(line)}",
-            hint="end lines with LF or CRLF, and keep carriage returns out of labels",
+            f"a carriage return inside the line {_quote(line)}",
+            "end lines with LF or CRLF, and keep carriage returns out of labels",
         )
     if len(fields) != 3:
         raise _wrong_columns(path, number, line, len(fields))
     for column, field in zip(COLUMNS, fields, strict=True):
         if not field:
-            raise FileError(
+            refuse(
                 path,
                 number,
-                found=f"an empty {column} in {_quote(line)}",
-                hint="every head, relation and tail needs a label",
+                f"an empty {column} in {_quote(line)}",
+                "every head, relation and tail needs a label",
             )
 
 
 def _check_binary(path: Path, line: bytes) -> None:
     for magic, suffix in _MAGIC.items():
         if line.startswith(magic):
-            raise FileError(
+            refuse(
                 path,
-                found=f"the data is compressed ({suffix}), but the file name does not say so",
-                hint=f"add {suffix} to the file name",
+                None,
+                f"the data is compressed ({suffix}), but the file name does not say so",
+                f"add {suffix} to the file name",
             )
     if line[:2] in (b"\xff\xfe", b"\xfe\xff") and b"\0" in line:
-        raise FileError(path, found="UTF-16 text", hint="save the file as UTF-8")
+        refuse(path, None, "UTF-16 text", "save the file as UTF-8")
     controls = sum(byte < 32 and byte not in b"\t\r" for byte in line[:1024])
     if controls > 0.1 * min(len(line), 1024):
-        raise FileError(
-            path, 1, found=f"binary data: {_quote(line)}", hint="give a text file: " + WANTED
-        )
+        refuse(path, 1, f"binary data: {_quote(line)}", "give a text file: " + WANTED)
 
 
 def _wrong_columns(path: Path, number: int, line: bytes, columns: int) -> FileError:
@@ -246,7 +244,7 @@ def _read(
             raise damaged(path, error) from None
     if not n:
         explain(path)  # raises, and explains the fault
-        raise FileError(path, found="the file cannot be parsed", hint="check its lines")
+        refuse(path, None, "the file cannot be parsed", "check its lines")
     rows.resize((n, len(tables)), refcheck=False)
     return rows
 
@@ -322,7 +320,7 @@ class _Blocks:
             elif not is_end:
                 self._block *= 2
                 if self._block > _LARGEST_BLOCK:
-                    raise FileError(self._path, found="a line of more than 2 GB", hint=WANTED)
+                    refuse(self._path, None, "a line of more than 2 GB", WANTED)
 
     def _fill(self, text: bytearray, size: int) -> tuple[int, bool]:
         """Read on behind `size` bytes until the block is full; its size, and if it is the last."""
@@ -395,11 +393,12 @@ def find_split_files(folder: PathName) -> dict[str, Path]:
         raise FileError(folder, found=f"cannot be listed ({error.strerror})", hint=advice) from None
     # Of a folder with an inference graph beside the training graph, only half would be read.
     if inductive := [name for name in names if _INDUCTIVE.match(name)]:
-        raise FileError(
+        refuse(
             folder,
-            found=f"{', '.join(map(repr, inductive))} beside the splits: this is an inductive "
+            None,
+            f"{', '.join(map(repr, inductive))} beside the splits: this is an inductive "
             "benchmark, and kgtrec would read only a part of it",
-            hint="declare its format (ilpc:DIR, grail:DIR or ultra:DIR), or put the inference "
+            "declare its format (ilpc:DIR, grail:DIR or ultra:DIR), or put the inference "
             "graph into a separate folder, as train, valid and test",
         )
     files: dict[str, Path] = {}
@@ -409,9 +408,7 @@ def find_split_files(folder: PathName) -> dict[str, Path]:
             continue
         if split in files:
             both = f"{files[split].name!r} and {name!r}"
-            raise FileError(
-                folder, found=f"two files for split {split!r}: {both}", hint="keep one of them"
-            )
+            refuse(folder, None, f"two files for split {split!r}: {both}", "keep one of them")
         files[split] = folder / name
     named = files or {s: folder / (s + NUMBERED) for s in SPLITS if s + NUMBERED in names}
     if not named:
@@ -428,10 +425,11 @@ def _check_overlooked(
     for entry in entries:
         name = entry.name
         if _NAMES.get(name) not in (None, *files):
-            raise FileError(
+            refuse(
                 folder / name,
-                found="not a regular file (a folder, or a broken link?)",
-                hint=f"replace it with a file of split {_NAMES[name]!r}, or remove it",
+                None,
+                "not a regular file (a folder, or a broken link?)",
+                f"replace it with a file of split {_NAMES[name]!r}, or remove it",
             )
     names = [entry.name for entry in entries if entry.is_file()]
     unread = [name for name in names if folder / name not in files.values()]
@@ -444,7 +442,7 @@ def _check_overlooked(
         missed = f"split {split!r} is not read: {name!r} is not a name of a split"
         if split not in files and triples:
             hint = f"{_NAMING}; or move the file away if its triples should not be filtered"
-            raise FileError(folder, found=missed, hint=hint)
+            refuse(folder, None, missed, hint)
         message = f"{missed}; {_NAMING}"
         if split in files:
             message = f"{name!r} is not read: split {split!r} is read from {files[split].name!r}"

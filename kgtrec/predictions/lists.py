@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.csr import Int64, offsets_of
-from kgtrec.errors import FileError
+from kgtrec.errors import refuse
 from kgtrec.questions.questions import NAMES
 
 if TYPE_CHECKING:
@@ -89,12 +89,12 @@ class ListsBuilder:
             if self._scored is None:
                 self._scored = scores is not None
             if self._scored != (scores is not None):
-                raise FileError(
+                refuse(
                     self._path,
                     line,
-                    found=f"a list with{'' if self._scored is False else 'out'} scores after "
+                    f"a list with{'' if self._scored is False else 'out'} scores after "
                     f"lists with{'out' if self._scored is False else ''} them",
-                    hint="give scores to all lists or to none",
+                    "give scores to all lists or to none",
                 )
             self._codes.extend(map(self._code, labels))
             self._scores.extend(scores or ())
@@ -111,9 +111,7 @@ class ListsBuilder:
     def build(self) -> PredictedLists:
         """All lists; FileError if there are none."""
         if not len(self._lengths):
-            raise FileError(
-                self._path, found="no lists: the file is empty", hint="give another file"
-            )
+            refuse(self._path, None, "no lists: the file is empty", "give another file")
         names = list(self._labels)
         entity, relation = (
             ids_of(labels, names) for labels in (self._graph.entities, self._graph.relations)
@@ -160,7 +158,5 @@ def checked_score(path: str | PathLike[str], line: int, text: Any, whose: str) -
         score = float("nan")
     if score != score or isinstance(text, bool):
         shown = text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text
-        raise FileError(
-            path, line, found=f"score {shown!r} of {whose}", hint="write a number that is not NaN"
-        )
+        refuse(path, line, f"score {shown!r} of {whose}", "write a number that is not NaN")
     return score

@@ -29,8 +29,8 @@ import numpy.typing as npt
 
 from kgtrec._internal.csr import Int64, offsets_of
 from kgtrec._internal.formats import Format, Formats
-from kgtrec.errors import FileError, InputError
-from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, refuse, text_of
+from kgtrec.errors import FileError, InputError, refuse
+from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, text_of
 from kgtrec.graph.triples import COLUMNS
 from kgtrec.predictions.lists import ANY, ListsBuilder, PredictedLists, checked_score, ids_of
 from kgtrec.questions.graph_terms import ASKED, GIVEN
@@ -72,7 +72,7 @@ def read_anyburl(path: str | PathLike[str], questions: QuestionData) -> Predicte
         expected = (expected + 1) % 3
     if expected:
         start = _STARTS[0 if expected == 1 else 1 - first].decode()
-        raise FileError(path, line, found=f"the file ends before the line {start}", hint=_RECORD)
+        refuse(path, line, f"the file ends before the line {start}", _RECORD)
     return builder.build()
 
 
@@ -132,7 +132,7 @@ def _collected(
     builder = ListsBuilder(questions, "jsonl", path)
     for line, record in records:
         if not isinstance(record, Mapping):
-            raise FileError(path, line, found=f"{_shown(record)}, not an object", hint=_LINE)
+            refuse(path, line, f"{_shown(record)}, not an object", _LINE)
         side = _side(path, line, record, questions.kind)
         given = [_label(path, line, record, COLUMNS[column]) for column in GIVEN[side]]
         labels, scores = _predictions(path, line, record.get("predictions"))
@@ -150,27 +150,24 @@ def _side(path: Any, line: int, record: Mapping[str, Any], kind: str) -> int:
             return side
     ends = [name for name in known if name != "relation"]
     what = f"{' and '.join(ends) or 'neither head nor tail'} in {_shown(record)}"
-    hint = "give only the known one of head and tail; the other one is predicted"
-    raise FileError(path, line, found=what, hint=hint)
+    refuse(path, line, what, "give only the known one of head and tail; the other one is predicted")
 
 
 def _label(path: Any, line: int, record: Mapping[str, Any], name: str) -> bytes:
     label = record.get(name)
     if not isinstance(label, str) or not label:
-        raise FileError(path, line, found=f"{name} is {_shown(label)}, not a label", hint=_LINE)
+        refuse(path, line, f"{name} is {_shown(label)}, not a label", _LINE)
     return _encoded(label)
 
 
 def _predictions(path: Any, line: int, entries: Any) -> tuple[list[bytes], list[float] | None]:
     if not isinstance(entries, (list, tuple)):
-        raise FileError(
-            path, line, found=f"predictions are {_shown(entries)}, not a list", hint=_LINE
-        )
+        refuse(path, line, f"predictions are {_shown(entries)}, not a list", _LINE)
     paired = len(entries) > 0 and not isinstance(entries[0], str)
     for entry in entries:
         pair = isinstance(entry, (list, tuple)) and len(entry) == 2 and isinstance(entry[0], str)
         if not (pair if paired else isinstance(entry, str)):
-            raise FileError(path, line, found=f"a wrong prediction: {_shown(entry)}", hint=_LINE)
+            refuse(path, line, f"a wrong prediction: {_shown(entry)}", _LINE)
     if not paired:
         return [_encoded(entry) for entry in entries], None
     scores = [checked_score(path, line, entry[1], repr(entry[0])) for entry in entries]
@@ -230,13 +227,13 @@ def _check(
         what = f"{name} is {rows.dtype} of shape {rows.shape}, for {n_triples:,} triples"
         dropped = questions.graph.duplicates.get(questions.split, 0)
         more = f"; {dropped:,} repeated triples of the split count once" if dropped else ""
-        raise FileError(path, found=what, hint=_HINT + more)
+        refuse(path, None, what, _HINT + more)
     bad = (rows < -1) | (rows >= questions.n_entities)
     if bad.any():
         row, column = (int(place) for place in np.argwhere(bad)[0])
         what = f"{name}[{row}, {column}] is {rows[row, column]}, not below"
         more = f"{questions.n_entities:,}, the number of entities"
-        raise FileError(path, found=f"{what} {more}", hint="number entities as the graph does")
+        refuse(path, None, f"{what} {more}", "number entities as the graph does")
 
 
 _COLUMNS = ("head_label", "relation_label", "tail_label", "score")
@@ -254,22 +251,22 @@ def read_pykeen(path: str | PathLike[str], questions: QuestionData) -> Predicted
     if missing:
         ids = " (only PyKEEN knows its numbers: write the labels)" if "head_id" in header else ""
         what = f"no column {', '.join(missing)} among {', '.join(header) or 'none'}{ids}"
-        raise FileError(path, line, found=what, hint=_PYKEEN_HINT)
+        refuse(path, line, what, _PYKEEN_HINT)
     places = [header.index(name) for name in _COLUMNS]
     numbers: dict[str, int] = {}
     codes, scores, at = array("q"), array("d"), array("q")
     for line, fields in rows:
         if len(fields) != len(header):
             what = f"{len(fields)} fields, but the first line names {len(header)}"
-            raise FileError(path, line, found=what, hint=_PYKEEN_HINT)
+            refuse(path, line, what, _PYKEEN_HINT)
         *labels, score = (fields[place] for place in places)
         if not all(labels):
-            raise FileError(path, line, found="an empty label", hint=_PYKEEN_HINT)
+            refuse(path, line, "an empty label", _PYKEEN_HINT)
         codes.extend(numbers.setdefault(label, len(numbers)) for label in labels)
         scores.append(checked_score(path, line, score, repr(labels[0])))
         at.append(line)
     if not len(at):
-        raise FileError(path, found="no predictions after the first line", hint=_PYKEEN_HINT)
+        refuse(path, None, "no predictions after the first line", _PYKEEN_HINT)
     return lists_of_triples(questions, path, list(numbers), codes, scores, at)
 
 
@@ -309,7 +306,7 @@ def _rows(path: str | PathLike[str]) -> Iterator[tuple[int, list[str]]]:
     name = Path(path).name.removesuffix(".gz").removesuffix(".zst")
     if not name.endswith((".csv", ".tsv")):
         problem = "the name ends neither in .csv nor in .tsv, so the separator is unknown"
-        raise FileError(path, found=problem, hint=_PYKEEN_HINT)
+        refuse(path, None, problem, _PYKEEN_HINT)
     yield from delimited_rows(path, "\t" if name[-3:] == "tsv" else ",", _PYKEEN_HINT)
 
 
@@ -346,11 +343,12 @@ def _lists(
     numbers = {name: number for number, name in enumerate(questions.ids)}
     positions = np.array([numbers.get(name, -1) for name in names], dtype=np.int64)
     if len(positions) and (positions < 0).all():
-        raise FileError(
+        refuse(
             path,
-            found=f"none of its {len(positions):,} queries ({names[0]!r}, ...) is a question of "
+            None,
+            f"none of its {len(positions):,} queries ({names[0]!r}, ...) is a question of "
             f"split {questions.split!r}, {questions.sides}",
-            hint="name them as `kgtrec convert --write-questions` does: head0, ..., tail0, ...",
+            "name them as `kgtrec convert --write-questions` does: head0, ..., tail0, ...",
         )
     n = len(positions)
     any_answer, lines = np.full(n, ANY), np.arange(1, n + 1)

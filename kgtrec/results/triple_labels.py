@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.graph.id_files import lines_of, refuse, text_of
+from kgtrec.errors import FileError, InputError, UsageError, refuse
+from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.ranking.instances import triple_ids
 from kgtrec.ranking.parquet import encoded_labels
 

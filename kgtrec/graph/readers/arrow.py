@@ -9,7 +9,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Int64
 from kgtrec._internal.files import arrow_file
-from kgtrec.errors import FileError
+from kgtrec.errors import FileError, refuse
 from kgtrec.graph.readers.common import (
     MAX_ID,
     GraphTables,
@@ -36,9 +36,7 @@ def read_arrow(folder: Path, columns: str | None = None) -> GraphTables:
         return GraphTables(splits)
     for split, table in tables.items():
         if any(_is_integer(column.type) for column in table):
-            raise FileError(
-                files[split], found="some columns are numbers, others are labels", hint=_HINT
-            )
+            refuse(files[split], None, "some columns are numbers, others are labels", _HINT)
     return _numbered(tables)
 
 
@@ -51,7 +49,7 @@ def _columns(path: Path) -> list[Any]:
     if missing:
         held = ", ".join(table.column_names)
         what = f"needs exactly one column {missing[0]!r}, but has the columns {held}"
-        raise FileError(path, found=what, hint=_HINT)
+        refuse(path, None, what, _HINT)
     columns = []
     for name in COLUMNS:
         column = table[name].combine_chunks()
@@ -61,7 +59,7 @@ def _columns(path: Path) -> list[Any]:
             column = column.dictionary_decode()
         if column.null_count:
             row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-            raise FileError(path, found=f"{name} is null in row {row}", hint="remove the row")
+            refuse(path, None, f"{name} is null in row {row}", "remove the row")
         if not _is_integer(column.type):
             column = _bytes(path, name, column)
         columns.append(column)
@@ -79,7 +77,7 @@ def _bytes(path: Path, name: str, column: Any) -> Any:
         raise FileError(path, found=what, hint=_HINT) from None
     if pc.any(pc.equal(pc.binary_length(labels), 0)).as_py():
         row = int(np.argmin(pc.binary_length(labels).to_numpy()))
-        raise FileError(path, found=f"an empty {name} in row {row}", hint="give it a label")
+        refuse(path, None, f"an empty {name} in row {row}", "give it a label")
     return labels
 
 
@@ -120,7 +118,7 @@ def _numbers(path: Path, table: list[Any]) -> Int64:
         bad = (part < 0) | (part >= MAX_ID)
         if bad.any():
             row = int(np.argmax(bad))
-            raise FileError(path, found=f"{name} is {part[row]} in row {row}", hint=_HINT)
+            refuse(path, None, f"{name} is {part[row]} in row {row}", _HINT)
     return np.stack([part.astype(np.int64) for part in parts], axis=1)
 
 

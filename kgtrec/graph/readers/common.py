@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.csr import Array, Int32, Int64, offsets_of, spans
-from kgtrec.errors import FileError, PathName
-from kgtrec.graph.id_files import refuse, text_of
+from kgtrec.errors import PathName, refuse
+from kgtrec.graph.id_files import text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import COLUMNS, SPLITS
 
@@ -51,7 +51,7 @@ def split_files(folder: Path, endings: Sequence[str], prefix: str = "") -> dict[
     """Files of the splits, plain or packed, in the order train, valid (or dev), test."""
     if not folder.is_dir():
         problem = "a file, not a folder" if folder.exists() else "this folder does not exist"
-        raise FileError(folder, found=problem, hint="give the folder with the splits")
+        refuse(folder, None, problem, "give the folder with the splits")
     files: dict[str, Path] = {}
     for split in SPLITS:
         stems = ("valid", "dev") if split == "valid" else (split,)
@@ -59,15 +59,12 @@ def split_files(folder: Path, endings: Sequence[str], prefix: str = "") -> dict[
         there = [folder / name for name in names if (folder / name).is_file()]
         if len(there) > 1:
             both = " and ".join(repr(path.name) for path in there)
-            raise FileError(folder, found=f"two files for split {split!r}: {both}",
-                            hint="keep one of them")  # fmt: skip
+            refuse(folder, None, f"two files for split {split!r}: {both}", "keep one of them")
         if there:
             files[split] = there[0]
     if not files:
         expected = ", ".join(f"{prefix}{split}{endings[0]}" for split in SPLITS)
-        raise FileError(
-            folder, found="no split of this format", hint=f"add at least one of {expected}"
-        )
+        refuse(folder, None, "no split of this format", f"add at least one of {expected}")
     return files
 
 
@@ -81,7 +78,7 @@ def check_likely(
         if largest >= likely:
             n_triples = sum(map(len, splits.values()))
             what = f"{COLUMNS[column]} {largest} is too large for {n_triples:,} triples"
-            raise FileError(files[split], found=what, hint=hint)
+            refuse(files[split], None, what, hint)
 
 
 def label_rows(
@@ -179,5 +176,5 @@ def labels_by_id(path: Path, rows: Iterable[tuple[int, Sequence[bytes]]], hint: 
     missing = next((i for i in range(len(names)) if i not in names), None)
     if missing is not None or not names:
         problem = "no labels" if not names else f"no line for id {missing}, but {len(names)} ids"
-        raise FileError(path, found=problem, hint=hint)
+        refuse(path, None, problem, hint)
     return [text_of(names[i]) for i in range(len(names))]

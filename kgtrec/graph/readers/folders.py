@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.csr import Array
-from kgtrec.errors import FileError, UsageError
-from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, refuse, text_of
+from kgtrec.errors import FileError, UsageError, refuse
+from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import (
     MAX_ID,
@@ -56,7 +56,7 @@ def read_dgl_ke(folder: Path, columns: str | None = None) -> GraphTables:
     """Splits by number, with declared columns, as in DGL-KE's ``udd_hrt``."""
     if columns is None:
         hint = "declare it, as in dgl-ke,hrt:DIR"
-        raise FileError(folder, found="the order of its columns is unknown", hint=hint)
+        refuse(folder, None, "the order of its columns is unknown", hint)
     entities, relations = _dictionary(folder, "entities"), _dictionary(folder, "relations")
     form = f"each line must be three numbers from 0, in the order {columns}"
     sizes = len(entities), len(relations)
@@ -131,7 +131,7 @@ def _read(folder: Path, *layouts: tuple[str, ...]) -> GraphTables:
     if [] not in needed:
         hint = "it needs " + ", or ".join(", ".join(one) for one in layouts)
         lacks = min(needed, key=len)
-        raise FileError(folder, found=f"no {' and no '.join(lacks)}", hint=hint)
+        refuse(folder, None, f"no {' and no '.join(lacks)}", hint)
     training, inference, valid, test = (folder / name for name in layouts[needed.index([])])
     files = {"train": inference, "test": test, **({"valid": valid} if valid.is_file() else {})}
     triples, entities, relations = load_triples(files, False)
@@ -148,7 +148,7 @@ def _read(folder: Path, *layouts: tuple[str, ...]) -> GraphTables:
             f"is not a candidate ({int(outside.any(axis=1).sum()):,} triples have such entities)"
         )
         hint = "leave these triples out, or add the entity's triples to the inference graph"
-        raise FileError(path, row + 1, found=found, hint=hint)
+        refuse(path, row + 1, found, hint)
     _, _, trained = load_triples({"train": training}, False)
     shared = sorted_labels([relations, trained])
     places = shared.positions(relations).astype(np.int32)
@@ -173,8 +173,12 @@ def read_libkge(folder: Path, columns: str | None = None) -> GraphTables:
         if path.is_file() or f"files.{split}.filename" in settings:
             splits[split] = number_rows(path, lines_of(path), columns or "hrt", *sizes, _TRIPLES)
     if not splits:
-        raise FileError(folder, found="no train.del, valid.del or test.del",
-                        hint="run LibKGE's preprocessing of this dataset")  # fmt: skip
+        refuse(
+            folder,
+            None,
+            "no train.del, valid.del or test.del",
+            "run LibKGE's preprocessing of this dataset",
+        )
     return GraphTables(splits, entities, relations)
 
 
@@ -199,7 +203,7 @@ def _settings(path: Path) -> dict[str, Any]:
         raise FileError(path, line, found=f"not YAML ({what})", hint="correct the file") from None
     settings = loaded.get("dataset") if isinstance(loaded, dict) else None
     if not isinstance(settings, dict):
-        raise FileError(path, found="no key 'dataset'", hint="use LibKGE's dataset.yaml")
+        refuse(path, None, "no key 'dataset'", "use LibKGE's dataset.yaml")
     try:
         return dict(_flat(settings, ""))
     except RecursionError:  # an alias of a node that contains it
@@ -232,7 +236,7 @@ def read_ogb(folder: Path, columns: str | None = None) -> GraphTables:
         if len({len(part) for part in parts}) > 1:
             lengths = ", ".join(f"{name} {len(p)}" for name, p in zip(COLUMNS, parts, strict=True))
             what = f"arrays of different lengths: {lengths}"
-            raise FileError(path, found=what, hint=_HINT)
+            refuse(path, None, what, _HINT)
         splits[split] = np.stack(parts, axis=1)
         given = {name: arrays[name] for name in _SIZES if name in arrays}
         sizes |= {n: int(a.max()) for n, a in given.items() if a.size == 1 and a.dtype.kind in "iu"}
@@ -244,7 +248,7 @@ def read_ogb(folder: Path, columns: str | None = None) -> GraphTables:
         for split, rows in splits.items():
             if rows[:, place].max(initial=0) >= sizes[key]:
                 what = f"{name} {rows[:, place].max(initial=0)}, but {key} is {sizes[key]:,}"
-                raise FileError(files[split], found=what, hint="correct one of them")
+                refuse(files[split], None, what, "correct one of them")
     return GraphTables(splits, None, None, sizes.get("num_nodes"), sizes.get("num_relations"))
 
 
@@ -254,13 +258,11 @@ def _column(path: Path, arrays: dict[str, Array], name: str) -> Array:
         what = f"no array {name}"
         if column is not None:
             what = f"array {name} is {column.dtype} of shape {column.shape}"
-        raise FileError(path, found=what, hint=_HINT)
+        refuse(path, None, what, _HINT)
     bad = (column < 0) | (column >= MAX_ID)
     if bad.any():
         row = int(np.argmax(bad))
-        raise FileError(
-            path, found=f"{name}[{row}] is {column[row]}", hint="ids must be numbers from 0"
-        )
+        refuse(path, None, f"{name}[{row}] is {column[row]}", "ids must be numbers from 0")
     return column.astype(np.int64)
 
 
@@ -276,15 +278,17 @@ def read_pykeen(folder: Path, columns: str | None = None) -> GraphTables:
         homes = {"train": folder}
     if not homes:
         hint = "give the folder that dataset.to_directory_binary wrote"
-        raise FileError(folder, found="no training, validation or testing folder", hint=hint)
+        refuse(folder, None, "no training, validation or testing folder", hint)
     first = next(iter(homes.values()))
     labels = [_labels_of(first, kind) for kind in ("entity", "relation")]
     for home in homes.values():
         if labels != [_labels_of(home, kind) for kind in ("entity", "relation")]:
-            raise FileError(
-                home, found=f"its labels differ from those of {first}",
-                hint="give all splits' factories the same entity_to_id= and relation_to_id=",
-            )  # fmt: skip
+            refuse(
+                home,
+                None,
+                f"its labels differ from those of {first}",
+                "give all splits' factories the same entity_to_id= and relation_to_id=",
+            )
     sizes = len(labels[0]), len(labels[1])
     splits: dict[str, Any] = {}
     for split, home in homes.items():
@@ -313,5 +317,5 @@ def _after_header(path: Path, header: list[str]) -> Iterator[tuple[int, list[str
     _, first = next(rows, (1, []))
     if first != header:
         problem = f"the first line is {' '.join(first)[:60]!r}"
-        raise FileError(path, 1, found=problem, hint=f"it must be {' '.join(header)!r}")
+        refuse(path, 1, problem, f"it must be {' '.join(header)!r}")
     yield from rows

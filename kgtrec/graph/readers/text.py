@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec.errors import FileError, PathName
-from kgtrec.graph.id_files import delimited_rows, lines_of, refuse, regular_file, text_of
+from kgtrec.errors import PathName, refuse
+from kgtrec.graph.id_files import delimited_rows, lines_of, regular_file, text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import GraphTables, label_rows, split_files
 from kgtrec.graph.triples import COLUMNS
@@ -54,29 +54,27 @@ def _csv_rows(path: Path, columns: str | None) -> Iterator[Row]:
     rows = delimited_rows(path, ",", "correct the line")
     _, first = next(rows, (1, []))
     if not first:
-        raise FileError(
-            path, found="no triples: the file is empty", hint="add triples, or remove the file"
-        )
+        refuse(path, None, "no triples: the file is empty", "add triples, or remove the file")
     named = [field.strip().lower() for field in first]
     if set(COLUMNS) <= set(named):
         places = [named.index(name) for name in COLUMNS]
         twice = [name for name in COLUMNS if named.count(name) > 1]
         if twice:
-            raise FileError(path, 1, found=f"two columns {twice[0]!r}", hint="keep one of them")
+            refuse(path, 1, f"two columns {twice[0]!r}", "keep one of them")
         letters = "".join(name[:1] for name in named)  # pandas gives its index an empty name
         if columns is not None and letters != columns:
             what = f"the columns are {', '.join(first)}, but declared as {columns}"
-            raise FileError(path, 1, found=what, hint="leave the declaration out")
+            refuse(path, 1, what, "leave the declaration out")
     elif columns is None:
         what = f"{','.join(first)[:60]!r} does not name columns head, relation and tail"
-        raise FileError(path, 1, found=what, hint=_DECLARE)
+        refuse(path, 1, what, _DECLARE)
     else:
         places, named = [columns.index(c) for c in "hrt"], list(columns)
         rows = chain([(1, first)], rows)
     for line, fields in rows:
         if len(fields) != len(named) or not all(fields[place] for place in places):
             what = f"{','.join(fields)[:60]!r} does not fill {len(named)} columns"
-            raise FileError(path, line, found=what, hint="correct the line")
+            refuse(path, line, what, "correct the line")
         head, relation, tail = (
             fields[place].encode("utf-8", "surrogateescape") for place in places
         )
@@ -142,7 +140,7 @@ def _fields(path: PathName) -> Iterator[list[bytes]]:
             refuse(path, line, f"{what}no value", _FORM)
         yield fields
     if not fields:
-        raise FileError(path, found=_EMPTY, hint=_FORM)
+        refuse(path, None, _EMPTY, _FORM)
 
 
 def _records(path: Path) -> Iterator[list[bytes]]:
@@ -157,7 +155,7 @@ def _records(path: Path) -> Iterator[list[bytes]]:
             refuse(path, line, f"{text_of(text[:60])!r}", _JSON_FORM)
         yield fields
     if fields is None:
-        raise FileError(path, found=_EMPTY, hint=_JSON_FORM)
+        refuse(path, None, _EMPTY, _JSON_FORM)
 
 
 def _statement(record: Mapping[str, Any]) -> list[bytes] | None:
@@ -243,4 +241,4 @@ def _checked(path: Path) -> Iterator[bytes]:
         width = len(fields)
         yield text
     if not width:
-        raise FileError(path, found=_EMPTY, hint=_TIMED_FORM)
+        refuse(path, None, _EMPTY, _TIMED_FORM)
