@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -120,7 +120,15 @@ class GraphData:
                 "times= names the times of a fourth column, but no split has one; add the column, "
                 "or leave times= out"
             )
-        pairs = {} if qualifiers is None else _checked_pairs(qualifiers, arrays)
+        if qualifiers is not None and set(qualifiers) != set(arrays):
+            raise InputError(
+                f"qualifiers are given for the splits {', '.join(qualifiers)}, but triples for "
+                f"{', '.join(arrays)}; give both for each split"
+            )
+        pairs = {
+            name: checked_qualifiers(name, own, len(arrays[name]))
+            for name, own in (qualifiers or {}).items()
+        }
         columns = [[rows[:, c] for rows in arrays.values()] for c in range(3)]
         more = [[rows[:, c] for _, rows in pairs.values()] for c in range(2)]
         entity_labels = resolve_labels(
@@ -407,15 +415,3 @@ def _of_one_width(arrays: dict[str, Array]) -> dict[str, Array]:
         name: rows if len(rows) else np.empty((0, width), rows.dtype)
         for name, rows in arrays.items()
     }
-
-
-def _checked_pairs(
-    qualifiers: Mapping[str, Any], arrays: Mapping[str, Array]
-) -> dict[str, tuple[Int64, Int64]]:
-    """Offsets and pairs by split; InputError unless exactly the graph's splits have them."""
-    if set(qualifiers) != set(arrays):
-        raise InputError(
-            f"qualifiers are given for the splits {', '.join(qualifiers)}, but triples for "
-            f"{', '.join(arrays)}; give both for each split"
-        )
-    return {name: checked_qualifiers(name, qualifiers[name], len(a)) for name, a in arrays.items()}

@@ -43,6 +43,7 @@ def read_arrow(folder: Path, columns: str | None = None) -> GraphTables:
 def _columns(path: Path) -> list[Any]:
     """Head, relation and tail as arrays of integers or of bytes."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     table = _table(path)
     missing = [name for name in COLUMNS if table.column_names.count(name) != 1]
@@ -61,24 +62,16 @@ def _columns(path: Path) -> list[Any]:
             row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
             refuse(path, None, f"{name} is null in row {row}", "remove the row")
         if not _is_integer(column.type):
-            column = _bytes(path, name, column)
+            try:
+                column = column.cast(pa.large_binary())
+            except pa.ArrowException:
+                what = f"column {name!r} is of type {column.type}"
+                raise FileError(path, found=what, hint=_HINT) from None
+            if pc.any(pc.equal(pc.binary_length(column), 0)).as_py():
+                row = int(np.argmin(pc.binary_length(column).to_numpy()))
+                refuse(path, None, f"an empty {name} in row {row}", "give it a label")
         columns.append(column)
     return columns
-
-
-def _bytes(path: Path, name: str, column: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    try:
-        labels = column.cast(pa.large_binary())
-    except pa.ArrowException:
-        what = f"column {name!r} is of type {column.type}"
-        raise FileError(path, found=what, hint=_HINT) from None
-    if pc.any(pc.equal(pc.binary_length(labels), 0)).as_py():
-        row = int(np.argmin(pc.binary_length(labels).to_numpy()))
-        refuse(path, None, f"an empty {name} in row {row}", "give it a label")
-    return labels
 
 
 def _table(path: Path) -> Any:

@@ -198,7 +198,7 @@ def read_known_file(path: PathName, context: str | None) -> GraphTables:
 
 
 def _timed_tables(files: Mapping[str, Path]) -> GraphTables:
-    n_tabs = {split: _n_tabs(path) for split, path in files.items()}
+    n_tabs = {split: next(_checked(path)).count(b"\t") for split, path in files.items()}
     facts, entities, relations, labels = load_facts(
         dict(files), n_tabs, lambda path: deque(_checked(path), 0)
     )
@@ -216,11 +216,6 @@ def _timed_tables(files: Mapping[str, Path]) -> GraphTables:
         Labels.from_arrow(relations, ascending=True),
         times=[text_of(time) for time in times],
     )
-
-
-def _n_tabs(path: Path) -> int:
-    """Number of tabs in the first line, as in all lines."""
-    return next(_checked(path)).count(b"\t")
 
 
 def _checked(path: Path) -> Iterator[bytes]:
