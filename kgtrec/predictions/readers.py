@@ -359,42 +359,20 @@ def _lists(
 
 _HERE = "kgtrec.predictions.readers"
 
-PREDICTIONS = Formats(
-    "predictions",
-    "kgtrec.prediction_formats",
-    (
-        Format(
-            "anyburl",
-            "AnyBURL, PyClause",
-            "three lines per triple: head relation tail; Heads: entity<TAB>score...; Tails: ...",
-            f"{_HERE}:read_anyburl",
-        ),
-        Format(
-            "jsonl",
-            "language models",
-            'one line per question: {"head": ..., "relation": ..., "predictions": [...]} (or '
-            '"tail")',
-            f"{_HERE}:read_jsonl",
-        ),
-        Format(
-            "pykeen",
-            "PyKEEN prediction frames",
-            "CSV or TSV with head_label, relation_label, tail_label and score",
-            f"{_HERE}:read_pykeen",
-            "--sides: which entities were predicted",
-        ),
-        Format(
-            "ogb-lsc",
-            "OGB-LSC (WikiKG90Mv2)",
-            "npz with t_pred_top10, h_pred_top10: entity numbers, one row per triple of the split",
-            f"{_HERE}:read_ogb_lsc",
-        ),
-        Format(
-            "trec",
-            "TREC runs",
-            "question Q0 entity rank score tag; questions as `kgtrec convert --write-questions` "
-            "lists",
-            f"{_HERE}:read_trec_run",
-        ),
-    ),
-)
+PREDICTIONS = Formats("predictions", "kgtrec.prediction_formats", (
+    Format("anyburl", "AnyBURL, PyClause",
+           "three lines per triple: head relation tail; Heads: entity<TAB>score...; Tails: ...",
+           f"{_HERE}:read_anyburl"),
+    Format("jsonl", "language models",
+           'one line per question: {"head": ..., "relation": ..., "predictions": [...]} (or '
+           '"tail")', f"{_HERE}:read_jsonl"),
+    Format("pykeen", "PyKEEN prediction frames",
+           "CSV or TSV with head_label, relation_label, tail_label and score",
+           f"{_HERE}:read_pykeen", "--sides: which entities were predicted"),
+    Format("ogb-lsc", "OGB-LSC (WikiKG90Mv2)",
+           "npz with t_pred_top10, h_pred_top10: entity numbers, one row per triple of the split",
+           f"{_HERE}:read_ogb_lsc"),
+    Format("trec", "TREC runs",
+           "question Q0 entity rank score tag; questions as `kgtrec convert --write-questions` "
+           "lists", f"{_HERE}:read_trec_run"),
+))  # fmt: skip
