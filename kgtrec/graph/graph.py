@@ -208,11 +208,8 @@ class GraphData:
             warnings.warn(f"{folder}: {doubt}", GraphWarning, stacklevel=3)  # read_graph's caller
         return graph
 
-    def doubts(self) -> list[str]:
+    def doubts(self) -> Iterator[str]:
         """Signs of a misread graph in splits, first lines and relations, one sentence per sign."""
-        return [*self._absent_splits(), *self._odd_first_lines(), *self._untrained_relations()]
-
-    def _absent_splits(self) -> Iterator[str]:
         absent = [name for name in SPLITS if name not in self.splits]
         if "test" in self.splits and absent:
             names = " and ".join(map(repr, absent))
@@ -220,6 +217,8 @@ class GraphData:
                 f"the graph has no split {names}, so no triple of it is filtered; add its file if "
                 "you have it"
             )
+        yield from self._odd_first_lines()
+        yield from self._untrained_relations()
 
     def _odd_first_lines(self) -> Iterator[str]:
         """Relations that occur only in first lines of splits, like a table's heading."""
@@ -375,14 +374,15 @@ class GraphData:
         return {name: int((lengths[rows[:, 3]] > 0).sum()) for name, rows in self.facts.items()}
 
     @property
-    def _contexts(self) -> str:
+    def _sizes(self) -> str:
+        text = f"{self.n_entities:,} entities, {self.n_relations:,} relations"
         if self.qualifiers is not None:
-            return f", {sum(self.n_qualified.values()):,} facts with qualifiers"
-        return "" if self.contexts is None else f", {len(self.contexts):,} times"
+            return f"{text}, {sum(self.n_qualified.values()):,} facts with qualifiers"
+        return text if self.contexts is None else f"{text}, {len(self.contexts):,} times"
 
     def summary(self) -> str:
         """A few lines for people: sizes, and duplicates dropped."""
-        lines = [f"{self.n_entities:,} entities, {self.n_relations:,} relations{self._contexts}"]
+        lines = [self._sizes]
         for name, rows in self.splits.items():
             dropped = self.duplicates[name]
             note = f" ({dropped:,} duplicates dropped)" if dropped else ""
@@ -392,11 +392,7 @@ class GraphData:
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name} {len(rows):,}" for name, rows in self.splits.items())
         name = f" {self.name}" if self.name else ""
-        return (
-            f"Graph{name}\n  {self.n_entities:,} entities, {self.n_relations:,} relations"
-            f"{self._contexts}\n"
-            f"  triples: {sizes}"
-        )
+        return f"Graph{name}\n  {self._sizes}\n  triples: {sizes}"
 
     def _repr_html_(self) -> str:
         return lines_as_html(repr(self))
