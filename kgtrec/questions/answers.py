@@ -276,12 +276,10 @@ def read_json_lines(path: PathName) -> AnswerTable:
         np.array(of_answers("grade", 1)) if "grade" in due else None,
         1,
     )  # fmt: skip
-    own_terms = {name: of_answers(name) for _, one in answers[:1] for name in one}
-    for name in ("label", "grade"):
-        own_terms.pop(name, None)
+    names = [name for _, one in answers[:1] for name in one if name not in ("label", "grade")]
     return replace(
         table,
-        answer_terms=_terms(own_terms, len(answers)),
+        answer_terms=_terms({name: of_answers(name) for name in names}, len(answers)),
         origin={"file": str(path)},
         place=(path, [line for line, _ in rows]),
     )

@@ -23,7 +23,6 @@ _DECLARE = (
     "begin the file with a line of column names (head,relation,tail in any order), or declare "
     "their order, as in csv,hrt:DIR"
 )
-Row = tuple[bytes, bytes, bytes]
 
 
 def read_csv(folder: Path, columns: str | None = None) -> GraphTables:
@@ -39,18 +38,17 @@ def read_tab_separated(folder: Path, columns: str | None = None) -> GraphTables:
     return label_rows({split: _tab_rows(path, order) for split, path in files.items()})
 
 
-def _tab_rows(path: Path, columns: str) -> Iterator[Row]:
+def _tab_rows(path: Path, columns: str) -> Iterator[list[bytes]]:
     places = [columns.index(c) for c in "hrt"]
     for line, text in lines_of(path):
         fields = text.split(b"\t")
         if len(fields) != 3 or b"" in fields:
             hint = f"write three labels with tabs between them, in the order {columns}"
             refuse(path, line, f"{text_of(text[:60])!r}", hint)
-        head, relation, tail = (fields[place] for place in places)
-        yield head, relation, tail
+        yield [fields[place] for place in places]
 
 
-def _csv_rows(path: Path, columns: str | None) -> Iterator[Row]:
+def _csv_rows(path: Path, columns: str | None) -> Iterator[list[bytes]]:
     rows = delimited_rows(path, ",", "correct the line")
     _, first = next(rows, (1, []))
     if not first:
@@ -75,10 +73,7 @@ def _csv_rows(path: Path, columns: str | None) -> Iterator[Row]:
         if len(fields) != len(named) or not all(fields[place] for place in places):
             what = f"{','.join(fields)[:60]!r} does not fill {len(named)} columns"
             refuse(path, line, what, "correct the line")
-        head, relation, tail = (
-            fields[place].encode("utf-8", "surrogateescape") for place in places
-        )
-        yield head, relation, tail
+        yield [fields[place].encode("utf-8", "surrogateescape") for place in places]
 
 
 _NODE = rb"<([^<>\"{}|^`\\\s]+)>|(_:[^\s<>\"]+)"
