@@ -48,7 +48,7 @@ class CandidateLists:
       question.
     - lists: Ascending ids, list after list.
     - of, int64 (Q,): The list of each question; -1: every label.
-    - columns, int32 (len(lists.ids) or None: Score column of each id, if score rows hold only
+    - columns, int32 (len(lists.ids),) or None: Score column of each id, if score rows hold only
       candidates; None: columns go by id.
     - width: Columns of a score row.
     """
@@ -95,43 +95,36 @@ def restrict(
 ) -> QuestionsT:  # fmt: skip
     """See `Questions.restrict`; ``options`` holds its kinds of restriction, None if omitted."""
     id_files.check_unknown(unknown)
-    own = PLURAL[questions.kind]
-    if columns not in ("entities", "candidates") or outside not in ("error", "worst"):
-        raise UsageError(
-            f"columns={columns!r}, outside={outside!r}; columns must be 'entities' or "
-            "'candidates', and outside 'error' or 'worst'"
-        )
     restrictions = {name: value for name, value in options.items() if value is not None}
-    by_relation = {"heads", "tails"} & set(restrictions)
-    if len(restrictions) - (len(by_relation) == 2) != 1:
-        raise UsageError(
-            f"got {', '.join(restrictions) or 'no restriction'}; restrict by exactly one of "
-            "entities, relations, heads and tails, type_constraints, or candidates"
-        )
-    if columns == "candidates" and questions.column_of is not None:
-        raise UsageError(
-            "these questions declare the columns of all entities (columns=), but columns="
-            "'candidates' means that rows have only the candidates; leave one of them out"
-        )
-    if columns == "candidates" and "candidates" not in restrictions:
-        raise UsageError("columns='candidates' needs candidates=: one list per question")
-    if questions.candidate_lists is not None and questions.candidate_lists.kind not in _ONE_LIST:
-        raise UsageError(
-            f"these questions are already restricted by {questions.candidate_lists.kind}; to "
-            f"restrict twice, restrict by a list of {own} first"
-        )
-    if questions.sides == "qualifier" and not {"entities", "candidates"} & set(restrictions):
-        raise UsageError(
-            f"{', '.join(restrictions)}: lists of heads and tails do not fit a qualifier's "
-            "values; restrict them by entities, or by candidates"
-        )
+    named, own, given = ", ".join(restrictions), PLURAL[questions.kind], set(restrictions)
+    earlier = None if questions.candidate_lists is None else questions.candidate_lists.kind
     of_entities = ("entities", "heads", "tails", "type_constraints")
     of_others = of_entities if own == "relations" else ("relations",)
-    if wrong := [name for name in of_others if name in restrictions]:
-        raise UsageError(
-            f"{', '.join(wrong)}: the candidates of these questions are {own}; "
-            f"restrict by {own}, or by candidates"
-        )
+    wrong = [name for name in of_others if name in restrictions]
+    refusals = (
+        (columns not in ("entities", "candidates") or outside not in ("error", "worst"),
+         f"columns={columns!r}, outside={outside!r}; columns must be 'entities' or 'candidates', "
+         "and outside 'error' or 'worst'"),
+        (len(restrictions) - ({"heads", "tails"} <= given) != 1,
+         f"got {named or 'no restriction'}; restrict by exactly one of entities, relations, heads "
+         "and tails, type_constraints, or candidates"),
+        (columns == "candidates" and questions.column_of is not None,
+         "these questions declare the columns of all entities (columns=), but columns="
+         "'candidates' means that rows have only the candidates; leave one of them out"),
+        (columns == "candidates" and "candidates" not in restrictions,
+         "columns='candidates' needs candidates=: one list per question"),
+        (earlier not in (None, *_ONE_LIST),
+         f"these questions are already restricted by {earlier}; to restrict twice, restrict by a "
+         f"list of {own} first"),
+        (questions.sides == "qualifier" and not {"entities", "candidates"} & given,
+         f"{named}: lists of heads and tails do not fit a qualifier's values; restrict them by "
+         "entities, or by candidates"),
+        (wrong, f"{', '.join(wrong)}: the candidates of these questions are {own}; restrict by "
+         f"{own}, or by candidates"),
+    )  # fmt: skip
+    for refused, reason in refusals:
+        if refused:
+            raise UsageError(reason)
     details: dict[str, Any] = {}
     if own in restrictions:
         lists = [label_ids(own, restrictions[own], questions.n_labels)]
