@@ -10,6 +10,7 @@ by its size and the time at which the store received it, which nobody can set.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from kgtrec._internal.files import atomic_write
 from kgtrec._internal.locations import exists, is_location, local_path
 from kgtrec.errors import FileError, PathName
 from kgtrec.graph.openke import is_numbered
@@ -38,6 +40,21 @@ def hash_file(path: PathName) -> str:
     """Hash (32 hexadecimal digits) of a file's bytes, read in small pieces."""
     with open(path, "rb") as file:
         return _hash_pieces(iter(lambda: file.read(1 << 20), b""))
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a value of plain JSON types, after its hash."""
+    text = json.dumps(content)
+    with atomic_write(path) as file:
+        file.write(f"{hash_text(text)}\n{text}".encode())
+
+
+def read_json(path: Path) -> Any:
+    """A value written by `write_json`; OSError or ValueError if it is missing or damaged."""
+    digest, text = path.read_text("utf-8").split("\n", 1)
+    if digest != hash_text(text):
+        raise ValueError
+    return json.loads(text)
 
 
 def _hash_pieces(pieces: Iterable[bytes]) -> str:

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.csr import Int64, offsets_of
-from kgtrec.cluster.question_store import Store, read_json, write_json
+from kgtrec.cluster.content_hash import read_json, write_json
+from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.ranges import GATHERED, Inputs, rank_block
 from kgtrec.cluster.score_files import FactorFiles, ScoreFiles
 from kgtrec.errors import FileError, UsageError

@@ -23,7 +23,7 @@ from kgtrec._internal.csr import Array, Csr
 from kgtrec._internal.files import atomic_write, make_folder, map_array, sync_folder, write_array
 from kgtrec._internal.locations import mapped_folder
 from kgtrec._version import __version__
-from kgtrec.cluster.content_hash import hash_file, hash_text
+from kgtrec.cluster.content_hash import hash_file, hash_text, read_json, write_json
 from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import QualifierSets
@@ -45,21 +45,6 @@ _OF_TASKS = (
 _GRAPH = ("facts", "duplicates", "entities", "relations", "contexts", "qualifiers", "name",
           "fingerprint", "statements")  # fmt: skip
 _HINT = "remove this folder and rank a part again, which writes it again from the graph"
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write a value of plain JSON types, after its hash."""
-    text = json.dumps(content)
-    with atomic_write(path) as file:
-        file.write(f"{hash_text(text)}\n{text}".encode())
-
-
-def read_json(path: Path) -> Any:
-    """A value written by `write_json`; OSError or ValueError if it is missing or damaged."""
-    digest, text = path.read_text("utf-8").split("\n", 1)
-    if digest != hash_text(text):
-        raise ValueError
-    return json.loads(text)
 
 
 def read_rows(array: Array, ids: Array) -> Array:
