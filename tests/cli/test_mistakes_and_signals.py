@@ -125,6 +125,8 @@ def test_a_split_that_is_not_read_is_told(home: Home):
     outcome = ended("convert", "--graph", "g", "--write-qrels", "q")
     said = "'test_hard.txt' is not read: split 'test' is read from 'test.txt'"
     assert (outcome.code, outcome.err.count(said)) == (0, 1)
+    assert said in home.rank(out="loud.parquet").err
+    assert home.rank("-q", out="quiet.parquet").err == ""
     (home.folder / "g" / "test_hard.txt").unlink()
     path = home.folder / "g" / "train.txt"
     for make in (lambda: path.symlink_to("nowhere"), path.mkdir, lambda: os.mkfifo(path)):
