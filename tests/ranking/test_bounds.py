@@ -272,6 +272,22 @@ def test_few_scores_are_computed_near_answers(path, metric, dtype):
     assert last_shares() == (1, 0)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("metric", ["dot", "l1"])
+def test_labels_in_another_order(metric, dtype):
+    rng = np.random.default_rng(15)
+    labels = [f"e{i}" for i in rng.permutation(N)]
+    test = np.column_stack([np.arange(ROWS), np.zeros(ROWS, int), rng.integers(0, N, ROWS)])
+    graph = kgtrec.Graph.from_arrays(test[:5], None, test, n_entities=N, entities=labels)
+    questions = graph.questions("test", sides="tail")
+    for kind in (normal, groups, integers):
+        queries, entities = (np.asarray(table, dtype) for table in kind(rng))
+        factors = kgtrec.Factors(queries[: len(questions)], entities, metric=metric)
+        expected = ranked(BY_SCORES, factors, questions, 20)
+        for path in paths_of(metric):
+            assert_same(ranked(path, factors, questions, 20), expected)
+
+
 @pytest.mark.parametrize("metric", METRICS)
 def test_wrong_guesses_are_made_good(metric):
     """The first bound of the best is a guess, which is wrong for one row in a few hundred."""
