@@ -21,7 +21,7 @@ from data import FOLDER
 
 import kgtrec
 from kgtrec import study
-from kgtrec.study.sampling.bounds import DECREASING
+from kgtrec.study.sampling.counts import DECREASING
 
 MODELS = ("distmult", "complex", "transe", "rotate")
 TRIPLES = 800

@@ -16,9 +16,9 @@ from zhou_tables import column
 import kgtrec
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec._internal.table import Table
+from kgtrec.study.comparison.rankings import DepthCurves, data_sensitivity, depth_curves
 from kgtrec.study.comparison.samples import Samples, samples_of_ranks
 from kgtrec.study.comparison.significance import pairwise
-from kgtrec.study.comparison.stability import DepthCurves, data_sensitivity, depth_curves
 from kgtrec.study.pooling.completion import Completion, complete, depth_table
 from kgtrec.study.pooling.depths import with_intervals
 from kgtrec.study.pooling.lists import RankedLists, run_lists

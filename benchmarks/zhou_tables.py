@@ -8,8 +8,8 @@ import numpy as np
 from zhou_published import METRICS, PUBLISHED, TABLE3, Files, Row, row
 
 from kgtrec.study.comparison.correlation import tau_b
+from kgtrec.study.comparison.rankings import depth_curves
 from kgtrec.study.comparison.significance import discrimination_of
-from kgtrec.study.comparison.stability import depth_curves
 
 __all__ = ["table_rows"]
 
@@ -123,7 +123,7 @@ def _table4(files: Files) -> Iterator[Row]:
 
 def _reweighted(files: Files, system: str, metric: str) -> float:
     """FB-Test-S-C's metrics by relation, with the ratios of FB-Test-S (Equation 1)."""
-    from kgtrec.study.relations import reweighted_mean
+    from kgtrec.study.stratified import reweighted_mean
 
     graph = _relation_counts(files)
     lines = [x for x in files.table(f"{COMPLETE}/lp_per_rel.csv") if x["System"] == system]
@@ -132,7 +132,7 @@ def _reweighted(files: Files, system: str, metric: str) -> float:
 
 
 def _relation_counts(files: Files) -> dict[str, int]:
-    from kgtrec.study.relations import read_relation_counts
+    from kgtrec.study.stratified import read_relation_counts
 
     return read_relation_counts(files.data("FB-Test-S/samples.txt"))
 

@@ -135,7 +135,11 @@ def ratio_intervals(
     distinct = {id(part): part for part in (*numerators, *denominators) if part is not None}
     place = {key: number for number, key in enumerate(distinct)}
     columns = np.stack([*distinct.values()], axis=1).astype(np.float64)
-    totals = _exact_totals(columns, how)
+    finite = np.isfinite(columns).all(axis=0)
+    whole, scale = _whole_multiples(np.where(finite, columns, 0.0))
+    random = np.random.default_rng(how.seed)
+    totals = _drawn_sums(whole, how.resamples, lambda _first: random, threads=1) / scale
+    totals[:, ~finite] = np.nan
     n_queries = float(len(columns))
     ends = np.empty((len(numerators), 2))
     for row, (numerator, denominator) in enumerate(zip(numerators, denominators, strict=True)):
@@ -147,16 +151,6 @@ def ratio_intervals(
             ratios = ratios[totals[:, place[id(denominator)]] > 0]
         ends[row] = np.quantile(ratios, how.tails) if len(ratios) else np.nan
     return ends
-
-
-def _exact_totals(columns: Float64, how: Resampling) -> Float64:
-    """Sum of every column over the queries of each draw, shape (resamples, n_columns)."""
-    finite = np.isfinite(columns).all(axis=0)
-    whole, scale = _whole_multiples(np.where(finite, columns, 0.0))
-    random = np.random.default_rng(how.seed)
-    totals = _drawn_sums(whole, how.resamples, lambda _first: random, threads=1) / scale
-    totals[:, ~finite] = np.nan
-    return totals
 
 
 def _whole_multiples(columns: Float64) -> tuple[Float64, Float64]:
@@ -219,8 +213,22 @@ class Resampled:
     resampling: Resampling = COMPARING
 
     def interval(self) -> Float64:
-        """BCa intervals of the values, float64 (2, s)."""
-        return bca_interval(self.estimate, self.draws, self.jackknife, self.resampling)
+        """Bias-corrected and accelerated (BCa) intervals of the values, float64 (2, s)."""
+        from scipy.special import ndtr, ndtri
+
+        n_draws, draws = len(self.draws), self.draws
+        below = (draws < self.estimate).sum(axis=0) + (draws == self.estimate).sum(axis=0) / 2
+        bias: Any = ndtri(np.clip(below / n_draws, 0.5 / n_draws, 1 - 0.5 / n_draws))
+        gap = self.jackknife.mean(axis=0) - self.jackknife
+        spread = (gap**2).sum(axis=0) ** 1.5
+        with np.errstate(invalid="ignore", divide="ignore"):
+            pull = np.where(spread > 0, (gap**3).sum(axis=0) / (6 * spread), 0.0)
+        ends = []
+        for tail in self.resampling.tails:
+            z = bias + ndtri(tail)
+            at = ndtr(bias + z / (1 - pull * z))
+            ends.append([np.quantile(draws[:, k], at[k]) for k in range(draws.shape[1])])
+        return np.array(ends)
 
     def difference_interval(self, pairs: Int64) -> Float64:
         """Percentile intervals of the differences of pairs (p, 2) of systems, float64 (2, p)."""
@@ -257,27 +265,3 @@ def cluster_sums(values: Float64, cluster: Int64) -> Float64:
     order = np.argsort(cluster, kind="stable")
     starts = np.flatnonzero(np.diff(cluster[order], prepend=-1))
     return np.asarray(np.add.reduceat(values[order], starts, axis=0))
-
-
-def bca_interval(
-    estimate: Float64, draws: Float64, jackknife: Float64, how: Resampling = COMPARING
-) -> Float64:
-    """Bias-corrected and accelerated interval.
-
-    Shapes: estimate float64 (k,), draws float64 (B, k), jackknife float64 (n, k) -> float64 (2, k).
-    """
-    from scipy.special import ndtr, ndtri
-
-    n_draws = len(draws)
-    below = (draws < estimate).sum(axis=0) + (draws == estimate).sum(axis=0) / 2
-    bias: Any = ndtri(np.clip(below / n_draws, 0.5 / n_draws, 1 - 0.5 / n_draws))
-    gap = jackknife.mean(axis=0) - jackknife
-    spread = (gap**2).sum(axis=0) ** 1.5
-    with np.errstate(invalid="ignore", divide="ignore"):
-        pull = np.where(spread > 0, (gap**3).sum(axis=0) / (6 * spread), 0.0)
-    ends = []
-    for tail in how.tails:
-        z = bias + ndtri(tail)
-        at = ndtr(bias + z / (1 - pull * z))
-        ends.append([np.quantile(draws[:, k], at[k]) for k in range(draws.shape[1])])
-    return np.array(ends)

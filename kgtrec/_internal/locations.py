@@ -417,15 +417,6 @@ def _temporary_folder() -> AbstractContextManager[str]:
     return tempfile.TemporaryDirectory(prefix="kgtrec-")
 
 
-def _no_room(url: str) -> FileError:
-    """The error if a copy does not fit this machine's disk."""
-    import tempfile
-
-    problem = f"the disk of {tempfile.gettempdir()} has no room for its copy"
-    hint = "free some space, or set TMPDIR to a folder on another disk"
-    return FileError("", found=problem, hint=hint).at(url)
-
-
 @contextmanager
 def _explained(url: str) -> Iterator[None]:
     """Turn a store's error into one sentence."""
@@ -440,7 +431,11 @@ def _explained(url: str) -> Iterator[None]:
         raise FileError("", found=problem, hint="copy it to this machine").at(url) from None
     except (OSError, ValueError) as error:  # pyarrow's own errors are both
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
-            raise _no_room(url) from None
+            import tempfile
+
+            problem = f"the disk of {tempfile.gettempdir()} has no room for its copy"
+            hint = "free some space, or set TMPDIR to a folder on another disk"
+            raise FileError("", found=problem, hint=hint).at(url) from None
         said = " ".join(str(error).split())
         said = re.sub(r" \(Request ID: [^)]*\)| error_info=.*|google::cloud::Status\(", "", said)
         said = re.sub(r"^UNAVAILABLE: .*CURL error \[\d+\]=([^)]*).*", r"\1", said)

@@ -12,7 +12,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kgtrec.errors import UsageError
@@ -122,6 +122,18 @@ class Table:
         titles, keys = [title for title, _, _ in parts], [key for _, key, _ in parts]
         return cls(titles, keys, [digits for _, _, digits in parts], rows, names)
 
+    @classmethod
+    def of_columns(
+        cls, heads: str | Sequence[str | tuple[str, str, int]], *columns: Any, names: int = 1
+    ) -> Table:
+        """As `of`, from the cells of each column: an array, or anything of as many cells."""
+        cells = [one.tolist() if hasattr(one, "tolist") else one for one in columns]
+        return cls.of(heads, list(zip(*cells, strict=True)), names)
+
+    def in_order(self, order: Any) -> Table:
+        """Only these rows, by number, in this order."""
+        return replace(self, rows=[self.rows[row] for row in order])
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -197,8 +209,16 @@ class Table:
     def to_html(self, most: int | None = None) -> str:
         """As an HTML table of at most `most` rows; a line below counts the others."""
         rows = self._marked(escaped, "<strong>{}</strong>")
-        shown = rows if most is None else rows[:most]
-        return rows_as_html(self.titles, shown, self.names, len(rows) - len(shown), escape=False)
+        head = "".join(f'<th scope="col">{escaped(title)}</th>' for title in self.titles)
+        lines = []
+        for row in rows[:most]:
+            cells = [f'<th scope="row">{cell}</th>' for cell in row[: self.names]]
+            cells += [f'<td style="text-align:right">{cell}</td>' for cell in row[self.names :]]
+            lines.append(f"<tr>{''.join(cells)}</tr>")
+        left_out = len(rows) - len(lines)
+        more = f"<p>{left_out:,} more rows</p>" if left_out else ""
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+        return table + more
 
     def to_dict(self) -> dict[str, Any]:
         """Row name -> column key -> value, with one level per column that names a row."""
@@ -355,24 +375,6 @@ def lines_as_html(text: str) -> str:
     first, *more = text.splitlines()
     rest = "".join(f"<br>{escaped(line.strip())}" for line in more)
     return f"<div><strong>{escaped(first)}</strong>{rest}</div>"
-
-
-def rows_as_html(
-    titles: Sequence[str], rows: Sequence[Sequence[str]], names: int, left_out: int = 0,
-    *, escape: bool = True,
-) -> str:  # fmt: skip
-    """A table in HTML; the first `names` columns name the row. A line below counts omitted
-    rows."""
-    cell_text = escaped if escape else str
-    head = "".join(f'<th scope="col">{escaped(title)}</th>' for title in titles)
-    lines = []
-    for row in rows:
-        cells = [f'<th scope="row">{cell_text(cell)}</th>' for cell in row[:names]]
-        cells += [f'<td style="text-align:right">{cell_text(cell)}</td>' for cell in row[names:]]
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    more = f"<p>{left_out:,} more rows</p>" if left_out else ""
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-    return table + more
 
 
 def escaped(text: str) -> str:

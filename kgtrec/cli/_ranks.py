@@ -78,7 +78,7 @@ def bounds_block(result: Result) -> str:
     """A table of bounds on full ranks from sampled ones; empty for full ranks."""
     if result.ranks.full_candidates is None:
         return ""
-    from kgtrec.study.sampling.bounds import full_bounds
+    from kgtrec.study.sampling.counts import full_bounds
 
     table = full_bounds(result.ranks)
     text = (
@@ -93,7 +93,7 @@ def bounds_by_key(result: Result) -> dict[str, float]:
     """The same bounds as numbers, for JSON: ``full.low.both.realistic.micro.mrr`` and so on."""
     if result.ranks.full_candidates is None:
         return {}
-    from kgtrec.study.sampling.bounds import full_bounds
+    from kgtrec.study.sampling.counts import full_bounds
 
     side, bounds = result.sides[-1], {}
     for name, _, *values in full_bounds(result.ranks).rows:

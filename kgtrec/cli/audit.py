@@ -13,8 +13,8 @@ from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
+    from kgtrec.study.auditing.claims import ProtocolSearch
     from kgtrec.study.auditing.possible import Audit
-    from kgtrec.study.auditing.protocols import ProtocolSearch
 
 IMPOSSIBLE = 3
 """Exit code: some numbers exclude each other."""
@@ -112,7 +112,7 @@ def _questions(options: dict[str, Any]) -> Questions | None:
 def _protocols(tables: list[str], ranks: list[str], options: dict[str, Any]) -> Report:
     from kgtrec.questions.api import read_graph
     from kgtrec.ranking.ranks import Ranks
-    from kgtrec.study.auditing.protocols import protocols_of, ranks_by_filter
+    from kgtrec.study.auditing.claims import protocols_of, ranks_by_filter
 
     files = (*ranks, *options["scores"])
     names = dict(zip(files, system_names(files, options["names"]), strict=True))

@@ -121,12 +121,12 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
         triples, questions, names, annotators=people, overlap=options["overlap"],
         size=options["batch"], seed=options["seed"], by_relation=options["by_relation"],
     )  # fmt: skip
-    paths = write_new_sheets(output, {one.file_name: one.items for one in made})
-    text = f"{len(paths):,} sheets in {output}: {made[0].file_name} to {made[-1].file_name}"
+    paths, files = write_new_sheets(output, made), list(made)
+    text = f"{len(paths):,} sheets in {output}: {files[0]} to {files[-1]}"
     left = len(pooled) - len(triples)
     notes = [
         f"{len(triples):,} triples to judge, {left:,} left out (rule, sample, depth, judged "
-        f"before); {len(made):,} sheets with {sum(len(one.items) for one in made):,} questions"
+        f"before); {len(made):,} sheets with {sum(map(len, made.values())):,} questions"
     ]
     entities = dict.fromkeys(one for triple in triples for one in (triple.head, triple.tail))
     nameless = [one for one in entities if one not in names]

@@ -124,7 +124,7 @@ def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
 
 def _betas(request: SimpleNamespace, train_share: float | None = None) -> tuple[float, ...]:
     """The sparsities, if necessary from densities and the train share of the ranks."""
-    from kgtrec.study.openworld.model import sparsity_of_density
+    from kgtrec.study.openworld.formulas import sparsity_of_density
 
     share = train_share if request.train_share is None else request.train_share
     if request.sparsities and request.densities:
@@ -140,7 +140,7 @@ def _betas(request: SimpleNamespace, train_share: float | None = None) -> tuple[
 
 def _figure(request: SimpleNamespace) -> Report:
     """A figure of formulas or simulations, with defaults as in the paper."""
-    from kgtrec.study.openworld.model import ENTITIES
+    from kgtrec.study.openworld.formulas import ENTITIES
     from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS
 
     betas = _betas(request) if request.sparsities or request.densities else BETAS
@@ -170,7 +170,7 @@ def _of_files(request: SimpleNamespace) -> Comparison:
 
 def _of_values(request: SimpleNamespace) -> Comparison:
     from kgtrec.study.openworld.compare import compare_values
-    from kgtrec.study.openworld.model import ENTITIES
+    from kgtrec.study.openworld.formulas import ENTITIES
 
     questions, answers = request.questions, request.answers
     if questions is None or answers is None:

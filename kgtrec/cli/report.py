@@ -186,7 +186,7 @@ def _file_by_file(results: dict[str, Result]) -> Report:
 def _parts(files: tuple[str, ...], measures: list[Measure] | None, options: Options) -> Report:
     """Slices of every file, quartiles over them, other ratios, or rank types."""
     from kgtrec.questions.api import read_graph
-    from kgtrec.study.relations import spreads
+    from kgtrec.study.stratified import spreads
 
     # Output by parts or by other ratios has no other list of measures to check.
     results = _loaded(files, None, "parts")
@@ -206,7 +206,7 @@ def _parts(files: tuple[str, ...], measures: list[Measure] | None, options: Opti
 
 def _reweighted(results: dict[str, Result], path: str, measures: list[Measure] | None) -> Report:
     """Micro metrics of every file at the relation ratios of other triples."""
-    from kgtrec.study.relations import coverage_note, read_relation_counts, reweighted_table
+    from kgtrec.study.stratified import coverage_note, read_relation_counts, reweighted_table
 
     counts = read_relation_counts(path)
     said = {file: coverage_note(result, counts) for file, result in results.items()}
@@ -318,7 +318,7 @@ def _systems(
     Only with `replicates` has a model several: files whose names differ in a final number.
     """
     from kgtrec.ranking.ranks import Ranks
-    from kgtrec.study.comparison.replicates import grouped_names
+    from kgtrec.study.comparison.report import grouped_names
 
     systems: dict[str, dict[str, list[Ranks]]] = {}
     called: dict[tuple[str, str], str] = {}

@@ -171,7 +171,7 @@ def read_ranks(paths: Sequence[str]) -> dict[str, dict[str, dict[str, Ranks]]]:
     seeds of one model.
     """
     from kgtrec.ranking.ranks import Ranks
-    from kgtrec.study.comparison.replicates import grouped_names
+    from kgtrec.study.comparison.report import grouped_names
 
     found: dict[str, dict[str, dict[str, str]]] = {}
     for path in paths:

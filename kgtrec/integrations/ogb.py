@@ -148,12 +148,9 @@ def _distinct(answers: Any, negatives: Any, shape: tuple[int, int]) -> npt.NDArr
             "protocol='kgtrec' counts every candidate once, and needs the ids: pass answers= of "
             "shape (n,) and negatives= of shape (n, negatives)"
         )
-    own = as_array(to_host(answers), "answers") if hasattr(answers, "dtype") else np.array(answers)
-    ids = (
-        as_array(to_host(negatives), "negatives")
-        if hasattr(negatives, "dtype")
-        else np.array(negatives)
-    )
+    named = {"answers": answers, "negatives": negatives}
+    own, ids = (as_array(to_host(given), name) if hasattr(given, "dtype") else np.array(given)
+                for name, given in named.items())  # fmt: skip
     if own.shape != shape[:1] or ids.shape != shape or {own.dtype.kind, ids.dtype.kind} - {*"iu"}:
         raise InputError(
             f"answers have shape {own.shape} and dtype {own.dtype}, negatives {ids.shape} and "

@@ -99,13 +99,11 @@ class KgtrecEvaluator(RankBasedEvaluator):
         known = [ids_of(part) for part in more] if self.filtered else None
         n_relations = max(int(part[:, 1].max(initial=-1)) + 1 for part in (triples, *(known or ())))
         mode = self.mode
+        n_entities = model.num_entities if mode is None else model._get_entity_len(mode=mode)
         self._questions = questions_of(
             triples,
             known,
-            (
-                model.num_entities if mode is None else model._get_entity_len(mode=mode),
-                max(model.num_relations, n_relations),
-            ),
+            (n_entities, max(model.num_relations, n_relations)),
             "both" if len(set(targets)) == 2 else next(iter(targets)),
             entities=_ids(restrict_entities_to),
             relations=_ids(restrict_relations_to),
@@ -123,14 +121,9 @@ class KgtrecEvaluator(RankBasedEvaluator):
         # Else PyKEEN writes NaN over known scores. The attribute becomes True again when PyKEEN
         # reads it to decide whether to pass filter triples.
         self.filtered = False
+        tensor = torch.from_numpy(test_triples.astype(np.int64))
         try:
-            return super().evaluate(
-                model,
-                torch.from_numpy(test_triples.astype(np.int64)),
-                *args,
-                targets=targets,
-                **kwargs,
-            )
+            return super().evaluate(model, tensor, *args, targets=targets, **kwargs)
         finally:
             self.filtered = filtered
 

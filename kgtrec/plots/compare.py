@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kgtrec.errors import UsageError
 from kgtrec.plots.style import (
     COLUMN,
+    bare,
     figure,
     label_ends,
     label_panels,
@@ -28,10 +29,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from kgtrec.study.comparison.rankings import Rankings
+    from kgtrec.study.comparison.rankings import DepthCurves, Rankings, Sensitivity
     from kgtrec.study.comparison.report import SystemComparison
     from kgtrec.study.comparison.significance import Discrimination
-    from kgtrec.study.comparison.stability import DepthCurves, Sensitivity
     from kgtrec.study.pooling.depths import Reuse
     from kgtrec.study.suite.suite import Suite
 
@@ -45,16 +45,13 @@ CORRECTIONS = {"holm": "Holm's", "bh": "BH's", "bonferroni": "Bonferroni's", "no
 def intervals(compared: Sequence[SystemComparison]) -> Figure:
     """Values of the systems with their intervals, one panel per measure.
 
+    Systems are in the order of the first measure, best on top. Filled markers: the best system of
+    the panel, and those that are not significantly worse.
+
     Parameters
     ----------
     compared : sequence of SystemComparison
         One per measure, of the same systems.
-
-    Returns
-    -------
-    Figure
-        Systems are in the order of the first measure, best on top. Filled markers: the best system
-        of the panel, and those that are not significantly worse.
     """
     require(compared, "comparison")
     order = compared[0].order
@@ -74,8 +71,7 @@ def intervals(compared: Sequence[SystemComparison]) -> Figure:
                 axes.errorbar([value], [row], xerr=ends, capsize=1.5, elinewidth=0.8, **look)
             axes.set_xlabel(f"{one.samples.title} ({one.samples.unit})")
         _name_rows(places, names)
-        legend_above(made, _fillings(compared[0]))
-        return made
+        return legend_above(made, _fillings(compared[0]))
 
 
 def _fillings(one: SystemComparison) -> list[Any]:
@@ -107,16 +103,13 @@ def _name_rows(places: Sequence[Axes], names: Sequence[str]) -> None:
 def p_curves(discrimination: Discrimination, level: float = 0.05) -> Figure:
     """p-values of all pairs of systems in descending order, one curve per measure.
 
+    The legend gives the area under each curve; the smaller, the more discriminative.
+
     Parameters
     ----------
     discrimination : Discrimination
     level : float
         Drawn as a line: pairs below it differ significantly.
-
-    Returns
-    -------
-    Figure
-        The legend gives the area under each curve; the smaller, the more discriminative.
     """
     with styled():
         made, axes = figure()
@@ -128,27 +121,22 @@ def p_curves(discrimination: Discrimination, level: float = 0.05) -> Figure:
             style["markevery"] = marker_places(number, len(pairs))
             axes.plot(pairs, p, label=f"{title}: {area:.4f}", **style)
         axes.axhline(level, color="#888888", linewidth=0.6, label=f"p = {level:g}")
-        axes.set_ylim(-0.02, 1.02)
-        axes.set_xlabel("pair of systems, largest p-value first")
-        axes.set_ylabel(f"p ({discrimination.test} test)")
-        legend_above(made, title="area under the curve")
-        return made
+        axes.set(xlabel="pair of systems, largest p-value first",
+                 ylabel=f"p ({discrimination.test} test)", ylim=(-0.02, 1.02))  # fmt: skip
+        return legend_above(made, title="area under the curve")
 
 
 def pair_matrix(compared: Sequence[SystemComparison]) -> Figure:
     """Whether and how much every pair of systems differs; one panel per measure.
 
+    Systems from the best to the worst by the panel's measure. Above the diagonal, shade and stars
+    show the corrected p-value of row against column; below it is the effect size d_z of column
+    against row (mean difference in standard deviations).
+
     Parameters
     ----------
     compared : sequence of SystemComparison
         One per measure, of the same systems.
-
-    Returns
-    -------
-    Figure
-        Systems from the best to the worst by the panel's measure. Above the diagonal, shade and
-        stars show the corrected p-value of row against column; below it is the effect size d_z of
-        column against row (mean difference in standard deviations).
     """
     require(compared, "comparison")
     many = len(compared[0].samples.systems)
@@ -190,12 +178,8 @@ def _matrix(axes: Any, one: SystemComparison) -> None:
     axes.set_yticks(range(many), rows)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
-    axes.set_xlabel("place of the system")
-    axes.tick_params(length=0)
-    axes.grid(False)
-    axes.set_title(f"{one.samples.title} ({one.samples.unit})")
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.set(xlabel="place of the system", title=f"{one.samples.title} ({one.samples.unit})")
+    bare(axes)
 
 
 def _steps(level: float) -> tuple[float, float, float]:
@@ -220,19 +204,15 @@ def _key(made: Figure, one: SystemComparison) -> None:
 def left_out(measures: Sequence[Reuse]) -> Figure:
     """Each system with all judgements, and without those that only this system contributed.
 
+    One panel per measure; systems in the order of the first, best on top. Numbers at the right are
+    places among all systems, with all judgements and then without.
+
     Parameters
     ----------
     measures : sequence of Reuse
         One per measure, of the same systems.
-
-    Returns
-    -------
-    Figure
-        One panel per measure; systems in the order of the first, best on top. Numbers at the
-        right are places among all systems, with all judgements and then without.
     """
-    if not measures:
-        raise UsageError("no measure to draw; give at least one")
+    require(measures, "measure")
     first = measures[0]
     order = np.argsort(-first.full, kind="stable").tolist()
     names = [short(first.systems[i], 20) for i in order]
@@ -242,8 +222,7 @@ def left_out(measures: Sequence[Reuse]) -> Figure:
             _left_out(axes, one, order)
             axes.set_xlabel(one.measure)
         _name_rows(places, names)
-        legend_above(made, title="at the right: place, and place without its own judgements")
-        return made
+        return legend_above(made, title="at the right: place, and place without its own judgements")
 
 
 def _left_out(axes: Any, one: Reuse, order: Sequence[int]) -> None:
@@ -273,17 +252,13 @@ _STEP = 1.0  # inches from ranking to ranking
 def bump_chart(rankings: Rankings | Sequence[Rankings]) -> Figure:
     """Places of the systems in two or more rankings, one line per system.
 
+    Between neighbouring rankings is their tau-b with its interval (over questions, or over systems
+    where only values are known; the figure says which). Grey bars join systems with equal values.
+
     Parameters
     ----------
     rankings : Rankings, or several of them
         One panel per item.
-
-    Returns
-    -------
-    Figure
-        Between neighbouring rankings is their tau-b with its interval (over questions, or over
-        systems where only values are known; the figure says which). Grey bars join systems with
-        equal values.
     """
     from kgtrec.study.comparison.rankings import Rankings
 
@@ -329,11 +304,8 @@ def _bump(axes: Any, one: Rankings) -> None:
     axes.set(xlim=(-_LABEL / _STEP, n_rankings - 1 + _LABEL / _STEP), ylim=(n_systems + 0.9, -0.6))
     axes.set_xticks(at, [short(name, 18) for name in one.names])
     axes.xaxis.tick_top()
-    axes.tick_params(length=0)
     axes.set_yticks([])
-    axes.grid(False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    bare(axes)
     drawn = one.agreement(0, 1)
     note = f"{drawn.resampling.percent:g}% intervals over {drawn.over}"
     if any(len(np.unique(row)) < n_systems for row in places):
@@ -355,15 +327,8 @@ def _slots(one: Rankings) -> NDArray[np.int64]:
 def sensitivity(result: Sensitivity) -> Figure:
     """Mean correlation of rankings on random parts of the test set with that on all of it.
 
-    Parameters
-    ----------
-    result : Sensitivity
-
-    Returns
-    -------
-    Figure
-        One line per measure, as in Figure 7 of Zhou et al. (2022); with up to three measures a
-        band that holds the middle 95 % of the random parts.
+    One line per measure, as in Figure 7 of Zhou et al. (2022); with up to three measures a band
+    that holds the middle 95 % of the random parts.
     """
     with styled():
         from matplotlib.patches import Patch
@@ -378,28 +343,17 @@ def sensitivity(result: Sensitivity) -> Figure:
             if len(result.titles) <= BANDS:
                 axes.fill_between(share, low[number], high[number], color=style["color"],
                                   alpha=0.13, linewidth=0)  # fmt: skip
-        axes.set_xlabel("test triples kept (%)")
-        axes.set_ylabel("Kendall's τ to the whole test set")
-        axes.set_xlim(0, 100)
-        axes.set_ylim(top=1.02)
+        axes.set(xlabel="test triples kept (%)", ylabel="Kendall's τ to the whole test set",
+                 xlim=(0, 100), ylim=(None, 1.02))  # fmt: skip
         band = Patch(facecolor="#888888", alpha=0.3, label="95 % of the parts")
-        legend_above(made, [band] * (len(result.titles) <= BANDS))
-        return made
+        return legend_above(made, [band] * (len(result.titles) <= BANDS))
 
 
 def depth_curves(curves: DepthCurves) -> Figure:
     """Correlation of rankings at every depth of a pool with that at the reference depth.
 
-    Parameters
-    ----------
-    curves : DepthCurves
-
-    Returns
-    -------
-    Figure
-        One line per measure, as in Figures 4 and 5 of Zhou et al. (2022), with bars over the
-        intervals where they are known. Measures are shifted a little, so that bars do not hide each
-        other.
+    One line per measure, as in Figures 4 and 5 of Zhou et al. (2022), with bars over the intervals
+    where they are known. Measures are shifted a little, so that bars do not hide each other.
     """
     with styled():
         made, axes = figure(height=2.7)
@@ -423,8 +377,7 @@ def depth_curves(curves: DepthCurves) -> Figure:
         level = curves.agreements[0][0].resampling.percent
         bars = f"bars: {level:g}% intervals" if curves.interval is not None else ""
         if many > FEW or max(map(len, curves.measures)) > SHORT:
-            legend_above(made, title=bars or None)
-            return made
+            return legend_above(made, title=bars or None)
         label_ends(axes, [
             (name, float(tau[-1]), series_style(number)["color"])
             for number, (name, tau) in enumerate(zip(curves.measures, curves.tau, strict=True))
@@ -446,14 +399,7 @@ def _names(suite: Suite, rows: list[int]) -> list[str]:
 def suite_places(suite: Suite) -> Figure:
     """Place of every ranked model with its interval over graphs, questions and seeds.
 
-    Parameters
-    ----------
-    suite : Suite
-
-    Returns
-    -------
-    Figure
-        One row per model, the best mean rank first.
+    One row per model, the best mean rank first.
     """
     rows = [m for m in suite.order if not suite.apart[m]]
     low, high = suite.interval(suite.place_draws)
@@ -464,9 +410,8 @@ def suite_places(suite: Suite) -> Figure:
             look = series_style(m, marked=True) | {"linestyle": "none"}
             axes.plot([row + 1], [row], **look)
         axes.set_yticks(range(len(rows)), _names(suite, rows))
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_xlabel(f"place, with {suite.resampling.percent:g}% interval")
-        axes.set_ylabel("model")
+        axes.set(ylim=(len(rows) - 0.5, -0.5), ylabel="model",
+                 xlabel=f"place, with {suite.resampling.percent:g}% interval")  # fmt: skip
         axes.xaxis.get_major_locator().set_params(integer=True)
         return made
 
@@ -515,8 +460,7 @@ def critical_difference(suite: Suite) -> Figure:
         gap = test.critical_difference
         axes.plot([1, 1 + gap], [2.3, 2.3], color="#000000", linewidth=1.6, marker="|")
         axes.text(1 + gap / 2, 2.5, f"critical difference {gap:.2f}", ha="center", va="bottom")
-        axes.set_xlim(-0.35 * len(rows), 1.35 * len(rows) + 1)
-        axes.set_ylim(bottom, 3.9)
+        axes.set(xlim=(-0.35 * len(rows), 1.35 * len(rows) + 1), ylim=(bottom, 3.9))
         axes.set_xticks(range(1, len(rows) + 1))
         axes.spines["bottom"].set_bounds(1, len(rows))
         axes.spines["bottom"].set_position(("data", 0))

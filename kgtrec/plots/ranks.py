@@ -64,28 +64,23 @@ def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Fi
         axes.plot(points, _chance(first, points), color="#555555", linewidth=0.9,
                   linestyle=(0, (1, 2)), label=CHANCE, zorder=3)  # fmt: skip
         for number, (name, one) in enumerate(ranks.items()):
-            rank, share = _cumulative(one.rank(kind))
+            rank, counts = np.unique(one.rank(kind), return_counts=True)
+            share = np.cumsum(counts) / len(one)
             axes.step(rank, share, where="post", label=_named(name, one), **series_style(number))
         axes.set(
             xscale="log", xlim=(0.9, None), ylim=(0, 1), xlabel=f"k ({kind} rank)",
             ylabel="share with rank ≤ k",
         )  # fmt: skip
-        _mark_cutoffs(axes)
-        legend_above(made)
-        return made
+        _plain_numbers(axes.xaxis, "{:,.0f}")
+        for cutoff in CUTOFFS:
+            axes.axvline(cutoff, color="#dddddd", linewidth=0.6, zorder=0)
+        return legend_above(made)
 
 
 def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
     """Share of instances whose answer ties with at least w other candidates.
 
-    Parameters
-    ----------
-    ranks : mapping of str to Ranks
-
-    Returns
-    -------
-    Figure
-        Both axes are logarithmic. The legend says which models have no ties.
+    Both axes are logarithmic. The legend says which models have no ties.
     """
     require(ranks, "ranks")
     with styled():
@@ -112,10 +107,9 @@ def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
         axes.set_xlim(0.9, max(10, *(1.1 * one.equal.max(initial=0) for one in ranks.values())))
         _plain_numbers(axes.xaxis, "{:,.0f}")
         _plain_numbers(axes.yaxis, "{:g}", 100)
-        axes.set_xlabel("w: other candidates with the answer's score")
-        axes.set_ylabel("% of instances tied with ≥ w")
-        legend_above(made)
-        return made
+        axes.set(xlabel="w: other candidates with the answer's score",
+                 ylabel="% of instances tied with ≥ w")  # fmt: skip
+        return legend_above(made)
 
 
 def rank_types(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
@@ -150,11 +144,9 @@ def rank_types(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
             _named(name, one.ranks) + ("" if one.ranks.equal.any() else NO_TIES)
             for name, one in results.items()
         ])  # fmt: skip
-        axes.set_ylim(len(results) - 0.5, -0.5)
-        axes.set_xlabel(f"{_title(metric)} (micro)")
-        axes.set_ylabel("model")
-        legend_above(made)
-        return made
+        axes.set(xlabel=f"{_title(metric)} (micro)", ylabel="model",
+                 ylim=(len(results) - 0.5, -0.5))  # fmt: skip
+        return legend_above(made)
 
 
 def relations(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
@@ -183,6 +175,9 @@ def over_relations(
 ) -> Figure:
     """Distribution of a metric over relations (Zhou et al., Figure 6), one box per model.
 
+    Boxes from the lower to the upper quartile with the median; whiskers span the middle 90 % of the
+    relations.
+
     Parameters
     ----------
     values : mapping of str to ndarray of float64
@@ -191,12 +186,6 @@ def over_relations(
         Name of the metric, for the axis.
     marks : sequence of float, optional
         A second value for each box, drawn as a diamond, such as the metric over all instances.
-
-    Returns
-    -------
-    Figure
-        Boxes from the lower to the upper quartile with the median; whiskers span the middle 90 %
-        of the relations.
     """
     require(values, "values")
     with styled():
@@ -269,8 +258,7 @@ def slices(values: SystemValues) -> Figure:
         title = Measure.parse(values.measure).title
         drawn = values.intervals and values.resampling
         axes.set_xlabel(f"{title} with {drawn.percent:g}% intervals" if drawn else title)
-        legend_above(made)
-        return made
+        return legend_above(made)
 
 
 def _part_names(values: SystemValues) -> list[str]:
@@ -314,8 +302,7 @@ def alignment_sizes(experiments: SizeExperiment | Mapping[str, SizeExperiment]) 
             panel.tick_params(labelbottom=True)
         label_panels(places)
         band = Patch(facecolor="#888888", alpha=0.3, label="all repeats (line: mean)")
-        legend_above(made, [band])
-        return made
+        return legend_above(made, [band])
 
 
 def _shared_metrics(experiments: Mapping[str, SizeExperiment]) -> list[str]:
@@ -346,12 +333,6 @@ def _named(name: str, ranks: Ranks) -> str:
     return short(name) + " (sampled)" * ranks.sampled
 
 
-def _cumulative(rank: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Distinct ranks and the share of instances at or below each."""
-    values, counts = np.unique(rank, return_counts=True)
-    return values, np.cumsum(counts) / len(rank)
-
-
 def _chance(ranks: Ranks, points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Expected Hits@k of a random scorer: the mean of min(k / candidates, 1)."""
     sizes, counts = np.unique(ranks.candidates, return_counts=True)
@@ -364,12 +345,6 @@ def _plain_numbers(axis: Any, form: str, factor: float = 1) -> None:
 
     axis.set_major_formatter(FuncFormatter(lambda value, _: form.format(factor * value)))
     axis.set_minor_formatter(NullFormatter())
-
-
-def _mark_cutoffs(axes: Any) -> None:
-    _plain_numbers(axes.xaxis, "{:,.0f}")
-    for cutoff in CUTOFFS:
-        axes.axvline(cutoff, color="#dddddd", linewidth=0.6, zorder=0)
 
 
 _TICKS = 4
@@ -417,5 +392,4 @@ def over_time(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
         ticks = np.unique(np.linspace(0, len(times) - 1, min(_TICKS, len(times))).round())
         axes.set_xticks(ticks, [short(times[int(at)]) for at in ticks])
         axes.set(xlabel="time of the question", ylabel=_title(metric))
-        legend_above(made)
-        return made
+        return legend_above(made)

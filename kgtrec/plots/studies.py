@@ -21,8 +21,13 @@ from kgtrec.plots.style import (
     short,
     styled,
 )
-from kgtrec.study.openworld.formulas import approximation, expectation
-from kgtrec.study.openworld.model import ENTITIES, title_of
+from kgtrec.study.openworld.formulas import (
+    ENTITIES,
+    approximation,
+    correlation_range,
+    expectation,
+    title_of,
+)
 from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS, Simulation
 
 if TYPE_CHECKING:
@@ -51,12 +56,9 @@ def reliability_curves(curves: Sequence[ReliabilityCurve]) -> Figure:
             label = f"{curve.name} (ECE {curve.ece[0]:.3f})"
             look = series_style(number, marked=True)
             axes.plot(curve.predicted, curve.observed, label=label, **look)
-        axes.set_xlabel("predicted probability")
-        axes.set_ylabel("share of true triples")
-        axes.set_xlim(-0.02, 1.02)
-        axes.set_ylim(-0.02, 1.02)
-        legend_above(made)
-        return made
+        axes.set(xlabel="predicted probability", ylabel="share of true triples",
+                 xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))  # fmt: skip
+        return legend_above(made)
 
 
 PERCENTS = np.geomspace(0.1, 100, 200)
@@ -83,9 +85,8 @@ def beta_curves(grids: Mapping[str, BetaGrid]) -> Figure:
                 label = short(name) + " (sampled)" * grid.sampled
                 at, values = getattr(grid, varied), grid[metric].ravel()
                 panel.plot(at, values, label=label, **series_style(number))
-            panel.set_ylabel(f"strat-{_title(metric)}")
-            panel.set_xlabel("β$_e$ (entities)" if varied == "beta_e" else "β$_r$ (relations)")
-            panel.set_xlim(-1, 1)
+            exponent = "β$_e$ (entities)" if varied == "beta_e" else "β$_r$ (relations)"
+            panel.set(xlabel=exponent, ylabel=f"strat-{_title(metric)}", xlim=(-1, 1))
             panel.set_xticks([-1, -0.5, 0, 0.5, 1])
         if len(grids) > 1 or any(grid.sampled for grid in grids.values()):
             legend_above(made)
@@ -155,9 +156,8 @@ def popularity(frequencies: Mapping[str, Frequencies]) -> Figure:
             axes.plot(PERCENTS, share, label=short(name), **series_style(number))
         axes.set_xscale("log")
         axes.set_xticks([0.1, 1, 10, 100], ["0.1 %", "1 %", "10 %", "100 %"])
-        axes.set_ylim(0, 102)
-        axes.set_xlabel("share of the most frequent items")
-        axes.set_ylabel("% of triples that involve one")
+        axes.set(xlabel="share of the most frequent items", ylim=(0, 102),
+                 ylabel="% of triples that involve one")  # fmt: skip
         legend_above(made)
         return made
 
@@ -200,6 +200,8 @@ def expected_metric(
 ) -> Figure:
     """Exact expectation of a metric against the strength, one line per sparsity.
 
+    Up to six lines that reach the right have their names there; more have a legend.
+
     Parameters
     ----------
     metric : str, default "mrr"
@@ -208,11 +210,6 @@ def expected_metric(
     n_entities : int, default 14505
     rho : float, default 0
         Lines end where the correlation becomes impossible.
-
-    Returns
-    -------
-    Figure
-        Up to six lines that reach the right have their names there; more have a legend.
     """
     _require(betas, "betas")
     with styled():
@@ -285,15 +282,13 @@ def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> F
             _strength_axis(axes, title_of(metric))
             named = _named_at_ends(axes, runs, metric)
             legend_above(made, _explained(), series=not named)
-            return made
         made, places = panel_grid(len(several[0].betas), 2)
         for row, (axes, beta) in enumerate(zip(places, several[0].betas, strict=True)):
             for number, run in enumerate(several):
                 _band(axes, run, row, metric, f"$\\rho$ = {run.rho:g}", number)
             axes.set_title(f"β = {beta:g}")
             _strength_axis(axes, title_of(metric))
-        legend_above(made, _explained())
-        return made
+        return legend_above(made, _explained())
 
 
 def _named_at_ends(axes: Axes, run: Simulation, metric: str) -> bool:
@@ -363,8 +358,7 @@ def sparse_full(panels: Panel | Sequence[Panel], metrics: Sequence[str] | None =
         styles = _model_styles([curve.model for panel in several for curve in panel.curves])
         for axes, (panel, name) in zip(places, cells, strict=True):
             _sparse_full(axes, panel, name, styles)
-        legend_above(made, [line for axes in made.axes for line in axes.get_lines()])
-        return made
+        return legend_above(made, [line for axes in made.axes for line in axes.get_lines()])
 
 
 def _model_styles(models: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -408,8 +402,7 @@ def comparison(result: Comparison) -> Figure:
             axes.plot([], [], marker=marker, linestyle="", color="#444444", label=short(name))
         _strength_axis(axes, f"{title_of(result.metric)} on the sparse test set")
         axes.set_ylim(bottom=0)
-        legend_above(made)
-        return made
+        return legend_above(made)
 
 
 def _strength_axis(axes: Axes, what: str) -> None:
@@ -417,8 +410,6 @@ def _strength_axis(axes: Axes, what: str) -> None:
 
 
 def _possible(strengths: np.ndarray[Any, Any], beta: float, rho: float) -> np.ndarray[Any, Any]:
-    from kgtrec.study.openworld.model import correlation_range
-
     ranges = [correlation_range(float(strength), beta) for strength in strengths]
     return strengths[[rho == 0 or low <= rho <= high for low, high in ranges]]
 

@@ -202,8 +202,8 @@ def marker_places(number: int, points: int, markers: int = 8) -> tuple[int, int]
 
 def legend_above(
     made: Figure, handles: Sequence[Any] = (), *, series: bool = True, **options: Any
-) -> None:
-    """A legend above all panels, in as many columns as fit."""
+) -> Figure:
+    """The figure with a legend above all panels, in as many columns as fit."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     drawn = made.axes[0].get_legend_handles_labels()[0] if series else []
@@ -215,8 +215,17 @@ def legend_above(
             loc="outside upper center", **options,
         )  # fmt: skip
         if columns == 1 or legend.get_window_extent(renderer).width <= 0.97 * made.bbox.width:
-            return
+            break
         legend.remove()
+    return made
+
+
+def bare(axes: Axes) -> None:
+    """Remove frame, grid and ticks."""
+    axes.grid(False)
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
 
 
 def label_ends(axes: Axes, ends: Sequence[tuple[str, float, Any]]) -> None:

@@ -4,9 +4,9 @@ In: graphs, ranks, runs, judgements. Out: frozen dataclasses with a `table()`. T
 `comparison/` (which system is better), `suite/` (over many graphs), `pooling/` and `judging/` (more
 labels), `openworld/` (missing answers), `classification/` (true or false?), `sampling/` (full
 ranking from drawn candidates), `auditing/` (published numbers), `reporting/` (tables and pages);
-and the modules `alignment`, `stratified`, `semantics` (do answers make sense?), `changes` and
-`relations`. The most used names are here, loaded on first use: ``from kgtrec import study``, then
-``study.beta_curve(ranks)``.
+and the modules `alignment`, `stratified` (metrics at other weights), `semantics` (do answers make
+sense?) and `changes`. The most used names are here, loaded on first use: ``from kgtrec import
+study``, then ``study.beta_curve(ranks)``.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from kgtrec.study.alignment import align as align
     from kgtrec.study.alignment import alignment_questions as alignment_questions
     from kgtrec.study.alignment import size_experiment as size_experiment
+    from kgtrec.study.auditing.claims import protocols_of as protocols_of
     from kgtrec.study.auditing.possible import audit as audit
-    from kgtrec.study.auditing.protocols import protocols_of as protocols_of
     from kgtrec.study.changes import answer_changes as answer_changes
     from kgtrec.study.classification.classify import classify as classify
     from kgtrec.study.classification.labelled_triples import LabelledTriples as LabelledTriples
@@ -49,21 +49,21 @@ if TYPE_CHECKING:
     from kgtrec.study.comparison.correlation import tau_union as tau_union
     from kgtrec.study.comparison.parts import read_value_table as read_value_table
     from kgtrec.study.comparison.parts import values_of_table as values_of_table
+    from kgtrec.study.comparison.rankings import data_sensitivity as data_sensitivity
+    from kgtrec.study.comparison.rankings import depth_curves as depth_curves
     from kgtrec.study.comparison.rankings import rankings_by_part as rankings_by_part
     from kgtrec.study.comparison.rankings import rankings_of_samples as rankings_of_samples
     from kgtrec.study.comparison.rankings import rankings_of_values as rankings_of_values
-    from kgtrec.study.comparison.replicates import compare_replicates as compare_replicates
-    from kgtrec.study.comparison.replicates import multiplicity as multiplicity
     from kgtrec.study.comparison.report import compare as compare
+    from kgtrec.study.comparison.report import compare_replicates as compare_replicates
+    from kgtrec.study.comparison.report import multiplicity as multiplicity
     from kgtrec.study.comparison.samples import samples_of_ranks as samples_of_ranks
     from kgtrec.study.comparison.samples import samples_of_runs as samples_of_runs
     from kgtrec.study.comparison.significance import discriminate as discriminate
     from kgtrec.study.comparison.significance import pairwise as pairwise
-    from kgtrec.study.comparison.stability import data_sensitivity as data_sensitivity
-    from kgtrec.study.comparison.stability import depth_curves as depth_curves
-    from kgtrec.study.openworld.family_tree import family_tree as family_tree
-    from kgtrec.study.openworld.family_tree import random_removal as random_removal
-    from kgtrec.study.openworld.family_tree import ranked_removal as ranked_removal
+    from kgtrec.study.openworld.simulate import family_tree as family_tree
+    from kgtrec.study.openworld.simulate import random_removal as random_removal
+    from kgtrec.study.openworld.simulate import ranked_removal as ranked_removal
     from kgtrec.study.pooling.completion import complete as complete
     from kgtrec.study.pooling.completion import trivial_rules as trivial_rules
     from kgtrec.study.pooling.depths import curves_of_ranks as curves_of_ranks
@@ -79,14 +79,10 @@ if TYPE_CHECKING:
     from kgtrec.study.pooling.seeds import seed_questions as seed_questions
     from kgtrec.study.pooling.unjudged import intervals as intervals
     from kgtrec.study.pooling.unjudged import open_candidates as open_candidates
-    from kgtrec.study.relations import read_relation_counts as read_relation_counts
-    from kgtrec.study.relations import reweighted as reweighted
-    from kgtrec.study.relations import reweighted_table as reweighted_table
-    from kgtrec.study.relations import spreads as spreads
     from kgtrec.study.reporting.model_table import table_of_models as table_of_models
-    from kgtrec.study.sampling.bounds import full_bounds as full_bounds
-    from kgtrec.study.sampling.bounds import rank_bounds as rank_bounds
     from kgtrec.study.sampling.counts import count_sampled as count_sampled
+    from kgtrec.study.sampling.counts import full_bounds as full_bounds
+    from kgtrec.study.sampling.counts import rank_bounds as rank_bounds
     from kgtrec.study.sampling.counts import rank_some as rank_some
     from kgtrec.study.sampling.draw import draw_candidates as draw_candidates
     from kgtrec.study.sampling.estimates import draw_check as draw_check
@@ -98,73 +94,63 @@ if TYPE_CHECKING:
     from kgtrec.study.semantics import semantic_shares as semantic_shares
     from kgtrec.study.stratified import beta_curve as beta_curve
     from kgtrec.study.stratified import beta_grid as beta_grid
+    from kgtrec.study.stratified import read_relation_counts as read_relation_counts
     from kgtrec.study.stratified import recounted as recounted
+    from kgtrec.study.stratified import reweighted as reweighted
+    from kgtrec.study.stratified import reweighted_table as reweighted_table
+    from kgtrec.study.stratified import spreads as spreads
     from kgtrec.study.suite.cells import read_numbers as read_numbers
     from kgtrec.study.suite.suite import suite_of_ranks as suite_of_ranks
     from kgtrec.study.suite.suite import suites as suites
 
 _HOMES = homes(
     {
-        # graphs
         "kgtrec.graph.statistics.popularity": (
-            "entity_frequencies entity_popularity popularity_correlations "
-            "relation_frequencies relation_popularity triple_mix"
+            "entity_frequencies entity_popularity popularity_correlations relation_frequencies "
+            "relation_popularity triple_mix"
         ),
-        # ranks by popularity
-        "kgtrec.study.stratified": "beta_curve beta_grid recounted",
-        # parts and their weights
+        "kgtrec.study.stratified": (
+            "beta_curve beta_grid recounted read_relation_counts reweighted reweighted_table "
+            "spreads"
+        ),
         "kgtrec.graph.statistics.relations": (
             "relation_categories kl_divergence relation_ratios split_divergences"
         ),
-        "kgtrec.study.relations": "read_relation_counts reweighted reweighted_table spreads",
-        # leaks from train
         "kgtrec.graph.statistics.leakage": "find_leaks",
-        # sampled candidates
-        "kgtrec.study.sampling.bounds": "full_bounds rank_bounds",
-        "kgtrec.study.sampling.counts": "count_sampled rank_some",
+        "kgtrec.study.sampling.counts": "full_bounds rank_bounds count_sampled rank_some",
         "kgtrec.study.sampling.draw": "draw_candidates",
         "kgtrec.study.sampling.estimates": "draw_check estimate_full full_estimates",
-        # two graphs
         "kgtrec.study.alignment": "align alignment_questions size_experiment",
-        # do answers make sense?
         "kgtrec.study.semantics": (
             "fitting_by_constraints fitting_by_types fitting_observed semantic_shares"
         ),
-        # true or false?
         "kgtrec.study.classification.labelled_triples": "LabelledTriples read_labelled",
         "kgtrec.study.classification.classify": "classify",
-        # the open world: formulas and simulation are in kgtrec.study.openworld
-        "kgtrec.study.openworld.family_tree": ("family_tree random_removal ranked_removal"),
-        # seeds, pools, labels; the sheets are in kgtrec.study.judging
+        "kgtrec.study.openworld.simulate": "family_tree random_removal ranked_removal",
         "kgtrec.study.pooling.seeds": "sample_seeds seed_questions",
         "kgtrec.study.pooling.lists": "run_lists score_lists",
         "kgtrec.study.pooling.pool": "make_pool read_pool write_pool",
         "kgtrec.study.pooling.completion": "trivial_rules complete",
         "kgtrec.study.pooling.edited_files": "read_judgements",
         "kgtrec.study.pooling.unjudged": "open_candidates intervals",
-        # which system is better
         "kgtrec._internal.bootstrap": "Resampling",
         "kgtrec.study.changes": "answer_changes",
-        "kgtrec.study.comparison.report": "compare",
+        "kgtrec.study.comparison.report": "compare compare_replicates multiplicity",
         "kgtrec.study.comparison.samples": "samples_of_ranks samples_of_runs",
         "kgtrec.study.comparison.significance": "pairwise discriminate",
-        "kgtrec.study.comparison.replicates": "compare_replicates multiplicity",
         "kgtrec.study.comparison.correlation": (
-            "over_questions over_systems ranking_correlation tau_ap tau_b "
-            "rank_biased_overlap reproduction_of tau_union"
+            "over_questions over_systems ranking_correlation tau_ap tau_b rank_biased_overlap "
+            "reproduction_of tau_union"
         ),
         "kgtrec.study.comparison.rankings": (
-            "rankings_by_part rankings_of_samples rankings_of_values"
+            "rankings_by_part rankings_of_samples rankings_of_values data_sensitivity depth_curves"
         ),
         "kgtrec.study.comparison.parts": "read_value_table values_of_table",
-        "kgtrec.study.comparison.stability": "data_sensitivity depth_curves",
         "kgtrec.study.pooling.depths": "curves_of_runs curves_of_ranks leave_one_out",
-        # many graphs
         "kgtrec.study.suite.cells": "read_numbers",
         "kgtrec.study.suite.suite": "suite_of_ranks suites",
-        # publications
         "kgtrec.study.auditing.possible": "audit",
-        "kgtrec.study.auditing.protocols": "protocols_of",
+        "kgtrec.study.auditing.claims": "protocols_of",
         "kgtrec.study.reporting.model_table": "table_of_models",
     }
 )

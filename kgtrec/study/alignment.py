@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.csr import Array, Float64, Int64
-from kgtrec._internal.table import Cell, ShownAsTables, Table
+from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.api import Graph
@@ -338,17 +338,13 @@ class SizeExperiment(ShownAsTables):
 
     def table(self) -> Table:
         """A row per size: the mean of each metric over the repeats, and its standard deviation."""
-        rows: list[tuple[Cell, ...]] = []
-        for number, size in enumerate(self.sizes.tolist()):
-            cells: list[Cell] = [size]
-            for values in self.values.values():
-                spread = values[number].std(ddof=1) if values.shape[1] > 1 else 0.0
-                cells += [float(values[number].mean()), float(spread)]
-            rows.append(tuple(cells))
-        columns = [column for metric in self.values
-                   for column in ((_TITLES.get(metric, metric), metric, 4),
-                                  ("±", f"{metric}.sd", 4))]  # fmt: skip
-        return Table.of(["pairs", *columns], rows)
+        heads: list[tuple[str, str, int]] = []
+        columns = []
+        for metric, values in self.values.items():
+            heads += [(_TITLES.get(metric, metric), metric, 4), ("±", f"{metric}.sd", 4)]
+            degrees = min(1, values.shape[1] - 1)  # one repeat has no spread
+            columns += [values.mean(axis=1), values.std(axis=1, ddof=degrees)]
+        return Table.of_columns(["pairs", *heads], self.sizes, *columns)
 
 
 _TITLES = {"mr": "MR", "mrr": "MRR", "hits@1": "Hits@1", "hits@10": "Hits@10", "amr": "AMR",

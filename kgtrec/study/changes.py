@@ -6,7 +6,7 @@ instances (an answer of a question) by realistic ranks. Best answers count quest
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from os import PathLike
@@ -51,7 +51,6 @@ class AnswerChanges(ShownAsTables):
 
     - names: Names of the model before and the model after.
     - before, after: The same instances in the same order.
-    - cutoffs: k of Hits@k.
     - best: None without runs.
     """
 
@@ -226,7 +225,7 @@ def checked_firsts(name: str, ranks: Ranks, run: Run | RunColumns | PathName) ->
 
     Where ranks place an answer first, a run of the same scores holds it first, and the reverse.
     """
-    firsts = _first_of(run)
+    firsts = {query: labels[0] for query, labels in best_labels(run).items()}
     answers = _answers_by_question(ranks)
     if not answers.keys() & firsts.keys():
         raise InputError(
@@ -255,25 +254,27 @@ def checked_firsts(name: str, ranks: Ranks, run: Run | RunColumns | PathName) ->
     return firsts
 
 
-def _first_of(run: Run | RunColumns | PathName) -> dict[str, str]:
-    """The label that a run puts first, by question, in trec_eval's order."""
+def best_labels(
+    run: Run | RunColumns | PathName, depth: int = 1, queries: Collection[str] | None = None
+) -> dict[str, list[str]]:
+    """The labels that a run puts first, by question, in trec_eval's order; of a `Run` one each."""
     from kgtrec.graph.labels import decode_docno
     from kgtrec.trec.files.columns import RunColumns
     from kgtrec.trec.files.run import read_run_columns
 
     columns = read_run_columns(run) if isinstance(run, (str, PathLike)) else run
     if isinstance(columns, RunColumns):
-        docnos = {name: documents[0] for name, documents in columns.best().items()}
+        docnos = columns.best(depth, queries)
     else:  # of a ranking with documents in order
         rows = np.flatnonzero(np.diff(columns.offsets) > 0)
         labels = columns.docnos[columns.documents[columns.offsets[rows]].astype(np.int64)]
         docnos = {
-            columns.query_ids[row]: label.encode("utf-8", "surrogateescape")
+            columns.query_ids[row]: [label.encode("utf-8", "surrogateescape")]
             for row, label in zip(rows.tolist(), labels, strict=True)
         }
     return {
-        name: decode_docno(docno).decode("utf-8", "surrogateescape")
-        for name, docno in docnos.items()
+        query: [decode_docno(name).decode("utf-8", "surrogateescape") for name in names]
+        for query, names in docnos.items()
     }
 
 

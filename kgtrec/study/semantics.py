@@ -129,14 +129,11 @@ def _members(graph: Graph, path: PathName) -> dict[str, Int64]:
 class SemanticShares(ShownAsTables):
     """Sem@k of systems, question by question.
 
-    - names: Names of the systems.
-    - cutoffs: k.
     - side, int64 (Q,): 0 if the question asks for a head, 1 for a tail.
     - values, float64 (systems, cutoffs, Q): Share of the k best (or of all, in shorter lists) that
       fit; NaN for questions that a system does not list, and if no fitting entity is known.
     - chance, float64 (Q,): Share of all candidates that fit: the mean of a random order at every k.
     - shorter: Number of each system's questions whose list ends before the largest k.
-    - source: Source of the fitting entities.
     - triples, int64 (Q,): Evaluated triples of each question: its weight in means over triples.
     """
 

@@ -25,11 +25,10 @@ from kgtrec.plots.studies import beta_curves, beta_heat_map, popularity
 from kgtrec.plots.style import COLOURS, DASHES, check_plot, save, series_style
 from kgtrec.study.alignment import SizeExperiment
 from kgtrec.study.comparison.parts import values_by_part
-from kgtrec.study.comparison.rankings import rankings_of_values
+from kgtrec.study.comparison.rankings import Sensitivity, depth_curves, rankings_of_values
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import Samples, resample, samples_of_ranks
 from kgtrec.study.comparison.significance import discrimination_of
-from kgtrec.study.comparison.stability import Sensitivity, depth_curves
 from kgtrec.study.pooling.depths import Reuse, with_intervals
 from kgtrec.study.stratified import beta_curve, beta_grid
 

@@ -34,11 +34,10 @@ from kgtrec.results.result import Result
 from kgtrec.study.alignment import SizeExperiment
 from kgtrec.study.classification.classify import ReliabilityCurve
 from kgtrec.study.comparison.parts import values_by_part
-from kgtrec.study.comparison.rankings import rankings_of_values
+from kgtrec.study.comparison.rankings import Sensitivity, rankings_of_values
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import Samples
 from kgtrec.study.comparison.significance import discrimination_of
-from kgtrec.study.comparison.stability import Sensitivity
 from kgtrec.study.openworld.compare import compare_values
 from kgtrec.study.openworld.experiment import MODELS, family_study
 from kgtrec.study.openworld.simulate import simulate

@@ -21,7 +21,8 @@ from kgtrec.cli.report import command
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.statistics.relations import kl_divergence, relation_ratios
 from kgtrec.study import answer_changes
-from kgtrec.study.relations import (
+from kgtrec.study.reporting.page import page_data
+from kgtrec.study.stratified import (
     coverage_note,
     read_relation_counts,
     reweighted,
@@ -29,7 +30,6 @@ from kgtrec.study.relations import (
     spread,
     spreads,
 )
-from kgtrec.study.reporting.page import page_data
 from kgtrec.trec.files.run import read_run_columns
 
 N = 15

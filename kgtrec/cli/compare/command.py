@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from kgtrec._internal.table import Table
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.comparison.rankings import Rankings
-    from kgtrec.study.comparison.replicates import Multiplicity
-    from kgtrec.study.comparison.report import SystemComparison
+    from kgtrec.study.comparison.report import Multiplicity, SystemComparison
 
 DISCRIMINATIVE = ("both.realistic.micro.mrr", "both.realistic.micro.hits@10",
                   "both.realistic.macro.mrr", "both.realistic.macro.hits@10",
@@ -172,7 +171,7 @@ def stability(files: tuple[str, ...], keys: tuple[str, ...], repeats: int, seed:
     \b
     kgtrec compare stability *.parquet --plot sensitivity.pdf
     """
-    from kgtrec.study.comparison.stability import data_sensitivity
+    from kgtrec.study.comparison.rankings import data_sensitivity
 
     ranks = load_comparable(named(files, None))
     keys = tuple(measures_or_usual(keys, None, ()))
@@ -288,7 +287,7 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
     \b
     kgtrec compare replicates transe-*.parquet rotate-*.parquet
     """
-    from kgtrec.study.comparison.replicates import compare_replicates, multiplicity
+    from kgtrec.study.comparison.report import compare_replicates, multiplicity
     from kgtrec.trec.files.run import read_run_columns
 
     paths, resampling = named(files, None), shared.resampling(options)
@@ -332,7 +331,7 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
 
 def _by_system(runs: Mapping[str, Ranks], paths: Mapping[str, str]) -> dict[str, list[Ranks]]:
     from kgtrec.ranking.parquet import system_name
-    from kgtrec.study.comparison.replicates import grouped_names
+    from kgtrec.study.comparison.report import grouped_names
 
     systems: dict[str, list[Ranks]] = {}
     names = grouped_names([system_name(file) for file in paths.values()])

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from kgtrec._internal.table import Cell, Table
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.comparison.parts import SystemValues, ValueTable
-    from kgtrec.study.comparison.rankings import Rankings
-    from kgtrec.study.comparison.stability import DepthCurves
+    from kgtrec.study.comparison.rankings import DepthCurves, Rankings
     from kgtrec.study.pooling.pool import Pool
 
 DRAWN = "Intervals resample the systems. tau-AP gives the top more weight; nan: no ranking."
@@ -102,7 +101,7 @@ def _values(
     from kgtrec.questions.api import read_graph
     from kgtrec.results.result import Result
     from kgtrec.study.comparison.parts import values_by_part, values_by_ratios
-    from kgtrec.study.relations import coverage_note, read_relation_counts
+    from kgtrec.study.stratified import coverage_note, read_relation_counts
 
     if options["ratios"] is None:
         read = read_graph(options["graph"]) if options["graph"] else None
@@ -357,7 +356,7 @@ def _of_tables(path: str, other: str, keys: Sequence[str], options: Mapping[str,
     keys = keys or _usual(tables, micro=ratios is not None)
     names = _names_of_labels(path, other)
     if ratios is not None:
-        from kgtrec.study.relations import read_relation_counts
+        from kgtrec.study.stratified import read_relation_counts
 
         counts = read_relation_counts(ratios)
         ours, theirs = (values_at_ratios(table, keys, counts) for table in tables)

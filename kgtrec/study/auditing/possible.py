@@ -169,11 +169,6 @@ def audit(
     runs : int
         Number of rankings that every number averages.
 
-    Returns
-    -------
-    Audit
-        ``possible``, ``problems`` and ``table()``.
-
     Raises
     ------
     FileError

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -158,13 +158,8 @@ def _between(values: Float64, cut: int) -> float:
     return middle if below < middle <= above else above
 
 
-@dataclass(frozen=True, eq=False)
-class Calibrator:
-    """Turns scores into probabilities.
-
-    - name: As tables print it.
-    - probabilities: Scores, float64 (n,), to probabilities that a triple is true, float64 (n,).
-    """
+class Calibrator(NamedTuple):
+    """Turns scores, float64 (n,), into probabilities that a triple is true, float64 (n,)."""
 
     name: str
     probabilities: Callable[[Float64], Float64]
@@ -240,7 +235,6 @@ def equal_mass_bins(probabilities: Float64, n_bins: int) -> Int64:
 class ReliabilityCurve:
     """Predicted probability against the share that is true, bin by bin; empty bins are left out.
 
-    - name: Name of the calibrator.
     - predicted, observed, float64 (b,): Mean probability and share of true triples of each bin.
     - sizes: int64 (b,)
     - brier, ece, float64 (3,): Value, and the ends of its interval: the mean squared error of the
@@ -331,10 +325,6 @@ def classify(
         How to make the intervals: whole (head, relation) groups are drawn, by default 1,000 times.
     relations : sequence of str, optional
         Names of the relations, in id order; by default their ids.
-
-    Returns
-    -------
-    Classification
 
     Raises
     ------
@@ -438,7 +428,6 @@ class Classification(ShownAsTables):
     - names: Names of the relations, in id order.
     - overall: Metrics over all test triples.
     - curves: Before calibration, after Platt scaling, after isotonic regression.
-    - resampling: How the intervals were made.
     """
 
     _shown = ("table", "calibration_table")
@@ -486,11 +475,9 @@ class Classification(ShownAsTables):
 
     def table(self) -> Table:
         """A row per metric over all test triples, its interval, and the mean over relations."""
-        rows: list[tuple[Cell, ...]] = []
-        for k, name in enumerate(METRICS):
-            rows.append((TITLES[name], *map(float, self.overall.values[k]), self.mean(name)))
         columns = "all triples=metric, value=micro:4, low:4, high:4, mean over relations=macro:4"
-        return Table.of(columns, rows)
+        means = map(self.mean, METRICS)
+        return Table.of_columns(columns, TITLES.values(), *self.overall.values.T, means)
 
     def mean(self, name: str) -> float:
         """The mean of a metric over the relations that have it (macro); NaN if there are none."""
@@ -525,24 +512,21 @@ class Classification(ShownAsTables):
 
     def calibration_table(self) -> Table:
         """Brier score and ECE of the probabilities before and after calibration on valid."""
-        rows: list[tuple[Cell, ...]] = [
-            (curve.name, *map(float, curve.brier), *map(float, curve.ece)) for curve in self.curves
-        ]
-        return Table.of(
-            "probabilities, Brier=brier:4, low=brier_low:4, high=brier_high:4, ECE=ece:4, "
-            "low=ece_low:4, high=ece_high:4",
-            rows,
-        )
+        columns = ("probabilities, Brier=brier:4, low=brier_low:4, high=brier_high:4, ECE=ece:4, "
+                   "low=ece_low:4, high=ece_high:4")  # fmt: skip
+        values = np.array([(*curve.brier, *curve.ece) for curve in self.curves]).T
+        return Table.of_columns(columns, [curve.name for curve in self.curves], *values)
 
     def curve_table(self) -> Table:
         """The reliability curves, one row per bin."""
-        rows: list[tuple[Cell, ...]] = [
-            (curve.name, number, int(size), float(predicted), float(observed))
+        rows = [
+            (curve.name, number, *bins)
             for curve in self.curves
-            for number, (size, predicted, observed) in enumerate(
-                zip(curve.sizes, curve.predicted, curve.observed, strict=True), start=1
+            for number, *bins in zip(
+                range(1, len(curve.sizes) + 1), curve.sizes.tolist(), curve.predicted.tolist(),
+                curve.observed.tolist(), strict=True,
             )
-        ]
+        ]  # fmt: skip
         columns = "probabilities, bin, triples=n, predicted:4, true=observed:4"
         return Table.of(columns, rows, names=2)
 

@@ -266,7 +266,10 @@ def _scores_of(parts: list[_Rows], path: PathName | None) -> Float64:
             "leave out one of the two"
         )
     size = sum(len(part.cells) for part in parts)
-    values = _array_scores(path) if str(path).endswith(".npy") else _text_scores(path)
+    if str(path).endswith(".npy"):
+        values = _array_scores(path)
+    else:
+        values = np.array([_number(path, line, text_of(raw)) for line, raw in lines_of(path)])
     if values.shape != (size,):
         names = " and ".join(str(part.path) for part in parts)
         hint = f"give one score per triple of {names}, in the same order"
@@ -292,7 +295,3 @@ def _array_scores(path: PathName) -> Array:
         reason = " ".join(str(error).split())[:160]
         hint = "save the scores with numpy.save, as an array of floats"
         raise FileError(path, found=f"not a readable .npy array ({reason})", hint=hint) from None
-
-
-def _text_scores(path: PathName) -> Float64:
-    return np.array([_number(path, line, text_of(raw)) for line, raw in lines_of(path)])

@@ -439,12 +439,9 @@ class Reproduction(ShownAsTables):
 
     def order_table(self) -> Table:
         """One row per pair: how similar the lists are."""
-        rows: list[tuple[Cell, ...]] = [
-            (*pair, *(float(column[i]) for column in (self.tau, self.overlap, self.residual)))
-            for i, pair in enumerate(self.pairs)
-        ]
         columns = "original, reproduced, tau union:4, RBO=rbo:4, residual=rbo_residual:4"
-        return Table.of(columns, rows, names=2)
+        names = zip(*self.pairs, strict=True)
+        return Table.of_columns(columns, *names, self.tau, self.overlap, self.residual, names=2)
 
     def table(self) -> Table:
         """A row per measure: RMSE of each pair, and the effects of two."""
@@ -454,18 +451,13 @@ class Reproduction(ShownAsTables):
             titles += ["effect ratio", "delta RI"]
             columns += [self.effect_ratio, self.improvement]
         heads = [(title, title.lower().replace(" ", "_"), 4) for title in titles]
-        rows: list[tuple[Cell, ...]] = [
-            (name, *(float(column[i]) for column in columns))
-            for i, name in enumerate(self.measures)
-        ]
-        return Table.of(["measure", *heads], rows)
+        return Table.of_columns(["measure", *heads], self.measures, *columns)
 
 
 def reproduction_of(
-    qrels: Any, runs: Mapping[str, Any], measures: Sequence[str], *, depth: int = DEPTH,
-    p: float = PERSISTENCE,
-) -> tuple[Reproduction, dict[str, int]]:  # fmt: skip
-    """Compare runs with their reproductions.
+    qrels: Any, runs: Mapping[str, Any], measures: Sequence[str]
+) -> tuple[Reproduction, dict[str, int]]:
+    """Compare runs with their reproductions, over the first 1,000 documents of each list.
 
     Parameters
     ----------
@@ -474,10 +466,6 @@ def reproduction_of(
     runs : mapping of str to path-like or RunColumns
         The original run and the reproduced one; or baseline and advanced system of the original
         experiment, then of the reproduced one.
-    depth : int
-        Number of documents per list to compare.
-    p : float
-        Persistence of rank-biased overlap.
 
     Returns
     -------
@@ -503,8 +491,8 @@ def reproduction_of(
     values = np.stack([one.values for one in samples])  # measures, queries, runs
     first, second = values[:, :, :half], values[:, :, half:]
     rmse = np.sqrt(((first - second) ** 2).mean(axis=1)).T
-    lists = {name: _lists(run, depth) for name, run in runs.items()}
-    orders = np.array([_orders(lists, pair, p) for pair in pairs])
+    lists = {name: _lists(run) for name, run in runs.items()}
+    orders = np.array([_orders(lists, pair) for pair in pairs])
     ratio = improvement = None
     if half == 2:
         means = np.stack([one.means() for one in samples])  # of gm_*, no means of logarithms
@@ -517,7 +505,7 @@ def reproduction_of(
     ), missing  # fmt: skip
 
 
-def _lists(run: Any, depth: int) -> dict[str, list[str]]:
+def _lists(run: Any) -> dict[str, list[str]]:
     """Documents of each query in trec_eval's order: by score, then by name, descending."""
     from kgtrec.trec.files.run import read_run
     from kgtrec.trec.files.text import is_path
@@ -525,22 +513,21 @@ def _lists(run: Any, depth: int) -> dict[str, list[str]]:
     columns = read_run(run, as_="columns") if is_path(run) else run
     return {
         query: [name.decode("utf-8", "surrogateescape") for name in documents]
-        for query, documents in columns.best(depth).items()
+        for query, documents in columns.best(DEPTH).items()
     }
 
 
 def _orders(
-    lists: Mapping[str, dict[str, list[str]]], pair: tuple[str, str], p: float
+    lists: Mapping[str, dict[str, list[str]]], pair: tuple[str, str]
 ) -> tuple[float, float, float]:
     first, second = (lists[name] for name in pair)
-    shared = [query for query in first if first[query] and second.get(query)]
+    shared = [(first[query], second[query]) for query in first
+              if first[query] and second.get(query)]  # fmt: skip
     if not shared:
         raise InputError(f"{pair[0]} and {pair[1]} share no query; give runs of the same questions")
-    taus = np.array([tau_union(first[query], second[query]) for query in shared])
-    overlaps = [rank_biased_overlap(first[query], second[query], p) for query in shared]
+    taus = np.array([tau_union(*both) for both in shared])
+    overlaps = [rank_biased_overlap(*both) for both in shared]
     defined = taus[~np.isnan(taus)]
-    return (
-        float(defined.mean()) if len(defined) else math.nan,
-        float(np.mean([one.extrapolated for one in overlaps])),
-        float(np.mean([one.residual for one in overlaps])),
-    )
+    means = [np.mean([getattr(one, name) for one in overlaps])
+             for name in ("extrapolated", "residual")]  # fmt: skip
+    return float(defined.mean()) if len(defined) else math.nan, float(means[0]), float(means[1])

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from kgtrec.results.result import Result
 from kgtrec.results.slices import rows_by_part
 from kgtrec.study.comparison.correlation import tau_b
 from kgtrec.study.comparison.samples import align_ranks, samples_of_aligned, transform_of
-from kgtrec.study.relations import is_micro_mean, reweighted, reweighted_mean
+from kgtrec.study.stratified import is_micro_mean, reweighted, reweighted_mean
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
@@ -125,32 +125,23 @@ class SystemValues(ShownAsTables):
 
 
 def values_by_part(
-    ranks: Mapping[str, Ranks],
+    systems: Mapping[str, Ranks] | Mapping[str, Result],
     by: str,
     measures: Sequence[str | Measure],
     *,
     graph: Graph | None = None,
     resampling: Resampling | None = None,
 ) -> list[SystemValues]:
-    """Values of all systems on every part of the instances.
+    """Values of all systems on every part of the instances; results have them in one order.
 
     With `resampling` also their intervals, of micro measures that are functions of means.
     """
-    aligned = align_ranks(ranks) if len(ranks) > 1 else dict(ranks)
-    results = {name: Result(one) for name, one in aligned.items()}
-    return parts_of_results(results, by, parse_all(measures), graph=graph, resampling=resampling)
-
-
-def parts_of_results(
-    results: Mapping[str, Result],
-    by: str,
-    specs: Sequence[Measure],
-    *,
-    graph: Graph | None = None,
-    resampling: Resampling | None = None,
-) -> list[SystemValues]:
-    """`values_by_part` of results whose instances have the same order."""
-    valued = []
+    results = {name: one for name, one in systems.items() if isinstance(one, Result)}
+    if not results:
+        ranks = cast("Mapping[str, Ranks]", systems)
+        aligned = align_ranks(ranks) if len(ranks) > 1 else ranks
+        results = {name: Result(one) for name, one in aligned.items()}
+    specs, valued = parse_all(measures), []
     drawn = _drawn_by_part(results, by, specs, graph, resampling) if resampling else {}
     for measure in specs:
         sliced = [one.slice(by, [measure], graph=graph) for one in results.values()]
@@ -406,9 +397,8 @@ def values_of_table(
                         f"{others}",
                 )  # fmt: skip
             cells[system] = _number(table, line, row, column)
-        parsed = _parsed(
-            column
-        )  # higher is better, unless a measure of this package says otherwise
+        parsed = _parsed(column)
+        # Higher is better, unless a measure of this package says otherwise.
         higher = parsed is None or parsed.is_trec or bool(parsed.row[0].higher_is_better)
         chosen.append(SystemValues.of(key, parts, tuple(by) if parted else (), higher))
     return chosen

@@ -1,22 +1,52 @@
 """Several systems, one measure: values with intervals, tests of every pair, and conclusions.
 
-Results of `kgtrec._internal.bootstrap` and `kgtrec.study.comparison.significance` as tables and a
-sentence.
+Systems that were run several times have seeds on the same questions, or folds with their own. Their
+value is the mean over runs. Both runs and questions are samples, so intervals and tests draw both:
+whole questions, the same for all systems, and each system's runs by themselves. This is somewhat
+too wide rather than too narrow (Owen 2007); of two or three runs a bootstrap sees too little
+spread. A draw of folds takes the same folds for all systems. `multiplicity` says how far models as
+good as the best disagree (Marx, Calmon and Ustun 2020).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
-from kgtrec._internal.csr import Float64
+from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling, over_runs
+from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
-from kgtrec.errors import UsageError
-from kgtrec.study.comparison.samples import Samples, resample
-from kgtrec.study.comparison.significance import PERMUTATIONS, Effects, PairTests, effects, pairwise
+from kgtrec.errors import InputError, UsageError
+from kgtrec.measures import Measure
+from kgtrec.results.comparability import comparable
+from kgtrec.study.comparison.samples import (
+    Samples,
+    align_ranks,
+    checked,
+    resample,
+    samples_of_aligned,
+)
+from kgtrec.study.comparison.significance import (
+    PERMUTATIONS,
+    Effects,
+    PairTests,
+    better_pairs,
+    corrected,
+    effects,
+    p_of_draws,
+    pairs_of,
+    pairwise,
+)
+
+if TYPE_CHECKING:
+    from kgtrec.ranking.ranks import Ranks
+    from kgtrec.trec.files.columns import RunColumns
+
 
 TEST_NAMES = {
     "randomisation": "paired randomisation test",
@@ -37,7 +67,6 @@ class SystemComparison(ShownAsTables):
     """Systems by one measure.
 
     - resampled: Draws of the questions, the same for all systems.
-    - level: Level of significance.
     """
 
     _shown = ("value_table", "pair_table")
@@ -65,17 +94,15 @@ class SystemComparison(ShownAsTables):
 
     def value_table(self) -> Table:
         """A row per system, best first: value, interval, and whom it significantly beats."""
-        low, high = self.intervals().tolist()
-        many = len(self.order)
-        rows: list[tuple[Cell, ...]] = [
-            (letter(row, many), self.samples.systems[i], float(self.resampled.estimate[i]), low[i],
-             high[i], letters(beaten, many))
-            for row, (i, beaten) in enumerate(zip(self.order, self.beaten(), strict=True))
-        ]  # fmt: skip
-        digits = self.samples.digits
+        many, digits = len(self.order), self.samples.digits
         columns = ["=letter", "system", f"{self.samples.title}=value:{digits}",
                    *self.resampling.columns(digits), "better than"]  # fmt: skip
-        return Table.of(columns, rows, names=2)
+        values = np.array([self.resampled.estimate, *self.intervals()])[:, self.order]
+        return Table.of_columns(
+            columns, [letter(row, many) for row in range(many)],
+            [self.samples.systems[i] for i in self.order], *values,
+            [letters(beaten, many) for beaten in self.beaten()], names=2,
+        )  # fmt: skip
 
     def pair_table(self) -> Table:
         """A row per pair, the better system first: difference, interval, p, effect sizes."""
@@ -94,9 +121,10 @@ class SystemComparison(ShownAsTables):
                  float(self.tests.corrected[k]), sign * float(self.effects.d_z[k]),
                  1 - share if turned else share)
             )  # fmt: skip
-        digits = self.samples.digits
+        digits, method = self.samples.digits, self.tests.correction
+        fixed = {"none": "p as it is", "bh": "p (BH)"}.get(method, f"p ({method.capitalize()})")
         columns = ["system", "against", f"difference:{digits}", *self.resampling.columns(digits),
-                   "p:5", f"{self._p_title()}=p.corrected:5", "d_z:3",
+                   "p:5", f"{fixed}=p.corrected:5", "d_z:3",
                    "wins=superiority:3"]  # fmt: skip
         rows = [row[2:] for row in sorted(pairs, key=lambda row: row[:2])]
         return Table.of(columns, rows, names=2)
@@ -165,11 +193,6 @@ class SystemComparison(ShownAsTables):
         names = ", ".join(self.samples.systems)
         return f"{len(self.samples):,} {self.samples.unit}; {names}", self.sentence()
 
-    def _p_title(self) -> str:
-        return {"none": "p as it is", "bh": "p (BH)"}.get(
-            self.tests.correction, f"p ({self.tests.correction.capitalize()})"
-        )
-
     def beaten(self) -> list[list[int]]:
         """Places of the systems that each significantly beats, best system first."""
         better = self.tests.better(self.level)[np.ix_(self.order, self.order)]
@@ -230,3 +253,308 @@ def _listed(names: list[str], most: int = 5) -> str:
     shown = names if len(names) <= most else names[: most - 1]
     text = ", ".join(shown)
     return text if len(shown) == len(names) else f"{text} and {len(names) - len(shown)} others"
+
+
+_NUMBER = re.compile(  # no s or r that ends a name, such as TuckER
+    r"[-_. ]?(?:(?:seed|fold|run|rep|replicate|(?<![^\W\d_])[sr])[-_. =]?)?\d+$", re.IGNORECASE
+)
+_OF_FOLDS = ("graph:", "evaluated:", "questions, answers or candidates")
+"""Beginnings of the allowed differences of folds: see `kgtrec.results.comparability`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Replicates(ShownAsTables):
+    """Systems of several runs by one measure.
+
+    - name, title: The measure's key, and its heading.
+    - values: The measure of every run, an array a system.
+    - draws, float64 (B, s): Means of the systems on each draw of questions and runs.
+    - folds: Sets of questions: 1 for runs that all answer the same ones.
+    """
+
+    _shown = ("value_table", "pair_table")
+
+    name: str
+    title: str
+    systems: tuple[str, ...]
+    values: tuple[Float64, ...]
+    draws: Float64
+    higher_is_better: bool = True
+    digits: int = 4
+    correction: str = "holm"
+    folds: int = 1
+    resampling: Resampling = COMPARING
+
+    @property
+    def means(self) -> Float64:
+        """Mean over the runs of each system, float64 (s,)."""
+        return np.array([values.mean() for values in self.values])
+
+    @property
+    def deviations(self) -> Float64:
+        """Standard deviation over runs (n - 1), float64 (s,); NaN of a single run."""
+        return np.array([v.std(ddof=1) if len(v) > 1 else np.nan for v in self.values])
+
+    def interval(self) -> Float64:
+        """Percentile intervals of the means over questions and runs, float64 (2, s)."""
+        return np.asarray(np.quantile(self.draws, self.resampling.tails, axis=0))
+
+    @property
+    def pairs(self) -> Int64:
+        """All pairs of systems, int64 (p, 2)."""
+        return pairs_of(len(self.systems))
+
+    def p_values(self) -> Float64:
+        """Two-sided p of every pair, float64 (p,), as by the bootstrap test of `pairwise`."""
+        return p_of_draws(self.means, self.draws, self.pairs)
+
+    def better(self, level: float = 0.05) -> Bools:
+        """Whether each system is significantly better than each other, bool (s, s)."""
+        p = corrected(self.p_values(), self.correction)
+        return better_pairs(
+            self.means if self.higher_is_better else -self.means, self.pairs, p, level
+        )
+
+    def value_table(self) -> Table:
+        """A row per system, best first: runs, mean, deviation, interval, least and largest."""
+        sign = -1.0 if self.higher_is_better else 1.0
+        ends = np.array([(values.min(), values.max()) for values in self.values]).T
+        digits = self.digits
+        columns = ["system", "runs", f"mean {self.title}=mean:{digits}", f"std:{digits}",
+                   *self.resampling.columns(digits), f"least=min:{digits}",
+                   f"largest=max:{digits}"]  # fmt: skip
+        table = Table.of_columns(columns, self.systems, map(len, self.values), self.means,
+                                 self.deviations, *self.interval(), *ends)  # fmt: skip
+        return table.in_order(np.argsort(sign * self.means, kind="stable"))
+
+    def pair_table(self) -> Table:
+        """A row per pair, the better first: difference, its interval, p, and corrected p."""
+        p = self.p_values()
+        fixed = corrected(p, self.correction)
+        rows: list[tuple[Cell, ...]] = []
+        for k, (i, j) in enumerate(self.pairs.tolist()):
+            if (self.means[i] < self.means[j]) == self.higher_is_better:
+                i, j = j, i
+            ends = np.quantile(self.draws[:, i] - self.draws[:, j], self.resampling.tails)
+            gap = float(self.means[i] - self.means[j])
+            rows.append((self.systems[i], self.systems[j], gap, *map(float, ends), float(p[k]),
+                         float(fixed[k])))  # fmt: skip
+        columns = ["system", "against", f"difference:{self.digits}",
+                   *self.resampling.columns(self.digits), "p:5",
+                   f"p ({self.correction})=p.corrected:5"]  # fmt: skip
+        return Table.of(columns, rows, names=2)
+
+
+def grouped_names(names: Sequence[str]) -> list[str]:
+    """Systems of runs whose names end with a number.
+
+    ``transe-1``, ``transe_seed2`` and ``transe.fold3`` are all ``transe``.
+    """
+    return [_NUMBER.sub("", name) or name for name in names]
+
+
+def replicate_samples(
+    systems: Mapping[str, Sequence[Ranks]], measures: Sequence[str | Measure]
+) -> list[tuple[Samples, list[list[int]]]]:
+    """Samples of all runs, one column per run, with the columns of every system."""
+    flat = {f"{name} (run {number})": ranks for name, runs in systems.items()
+            for number, ranks in enumerate(runs, start=1)}  # fmt: skip
+    samples = samples_of_aligned(align_ranks(flat, least=1), checked(measures))
+    columns, first = [], 0
+    for runs in systems.values():
+        columns.append(list(range(first, first + len(runs))))
+        first += len(runs)
+    return [(one, columns) for one in samples]
+
+
+def compare_replicates(
+    systems: Mapping[str, Sequence[Ranks]],
+    measures: Sequence[str | Measure],
+    *,
+    correction: str = "holm",
+    resampling: Resampling = COMPARING,
+) -> list[Replicates]:
+    """Compare systems of several runs, by both the runs and the questions, measure by measure.
+
+    Parameters
+    ----------
+    systems : mapping of str to sequence of Ranks
+        All runs of each system, at least two together. All are on the same questions (seeds), or
+        every system has equally many on each of several sets (folds).
+    measures : sequence of keys or Measure
+        See `kgtrec.study.comparison.samples.samples_of_ranks`.
+    correction : {"holm", "bh", "bonferroni", "none"}
+    resampling : Resampling
+        How to make intervals and tests.
+
+    Raises
+    ------
+    UsageError, InputError
+        As `replicate_samples` and `kgtrec.study.comparison.samples.resample`.
+    """
+    folds = folds_of(systems)
+    samples_of = [replicate_samples(fold, measures) for fold in folds]
+    replicates = []
+    for fold_samples in zip(*samples_of, strict=True):
+        rng = np.random.default_rng([resampling.seed, 1])
+        drawn = []
+        for number, (samples, columns) in enumerate(fold_samples):
+            draws = resample(samples, replace(resampling, seed=resampling.seed + number)).draws
+            drawn.append(np.stack([over_runs(draws[:, own], rng) for own in columns], axis=1))
+        means = [samples.means() for samples, _ in fold_samples]
+        values = tuple(
+            np.concatenate([v[c[k]] for v, (_, c) in zip(means, fold_samples, strict=True)])
+            for k in range(len(systems))
+        )
+        first = fold_samples[0][0]
+        replicates.append(
+            Replicates(
+                first.name, first.title, tuple(systems), values, _over_folds(np.stack(drawn), rng),
+                first.higher_is_better, first.digits, correction, len(folds), resampling,
+            )
+        )  # fmt: skip
+    return replicates
+
+
+def _over_folds(drawn: Float64, rng: np.random.Generator) -> Float64:
+    """Means over draws of folds, float64 (B, s), from those inside each, float64 (folds, B, s)."""
+    n_folds, draws, _ = drawn.shape
+    if n_folds == 1:
+        return drawn[0]
+    fold = rng.integers(0, n_folds, (draws, n_folds))
+    row = rng.integers(0, draws, (draws, n_folds))  # a fold drawn twice has other questions
+    return np.asarray(drawn[fold, row].mean(axis=1))
+
+
+def folds_of(systems: Mapping[str, Sequence[Ranks]]) -> list[dict[str, list[Ranks]]]:
+    """Runs by the questions that they answer; one fold if all answer the same."""
+    if empty := [name for name, runs in systems.items() if not len(runs)]:
+        raise UsageError(f"{empty[0]!r} has no run; give one or more of every system")
+    folds: list[dict[str, list[Ranks]]] = []
+    for name, runs in systems.items():
+        for one in runs:
+            fold = next((f for f in folds if comparable(_any_run(f), one)), None)
+            if fold is None:
+                folds.append(fold := {})
+            fold.setdefault(name, []).append(one)
+    differ = [r for fold in folds for r in comparable(_any_run(folds[0]), _any_run(fold)).reasons]
+    uneven = any(
+        len(fold.get(name, ())) * len(folds) != len(runs)
+        for fold in folds for name, runs in systems.items()
+    )  # fmt: skip
+    if uneven or not all(reason.startswith(_OF_FOLDS) for reason in differ):
+        reasons = "; ".join(dict.fromkeys(differ))
+        raise InputError(
+            f"runs of {', '.join(systems)} cannot be compared: {reasons}; give runs of the same "
+            "questions (seeds), or as many runs of every system on each fold"
+        )
+    return folds
+
+
+def _any_run(fold: Mapping[str, Sequence[Ranks]]) -> Ranks:
+    return next(iter(fold.values()))[0]
+
+
+CUTS = (1, 3, 10)
+EPSILON = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Multiplicity(ShownAsTables):
+    """How far models that are as good as the best disagree (Marx, Calmon and Ustun 2020).
+
+    - best: The model with the highest MRR.
+    - models: All whose MRR is at most `epsilon` below the best, including the best.
+    - ambiguity, float64 (cuts,): Share of instances on which at least one model has a hit at k and
+      the best has none, or the reverse.
+    - discrepancy, float64 (cuts,): Share of instances on which the most different model differs.
+    - best_answer: The same shares, of questions with another best answer; None without runs.
+    """
+
+    best: str
+    models: tuple[str, ...]
+    epsilon: float
+    cuts: tuple[int, ...]
+    ambiguity: Float64
+    discrepancy: Float64
+    best_answer: tuple[float, float] | None = None
+
+    def table(self) -> Table:
+        """One row for the best answers if these are known, then one row per cutoff."""
+        names = [f"Hits@{k}" for k in self.cuts]
+        shares = np.array([self.ambiguity, self.discrepancy])
+        if self.best_answer is not None:
+            names, shares = ["best answer", *names], np.column_stack([self.best_answer, shares])
+        columns = "by, models, ambiguity:4, discrepancy:4"
+        return Table.of_columns(columns, names, [len(self.models)] * len(names), *shares)
+
+
+def multiplicity(
+    models: Mapping[str, Ranks],
+    epsilon: float = EPSILON,
+    cuts: Sequence[int] = CUTS,
+    *,
+    runs: Mapping[str, RunColumns] | None = None,
+) -> Multiplicity:
+    """Ambiguity and discrepancy of models whose MRR (realistic, micro) lies within `epsilon`.
+
+    Parameters
+    ----------
+    models : mapping of str to Ranks
+        Two or more, on the same questions.
+    epsilon : float
+        How far below the best an MRR may be.
+    cuts : sequence of int
+        Cutoffs k of Hits@k.
+    runs : mapping of str to RunColumns, optional
+        What each model ranked, by the same names: ranks give the places of answers, not the entity
+        in first place. A question's best answer is its first document in trec_eval's order.
+
+    Raises
+    ------
+    UsageError
+        Fewer than two models, a negative epsilon, a cutoff below 1, or a model without a run.
+    InputError
+        Models that did not answer the same questions, or a run that lacks one of them.
+    """
+    if not epsilon >= 0:
+        raise UsageError(
+            f"epsilon={epsilon!r} is not allowed; give how far an MRR may be below the best, 0 or "
+            "more"
+        )
+    if not cuts or min(cuts) < 1:
+        raise UsageError(f"cuts={cuts!r} is not a list of cutoffs; give cutoffs of 1 or more")
+    if lacking := [] if runs is None else [name for name in models if name not in runs]:
+        raise UsageError(f"{lacking[0]!r} has no run; give a run for every model, or for none")
+    aligned = align_ranks(models)
+    ranks = {name: one.rank() for name, one in aligned.items()}
+    if not all(len(one) for one in ranks.values()):
+        raise InputError("no instance was evaluated; give ranks with at least one")
+    mrr = {name: float((1 / one).mean()) for name, one in ranks.items()}
+    best = max(mrr, key=mrr.__getitem__)
+    close = tuple(name for name, value in mrr.items() if mrr[best] - value <= epsilon)
+    of_cuts = [_shares({n: ranks[n] <= k for n in close}, best) for k in cuts]
+    of_best = None
+    if runs is not None:
+        queries = list(dict.fromkeys(aligned[best].question_ids))
+        of_best = _shares({n: _best_documents(runs[n], queries, n) for n in close}, best)
+    ambiguity, discrepancy = np.array(of_cuts).T
+    return Multiplicity(best, close, epsilon, tuple(cuts), ambiguity, discrepancy, of_best)
+
+
+def _shares(outcomes: Mapping[str, NDArray[Any]], best: str) -> tuple[float, float]:
+    """Shares of items on which any model, and the most different model, differs from the best."""
+    differs = np.stack([one != outcomes[best] for one in outcomes.values()])
+    return float(differs.any(axis=0).mean()), float(differs.mean(axis=1).max())
+
+
+def _best_documents(run: RunColumns, queries: Sequence[str], name: str) -> NDArray[np.object_]:
+    """The first document of each query; InputError, with the run's name, if it lacks one."""
+    best = run.best(queries=set(queries))
+    for query in queries:
+        if query not in best:
+            raise InputError(
+                f"the run of {name} does not have question {query}, which its ranks have; give "
+                "the run that was written with these ranks"
+            )
+    return np.array([best[query][0] for query in queries], object)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,7 +60,6 @@ class Samples(ShownInLines):
       independent. Items that share no question are separate clusters.
     - unit: What an item is: "instances", "questions", "triples", "relations" or "queries".
     - transform: From means over items to values of the measure; monotone.
-    - digits: Decimals in tables.
     """
 
     name: str
@@ -171,13 +170,10 @@ def align_ranks(ranks: Mapping[str, Ranks], least: int = 2) -> dict[str, Ranks]:
         in_order = bool((order == np.arange(len(order))).all())
         aligned[name] = one if in_order else one.subset(order)
     first, *others = aligned
-    problems = []
-    for other in others:
-        reasons = comparable(aligned[first], aligned[other]).reasons
-        if reasons:
-            problems.append(f"{first} and {other} cannot be compared: {'; '.join(reasons)}")
-    if problems:
-        message = "\n".join(problems)
+    reasons = {other: comparable(aligned[first], aligned[other]).reasons for other in others}
+    if any(reasons.values()):
+        message = "\n".join(f"{first} and {other} cannot be compared: {'; '.join(own)}"
+                            for other, own in reasons.items() if own)  # fmt: skip
         raise InputError(f"{message}; rank all systems on the same questions")
     for other in others:
         for column in ("triple", "side", "question", "answer", "candidates"):
@@ -219,7 +215,7 @@ def _sibling(measure: Measure, averaging: str) -> str:
 def samples_of_ranks(
     ranks: Mapping[str, Ranks], measures: Sequence[str | Measure]
 ) -> list[Samples]:
-    """Values of measures for several systems on the same questions, paired item by item.
+    """Values of each measure for several systems on the same questions, paired item by item.
 
     Parameters
     ----------
@@ -227,11 +223,6 @@ def samples_of_ranks(
         By the names of the systems; see `align_ranks`.
     measures : sequence of keys or Measure
         Rank metrics that are (functions of) means, and trec_eval measures that follow from ranks.
-
-    Returns
-    -------
-    list of Samples
-        One for each measure.
 
     Raises
     ------
@@ -351,8 +342,6 @@ def samples_of_runs(
     runs: Mapping[str, str | os.PathLike[str] | RunColumns],
     measures: Sequence[str],
     *,
-    level: int = 1,
-    judged_only: bool = False,
     entities: int | None = None,
 ) -> tuple[list[Samples], dict[str, int]]:
     """Values of trec_eval measures for several runs, over all queries of the qrels.
@@ -366,8 +355,6 @@ def samples_of_runs(
     measures : sequence of str
         As `kgtrec.trec.measures.names.resolve` reads them: "map", "ndcg_cut_20", "P.5,10", "AP@20",
         ...; and micro metrics of `kgtrec eval`, "kg_mrr" or "kg_hits.1,10": both ends are compared.
-    level, judged_only
-        As trec_eval's -l and -J.
     entities : int, optional
         Number of entities of the graph; kg_mr needs it.
 
@@ -396,7 +383,7 @@ def samples_of_runs(
         raise UsageError(f"{len(runs)} run cannot be compared; give two or more")
     if isinstance(qrels, Mapping):
         qrels = {query: row for query, row in qrels.items() if row}
-    options = EvalOptions(level=level, judged_only=judged_only, complete=True)
+    options = EvalOptions(complete=True)
     request = Request(qrels, [*runs.values()], measures, options, entities=entities)
     columns, micro = request.columns, request.micro
     wrong = [c.name for c in columns if c.row.higher_is_better is None]
@@ -411,20 +398,18 @@ def samples_of_runs(
             "ranks systems the same way"
         )
     scored = dict(zip(runs, score(request), strict=True))
-    rows: list[tuple[str, list[Float64], bool, OfMean]] = [
-        (column.name, [one.values[column.name] for one in scored.values()],
-         column.row.higher_is_better is not False, np.exp if column.is_geometric else same)
+
+    def sample(column: Any, values: list[Float64], transform: OfMean = same) -> Samples:
+        better = column.row.higher_is_better is not False
+        return Samples(column.name, column.name, tuple(runs), np.column_stack(values),
+                       np.arange(len(values[0])), "queries", better, transform)  # fmt: skip
+
+    samples = [
+        sample(column, [one.values[column.name] for one in scored.values()],
+               np.exp if column.is_geometric else same)
         for column in columns
     ]  # fmt: skip
-    rows += [
-        (column.name, _of_answers(column, scored), column.row.higher_is_better, same)
-        for column in micro
-    ]
-    samples = [
-        Samples(name, name, tuple(runs), np.column_stack(values), np.arange(len(values[0])),
-                "queries", higher_is_better, transform)
-        for name, values, higher_is_better, transform in rows
-    ]  # fmt: skip
+    samples += [sample(column, _of_answers(column, scored)) for column in micro]
     return samples, {name: one.unanswered for name, one in scored.items()}
 
 

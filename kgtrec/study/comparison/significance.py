@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from kgtrec import _core
 from kgtrec._internal.bootstrap import COMPARING, Resampled
 from kgtrec._internal.csr import Bools, Float64, Int64
-from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
+from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.kernel import available_cores, share_rows
 from kgtrec.study.comparison.samples import Samples, distinct_titles, resample, table_by_measure
@@ -46,7 +46,6 @@ _ROUNDING = 1e-12  # of the largest difference: closer ones tie
 class PairTests(ShownInLines):
     """A test of every pair of systems by one measure.
 
-    - samples: What was tested.
     - pairs, int64 (p, 2): Places of both systems.
     - statistic, float64 (p,): t for ``t``; for ``wilcoxon`` the sum of the ranks of positive
       differences minus that of negative ones; otherwise the mean difference over items, first minus
@@ -335,14 +334,12 @@ class Discrimination(ShownAsTables):
         """A row per measure, the most discriminative first: area and significant pairs."""
         areas = self.area.tolist()
         order = sorted(range(len(areas)), key=lambda k: (areas[k], self.measures[k]))
-        rows: list[tuple[Cell, ...]] = [
-            (self.titles[k], areas[k], int((self.p[k] < level).sum()),
-             int((corrected(self.p[k], self.correction) < level).sum()), self.p.shape[1])
-            for k in order
-        ]  # fmt: skip
+        fixed = np.array([corrected(p, self.correction) for p in self.p])
+        counts = [(p < level).sum(axis=1) for p in (self.p, fixed)]
         columns = ["measure", "area:4", f"p < {level:g}=significant",
                    f"{self.correction} < {level:g}=significant.corrected", "pairs"]  # fmt: skip
-        return Table.of(columns, rows)
+        pairs = [self.p.shape[1]] * len(areas)
+        return Table.of_columns(columns, self.titles, areas, *counts, pairs).in_order(order)
 
     def curves(self) -> Table:
         """One row per place, the largest p-value first, and one column per measure."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,22 +29,16 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
 
-class _OnSubsets(Protocol):
-    """One measure on any subset."""
-
-    def of(self, subsets: Bools) -> Float64:
-        """Values on subsets, float64 (B, s); NaN on a subset without items."""
-        ...
+Valued = Callable[[Bools], Float64]
+"""Values on subsets, bool (B, n_triples); float64 (..., B, s), NaN on a subset without items."""
 
 
 @dataclass(frozen=True, eq=False)
 class SubsetValues:
     """Measures of several systems, on any subset of the triples."""
 
-    n_measures: int
     n_triples: int
-    _alone: Mapping[int, _OnSubsets]
-    _groups: Sequence[tuple[list[int], ByQuestion]]
+    _parts: Sequence[tuple[list[int], Valued]]
 
     def of(self, subsets: Bools) -> Float64:
         """Values on subsets; NaN on a subset without items.
@@ -53,20 +48,18 @@ class SubsetValues:
 
         Shapes: subsets bool (B, n_triples) -> float64 (n_measures, B, s).
         """
-        results: list[Float64] = [np.empty(0)] * self.n_measures
-        for number, one in self._alone.items():
-            results[number] = one.of(subsets)
-        for numbers, group in self._groups:
-            for number, values in zip(numbers, group.of(subsets), strict=True):
-                results[number] = values
-        return np.array(results)
+        results: dict[int, Float64] = {}
+        for numbers, valued in self._parts:
+            values = valued(subsets).reshape(len(numbers), len(subsets), -1)
+            results |= zip(numbers, values, strict=True)
+        return np.array([results[number] for number in range(len(results))])
 
 
 def subset_values(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> SubsetValues:
     """How to value measures on subsets."""
     first = next(iter(aligned.values()))
     present = sides_present(first)
-    alone: dict[int, _OnSubsets] = {}
+    parts: list[tuple[list[int], Valued]] = []
     together: dict[str, dict[str, dict[int, Measure]]] = {}
     for number, measure in enumerate(measures):
         measure = replace(measure, side=require_side(measure, measure.side, present))
@@ -75,12 +68,11 @@ def subset_values(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> 
             kinds = together.setdefault(measure.side, {"first": {}, "place": {}})
             kinds[kind][number] = measure
         else:
-            alone[number] = _on_subsets(aligned, measure, kind)
-    groups = [
-        ([*kinds["first"], *kinds["place"]], _by_question(aligned, side, kinds))
-        for side, kinds in together.items()
-    ]
-    return SubsetValues(len(measures), len(np.unique(first.triple)), alone, groups)
+            parts.append(([number], _on_subsets(aligned, measure, kind)))
+    for side, kinds in together.items():
+        numbers = [*kinds["first"], *kinds["place"]]
+        parts.append((numbers, _by_question(aligned, side, kinds).of))
+    return SubsetValues(len(np.unique(first.triple)), parts)
 
 
 def _kind(measure: Measure) -> str:
@@ -91,7 +83,7 @@ def _kind(measure: Measure) -> str:
     return "first" if measure.averaging == "macro" and measure.rank_type != "expected" else ""
 
 
-def _on_subsets(aligned: Mapping[str, Ranks], measure: Measure, kind: str) -> _OnSubsets:
+def _on_subsets(aligned: Mapping[str, Ranks], measure: Measure, kind: str) -> Valued:
     if kind == "each":
         return _over_answers(aligned, measure)
     if measure.averaging == "stratified":
@@ -105,74 +97,70 @@ def _on_subsets(aligned: Mapping[str, Ranks], measure: Measure, kind: str) -> _O
     except UsageError:
         transform = None
     if transform is None:
-        return _ByResult(aligned, measure)
+        return partial(_by_result, aligned, measure)
     return _linear(aligned, measure, transform)
 
 
 # -- Weights that depend on the subset only ----------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Linear:
+def _weighted(
+    values: Float64, triple: Int64, transform: OfMean = same, starts: Int64 | None = None,
+    weight: Float64 | float = 1.0, divisor: OfMean = same,
+) -> Valued:  # fmt: skip
     """Mean over items; or over owners (questions, relations) of sums over their items.
 
-    - values: float64 (n, s)
-    - triple, int64 (n,): Place of each item's triple.
+    - values, triple: float64 (n, s), and int64 (n,) the place of each item's triple.
     - starts: First item of each owner, the items being sorted by owner; None for a plain mean.
-    - weight, float64 (owners,) or None: None: all owners weigh the same.
+    - weight: Of each owner, float64 (owners,), or of all.
     - divisor: Divisor of an owner's sum, from its number of kept items; the number itself: a mean.
     """
 
-    values: Float64
-    triple: Int64
-    transform: OfMean = same
-    starts: Int64 | None = None
-    weight: Float64 | None = None
-    divisor: OfMean = same
-
-    def of(self, subsets: Bools) -> Float64:
-        chosen = subsets[:, self.triple].astype(np.float64)
-        if self.starts is None:
+    def of(subsets: Bools) -> Float64:
+        chosen = subsets[:, triple].astype(np.float64)
+        if starts is None:
             total = chosen.sum(axis=1)
         else:
-            counts = np.add.reduceat(chosen, self.starts, axis=1)
-            each = np.where(counts > 0, 1.0 if self.weight is None else self.weight, 0.0)
+            counts = np.add.reduceat(chosen, starts, axis=1)
+            each = np.where(counts > 0, weight, 0.0)
             total = each.sum(axis=1)
-            sizes = np.diff(self.starts, append=len(self.values))
-            chosen *= np.repeat(each / self.divisor(np.maximum(counts, 1.0)), sizes, axis=1)
+            sizes = np.diff(starts, append=len(values))
+            chosen *= np.repeat(each / divisor(np.maximum(counts, 1.0)), sizes, axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return self.transform(_product(chosen, self.values) / total[:, None])
+            return transform(_product(chosen, values) / total[:, None])
+
+    return of
 
 
-def _linear(aligned: Mapping[str, Ranks], measure: Measure, transform: OfMean) -> _Linear:
+def _linear(aligned: Mapping[str, Ranks], measure: Measure, transform: OfMean) -> Valued:
     first = next(iter(aligned.values()))
     if measure.averaging == "triple":
         values = _columns(aligned, lambda ranks: measure.per_item(
             Weighing.of(ranks, "triple", measure.side).ties))  # fmt: skip
-        return _Linear(values, np.arange(len(values)), transform)
-    rows, starts = np.flatnonzero(np.isin(first.side, SIDES[measure.side])), None
+        return _weighted(values, np.arange(len(values)), transform)
+    rows, starts = _of_side(first, measure.side), None
     if measure.averaging != "micro":
         owner = first.question if measure.averaging == "question" else first.relation
         rows, starts = _owned(rows, owner)
     values = _columns(aligned, lambda ranks: measure.per_item(instance_ties(ranks)[rows]))
-    return _Linear(values, _triple_index(first)[rows], transform, starts)
+    return _weighted(values, _triple_index(first)[rows], transform, starts)
 
 
-def _over_answers(aligned: Mapping[str, Ranks], measure: Measure) -> _Linear:
+def _over_answers(aligned: Mapping[str, Ranks], measure: Measure) -> Valued:
     """Over questions that keep an answer, as a plain sum over their answers."""
     family, k = _trec_family(measure)
     first = next(iter(aligned.values()))
-    rows, starts = _owned(np.flatnonzero(np.isin(first.side, SIDES[measure.side])), first.question)
+    rows, starts = _owned(_of_side(first, measure.side), first.question)
     values = _columns(aligned, lambda ranks: _answer_values(ranks, measure)[rows])
     triple = _triple_index(first)[rows]
-    return _Linear(values, triple, starts=starts, divisor=_DIVISORS[family](k))
+    return _weighted(values, triple, starts=starts, divisor=_DIVISORS[family](k))
 
 
-def _stratified(aligned: Mapping[str, Ranks], measure: Measure) -> _Linear:
+def _stratified(aligned: Mapping[str, Ranks], measure: Measure) -> Valued:
     """Triples by weighted means of their sides, in equal parts of weighted relations."""
     first = next(iter(aligned.values()))
     beta_e, beta_r = measure.params
-    rows = np.flatnonzero(np.isin(first.side, SIDES[measure.side]))
+    rows = _of_side(first, measure.side)
     rows = rows[np.lexsort((first.triple[rows], first.relation[rows]))]
     if beta_e > 0 and not first.answer_popularity[rows].all():
         raise InputError(
@@ -187,7 +175,12 @@ def _stratified(aligned: Mapping[str, Ranks], measure: Measure) -> _Linear:
     heads = rows[starts]
     owners = np.flatnonzero(np.diff(first.relation[heads], prepend=-1))
     shares = first.relation_popularity[heads[owners]].astype(np.float64) ** -beta_r
-    return _Linear(values, _triple_index(first)[heads], starts=owners, weight=shares)
+    return _weighted(values, _triple_index(first)[heads], starts=owners, weight=shares)
+
+
+def _of_side(ranks: Ranks, side: str) -> Int64:
+    """Rows whose side is asked."""
+    return np.flatnonzero(np.isin(ranks.side, SIDES[side]))
 
 
 def _owned(rows: Int64, owner: Int64) -> tuple[Int64, Int64]:
@@ -212,39 +205,6 @@ def _product(left: Float64, right: Float64) -> Float64:
 
 
 # -- What an answer counts depends on those before it ------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Answers:
-    """Answers of one side: question after question, each system's in its own order.
-
-    - rows: Rows of the aligned ranks.
-    - triple: Place of the triple of each of these rows.
-    - starts: First row of each question.
-    - sizes: Number of answers of each question.
-    """
-
-    rows: list[Int64]
-    triple: list[Int64]
-    starts: Int64
-    sizes: Int64
-
-    @classmethod
-    def of(cls, aligned: Mapping[str, Ranks], side: str) -> _Answers:
-        first = next(iter(aligned.values()))
-        of_side = np.flatnonzero(np.isin(first.side, SIDES[side]))
-        question, triple = first.question[of_side], _triple_index(first)
-        orders = [np.lexsort((_ordinal(one)[of_side], question)) for one in aligned.values()]
-        rows = [of_side[order] for order in orders]
-        sizes = np.unique(question, return_counts=True)[1]
-        return cls(rows, [triple[own] for own in rows], np.cumsum(sizes) - sizes, sizes)
-
-    def running(self, chosen: NDArray[np.uint8]) -> NDArray[np.uint32]:
-        """How many answers of a question are chosen, up to each of them; same shape."""
-        running = np.cumsum(chosen, axis=0, dtype=np.uint32)
-        before = running[self.starts] - chosen[self.starts]
-        running -= np.repeat(before, self.sizes, axis=0)
-        return running
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,29 +254,35 @@ class _TiedAnswers:
 class ByQuestion:
     """Several measures: sums over answers, averaged over the questions that keep an answer.
 
+    The answers of a side are question after question, each system's in its own order.
+
+    - triple: Place of the triple of each answer, by system.
+    - starts, sizes: First answer, and number of answers, of each question.
     - firsts, places, float64 (measures, answers): Values in the order of the system's rows.
       `firsts` are of measures that only see the first answer. `places` are of AP@k: the sum of
       place x value over the answers, divided by their number.
     - tied: What `firsts` become if several answers of a question tie.
     """
 
-    answers: _Answers
+    triple: list[Int64]
+    starts: Int64
+    sizes: Int64
     firsts: list[Float64]
     places: list[Float64]
     tied: list[_TiedAnswers]
 
     def of(self, subsets: Bools) -> Float64:
         """Values, float64 (measures, B, s): of `firsts`, then of `places`."""
-        answers, turned = self.answers, np.ascontiguousarray(subsets.T).view(np.uint8)
-        counts = np.add.reduceat(turned[answers.triple[0]], answers.starts, dtype=np.uint32)
+        turned = np.ascontiguousarray(subsets.T).view(np.uint8)
+        counts = np.add.reduceat(turned[self.triple[0]], self.starts, dtype=np.uint32)
         total = (counts > 0).sum(axis=0)
-        share = np.repeat(1.0 / np.maximum(counts, 1), answers.sizes, axis=0)
+        share = np.repeat(1.0 / np.maximum(counts, 1), self.sizes, axis=0)
         n_first = len(self.firsts[0])
         n_measures = n_first + len(self.places[0])
-        sums = np.empty((n_measures, len(subsets), len(answers.rows)))
+        sums = np.empty((n_measures, len(subsets), len(self.triple)))
         for system, (first, place) in enumerate(zip(self.firsts, self.places, strict=True)):
-            chosen = turned[answers.triple[system]]
-            running = answers.running(chosen)
+            chosen = turned[self.triple[system]]
+            running = self._running(chosen)
             if n_first:
                 weight = np.where(running == 1, chosen, np.uint8(0)).astype(np.float64)
                 sums[:n_first, :, system] = _product(first, weight)
@@ -325,6 +291,13 @@ class ByQuestion:
                 sums[n_first:, :, system] = _product(place, (chosen * running) * share)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(sums / total[:, None])
+
+    def _running(self, chosen: NDArray[np.uint8]) -> NDArray[np.uint32]:
+        """How many answers of a question are chosen, up to each of them; same shape."""
+        running = np.cumsum(chosen, axis=0, dtype=np.uint32)
+        before = running[self.starts] - chosen[self.starts]
+        running -= np.repeat(before, self.sizes, axis=0)
+        return running
 
 
 def _ordinal(ranks: Ranks) -> Float64:
@@ -335,20 +308,25 @@ def _ordinal(ranks: Ranks) -> Float64:
 def _by_question(
     aligned: Mapping[str, Ranks], side: str, kinds: Mapping[str, Mapping[int, Measure]]
 ) -> ByQuestion:
-    answers = _Answers.of(aligned, side)
+    first = next(iter(aligned.values()))
+    of_side, triple = _of_side(first, side), _triple_index(first)
+    question = first.question[of_side]
+    rows_of = [of_side[np.lexsort((_ordinal(one)[of_side], question))] for one in aligned.values()]
+    sizes = np.unique(question, return_counts=True)[1]
     columns = {
         kind: [
             np.array([_answer_values(ranks, measure)[rows] for measure in measures.values()])
             .reshape(len(measures), len(rows))
-            for ranks, rows in zip(aligned.values(), answers.rows, strict=True)
+            for ranks, rows in zip(aligned.values(), rows_of, strict=True)
         ]
         for kind, measures in kinds.items()
     }  # fmt: skip
     tied = [
         _TiedAnswers.of(ranks, rows, [*kinds["first"].values()])
-        for ranks, rows in zip(aligned.values(), answers.rows, strict=True)
+        for ranks, rows in zip(aligned.values(), rows_of, strict=True)
     ]
-    return ByQuestion(answers, columns["first"], columns["place"], tied)
+    return ByQuestion([triple[own] for own in rows_of], np.cumsum(sizes) - sizes, sizes,
+                      columns["first"], columns["place"], tied)  # fmt: skip
 
 
 def _answer_values(ranks: Ranks, measure: Measure, tied: int = 1) -> Float64:
@@ -401,20 +379,12 @@ _SEEN: dict[str, _Row] = {
 # -- Anything else -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _ByResult:
+def _by_result(aligned: Mapping[str, Ranks], measure: Measure, subsets: Bools) -> Float64:
     """Every subset and system separately: medians, deviations, expectations over questions."""
-
-    aligned: Mapping[str, Ranks]
-    measure: Measure
-
-    def of(self, subsets: Bools) -> Float64:
-        triple = _triple_index(next(iter(self.aligned.values())))
-        values = np.full((len(subsets), len(self.aligned)), np.nan)
-        for row, chosen in enumerate(subsets):
-            if chosen.any():
-                values[row] = [
-                    Result(ranks.subset(chosen[triple]))[self.measure]
-                    for ranks in self.aligned.values()
-                ]
-        return values
+    triple = _triple_index(next(iter(aligned.values())))
+    values = np.full((len(subsets), len(aligned)), np.nan)
+    for row, chosen in enumerate(subsets):
+        if chosen.any():
+            values[row] = [Result(ranks.subset(chosen[triple]))[measure]
+                           for ranks in aligned.values()]  # fmt: skip
+    return values

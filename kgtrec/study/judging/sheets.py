@@ -224,20 +224,6 @@ class PooledTriple(NamedTuple):
         return self.head, self.relation, self.tail
 
 
-@dataclass(frozen=True)
-class SheetBatch:
-    """One sheet for one annotator; `number` counts from 1, and is 0 for an only sheet."""
-
-    annotator: str
-    number: int
-    items: tuple[Item, ...]
-
-    @property
-    def file_name(self) -> str:
-        """``ANNOTATOR.tsv`` or ``ANNOTATOR.batchN.tsv``."""
-        return f"{self.annotator}{f'.batch{self.number}' if self.number else ''}.tsv"
-
-
 def annotator_of(path: PathName) -> str:
     """Whose sheet a file is, by its name: ``anna.tsv``, ``anna.batch2.judged.tsv`` -> ``anna``."""
     stem = re.sub(r"\.(tsv|txt)$", "", Path(path).name)
@@ -313,8 +299,8 @@ def make_batches(
     size: int | None = None,
     seed: int = 0,
     by_relation: bool = False,
-) -> list[SheetBatch]:
-    """Distribute triples among annotators.
+) -> dict[str, list[Item]]:
+    """Distribute triples among annotators: the items of each sheet, by the name of its file.
 
     `overlap` is the share of the triples that two annotators judge; one annotator judges each of
     the others. A sheet has at most `size` triples. With `by_relation` the relations follow each
@@ -332,12 +318,12 @@ def make_batches(
     ]
     generator = np.random.default_rng(seed)
     order = generator.permutation(len(items)).tolist()
-    batches: list[SheetBatch] = []
+    batches: dict[str, list[Item]] = {}
     for annotator, own in zip(annotators, _shares(order, len(annotators), overlap), strict=True):
         mine = [items[own[i]] for i in generator.permutation(len(own))]
         if by_relation:
             mine = _grouped(mine, generator)
-        batches += _cut(annotator, mine, size)
+        batches |= _cut(annotator, mine, size)
     return batches
 
 
@@ -392,10 +378,9 @@ def _grouped(items: list[Item], generator: np.random.Generator) -> list[Item]:
     return sorted(items, key=lambda item: place[item.relation])
 
 
-def _cut(annotator: str, items: list[Item], size: int | None) -> list[SheetBatch]:
+def _cut(annotator: str, items: list[Item], size: int | None) -> dict[str, list[Item]]:
+    """``ANNOTATOR.tsv``, or ``ANNOTATOR.batchN.tsv`` with at most `size` items each."""
     if size is None or size >= len(items):
-        return [SheetBatch(annotator, 0, tuple(items))]
-    parts = [items[start : start + size] for start in range(0, len(items), size)]
-    return [
-        SheetBatch(annotator, number, tuple(part)) for number, part in enumerate(parts, start=1)
-    ]
+        return {f"{annotator}.tsv": items}
+    starts = enumerate(range(0, len(items), size), start=1)
+    return {f"{annotator}.batch{n}.tsv": items[start : start + size] for n, start in starts}

@@ -1,10 +1,9 @@
 """Evaluation under the open-world assumption (Yang et al. 2022).
 
-Missing answers make every rank metric saturate and, by chance, misorder models. ``model`` has the
-assumptions and writes metrics as 1/f. ``formulas`` has exact moments, lemmas and theorems, and
-``simulate`` draws the same. ``compare`` judges two models at a sparsity.
-``family_tree`` and ``experiment`` compare sparse with full metrics in a closed world. ``results``
-contains the results and their wording.
+Missing answers make every rank metric saturate and, by chance, misorder models. ``formulas`` has
+the assumptions, exact moments, lemmas and theorems, and ``simulate`` draws the same. ``compare``
+judges two models at a sparsity. ``experiment`` compares sparse with full metrics
+in a closed world. ``results`` contains the results and their wording.
 """
 
 from __future__ import annotations
@@ -14,15 +13,17 @@ from kgtrec.study.openworld.experiment import family_study
 from kgtrec.study.openworld.formulas import (
     approximation,
     approximation_error,
+    correlation_range,
     covariance,
     expectation,
     expectation_main,
     inconsistency,
     queries_needed,
     slope,
+    sparsity_of_density,
+    split_strength,
     variance,
 )
-from kgtrec.study.openworld.model import correlation_range, sparsity_of_density, split_strength
 from kgtrec.study.openworld.results import Comparison, Curve, FamilyStudy, Outlook, Panel
 from kgtrec.study.openworld.simulate import Simulation, simulate
 

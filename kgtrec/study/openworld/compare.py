@@ -25,14 +25,15 @@ from numpy.typing import ArrayLike
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.provenance import differences
-from kgtrec.study.openworld.formulas import moments, normal_below
-from kgtrec.study.openworld.model import (
+from kgtrec.study.openworld.formulas import (
     ENTITIES,
     Strengths,
     binomial,
     checked_strength,
     correlation_range,
     gain,
+    moments,
+    normal_below,
     split_strength,
     sum_of_gains,
     tied_gains,
@@ -338,10 +339,6 @@ def compare_ranks(
     level : float, default 0.05
         Accepted probability of the wrong order.
     names : (str, str)
-
-    Returns
-    -------
-    Comparison
 
     Raises
     ------

@@ -12,7 +12,8 @@ tail questions: one row per (head, relation), whose candidates are the tails.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,8 @@ from kgtrec.ranking.rank import rank
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.scores.factors import Factors
 from kgtrec.study.openworld.compare import Mixture, question_values
-from kgtrec.study.openworld.family_tree import (
+from kgtrec.study.openworld.results import Curve, FamilyStudy, Panel
+from kgtrec.study.openworld.simulate import (
     RELATIONS,
     FamilyTree,
     OpenWorld,
@@ -34,7 +36,6 @@ from kgtrec.study.openworld.family_tree import (
     random_removal,
     ranked_removal,
 )
-from kgtrec.study.openworld.results import Curve, FamilyStudy, Panel
 from kgtrec.trec.measures.values import native_values
 
 if TYPE_CHECKING:
@@ -62,11 +63,12 @@ class Checkpoint:
     ask: Ask
     tails: Float64
 
-    def factors(self, questions: Questions) -> Factors:
-        """A score source for tail questions."""
+    def ranks(self, questions: Questions) -> Ranks:
+        """Ranks of tail questions."""
         columns = (questions.entity, questions.relation)
         queries = self.ask(*(column.astype(np.int64) for column in columns))
-        return Factors(queries.astype(np.float32), self.tails.astype(np.float32))
+        scores = Factors(queries.astype(np.float32), self.tails.astype(np.float32))
+        return rank(scores, questions, progress=False)[0]
 
 
 @dataclass(frozen=True)
@@ -111,19 +113,16 @@ def svd(
     seen = damped @ vectors
     cores = [vectors.T @ seen[r * count : (r + 1) * count] for r in range(len(slices))]
 
-    def asking(step: int) -> Ask:
-        def ask(heads: Int64, relations: Int64) -> Float64:
-            queries = seen[relations * count + heads, :step]
-            for relation in np.unique(relations):
-                mask = relations == relation
-                queries[mask] += vectors[heads[mask], :step] @ cores[relation][:step, :step]
-            return queries
-
-        return ask
+    def ask(step: int, heads: Int64, relations: Int64) -> Float64:
+        queries = seen[relations * count + heads, :step]
+        for relation in np.unique(relations):
+            mask = relations == relation
+            queries[mask] += vectors[heads[mask], :step] @ cores[relation][:step, :step]
+        return queries
 
     for step in steps:
         if step <= most:
-            yield Checkpoint(step, asking(step), vectors[:, :step])
+            yield Checkpoint(step, partial(ask, step), vectors[:, :step])
 
 
 def _right_vectors(matrix: csr_matrix, count: int, rng: np.random.Generator) -> Float64:
@@ -158,7 +157,7 @@ def rescal(
             )
             entity = _solve(both, np.asarray(right))
             core = _cores(slices, entity)
-        yield Checkpoint(size, _bilinear(core, entity), entity)
+        yield Checkpoint(size, partial(_bilinear, core, entity), entity)
 
 
 def _cores(slices: list[csr_matrix], entity: Float64) -> list[Float64]:
@@ -169,15 +168,12 @@ def _cores(slices: list[csr_matrix], entity: Float64) -> list[Float64]:
     return [right.T @ (weight * (left.T @ (cells @ left))) @ right for cells in slices]
 
 
-def _bilinear(core: list[Float64], entity: Float64) -> Ask:
-    def ask(heads: Int64, relations: Int64) -> Float64:
-        queries = np.empty((len(heads), entity.shape[1]))
-        for relation in np.unique(relations):
-            mask = relations == relation
-            queries[mask] = entity[heads[mask]] @ core[relation]
-        return queries
-
-    return ask
+def _bilinear(core: list[Float64], entity: Float64, heads: Int64, relations: Int64) -> Float64:
+    queries = np.empty((len(heads), entity.shape[1]))
+    for relation in np.unique(relations):
+        mask = relations == relation
+        queries[mask] = entity[heads[mask]] @ core[relation]
+    return queries
 
 
 def cp(
@@ -198,11 +194,11 @@ def cp(
             tail = _solve((head.T @ head) * (weight.T @ weight) + ridge, np.asarray(total))
             sums = np.array([(part * tail).sum(axis=0) for part in backward])
             weight = _solve((head.T @ head) * (tail.T @ tail) + ridge, sums)
-        yield Checkpoint(size, _trilinear(head, weight), tail)
+        yield Checkpoint(size, partial(_trilinear, head, weight), tail)
 
 
-def _trilinear(head: Float64, weight: Float64) -> Ask:
-    return lambda heads, relations: head[heads] * weight[relations]
+def _trilinear(head: Float64, weight: Float64, heads: Int64, relations: Int64) -> Float64:
+    return np.asarray(head[heads] * weight[relations])
 
 
 def _solve(gram: Float64, right: Float64) -> Float64:
@@ -289,11 +285,6 @@ def family_study(
     progress : bool, optional
         A bar on standard error: None shows one on a terminal.
 
-    Returns
-    -------
-    FamilyStudy
-        One panel for each density and removal.
-
     Raises
     ------
     UsageError
@@ -335,7 +326,7 @@ def _panels(
     for model in models:
         points: dict[str, list[list[float]]] = {removal: [] for removal in removals}
         for checkpoint in model.checkpoints(world.train, full.n_entities, len(RELATIONS), seed):
-            complete = _ranks(checkpoint, full)
+            complete = checkpoint.ranks(full)
             for case in cases:
                 points[case.removal].append(_point(checkpoint, complete, case))
             bar.update(1)
@@ -378,9 +369,9 @@ def _case(tree: FamilyTree, world: OpenWorld, full: Questions, removal: str, see
     rows = full.graph.split("test")
     if removal == "correlated":
         model = next(model for model in MODELS if model.label == REFERENCE)
-        one = Model(model.label, model.train, model.setting, (REFERENCE_RANK,))
+        one = replace(model, steps=(REFERENCE_RANK,))
         reference = next(one.checkpoints(world.train, full.n_entities, len(RELATIONS), seed))
-        ranks = _ranks(reference, full)
+        ranks = reference.ranks(full)
         place = np.empty(len(rows))
         place[ranks.triple] = ranks.rank()
         whole = OpenWorld(world.train, rows, rows[:0])
@@ -393,13 +384,9 @@ def _case(tree: FamilyTree, world: OpenWorld, full: Questions, removal: str, see
     return _Case(removal, sparse, np.isin(every, gone))
 
 
-def _ranks(checkpoint: Checkpoint, questions: Questions) -> Ranks:
-    return rank(checkpoint.factors(questions), questions, progress=False)[0]
-
-
 def _point(checkpoint: Checkpoint, complete: Ranks, case: _Case) -> list[float]:
     """The step, the correlation, and all metrics in full, then sparse."""
-    left = _ranks(checkpoint, case.sparse)
+    left = checkpoint.ranks(case.sparse)
     predicted = complete.rank() <= PREDICTED
     missing = case.missing[complete.triple]
     flat = predicted.all() or not predicted.any() or missing.all() or not missing.any()

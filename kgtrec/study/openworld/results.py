@@ -11,8 +11,8 @@ import numpy as np
 
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import WIDTH, Cell, ShownAsTables, Table, finite
-from kgtrec.study.openworld.family_tree import FamilyTree
-from kgtrec.study.openworld.model import title_of
+from kgtrec.study.openworld.formulas import title_of
+from kgtrec.study.openworld.simulate import FamilyTree
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,9 @@ class Panel:
         """
         full, sparse, _ = self.points(metric)
         middle = (full.min() + full.max()) / 2
-        halves = [_steepness(full[part], sparse[part]) for part in (full < middle, full >= middle)]
+        halves = [float(np.polyfit(full[part], sparse[part], 1)[0])
+                  if len(np.unique(full[part])) > 1 else math.nan
+                  for part in (full < middle, full >= middle)]  # fmt: skip
         return halves[1] / halves[0] if halves[0] else float("nan")
 
     def reach(self, metric: str) -> float:
@@ -92,7 +94,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class FamilyStudy(ShownAsTables):
-    """Result of `family_study`."""
+    """Result of `family_study`: a panel for each density and removal."""
 
     tree: FamilyTree
     metrics: tuple[str, ...]
@@ -142,12 +144,6 @@ slope ratio  slope of sparse against full values in the upper half of the full
              0 is flat
 misordered   share of pairs of checkpoints, of different models, that the sparse
              values order differently from the full ones"""
-
-
-def _steepness(full: Float64, sparse: Float64) -> float:
-    if len(np.unique(full)) < 2:
-        return float("nan")
-    return float(np.polyfit(full, sparse, 1)[0])
 
 
 @dataclass(frozen=True)

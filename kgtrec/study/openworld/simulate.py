@@ -1,8 +1,14 @@
-"""The paper's simulation (appendix A.2), vectorised, for comparison with theory.
+"""The paper's two experiments without models: a closed world, and its simulation.
 
-Missing and predicted answers are drawn at random. The answers of a question are drawn in their
-random order, so one pass of running sums gives every filtered rank: earlier missing answers of the
-same class rank above.
+In a closed world, family trees, every true fact is known. Births and marriages are random;
+everything else follows from `RULES`. Facts are hidden at random, or those that a model ranks worst.
+So the test set lacks some of its answers. The open-world paper (Yang et al. 2022, appendix A.3)
+evaluates on such a graph: 20 families of 300 people, 23 relations, about 6,000 entities and 190,000
+facts.
+
+The simulation (appendix A.2), vectorised, is for comparison with theory. Missing and predicted
+answers are drawn at random. The answers of a question are drawn in their random order, so one pass
+of running sums gives every filtered rank: earlier missing answers of the same class rank above.
 """
 
 from __future__ import annotations
@@ -10,20 +16,382 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgtrec._internal.csr import Bools, Float64, Int64
-from kgtrec._internal.table import Cell, ShownAsTables, Table
+from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import UsageError
-from kgtrec.study.openworld.formulas import approximation, expectation
-from kgtrec.study.openworld.model import (
+from kgtrec.questions.api import Graph
+from kgtrec.study.openworld.formulas import (
     ENTITIES,
+    approximation,
     check_entities,
     checked_strength,
+    expectation,
     split_strength,
     sum_of_gains,
 )
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+Triples = NDArray[np.int32]
+
+RELATIONS = (
+    "parentOf", "sisterOf", "brotherOf", "siblingOf", "motherOf", "fatherOf", "wifeOf", "husbandOf",
+    "grandmotherOf", "grandfatherOf", "auntOf", "uncleOf", "girlCousinOf", "boyCousinOf",
+    "cousinOf", "daughterOf", "sonOf", "childOf", "granddaughterOf", "grandsonOf", "grandchildOf",
+    "nieceOf", "nephewOf",
+)  # fmt: skip
+"""The 23 relations, in the order in which appendix A.3 lists them: their ids."""
+
+
+class Rule(NamedTuple):
+    """``head(x, y)`` holds if a chain of relations leads from x to y, and x has that gender.
+
+    Nobody is related to themselves: if the chain leads back to x, nothing follows.
+    """
+
+    head: str
+    chain: tuple[str, ...]
+    gender: str = "any"
+
+
+# In the order of evaluation. "spouseOf" and "parentOf" come from the generator.
+RULES = (
+    Rule("wifeOf", ("spouseOf",), "female"),
+    Rule("husbandOf", ("spouseOf",), "male"),
+    Rule("motherOf", ("parentOf",), "female"),
+    Rule("fatherOf", ("parentOf",), "male"),
+    Rule("childOf", ("inverse parentOf",)),
+    Rule("daughterOf", ("childOf",), "female"),
+    Rule("sonOf", ("childOf",), "male"),
+    Rule("siblingOf", ("childOf", "parentOf")),
+    Rule("sisterOf", ("siblingOf",), "female"),
+    Rule("brotherOf", ("siblingOf",), "male"),
+    Rule("grandmotherOf", ("motherOf", "parentOf")),
+    Rule("grandfatherOf", ("fatherOf", "parentOf")),
+    Rule("grandchildOf", ("childOf", "childOf")),
+    Rule("granddaughterOf", ("grandchildOf",), "female"),
+    Rule("grandsonOf", ("grandchildOf",), "male"),
+    Rule("auntOf", ("sisterOf", "parentOf")),
+    Rule("uncleOf", ("brotherOf", "parentOf")),
+    Rule("nieceOf", ("childOf", "siblingOf"), "female"),
+    Rule("nephewOf", ("childOf", "siblingOf"), "male"),
+    Rule("cousinOf", ("childOf", "siblingOf", "parentOf")),
+    Rule("girlCousinOf", ("cousinOf",), "female"),
+    Rule("boyCousinOf", ("cousinOf",), "male"),
+)
+
+ANCESTRY = 0.6
+"""Chance that somebody who married in, once chosen, gets parents rather than a child. It sets how
+many lines a family joins, and so how many facts there are."""
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyTree(ShownInLines):
+    """People, their births and marriages, and every fact that follows.
+
+    - family, layer, int64 (people,): Family of each person, and generation: 0 for the founding
+      couple.
+    - female: bool (people,)
+    - mother, father, int64 (people,): Ids of the parents; -1 for the founders and for those who
+      married into the family.
+    - spouse, int64 (people,): Id of the husband or wife, -1 for nobody.
+    - facts, int32 (n, 3): Every true triple (head, relation, tail), ascending by relation, head,
+      tail. Relation ids are positions in `RELATIONS`.
+    """
+
+    family: Int64
+    layer: Int64
+    female: Bools
+    mother: Int64
+    father: Int64
+    spouse: Int64
+    facts: Triples
+
+    @property
+    def labels(self) -> list[str]:
+        """Entity labels in id order, such as ``f03p127``."""
+        size = np.bincount(self.family)
+        number = np.arange(len(self.family)) - np.repeat(np.cumsum(size) - size, size)
+        pairs = zip(self.family.tolist(), number.tolist(), strict=True)
+        return [f"f{family:02d}p{person:03d}" for family, person in pairs]
+
+    def graph(self, train: Triples, test: Triples) -> Graph:
+        """A `Graph` of some of the facts, with readable labels."""
+        return Graph.from_arrays(
+            train=train, test=test, entities=self.labels, relations=list(RELATIONS)
+        )
+
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{len(self.family):,} people in {self.family.max() + 1:,} families",
+            f"{len(RELATIONS)} relations, {len(self.facts):,} facts",
+        )
+
+
+def family_tree(
+    families: int = 20, people: int = 300, depth: int = 3, width: int = 20, seed: int = 0
+) -> FamilyTree:
+    """Draw families and derive every fact about them (appendix A.3).
+
+    A family starts with a couple. Then one of its people is chosen at random, again and again,
+    until there are enough. People who married in may get parents, and so found another line. All
+    others marry if they are single, or get a child.
+
+    Parameters
+    ----------
+    families : int, default 20
+    people : int, default 300
+        People of each family, spouses included.
+    depth : int, default 3
+        Generations below the founders.
+    width : int, default 20
+        Most children that a couple can have.
+    seed : int, default 0
+        The same seed gives the same facts.
+
+    Raises
+    ------
+    UsageError
+        A number below 1 (2 people are the least), or more people than such a tree can hold.
+    """
+    sizes = {"families": families, "people": people - 1, "depth": depth, "width": width}
+    for name, value in sizes.items():
+        if value < 1:
+            shown = people if name == "people" else value
+            raise UsageError(f"{name}={shown}; give {'2' if name == 'people' else '1'} or more")
+    rng = np.random.default_rng(seed)
+    grown = [_grow(rng, people, depth, width) for _ in range(families)]
+    start = np.arange(families)[:, None] * people
+    layer, female, *ids = (
+        np.array([[getattr(person, name) for person in family] for family in grown])
+        for name in ("layer", "female", "mother", "father", "spouse")
+    )
+    mother, father, spouse = (np.where(one < 0, -1, one + start).ravel() for one in ids)
+    layer, female = layer.ravel(), female.ravel()
+    facts = _derive(female, mother, father, spouse)
+    family = np.repeat(np.arange(families), people)
+    return FamilyTree(family, layer, female, mother, father, spouse, facts)
+
+
+@dataclass
+class _Person:
+    """Somebody of a family that grows; ids count from 0 inside it, and -1 is nobody."""
+
+    layer: int
+    female: bool
+    mother: int = -1
+    father: int = -1
+    spouse: int = -1
+    children: int = 0
+
+
+def _grow(rng: np.random.Generator, people: int, depth: int, width: int) -> list[_Person]:
+    family = [_Person(0, bool(rng.random() < 0.5))]
+    _marry(family, 0)
+    idle = 0
+    while len(family) < people:
+        idle += 1
+        if idle > 100 * people:
+            raise UsageError(
+                f"people={people}, but a family with depth={depth} and width={width} stops growing "
+                f"at {len(family)} people; give fewer people, or more depth or width"
+            )
+        chosen = int(rng.integers(len(family)))
+        one, before = family[chosen], len(family)
+        if one.mother < 0 and one.layer != 0 and rng.random() < ANCESTRY:
+            if people - before >= 2:
+                _find_parents(family, chosen)
+        elif one.spouse < 0:
+            if one.layer < depth:
+                _marry(family, chosen)
+        elif one.layer < depth and one.children < width:
+            _bear(family, chosen, bool(rng.random() < 0.5))
+        if len(family) > before:
+            idle = 0
+    return family
+
+
+def _marry(family: list[_Person], person: int) -> None:
+    """A spouse from outside, of the other sex."""
+    one = family[person]
+    one.spouse = len(family)
+    family.append(_Person(one.layer, not one.female, spouse=person))
+
+
+def _bear(family: list[_Person], person: int, female: bool) -> None:
+    """A child of a married person."""
+    one = family[person]
+    mother, father = (person, one.spouse) if one.female else (one.spouse, person)
+    for parent in (mother, father):
+        family[parent].children += 1
+    family.append(_Person(one.layer + 1, female, mother, father))
+
+
+def _find_parents(family: list[_Person], person: int) -> None:
+    """A couple whose child the person is."""
+    one, mother = family[person], len(family)
+    family.append(_Person(one.layer - 1, True))
+    _marry(family, mother)
+    one.mother, one.father = mother, mother + 1
+    for parent in (mother, mother + 1):
+        family[parent].children = 1
+
+
+def _derive(female: Bools, mother: Int64, father: Int64, spouse: Int64) -> Triples:
+    """All facts of births and marriages, by `RULES`: (n, 3), ascending by relation, head, tail."""
+    from scipy.sparse import csr_matrix
+
+    count = len(female)
+    everybody = np.arange(count)
+
+    def pairs(heads: Int64, tails: Int64) -> csr_matrix:
+        cells = csr_matrix((np.ones(len(heads), dtype=np.int32), (heads, tails)), (count, count))
+        cells.data[:] = 1
+        return cells
+
+    born, married = mother >= 0, spouse >= 0
+    parents, children = np.concatenate([mother, father]), np.tile(everybody, 2)
+    known = {
+        "parentOf": pairs(parents[np.tile(born, 2)], children[np.tile(born, 2)]),
+        "spouseOf": pairs(everybody[married], spouse[married]),
+    }
+    known["inverse parentOf"] = known["parentOf"].T.tocsr()
+    genders = {"any": np.ones(count, dtype=bool), "female": female, "male": ~female}
+    for rule in RULES:
+        known[rule.head] = _follow(rule, known, genders[rule.gender])
+    parts = []
+    for number, name in enumerate(RELATIONS):
+        cells = known[name].tocoo()
+        order = np.lexsort((cells.col, cells.row))
+        relation = np.full(len(order), number)
+        parts.append(np.column_stack([cells.row[order], relation, cells.col[order]]))
+    return np.concatenate(parts).astype(np.int32)
+
+
+def _follow(rule: Rule, known: dict[str, csr_matrix], heads: Bools) -> csr_matrix:
+    """Pairs that a rule makes true: products of its chain's adjacency matrices."""
+    reached: Any = known[rule.chain[0]]
+    for name in rule.chain[1:]:
+        reached = reached @ known[name]
+        reached.data[:] = 1  # only the existence of a chain counts
+    cells = reached.tocoo()
+    keep = heads[cells.row] & (cells.row != cells.col)
+    rows, columns = cells.row[keep], cells.col[keep]
+    data = np.ones(len(rows), dtype=np.int32)
+    return type(reached)((data, (rows, columns)), shape=reached.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class OpenWorld(ShownInLines):
+    """The facts of a closed world; some of them are unknown.
+
+    - train, test, missing, int32 (n, 3): Training facts, sparse test facts, and true facts that
+      nobody has recorded. Together they are all facts, and no fact is in two of them.
+    """
+
+    train: Triples
+    test: Triples
+    missing: Triples
+
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{len(self.train):,} training facts, {len(self.test):,} test facts",
+            f"{len(self.missing):,} missing: sparsity {self.sparsity:.3f}",
+        )
+
+    @property
+    def full_test(self) -> Triples:
+        """Every true fact that is not for training: the sparse test facts and the missing ones."""
+        return np.concatenate([self.test, self.missing])
+
+    @property
+    def sparsity(self) -> float:
+        """Share of the full test facts that are missing."""
+        return len(self.missing) / max(len(self.test) + len(self.missing), 1)
+
+
+def random_removal(
+    facts: Triples, density: float, train_share: float = 0.7, seed: int = 0
+) -> OpenWorld:
+    """Each fact independently: missing with probability 1 - d, training d eta, test the rest (A.3).
+
+    Parameters
+    ----------
+    facts : ndarray of int, shape (n, 3)
+    density : float in (0, 1]
+        Share d of all facts that somebody has recorded.
+    train_share : float in [0, 1), default 0.7
+        Share eta of the recorded facts that go to training.
+    seed : int, default 0
+
+    Raises
+    ------
+    UsageError
+        A share out of range.
+    """
+    _check_share("density", density, 0 < density <= 1, "above 0 and up to 1")
+    _check_share("train_share", train_share, 0 <= train_share < 1, "of at least 0 and below 1")
+    draw = np.random.default_rng(seed).random(len(facts))
+    train, recorded = draw < density * train_share, draw < density
+    return OpenWorld(facts[train], facts[recorded & ~train], facts[~recorded])
+
+
+def ranked_removal(
+    world: OpenWorld, rank: NDArray[Any], sparsity: float, seed: int = 0
+) -> OpenWorld:
+    """Hide the facts that a model ranks worst, question by question (section 6.2).
+
+    A draw from Binomial(N, sparsity) decides how many of the N answers of a tail question are
+    missing, but never all. The model's lowest-ranked answers go, ties in random order.
+
+    Parameters
+    ----------
+    world : OpenWorld
+    rank : ndarray, shape (len(world.full_test),)
+        The model's rank of each fact of ``world.full_test`` in its tail question; lower is better.
+    sparsity : float in [0, 1)
+    seed : int, default 0
+
+    Raises
+    ------
+    UsageError
+        Shapes or shares that do not fit.
+    """
+    facts = world.full_test
+    rank = _per_fact("rank", rank, facts).astype(np.float64)
+    _check_share("sparsity", sparsity, 0 <= sparsity < 1, "of at least 0 and below 1")
+    rng = np.random.default_rng(seed)
+    question = facts[:, 1].astype(np.int64) * (int(facts[:, 0].max(initial=0)) + 1) + facts[:, 0]
+    _, index, count = np.unique(question, return_inverse=True, return_counts=True)
+    hidden = np.minimum(rng.binomial(count, sparsity), count - 1)
+    order = np.lexsort((rng.random(len(facts)), rank, index))
+    place = np.arange(len(facts)) - np.repeat(np.cumsum(count) - count, count)
+    missing = np.empty(len(facts), dtype=bool)
+    missing[order] = place >= np.repeat(count - hidden, count)
+    return OpenWorld(world.train, facts[~missing], facts[missing])
+
+
+def _per_fact(name: str, values: NDArray[Any], facts: Triples) -> NDArray[Any]:
+    values = np.asarray(values)
+    if values.shape != (len(facts),):
+        raise UsageError(
+            f"{name} has shape {values.shape}; give one value for each of the {len(facts)} facts "
+            "of world.full_test"
+        )
+    return values
+
+
+def _check_share(name: str, value: float, fits: bool, valid: str) -> None:
+    if not fits:
+        raise UsageError(f"{name}={value} is out of range; give a number {valid}")
+
 
 STRENGTHS = tuple(np.round(np.arange(0.30, 1.005, 0.01), 2).tolist())
 BETAS = (0.2, 0.35, 0.5, 0.65)
@@ -99,10 +467,6 @@ def simulate(
         Questions per cell.
     n_entities : int, default 14505
     seed : int, default 0
-
-    Returns
-    -------
-    Simulation
 
     Raises
     ------

@@ -139,7 +139,6 @@ TRUE, FALSE, UNKNOWN = 1, 0, -1
 class Qrels(ShownInLines):
     """Judgements by question.
 
-    - ids: Names of the questions.
     - offsets: int64 (n_questions + 1,)
     - entities, int64 (n,): Ascending within each question.
     - labels, int64 (n,): 1, 0, or -1 for pooled and undecided.
@@ -383,29 +382,21 @@ def depth_table(completions: Sequence[Completion]) -> Table:
 def remarks(completion: Completion, judgements: Judgements) -> list[str]:
     """Sentences that users should know about a completion, if any."""
     counts = completion.counts()
-    notes = []
-    if judgements.repeated:
-        notes.append(f"{judgements.repeated:,} judgements were repeated, with the same label")
-    if judgements.blank:
-        notes.append(f"{judgements.blank:,} blank labels count as --blank says")
-    if counts["undecided"]:
-        notes.append(f"{counts['undecided']:,} pooled triples are not decided (-1 in qrels)")
-    if completion.drawn is not None:
-        notes += _sample_remarks(completion, completion.drawn)
-    if completion.unused:
-        notes.append(
-            f"{completion.unused:,} judged triples are neither seeds nor pooled to this depth"
-        )
-    if completion.overruled:
-        notes.append(f"{completion.overruled:,} triples are false by a rule but judged true")
-    if completion.doubted:
-        notes.append(f"{completion.doubted:,} seeds are judged false but stay true")
-    if counts["never pooled"]:
-        notes.append(
-            f"{counts['never pooled']:,} of the {counts['questions']:,} questions of the complete "
-            "split come only from added triples: nothing was pooled for them"
-        )
-    return notes
+    sampled = [] if completion.drawn is None else _sample_remarks(completion, completion.drawn)
+    before = {
+        "judgements were repeated, with the same label": judgements.repeated,
+        "blank labels count as --blank says": judgements.blank,
+        "pooled triples are not decided (-1 in qrels)": counts["undecided"],
+    }
+    after = {
+        "judged triples are neither seeds nor pooled to this depth": completion.unused,
+        "triples are false by a rule but judged true": completion.overruled,
+        "seeds are judged false but stay true": completion.doubted,
+        f"of the {counts['questions']:,} questions of the complete split come only from added "
+        "triples: nothing was pooled for them": counts["never pooled"],
+    }
+    first, last = ([f"{n:,} {text}" for text, n in part.items() if n] for part in (before, after))
+    return [*first, *sampled, *last]
 
 
 def _sample_remarks(completion: Completion, drawn: Bools) -> list[str]:

@@ -26,6 +26,7 @@ from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, PathName, UsageError
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.comparison.correlation import over_questions, tau_b
+from kgtrec.study.comparison.rankings import DepthCurves, depth_curves
 from kgtrec.study.comparison.samples import (
     Samples,
     align_ranks,
@@ -33,7 +34,6 @@ from kgtrec.study.comparison.samples import (
     samples_of_ranks,
     samples_of_runs,
 )
-from kgtrec.study.comparison.stability import DepthCurves, depth_curves
 from kgtrec.study.pooling.seeds import Key, questions_of, read_question_ids, split_names
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def curves_of_runs(
     resampling: Resampling = COMPARING,
     entities: int | None = None,
 ) -> DepthCurves:
-    """Rank systems with the labels of every depth of a pool.
+    """Rank systems with the labels of every depth of a pool, with intervals.
 
     Parameters
     ----------
@@ -109,11 +109,6 @@ def curves_of_runs(
         How to make intervals; the same questions are resampled at every depth.
     entities : int, optional
         Number of entities of the graph, for kg_mr.
-
-    Returns
-    -------
-    DepthCurves
-        With intervals.
 
     Raises
     ------
@@ -152,20 +147,17 @@ def with_intervals(
 ) -> DepthCurves:
     """Depth curves with intervals over questions."""
     drawn = [[resample(one, resampling) for one in row] for row in samples]
-    names = [one.name for one in samples[0]]
-    lower = [one.name for one in samples[0] if not one.higher_is_better]
-    values = {name: [row[k].estimate for row in drawn] for k, name in enumerate(names)}
+    higher = {one.name: one.higher_is_better for one in samples[0]}
+    by_name = dict(zip(higher, zip(*drawn, strict=True), strict=True))
+    values = {name: [one.estimate for one in column] for name, column in by_name.items()}
+    lower = [name for name, is_better in higher.items() if not is_better]
     curves = depth_curves(values, depths, reference, lower_is_better=lower)
     at = curves.depths.index(curves.reference)
     agreements = tuple(
-        tuple(
-            over_questions(
-                drawn[at][k], row[k], x_higher=name not in lower, y_higher=name not in lower
-            )
-            for row in drawn
-        )
-        for k, name in enumerate(names)
-    )
+        tuple(over_questions(column[at], one, x_higher=higher[name], y_higher=higher[name])
+              for one in column)
+        for name, column in by_name.items()
+    )  # fmt: skip
     return replace(curves, systems=samples[0][0].systems, agreements=agreements)
 
 
@@ -357,14 +349,13 @@ class Reuse(ShownAsTables):
 
     def table(self) -> Table:
         """One row per system, the best first."""
-        columns = (self.full, self.left_out, self.left_out - self.full, self.place,
-                   self.place_left_out, self.judged, self.relevant, self.tau)  # fmt: skip
-        every = [*zip(self.systems, *(column.tolist() for column in columns), strict=True)]
-        return Table.of(
+        table = Table.of_columns(
             "system, all judged=full:4, left out:4, change:4, place, then=place_left_out, "
             "own=judged, relevant, tau-b=tau_b:4",
-            [every[i] for i in np.argsort(-self.full, kind="stable")],
-        )
+            self.systems, self.full, self.left_out, self.left_out - self.full, self.place,
+            self.place_left_out, self.judged, self.relevant, self.tau,
+        )  # fmt: skip
+        return table.in_order(np.argsort(-self.full, kind="stable"))
 
     def sentence(self) -> str:
         """The result in a sentence."""
@@ -407,10 +398,6 @@ def leave_one_out(
         Systems of the pooled documents; see `contributors_of`.
     measure : str
         A measure of trec_eval; more must be better.
-
-    Returns
-    -------
-    Reuse
 
     Raises
     ------

@@ -180,7 +180,6 @@ class Judgements(ShownInLines):
     """Judges' labels of triples.
 
     - labels: 1 true, 0 false, -1 undecided; in the order of the files.
-    - rows: Number of lines.
     - repeated: Number of lines that repeat an earlier line.
     - blank: Number of blank labels, which were replaced.
     """

@@ -66,7 +66,6 @@ def is_scores(path: PathName) -> bool:
 class RankedLists(ShownInLines):
     """Candidates of every seed question in a run, best first, without known entities.
 
-    - name: Name of the system.
     - offsets, int64 (Q + 1,): Question i has the entries ``offsets[i]:offsets[i + 1]``.
     - entities, int32 (n,): With the answers of the seeds, without other known entities.
     - scores: (n,)

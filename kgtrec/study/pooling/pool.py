@@ -29,7 +29,7 @@ from typing import TypeVar
 import numpy as np
 
 from kgtrec._internal.csr import Bools, Int64, contains, to_keys
-from kgtrec._internal.table import Cell, ShownAsTables, Table
+from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.graph.triples import pack_triples
 from kgtrec.questions.api import Graph
@@ -216,39 +216,31 @@ class Pool(ShownAsTables):
             columns["drawn"] = self.drawn
         if len(columns) > 1:
             columns["to judge"] = self.drawn & ~fired
-        counts = np.array([self._by_depth(mask) for mask in columns.values()])
+        smallest, depths = self.smallest, self.depth + 1
+        counts = np.cumsum([np.bincount(smallest[mask], minlength=depths)
+                            for mask in columns.values()], axis=1)  # fmt: skip
         rows = [
             (str(depth), total[0], total[0] - before[0], *total[1:])
             for depth, (before, total) in enumerate(pairwise(counts.T.tolist()), start=1)
         ]
         return Table.of(", ".join(["depth, pooled, new", *list(columns)[1:]]), rows)
 
-    def _by_depth(self, mask: Bools) -> Int64:
-        """How many of the masked triples are in the pool of depth 0, 1, ..."""
-        return np.cumsum(np.bincount(self.smallest[mask], minlength=self.depth + 1))
-
     def system_table(self, lists: Sequence[RankedLists] = ()) -> Table:
         """One row per system: its triples, those that only it has, and properties of its lists."""
-        own, alone = self.contributed().tolist(), self.unique().tolist()
-        columns = "system, pooled, alone, alone %:1"
-        rows: list[tuple[Cell, ...]] = [
-            (name, all_of, only, 100 * only / all_of if all_of else 0.0)
-            for name, all_of, only in zip(self.systems, own, alone, strict=True)
-        ]
+        own, alone = self.contributed(), self.unique()
+        heads = "system, pooled, alone, alone %:1"
+        columns = [self.systems, own, alone, 100 * alone / np.maximum(own, 1)]
         if lists:
-            columns += ", seeds found, known out, missing, short"
-            rows = [
-                (*row, one.found, one.known, one.missing, one.shorter_than(self.depth))
-                for row, one in zip(rows, lists, strict=True)
-            ]
-        return Table.of(columns, rows)
+            heads += ", seeds found, known out, missing, short"
+            more = [(one.found, one.known, one.missing, one.shorter_than(self.depth))
+                    for one in lists]  # fmt: skip
+            columns += zip(*more, strict=True)
+        return Table.of_columns(heads, *columns)
 
     def overlap_table(self) -> Table:
         """Number of triples that two systems share; on the diagonal, of one system."""
-        rows: list[tuple[Cell, ...]] = [
-            (name, *line) for name, line in zip(self.systems, self.overlap().tolist(), strict=True)
-        ]
-        return Table.of(["system", *((name, name, 0) for name in self.systems)], rows)
+        heads = ((name, name, 0) for name in self.systems)
+        return Table.of_columns(["system", *heads], self.systems, *self.overlap())
 
 
 def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 10) -> Pool:

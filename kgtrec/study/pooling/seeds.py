@@ -34,7 +34,6 @@ class SeedSample(ShownAsTables):
 
     - rows, int64 (n,): Rows of the split, from 0, ascending.
     - by_relation: Whether every relation has its share.
-    - seed: Seed of the random numbers.
     """
 
     graph: Graph
@@ -190,7 +189,6 @@ class SeedQuestions(ShownInLines):
       belong to a graph with the same ids, whose split contains only the seeds.
     - elsewhere: Known answers of each question in other splits.
     - seeds, int32 (n, 3): Distinct, in their order.
-    - split: The split of the seeds.
     - names: Names in runs of all questions that have one, also of other triples.
     """
 

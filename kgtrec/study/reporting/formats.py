@@ -19,17 +19,55 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kgtrec._internal.table import Table, escaped, latex_text, readable
+from kgtrec._internal.table import Interval, Table, escaped, latex_text, readable
 from kgtrec.measures import Measure
 from kgtrec.measures.measure import trec_title
 from kgtrec.results.tables import SAMPLED
 from kgtrec.study.comparison.report import CORRECTION_NAMES, TEST_NAMES, letter, letters
-from kgtrec.study.reporting.marks import arrow, kind_of, place_marks, spans
 
 if TYPE_CHECKING:
     from kgtrec.study.comparison.report import SystemComparison
     from kgtrec.study.comparison.samples import Samples
     from kgtrec.study.reporting.model_table import ModelColumn, ModelTable
+
+
+def spans(texts: Sequence[str]) -> list[tuple[str, int]]:
+    """Equal neighbours merged, with their number."""
+    spans: list[tuple[str, int]] = []
+    for text in texts:
+        if spans and spans[-1][0] == text:
+            spans[-1] = (text, spans[-1][1] + 1)
+        else:
+            spans.append((text, 1))
+    return spans
+
+
+def place_marks(values: Sequence[float], digits: int, better: bool | None) -> list[int]:
+    """1 for the best, 2 for the second best, 0 for others.
+
+    Values with the same printed text share a place; if two are best, there is no second. Nothing is
+    marked if there are fewer than two different values, or one is an interval.
+    """
+    shown = [None if math.isnan(v) else float(f"{v:.{digits}f}") for v in map(float, values)]
+    distinct = sorted({v for v in shown if v is not None}, reverse=bool(better))
+    open_ended = any(isinstance(v, Interval) for v in values)
+    if open_ended or better is None or len(distinct) < 2:
+        return [0] * len(shown)
+    second = distinct[1] if shown.count(distinct[0]) == 1 else None
+    return [1 if v == distinct[0] else 2 if v is not None and v == second else 0 for v in shown]
+
+
+def arrow(better: bool | None, up: str, down: str) -> str:
+    """Which direction is better, as one of two signs."""
+    return "" if better is None else up if better else down
+
+
+def kind_of(measure: Measure) -> str:
+    """Side, average and, unless realistic, rank type: "tail, micro"."""
+    side = {"both": "both sides"}.get(measure.side, measure.side)
+    ranks = [measure.rank_type] if measure.rank_type not in (None, "realistic") else []
+    return ", ".join([side, measure.averaging.replace("_", " "), *ranks])
+
 
 TEXT_WIDTH = 345.0
 """Points of an article's text at 10 points."""
@@ -279,9 +317,7 @@ def markdown(table: ModelTable) -> str:
               zip(table.titles(), table.columns, strict=True)]  # fmt: skip
     marks = ("**{}**", "<ins>{}</ins>", "<sup>{}</sup>", " ± {}")
     lines = [["Model", *titles], ["---"] + ["---:"] * len(titles)]
-    for row in range(len(table.models)):
-        name = _markdown_text(table.lettered(row))
-        lines.append([name, *_cells(table, row, marks, str)])
+    lines += _body(table, marks, _markdown_text, str)
     rows = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{rows}\n\n{_markdown_text(table.caption())}\n"
 
@@ -300,14 +336,10 @@ def html_text(table: ModelTable) -> str:
     )
     head.append(f'<tr><th scope="col">Model</th>{titles}</tr>')
     marks = ("<strong>{}</strong>", "<u>{}</u>", "<sup>{}</sup>", " ± {}")
-    body = []
-    for row in range(len(table.models)):
-        cells = "".join(
-            f"<td>{cell}</td>"
-            for cell in _cells(table, row, marks, lambda text: _dashed(escaped(text)))
-        )
-        name = escaped(table.lettered(row))
-        body.append(f'<tr><th scope="row">{name}</th>{cells}</tr>')
+    body = [
+        f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+        for name, *cells in _body(table, marks, escaped, lambda text: _dashed(escaped(text)))
+    ]
     lines = ["<table>", f"<caption>{escaped(table.caption())}</caption>", "<thead>", *head,
              "</thead>", "<tbody>", *body, "</tbody>", "</table>"]  # fmt: skip
     return "\n".join(lines) + "\n"
@@ -333,10 +365,8 @@ def typst(table: ModelTable) -> str:
     ]
     lines += [f"    {', '.join(['[Model]', *titles])},", "    table.hline(),"]
     marks = ("strong({})", "underline({})", " + super({})", ' + " ± " + {}')
-    for row in range(len(table.models)):
-        name = _typst(table.lettered(row))
-        cells = _cells(table, row, marks, lambda text: _dashed(_typst(text)))
-        lines.append(f"    {', '.join([name, *cells])},")
+    rows = _body(table, marks, _typst, lambda text: _dashed(_typst(text)))
+    lines += [f"    {', '.join(row)}," for row in rows]
     return "\n".join([*lines, "    table.hline(),", "  ),", ") <tab-models>"]) + "\n"
 
 
@@ -345,7 +375,7 @@ def csv_text(table: ModelTable) -> str:
     several = len(table.protocols) > 1
     heads, columns = ["model"], [[table.name(row) for row in range(len(table.models))]]
     for column in table.columns:
-        dataset = column.heading.dataset
+        dataset = column.dataset
         prefix = f"{dataset}:" * several + SAMPLED * table.protocols[dataset].sampled
         heads.append(prefix + column.measure.key)
         columns.append(["" if math.isnan(v) else str(v) for v in column.values])
@@ -359,9 +389,7 @@ def csv_text(table: ModelTable) -> str:
 def plain(table: ModelTable) -> str:
     """Aligned columns of text; a star marks the best of each, and the caption follows."""
     lines = [["model", *(c.measure.title for c in table.columns)]]
-    for row in range(len(table.models)):
-        cells = _cells(table, row, ("{}*", "{} ", " {}", " ± {}"), str)
-        lines.append([table.lettered(row), *cells])
+    lines += _body(table, ("{}*", "{} ", " {}", " ± {}"), str, str)
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     _widen(widths, table.levels())
     text = [_level_line(spans, widths) for spans in table.levels()]
@@ -383,21 +411,23 @@ FORMATS: dict[str, Callable[[ModelTable], str]] = {
 """A function for each format that has tables of models."""
 
 
-def _cells(
-    table: ModelTable, row: int, marks: tuple[str, str, str, str], escape: Callable[[str], str]
-) -> list[str]:
-    """Values of a model with marks for the best and second best, superscripts and deviation."""
-    cells = []
-    for column in table.columns:
-        text = escape(column.printed()[row])
-        place = column.places()[row]
-        if place:
-            text = marks[place - 1].format(text)
-        letters = table.superscript(column, row)
-        text += marks[2].format(escape(letters)) if letters else ""
-        spread = column.spread(row)
-        cells.append(text + marks[3].format(escape(spread)) if spread else text)
-    return cells
+def _body(
+    table: ModelTable, marks: tuple[str, str, str, str], escape_name: Callable[[str], str],
+    escape: Callable[[str], str],
+) -> list[list[str]]:  # fmt: skip
+    """Names and values with marks for the best and second best, superscripts and deviation."""
+    lines = []
+    for row in range(len(table.models)):
+        cells = [escape_name(table.lettered(row))]
+        for column in table.columns:
+            text, place = escape(column.printed()[row]), column.places()[row]
+            if place:
+                text = marks[place - 1].format(text)
+            letters, spread = table.superscript(column, row), column.spread(row)
+            text += marks[2].format(escape(letters)) if letters else ""
+            cells.append(text + marks[3].format(escape(spread)) if spread else text)
+        lines.append(cells)
+    return lines
 
 
 def _dashed(text: str) -> str:

@@ -1,4 +1,7 @@
-"""The standard results table: one row per model, one column per measure, on one or more graphs."""
+"""The standard results table: one row per model, one column per measure, on one or more graphs.
+
+The caption says what was evaluated: graph, split, filter, candidates, averages, ties.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,152 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from kgtrec._internal.bootstrap import COMPARING
 from kgtrec._internal.csr import Bools
 from kgtrec._internal.table import Interval
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import SIDES, sides_present
+from kgtrec.ranking.provenance import Provenance
+from kgtrec.results.comparability import comparable
 from kgtrec.results.result import Result
-from kgtrec.study.comparison.replicates import compare_replicates, folds_of
-from kgtrec.study.comparison.report import CORRECTION_NAMES, TEST_NAMES, letter, letters
+from kgtrec.study.comparison.report import (
+    CORRECTION_NAMES,
+    TEST_NAMES,
+    compare_replicates,
+    folds_of,
+    letter,
+    letters,
+)
 from kgtrec.study.comparison.samples import samples_of_ranks
 from kgtrec.study.comparison.significance import PERMUTATIONS, pairwise
-from kgtrec.study.reporting.marks import (
-    Protocol,
-    caption,
-    kind_of,
-    place_marks,
-    protocol_of,
-    spans,
-)
+from kgtrec.study.reporting.formats import html_text, kind_of, place_marks, spans
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
+
+
+TIES = {
+    "optimistic": "ties count for the model (optimistic ranks)",
+    "realistic": "a tied answer has the mean rank of its tie (realistic ranks)",
+    "pessimistic": "ties count against the model (pessimistic ranks)",
+    "expected": "expectation over all orders of ties",
+    "ordinal": "tied answers in the order of trec_eval (ordinal ranks)",
+}
+AVERAGES = {
+    "micro": "micro: over {instances:,} answers",
+    "macro": "macro: over {questions:,} questions",
+    "question": "question: over {questions:,} questions, all answers of each",
+    "group": "group: mean over the values of a term, with equal weight for its questions",
+    "triple": "triple: over triples, by the mean rank of both sides",
+    "relation": "relation: one mean with equal weight for relations",
+    "macro_relation": "macro relation: mean over relations of their micro values",
+    "stratified": "stratified: by popularity, (beta_e, beta_r)",
+}
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How models were evaluated on a graph.
+
+    - filter: In words: "filtered by train, valid and test".
+    - candidates: In words: "among all 14,541 entities".
+    - sampled: Whether the candidates of every model were.
+    - differences: One sentence per reason why models are incomparable.
+    """
+
+    split: str
+    filter: str
+    candidates: str
+    questions: int
+    instances: int
+    sampled: bool = False
+    differences: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """In one line: "test split, filtered by train, valid and test, among ..."."""
+        parts = (f"{self.split} split" if self.split else "", self.filter, self.candidates)
+        return ", ".join(filter(None, parts))
+
+
+def protocol_of(systems: Mapping[str, Ranks]) -> Protocol:
+    """How the first of several models was evaluated, and how others differ."""
+    (first, ranks), *others = systems.items()
+    facts = ranks.provenance
+    differences = []
+    for name, other in others:
+        if reasons := comparable(ranks, other).reasons:
+            differences.append(f"NOT COMPARABLE: {first} and {name} ({'; '.join(reasons)}).")
+    return Protocol(
+        split=facts.split or "",
+        filter=_filter(facts),
+        candidates=_candidates(facts),
+        questions=len(np.unique(ranks.question)),
+        instances=len(ranks),
+        sampled=all(one.sampled for one in systems.values()),
+        differences=tuple(differences),
+    )
+
+
+def caption(protocols: Mapping[str, Protocol], measures: Sequence[Measure], note: str) -> str:
+    """The whole caption, in sentences."""
+    sentences = []
+    for name, protocol in protocols.items():
+        text = protocol.text()
+        sentences.append(f"{name}: {text}." if name else f"{text[:1].upper()}{text[1:]}.")
+    one = next(iter(protocols.values()))
+    sides = list(dict.fromkeys(measure.side for measure in measures))
+    words = {"both": "both sides"}
+    sentences.append(f"Predicted: {', '.join(words.get(side, side) for side in sides)}.")
+    averages = list(dict.fromkeys(measure.averaging for measure in measures))
+    counted = len(protocols) == 1 and sides == ["both"]
+    sentences.append(f"Averages: {'; '.join(_average(a, one, counted) for a in averages)}.")
+    sentences.append(_ties(measures))
+    sentences.append("Best in bold, second best underlined.")
+    sentences += [note] if note else []
+    for protocol in protocols.values():
+        sentences += protocol.differences
+    return " ".join(sentences)
+
+
+def _average(averaging: str, protocol: Protocol, counted: bool) -> str:
+    text = AVERAGES[averaging]
+    if counted:
+        return text.format(instances=protocol.instances, questions=protocol.questions)
+    return text.replace("{instances:,} ", "").replace("{questions:,} ", "")
+
+
+def _ties(measures: Sequence[Measure]) -> str:
+    kinds = list(dict.fromkeys(m.rank_type for m in measures if m.rank_type is not None))
+    sentences = [TIES[kind] for kind in kinds]
+    trec = list(dict.fromkeys(measure.title for measure in measures if measure.is_trec))
+    sentences += [f"{', '.join(trec)}: {TIES['ordinal']}"] if trec else []
+    return f"Ties: {'; '.join(sentences)}."
+
+
+def _filter(facts: Provenance) -> str:
+    if facts.filter_splits is None:
+        return "" if facts.sides == "all" else "filter not recorded"
+    if not facts.filter_splits:
+        return "unfiltered"
+    *most, last = facts.filter_splits
+    names = f"{', '.join(most)} and {last}" if most else last
+    names += f" ({facts.context_filter})" if facts.context_filter else ""
+    extra = facts.extra_known
+    return f"filtered by {names}" + (f" and {extra:,} further triples" if extra else "")
+
+
+def _candidates(facts: Provenance) -> str:
+    if facts.sampled:
+        return "among SAMPLED candidates"
+    if facts.restricted:
+        return f"candidates restricted by {facts.restricted}"
+    kinds = {"relation": "relations", "all": "candidates"}
+    what = kinds.get(facts.sides or "", "entities")
+    n = facts.n_relations if facts.sides == "relation" else facts.n_entities
+    return f"among all {n:,} {what}" if n else ""
 
 
 COLUMNS = ("mrr", "hits@1", "hits@3", "hits@10", "mr")
@@ -54,34 +181,27 @@ class Significance:
 
 
 @dataclass(frozen=True)
-class Heading:
-    """The common heading of neighbouring columns.
-
-    - dataset: Name of the graph, and of the protocol if there are several.
-    - kind: Side, average and, unless realistic, rank type: "tail, micro".
-    """
-
-    dataset: str
-    kind: str
-
-
-@dataclass(frozen=True)
 class ModelColumn:
     """One measure of all models on one graph.
 
+    - dataset: Name of the graph, and of the protocol if there are several.
     - values: One value per model; NaN if a model was not evaluated.
-    - digits: Decimals in print.
     - beaten: Rows of the models that each model significantly beats; None if not tested.
     - deviations: Standard deviation over the runs of each model; NaN for one run. Empty if no model
       has several.
     """
 
-    heading: Heading
+    dataset: str
     measure: Measure
     values: tuple[float, ...]
     digits: int
     beaten: tuple[tuple[int, ...], ...] | None = None
     deviations: tuple[float, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Side, average and, unless realistic, rank type: "tail, micro"."""
+        return kind_of(self.measure)
 
     @property
     def higher_is_better(self) -> bool | None:
@@ -107,7 +227,6 @@ class ModelColumn:
 class ModelTable:
     """Models by measures.
 
-    - models: Names of the rows.
     - columns: Columns with the same heading are neighbours.
     - protocols: What was evaluated, by the names of the graphs.
     - sampled: Models with ranks among sampled candidates, which are lower; their rows mention it.
@@ -141,10 +260,10 @@ class ModelTable:
         """
         lines = []
         if len(self.protocols) > 1:
-            lines.append(spans([c.heading.dataset for c in self.columns]))
-        if len({c.heading.kind for c in self.columns}) > 1:
+            lines.append(spans([c.dataset for c in self.columns]))
+        if len({c.kind for c in self.columns}) > 1:
             # A span ends with its graph, even if the next one has the same text.
-            pairs = spans([f"{c.heading.dataset}\0{c.heading.kind}" for c in self.columns])
+            pairs = spans([f"{c.dataset}\0{c.kind}" for c in self.columns])
             lines.append([(text.partition("\0")[2], size) for text, size in pairs])
         return lines
 
@@ -161,8 +280,6 @@ class ModelTable:
         return f"ModelTable\n  {len(self.models):,} models\n  {titles}"
 
     def _repr_html_(self) -> str:
-        from kgtrec.study.reporting.formats import html_text
-
         return html_text(self)
 
     def caption(self) -> str:
@@ -234,7 +351,7 @@ def table_of_models(
         )
     if significance is not None:
         own_columns = [
-            replace(column, beaten=_beaten(runs[column.heading.dataset], column.measure,
+            replace(column, beaten=_beaten(runs[column.dataset], column.measure,
                                            models, significance))
             for column in own_columns
         ]  # fmt: skip
@@ -307,7 +424,7 @@ def _columns(
         values = [[one[measure] for one in results.get(model, ())] for model in models]
         columns.append(
             ModelColumn(
-                Heading(dataset, kind_of(measure)),
+                dataset,
                 measure,
                 tuple(_mean(own) for own in values),
                 measure.digits,

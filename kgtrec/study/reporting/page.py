@@ -24,14 +24,13 @@ from kgtrec._internal.csr import Int64
 from kgtrec._internal.table import Interval, escaped, finite
 from kgtrec._version import __version__
 from kgtrec.errors import UsageError
-from kgtrec.graph.labels import decode_docno
 from kgtrec.measures import Measure
 from kgtrec.measures.keys import AVERAGINGS, find_metric
 from kgtrec.ranking.instances import answer_label, question_text, term_names
 from kgtrec.results.report import warnings_of
 from kgtrec.results.result import Result
-from kgtrec.study.changes import changes_of_pairs, checked_firsts
-from kgtrec.study.comparison.parts import parts_of_results
+from kgtrec.study.changes import best_labels, changes_of_pairs, checked_firsts
+from kgtrec.study.comparison.parts import values_by_part
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
 from kgtrec.study.reporting.model_table import table_of_models
@@ -129,20 +128,12 @@ def _best_candidates(
         answers[int(ranks.question[row])].add(answer_label(ranks, int(ranks.answer[row])))
     cells: list[list[list[Head] | None]] = [[] for _ in rows]
     for name in systems:
-        best = _heads_of(runs[name], set(ids)) if name in runs else {}
+        best = best_labels(runs[name], FIRST, set(ids)) if name in runs else {}
         for number, (query, question) in enumerate(zip(ids, numbers, strict=True)):
             names, right = best.get(query), answers[question]
             heads = None if names is None else [(label, label in right) for label in names]
             cells[number].append(heads)
     return cells
-
-
-def _heads_of(run: RunColumns, queries: set[str]) -> dict[str, list[str]]:
-    """The labels that a run puts first, for some queries."""
-    return {
-        query: [decode_docno(name).decode("utf-8", "surrogateescape") for name in names]
-        for query, names in run.best(FIRST, queries).items()
-    }
 
 
 HEADLINE = ("mrr", "hits@1", "hits@3", "hits@10", "mr", "amri", "macro.mrr", "macro.hits@10",
@@ -269,7 +260,7 @@ def _headline(table: ModelTable) -> dict[str, Any]:
     """The table of models; ``ends`` are the ends of an interval, None for a single number."""
     return {
         "keys": [column.measure.key for column in table.columns],
-        "kinds": [column.heading.kind for column in table.columns],
+        "kinds": [column.kind for column in table.columns],
         "values": [_numbers(column.values) for column in table.columns],
         "ends": [list(map(_ends, column.values)) for column in table.columns],
     }
@@ -310,12 +301,9 @@ def _valued(
 ) -> tuple[list[SystemValues], dict[str, Any]]:  # fmt: skip
     """Values of the first metric by the parts of each dimension; and those of all metrics of
     `BY_PART` as lists: metric, model, part of any dimension."""
-    side = next(iter(results.values())).sides[-1]
-    specs = [Measure.parse(f"{side}.{metric}") for metric in BY_PART]
-    valued = [
-        parts_of_results(results, by, specs, graph=graph, resampling=resampling)
-        for by in dimensions
-    ]
+    keys = [f"{next(iter(results.values())).sides[-1]}.{metric}" for metric in BY_PART]
+    valued = [values_by_part(results, by, keys, graph=graph, resampling=resampling)
+              for by in dimensions]  # fmt: skip
     none = np.full((2, len(results)), math.nan)
     lists: dict[str, Any] = {"values": {}, "low": {}, "high": {}}
     for metric, by_dimension in zip(BY_PART, zip(*valued, strict=True), strict=True):

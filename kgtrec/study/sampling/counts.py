@@ -1,7 +1,14 @@
-"""What drawn candidates say of each answer: counts by stratum, and the estimated rank."""
+"""What sampled candidates say of full ranking: counts by stratum, estimated ranks, and bounds.
+
+If k of an answer's n other candidates were drawn without replacement, separately per question, the
+number of drawn ones that score above the answer is hypergeometric. Inverting its distribution
+bounds how many of all n do. If candidates were drawn in another way (by type, by popularity, only
+hard ones), these bounds do not hold.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,18 +17,275 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.csr import Bools, Float64, Int64, spans, take
-from kgtrec._internal.table import ShownInLines
+from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import UsageError
 from kgtrec.ranking.rank import rank
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import as_source
 from kgtrec.scores.sources import selected
-from kgtrec.study.sampling.bounds import count_bounds
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.sampling.draw import CandidateDraw
+
+
+_TERMS_AT_A_TIME = 1 << 21
+
+CUTOFFS = (1, 3, 10)
+
+COLUMNS = "measure, sampled:4, estimate:4, low:4, high:4"
+
+
+DECREASING: dict[str, Callable[..., Float64]] = {
+    "MRR": lambda rank: 1 / rank,
+    **{f"Hits@{k}": lambda rank, k=k: (rank <= k).astype(np.float64) for k in CUTOFFS},
+}
+"""The published metrics as never-increasing functions of the rank."""
+
+
+@dataclass(frozen=True, eq=False)
+class RankBounds(ShownInLines):
+    """Ranks among all candidates, estimated and bounded from sampled ones.
+
+    - estimate, float64 (n_instances,): 1 + (greater + equal / 2) · n / k, unbiased for the
+      realistic rank; NaN if k = 0.
+    - low, high, int64 (n_instances,): The rank, at any place in its ties, is between these with the
+      given probability.
+    - level: That probability, of each instance alone.
+    """
+
+    estimate: Float64
+    low: Int64
+    high: Int64
+    level: float
+
+    def _lines(self) -> tuple[str, str]:
+        mean = float(np.nanmean(self.estimate)) if np.isfinite(self.estimate).any() else np.nan
+        return (
+            f"{len(self.low):,} instances, mean rank {mean:,.1f} among all candidates",
+            f"between {self.low.mean():,.1f} and {self.high.mean():,.1f} on average, each at "
+            f"{self.level:.0%}",
+        )
+
+
+def count_bounds(
+    seen: npt.ArrayLike, drawn: npt.ArrayLike, population: npt.ArrayLike, miss: float
+) -> tuple[Int64, Int64]:
+    """Bounds on how many of a population are special, from how many of the drawn ones are."""
+    if not 0 < miss < 1:
+        raise UsageError(f"miss={miss!r} is not a probability between 0 and 1")
+    cases = np.stack(np.broadcast_arrays(*(np.asarray(a, np.int64) for a in
+                                           (seen, drawn, population))))  # fmt: skip
+    flat = cases.reshape(3, -1)
+    if ((flat[0] < 0) | (flat[0] > flat[1]) | (flat[1] > flat[2])).any():
+        at = int(((flat[0] < 0) | (flat[0] > flat[1]) | (flat[1] > flat[2])).argmax())
+        found = ", ".join(map(str, flat[:, at]))
+        raise UsageError(
+            f"seen, drawn, population = {found}; give counts with 0 <= seen <= drawn <= population"
+        )
+    different, where = np.unique(flat, axis=1, return_inverse=True)
+    where = where.reshape(-1)
+    g, k, n = different
+    high = _most(g, k, n, miss)[where]
+    low = (n - _most(k - g, k, n, miss))[where]  # the same for those that are not special
+    return low.reshape(cases.shape[1:]), high.reshape(cases.shape[1:])
+
+
+def _above(
+    greater: Int64, equal: Int64, drawn: Int64, population: Int64, miss: float
+) -> tuple[Int64, Int64]:
+    """Bounds on how many of a population rank above an answer, at any place in its ties."""
+    low = count_bounds(greater, drawn, population, miss)[0]
+    return low, count_bounds(greater + equal, drawn, population, miss)[1]
+
+
+def _most(seen: Int64, drawn: Int64, population: Int64, miss: float) -> Int64:
+    """The largest number of special ones for which seeing so few has a probability above `miss`."""
+    low, high = seen.copy(), population - drawn + seen
+    while (low < high).any():
+        middle = low + (high - low + 1) // 2
+        likely = _at_most(seen, drawn, population, middle) > miss
+        low, high = np.where(likely, middle, low), np.where(likely, high, middle - 1)
+    return low
+
+
+def _at_most(seen: Int64, drawn: Int64, population: Int64, special: Int64) -> Float64:
+    """P(at most `seen` of the drawn ones are special)."""
+    flip = 2 * seen > drawn  # the other tail has fewer terms
+    seen = np.where(flip, drawn - seen - 1, seen)
+    special = np.where(flip, population - special, special)
+    tail = np.empty(len(seen))
+    order = np.argsort(seen)  # a block is as wide as its longest row: group similar ones
+    start = 0
+    while start < len(order):
+        height = max(1, _TERMS_AT_A_TIME // (max(int(seen[order[-1]]), 0) + 1))
+        rows = order[start : start + height]
+        tail[rows] = _lower_tail(seen[rows], drawn[rows], population[rows], special[rows])
+        start += height
+    return np.where(flip, 1 - tail, tail)
+
+
+def _lower_tail(seen: Int64, drawn: Int64, population: Int64, special: Int64) -> Float64:
+    """The sum of the hypergeometric probabilities up to `seen`, from logarithms of their ratios."""
+    from scipy.special import gammaln
+
+    def log_choose(n: Int64, k: Int64) -> Float64:
+        log_ways: Float64 = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+        return log_ways
+
+    others = population - special
+    least = np.maximum(0, drawn - others)
+    first = log_choose(special, least) + log_choose(others, drawn - least)
+    first = first - log_choose(population, drawn)
+    count = np.maximum(0, np.minimum(seen, np.minimum(special, drawn)) - least + 1)
+    j = least[:, None] + np.arange(1, max(1, int(count.max(initial=0))))
+    above = (special[:, None] - j + 1.0) * (drawn[:, None] - j + 1.0)
+    below = j * (others[:, None] - drawn[:, None] + j + 0.0)
+    used = np.arange(1, j.shape[1] + 1) < count[:, None]
+    steps = np.log(np.where(used, above, 1.0)) - np.log(np.where(used, below, 1.0))
+    terms = np.where(used, np.exp(first[:, None] + np.cumsum(steps, axis=1)), 0.0)
+    total: Float64 = np.where(count > 0, np.exp(first) + terms.sum(axis=1), 0.0)
+    return np.minimum(total, 1.0)
+
+
+def rank_bounds(ranks: Ranks, level: float = 0.95) -> RankBounds:
+    """Bounds on each instance's rank among all candidates, from its rank among sampled ones.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        Ranked among candidates that were drawn evenly, without replacement.
+    level : float
+        Probability that an instance's rank is within its bounds, including both ends.
+
+    Raises
+    ------
+    UsageError
+        Ranks among all candidates, or ranks without the number of all candidates.
+    """
+    drawn, population = _sizes(ranks)
+    check_level(level)
+    low, high = _above(ranks.greater, ranks.equal, drawn, population, (1 - level) / 2)
+    return RankBounds(_estimate(ranks), low + 1, high + 1, level)
+
+
+def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
+    """Estimates and bounds of the published metrics among all candidates, from sampled ones.
+
+    MR, AMR and AMRI have an unbiased estimate, with a normal interval from the sampling variance;
+    instances of one question count as wholly dependent. MRR and Hits@k have no unbiased estimate
+    from a sample. Their bounds hold for every size: with one-sided bounds L and U on each rank that
+    fail with probability d at most, E f(L) ≥ (1 - d) f(rank) and E f(U) ≤ (1 - d) f(rank) + d, and
+    Hoeffding's inequality takes means for expectations.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        As for `rank_bounds`.
+    level : float
+        Probability of each single interval.
+
+    Returns
+    -------
+    Table
+        Columns measure, sampled (the value among sampled candidates), estimate (NaN for MRR and
+        Hits@k), low, high.
+    """
+    drawn, population = _sizes(ranks)
+    check_level(level)
+    expected = (population.mean() + 2) / 2
+    mean, error = float(_estimate(ranks).mean()), _standard_error(ranks, drawn, population)
+    reach = normal_quantile((1 + level) / 2) * error
+    low, high = max(1.0, mean - reach), min(float(population.mean()) + 1, mean + reach)
+    sampled, own = float(ranks.rank().mean()), (drawn.mean() + 2) / 2
+    rows: list[tuple[Cell, ...]] = [
+        ("MR", sampled, mean, low, high),
+        ("AMR", sampled / own, mean / expected, low / expected, high / expected),
+        ("AMRI", *(
+            1 - (value - 1) / (chance - 1) if chance > 1 else float("nan")
+            for value, chance in ((sampled, own), (mean, expected), (high, expected),
+                                  (low, expected))
+        )),
+    ]  # fmt: skip
+    exact = (drawn == population).all()
+    miss = 0.0 if exact else (1 - level) / 10
+    tail = miss or 0.5  # bounds of a fully drawn population are the count itself at every level
+    least, most = _above(ranks.greater, ranks.equal, drawn, population, tail)
+    slack = hoeffding_slack(_questions(ranks), drawn < population, level)
+    for name, f in DECREASING.items():
+        ends = mean_bounds(f(most + 1), f(least + 1), miss, slack)
+        rows.append((name, float(f(ranks.rank()).mean()), float("nan"), *ends))
+    return Table.of(COLUMNS, rows)
+
+
+def mean_bounds(low: Float64, high: Float64, miss: float, slack: float) -> tuple[float, float]:
+    """Bounds on the mean of a metric in [0, 1] from bounds on each value.
+
+    Shapes: low, high float64 (n,).
+    """
+    bottom = max(0.0, (float(low.mean()) - slack - miss) / (1 - miss))
+    return bottom, min(1.0, (float(high.mean()) + slack) / (1 - miss))
+
+
+def hoeffding_slack(
+    question: npt.NDArray[np.integer[Any]], uncertain: Bools, level: float
+) -> float:
+    """How far, with probability `level`, the mean of values in [0, 1] is from its expectation.
+
+    Values of one question, by its number, count as wholly dependent; those that are certain do not
+    count.
+    """
+    shares = np.bincount(question, uncertain) / len(question)
+    return float(np.sqrt(np.log(2 / (1 - level)) / 2 * (shares**2).sum()))
+
+
+def _sizes(ranks: Ranks) -> tuple[Int64, Int64]:
+    """Other candidates of each instance: how many were drawn, and how many exist."""
+    if ranks.full_candidates is None:
+        raise UsageError(
+            "these ranks are among all candidates, so there is nothing to bound; give ranks of "
+            "questions that have their own sampled candidates"
+        )
+    return ranks.candidates - 1, ranks.full_candidates - 1
+
+
+def check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise UsageError(f"level={level!r} is not a probability between 0 and 1, such as 0.95")
+
+
+def _estimate(ranks: Ranks) -> Float64:
+    drawn, population = _sizes(ranks)
+    above = ranks.greater + ranks.equal / 2
+    scale = np.divide(population, drawn, out=np.full(len(ranks), np.nan), where=drawn > 0)
+    whole = population == 0
+    return 1 + np.where(whole, 0.0, above * scale)
+
+
+def _standard_error(ranks: Ranks, drawn: Int64, population: Int64) -> float:
+    """Standard error of the mean estimate, by simple random sampling without replacement."""
+    above, squares = ranks.greater + ranks.equal / 2, ranks.greater + ranks.equal / 4
+    share = np.divide(above, drawn, out=np.zeros(len(ranks)), where=drawn > 0)
+    spread = (squares - above * share) / np.maximum(drawn - 1, 1)
+    # If none or all of a few drawn ones are above, the doubt is larger than a variance of 0.
+    careful = (above + 0.5) / (drawn + 1)
+    spread = np.maximum(spread, careful * (1 - careful))
+    unseen = np.where(population > 0, 1 - drawn / np.maximum(population, 1), 0.0)
+    deviation = population * np.sqrt(unseen * spread / np.maximum(drawn, 1))
+    per_question = np.bincount(_questions(ranks), deviation)
+    return float(np.sqrt((per_question**2).sum()) / len(ranks))
+
+
+def _questions(ranks: Ranks) -> Int64:
+    numbers: Int64 = np.unique(ranks.question, return_inverse=True)[1].reshape(-1)
+    return numbers
+
+
+def normal_quantile(probability: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri(probability))
 
 
 def instances_of(questions: Questions, chosen: Int64) -> Int64:
@@ -192,8 +456,7 @@ class SampledCounts(ShownInLines):
         `miss`.
         """
         tail = miss / max(1, int((self.population > self.drawn).any(axis=1).sum()))
-        low = count_bounds(self.greater, self.drawn, self.population, tail)[0]
-        high = count_bounds(self.greater + self.equal, self.drawn, self.population, tail)[1]
+        low, high = _above(self.greater, self.equal, self.drawn, self.population, tail)
         own = self.others_greater + 1
         return own + low.sum(axis=0), own + self.others_equal + high.sum(axis=0)
 

@@ -22,18 +22,16 @@ import numpy as np
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import UsageError
-from kgtrec.study.sampling.bounds import (
+from kgtrec.study.sampling.counts import (
     COLUMNS,
     DECREASING,
+    SampledCounts,
     check_level,
+    count_sampled,
     hoeffding_slack,
+    instances_of,
     mean_bounds,
     normal_quantile,
-)
-from kgtrec.study.sampling.counts import (
-    SampledCounts,
-    count_sampled,
-    instances_of,
     rank_some,
     sums_of,
 )
@@ -109,7 +107,6 @@ class FullEstimates(ShownAsTables):
 
     - counts: Counts of the drawn candidates; ``counts.ranks`` are the sampled ranks.
     - check: The questions ranked among all candidates.
-    - full: Ranks of these questions.
     - level: Probability of each single interval.
     """
 

@@ -71,8 +71,8 @@ class SuiteCells(ShownAsTables):
 
     def table(self) -> Table:
         """One row per model, one column per graph; nan: missing."""
-        rows = [(m, *row) for m, row in zip(self.models, self.values.tolist(), strict=True)]
-        return Table.of(["model", *((graph, graph, 4) for graph in self.graphs)], rows)
+        heads = ((graph, graph, 4) for graph in self.graphs)
+        return Table.of_columns(["model", *heads], self.models, *self.values.T)
 
     @property
     def missing(self) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from kgtrec._internal.bootstrap import Resampling, drawn_clusters
 from kgtrec._internal.csr import Bools, Float64
-from kgtrec._internal.table import Cell, ShownAsTables, Table
+from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError, choose
 from kgtrec.measures import Measure, parse_all
 from kgtrec.study.comparison.significance import corrected, pairs_of, wilcoxon
@@ -137,7 +137,6 @@ def friedman(ranks: Float64, level: float = 0.05) -> Friedman | None:
 class Suite(ShownAsTables):
     """Models on a suite of graphs by one measure.
 
-    - cells: Values by model and graph, and their draws.
     - groups: Graphs of each group; "all" contains all graphs.
     - test: "nemenyi" is Friedman's test with Nemenyi's critical difference, "wilcoxon" tests of all
       pairs with Holm's correction; both over graphs.
@@ -256,11 +255,12 @@ class Suite(ShownAsTables):
             mean = float(gap.mean()) if len(gap) else math.nan
             p = wilcoxon(gap)[1] if len(gap) else 1.0
             rows.append((len(gap), int((better > 0).sum()), int((better == 0).sum()), mean, p))
-        graphs, wins, ties, difference, p_values = np.array(rows).reshape(-1, 5).T
+        columns = np.array(rows).reshape(-1, 5).T
+        graphs, wins, ties = columns[:3].astype(np.int64)
         return {
             "first": pairs[:, 0], "second": pairs[:, 1], "graphs": graphs, "wins": wins,
-            "ties": ties, "difference": difference, "p": p_values,
-            "corrected": corrected(p_values),
+            "ties": ties, "difference": columns[3], "p": columns[4],
+            "corrected": corrected(columns[4]),
         }  # fmt: skip
 
     def better(self) -> Bools:
@@ -285,26 +285,23 @@ class Suite(ShownAsTables):
     def table(self) -> Table:
         """One row per model: means by group, mean rank, win rate, Borda count, places."""
         names = [*(group for group in self.groups if group != ALL), ALL]
-        means = {name: self.means(name) for name in names}
+        means = map(self.means, names)
         ends = self.interval(self.mean_draws())
         rank_ends, place_ends = map(self.interval, (self._drawn.mean_rank, self.place_draws))
         best, beats = self.best_share, self.better().sum(axis=1)
         mean_rank, borda, win_rate = self.standing
         statistics = np.array([mean_rank, *rank_ends, win_rate, borda, best])
         statistics[:, self.apart] = math.nan
-        rows: list[tuple[Cell, ...]] = [
-            (self.cells.models[m], int(self.cells.present[m].sum()),
-             *(float(means[name][m]) for name in names), *ends[:, m].tolist(),
-             *statistics[:, m].tolist(),
-             *(("", "") if self.apart[m] else (f"{value:g}" for value in place_ends[:, m])),
-             int(beats[m]))
-            for m in self.order
-        ]  # fmt: skip
-        table = Table.of([
+        place_texts = [
+            ["" if apart else f"{value:g}" for apart, value in zip(self.apart, row, strict=True)]
+            for row in place_ends
+        ]
+        table = Table.of_columns([
             "model", "graphs", *((name, name, 4) for name in names), *self.resampling.columns(4),
             "mean rank:2", *self.resampling.columns(2, "mean_rank_"), "win rate:3", "Borda=borda:1",
             "P(best)=best:3", "place from=place_low", "to=place_high", "beats",
-        ], rows)  # fmt: skip
+        ], self.cells.models, self.cells.present.sum(axis=1), *means, *ends, *statistics,
+            *place_texts, beats).in_order(self.order)  # fmt: skip
         return replace(table, bold=self._best(table, [*names, "mean_rank", "win_rate", "borda"]))
 
     def _best(self, table: Table, keys: Sequence[str]) -> frozenset[tuple[int, int]]:
@@ -321,8 +318,7 @@ class Suite(ShownAsTables):
 
     def cell_table(self) -> Table:
         """One row per model in the order of `table`, one column per graph; nan: missing."""
-        table = self.cells.table()
-        return replace(table, rows=[table.rows[m] for m in self.order])
+        return self.cells.table().in_order(self.order)
 
     def missing_table(self) -> Table:
         """One row per missing cell."""
@@ -331,36 +327,28 @@ class Suite(ShownAsTables):
     def bounds_table(self) -> Table:
         """Least and largest value of each statistic over all possible missing values."""
         n_models, n_graphs = self.cells.values.shape
-        low, high = bounds_of_ranks(self.cells.values, self.cells.sign)
-        ends = _range_of(self.cells.measure)
-        filled = [np.where(self.cells.present, self.cells.values, end) for end in ends]
-        opponents = max(n_models - 1, 1)
-        rows: list[tuple[Cell, ...]] = []
-        for m in self.order:
-            most, least = (n_models - side[m].mean() for side in (low, high))
-            rows.append((
-                self.cells.models[m], int((~self.cells.present[m]).sum()),
-                *(float(part[m].mean()) for part in filled), float(low[m].mean()),
-                float(high[m].mean()), float(least / opponents), float(most / opponents),
-                float(least * n_graphs), float(most * n_graphs),
-            ))  # fmt: skip
+        low, high = (side.mean(axis=1)
+                     for side in bounds_of_ranks(self.cells.values, self.cells.sign))  # fmt: skip
+        filled = [np.where(self.cells.present, self.cells.values, end).mean(axis=1)
+                  for end in _range_of(self.cells.measure)]  # fmt: skip
+        won = np.array([n_models - high, n_models - low])
         title = self.cells.title
         columns = [
             "model", "missing", f"{title} from=value_low:4", "to=value_high:4",
             "mean rank from=mean_rank_low:2", "to=mean_rank_high:2", "win rate from=win_rate_low:3",
             "to=win_rate_high:3", "Borda from=borda_low:1", "to=borda_high:1",
         ]  # fmt: skip
-        return Table.of(columns, rows)
+        return Table.of_columns(
+            columns, self.cells.models, (~self.cells.present).sum(axis=1), *filled, low, high,
+            *won / max(n_models - 1, 1), *won * n_graphs,
+        ).in_order(self.order)  # fmt: skip
 
     def pair_table(self) -> Table:
         """One row per pair of ranked models, on the graphs that both have."""
-        found, names = self.pairs, self.cells.models
-        rows = [
-            (names[i], names[j], int(graphs), int(wins), int(ties), float(gap), float(p), float(c))
-            for i, j, graphs, wins, ties, gap, p, c in zip(*found.values(), strict=True)
-        ]
+        first, second, *others = self.pairs.values()
+        names = ([self.cells.models[i] for i in ends] for ends in (first, second))
         columns = "model, against, graphs, wins, ties, difference:4, p:4, p (Holm)=corrected:4"
-        return Table.of(columns, rows, names=2)
+        return Table.of_columns(columns, *names, *others, names=2)
 
     def notes(self) -> list[str]:
         """What a reader must know about the table."""
@@ -437,7 +425,7 @@ def suite_of_ranks(
     level: float = 0.05,
     part: str = "",
 ) -> list[Suite]:
-    """Compare models over many graphs.
+    """Compare models over many graphs, measure by measure.
 
     Parameters
     ----------
@@ -453,11 +441,6 @@ def suite_of_ranks(
         Accepted error probability of the test.
     part : str
         Name of the part of the questions that the ranks cover.
-
-    Returns
-    -------
-    list of Suite
-        One per measure.
 
     Raises
     ------

@@ -35,11 +35,12 @@ from kgtrec.study.comparison.parts import (
 )
 from kgtrec.study.comparison.rankings import (
     WHOLE,
+    Sensitivity,
+    data_sensitivity,
     rankings_by_part,
 )
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
 from kgtrec.study.comparison.significance import discriminate, discrimination_of
-from kgtrec.study.comparison.stability import Sensitivity, data_sensitivity
 from kgtrec.study.comparison.subsets import subset_values
 
 KEYS = (

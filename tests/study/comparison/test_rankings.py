@@ -31,9 +31,13 @@ from kgtrec.study.comparison.correlation import (
     tau_b,
     tau_union,
 )
-from kgtrec.study.comparison.rankings import full_agreement, rankings_of_samples, rankings_of_values
+from kgtrec.study.comparison.rankings import (
+    depth_curves,
+    full_agreement,
+    rankings_of_samples,
+    rankings_of_values,
+)
 from kgtrec.study.comparison.samples import Samples, resample
-from kgtrec.study.comparison.stability import depth_curves
 
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 

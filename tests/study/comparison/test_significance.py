@@ -23,8 +23,7 @@ from kgtrec._internal.bootstrap import Resampling
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
-from kgtrec.study.comparison.replicates import compare_replicates, grouped_names, multiplicity
-from kgtrec.study.comparison.report import compare
+from kgtrec.study.comparison.report import compare, compare_replicates, grouped_names, multiplicity
 from kgtrec.study.comparison.samples import Samples, resample, samples_of_ranks, samples_of_runs
 from kgtrec.study.comparison.significance import corrected, effects, pairs_of, pairwise
 from kgtrec.trec.files.columns import RunColumns

@@ -222,23 +222,21 @@ def test_every_triple_has_its_judges(
     )
     judges: dict[tuple[str, str, str], list[str]] = {}
     loads = {f"p{i}": 0 for i in range(people)}
-    for batch in batches:
-        assert size is None or len(batch.items) <= size
-        loads[batch.annotator] += len(batch.items)
-        for item in batch.items:
-            judges.setdefault(item.triple, []).append(batch.annotator)
+    for name, items in batches.items():
+        assert size is None or len(items) <= size
+        loads[annotator_of(name)] += len(items)
+        for item in items:
+            judges.setdefault(item.triple, []).append(annotator_of(name))
     assert len(judges) == n
     assert all(len(set(names)) == len(names) for names in judges.values())
     twice = round(percent / 100 * n) if people > 1 else 0
     assert sorted(map(len, judges.values())) == [1] * (n - twice) + [2] * twice
     assert max(loads.values()) - min(loads.values()) <= 2
-    assert len({batch.file_name for batch in batches}) == len(batches)
-    assert all(annotator_of(batch.file_name) == batch.annotator for batch in batches)
 
 
 def test_all_pairs_of_annotators_meet():
     batches = shared_out(pooled(60), 4)
-    own = {batch.annotator: {item.triple for item in batch.items} for batch in batches}
+    own = {name: {item.triple for item in items} for name, items in batches.items()}
     assert [len(own[a] & own[b]) for a, b in combinations(own, 2)] == [10] * 6
 
 
@@ -249,15 +247,15 @@ def test_the_order_tells_nothing_of_the_pool():
     batches = [shared_out(triples, 2, seed=7) for triples in (first, second)]
     assert batches[0] == batches[1]
     assert shared_out(first, 2, seed=8) != batches[0]
-    anna, ben = ([item.triple for item in batch.items] for batch in batches[0])
+    anna, ben = ([item.triple for item in items] for items in batches[0].values())
     assert sorted(anna) == sorted(ben)
     assert anna != ben
     assert anna != sorted(anna)
 
 
 def test_relation_after_relation():
-    (batch,) = shared_out(pooled(30), 1, by_relation=True)
-    relations = [item.relation for item in batch.items]
+    (items,) = shared_out(pooled(30), 1, by_relation=True).values()
+    relations = [item.relation for item in items]
     assert sum(a != b for a, b in pairwise(relations)) == 2
 
 

@@ -19,16 +19,16 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.study import openworld as ow
 from kgtrec.study.openworld.compare import Mixture, Seen, outlook_at
 from kgtrec.study.openworld.experiment import METRICS, MODELS
-from kgtrec.study.openworld.family_tree import (
+from kgtrec.study.openworld.formulas import gain, moments, tied_gains
+from kgtrec.study.openworld.simulate import (
     RELATIONS,
+    RHOS,
     RULES,
     family_tree,
+    filtered_ranks,
     random_removal,
     ranked_removal,
 )
-from kgtrec.study.openworld.formulas import moments
-from kgtrec.study.openworld.model import gain, tied_gains
-from kgtrec.study.openworld.simulate import RHOS, filtered_ranks
 
 ALL = ("mrr", "hits@1", "hits@2", "log_mrr", "p_mrr@0.5")
 PLAIN = {

@@ -77,12 +77,12 @@ def test_micro_and_macro_never_share_a_heading(ranks: dict[str, Ranks]) -> None:
     first = 0
     for text, size in kinds:
         below = table.columns[first : first + size]
-        assert len({(c.heading.dataset, c.measure.averaging, c.measure.side,
+        assert len({(c.dataset, c.measure.averaging, c.measure.side,
                      c.measure.rank_type) for c in below}) == 1  # fmt: skip
         assert below[0].measure.averaging in text
         first += size
     assert first == len(table.columns)
-    headings = zip([c.heading for c in table.columns], table.titles(), strict=True)
+    headings = zip([(c.dataset, c.kind) for c in table.columns], table.titles(), strict=True)
     assert len(set(headings)) == len(table.columns)
 
 

@@ -24,7 +24,7 @@ from kgtrec import study
 from kgtrec._internal.csr import distinct, to_csr
 from kgtrec.cli import cli
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.study.sampling.bounds import count_bounds, full_bounds, rank_bounds
+from kgtrec.study.sampling.counts import count_bounds, full_bounds, rank_bounds
 from kgtrec.study.sampling.draw import (
     EVEN,
     LEAST,
