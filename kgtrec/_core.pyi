@@ -18,25 +18,30 @@ class Order:
     entity_at: NDArray[np.int32]
     def __init__(self, position: NDArray[np.int32], entity_at: NDArray[np.int32]) -> None: ...
 
-class Task:
-    n_rows: int
-    n_entities: int
-    n_targets: int
+class Lists:
     def __init__(
         self,
-        row_question: NDArray[np.int64],
-        target_offsets: NDArray[np.int64],
-        targets: NDArray[np.int32],
+        n_entities: int,
         known_offsets: NDArray[np.int64],
         known: NDArray[np.int32],
         removed_offsets: NDArray[np.int64],
         removed: NDArray[np.int32],
         order: Order | None,
-        n_entities: int,
-        row_list: NDArray[np.int64] | None,
         list_offsets: NDArray[np.int64] | None,
         lists: NDArray[np.int32] | None,
         columns: NDArray[np.int32] | None,
+    ) -> None: ...
+
+class Task:
+    n_rows: int
+    n_targets: int
+    def __init__(
+        self,
+        lists: Lists,
+        row_question: NDArray[np.int64],
+        target_offsets: NDArray[np.int64],
+        targets: NDArray[np.int32],
+        row_list: NDArray[np.int64] | None,
         counts: NDArray[np.int64],
         best_slot: NDArray[np.int64],
         best_ids: NDArray[np.int32],

@@ -47,9 +47,10 @@ cdef int require(bint condition, str what) except -1:
     return 0
 
 
-cdef int check_csr(const int64_t[::1] offsets, const int32_t[::1] ids, int64_t n_entities,
-                   str name) except -1:
-    """Check that offsets rise from 0 to len(ids), and the ids of each row strictly within the entities."""
+cdef c.kgt_csr csr_of(const int64_t[::1] offsets, const int32_t[::1] ids, int64_t n_entities,
+                      str name) except *:
+    """The lists, which the caller keeps alive. Check that offsets rise from 0 to len(ids), and the
+    ids of each row strictly within the entities."""
     cdef int64_t row, i, start, end, n_rows = offsets.shape[0] - 1, descents = 0
     cdef bint sound = n_rows >= 0 and offsets[0] == 0 and offsets[n_rows] == ids.shape[0]
     with nogil:
@@ -66,7 +67,8 @@ cdef int check_csr(const int64_t[::1] offsets, const int32_t[::1] ids, int64_t n
                 sound = sound and ids[start] >= 0 and ids[end - 1] < n_entities
                 descents -= start > 0 and ids[start - 1] >= ids[start]
             sound = sound and descents == 0
-    return require(sound, f"{name}: not a CSR of ascending entity ids")
+    require(sound, f"{name}: not a CSR of ascending entity ids")
+    return c.kgt_csr(&offsets[0], &ids[0])
 
 
 cdef class Order:
@@ -95,23 +97,69 @@ cdef class Order:
         return Order, (self.position, self.entity_at)
 
 
+cdef class Lists:
+    """What is filtered and restricted per question, checked once for all rankings that use it.
+
+    Parameters
+    ----------
+    n_entities : int
+    known_offsets, known, removed_offsets, removed : int64 (questions + 1,), int32
+        Entities that are no micro candidates, and no macro candidates.
+    order : Order or None
+        The byte order of document names; None if ids have this order.
+    list_offsets, lists, columns : int64, int32, int32 (len(lists),)
+        Restricted candidates, and the score column of each of their ids, None if columns are
+        entities. list_offsets None: nothing is restricted.
+    """
+
+    cdef c.kgt_csr known, removed, lists
+    cdef const int32_t *columns
+    cdef Order order
+    cdef int64_t n_entities, n_questions, n_lists, last_column
+    cdef tuple arguments
+
+    def __init__(self, int64_t n_entities, known_offsets, known, removed_offsets, removed,
+                 Order order, list_offsets, lists, columns):
+        cdef const int32_t[::1] places
+        cdef int64_t i
+        self.arguments = (n_entities, known_offsets, known, removed_offsets, removed, order,
+                          list_offsets, lists, columns)
+        require(0 < n_entities < 2**31, "entities must number 1 .. 2^31 - 1")
+        require(order is None or order.place.shape[0] == n_entities, "order: wrong length")
+        require(len(removed_offsets) == len(known_offsets), "removed_offsets: wrong length")
+        self.n_entities, self.order, self.n_questions = n_entities, order, len(known_offsets) - 1
+        self.known = csr_of(known_offsets, known, n_entities, "known")
+        self.removed = csr_of(removed_offsets, removed, n_entities, "removed")
+        self.n_lists, self.last_column, self.columns = -1, n_entities - 1, NULL
+        if list_offsets is None:
+            return
+        self.lists = csr_of(list_offsets, lists, n_entities, "lists")
+        self.n_lists = len(list_offsets) - 1
+        if columns is not None:
+            places = columns
+            require(places.shape[0] == len(lists), "columns: wrong length")
+            self.last_column = -1
+            for i in range(places.shape[0]):
+                require(places[i] >= 0, "columns: out of range")
+                self.last_column = max(self.last_column, places[i])
+            self.columns = &places[0]
+
+    def __reduce__(self):
+        return Lists, self.arguments
+
+
 cdef class Task:
     """The task of every score row, and the arrays for its results.
 
     Parameters
     ----------
+    lists : Lists
     row_question : int64 (rows,)
         Question of each row.
     target_offsets, targets : int64 (rows + 1,), int32
         Answers whose counts are wanted, ascending per row.
-    known_offsets, known, removed_offsets, removed : int64 (questions + 1,), int32
-        Entities that are no micro candidates, and no macro candidates.
-    order : Order or None
-        The byte order of document names; None if ids have this order.
-    n_entities : int
-    row_list, list_offsets, lists, columns : int64 (rows,), int64, int32, int32 (len(lists),)
-        Restricted candidates: the row of lists with a row's candidates, or -1; the score column
-        of each of its ids, None if columns are entities. row_list None: nothing is restricted.
+    row_list : int64 (rows,) or None
+        The row of the lists with a row's restricted candidates, or -1. None: they have none.
     counts : int64 (6, targets)
         Added to: greater, equal, tied_ahead, then the same three for macro candidates.
     best_slot : int64 (rows,)
@@ -126,119 +174,102 @@ cdef class Task:
     cdef c.kgt_counts counts
     cdef c.kgt_best best
     cdef c.kgt_nans nans
-    cdef readonly int64_t n_rows, n_entities, n_targets
+    cdef Lists lists
+    cdef readonly int64_t n_rows, n_targets
     cdef int64_t score_size
-    cdef readonly int64_t last_column
-    cdef tuple owners, domain_owners
+    # The arrays that C reads and writes, kept alive.
+    cdef const int64_t[::1] row_question, target_offsets, row_list, best_slot
+    cdef const int32_t[::1] targets
+    cdef int64_t[:, ::1] count_rows
+    cdef int32_t[:, ::1] best_ids
+    cdef float[:, ::1] best_f32
+    cdef double[:, ::1] best_f64
+    cdef int32_t[::1] best_length, nan_entity
+    cdef int64_t[::1] nan_count
 
-    def __init__(self, const int64_t[::1] row_question, const int64_t[::1] target_offsets,
-                 const int32_t[::1] targets, const int64_t[::1] known_offsets,
-                 const int32_t[::1] known, const int64_t[::1] removed_offsets,
-                 const int32_t[::1] removed, Order order, int64_t n_entities,
-                 row_list, list_offsets, lists, columns,
+    def __init__(self, Lists lists not None, const int64_t[::1] row_question,
+                 const int64_t[::1] target_offsets, const int32_t[::1] targets, row_list,
                  int64_t[:, ::1] counts, const int64_t[::1] best_slot,
                  int32_t[:, ::1] best_ids, best_scores, int32_t[::1] best_length,
                  int64_t[::1] nan_count, int32_t[::1] nan_entity):
-        cdef int64_t n_questions = known_offsets.shape[0] - 1, row
-        cdef float[:, ::1] best_f32
-        cdef double[:, ::1] best_f64
-        cdef void *scores
+        cdef int64_t row
+        self.lists, self.count_rows = lists, counts
+        self.row_question, self.target_offsets = row_question, target_offsets
+        self.targets, self.best_slot, self.best_ids = targets, best_slot, best_ids
+        self.best_length, self.nan_count, self.nan_entity = best_length, nan_count, nan_entity
         self.n_rows = row_question.shape[0]
-        self.n_entities = n_entities
         self.n_targets = targets.shape[0]
-        require(0 < n_entities < 2**31, "entities must number 1 .. 2^31 - 1")
         require(target_offsets.shape[0] == self.n_rows + 1, "target_offsets: wrong length")
-        require(removed_offsets.shape[0] == n_questions + 1, "removed_offsets: wrong length")
-        check_csr(target_offsets, targets, n_entities, "targets")
-        check_csr(known_offsets, known, n_entities, "known")
-        check_csr(removed_offsets, removed, n_entities, "removed")
         for row in range(self.n_rows):
-            require(0 <= row_question[row] < n_questions, "row_question: out of range")
+            require(0 <= row_question[row] < lists.n_questions, "row_question: out of range")
         require(counts.shape[0] == 6 and counts.shape[1] == self.n_targets, "counts: wrong shape")
         require(best_slot.shape[0] == self.n_rows and best_length.shape[0] == best_ids.shape[0]
                 and best_scores.shape == best_ids.base.shape, "best: wrong shape")
         for row in range(self.n_rows):
             require(-1 <= best_slot[row] < best_ids.shape[0], "best_slot: out of range")
-        require(best_ids.shape[1] <= n_entities, "best: deeper than the entities")
+        require(best_ids.shape[1] <= lists.n_entities, "best: deeper than the entities")
         require(nan_count.shape[0] == self.n_rows == nan_entity.shape[0], "nans: wrong shape")
         self.score_size = best_scores.itemsize
         if self.score_size == 4:
-            best_f32 = best_scores
-            scores = <void *> &best_f32[0, 0]
+            self.best_f32 = best_scores
+            self.best.scores = <void *> &self.best_f32[0, 0]
         else:
-            best_f64 = best_scores
-            scores = <void *> &best_f64[0, 0]
+            self.best_f64 = best_scores
+            self.best.scores = <void *> &self.best_f64[0, 0]
         self.task.row_question = &row_question[0]
-        self.task.targets = c.kgt_csr(&target_offsets[0], &targets[0])
-        self.task.known = c.kgt_csr(&known_offsets[0], &known[0])
-        self.task.removed = c.kgt_csr(
-            &removed_offsets[0], &removed[0])
-        self.task.position = NULL
-        self.task.entity_at = NULL
-        if order is not None:
-            require(order.place.shape[0] == n_entities, "order: wrong length")
-            self.task.position = &order.place[0]
-            self.task.entity_at = &order.entity[0]
-        self.set_lists(row_list, list_offsets, lists, columns)
+        self.task.targets = csr_of(target_offsets, targets, lists.n_entities, "targets")
+        self.task.known = lists.known
+        self.task.removed = lists.removed
+        self.task.position = self.task.entity_at = NULL
+        if lists.order is not None:
+            self.task.position = &lists.order.place[0]
+            self.task.entity_at = &lists.order.entity[0]
+        self.set_lists(row_list)
         if self.n_targets:
             self.counts = c.kgt_counts(&counts[0, 0], &counts[1, 0], &counts[2, 0],
                                        &counts[3, 0], &counts[4, 0], &counts[5, 0])
         self.best.depth = best_ids.shape[1]
         self.best.slot = &best_slot[0]
         self.best.ids = &best_ids[0, 0]
-        self.best.scores = scores
         self.best.length = &best_length[0]
         self.nans.count = &nan_count[0]
         self.nans.first_entity = &nan_entity[0]
-        self.owners = (row_question, target_offsets, targets, known_offsets, known, removed_offsets,
-                       removed, order, counts, best_slot, best_ids, best_scores,
-                       best_length, nan_count, nan_entity)
 
-    cdef int set_lists(self, row_list, list_offsets, lists, columns) except -1:
+    cdef int set_lists(self, row_list) except -1:
         """Check that every target is among its row's candidates, because C reads its score there."""
-        cdef const int64_t[::1] rows, offsets
-        cdef const int32_t[::1] ids, places
-        cdef int64_t i, row, target, at
+        cdef const int64_t *offsets = self.lists.lists.offsets
+        cdef const int32_t *ids = self.lists.lists.ids
+        cdef int64_t row, target, at, end, number
         self.task.row_list = NULL
         self.task.columns = NULL
-        self.last_column = self.n_entities - 1
+        require((row_list is None) == (self.lists.n_lists < 0), "row_list: does not fit the lists")
         if row_list is None:
             return 0
-        rows = row_list
-        offsets = list_offsets
-        ids = lists
-        check_csr(offsets, ids, self.n_entities, "lists")
-        require(rows.shape[0] == self.n_rows, "row_list: wrong length")
+        self.row_list = row_list
+        require(self.row_list.shape[0] == self.n_rows, "row_list: wrong length")
         for row in range(self.n_rows):
-            require(-1 <= rows[row] < offsets.shape[0] - 1, "row_list: out of range")
-            if rows[row] < 0:
-                require(columns is None, "row_list: columns need a list for every row")
+            number = self.row_list[row]
+            require(-1 <= number < self.lists.n_lists, "row_list: out of range")
+            if number < 0:
+                require(self.lists.columns == NULL, "row_list: columns need a list for every row")
                 continue
-            at = offsets[rows[row]]
+            at, end = offsets[number], offsets[number + 1]
             for target in range(self.task.targets.offsets[row], self.task.targets.offsets[row + 1]):
-                while at < offsets[rows[row] + 1] and ids[at] < self.task.targets.ids[target]:
+                while at < end and ids[at] < self.task.targets.ids[target]:
                     at += 1
-                require(at < offsets[rows[row] + 1] and ids[at] == self.task.targets.ids[target],
+                require(at < end and ids[at] == self.task.targets.ids[target],
                         "lists: lacks a target")
-        if columns is not None:
-            places = columns
-            require(places.shape[0] == ids.shape[0], "columns: wrong length")
-            self.last_column = -1
-            for i in range(places.shape[0]):
-                require(places[i] >= 0, "columns: out of range")
-                self.last_column = max(self.last_column, places[i])
-            self.task.columns = &places[0]
-        self.task.row_list = &rows[0]
-        self.task.lists = c.kgt_csr(&offsets[0], &ids[0])
-        self.domain_owners = (rows, offsets, ids, columns)
+        self.task.columns = self.lists.columns
+        self.task.row_list = &self.row_list[0]
+        self.task.lists = self.lists.lists
         return 0
 
     cdef int check_width(self, int64_t first_entity, int64_t width) except -1:
         """Check that the columns of a block of scores fit the entities or the restricted candidates."""
         if self.task.row_list == NULL:
-            return require(0 <= first_entity and first_entity + width <= self.n_entities,
+            return require(0 <= first_entity and first_entity + width <= self.lists.n_entities,
                            "scores: beyond the entities")
-        return require(first_entity == 0 and self.last_column < width, "scores: too few columns")
+        return require(first_entity == 0 and self.lists.last_column < width, "scores: too few columns")
 
     cdef int check_rows(self, int64_t first_row, int64_t n_rows, dtype) except -1:
         require(0 <= first_row and first_row + n_rows <= self.n_rows, "rows out of range")
@@ -288,7 +319,7 @@ def rank_rows(Task task not None, scores, dtype, int64_t first_row, *, bint nega
     task.check_rows(first_row, block.scores.n_rows, dtype)
     task.check_width(first_entity, block.scores.n_entities)
     require(targets != NULL or task.task.row_list != NULL or task.n_targets == 0
-            or block.scores.n_entities == task.n_entities, "a range of entities needs target_scores")
+            or block.scores.n_entities == task.lists.n_entities, "a range of entities needs target_scores")
     with nogil:
         status = c.kgt_rank_rows(&block.scores, &task.task, first_row, targets, &task.counts,
                                  &task.best, &task.nans)
@@ -420,7 +451,7 @@ def rank_factors(Task task not None, queries, entities, bias, metric, int64_t fi
     cdef const c.kgt_codes *shared = NULL
     cdef c.kgt_status status
     task.check_rows(first_row, block.factors.n_rows, queries.dtype.name)
-    require(0 <= first_entity and first_entity + len(entities) <= task.n_entities,
+    require(0 <= first_entity and first_entity + len(entities) <= task.lists.n_entities,
             "entities: beyond the graph's")
     require(targets != NULL or task.n_targets == 0, "target_scores are needed")
     if codes is not None:
@@ -438,7 +469,7 @@ def factor_target_scores(Task task not None, queries, entities, bias, metric, in
     cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, first_entity)
     cdef c.kgt_status status
     task.check_rows(first_row, block.factors.n_rows, queries.dtype.name)
-    require(0 <= first_entity and first_entity + len(entities) <= task.n_entities,
+    require(0 <= first_entity and first_entity + len(entities) <= task.lists.n_entities,
             "entities: beyond the graph's")
     require(out.shape[0] == task.n_targets, "out: wrong length")
     if task.n_targets == 0:

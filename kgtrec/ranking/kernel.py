@@ -120,21 +120,13 @@ class NativeRanking:
         self.nan_entity = np.zeros(plan.n_rows, dtype=np.int32)
         self.target_nan = np.zeros(len(plan.targets), dtype=bool)
         self.written = np.zeros(plan.n_rows, dtype=bool)
-        candidate_lists = lists.candidate_lists
+        restricted = lists.candidate_lists
         self._task = _core.Task(
+            lists.native,
             plan.question,
             plan.target_offsets,
             plan.targets,
-            lists.known.offsets,
-            lists.known.ids,
-            lists.removed.offsets,
-            lists.removed.ids,
-            lists.order,
-            lists.n_labels,
-            None if candidate_lists is None else candidate_lists.of[plan.question],
-            None if candidate_lists is None else candidate_lists.lists.offsets,
-            None if candidate_lists is None else candidate_lists.lists.ids,
-            None if candidate_lists is None else candidate_lists.columns,
+            None if restricted is None else restricted.of[plan.question],
             self.counts,
             plan.slot,
             self.best_ids,

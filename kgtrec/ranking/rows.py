@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from kgtrec._core import Order
+from kgtrec._core import Lists, Order
 from kgtrec._internal.csr import Array, Bools, Csr, Int32, Int64, offsets_of, spans, take
 from kgtrec.errors import InputError, UsageError
 from kgtrec.scores.arrays import as_array, to_host
@@ -67,7 +68,23 @@ class QuestionLists:
             else candidate_lists.selected(questions),
         )
 
-    @property
+    @cached_property
+    def native(self) -> Lists:
+        """The lists in the form of the C core."""
+        restricted = self.candidate_lists
+        return Lists(
+            self.n_labels,
+            self.known.offsets,
+            self.known.ids,
+            self.removed.offsets,
+            self.removed.ids,
+            self.order,
+            None if restricted is None else restricted.lists.offsets,
+            None if restricted is None else restricted.lists.ids,
+            None if restricted is None else restricted.columns,
+        )
+
+    @cached_property
     def most_candidates(self) -> int:
         """An upper bound of the macro candidates of any question."""
         most = self.n_labels - int(self.removed.lengths.min(initial=self.n_labels))
