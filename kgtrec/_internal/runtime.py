@@ -23,6 +23,10 @@ def share_rows(
     memory that they write to. Then it raises the first error, or KeyboardInterrupt. After Ctrl-C,
     however often it is pressed, running parts end and no others begin.
     """
+    if min(threads, len(parts)) < 2:
+        for part in parts:
+            do_part(*part)
+        return
     crew = _Crew(do_part, parts)
     try:
         for _ in range(min(threads, len(parts)) - 1):

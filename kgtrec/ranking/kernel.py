@@ -18,6 +18,7 @@ from kgtrec import _core
 from kgtrec._internal.csr import Float64, Int32, Int64
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec._version import __version__
+from kgtrec.errors import InputError
 from kgtrec.ranking.rows import Rows
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import mapped_file
@@ -135,6 +136,14 @@ class NativeRanking:
             self.nan_count,
             self.nan_entity,
         )
+
+    def check_dtype(self, dtype: str) -> None:
+        """InputError for scores of another dtype than those ranked before."""
+        if self.dtype != dtype:
+            raise InputError(
+                f"scores have dtype {dtype}, but earlier ones have {self.dtype}; "
+                "ties are exact only within one dtype: give all rows in the same dtype"
+            )
 
     def reset(self, start: int, stop: int) -> None:
         """Clear what a failed attempt left in rows that will be written to."""
@@ -316,8 +325,9 @@ class NativeRanking:
 
 def _even_parts(start: int, stop: int, n: int) -> list[tuple[int, int]]:
     """At most n contiguous parts of the rows, as even as possible."""
-    bounds = np.linspace(start, stop, min(n, stop - start) + 1).astype(int).tolist()
-    return [(low, high) for low, high in pairwise(bounds) if high > low]
+    n = min(n, stop - start)
+    bounds = [start + (stop - start) * part // n for part in range(n + 1)] if n else []
+    return list(pairwise(bounds))
 
 
 _last_shares: list[tuple[float, float] | None] = [None]

@@ -15,7 +15,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import reduce
 from itertools import pairwise
 from pathlib import Path
@@ -280,6 +280,21 @@ def assemble(
         depth=ordered[0].settings.run_depth,
     )
     return ranks, run
+
+
+def finished(
+    state: NativeRanking, questions: Questions, paths: Iterable[str] = (), *, copied: bool = False
+) -> tuple[Ranks, Run]:
+    """Ranks and run of a native ranking of all rows and entities.
+
+    ``paths`` are kernel paths that ranked some of its rows elsewhere; ``copied`` as for
+    `partial_of`.
+    """
+    plan = state.plan
+    assert isinstance(plan, RowPlan)  # as of all rows of questions
+    everything = Task(0, plan.n_rows, 0, questions.n_labels)
+    part = partial_of(state, everything, questions.fingerprint, copied=copied)
+    return assemble([replace(part, path=join_paths([part.path, *paths]))], plan, questions)
 
 
 def describe_parts(

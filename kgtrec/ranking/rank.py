@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
@@ -13,13 +14,17 @@ from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.runtime import progress_bar
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.questions.questions import PLURAL
-from kgtrec.ranking.ranker import Ranker
+from kgtrec.ranking.blocks import nan_error, rank_all, rank_block
+from kgtrec.ranking.kernel import NativeRanking
+from kgtrec.ranking.partial import finished
+from kgtrec.ranking.ranker import Batch, Ranker, check_factors, prepared
+from kgtrec.ranking.rows import QuestionLists, RowPlan
 from kgtrec.ranking.settings import RankOptions, Settings
 from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import as_source
 from kgtrec.scores.mapped_files import guarded_maps
-from kgtrec.scores.sources import Source, selected
+from kgtrec.scores.sources import selected
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -96,48 +101,47 @@ def rank(
         an array that ``numpy.load`` has mapped.
     """
     settings = Settings.of("rank", RankOptions, options, run_depth=run_depth, threads=threads)
-    return rank_as(source, questions, settings, progress)
+    named = questions if isinstance(questions, Mapping) else {"": questions}
+    states = rank_all_rows(source, named, settings, progress)
+    ranked = {name: finished(state, named[name]) for name, state in states.items()}
+    return ranked if isinstance(questions, Mapping) else ranked[""]
 
 
-def rank_as(
+def rank_all_rows(
     source: Any,
-    questions: Questions | Mapping[str, Questions],
+    questions: Mapping[str, Questions],
     settings: Settings,
     progress: bool | None = None,
-) -> Any:
-    """`rank`, with settings that exist already."""
+) -> dict[str, NativeRanking]:
+    """As `rank`, without making ranks and runs of what the native core has found."""
     if isinstance(source, Mapping):  # a matrix per side has a row per triple
         settings = replace(settings, rows="instances")
-    named_questions = _named(questions)
-    rankers = [Ranker.of(each, settings) for each in named_questions.values()]
-    first = rankers[0]
-    scores = as_source(source, first.questions, first.batches, first.n_rows)
+    plans = [prepared(each, settings) for each in _alike(questions).values()]
+    first, n_rows = next(iter(questions.values())), plans[0][1].n_rows
+
+    def batches(size: int) -> Iterator[Batch]:
+        return Ranker.of(first, settings).batches(size)
+
+    scores = as_source(source, first, batches, n_rows)
     by_entity = isinstance(scores, Factors)
     n_scored = len(scores.queries) if isinstance(scores, Factors) else scores.n_rows
-    chosen = rows_to_rank(first.questions, settings.rows, first.n_rows, n_scored, by_entity)
+    chosen = rows_to_rank(first, settings.rows, n_rows, n_scored, by_entity)
     scores = scores if chosen is None else selected(scores, chosen)
+    rank = _rank_factors if isinstance(scores, Factors) else _rank_blocks
     named = source if isinstance(source, (str, PathLike)) else "scores"
     try:
         with guarded_maps(named):
-            if isinstance(scores, Factors):
-                for ranker in rankers:
-                    ranker.rank_factors(scores, progress)
-            else:
-                _rank_blocks(rankers, scores, progress)
+            states = rank(plans, list(questions.values()), scores, settings, progress)
     except InputError as error:
         if isinstance(error, FileError) or not isinstance(source, (str, PathLike)):
             raise
         place = getattr(scores, "place", "") or source
         raise InputError(f"{place}: {error}") from None
-    if not isinstance(questions, Mapping):
-        return first.hand_over()
-    return {name: each.hand_over() for name, each in zip(named_questions, rankers, strict=True)}
+    return dict(zip(questions, states, strict=True))
 
 
-def _named(questions: Questions | Mapping[str, Questions]) -> Mapping[str, Questions]:
-    """Questions by name; UsageError if several do not ask the same in the same order."""
-    if not isinstance(questions, Mapping):
-        return {"": questions}
+def _alike(questions: Mapping[str, Questions]) -> Mapping[str, Questions]:
+    """The questions; UsageError if they do not ask the same in the same order."""
     if not questions:
         raise UsageError("the mapping of questions is empty; graph.questions_by_filter() makes one")
     (name, first), *others = questions.items()
@@ -184,37 +188,64 @@ def rows_to_rank(
     return None
 
 
-def _rank_blocks(rankers: list[Ranker], source: Source, progress: bool | None) -> None:
-    ranker = rankers[0]
-    questions, rows = ranker.questions, ranker.settings.rows
-    if source.n_rows is not None and source.n_rows != ranker.n_rows:
-        raise InputError(_wrong_rows(questions, rows, source.n_rows, ranker.n_rows))
-    start = 0
-    with progress_bar(ranker.n_rows, "rows", progress) as bar:
+Plans = list[tuple[QuestionLists, RowPlan]]
+
+
+def _rank_factors(
+    plans: Plans,
+    questions: list[Questions],
+    factors: Any,
+    settings: Settings,
+    progress: bool | None,
+) -> list[NativeRanking]:
+    n_rows, states = plans[0][1].n_rows, []
+    check_factors(factors.shape, (n_rows, questions[0].n_labels), settings)
+    for (lists, plan), each in zip(plans, questions, strict=True):
+        refuse = partial(nan_error, each)
+        ordered = factors if lists.column_of is None else factors.reordered(lists.column_of)
+        with progress_bar(n_rows, "rows", progress) as bar:
+            states.append(rank_all(lists, plan, ordered, settings, refuse, advance=bar.update))
+    return states
+
+
+def _rank_blocks(
+    plans: Plans,
+    questions: list[Questions],
+    source: Any,
+    settings: Settings,
+    progress: bool | None,
+) -> list[NativeRanking]:
+    first, states = questions[0], list[NativeRanking]()
+
+    def rank_pieces(scores: Any, start: int) -> None:
+        for piece in ScoreBlock.of(scores, not settings.higher_is_better, start).pieces():
+            if not states:
+                states.extend(NativeRanking(*plan, settings, piece.dtype) for plan in plans)
+            for state, each in zip(states, questions, strict=True):
+                state.check_dtype(piece.dtype)
+                rank_block(state, piece, partial(nan_error, each))
+
+    rows, n_rows, start = settings.rows, plans[0][1].n_rows, 0
+    if source.n_rows is not None and source.n_rows != n_rows:
+        raise InputError(_wrong_rows(first, rows, source.n_rows, n_rows))
+    with progress_bar(n_rows, "rows", progress) as bar:
         for block in source.blocks():
             stop = start + (len(block) if block.ndim else 0)
-            if block.ndim != 2 or block.shape[1] != questions.n_columns:
-                raise InputError(_wrong_columns(questions, block))
-            if stop > ranker.n_rows:
-                raise InputError(_wrong_rows(questions, rows, stop, ranker.n_rows, "at least "))
+            if block.ndim != 2 or block.shape[1] != first.n_columns:
+                raise InputError(_wrong_columns(first, block))
+            if stop > n_rows:
+                raise InputError(_wrong_rows(first, rows, stop, n_rows, "at least "))
             if stop > start:
-                _rank_block(rankers, block, start, source)
+                try:
+                    rank_pieces(block, start)
+                except InputError:
+                    source.check()  # half-written scores may cause an error that others do not
+                    raise
             bar.update(stop - start)
             start = stop
-    if start < ranker.n_rows:
-        raise InputError(_wrong_rows(questions, rows, start, ranker.n_rows))
-
-
-def _rank_block(rankers: list[Ranker], scores: Any, start: int, source: Source) -> None:
-    negate = not rankers[0].settings.higher_is_better
-    try:
-        for piece in ScoreBlock.of(scores, negate, start).pieces():
-            rows = np.arange(piece.start, piece.stop)
-            for ranker in rankers:
-                ranker.rank_rows(rows, piece)
-    except InputError:
-        source.check()  # half-written scores may cause an error that complete ones do not
-        raise
+    if start < n_rows:
+        raise InputError(_wrong_rows(first, rows, start, n_rows))
+    return states
 
 
 def check_shape(questions: Questions, rows: str, n_rows: int, shape: tuple[int, int]) -> None:

@@ -13,18 +13,31 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.csr import Bools, Int64
-from kgtrec._internal.runtime import progress_bar
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.graph_terms import places_of
-from kgtrec.questions.questions import NAMES, PLURAL, SIDES, column_of_label, describe_question
-from kgtrec.ranking.blocks import nan_error, rank_all, rank_block
+from kgtrec.questions.questions import (
+    NAMES,
+    PLURAL,
+    SIDES,
+    QuestionData,
+    column_of_label,
+    describe_question,
+)
+from kgtrec.ranking.blocks import nan_error, rank_block
 from kgtrec.ranking.kernel import NativeRanking
-from kgtrec.ranking.partial import Task, assemble, join_paths, partial_of
+from kgtrec.ranking.partial import finished
 from kgtrec.ranking.ranked_rows import RankedRows
-from kgtrec.ranking.rows import QuestionLists, RowClaims, as_index, checked_rows, is_run, plan_rows
+from kgtrec.ranking.rows import (
+    QuestionLists,
+    RowClaims,
+    RowPlan,
+    as_index,
+    checked_rows,
+    is_run,
+    plan_rows,
+)
 from kgtrec.ranking.settings import RankOptions, Settings, whole_number
 from kgtrec.scores.arrays import ScoreBlock, as_array, as_block, to_host
-from kgtrec.scores.factors import Factors
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -147,11 +160,8 @@ class Ranker:
         return ranker
 
     def _prepare(self, questions: Questions, settings: Settings) -> None:
-        _check_questions(questions)
         self.questions, self.settings = questions, settings
-        self._column_of = _declared_columns(questions, settings.columns)
-        self._lists = QuestionLists.of(questions, self._column_of)
-        self._plan = plan_rows(questions, settings.rows)
+        self._lists, self._plan = prepared(questions, settings)
         self._claims = RowClaims(self._plan.n_rows, settings.duplicates, self._describe_row)
         self._state: NativeRanking | None = None
         self._paths: set[str] = set()  # kernel paths of merged rows
@@ -190,8 +200,9 @@ class Ranker:
         question = self._plan.question[start:stop]
         terms = self.questions.batch_terms(question)
         column = entity = terms["entity"]
-        if self._column_of is not None and "tail" not in terms and (entity >= 0).all():
-            column = self._column_of[entity]
+        column_of = self._lists.column_of
+        if column_of is not None and "tail" not in terms and (entity >= 0).all():
+            column = column_of[entity]
         return Batch(start, stop, question=question, column=column, owner=self, **terms)
 
     def rows_of(self, triples: npt.ArrayLike, side: str) -> Int64:
@@ -327,33 +338,8 @@ class Ranker:
             if state is None or (other and not self._users and not self._claims.scored.any()):
                 state = self._state = NativeRanking(self._lists, self._plan, self.settings, dtype)
             self._users.add(claim)
-        self._check_dtype(state, dtype)
+        state.check_dtype(dtype)
         return state
-
-    @staticmethod
-    def _check_dtype(state: NativeRanking, dtype: str) -> None:
-        if state.dtype != dtype:
-            raise InputError(
-                f"scores have dtype {dtype}, but earlier ones have {state.dtype}; "
-                "ties are exact only within one dtype: give all rows in the same dtype"
-            )
-
-    def rank_factors(self, factors: Factors, progress: bool | None = None) -> None:
-        """Rank every row by a factorised model, without its score matrix."""
-        check_factors(factors.shape, (self.n_rows, self.questions.n_labels), self.settings)
-        if self._column_of is not None:
-            factors = factors.reordered(self._column_of)
-
-        def rank_new(claim: object, new: Bools) -> None:
-            if not new.all():
-                raise UsageError("some rows already have scores; rank Factors with a new ranker")
-            refuse = partial(nan_error, self.questions)
-            with progress_bar(self.n_rows, "rows", progress) as bar:
-                self._state = rank_all(
-                    self._lists, self._plan, factors, self.settings, refuse, advance=bar.update
-                )
-
-        self._claimed(np.arange(self.n_rows), rank_new)
 
     def partial(self) -> RankedRows:
         """The rows that have scores so far, for another process to merge.
@@ -409,7 +395,7 @@ class Ranker:
             )
         ranked.check(self.questions, self.settings, self._plan, self._lists)
         if self._state is not None and self._claims.scored.any():
-            self._check_dtype(self._state, ranked.part.dtype)
+            self._state.check_dtype(ranked.part.dtype)
 
         def take_over(claim: object, new: Bools) -> None:
             ranked.write_to(self._open(ranked.part.dtype, claim), new)
@@ -425,20 +411,9 @@ class Ranker:
         UsageError
             Some rows were never scored, or another thread is ranking them: the message names them.
         """
-        return self._assembled(copied=True)
-
-    def hand_over(self) -> tuple[Ranks, Run]:
-        """As `finish`, but without copies of the arrays: do not use this ranker again."""
-        return self._assembled(copied=False)
-
-    def _assembled(self, *, copied: bool) -> tuple[Ranks, Run]:
         self._claims.close()
-        state = self._state
-        assert state is not None  # there is at least one question, so there was an update
-        questions, everything = self.questions, Task(0, self.n_rows, 0, self.questions.n_labels)
-        part = partial_of(state, everything, questions.fingerprint, copied=copied)
-        part = replace(part, path=join_paths([part.path, *self._paths]))
-        return assemble([part], self._plan, questions)
+        assert self._state is not None  # there is at least one question, so there was an update
+        return finished(self._state, self.questions, self._paths, copied=True)
 
 
 def check_factors(shape: tuple[int, ...], expected: tuple[int, int], settings: Settings) -> None:
@@ -455,20 +430,21 @@ def check_factors(shape: tuple[int, ...], expected: tuple[int, int], settings: S
         )
 
 
-def _check_questions(questions: Any) -> None:
-    from kgtrec.questions.api import Questions
-
-    if not isinstance(questions, Questions):
+def prepared(questions: Questions, settings: Settings) -> tuple[QuestionLists, RowPlan]:
+    """The lists and rows of a ranking; UsageError or InputError if it is impossible."""
+    if not isinstance(questions, QuestionData):
         raise UsageError(
             f"questions have type {type(questions).__name__}; "
             "pass what graph.questions() returns, after the scores"
         )
+    lists, plan = QuestionLists.of(questions), plan_rows(questions, settings.rows)
+    if settings.columns is not None:
+        lists = replace(lists, column_of=_declared_columns(questions, settings.columns))
+    return lists, plan
 
 
-def _declared_columns(questions: Questions, columns: Any) -> Int64 | None:
-    """The score column of each label, if the questions or this ranking declare it."""
-    if columns is None:
-        return questions.column_of
+def _declared_columns(questions: Questions, columns: Any) -> Int64:
+    """The score column of each label, as this ranking declares it."""
     if questions.column_of is not None:
         raise UsageError("the questions already declare columns=; leave columns= out here")
     if questions.n_columns != questions.n_labels or (

@@ -43,7 +43,7 @@ class QuestionLists:
         return len(self.known)
 
     @classmethod
-    def of(cls, questions: Questions, column_of: Int64 | None = None) -> QuestionLists:
+    def of(cls, questions: Questions) -> QuestionLists:
         """The lists of all questions; they are made once for questions that are ranked often."""
         lists = _LISTS.get(questions)
         if lists is None:
@@ -53,8 +53,9 @@ class QuestionLists:
                 questions.removed,
                 questions.candidate_lists,
                 order_of(questions.candidate_labels.trec_order),
+                questions.column_of,
             )
-        return lists if column_of is None else replace(lists, column_of=column_of)
+        return lists
 
     def selected(self, questions: Int64) -> QuestionLists:
         """The lists of some questions, in any order, repeats allowed."""
@@ -110,6 +111,7 @@ class QuestionLists:
 
 
 _LISTS: WeakKeyDictionary[Questions, QuestionLists] = WeakKeyDictionary()
+_PLANS: WeakKeyDictionary[Questions, dict[str, RowPlan]] = WeakKeyDictionary()
 
 
 def order_of(position: Int32 | None) -> Order | None:
@@ -178,8 +180,7 @@ class RowPlan(Rows):
         Micro values come from an instance's own row, macro values from its question's first. If
         targets correspond to instances one by one, in order, the result is `counts` itself.
         """
-        same = self.macro is self.micro or np.array_equal(self.macro, self.micro)
-        if same and np.array_equal(self.micro, np.arange(len(self.targets))):
+        if self._one_by_one:
             return counts, np.stack([target_nan, target_nan])
         # An extra target serves instances that have none.
         counts = np.concatenate([counts, np.zeros((6, 1), dtype=np.int64)], axis=1)
@@ -187,11 +188,19 @@ class RowPlan(Rows):
         per_instance = np.concatenate([counts[:3, self.micro], counts[3:, self.macro]])
         return per_instance, np.stack([target_nan[self.micro], target_nan[self.macro]])
 
+    @cached_property
+    def _one_by_one(self) -> bool:
+        same = self.macro is self.micro or np.array_equal(self.macro, self.micro)
+        return same and np.array_equal(self.micro, np.arange(len(self.targets)))
+
 
 def plan_rows(questions: Questions, rows: str) -> RowPlan:
-    """Plan for one row per question, or one per (triple, side)."""
-    plan = _plan_questions(questions) if rows == "questions" else _plan_instances(questions)
-    return plan if questions.outside is None else _without_outside(plan, questions)
+    """Plan for one row per question, or one per (triple, side); made once like the lists."""
+    plans = _PLANS.setdefault(questions, {})
+    if rows not in plans:
+        plan = _plan_questions(questions) if rows == "questions" else _plan_instances(questions)
+        plans[rows] = plan if questions.outside is None else _without_outside(plan, questions)
+    return plans[rows]
 
 
 def _plan_questions(questions: Questions) -> RowPlan:

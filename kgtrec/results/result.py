@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from kgtrec._internal.table import Table, dump_json, lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all, required_depth
-from kgtrec.measures.calculator import ListedCalculator, calculator_of
+from kgtrec.measures.calculator import Calculator, ListedCalculator, calculator_of
 from kgtrec.results import tables
 from kgtrec.trec.measures.agreement import COMPARED, checked_values
 from kgtrec.trec.measures.values import MeasuresOfRanks
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from kgtrec.questions.api import Graph, Questions
+    from kgtrec.ranking.kernel import NativeRanking
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.ranking.settings import EvaluateOptions
     from kgtrec.results.triple_labels import TripleLabels
@@ -69,6 +71,9 @@ class Result(Mapping[str, float]):
     run : Run or None
     """
 
+    _state: NativeRanking
+    _agreement: Mapping[str, float]
+
     def __init__(
         self,
         ranks: Ranks,
@@ -80,18 +85,63 @@ class Result(Mapping[str, float]):
         measures: Sequence[str | Measure] | None = None,
         check: bool = False,
     ) -> None:
-        self._ranks = ranks
-        self.run = run
-        self._agreement: Mapping[str, float] = agreement or ranks.provenance.trec_agreement
-        self._unchecked = check and ranks.of_graph  # others compute their measures from places
-        self.measures = None if measures is None else parse_all(measures)
-        self._questions = questions
-        self._trec = dict(trec_values or {})
-        self._natively = MeasuresOfRanks(ranks)
-        self._calculator = calculator_of(ranks, self.per_question)
+        self._finished = ranks, run
+        self._agreement = agreement or ranks.provenance.trec_agreement
+        self._begin(questions, measures, trec_values or {}, check=check)
+        self._calculator  # noqa: B018 (ranks without rows raise now)
+
+    @classmethod
+    def of(
+        cls, state: NativeRanking, questions: Questions, measures: Sequence[str | Measure] | None
+    ) -> Result:
+        """The result of ranking all rows; its ranks and its run are made when they are read."""
+        result = cls.__new__(cls)
+        result._state, result._agreement = state, {}
+        result._begin(questions, measures, {}, check=True)
+        return result
+
+    def _begin(
+        self,
+        questions: Questions | None,
+        measures: Sequence[str | Measure] | None,
+        trec_values: Mapping[str, Floats],
+        *,
+        check: bool,
+    ) -> None:
+        self._questions, self._unchecked = questions, check
+        self._trec = dict(trec_values)
         self._values: dict[Measure, float] = {}
+        self.measures = None if measures is None else parse_all(measures)
         for measure in self.measures or ():
             self[measure]  # an impossible measure raises now, not when it is printed
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._finished  # noqa: B018 (the native state stays here)
+        return {name: value for name, value in vars(self).items() if name != "_state"}
+
+    @cached_property
+    def _finished(self) -> tuple[Ranks, Run | None]:
+        from kgtrec.ranking.partial import finished
+
+        assert self._questions is not None
+        return finished(self._state, self._questions)
+
+    @property
+    def _ranks(self) -> Ranks:
+        return self._finished[0]
+
+    @property
+    def run(self) -> Run | None:
+        """The best candidates of every question."""
+        return self._finished[1]
+
+    @cached_property
+    def _calculator(self) -> Calculator:
+        return calculator_of(self._ranks, self.per_question)
+
+    @cached_property
+    def _natively(self) -> MeasuresOfRanks:
+        return MeasuresOfRanks(self._ranks)
 
     @property
     def ranks(self) -> Ranks:
@@ -108,6 +158,8 @@ class Result(Mapping[str, float]):
     def _check(self) -> None:
         """Take measures from the run, and compare two of them with the ranks, once."""
         if not self._unchecked or self.run is None or self._questions is None:
+            return
+        if not self._ranks.of_graph:  # measures follow from places
             return
         names = [measure.metric for measure in self.measures or () if measure.is_trec]
         values, self._agreement = checked_values(self._ranks, self.run, self._questions, names)
@@ -429,23 +481,22 @@ def evaluate(
         return Result(scores, questions=questions, measures=parsed)
     if questions is None:
         raise UsageError("questions of the scores are missing; pass graph.questions()")
-    from kgtrec.ranking.rank import rank_as
+    from kgtrec.ranking.rank import rank_all_rows
     from kgtrec.ranking.settings import EvaluateOptions, Settings
 
     settings = Settings.of("evaluate", EvaluateOptions, options, run_depth=20)
-    settings = replace(settings, run_depth=max(settings.run_depth, *_depths(parsed or [])))
+    depth = max(map(_depth, [*COMPARED, *(m.metric for m in parsed or () if m.is_trec)]))
+    if depth > settings.run_depth:
+        settings = replace(settings, run_depth=depth)
     several = questions if isinstance(questions, Mapping) else {"": questions}
-    ranked = rank_as(scores, several, settings, progress)
-    results = {
-        name: Result(ranks, run=run, questions=several[name], measures=parsed, check=True)
-        for name, (ranks, run) in ranked.items()
-    }
+    states = rank_all_rows(scores, several, settings, progress)
+    results = {name: Result.of(state, several[name], parsed) for name, state in states.items()}
     return results if isinstance(questions, Mapping) else results[""]
 
 
-def _depths(measures: Sequence[Measure]) -> list[int]:
-    depths = [required_depth(m.metric) or 0 for m in measures if m.is_trec]
-    return [*depths, *(required_depth(name) or 0 for name in COMPARED)]
+@cache
+def _depth(metric: str) -> int:
+    return required_depth(metric) or 0
 
 
 def _check_same(ranks: Ranks, questions: Questions | None) -> None:

@@ -413,30 +413,19 @@ def test_scores_may_change_once_update_has_returned(questions, scores, due) -> N
 # -- What a claim covers -----------------------------------------------------------------------
 
 
-def test_factors_claim_the_first_row_too(questions, scores) -> None:
-    factors = kgtrec.Factors(scores, np.eye(N, dtype=np.float32))
-    for row in (0, 1, len(questions) - 1):
-        ranker = kgtrec.Ranker(questions)
-        batch = ranker.batch(row, row + 1)
-        ranker.update(batch, of(scores, batch))
-        with pytest.raises(UsageError, match=f"given twice: row {row} "):
-            ranker.rank_factors(factors)
-
-
 @pytest.mark.parametrize("listed", [False, True])
 def test_factors_that_were_refused_may_be_given_again(questions, scores, listed) -> None:
-    """With candidate lists, rows are ranked in another order; a second try starts anew."""
+    """With candidate lists, rows are ranked in another order."""
     lists = {relation: range(relation, N, 2) for relation in range(2)}
     restricted = questions.restrict(heads=lists, tails={2: [1, 2, 3]}, outside="worst")
     restricted = restricted if listed else questions
     right = kgtrec.Factors(scores, np.eye(N, dtype=np.float32))
     wrong = kgtrec.Factors(np.where(scores == 5, np.nan, scores), np.eye(N, dtype=np.float32))
-    ranker = kgtrec.Ranker(restricted, 7, threads=2)
     for _ in range(2):
         with pytest.raises(InputError, match="NaN"):
-            ranker.rank_factors(wrong)
-    ranker.rank_factors(right)
-    assert content(ranker.finish()) == content(kgtrec.rank(scores, restricted, run_depth=7))
+            kgtrec.rank(wrong, restricted, 7, threads=2)
+    ranked = kgtrec.rank(right, restricted, 7, threads=2)
+    assert content(ranked) == content(kgtrec.rank(scores, restricted, 7))
 
 
 def test_messages_name_the_side_that_is_asked(questions, scores) -> None:

@@ -23,7 +23,7 @@ from kgtrec import _core
 from kgtrec._internal.locations import RangedFile
 from kgtrec.cli import cli
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.ranking.ranker import Ranker
+from kgtrec.ranking import blocks
 from kgtrec.scores import files
 from kgtrec.scores.mapped_files import Watch, guarded_maps, mapped_file
 
@@ -435,17 +435,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def ranked(scores: str, change: Callable[[], None], block: int, *more: str) -> Any:
     """Rank with the command; change something before this block of rows. Return what it raised."""
-    rank_rows, seen = Ranker.rank_rows, []
+    rank_block, seen = blocks.rank_block, []
 
     def changed(*args) -> None:
         seen.append(1)
         if len(seen) == block:
             change()
-        rank_rows(*args)
+        rank_block(*args)
 
     words = ["rank", "--graph", "g", "--scores", scores, "-o", "o.parquet", "--write-run", "o.run"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Ranker, "rank_rows", changed)
+        patch.setattr("kgtrec.ranking.rank.rank_block", changed)
         patch.setattr("kgtrec.scores.sources.BLOCK_BYTES", 1 << 17)
         return CliRunner().invoke(cli, [*words, "--write-qrels", "o.qrels", *more]).exception
 
