@@ -101,23 +101,25 @@ def rank(
         an array that ``numpy.load`` has mapped.
     """
     settings = Settings.of("rank", RankOptions, options, run_depth=run_depth, threads=threads)
-    named = questions if isinstance(questions, Mapping) else {"": questions}
-    states = rank_all_rows(source, named, settings, progress)
-    ranked = {name: finished(state, named[name]) for name, state in states.items()}
+    several = questions if isinstance(questions, Mapping) else {"": questions}
+    states = rank_all_rows(source, several, settings, progress)
+    ranked = {
+        name: finished(state, each)
+        for (name, each), state in zip(several.items(), states, strict=True)
+    }
     return ranked if isinstance(questions, Mapping) else ranked[""]
 
 
 def rank_all_rows(
-    source: Any,
-    questions: Mapping[str, Questions],
-    settings: Settings,
-    progress: bool | None = None,
-) -> dict[str, NativeRanking]:
-    """As `rank`, without making ranks and runs of what the native core has found."""
+    source: Any, named: Mapping[str, Questions], settings: Settings, progress: bool | None = None
+) -> list[NativeRanking]:
+    """As `rank` of a mapping, without making ranks and runs of what the native core has found."""
     if isinstance(source, Mapping):  # a matrix per side has a row per triple
         settings = replace(settings, rows="instances")
-    plans = [prepared(each, settings) for each in _alike(questions).values()]
-    first, n_rows = next(iter(questions.values())), plans[0][1].n_rows
+    _check_alike(named)
+    questions = list(named.values())
+    plans = [prepared(each, settings) for each in questions]
+    first, n_rows = questions[0], plans[0][1].n_rows
 
     def batches(size: int) -> Iterator[Batch]:
         return Ranker.of(first, settings).batches(size)
@@ -128,20 +130,70 @@ def rank_all_rows(
     chosen = rows_to_rank(first, settings.rows, n_rows, n_scored, by_entity)
     scores = scores if chosen is None else selected(scores, chosen)
     rank = _rank_factors if isinstance(scores, Factors) else _rank_blocks
-    named = source if isinstance(source, (str, PathLike)) else "scores"
+    place = source if isinstance(source, (str, PathLike)) else ""
     try:
-        with guarded_maps(named):
-            states = rank(plans, list(questions.values()), scores, settings, progress)
+        with guarded_maps(place or "scores"):
+            return rank(plans, questions, scores, settings, progress)
     except InputError as error:
-        if isinstance(error, FileError) or not isinstance(source, (str, PathLike)):
+        if isinstance(error, FileError) or not place:
             raise
-        place = getattr(scores, "place", "") or source
-        raise InputError(f"{place}: {error}") from None
-    return dict(zip(questions, states, strict=True))
+        raise InputError(f"{getattr(scores, 'place', '') or place}: {error}") from None
 
 
-def _alike(questions: Mapping[str, Questions]) -> Mapping[str, Questions]:
-    """The questions; UsageError if they do not ask the same in the same order."""
+Plans = list[tuple[QuestionLists, RowPlan]]
+
+
+def _rank_factors(
+    plans: Plans, questions: list[Questions], factors: Any, settings: Settings, show: bool | None
+) -> list[NativeRanking]:
+    n_rows, states = plans[0][1].n_rows, []
+    check_factors(factors.shape, (n_rows, questions[0].n_labels), settings)
+    for (lists, plan), each in zip(plans, questions, strict=True):
+        refuse = partial(nan_error, each)
+        ordered = factors if lists.column_of is None else factors.reordered(lists.column_of)
+        with progress_bar(n_rows, "rows", show) as bar:
+            states.append(rank_all(lists, plan, ordered, settings, refuse, advance=bar.update))
+    return states
+
+
+def _rank_blocks(
+    plans: Plans, questions: list[Questions], source: Any, settings: Settings, show: bool | None
+) -> list[NativeRanking]:
+    first, states = questions[0], list[NativeRanking]()
+    rows, n_rows, start = settings.rows, plans[0][1].n_rows, 0
+
+    def rank_pieces(scores: Any) -> None:
+        for piece in ScoreBlock.of(scores, not settings.higher_is_better, start).pieces():
+            if not states:
+                states.extend(NativeRanking(*plan, settings, piece.dtype) for plan in plans)
+            for state, each in zip(states, questions, strict=True):
+                state.check_dtype(piece.dtype)
+                rank_block(state, piece, partial(nan_error, each))
+
+    if source.n_rows is not None and source.n_rows != n_rows:
+        raise InputError(_wrong_rows(first, rows, source.n_rows, n_rows))
+    with progress_bar(n_rows, "rows", show) as bar:
+        for block in source.blocks():
+            stop = start + (len(block) if block.ndim else 0)
+            if block.ndim != 2 or block.shape[1] != first.n_columns:
+                raise InputError(_wrong_columns(first, block))
+            if stop > n_rows:
+                raise InputError(_wrong_rows(first, rows, stop, n_rows, "at least "))
+            try:
+                if stop > start:
+                    rank_pieces(block)
+            except InputError:
+                source.check()  # half-written scores may cause an error that others do not
+                raise
+            bar.update(stop - start)
+            start = stop
+    if start < n_rows:
+        raise InputError(_wrong_rows(first, rows, start, n_rows))
+    return states
+
+
+def _check_alike(questions: Mapping[str, Questions]) -> None:
+    """UsageError if questions do not ask the same in the same order."""
     if not questions:
         raise UsageError("the mapping of questions is empty; graph.questions_by_filter() makes one")
     (name, first), *others = questions.items()
@@ -154,7 +206,6 @@ def _alike(questions: Mapping[str, Questions]) -> Mapping[str, Questions]:
                 f"questions {name!r} and {other!r} differ in more than their filter; rank them one "
                 "by one, or make them with graph.questions_by_filter"
             )
-    return questions
 
 
 def _asked(questions: Questions) -> dict[str, Any]:
@@ -186,66 +237,6 @@ def rows_to_rank(
         if n_scored == len(used):
             return chosen.reshape(-1)
     return None
-
-
-Plans = list[tuple[QuestionLists, RowPlan]]
-
-
-def _rank_factors(
-    plans: Plans,
-    questions: list[Questions],
-    factors: Any,
-    settings: Settings,
-    progress: bool | None,
-) -> list[NativeRanking]:
-    n_rows, states = plans[0][1].n_rows, []
-    check_factors(factors.shape, (n_rows, questions[0].n_labels), settings)
-    for (lists, plan), each in zip(plans, questions, strict=True):
-        refuse = partial(nan_error, each)
-        ordered = factors if lists.column_of is None else factors.reordered(lists.column_of)
-        with progress_bar(n_rows, "rows", progress) as bar:
-            states.append(rank_all(lists, plan, ordered, settings, refuse, advance=bar.update))
-    return states
-
-
-def _rank_blocks(
-    plans: Plans,
-    questions: list[Questions],
-    source: Any,
-    settings: Settings,
-    progress: bool | None,
-) -> list[NativeRanking]:
-    first, states = questions[0], list[NativeRanking]()
-
-    def rank_pieces(scores: Any, start: int) -> None:
-        for piece in ScoreBlock.of(scores, not settings.higher_is_better, start).pieces():
-            if not states:
-                states.extend(NativeRanking(*plan, settings, piece.dtype) for plan in plans)
-            for state, each in zip(states, questions, strict=True):
-                state.check_dtype(piece.dtype)
-                rank_block(state, piece, partial(nan_error, each))
-
-    rows, n_rows, start = settings.rows, plans[0][1].n_rows, 0
-    if source.n_rows is not None and source.n_rows != n_rows:
-        raise InputError(_wrong_rows(first, rows, source.n_rows, n_rows))
-    with progress_bar(n_rows, "rows", progress) as bar:
-        for block in source.blocks():
-            stop = start + (len(block) if block.ndim else 0)
-            if block.ndim != 2 or block.shape[1] != first.n_columns:
-                raise InputError(_wrong_columns(first, block))
-            if stop > n_rows:
-                raise InputError(_wrong_rows(first, rows, stop, n_rows, "at least "))
-            if stop > start:
-                try:
-                    rank_pieces(block, start)
-                except InputError:
-                    source.check()  # half-written scores may cause an error that others do not
-                    raise
-            bar.update(stop - start)
-            start = stop
-    if start < n_rows:
-        raise InputError(_wrong_rows(first, rows, start, n_rows))
-    return states
 
 
 def check_shape(questions: Questions, rows: str, n_rows: int, shape: tuple[int, int]) -> None:

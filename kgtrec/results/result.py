@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from kgtrec.questions.api import Graph, Questions
-    from kgtrec.ranking.kernel import NativeRanking
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.ranking.settings import EvaluateOptions
     from kgtrec.results.triple_labels import TripleLabels
@@ -49,8 +48,8 @@ class Result(Mapping[str, float]):
 
     Parameters
     ----------
-    ranks : Ranks
-        One row per instance.
+    ranks : Ranks, or function without arguments
+        One row per instance; or makes ranks and run when one of them is read.
     run : Run, optional
         The best candidates of every question, for trec_eval measures through pytrec_eval.
     questions : Questions, optional
@@ -71,12 +70,9 @@ class Result(Mapping[str, float]):
     run : Run or None
     """
 
-    _state: NativeRanking
-    _agreement: Mapping[str, float]
-
     def __init__(
         self,
-        ranks: Ranks,
+        ranks: Ranks | Callable[[], tuple[Ranks, Run]],
         *,
         run: Run | None = None,
         questions: Questions | None = None,
@@ -85,46 +81,25 @@ class Result(Mapping[str, float]):
         measures: Sequence[str | Measure] | None = None,
         check: bool = False,
     ) -> None:
-        self._finished = ranks, run
-        self._agreement = agreement or ranks.provenance.trec_agreement
-        self._begin(questions, measures, trec_values or {}, check=check)
-        self._calculator  # noqa: B018 (ranks without rows raise now)
-
-    @classmethod
-    def of(
-        cls, state: NativeRanking, questions: Questions, measures: Sequence[str | Measure] | None
-    ) -> Result:
-        """The result of ranking all rows; its ranks and its run are made when they are read."""
-        result = cls.__new__(cls)
-        result._state, result._agreement = state, {}
-        result._begin(questions, measures, {}, check=True)
-        return result
-
-    def _begin(
-        self,
-        questions: Questions | None,
-        measures: Sequence[str | Measure] | None,
-        trec_values: Mapping[str, Floats],
-        *,
-        check: bool,
-    ) -> None:
-        self._questions, self._unchecked = questions, check
-        self._trec = dict(trec_values)
-        self._values: dict[Measure, float] = {}
+        self._make = ranks if callable(ranks) else lambda: (ranks, run)
+        self._agreement = agreement or {}
+        self._unchecked = check
         self.measures = None if measures is None else parse_all(measures)
+        self._questions = questions
+        self._trec = dict(trec_values or {})
+        self._values: dict[Measure, float] = {}
+        if not callable(ranks):
+            self._calculator  # noqa: B018 (ranks without rows raise now)
         for measure in self.measures or ():
             self[measure]  # an impossible measure raises now, not when it is printed
 
     def __getstate__(self) -> dict[str, Any]:
         self._finished  # noqa: B018 (the native state stays here)
-        return {name: value for name, value in vars(self).items() if name != "_state"}
+        return {name: value for name, value in vars(self).items() if name != "_make"}
 
     @cached_property
     def _finished(self) -> tuple[Ranks, Run | None]:
-        from kgtrec.ranking.partial import finished
-
-        assert self._questions is not None
-        return finished(self._state, self._questions)
+        return self._make()
 
     @property
     def _ranks(self) -> Ranks:
@@ -153,13 +128,13 @@ class Result(Mapping[str, float]):
     def agreement(self) -> Mapping[str, float]:
         """Largest difference per measure between pytrec_eval's and the native values."""
         self._check()
-        return self._agreement
+        return self._agreement or self._ranks.provenance.trec_agreement
 
     def _check(self) -> None:
         """Take measures from the run, and compare two of them with the ranks, once."""
         if not self._unchecked or self.run is None or self._questions is None:
             return
-        if not self._ranks.of_graph:  # measures follow from places
+        if not self._ranks.of_graph:  # others compute their measures from places
             return
         names = [measure.metric for measure in self.measures or () if measure.is_trec]
         values, self._agreement = checked_values(self._ranks, self.run, self._questions, names)
@@ -481,6 +456,7 @@ def evaluate(
         return Result(scores, questions=questions, measures=parsed)
     if questions is None:
         raise UsageError("questions of the scores are missing; pass graph.questions()")
+    from kgtrec.ranking.partial import finished
     from kgtrec.ranking.rank import rank_all_rows
     from kgtrec.ranking.settings import EvaluateOptions, Settings
 
@@ -490,7 +466,10 @@ def evaluate(
         settings = replace(settings, run_depth=depth)
     several = questions if isinstance(questions, Mapping) else {"": questions}
     states = rank_all_rows(scores, several, settings, progress)
-    results = {name: Result.of(state, several[name], parsed) for name, state in states.items()}
+    results = {
+        name: Result(partial(finished, state, each), questions=each, measures=parsed, check=True)
+        for (name, each), state in zip(several.items(), states, strict=True)
+    }
     return results if isinstance(questions, Mapping) else results[""]
 
 
