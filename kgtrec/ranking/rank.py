@@ -107,7 +107,7 @@ def rank(
         name: finished(state, each)
         for (name, each), state in zip(several.items(), states, strict=True)
     }
-    return ranked if isinstance(questions, Mapping) else ranked[""]
+    return ranked if several is questions else ranked[""]
 
 
 def rank_all_rows(
@@ -175,7 +175,7 @@ def _rank_blocks(
     with progress_bar(n_rows, "rows", show) as bar:
         for block in source.blocks():
             stop = start + (len(block) if block.ndim else 0)
-            if block.ndim != 2 or block.shape[1] != first.n_columns:
+            if block.ndim != 2 or block.shape[1] != plans[0][0].n_columns:
                 raise InputError(_wrong_columns(first, block))
             if stop > n_rows:
                 raise InputError(_wrong_rows(first, rows, stop, n_rows, "at least "))
@@ -223,8 +223,10 @@ def rows_to_rank(
     None: they are the same, or no selection fits. ``by_entity``: columns go by entity, as those of
     a factorised model do, even if the questions declare another order.
     """
+    if n_scored == n_rows:
+        return None
     separate = bool(questions.details.get("separate"))
-    if n_scored == n_rows or (questions.kept is None and not separate):
+    if questions.kept is None and not separate:
         return None
     chosen, total = questions.rows_among("instances" if separate else rows)
     if n_scored == total:

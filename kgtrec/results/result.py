@@ -470,7 +470,7 @@ def evaluate(
         name: Result(partial(finished, state, each), questions=each, measures=parsed, check=True)
         for (name, each), state in zip(several.items(), states, strict=True)
     }
-    return results if isinstance(questions, Mapping) else results[""]
+    return results if several is questions else results[""]
 
 
 @cache

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
+_OF_NUMPY = {np.dtype(name): name for name in _FLOATS if name != "bfloat16"}
 
 
 def as_array(scores: Any, name: str = "scores") -> Array:
     """A numpy view of any framework's array, by DLPack or ``__array__``, without importing it."""
+    if type(scores) is np.ndarray:
+        return scores
     # A caller with a masked array has imported numpy.ma; importing it takes numpy a while.
     if "numpy.ma" in sys.modules and np.ma.is_masked(scores):
         raise InputError(
@@ -59,12 +62,13 @@ def as_array(scores: Any, name: str = "scores") -> Array:
 
 def score_dtype(array: Array, name: str = "scores") -> str:
     """Name of the dtype in which scores are compared."""
-    if array.dtype.name not in _FLOATS:
+    found = _OF_NUMPY.get(array.dtype) or array.dtype.name  # numpy makes names anew each time
+    if found not in _FLOATS:
         raise InputError(
             f"{name} have dtype {array.dtype}; they must be one of {', '.join(_FLOATS)}: "
             "convert them with .astype('float32')"
         )
-    return array.dtype.name
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -335,6 +335,8 @@ def as_source(
     scores: Any, questions: Questions, batches: Callable[[int], Iterable[Any]], n_rows: int
 ) -> Source | Factors:
     """Scores in any form as a source."""
+    if isinstance(scores, np.ndarray):
+        return MatrixSource(as_array(scores))
     if isinstance(scores, (Factors, MatrixSource, JoinedSource)):
         return scores
     if isinstance(scores, (str, PathLike)):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -62,32 +61,28 @@ class Watch:
                 raise FileError(path, found="it was written to while it was read", hint=_AGAIN)
 
 
-@contextmanager
-def guarded_maps(place: PathName, watch: Watch | None = None) -> Iterator[None]:
+class guarded_maps:
     """Read mapped files safely: a file that is cut short meanwhile gives an error.
 
     The system kills a process that touches a missing page of a mapped file. In this context, all
     threads read such a page as zeros, and the context ends with a FileError.
     """
-    before = _core.map_faults()
-    _core.map_guard_begin()
-    try:
-        yield
-    except FileError:
-        raise
-    except InputError:
-        if watch is not None:
-            watch.check()
-        _refuse_zeros(place, before)
-        raise
-    finally:
+
+    def __init__(self, place: PathName, watch: Watch | None = None) -> None:
+        self._place, self._watch = place, watch
+
+    def __enter__(self) -> None:
+        self._before = _core.map_faults()
+        _core.map_guard_begin()
+
+    def __exit__(self, kind: Any, error: BaseException | None, _: object) -> None:
         _core.map_guard_end()
-    if watch is not None:
-        watch.check()
-    _refuse_zeros(place, before)
-
-
-def _refuse_zeros(place: PathName, before: int) -> None:
-    if _core.map_faults() != before:
-        problem = "a part of it could not be read: it was cut short, or the disk failed"
-        raise FileError(place, found=problem, hint=_AGAIN)
+        if error is not None and (
+            isinstance(error, FileError) or not isinstance(error, InputError)
+        ):
+            return
+        if self._watch is not None:
+            self._watch.check()
+        if _core.map_faults() != self._before:
+            problem = "a part of it could not be read: it was cut short, or the disk failed"
+            raise FileError(self._place, found=problem, hint=_AGAIN)

@@ -40,13 +40,13 @@ class Source(ABC):
         """FileError if a file has changed; `blocks` checks between two blocks as well."""
 
 
-def _slices(n_rows: int, matrix: Any) -> Iterator[slice]:
+def _slices(n_rows: int, matrix: Any) -> list[slice]:
     """Rows in blocks of about `BLOCK_BYTES`."""
     row_bytes = matrix.shape[1] * (
         matrix.element_size() if on_device(matrix) else matrix.dtype.itemsize
     )
     height = max(1, BLOCK_BYTES // max(1, row_bytes))
-    return (slice(start, start + height) for start in range(0, n_rows, height))
+    return [slice(start, start + height) for start in range(0, n_rows, height)]
 
 
 def _checked(matrix: Any) -> Any:
