@@ -33,6 +33,7 @@ class Lists:
     ) -> None: ...
 
 class Task:
+    any_nan: bool
     n_rows: int
     n_targets: int
     def __init__(

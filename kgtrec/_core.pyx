@@ -168,8 +168,14 @@ cdef class Task:
         Overwritten with the best entities, in trec order.
     nan_count, nan_entity : int64 (rows,), int32 (rows,)
         NaN scores among the macro candidates, and the first of them.
+
+    Attributes
+    ----------
+    any_nan : bool
+        Whether a row that was ranked has such a NaN.
     """
 
+    cdef readonly bint any_nan
     cdef c.kgt_task task
     cdef c.kgt_counts counts
     cdef c.kgt_best best
@@ -192,7 +198,7 @@ cdef class Task:
                  int64_t[:, ::1] counts, const int64_t[::1] best_slot,
                  int32_t[:, ::1] best_ids, best_scores, int32_t[::1] best_length,
                  int64_t[::1] nan_count, int32_t[::1] nan_entity):
-        cdef int64_t row
+        cdef int64_t row, n_slots, depth
         self.lists, self.count_rows = lists, counts
         self.row_question, self.target_offsets = row_question, target_offsets
         self.targets, self.best_slot, self.best_ids = targets, best_slot, best_ids
@@ -203,8 +209,8 @@ cdef class Task:
         for row in range(self.n_rows):
             require(0 <= row_question[row] < lists.n_questions, "row_question: out of range")
         require(counts.shape[0] == 6 and counts.shape[1] == self.n_targets, "counts: wrong shape")
-        require(best_slot.shape[0] == self.n_rows and best_length.shape[0] == best_ids.shape[0]
-                and best_scores.shape == best_ids.base.shape, "best: wrong shape")
+        require(best_slot.shape[0] == self.n_rows and best_length.shape[0] == best_ids.shape[0],
+                "best: wrong shape")
         for row in range(self.n_rows):
             require(-1 <= best_slot[row] < best_ids.shape[0], "best_slot: out of range")
         require(best_ids.shape[1] <= lists.n_entities, "best: deeper than the entities")
@@ -212,10 +218,13 @@ cdef class Task:
         self.score_size = best_scores.itemsize
         if self.score_size == 4:
             self.best_f32 = best_scores
+            n_slots, depth = self.best_f32.shape[0], self.best_f32.shape[1]
             self.best.scores = <void *> &self.best_f32[0, 0]
         else:
             self.best_f64 = best_scores
+            n_slots, depth = self.best_f64.shape[0], self.best_f64.shape[1]
             self.best.scores = <void *> &self.best_f64[0, 0]
+        require(n_slots == best_ids.shape[0] and depth == best_ids.shape[1], "best: wrong shape")
         self.task.row_question = &row_question[0]
         self.task.targets = csr_of(target_offsets, targets, lists.n_entities, "targets")
         self.task.known = lists.known
@@ -262,6 +271,14 @@ cdef class Task:
         self.task.columns = self.lists.columns
         self.task.row_list = &self.row_list[0]
         self.task.lists = self.lists.lists
+        return 0
+
+    cdef int end(self, c.kgt_status status, int64_t first_row, int64_t n_rows) except -1:
+        """Raise for the status of a C call that has ranked rows, or look for their NaN."""
+        cdef int64_t row
+        raise_for(status)
+        for row in range(first_row, first_row + n_rows):
+            self.any_nan = self.any_nan or self.nan_count[row] > 0
         return 0
 
     cdef int check_width(self, int64_t first_entity, int64_t width) except -1:
@@ -323,7 +340,7 @@ def rank_rows(Task task not None, scores, dtype, int64_t first_row, *, bint nega
     with nogil:
         status = c.kgt_rank_rows(&block.scores, &task.task, first_row, targets, &task.counts,
                                  &task.best, &task.nans)
-    raise_for(status)
+    task.end(status, first_row, block.scores.n_rows)
 
 
 def target_scores(Task task not None, scores, dtype, int64_t first_row, double[::1] out, *,
@@ -459,7 +476,7 @@ def rank_factors(Task task not None, queries, entities, bias, metric, int64_t fi
     with nogil:
         status = c.kgt_rank_factors(&block.factors, &task.task, first_row, targets, shared,
                                     &task.counts, &task.best, &task.nans, &tally)
-    raise_for(status)
+    task.end(status, first_row, block.factors.n_rows)
     return tally.pairs, tally.tiled, tally.open, tally.close
 
 

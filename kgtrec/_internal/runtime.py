@@ -101,9 +101,11 @@ def available_cores() -> int:
 
 def progress_bar(total: int | None, unit: str, show: bool | None = None) -> Any:
     """A tqdm bar, shown after a second on a terminal or in a notebook; ``show`` overrides this."""
-    from kgtrec._internal.table import in_notebook
+    notebook = False
+    if "IPython" in sys.modules:
+        from kgtrec._internal.table import in_notebook
 
-    notebook = in_notebook()
+        notebook = in_notebook()
     if show is None:
         show = notebook or (sys.stderr is not None and sys.stderr.isatty())
     if not show:

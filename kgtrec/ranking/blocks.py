@@ -202,11 +202,13 @@ def _check_nan(
     plan = state.plan
     if state.answers is not None:
         state.target_nan[:] = np.isnan(state.answers)
-    nan_counts = state.nan_count[slice(*rows)]
-    if not np.count_nonzero(nan_counts):
+    if not state.task.any_nan:
+        return
+    with_nan = np.flatnonzero(state.nan_count[slice(*rows)])
+    if not len(with_nan):
         return
     if state.settings.nan == "error":
-        row = rows[0] + int(np.flatnonzero(nan_counts)[0])
+        row = rows[0] + int(with_nan[0])
         wrong = np.isnan(row_scores(row))
         candidates = plan.row_candidates(state.lists, row)
         entities = np.flatnonzero(wrong & candidates[state.first_entity :][: len(wrong)])

@@ -93,6 +93,7 @@ class NativeRanking:
       first of them.
     - target_nan, bool (n_targets,): The answer's own score is NaN; filled by
       `kgtrec.ranking.blocks`.
+    - task, Task: What the C core reads and writes.
     - written, bool (n_rows,): Rows that were written to, in whole or in part.
     """
 
@@ -122,7 +123,7 @@ class NativeRanking:
         self.target_nan = np.zeros(len(plan.targets), dtype=bool)
         self.written = np.zeros(plan.n_rows, dtype=bool)
         restricted = lists.candidate_lists
-        self._task = _core.Task(
+        self.task = _core.Task(
             lists.native,
             plan.question,
             plan.target_offsets,
@@ -201,7 +202,7 @@ class NativeRanking:
             for first in range(low, high, height):
                 rows = array[first - start : min(first + height, high) - start]
                 _core.rank_rows(
-                    self._task,
+                    self.task,
                     rows if column_of is None else rows.take(column_of, axis=1),
                     self.dtype,
                     first,
@@ -217,14 +218,14 @@ class NativeRanking:
         entities holds."""
         if isinstance(scores, Factors):
             _core.factor_target_scores(
-                self._task, scores.queries, *scores.table, 0, out, first_entity=self.first_entity
+                self.task, scores.queries, *scores.table, 0, out, first_entity=self.first_entity
             )
             return
         column_of, rows = self.lists.column_of, scores.array
         if column_of is not None:
             rows = rows.take(column_of, axis=1)
         _core.target_scores(
-            self._task, rows, self.dtype, scores.start, out, negate=scores.negate,
+            self.task, rows, self.dtype, scores.start, out, negate=scores.negate,
             first_entity=self.first_entity,
         )  # fmt: skip
 
@@ -249,9 +250,9 @@ class NativeRanking:
         def rank_part(start: int, stop: int) -> None:
             queries = factors.queries[start:stop]
             if self.answers is None:
-                _core.factor_target_scores(self._task, queries, *factors.table, start, own_scores)
+                _core.factor_target_scores(self.task, queries, *factors.table, start, own_scores)
             tally = _core.rank_factors(
-                self._task,
+                self.task,
                 queries,
                 *factors.table,
                 start,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -17,7 +17,7 @@ from kgtrec.questions.questions import PLURAL
 from kgtrec.ranking.blocks import nan_error, rank_all, rank_block
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import finished
-from kgtrec.ranking.ranker import Batch, Ranker, check_factors, prepared
+from kgtrec.ranking.ranker import Ranker, check_factors, prepared
 from kgtrec.ranking.rows import QuestionLists, RowPlan
 from kgtrec.ranking.settings import RankOptions, Settings
 from kgtrec.scores.arrays import ScoreBlock
@@ -120,11 +120,7 @@ def rank_all_rows(
     questions = list(named.values())
     plans = [prepared(each, settings) for each in questions]
     first, n_rows = questions[0], plans[0][1].n_rows
-
-    def batches(size: int) -> Iterator[Batch]:
-        return Ranker.of(first, settings).batches(size)
-
-    scores = as_source(source, first, batches, n_rows)
+    scores = as_source(source, first, lambda n: Ranker.of(first, settings).batches(n), n_rows)
     by_entity = isinstance(scores, Factors)
     n_scored = len(scores.queries) if isinstance(scores, Factors) else scores.n_rows
     chosen = rows_to_rank(first, settings.rows, n_rows, n_scored, by_entity)
@@ -175,7 +171,7 @@ def _rank_blocks(
     with progress_bar(n_rows, "rows", show) as bar:
         for block in source.blocks():
             stop = start + (len(block) if block.ndim else 0)
-            if block.ndim != 2 or block.shape[1] != plans[0][0].n_columns:
+            if block.ndim != 2 or block.shape[1] != first.n_columns:
                 raise InputError(_wrong_columns(first, block))
             if stop > n_rows:
                 raise InputError(_wrong_rows(first, rows, stop, n_rows, "at least "))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
@@ -101,7 +102,10 @@ class Settings:
         for name in options:
             if name not in kind.__annotations__:
                 raise TypeError(f"{caller}() got an unexpected keyword argument {name!r}")
-        return cls(**{**others, **options})
+        try:
+            return _checked(**{**others, **options})
+        except TypeError:  # an order of columns may be a list
+            return cls(**{**others, **options})
 
     @property
     def tolerance(self) -> Tolerance | None:
@@ -121,6 +125,9 @@ class Settings:
         """The entry of these settings in the manifest of ranks, without the tolerance."""
         names = ("rows", "higher_is_better", "nan")
         return {name: getattr(self, name) for name in names}
+
+
+_checked = lru_cache(maxsize=16, typed=True)(Settings)  # for callers that rank again and again
 
 
 def whole_number(name: str, value: Any, least: int) -> int:

@@ -14,6 +14,8 @@ from kgtrec._internal.table import Table, dump_json, lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all, required_depth
 from kgtrec.measures.calculator import Calculator, ListedCalculator, calculator_of
+from kgtrec.ranking.ranks import Ranks
+from kgtrec.ranking.settings import EvaluateOptions, Settings
 from kgtrec.results import tables
 from kgtrec.trec.measures.agreement import COMPARED, checked_values
 from kgtrec.trec.measures.values import MeasuresOfRanks
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from kgtrec.questions.api import Graph, Questions
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.ranking.settings import EvaluateOptions
     from kgtrec.results.triple_labels import TripleLabels
     from kgtrec.trec.files.run import Run
 
@@ -446,8 +446,6 @@ def evaluate(
         pytrec_eval and the native values differ by more than 1e-12; raised when the first
         trec_eval measure, or ``result.ranks``, is asked for.
     """
-    from kgtrec.ranking.ranks import Ranks
-
     parsed = None if measures is None else parse_all(measures)
     if isinstance(scores, Ranks):
         if isinstance(questions, Mapping):
@@ -456,9 +454,7 @@ def evaluate(
         return Result(scores, questions=questions, measures=parsed)
     if questions is None:
         raise UsageError("questions of the scores are missing; pass graph.questions()")
-    from kgtrec.ranking.partial import finished
-    from kgtrec.ranking.rank import rank_all_rows
-    from kgtrec.ranking.settings import EvaluateOptions, Settings
+    from kgtrec.ranking.rank import finished, rank_all_rows
 
     settings = Settings.of("evaluate", EvaluateOptions, options, run_depth=20)
     depth = max(map(_depth, [*COMPARED, *(m.metric for m in parsed or () if m.is_trec)]))
