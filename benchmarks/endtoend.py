@@ -241,11 +241,11 @@ def _e4(settings: Settings) -> list[Row]:
 
         def evaluate(_: None, threads: int | None = threads) -> None:
             for _ in range(calls):
-                kgtrec.evaluate(scores, questions, threads=threads, progress=False)
+                kgtrec.evaluate(scores, questions, threads=threads)
 
         def evaluate_and_read(_: None, threads: int | None = threads) -> None:
             for _ in range(calls):
-                kgtrec.evaluate(scores, questions, threads=threads, progress=False)["mrr"]
+                kgtrec.evaluate(scores, questions, threads=threads)["mrr"]
 
         def kernel(_: None, state: NativeRanking = state) -> None:
             for _ in range(calls):

@@ -113,15 +113,16 @@ class NativeRanking:
         self._tallies: list[tuple[int, int, int, int]] = []
         self.depth = min(depth, lists.n_labels)
         width = min(depth, lists.most_candidates) if depth else 0
+        n_rows, n_questions, n_targets = plan.n_rows, len(lists), len(plan.targets)
         score_type = np.float64 if dtype == "float64" else np.float32
-        self.counts = np.zeros((6, len(plan.targets)), dtype=np.int64)
-        self.best_ids = np.zeros((len(lists), width), dtype=np.int32)
-        self.best_scores = np.zeros((len(lists), width), dtype=score_type)
-        self.best_length = np.zeros(len(lists), dtype=np.int32)
-        self.nan_count = np.zeros(plan.n_rows, dtype=np.int64)
-        self.nan_entity = np.zeros(plan.n_rows, dtype=np.int32)
-        self.target_nan = np.zeros(len(plan.targets), dtype=bool)
-        self.written = np.zeros(plan.n_rows, dtype=bool)
+        self.counts = np.zeros((6, n_targets), dtype=np.int64)
+        self.best_ids = np.zeros((n_questions, width), dtype=np.int32)
+        self.best_scores = np.zeros((n_questions, width), dtype=score_type)
+        self.best_length = np.zeros(n_questions, dtype=np.int32)
+        self.nan_count = np.zeros(n_rows, dtype=np.int64)
+        self.nan_entity = np.zeros(n_rows, dtype=np.int32)
+        self.target_nan = np.zeros(n_targets, dtype=bool)
+        self.written = np.zeros(n_rows, dtype=bool)
         restricted = lists.candidate_lists
         self.task = _core.Task(
             lists.native,

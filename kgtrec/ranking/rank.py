@@ -24,7 +24,7 @@ from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import as_source
 from kgtrec.scores.mapped_files import guarded_maps
-from kgtrec.scores.sources import selected
+from kgtrec.scores.sources import BLOCK_BYTES, MatrixSource, selected
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -116,7 +116,8 @@ def rank_all_rows(
     """As `rank` of a mapping, without making ranks and runs of what the native core has found."""
     if isinstance(source, Mapping):  # a matrix per side has a row per triple
         settings = replace(settings, rows="instances")
-    _check_alike(named)
+    if len(named) != 1:
+        _check_alike(named)
     questions = list(named.values())
     plans = [prepared(each, settings) for each in questions]
     first, n_rows = questions[0], plans[0][1].n_rows
@@ -168,10 +169,12 @@ def _rank_blocks(
 
     if source.n_rows is not None and source.n_rows != n_rows:
         raise InputError(_wrong_rows(first, rows, source.n_rows, n_rows))
+    if isinstance(source, MatrixSource) and source.matrix.nbytes <= BLOCK_BYTES:
+        show = False  # one block ends before a bar appears
     with progress_bar(n_rows, "rows", show) as bar:
         for block in source.blocks():
             stop = start + (len(block) if block.ndim else 0)
-            if block.ndim != 2 or block.shape[1] != first.n_columns:
+            if block.ndim != 2 or block.shape[1] != plans[0][0].n_columns:
                 raise InputError(_wrong_columns(first, block))
             if stop > n_rows:
                 raise InputError(_wrong_rows(first, rows, stop, n_rows, "at least "))

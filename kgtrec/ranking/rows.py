@@ -57,6 +57,11 @@ class QuestionLists:
             )
         return lists
 
+    @cached_property
+    def n_columns(self) -> int:
+        """Number of columns of a score row: labels, or only the listed candidates."""
+        return self.n_labels if self.candidate_lists is None else self.candidate_lists.width
+
     def selected(self, questions: Int64) -> QuestionLists:
         """The lists of some questions, in any order, repeats allowed."""
         candidate_lists = self.candidate_lists
@@ -137,7 +142,7 @@ class Rows:
     targets: Int32
     slot: Int64
 
-    @property
+    @cached_property
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.question)

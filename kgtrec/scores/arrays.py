@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,15 +92,15 @@ class ScoreBlock:
     def of(cls, scores: Any, negate: bool = False, start: int = 0, name: str = "scores") -> Self:
         """Scores of any framework; InputError if they cannot be compared."""
         array = as_block(scores, name)
-        if on_device(array):
-            dtype = str(array.dtype).rpartition(".")[2]
-            if dtype not in _FLOATS:
-                raise InputError(
-                    f"scores have dtype {dtype}; they must be one of {', '.join(_FLOATS)}: "
-                    "convert them with .float()"
-                )
-            return cls(array, "float32" if dtype == "bfloat16" else dtype, negate, start)
-        return cls._of_host(array, negate, start)
+        if isinstance(array, np.ndarray):
+            return cls._of_host(array, negate, start)
+        dtype = str(array.dtype).rpartition(".")[2]
+        if dtype not in _FLOATS:
+            raise InputError(
+                f"scores have dtype {dtype}; they must be one of {', '.join(_FLOATS)}: "
+                "convert them with .float()"
+            )
+        return cls(array, "float32" if dtype == "bfloat16" else dtype, negate, start)
 
     @classmethod
     def _of_host(cls, array: Array, negate: bool, start: int) -> Self:
@@ -116,10 +117,10 @@ class ScoreBlock:
     def __len__(self) -> int:
         return len(self.array)
 
-    @property
+    @cached_property
     def stop(self) -> int:
         """The ranking's row behind the last one."""
-        return self.start + len(self)
+        return self.start + len(self.array)
 
     def at(self, start: int) -> Self:
         """The same scores as other rows of a ranking."""
@@ -140,7 +141,7 @@ class ScoreBlock:
 
     def pieces(self) -> Iterator[Self]:
         """The block in pieces on the host, each valid until the next but one is requested."""
-        if not on_device(self.array):
+        if isinstance(self.array, np.ndarray):
             yield self
             return
         for start, array in _copied(self.array):
@@ -171,7 +172,9 @@ def to_host(values: Any) -> Any:
 
 def as_block(scores: Any, name: str = "scores") -> Any:
     """A tensor on a device unchanged, any other array as a numpy view (see `as_array`)."""
-    return scores.detach() if on_device(scores) else as_array(scores, name)
+    if isinstance(scores, np.ndarray) or not on_device(scores):
+        return as_array(scores, name)
+    return scores.detach()
 
 
 def _copied(block: Any) -> Iterator[tuple[int, Array]]:

@@ -43,8 +43,8 @@ class Watch:
     @classmethod
     def of_arrays(cls, *arrays: Any) -> Watch:
         """Watch the files that arrays map, if any."""
-        paths = (mapped_file(array) for array in arrays if isinstance(array, np.ndarray))
-        return cls(path for path in paths if path is not None)
+        paths = [mapped_file(array) for array in arrays if isinstance(array, np.ndarray)]
+        return cls([path for path in paths if path is not None])
 
     def check(self) -> None:
         """FileError if a file was written to, cut short, replaced or removed since."""
