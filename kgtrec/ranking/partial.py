@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
 from functools import reduce
@@ -283,7 +283,7 @@ def assemble(
 
 
 def finished(
-    state: NativeRanking, questions: Questions, paths: Iterable[str] = (), *, copied: bool = False
+    state: NativeRanking, questions: Questions, paths: Collection[str] = (), *, copied: bool = False
 ) -> tuple[Ranks, Run]:
     """Ranks and run of a native ranking of all rows and entities.
 
@@ -294,7 +294,9 @@ def finished(
     assert isinstance(plan, RowPlan)  # as of all rows of questions
     everything = Task(0, plan.n_rows, 0, questions.n_labels)
     part = partial_of(state, everything, questions.fingerprint, copied=copied)
-    return assemble([replace(part, path=join_paths([part.path, *paths]))], plan, questions)
+    if paths:
+        part = replace(part, path=join_paths([part.path, *paths]))
+    return assemble([part], plan, questions)
 
 
 def describe_parts(

@@ -168,13 +168,15 @@ class Ranks:
 
     @property
     def _expected(self) -> list[str]:
+        if self.of_graph:
+            return [*_COLUMNS]
         terms = [f"{TERM}{name}" for name in self.manifest.get("terms", {})]
-        return [n for n in _COLUMNS if self.of_graph or n not in _OF_GRAPHS] + terms
+        return [name for name in _COLUMNS if name not in _OF_GRAPHS] + terms
 
     @property
     def _names(self) -> list[str]:
-        present = [name for name in _OPTIONAL if getattr(self, name) is not None]
-        return sorted((*self._expected, *present), key=lambda name: name.startswith(TERM))
+        names = [*self._expected, *(n for n in _OPTIONAL if getattr(self, n) is not None)]
+        return names if self.of_graph else sorted(names, key=lambda name: name.startswith(TERM))
 
     @property
     def of_graph(self) -> bool:

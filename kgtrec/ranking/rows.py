@@ -186,7 +186,7 @@ class RowPlan(Rows):
         targets correspond to instances one by one, in order, the result is `counts` itself.
         """
         if self._one_by_one:
-            return counts, np.stack([target_nan, target_nan])
+            return counts, np.array([target_nan, target_nan])
         # An extra target serves instances that have none.
         counts = np.concatenate([counts, np.zeros((6, 1), dtype=np.int64)], axis=1)
         target_nan = np.append(target_nan, True)
