@@ -14,7 +14,7 @@ Read `rank` first (one call) or `ranker` (the user's own loop), then follow the 
                      │        per question: the best entities, in trec order
                      ▼
                   partial: what rows contribute for a range of entities; counts add up and
-                     │        the best merge. `Ranker` makes the one part of everything
+                     │        the best merge. `finished` makes the one part of everything
                      ▼
                   ranks: int64 counts per answer, and a manifest of their origin
                   parquet: the same as a file

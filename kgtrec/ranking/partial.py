@@ -1,6 +1,6 @@
 """Partial rankings: what some rows contribute for some entities, and how to join them.
 
-`Ranker` makes one part of all rows and entities; `kgtrec.ranking.ranges` makes parts of the
+`finished` makes one part of all rows and entities; `kgtrec.ranking.ranges` makes parts of the
 entities; tasks and shards of `kgtrec.cluster` make parts of both. Counts add up, the best
 candidates merge (`merge`), and parts of all entities become `Ranks` and `Run` (`assemble`).
 
