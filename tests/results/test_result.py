@@ -21,6 +21,7 @@ from kgtrec._internal.table import Table, stacked
 from kgtrec.cli import cli
 from kgtrec.errors import InputError, KgtrecError, UsageError
 from kgtrec.measures import Measure
+from kgtrec.ranking import rank as ranking
 from kgtrec.ranking.provenance import SCORING, Provenance, differences
 from kgtrec.results.result import Result
 from kgtrec.trec.measures import pytrec_eval
@@ -122,6 +123,34 @@ def test_a_result_is_the_same_in_another_process() -> None:
     again = pickle.loads(pickle.dumps(result))
     assert dict(again) == dict(result)
     assert [again[key] for key in [*keys, "both.P_5"]] == [*before, result["both.P_5"]]
+
+
+def test_ranks_and_run_are_made_once_when_one_is_read(monkeypatch) -> None:
+    """Scores that change before that change nothing; other processes get them made."""
+    rng, made, finished = np.random.default_rng(0), [], ranking.finished
+    questions = kgtrec.Graph.from_arrays(test=rng.integers(0, 5, (9, 3)), n_entities=30).questions()
+    scores = rng.random((len(questions), 30), dtype=np.float32)
+    ranks, run = kgtrec.rank(scores.copy(), questions, run_depth=20)
+    monkeypatch.setattr(ranking, "finished", lambda *args: made.append(1) or finished(*args))
+    result = kgtrec.evaluate(scores, questions)
+    other = kgtrec.evaluate(scores, questions)
+    scores[:] = 0
+    assert not made
+    assert result["mrr"] == Result(ranks)["mrr"]
+    assert (result.run.documents == run.documents).all()
+    assert (result.run.scores == run.scores).all()
+    assert dict(result) == dict(Result(ranks, run=run, questions=questions))
+    assert len(made) == 1
+    assert dict(pickle.loads(pickle.dumps(other))) == dict(result)
+
+
+@pytest.mark.parametrize(("good", "bad"), [("run_depth", 20.0), ("threads", True), ("atol", False)])
+def test_settings_that_equal_checked_ones_are_checked(good: str, bad: object) -> None:
+    questions = kgtrec.Graph.from_arrays(test=np.array([[0, 0, 1]])).questions()
+    scores = np.zeros((2, 2))
+    kgtrec.evaluate(scores, questions, **{good: int(bad)})
+    with pytest.raises(UsageError, match=good):
+        kgtrec.evaluate(scores, questions, **{good: bad})
 
 
 def test_json_is_strict() -> None:
