@@ -102,10 +102,11 @@ class Settings:
         for name in options:
             if name not in kind.__annotations__:
                 raise TypeError(f"{caller}() got an unexpected keyword argument {name!r}")
+        given = {**others, **options}
         try:
-            return _checked(**{**others, **options})
-        except TypeError:  # an order of columns may be a list
-            return cls(**{**others, **options})
+            return cls(**given) if "columns" in given else _checked(**given)
+        except TypeError:  # a list, say, which no setting is
+            return cls(**given)
 
     @property
     def tolerance(self) -> Tolerance | None:
