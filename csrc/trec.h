@@ -105,6 +105,31 @@ typedef struct {
 kgt_status kgt_trec_lists(const kgt_listing *listing, int64_t first, int64_t n, int64_t *relevance,
                           double *scores, int64_t *length, int64_t *retrieved, kgt_fault *fault);
 
+/* Judgements of a plain file, which kgt_trec_open_qrels reads: a file of `size` bytes, from 2 on,
+ * about which no caller must say anything. NULL for any other file, or without memory; a relevance
+ * up to `unjudged` is not plain either. Its queries are in byte order. */
+typedef struct kgt_trec_qrels kgt_trec_qrels;
+kgt_trec_qrels *kgt_trec_open_qrels(const char *path, int64_t size, int64_t unjudged);
+void kgt_trec_close_qrels(kgt_trec_qrels *qrels);
+
+/* Whether that file had these bytes, the last of which is a newline. */
+bool kgt_trec_same_qrels(const kgt_trec_qrels *qrels, const char *bytes, int64_t size);
+
+/* Lists of a run: of n_queries queries n_shared are in the qrels, with the numbers `query`,
+ * ascending. length, retrieved, relevance and scores as from kgt_trec_lists. tag: of the last line.
+ */
+typedef struct {
+    int64_t n_queries, n_shared, n_documents, tag_size;
+    int64_t *query, *length, *retrieved, *relevance;
+    double *scores;
+    char *tag;
+} kgt_trec_listed;
+
+/* The lists of a plain file; false for any other file, or without memory. Free them always. */
+bool kgt_trec_list_file(const kgt_trec_qrels *qrels, const char *path, int64_t size, kgt_cut cut,
+                        kgt_trec_listed *out);
+void kgt_trec_free_listed(kgt_trec_listed *listed);
+
 /* Measures that follow from the places and the relevance of a query's judged documents. */
 typedef enum {
     KGT_NUM_Q = 0,

@@ -295,6 +295,22 @@ class TrecListing:
         retrieved: NDArray[np.int64],
     ) -> Fault | None: ...
 
+ListedRun = tuple[int, bytes, bytes, bytes, bytes, bytes, bytes]
+
+class TrecQrels:
+    def __init__(self, path: bytes, size: int, unjudged: int) -> None: ...
+    def __bool__(self) -> bool: ...
+    def has(self, documents: TrecDocuments) -> bool: ...
+    def lists(
+        self,
+        path: bytes,
+        size: int,
+        depth: int,
+        keep_ties: bool,
+        judged_only: bool,
+        single: bool,
+    ) -> ListedRun | None: ...
+
 def trec_score(text: Buffer) -> float | None: ...
 
 class RunLines:

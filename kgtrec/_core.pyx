@@ -939,6 +939,59 @@ cdef class TrecListing:
         return size if self.listing.cut.keep_ties else min(size, self.listing.cut.depth)
 
 
+cdef class TrecQrels:
+    """Judgements of a plain file, and lists of plain runs by them; see trec_plain.c.
+
+    An object of a file that is not plain is false.
+    """
+
+    cdef c.kgt_trec_qrels *qrels
+
+    def __init__(self, bytes path not None, int64_t size, int64_t unjudged):
+        cdef const char *name = path
+        require(self.qrels == NULL and size >= 0, "qrels: opened twice")
+        with nogil:
+            self.qrels = c.kgt_trec_open_qrels(name, size, unjudged)
+
+    def __dealloc__(self):
+        c.kgt_trec_close_qrels(self.qrels)
+
+    def __bool__(self):
+        return self.qrels != NULL
+
+    def has(self, TrecDocuments documents not None):
+        """Whether documents are from a text with the same bytes."""
+        cdef const unsigned char[::1] text
+        require(self.qrels != NULL, "qrels: not plain")
+        if documents.owners is None:
+            return False
+        text = documents.owners[0]
+        return text.shape[0] > 0 and c.kgt_trec_same_qrels(
+            self.qrels, <const char *> &text[0], text.shape[0])
+
+    def lists(self, bytes path not None, int64_t size, int64_t depth, bint keep_ties,
+              bint judged_only, bint single):
+        """Lists of a run's judged queries, None if it is not plain: number of all its queries, tag,
+        and bytes of query, length, retrieved, relevance and scores."""
+        cdef const char *name = path
+        cdef c.kgt_cut cut = c.kgt_cut(depth, keep_ties, judged_only, single)
+        cdef c.kgt_trec_listed out
+        cdef bint plain
+        require(self.qrels != NULL and depth >= 0 and size >= 0, "lists: wrong arguments")
+        with nogil:
+            plain = c.kgt_trec_list_file(self.qrels, name, size, cut, &out)
+        try:
+            if not plain:
+                return None
+            return (out.n_queries, out.tag[:out.tag_size], (<char *> out.query)[:8 * out.n_shared],
+                    (<char *> out.length)[:8 * out.n_shared],
+                    (<char *> out.retrieved)[:8 * out.n_shared],
+                    (<char *> out.relevance)[:8 * out.n_documents],
+                    (<char *> out.scores)[:8 * out.n_documents])
+        finally:
+            c.kgt_trec_free_listed(&out)
+
+
 TREC_MEASURES = {
     "num_q": c.KGT_NUM_Q, "num_ret": c.KGT_NUM_RET, "num_rel": c.KGT_NUM_REL,
     "num_rel_ret": c.KGT_NUM_REL_RET, "num_nonrel_judged_ret": c.KGT_NUM_NONREL_JUDGED_RET,

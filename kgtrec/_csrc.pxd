@@ -227,6 +227,30 @@ cdef extern from "trec.h" nogil:
     kgt_status kgt_trec_lists(const kgt_listing *listing, int64_t first, int64_t n,
                               int64_t *relevance, double *scores, int64_t *length,
                               int64_t *retrieved, kgt_fault *fault)
+
+    ctypedef struct kgt_trec_qrels:
+        pass
+
+    kgt_trec_qrels *kgt_trec_open_qrels(const char *path, int64_t size, int64_t unjudged)
+    void kgt_trec_close_qrels(kgt_trec_qrels *qrels)
+    c_bool kgt_trec_same_qrels(const kgt_trec_qrels *qrels, const char *bytes, int64_t size)
+
+    ctypedef struct kgt_trec_listed:
+        int64_t n_queries
+        int64_t n_shared
+        int64_t n_documents
+        int64_t tag_size
+        int64_t *query
+        int64_t *length
+        int64_t *retrieved
+        int64_t *relevance
+        double *scores
+        char *tag
+
+    c_bool kgt_trec_list_file(const kgt_trec_qrels *qrels, const char *path, int64_t size,
+                              kgt_cut cut, kgt_trec_listed *out)
+    void kgt_trec_free_listed(kgt_trec_listed *listed)
+
     ctypedef enum kgt_measure:
         KGT_NUM_Q
         KGT_NUM_RET

@@ -210,7 +210,6 @@ def command(qrels: str | None, runs: tuple[str, ...], show_engines: bool, **opti
 def _evaluate(
     qrels: str | None, runs: tuple[str, ...], engines: bool, options: dict[str, Any]
 ) -> Report:
-    from kgtrec.trec.eval.score import score
     from kgtrec.trec.measures.names import ignored_parameters
 
     if qrels is None or not runs:
@@ -220,13 +219,15 @@ def _evaluate(
         raise UsageError(f"{twice!r} is named twice; name each run once")
     _refuse_ranks(qrels, runs)
     request = _request(qrels, runs, options)
-    scored = score(request)  # all runs, before anything is printed
+    with request.read_ahead() as ahead:  # until numpy is loaded
+        from kgtrec.trec.eval.score import score
+
+        scored = score(request, ahead)  # all runs, before anything is printed
     notes = []
     for run in scored:
         start = f"{run.file}: " if len(runs) > 1 else ""
-        notes += [
-            start + text for text in _notes(run, request) + [_engines(run, request)] * engines
-        ]
+        texts = _notes(run, request) + [_engines(run, request)] * engines
+        notes += [start + text for text in texts]
     notes += [
         f"-m {name}: its parameters are ignored, as in trec_eval: the first ones count"
         for name in ignored_parameters(

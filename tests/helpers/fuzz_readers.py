@@ -22,6 +22,7 @@ import trec_oracle as oracle
 
 from kgtrec.errors import FileError, RunWarning
 from kgtrec.trec.files import parse
+from kgtrec.trec.files.ahead import Cut, ReadAhead
 from kgtrec.trec.files.run import read_qrels_columns, read_run_columns
 from kgtrec.trec.measures.judge import read_judgements, read_lists
 
@@ -130,10 +131,25 @@ def _sums(counts):
         yield total
 
 
-def check_lists(qrels_path, run_path, qrels, run, options: dict, threads: int) -> None:
-    """Check lists against the oracle's, if both files are valid."""
+def read_ahead(qrels_path, run_path, options: dict) -> ReadAhead:
+    cut = Cut(*(options.get(name, default) for name, default in Cut._field_defaults.items()))
+    with ReadAhead(str(qrels_path), [str(run_path)], cut) as ahead:
+        return ahead
+
+
+def check_lists(qrels_path, run_path, qrels, run, options: dict, threads: int) -> bool:
+    """Check lists against the oracle's, if both files are valid. Return whether they are plain."""
     judged = read_judgements(qrels_path, threads=threads)
     lists = read_lists(judged, run_path, threads=threads, **options)
+    check_as_oracle(lists, qrels, run, options)
+    ahead = read_ahead(qrels_path, run_path, options)
+    if not ahead.has_read(judged.native) or ahead.lists(str(run_path), ahead.cut) is None:
+        return False
+    check_as_oracle(read_lists(judged, str(run_path), ahead=ahead, **options), qrels, run, options)
+    return True
+
+
+def check_as_oracle(lists, qrels, run, options: dict) -> None:
     keywords = {("single_precision" if k == "single" else k): v for k, v in options.items()}
     expected = oracle.lists(qrels, run, **keywords)
     names = [query.encode("utf-8", "surrogateescape") for query in lists.queries]
@@ -178,6 +194,9 @@ def fuzz(folder: Path, seed: int, seconds: float, rounds: int | None = None) -> 
             qrels = check_columns(qrels_path, qrels_bytes, False, threads)
             if run is not None and qrels is not None:
                 check_lists(qrels_path, run_path, qrels, run, random_options(rng), threads)
+            else:
+                ahead = read_ahead(qrels_path, run_path, {})
+                assert ahead.lists(str(run_path), ahead.cut) is None
             done += 1
     finally:
         parse._PART_BYTES, parse._PART_DOCUMENTS, parse._FEW_GROUPS = small

@@ -23,7 +23,7 @@ from kgtrec.predictions.lists import ids_of
 from kgtrec.trec.eval.kg_names import MicroColumn, row_of
 from kgtrec.trec.files.columns import RunColumns
 from kgtrec.trec.files.convert import name_buffers
-from kgtrec.trec.files.text import owners
+from kgtrec.trec.files.parse import owners
 from kgtrec.trec.measures.family import EvalOptions, is_whole
 from kgtrec.trec.measures.relevant import Floats, Ints, Lists, View, narrowed, parts
 from kgtrec.trec.measures.ties import tie_groups

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from kgtrec.errors import UsageError
 from kgtrec.trec.eval.kg_names import MicroColumn, micro_columns
+from kgtrec.trec.files.ahead import ReadAhead
 from kgtrec.trec.files.text import PathName, is_path
 from kgtrec.trec.measures.family import EvalOptions
-from kgtrec.trec.measures.names import Column, resolve
+from kgtrec.trec.measures.names import Column, depth_needed, resolve
 from kgtrec.trec.measures.rows import FORMATS, OFFICIAL
 
 if TYPE_CHECKING:
@@ -104,6 +105,17 @@ class Request:
     def micro(self) -> list[MicroColumn]:
         """The micro metrics among the measures."""
         return micro_columns(self.measures or ())[0]
+
+    @property
+    def depth(self) -> int | None:
+        """Number of documents per query that the measures look at; None: all."""
+        return None if self.micro else depth_needed(self.columns)
+
+    def read_ahead(self) -> ReadAhead:
+        """Reads the files of runs, if no graph filters them, while other modules are loaded."""
+        is_plain = self.qrels_format == "qrels" and self.questions is None
+        cut = self.options.cut(self.depth if is_plain else None)
+        return ReadAhead(self.qrels, self.runs if is_plain else (), cut)
 
     @property
     def _all(self) -> list[Column | MicroColumn]:

@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec.errors import FileError, InputError
 from kgtrec.trec.eval.request import Request
+from kgtrec.trec.files.ahead import ReadAhead
 from kgtrec.trec.files.text import PathName, is_path
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import JudgedQueries, read_judgements, read_lists
-from kgtrec.trec.measures.names import Column, depth_needed
+from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.own import FLOOR
 from kgtrec.trec.measures.relevant import NO_EFFECT, Lists, TieEffect, some_queries
 from kgtrec.trec.measures.values import summary, values
@@ -164,7 +165,7 @@ class Scored:
     filtered: GraphFiltered | None = None
 
 
-def score(request: Request) -> list[Scored]:
+def score(request: Request, ahead: ReadAhead | None = None) -> list[Scored]:
     """Values of every run for every query, and over all of them."""
     request.check()
     runs = [read_run(run, request.questions) for run in request.runs]
@@ -172,8 +173,12 @@ def score(request: Request) -> list[Scored]:
     reference = None
     if request.zscores is not None:
         reference = read_reference(request.zscores)
+    if ahead is not None:
+        ahead.stop()
+        if not (isinstance(judged, JudgedQueries) and ahead.has_read(judged.native)):
+            ahead = None
     threads = max(1, available_cores() // len(runs))
-    tasks = [partial(_scored, judged, run, request, reference, threads) for run in runs]
+    tasks = [partial(_scored, judged, run, request, reference, threads, ahead) for run in runs]
     return on_threads(available_cores(), tasks)
 
 
@@ -260,13 +265,13 @@ def _scored(
     request: Request,
     reference: Reference | None,
     threads: int | None = None,
+    ahead: ReadAhead | None = None,
 ) -> Scored:
     data = run.data
     columns, options = request.columns, request.options
     groups = None if isinstance(qrels, JudgedQueries) else qrels
     if isinstance(qrels, JudgedQueries):
-        depth = None if request.micro else depth_needed(columns)
-        lists = list_run(qrels, data, depth, options, threads)
+        lists = list_run(qrels, data, request.depth, options, threads, ahead)
     else:
         lists = list_run(qrels.judged, data, None, replace(options, judged_only=False), threads)
     if lists.unanswered == len(qrels):
@@ -341,27 +346,11 @@ def list_run(
     depth: int | None,
     options: EvalOptions,
     threads: int | None = None,
+    ahead: ReadAhead | None = None,
 ) -> Lists:
-    """The run to a depth (None: all of it), and documents that tie with the last one there."""
-    # The measures apply -M, because they must know the whole tie group that it cuts, and -J,
-    # which comes after -M. They also apply -J if a list that it empties must not count as absent:
-    # see `_counted`.
-    is_later = options.most is not None or (options.complete and options.compat < 10)
-    judged_only = options.judged_only and not is_later
-    if options.judged_only and is_later:
-        depth = options.most
-    elif options.most is not None:
-        depth = options.most if depth is None else min(depth, options.most)
-    return read_lists(
-        qrels,
-        run,
-        depth=depth,
-        keep_ties=True,
-        judged_only=judged_only,
-        single=options.compat < 10,
-        absent=options.complete,
-        threads=threads,
-    )
+    """The run to a depth; see `EvalOptions.cut`."""
+    cut = options.cut(depth)._asdict()
+    return read_lists(qrels, run, **cut, absent=options.complete, threads=threads, ahead=ahead)
 
 
 def _one(lists: Lists, query: str, files: str) -> Lists:

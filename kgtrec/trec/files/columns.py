@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from kgtrec import _core
 from kgtrec._internal.csr import spans
 from kgtrec.errors import InputError, UsageError
-from kgtrec.trec.files.text import decoded, owners
+from kgtrec.trec.files.parse import owners
+from kgtrec.trec.files.text import decoded
 
 Ints = NDArray[np.int64]
 

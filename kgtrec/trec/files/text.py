@@ -1,4 +1,7 @@
-"""The bytes of a run or qrels file in memory, and messages about wrong lines."""
+"""The bytes of a run or qrels file in memory, and messages about wrong lines.
+
+This module is loaded before numpy: see `ahead`.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +14,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, BinaryIO, TypeGuard
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeGuard
 
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec.errors import FileError, UsageError
-from kgtrec.scores.mapped_files import Watch
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 LINES_AT_A_TIME = 250_000
 
 _COMMENT = b"#"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-def owners(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The list of each item, of lists one after another."""
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
 def identifiers(ids: Sequence[str], *, first: bool = False) -> list[bytes]:
@@ -53,6 +51,7 @@ def identifiers(ids: Sequence[str], *, first: bool = False) -> list[bytes]:
 
 def pieces(offsets: NDArray[np.int64]) -> Iterator[tuple[slice, Any]]:
     """Rows of a CSR in bounded pieces, with the owner of each as an Arrow array."""
+    import numpy as np
     import pyarrow as pa
 
     for start in range(int(offsets[0]), int(offsets[-1]), LINES_AT_A_TIME):
@@ -86,6 +85,8 @@ def joined(columns: Sequence[Any], separator: bytes) -> Any:
 
 def lines(columns: Sequence[Any], separator: bytes) -> memoryview:
     """Bytes of the lines of these columns; the last column ends each line."""
+    import numpy as np
+
     whole = joined(columns, separator)
     ends = np.frombuffer(whole.buffers()[1], np.int64)[whole.offset :]
     return memoryview(whole.buffers()[2])[ends[0] : ends[len(whole)]]
@@ -198,6 +199,8 @@ def _unchanged(path: PathName, raw: BinaryIO) -> Iterator[None]:
 
     Only plain files are checked: a pipe always changes as it is read.
     """
+    from kgtrec.scores.mapped_files import Watch
+
     plain = stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
     watch = Watch([path] if plain else [])
     try:

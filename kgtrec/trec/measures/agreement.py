@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.csr import contains
 from kgtrec.errors import KgtrecError, UsageError
-from kgtrec.trec.files.text import owners
+from kgtrec.trec.files.parse import owners
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists

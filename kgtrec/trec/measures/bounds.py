@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
-from kgtrec.trec.files.text import owners
+from kgtrec.trec.files.parse import owners
 from kgtrec.trec.measures.family import EITHER, FALLING, PLACES, EvalOptions
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import Lists

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from kgtrec.errors import UsageError
+from kgtrec.trec.files.ahead import Cut
 
 _LARGEST_CUTOFF = 2**31 - 1
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -189,6 +190,18 @@ class EvalOptions:
             raise UsageError(f"the number of documents (-M) is {self.most}; it must be 0 or more")
         if self.compat not in _VERSIONS:
             raise UsageError(f"trec_eval's version (--compat) is {self.compat}; it must be 9 or 10")
+
+    def cut(self, depth: int | None) -> Cut:
+        """Lists to a depth (None: all of them), and documents that tie with the last one there."""
+        # The measures apply -M, because they must know the whole tie group that it cuts, and -J,
+        # which comes after -M. They also apply -J if a list that it empties must not count as
+        # absent: see `kgtrec.trec.eval.score`.
+        is_later = self.most is not None or (self.complete and self.compat < 10)
+        if self.judged_only and is_later:
+            depth = self.most
+        elif self.most is not None:
+            depth = self.most if depth is None else min(depth, self.most)
+        return Cut(depth, True, self.judged_only and not is_later, self.compat < 10)
 
 
 # Expectations over the orders of tied documents that need no function: the value is the same in

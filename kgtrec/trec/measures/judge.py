@@ -16,24 +16,24 @@ from numpy.typing import NDArray
 
 from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
+from kgtrec.trec.files.ahead import UNJUDGED, Cut, ReadAhead
 from kgtrec.trec.files.parse import (
     Fault,
     find_groups,
     gather,
+    owners,
     raise_first,
     read_documents,
     share_queries,
 )
-from kgtrec.trec.files.text import PathName, decoded, is_path, last_tag, owners, read_text
-from kgtrec.trec.measures.relevant import UNJUDGED, Lists
+from kgtrec.trec.files.text import PathName, decoded, is_path, last_tag, read_text
+from kgtrec.trec.measures.relevant import Lists
 
 if TYPE_CHECKING:
     from kgtrec.trec.files.columns import QrelsData, RunData
 
 
 Ints = NDArray[np.int64]
-
-_ALL = 2**63 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +60,11 @@ class JudgedQueries:
         """Name to its place among the names."""
         return {name: i for i, name in enumerate(self.names)}
 
+    @cached_property
+    def texts(self) -> list[str]:
+        """The names as text."""
+        return [decoded(name) for name in self.names]
+
     def lists(
         self, queries: Ints, listed: Sequence[NDArray[Any]], n_run: int, n_shared: int, tag: str
     ) -> Lists:
@@ -70,7 +75,7 @@ class JudgedQueries:
         length, retrieved, relevance, scores = listed
         judged_offsets, judged = _some_judged(self, queries)
         return Lists(
-            queries=[decoded(self.names[i]) for i in queries.tolist()],
+            queries=[self.texts[i] for i in queries.tolist()],
             offsets=np.concatenate(([0], np.cumsum(length))),
             relevance=relevance,
             scores=scores,
@@ -81,29 +86,6 @@ class JudgedQueries:
             unanswered=len(self) - n_shared,
             unasked=n_run - n_shared,
         )
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """Which documents of a query to list; see `read_lists`."""
-
-    depth: int | None = None
-    keep_ties: bool = False
-    judged_only: bool = False
-    single: bool = False
-
-    def __post_init__(self) -> None:
-        if self.depth is not None and self.depth < 0:
-            raise UsageError(f"depth={self.depth!r} is below 0; give a number of documents")
-
-    def listed_of(self, documents: Ints) -> Ints:
-        """Most documents to list out of `documents`."""
-        return documents if self.keep_ties else np.minimum(documents, self.most)
-
-    @property
-    def most(self) -> int:
-        """The depth, or a number that no list reaches."""
-        return _ALL if self.depth is None else min(self.depth, _ALL)
 
 
 def read_judgements(qrels: PathName | QrelsData, *, threads: int | None = None) -> JudgedQueries:
@@ -157,6 +139,7 @@ def read_lists(
     single: bool = False,
     absent: bool = False,
     threads: int | None = None,
+    ahead: ReadAhead | None = None,
 ) -> Lists:
     """Read a run, lines ``query iter document rank score tag``, and judge it.
 
@@ -165,18 +148,37 @@ def read_lists(
     like a document name with white space in it. Every line is checked, also of queries without
     judgements.
     """
-    cut = _Cut(depth, keep_ties, judged_only, single)
+    if depth is not None and depth < 0:
+        raise UsageError(f"depth={depth!r} is below 0; give a number of documents")
+    cut = Cut(depth, keep_ties, judged_only, single)
     if not isinstance(qrels, JudgedQueries):
         if is_path(qrels) and is_path(run) and os.fspath(qrels) == "-" == os.fspath(run):
             raise UsageError("both files are standard input (-); give a file for one of them")
         qrels = read_judgements(qrels, threads=threads)
+    if ahead is not None and isinstance(run, str) and (listed := ahead.lists(run, cut)):
+        n_run, tag, *parts = listed
+        arrays = [np.frombuffer(part, np.int64) for part in parts[:4]]
+        return _lists(qrels, (*arrays, np.frombuffer(parts[4])), n_run, decoded(tag), absent)
     if isinstance(run, (str, os.PathLike)):
         documents = _documents_of_file(run, threads)
     else:
         documents = _documents_in_memory(run)
-    lists, fault = _listed(qrels, documents, cut, absent, threads)
+    placed, fault = _listed(qrels, documents, cut, threads)
     documents.raise_first(fault)
-    return lists
+    return _lists(qrels, placed, len(documents.names), documents.tag, absent)
+
+
+def _lists(
+    qrels: JudgedQueries, placed: Sequence[NDArray[Any]], n_run: int, tag: str, absent: bool
+) -> Lists:
+    """Lists of a run of `n_run` queries, from what `_listed` gives; with `absent`, of all queries
+    of the qrels."""
+    query, length, retrieved, *documents = placed
+    if not absent:
+        return qrels.lists(query, (length, retrieved, *documents), n_run, len(query), tag)
+    sizes = np.zeros((2, len(qrels)), dtype=np.int64)
+    sizes[:, query] = length, retrieved
+    return qrels.lists(np.arange(len(qrels)), (*sizes, *documents), n_run, len(query), tag)
 
 
 @dataclass(frozen=True)
@@ -217,25 +219,23 @@ def _documents_in_memory(run: RunData) -> _Documents:
 
 
 def _listed(
-    qrels: JudgedQueries, documents: _Documents, cut: _Cut, absent: bool, threads: int | None
-) -> tuple[Lists, Fault | None]:
-    """Lists of a run's documents, and the first fault."""
+    qrels: JudgedQueries, documents: _Documents, cut: Cut, threads: int | None
+) -> tuple[Sequence[NDArray[Any]], Fault | None]:
+    """The judged queries of a run, ascending, with length and retrieved of each; relevance and
+    scores of their documents; the first fault."""
     names, work = documents.names, documents.work
     judged_query = np.array([qrels.number.get(name, -1) for name in names], dtype=np.int64)
     shared = judged_query >= 0
-    how = cut.most, cut.keep_ties, cut.judged_only, cut.single
-    listing = _core.TrecListing(documents.native, qrels.native, judged_query, *how, UNJUDGED)
-    capacity = np.where(shared, cut.listed_of(work), 0)
+    listing = _core.TrecListing(
+        documents.native, qrels.native, judged_query, cut.most, *cut[1:], UNJUDGED
+    )
+    most = work if cut.keep_ties else np.minimum(work, cut.most)
+    capacity = np.where(shared, most, 0)
     sparse = cut.keep_ties and cut.depth is not None
     counts = np.zeros((2, len(names)), dtype=np.int64)
     relevance, scores, fault = _filled(listing, work, capacity, counts, sparse, threads)
-    length, retrieved = counts
-    queries = np.arange(len(qrels)) if absent else judged_query[shared]
-    sizes = np.zeros((2, len(qrels)), dtype=np.int64)
-    sizes[:, judged_query[shared]] = length[shared], retrieved[shared]
-    listed = sizes[0, queries], sizes[1, queries], relevance, scores
-    lists = qrels.lists(queries, listed, len(names), int(shared.sum()), documents.tag)
-    return lists, fault
+    length, retrieved = (count[shared] for count in counts)
+    return (judged_query[shared], length, retrieved, relevance, scores), fault
 
 
 def _filled(

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import UsageError
-from kgtrec.trec.files.text import owners
+from kgtrec.trec.files.parse import owners
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, depth_needed
 from kgtrec.trec.measures.own import own_values

@@ -15,16 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec.trec.files.text import owners
+from kgtrec.trec.files.ahead import UNJUDGED as UNJUDGED
+from kgtrec.trec.files.parse import owners
 from kgtrec.trec.measures.family import EvalOptions
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-UNJUDGED = 1 - 2**63
-"""Relevance of a retrieved document that the qrels lack. Judgements with this number, or a lower
-one, are listed with the next higher: all relevances below 0 mean the same."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,115 @@
+"""Lists of plain files, and files that are not plain. test_reading.py and fuzz_readers.py compare
+the lists with the oracle's."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from kgtrec.errors import FileError, RunWarning
+from kgtrec.trec.eval.request import Request
+from kgtrec.trec.eval.score import score
+from kgtrec.trec.files import ahead as ahead_module
+from kgtrec.trec.files.ahead import Cut, ReadAhead
+from kgtrec.trec.measures import judge
+
+QRELS = b"a 0 d 1\na 0 e 0\nb 0 d 1\n"
+RUN = b"# made by hand\nb Q0 d 1 2 t\n\na Q0 e 1 2.5 t\nc Q0 d 1 1 t\na Q0 d 2 0.5 t\n#"
+
+
+def lists_of(folder: Path, qrels: bytes = QRELS, run: bytes = RUN, name: str = "run"):
+    (folder / "qrels").write_bytes(qrels)
+    (folder / name).write_bytes(run)
+    with ReadAhead(str(folder / "qrels"), [str(folder / name)], Cut()) as ahead:
+        pass
+    return ahead.lists(str(folder / name), Cut())
+
+
+def test_plain_files_have_lists(tmp_path):
+    assert lists_of(tmp_path)[:2] == (3, b"t")
+    assert lists_of(tmp_path, QRELS[:-1], RUN[:-2])[:2] == (3, b"t")
+
+
+@pytest.mark.parametrize(
+    "run",
+    {
+        "fault": RUN.replace(b"2.5", b"nan"), "twice": RUN + b"\nb Q0 d 1 2 t", "empty": b"# \n",
+        "unjudged fault": RUN.replace(b"1 1 t", b"1"), "mark": b"\xef\xbb\xbf" + RUN,
+        "joined": RUN + b"\na Q0 f 1 2 tb Q0 f 1 2 t", "packed": b"\x1f\x8b" + RUN, "one": b"#",
+    }.values(),
+)  # fmt: skip
+def test_other_runs_have_none(tmp_path, run):
+    assert lists_of(tmp_path, run=run) is None
+
+
+@pytest.mark.parametrize("name", ["run.gz", "run.zst", "-"])
+def test_packed_names_have_none(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    assert lists_of(Path(), name=name) is None
+
+
+@pytest.mark.parametrize(
+    "qrels", [QRELS + b"\n", QRELS + b"a 0 f -9223372036854775808\n", QRELS + QRELS, b"# \n"]
+)
+def test_other_qrels_make_no_lists(tmp_path, qrels):
+    assert lists_of(tmp_path, qrels) is None
+
+
+def test_files_that_are_not_there_or_large(tmp_path, monkeypatch):
+    for qrels, run in (("none", "run"), ("qrels", "none"), ("qrels", "")):
+        lists_of(tmp_path)
+        with ReadAhead(str(tmp_path / qrels), [str(tmp_path / run)], Cut()) as ahead:
+            pass
+        assert ahead.lists(str(tmp_path / run), Cut()) is None
+    monkeypatch.setattr(ahead_module, "_MOST_BYTES", len(RUN) - 1)
+    assert lists_of(tmp_path) is None
+
+
+def test_reads_until_stopped(tmp_path):
+    lists_of(tmp_path)
+    with ReadAhead(str(tmp_path / "qrels"), [str(tmp_path / "run")], Cut(1)) as ahead:
+        while not ahead._lists:
+            time.sleep(0.001)
+    assert ahead.lists(str(tmp_path / "run"), Cut(2)) is None
+    (tmp_path / "run").write_bytes(b"")
+    assert ahead.lists(str(tmp_path / "run"), Cut(1)) is None, "it has changed"
+
+
+def test_many_groups(tmp_path, monkeypatch):
+    """More groups than the first allocation has room for."""
+    queries = [f"q{i % 500:03}" for i in range(2_000)]
+    (tmp_path / "qrels").write_text("".join(f"{q} 0 d{i} 1\n" for i, q in enumerate(queries)))
+    run = "".join(f"{q} 0 d{i ^ 2} 0 {i * 37 % 101} t\n" for i, q in enumerate(reversed(queries)))
+    assert summary(tmp_path, run, monkeypatch, True) == summary(tmp_path, run, monkeypatch, False)
+
+
+def summary(folder: Path, run: str, monkeypatch, is_ahead: bool):
+    """Values of a run; with or without the reader of plain files."""
+    (folder / "run").write_text(run)
+    request = Request(str(folder / "qrels"), [str(folder / "run")], ["map", "num_q", "runid"])
+    with monkeypatch.context() as patch, request.read_ahead() as ahead:
+        if is_ahead:
+            patch.setattr(judge, "_documents_of_file", None)
+        (scored,) = score(request, ahead if is_ahead else None)
+    return scored.summary, scored.queries, {n: v.tolist() for n, v in scored.values.items()}
+
+
+def test_changed_qrels_are_read_again(tmp_path):
+    lists_of(tmp_path)
+    request = Request(str(tmp_path / "qrels"), [str(tmp_path / "run")], ["num_rel"])
+    with request.read_ahead() as ahead:
+        ahead.stop()
+        (tmp_path / "qrels").write_bytes(QRELS + b"b 0 x 1\n")
+        assert score(request, ahead)[0].summary["num_rel"] == 3
+
+
+def test_messages_stay(tmp_path):
+    lists_of(tmp_path, run=RUN + b"\na Q0 f 1 2 tb Q0 f 1 2 t")
+    request = Request(str(tmp_path / "qrels"), [str(tmp_path / "run")])
+    with request.read_ahead() as ahead, pytest.warns(RunWarning, match="run:8: 'a Q0 f 1 2 tb"):
+        score(request, ahead)
+    lists_of(tmp_path, run=RUN.replace(b"0.5", b"x"))
+    with request.read_ahead() as ahead, pytest.raises(FileError, match=r"run:6: score 'x'"):
+        score(request, ahead)
