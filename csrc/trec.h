@@ -105,9 +105,9 @@ typedef struct {
 kgt_status kgt_trec_lists(const kgt_listing *listing, int64_t first, int64_t n, int64_t *relevance,
                           double *scores, int64_t *length, int64_t *retrieved, kgt_fault *fault);
 
-/* Judgements of a plain file, which kgt_trec_open_qrels reads: a file of `size` bytes, from 2 on,
- * about which no caller must say anything. NULL for any other file, or without memory; a relevance
- * up to `unjudged` is not plain either. Its queries are in byte order. */
+/* Judgements of a plain file, which kgt_trec_open_qrels reads: a file of `size` bytes about
+ * which no caller must say anything. NULL for any other file, also of 1 or 2^31 bytes, and without
+ * memory. A relevance up to `unjudged` is not plain either. The queries are in byte order. */
 typedef struct kgt_trec_qrels kgt_trec_qrels;
 kgt_trec_qrels *kgt_trec_open_qrels(const char *path, int64_t size, int64_t unjudged);
 void kgt_trec_close_qrels(kgt_trec_qrels *qrels);

@@ -33,6 +33,7 @@ static int64_t *numbers(int64_t n) { return malloc(((size_t)n + 1) * sizeof(int6
 /* ---- a file by query ---- */
 
 static bool read_bytes(file *at, const char *path, int64_t size, kgt_trec_kind kind) {
+    if (size < 2 || size > INT32_MAX) return false;
     char *bytes = malloc((size_t)size + 1);
     at->text = (kgt_text){bytes, size, kind};
     FILE *from = bytes == NULL ? NULL : fopen(path, "rb");
@@ -40,8 +41,7 @@ static bool read_bytes(file *at, const char *path, int64_t size, kgt_trec_kind k
     bool whole = fread(bytes, 1, (size_t)size, from) == (size_t)size;
     fclose(from);
     /* Packed files and byte order marks begin with other bytes. */
-    if (!whole || size < 2 || (unsigned char)bytes[0] > 126 || (unsigned char)bytes[1] > 126)
-        return false;
+    if (!whole || (unsigned char)bytes[0] > 126 || (unsigned char)bytes[1] > 126) return false;
     bytes[size] = '\n';
     at->text.size += bytes[size - 1] != '\n';
     return true;
@@ -176,7 +176,8 @@ void kgt_trec_close_qrels(kgt_trec_qrels *qrels) {
 }
 
 bool kgt_trec_same_qrels(const kgt_trec_qrels *qrels, const char *bytes, int64_t size) {
-    return size == qrels->file.text.size && memcmp(bytes, qrels->file.text.bytes, (size_t)size) == 0;
+    return size == qrels->file.text.size &&
+           memcmp(bytes, qrels->file.text.bytes, (size_t)size) == 0;
 }
 
 /* ---- runs ---- */
