@@ -53,6 +53,11 @@ class Csr:
         return np.diff(self.offsets)
 
 
+def owners(offsets: Int64) -> Int64:
+    """The list of each item, of lists one after another."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
 def distinct(parts: list[Int64]) -> Int64:
     """Sorted union of key arrays."""
     keys = np.concatenate([np.empty(0, dtype=np.int64), *parts])

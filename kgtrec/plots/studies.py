@@ -281,7 +281,7 @@ def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> F
                 _band(axes, runs, row, metric, f"β = {beta:g}", row)
             _strength_axis(axes, title_of(metric))
             named = _named_at_ends(axes, runs, metric)
-            legend_above(made, _explained(), series=not named)
+            return legend_above(made, _explained(), series=not named)
         made, places = panel_grid(len(several[0].betas), 2)
         for row, (axes, beta) in enumerate(zip(places, several[0].betas, strict=True)):
             for number, run in enumerate(several):

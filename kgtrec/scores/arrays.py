@@ -92,7 +92,7 @@ class ScoreBlock:
     def of(cls, scores: Any, negate: bool = False, start: int = 0, name: str = "scores") -> Self:
         """Scores of any framework; InputError if they cannot be compared."""
         array = as_block(scores, name)
-        if isinstance(array, np.ndarray):
+        if isinstance(array, np.ndarray) or not on_device(array):
             return cls._of_host(array, negate, start)
         dtype = str(array.dtype).rpartition(".")[2]
         if dtype not in _FLOATS:
@@ -141,7 +141,7 @@ class ScoreBlock:
 
     def pieces(self) -> Iterator[Self]:
         """The block in pieces on the host, each valid until the next but one is requested."""
-        if isinstance(self.array, np.ndarray):
+        if isinstance(self.array, np.ndarray) or not on_device(self.array):
             yield self
             return
         for start, array in _copied(self.array):

@@ -14,7 +14,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Array, Int64, offsets_of
 from kgtrec.errors import InputError
-from kgtrec.scores.arrays import as_block
+from kgtrec.scores.arrays import as_block, on_device
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch
 
@@ -42,8 +42,9 @@ class Source(ABC):
 
 def _slices(n_rows: int, matrix: Any) -> list[slice]:
     """Rows in blocks of about `BLOCK_BYTES`."""
-    item_bytes = matrix.itemsize if isinstance(matrix, np.ndarray) else matrix.element_size()
-    row_bytes = matrix.shape[1] * item_bytes
+    row_bytes = matrix.shape[1] * (
+        matrix.element_size() if on_device(matrix) else matrix.dtype.itemsize
+    )
     height = max(1, BLOCK_BYTES // max(1, row_bytes))
     return [slice(start, start + height) for start in range(0, n_rows, height)]
 

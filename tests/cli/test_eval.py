@@ -317,7 +317,7 @@ def test_a_plain_evaluation_starts_quickly(files) -> None:
         "assert dict(os.environ) == before\n"
         "needless = {'pyarrow', 'pandas', 'scipy', 'logging', 'kgtrec._internal.table',"
         " 'kgtrec.trec.eval.kg_metrics',"
-        " 'kgtrec.trec.measures.ties', 'kgtrec.trec.files.columns', 'kgtrec._internal.csr'}\n"
+        " 'kgtrec.trec.measures.ties', 'kgtrec.trec.files.columns'}\n"
         "print(sorted(needless & {*sys.modules}))\n"
     )
     done = subprocess.run(

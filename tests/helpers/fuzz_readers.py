@@ -22,8 +22,8 @@ import trec_oracle as oracle
 
 from kgtrec.errors import FileError, RunWarning
 from kgtrec.trec.files import parse
-from kgtrec.trec.files.ahead import Cut, ReadAhead
 from kgtrec.trec.files.run import read_qrels_columns, read_run_columns
+from kgtrec.trec.files.text import Cut, ReadAhead
 from kgtrec.trec.measures.judge import read_judgements, read_lists
 
 RUNS = [

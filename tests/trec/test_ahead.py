@@ -11,8 +11,8 @@ import pytest
 from kgtrec.errors import FileError, RunWarning
 from kgtrec.trec.eval.request import Request
 from kgtrec.trec.eval.score import score
-from kgtrec.trec.files import ahead as ahead_module
-from kgtrec.trec.files.ahead import Cut, ReadAhead
+from kgtrec.trec.files import text as ahead_module
+from kgtrec.trec.files.text import Cut, ReadAhead
 from kgtrec.trec.measures import judge
 
 QRELS = b"a 0 d 1\na 0 e 0\nb 0 d 1\n"

@@ -24,7 +24,7 @@ from slow import slow_after
 
 from kgtrec.cli import cli
 from kgtrec.errors import FileError, InputError, RunWarning, UsageError
-from kgtrec.trec.files import ahead, parse
+from kgtrec.trec.files import parse
 from kgtrec.trec.files import text as file_texts
 from kgtrec.trec.files.run import (
     read_qrels,
@@ -645,7 +645,7 @@ def change_while_read(monkeypatch: pytest.MonkeyPatch, path: str, act: str) -> N
             return open(name, mode)
         return Changed(io.FileIO(name), lambda: change(path, act))
 
-    monkeypatch.setattr(ahead, "_MOST_BYTES", 0)  # it would read a changed file again
+    monkeypatch.setattr(file_texts, "_MOST_BYTES", 0)  # it would read a changed file again
     monkeypatch.setattr(file_texts, "open", opened, raising=False)
     monkeypatch.setattr(os, "pread", changed_whole)
     monkeypatch.setattr(os, "preadv", changed)

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.csr import contains, to_keys
+from kgtrec._internal.csr import contains, owners, to_keys
 from kgtrec.errors import InputError, UsageError
 from kgtrec.predictions.lists import ids_of
 from kgtrec.trec.eval.kg_names import MicroColumn, row_of
 from kgtrec.trec.files.columns import RunColumns
 from kgtrec.trec.files.convert import name_buffers
-from kgtrec.trec.files.parse import owners
 from kgtrec.trec.measures.family import EvalOptions, is_whole
 from kgtrec.trec.measures.relevant import Floats, Ints, Lists, View, narrowed, parts
 from kgtrec.trec.measures.ties import tie_groups

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgtrec.errors import UsageError
 from kgtrec.trec.eval.kg_names import MicroColumn, micro_columns
-from kgtrec.trec.files.ahead import ReadAhead
-from kgtrec.trec.files.text import PathName, is_path
+from kgtrec.trec.files.text import PathName, ReadAhead, is_path
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, depth_needed, resolve
 from kgtrec.trec.measures.rows import FORMATS, OFFICIAL

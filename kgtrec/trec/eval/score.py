@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec.errors import FileError, InputError
 from kgtrec.trec.eval.request import Request
-from kgtrec.trec.files.ahead import ReadAhead
-from kgtrec.trec.files.text import PathName, is_path
+from kgtrec.trec.files.text import PathName, ReadAhead, is_path
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import JudgedQueries, read_judgements, read_lists
 from kgtrec.trec.measures.names import Column

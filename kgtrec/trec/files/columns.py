@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
-from kgtrec._internal.csr import spans
+from kgtrec._internal.csr import owners, spans
 from kgtrec.errors import InputError, UsageError
-from kgtrec.trec.files.parse import owners
 from kgtrec.trec.files.text import decoded
 
 Ints = NDArray[np.int64]

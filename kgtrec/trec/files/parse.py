@@ -43,11 +43,6 @@ _PART_DOCUMENTS = 1 << 17
 _FEW_GROUPS = 1 << 12
 
 
-def owners(offsets: Ints) -> Ints:
-    """The list of each item, of lists one after another."""
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-
-
 @dataclass(frozen=True, eq=False)
 class Groups:
     """Consecutive lines of the same query, and the names of the queries.

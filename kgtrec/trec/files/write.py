@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.csr import owners
 from kgtrec._internal.files import atomic_write
 from kgtrec.errors import InputError
 from kgtrec.trec.files.columns import Packed, pack_qrels, pack_run
 from kgtrec.trec.files.convert import qrels_data, run_data
-from kgtrec.trec.files.parse import owners, write_run_lines
+from kgtrec.trec.files.parse import write_run_lines
 from kgtrec.trec.files.text import (
     LINES_AT_A_TIME,
     decoded,

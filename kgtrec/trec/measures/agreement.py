@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.csr import contains
+from kgtrec._internal.csr import contains, owners
 from kgtrec.errors import KgtrecError, UsageError
-from kgtrec.trec.files.parse import owners
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists

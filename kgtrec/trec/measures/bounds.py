@@ -30,8 +30,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.csr import owners
 from kgtrec.errors import UsageError
-from kgtrec.trec.files.parse import owners
 from kgtrec.trec.measures.family import EITHER, FALLING, PLACES, EvalOptions
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import Lists

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from kgtrec.errors import UsageError
-from kgtrec.trec.files.ahead import Cut
+from kgtrec.trec.files.text import Cut
 
 _LARGEST_CUTOFF = 2**31 - 1
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")

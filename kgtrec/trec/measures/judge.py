@@ -15,18 +15,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
+from kgtrec._internal.csr import owners
 from kgtrec.errors import InputError, UsageError
-from kgtrec.trec.files.ahead import UNJUDGED, Cut, ReadAhead
 from kgtrec.trec.files.parse import (
     Fault,
     find_groups,
     gather,
-    owners,
     raise_first,
     read_documents,
     share_queries,
 )
-from kgtrec.trec.files.text import PathName, decoded, is_path, last_tag, read_text
+from kgtrec.trec.files.text import (
+    UNJUDGED,
+    Cut,
+    PathName,
+    ReadAhead,
+    decoded,
+    is_path,
+    last_tag,
+    read_text,
+)
 from kgtrec.trec.measures.relevant import Lists
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.csr import owners
 from kgtrec.errors import UsageError
-from kgtrec.trec.files.parse import owners
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, depth_needed
 from kgtrec.trec.measures.own import own_values

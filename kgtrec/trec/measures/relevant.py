@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec.trec.files.ahead import UNJUDGED as UNJUDGED
-from kgtrec.trec.files.parse import owners
+from kgtrec._internal.csr import owners
+from kgtrec.trec.files.text import UNJUDGED as UNJUDGED
 from kgtrec.trec.measures.family import EvalOptions
 
 Bools = NDArray[np.bool_]
