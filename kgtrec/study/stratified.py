@@ -360,7 +360,7 @@ def reweighted(
     Raises
     ------
     UsageError
-        The measure is no such mean.
+        The measure is not such a mean.
     InputError
         The sets share no relation.
     """

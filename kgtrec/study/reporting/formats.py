@@ -45,7 +45,7 @@ def spans(texts: Sequence[str]) -> list[tuple[str, int]]:
 def place_marks(values: Sequence[float], digits: int, better: bool | None) -> list[int]:
     """1 for the best, 2 for the second best, 0 for others.
 
-    Values with the same printed text share a place; if two are best, there is no second. Nothing is
+    Values with the same printed text share a place; if two are best, none is second. Nothing is
     marked if there are fewer than two different values, or one is an interval.
     """
     shown = [None if math.isnan(v) else float(f"{v:.{digits}f}") for v in map(float, values)]
