@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
+from kgtrec.cli._process import lazily
 from kgtrec.cli._report import warn
 
-if TYPE_CHECKING:
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.results.result import Result
+with lazily():
+    from kgtrec import Ranks, Result, comparable
+    from kgtrec.cluster.batch.records import finished_ranks
+    from kgtrec.results.report import warnings_of
+    from kgtrec.study.sampling.counts import full_bounds
 
 
 def warn_of_results(results: Mapping[str, Result], form: str = "table") -> None:
@@ -18,8 +20,6 @@ def warn_of_results(results: Mapping[str, Result], form: str = "table") -> None:
 
     `form` is "table" if the text of every result is printed, which contains the warnings.
     """
-    from kgtrec.results.comparability import comparable
-
     files = list(results)
     for file in files[1:]:
         alike = comparable(results[files[0]].ranks, results[file].ranks)
@@ -31,23 +31,17 @@ def warn_of_results(results: Mapping[str, Result], form: str = "table") -> None:
 
 
 def _warn_of(file: str, result: Result) -> None:
-    from kgtrec.results.report import warnings_of
-
     for text in warnings_of(result):
         warn(f"{file}: {text}")
 
 
 def warn_of_ranks(loaded: Mapping[str, Ranks]) -> None:
     """The same for ranks of which something other than the table is shown."""
-    from kgtrec.results.result import Result
-
     warn_of_results({name: Result(ranks) for name, ranks in loaded.items()}, "other")
 
 
 def load_ranks(files: Mapping[str, str]) -> dict[str, Ranks]:
     """Ranks by name; warns about values that are easily misread."""
-    from kgtrec.ranking.ranks import Ranks
-
     loaded = {name: Ranks.load(path) for name, path in files.items()}
     warn_of_ranks(loaded)
     return loaded
@@ -55,9 +49,6 @@ def load_ranks(files: Mapping[str, str]) -> dict[str, Ranks]:
 
 def load_comparable(files: Mapping[str, str]) -> dict[str, Ranks]:
     """The same for commands that refuse incomparable ranks; warnings name the files."""
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.results.result import Result
-
     loaded = {name: Ranks.load(path) for name, path in files.items()}
     for name, ranks in loaded.items():
         _warn_of(files[name], Result(ranks))
@@ -66,8 +57,6 @@ def load_comparable(files: Mapping[str, str]) -> dict[str, Ranks]:
 
 def ranks_of_batch(folder: str) -> Iterator[tuple[str, str, str]]:
     """Graph (and protocol, if there are several), model and path of a batch's finished ranks."""
-    from kgtrec.cluster.batch.records import finished_ranks
-
     finished = finished_ranks(folder)
     several = len({one.protocol for one in finished}) > 1
     for one in finished:
@@ -78,8 +67,6 @@ def bounds_block(result: Result) -> str:
     """A table of bounds on full ranks from sampled ones; empty for full ranks."""
     if result.ranks.full_candidates is None:
         return ""
-    from kgtrec.study.sampling.counts import full_bounds
-
     table = full_bounds(result.ranks)
     text = (
         "Estimates for ranking among all candidates, with 95 % confidence, if the samples were "
@@ -93,8 +80,6 @@ def bounds_by_key(result: Result) -> dict[str, float]:
     """The same bounds as numbers, for JSON: ``full.low.both.realistic.micro.mrr`` and so on."""
     if result.ranks.full_candidates is None:
         return {}
-    from kgtrec.study.sampling.counts import full_bounds
-
     side, bounds = result.sides[-1], {}
     for name, _, *values in full_bounds(result.ranks).rows:
         for kind, value in zip(("estimate", "low", "high"), values, strict=True):

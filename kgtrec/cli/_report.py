@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from kgtrec._internal.table import Table
 
 FORMATS = ("table", "csv", "tsv", "markdown", "latex", "json")
-
-Figure = tuple[Any, ...]
-"""Module of `kgtrec.plots`, its function, and what this draws."""
 
 
 class FailedInPart(KgtrecError):
@@ -43,7 +39,7 @@ class Report:
     - rows: One table for CSV, TSV, Markdown and LaTeX.
     - forms: Formats with their own content.
     - notes: Lines for standard error, after the results.
-    - figures: Figures by the parameter that names the file, such as "plot".
+    - figures: What draws each figure, by the parameter that names the file, such as "plot".
     - code: The command's exit code.
     - error: The failure in spite of these results; the exit code is then 2.
     """
@@ -53,7 +49,7 @@ class Report:
     rows: Table | None = None
     forms: Mapping[str, Callable[[], str | bytes]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    figures: Mapping[str, Figure] = field(default_factory=dict)
+    figures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     code: int = 0
     error: str = ""
 
@@ -128,8 +124,7 @@ class Report:
         if name not in self.figures:
             option = f"--{name.replace('_', '-')}"
             raise UsageError(f"{option}: this report does not have this figure; leave it out")
-        module, function, *arguments = self.figures[name]
-        return getattr(import_module(f"kgtrec.plots.{module}"), function)(*arguments)
+        return self.figures[name]()
 
 
 def _in_text(sections: Sequence[tuple[str, Sequence[Table], str]]) -> str:

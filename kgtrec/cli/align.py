@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, Report
 from kgtrec.errors import FileError, InputError, UsageError
 
-if TYPE_CHECKING:
+with lazily():
+    from kgtrec import align, plots, write_qrels
+    from kgtrec.graph.id_files import read_names, read_pairs
     from kgtrec.graph.labels import Labels
+    from kgtrec.scores.files import load_matrix
+    from kgtrec.study.alignment import alignment_questions, size_experiment
+    from kgtrec.trec.files.run import check_tag
 
 SIMILARITIES = ("cosine", "dot", "l2", "l1")
 ARRAYS = ("left", "right", "matrix")
@@ -52,9 +58,6 @@ def command(**options: Any) -> Report:
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --csls 10 -o ranks.parquet
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --sizes 100,1000,all
     """
-    from kgtrec.study.alignment import size_experiment
-    from kgtrec.trec.files.run import check_tag
-
     check_tag(options["tag"])
     _check(options)
     loaded = _load(options)
@@ -76,14 +79,11 @@ def command(**options: Any) -> Report:
             raise
         paths = ", ".join(options[name] for name in ARRAYS if options[name])
         raise InputError(f"{paths}: {error}") from None
-    figures = {"plot": ("ranks", "alignment_sizes", experiment)}
+    figures = {"plot": lambda: plots.alignment_sizes(experiment)}
     return Report.of_table(experiment.table(), figures=figures)
 
 
 def _align(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any]) -> Report:
-    from kgtrec.study.alignment import align, alignment_questions
-    from kgtrec.trec.files.write import write_qrels
-
     run, depth = options["run"], options["run_depth"]
     labels = {name: loaded[name] for name in ("left_labels", "right_labels")}
     result = align(loaded["pairs"], **model, **labels, run_depth=depth if run else 20)
@@ -129,10 +129,6 @@ def _check(options: dict[str, Any]) -> None:
 
 def _load(options: dict[str, Any]) -> dict[str, Any]:
     """Everything the files hold."""
-    from kgtrec.graph.id_files import read_names, read_pairs
-    from kgtrec.graph.labels import Labels
-    from kgtrec.scores.files import load_matrix
-
     loaded: dict[str, Any] = {
         name: None if options[name] is None else load_matrix(options[name]) for name in ARRAYS
     }

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._options import system_names
+from kgtrec.cli._process import lazily
 from kgtrec.cli._report import SCORES, Command, Report
 from kgtrec.errors import UsageError
 
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Questions
-    from kgtrec.study.auditing.claims import ProtocolSearch
-    from kgtrec.study.auditing.possible import Audit
+with lazily():
+    from kgtrec import Questions, Ranks, read_graph
+    from kgtrec.study.auditing.claims import ProtocolSearch, protocols_of, ranks_by_filter
+    from kgtrec.study.auditing.possible import Audit, audit
 
 IMPOSSIBLE = 3
 """Exit code: some numbers exclude each other."""
@@ -71,8 +72,6 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     _check(ranks, options)
     if ranks or options["scores"]:
         return _protocols(tables, ranks, options)
-    from kgtrec.study.auditing.possible import audit
-
     audited = audit(
         tables, instances=options["instances"], entities=options["entities"],
         questions=_questions(options), percent=options["percent"], side=options["sides"],
@@ -102,18 +101,12 @@ def _check(ranks: list[str], options: dict[str, Any]) -> None:
 
 
 def _questions(options: dict[str, Any]) -> Questions | None:
-    from kgtrec.questions.api import read_graph
-
     if options["graph"] is None:
         return None
     return read_graph(options["graph"]).questions(options["split"], options["sides"])
 
 
 def _protocols(tables: list[str], ranks: list[str], options: dict[str, Any]) -> Report:
-    from kgtrec.questions.api import read_graph
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.study.auditing.claims import protocols_of, ranks_by_filter
-
     files = (*ranks, *options["scores"])
     names = dict(zip(files, system_names(files, options["names"]), strict=True))
     models: dict[str, Any] = {names[file]: Ranks.load(file) for file in ranks}

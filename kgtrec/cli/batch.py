@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, Report, note
 from kgtrec.errors import UsageError
 
-if TYPE_CHECKING:
-    from kgtrec.cluster.batch.job_file import JobBatch
-    from kgtrec.cluster.batch.records import Outcome
+with lazily():
+    from kgtrec.cluster.batch.batch import batch_status, run_batch
+    from kgtrec.cluster.batch.job_file import JobBatch, read_jobs
+    from kgtrec.cluster.batch.records import Outcome, batch_notes, summary
+    from kgtrec.cluster.dask.workers import connected
 
 
 @click.command(cls=Command)
@@ -70,9 +71,6 @@ def command(
     with a column rank, the realistic one), summary.csv and summary.md. As a paper's table, with
     tests: kgtrec report OUTPUT --format latex --test randomisation. Exit code 2 if a job failed.
     """
-    from kgtrec.cluster.batch.batch import batch_status
-    from kgtrec.cluster.batch.job_file import read_jobs
-
     batch = read_jobs(jobs)
     if status:
         states = batch_status(batch)
@@ -94,9 +92,6 @@ def command(
 def _run(
     batch: JobBatch, scheduler: str | None, workers: int | None, patience: float
 ) -> list[Outcome]:
-    from kgtrec.cluster.batch.batch import run_batch
-    from kgtrec.cluster.dask.workers import connected
-
     def say(event: Outcome | str) -> None:
         note(event if isinstance(event, str) else _line(event))
 
@@ -115,8 +110,6 @@ def _release_semaphores() -> None:
 
 
 def _report(batch: JobBatch, outcomes: list[Outcome]) -> Report:
-    from kgtrec.cluster.batch.records import batch_notes, summary
-
     failed = [one for one in outcomes if one.state == "failed"]
     notes = [*batch_notes(batch), f"wrote {batch.place}/ranks, summary.csv, summary.md"]
     error = ""

@@ -7,7 +7,12 @@ from typing import Any
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, Report
+
+with lazily():
+    from kgtrec import classify, plots
+    from kgtrec.study.classification.labelled_triples import read_labelled
 
 
 @click.command(cls=Command)
@@ -52,9 +57,6 @@ def command(show: str, **options: Any) -> Report:
                     --valid-scores v.npy \\
                     --test-triples test.txt --test-negatives test_negatives.txt --test-scores t.npy
     """
-    from kgtrec.study.classification.classify import classify
-    from kgtrec.study.classification.labelled_triples import read_labelled
-
     ids: dict[str, int] = {}
     parts = [
         read_labelled(
@@ -75,7 +77,7 @@ def command(show: str, **options: Any) -> Report:
         "curves": result.curve_table,
     }  # fmt: skip
     report = Report.of_table(
-        tables[show](), figures={"plot": ("studies", "reliability_curves", result.curves)}
+        tables[show](), figures={"plot": lambda: plots.reliability_curves(result.curves)}
     )
     if show == "overall":
         report.text, report.forms = lambda: str(result), {"json": result.to_json}

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
 
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Graph
-    from kgtrec.study.sampling.counts import SampledCounts
-    from kgtrec.study.sampling.estimates import FullEstimates
+with lazily():
+    from kgtrec import Graph
+    from kgtrec._internal.files import atomic_write, write_array
+    from kgtrec.cluster.inputs import QuestionRequest
+    from kgtrec.study.sampling import draw
+    from kgtrec.study.sampling.counts import SampledCounts, count_sampled, rank_some
+    from kgtrec.study.sampling.draw import draw_candidates
+    from kgtrec.study.sampling.estimates import FullEstimates, draw_check, full_estimates
+    from kgtrec.study.semantics import fitting_by_constraints
 
 
 @click.command(cls=Command)
@@ -71,10 +77,6 @@ def command(**options: Any) -> Report:
     kgtrec estimate --graph G --score-columns candidates --scores s.npy --write-full-questions q.npy
     kgtrec estimate --graph G --score-columns candidates --scores s.npy --full-scores f.npy
     """
-    from kgtrec.cluster.inputs import QuestionRequest
-    from kgtrec.study.sampling.counts import count_sampled
-    from kgtrec.study.sampling.draw import draw_candidates
-
     _check(options)
     asked = {name: options[name] for name in ("graph", "split", "sides", "context")}
     questions = QuestionRequest(**asked, filters=(options["known"],)).questions()
@@ -114,23 +116,19 @@ def _check(options: dict[str, Any]) -> None:
 
 
 def _by(graph: Graph, options: dict[str, Any]) -> Any:
-    from kgtrec.study.sampling.draw import NAMES
-    from kgtrec.study.semantics import fitting_by_constraints
-
     if options["type_constraints"] is not None:
         return fitting_by_constraints(graph, options["type_constraints"])
     by = options["by"]
-    if by not in NAMES and not by.endswith(".npy"):
-        raise UsageError(f"--draw-by {by!r} is unknown; give {', '.join(NAMES)}, or a .npy file")
+    if by not in draw.NAMES and not by.endswith(".npy"):
+        raise UsageError(
+            f"--draw-by {by!r} is unknown; give {', '.join(draw.NAMES)}, or a .npy file"
+        )
     return by
 
 
 def _estimates(
     counts: SampledCounts, options: dict[str, Any], ranking: dict[str, Any], notes: list[str]
 ) -> FullEstimates:
-    from kgtrec.study.sampling.counts import rank_some
-    from kgtrec.study.sampling.estimates import draw_check, full_estimates
-
     level = options["ci"] / 100
     check = draw_check(counts, options["full"], options["seed"]) if options["full"] else None
     if check is not None:
@@ -145,8 +143,6 @@ def _estimates(
 
 def _written(path: str | None, array: Any) -> list[str]:
     """Write an array if a file is named; returns a note about it."""
-    from kgtrec._internal.files import atomic_write, write_array
-
     if path is None:
         return []
     with atomic_write(path) as file:

@@ -9,22 +9,28 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kgtrec._version import __version__
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import without_collector
+from kgtrec.cli._process import lazily, without_collector
 from kgtrec.cli._report import Command, Report, echo
 from kgtrec.errors import FileError, UsageError
 
-if TYPE_CHECKING:
+with lazily():
+    from kgtrec import read_graph
     from kgtrec._internal.bootstrap import Resampling
+    from kgtrec.trec.eval import kg_names, output
     from kgtrec.trec.eval.kg_metrics import GraphFiltered
-    from kgtrec.trec.eval.request import Request
-    from kgtrec.trec.eval.score import Scored
-
+    from kgtrec.trec.eval.request import Request, UnknownFormat
+    from kgtrec.trec.eval.score import Scored, score
+    from kgtrec.trec.measures import family, ties
+    from kgtrec.trec.measures import names as every
+    from kgtrec.trec.measures.family import EvalOptions
+    from kgtrec.trec.measures.pytrec_eval import can_supply
+    from kgtrec.trec.measures.ties import has_tie_form
 
 FORMATS = ("trec", "tsv", "csv", "json", "markdown", "latex")
 VERSIONS = {9: "9.0.8", 10: "10.0"}
@@ -210,8 +216,6 @@ def command(qrels: str | None, runs: tuple[str, ...], show_engines: bool, **opti
 def _evaluate(
     qrels: str | None, runs: tuple[str, ...], engines: bool, options: dict[str, Any]
 ) -> Report:
-    from kgtrec.trec.measures.names import ignored_parameters
-
     if qrels is None or not runs:
         raise click.UsageError(f"Missing argument '{'RUN' if qrels else 'QRELS'}'.")
     twice = next((run for place, run in enumerate(runs) if run in runs[:place]), None)
@@ -220,8 +224,6 @@ def _evaluate(
     _refuse_ranks(qrels, runs)
     request = _request(qrels, runs, options)
     with request.read_ahead() as ahead:  # until numpy is loaded
-        from kgtrec.trec.eval.score import score
-
         scored = score(request, ahead)  # all runs, before anything is printed
     notes = []
     for run in scored:
@@ -230,7 +232,7 @@ def _evaluate(
         notes += [start + text for text in texts]
     notes += [
         f"-m {name}: its parameters are ignored, as in trec_eval: the first ones count"
-        for name in ignored_parameters(
+        for name in every.ignored_parameters(
             [name for name in request.measures or () if not name.startswith("kg_")]
         )
     ]
@@ -239,9 +241,6 @@ def _evaluate(
 
 def _request(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Request:
     """The request, from the values of the options."""
-    from kgtrec.trec.eval.request import Request, UnknownFormat
-    from kgtrec.trec.measures.family import EvalOptions
-
     if options["run_format"] != "trec_results":
         raise UnknownFormat(
             f"-T {options['run_format']} is not known; leave it out and give a run, "
@@ -254,8 +253,6 @@ def _request(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Req
             raise UsageError(f"--{name} needs --graph DIR; without a graph, leave it out")
     questions = None
     if options["graph"] is not None:
-        from kgtrec.questions.api import read_graph
-
         questions = read_graph(options["graph"]).questions(
             options["split"] or "test", options["sides"] or "both", context=options["context"]
         )
@@ -275,8 +272,6 @@ def _resampling(options: Mapping[str, Any]) -> Resampling | None:
         if seed is not None or resamples is not None:
             raise UsageError("--seed and --resamples are for confidence intervals; add --ci 95")
         return None
-    from kgtrec._internal.bootstrap import Resampling
-
     return Resampling(options["ci"], 2000 if resamples is None else resamples, seed or 0)
 
 
@@ -291,8 +286,6 @@ def _refuse_ranks(qrels: str, runs: Sequence[str]) -> None:
 
 
 def _report(scored: Sequence[Scored], request: Request, notes: list[str]) -> Report:
-    from kgtrec.trec.eval import output
-
     def trec() -> bytes:
         pieces: list[bytes] = []
         for run in scored:
@@ -339,19 +332,17 @@ def _notes(run: Scored, request: Request) -> list[str]:
 
 
 def _ties(run: Scored, request: Request) -> str:
-    from kgtrec.trec.measures.family import FIXED, OF_SETS
-    from kgtrec.trec.measures.ties import TIES, has_tie_form
-
     total = f"{run.tied.queries:,} of {len(run.queries):,} queries"
     message = f"{total} have ties that could change these measures"
     if request.ties is not None:
-        return f"{message}; kgtrec prints {TIES[request.ties]}"
+        return f"{message}; kgtrec prints {ties.TIES[request.ties]}"
     if request.qrels_format != "qrels":
         return message
     able = [column for column in request.columns if has_tie_form(column, request.options)]
     if len(able) == len(request.columns) or request.measures is None:
         return f"{message}; --ties expected averages over their orders"
-    forms = [column.name for column in able if column.row.expected not in (FIXED, OF_SETS)]
+    fixed = (family.FIXED, family.OF_SETS)
+    forms = [column.name for column in able if column.row.expected not in fixed]
     if not forms:
         return message
     if len(forms) > 5:
@@ -380,8 +371,6 @@ def _missing_answers(run: Scored, request: Request) -> str:
 
 
 def _engines(run: Scored, request: Request) -> str:
-    from kgtrec.trec.measures.pytrec_eval import can_supply
-
     theirs = [c.name for c in request.columns if can_supply(c, request.options)]
     same = f"pytrec_eval has {', '.join(theirs) or 'none of them'}"
     return f"kgtrec computed {', '.join(run.values)}; {same}"
@@ -392,42 +381,38 @@ def _engines(run: Scored, request: Request) -> str:
 
 def _measure_help(measures: Sequence[str]) -> str:
     """A description of each measure; for a nickname, of all its measures."""
-    from kgtrec.trec.eval.kg_names import micro_columns, micro_help
-    from kgtrec.trec.measures.names import NICKNAMES, help_text, resolve
-
-    names = [name for name in measures if name in NICKNAMES]
-    heads = [f"{name}: {', '.join(NICKNAMES[name])}\n" for name in names]
-    micro, others = micro_columns(measures)
-    text = help_text(resolve(others, command_line=True, qrels_format=None)) if others else ""
-    return "\n".join([*heads, text + micro_help(micro)]).rstrip("\n")
+    nicknames = {name: every.NICKNAMES[name] for name in measures if name in every.NICKNAMES}
+    heads = [f"{name}: {', '.join(meant)}\n" for name, meant in nicknames.items()]
+    micro, others = kg_names.micro_columns(measures)
+    text = kg_names.micro_help(micro)
+    if others:
+        text = every.help_text(every.resolve(others, command_line=True, qrels_format=None)) + text
+    return "\n".join([*heads, text]).rstrip("\n")
 
 
 def _overview(context: click.Context) -> str:
     """The command's help, then the measures."""
-    from kgtrec.trec.eval.kg_names import MICRO
-
     formatter = context.make_formatter()
     context.command.format_help(context, formatter)
     with formatter.section("Measures (-h -m NAME explains one)"):
         for names in _by_parameters().values():
             formatter.write_text(names)
-        formatter.write_text(f"{', '.join(MICRO)} (over answers, as kg_mrr,kg_hits.1,3,10)")
+        micro = ", ".join(kg_names.MICRO)
+        formatter.write_text(f"{micro} (over answers, as kg_mrr,kg_hits.1,3,10)")
     return formatter.getvalue().rstrip("\n")
 
 
 def _by_parameters() -> dict[str, str]:
     """Names of the measures by the kind of parameters that they take, as text."""
-    from kgtrec.trec.measures.names import TABLE
-
     heads = {
         "": "without parameters", "rank": "at ranks, as P.5,10", "point": "at decimals",
         "number": "with numbers", "numbers": "with numbers", "gains": "with gains, as ndcg.1=3,2=9",
         "p": "with p, as rbp.p=0.8", "p,gains": "with p, as rbp.p=0.8",
     }  # fmt: skip
     by_head: dict[str, list[str]] = {}
-    for name, family in TABLE.items():
-        head = heads.get(family.kind, "")
-        if family.format not in ("any", "qrels"):
-            head = f"of judgements in groups, -R {family.format}"
+    for name, row in every.TABLE.items():
+        head = heads.get(row.kind, "")
+        if row.format not in ("any", "qrels"):
+            head = f"of judgements in groups, -R {row.format}"
         by_head.setdefault(head, []).append(name)
     return {head: f"{', '.join(names)} ({head})" for head, names in by_head.items()}

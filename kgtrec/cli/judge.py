@@ -6,17 +6,22 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._report import Command, Report, note, warning
+from kgtrec.cli._process import lazily
+from kgtrec.cli._report import Command, Report, keep_inputs, note, warning
 from kgtrec.errors import UsageError
 
-if TYPE_CHECKING:
-    from kgtrec.study.judging.questions import Context
-    from kgtrec.study.judging.sheets import Sheet
+with lazily():
+    from kgtrec import read_graph
+    from kgtrec.study.judging import agreement as agreeing
+    from kgtrec.study.judging import journal as journals
+    from kgtrec.study.judging import questions as asking
+    from kgtrec.study.judging import sheets as sheet_files
+    from kgtrec.study.judging.server import JudgeServer
 
 
 class Group(click.Group):
@@ -63,11 +68,10 @@ def templates(pool: str, output: str) -> Report:
     \b
     kgtrec judge templates pool.tsv -o templates.tsv
     """
-    from kgtrec.study.judging.questions import generated_templates, write_templates
-    from kgtrec.study.judging.sheets import read_pooled
-
-    made = generated_templates(sorted({one.relation for one in read_pooled(pool)}))
-    write_templates(output, made)
+    made = asking.generated_templates(
+        sorted({one.relation for one in sheet_files.read_pooled(pool)})
+    )
+    asking.write_templates(output, made)
     return Report(notes=[f"wrote {output}: {len(made.by_relation):,} templates"])
 
 
@@ -99,29 +103,27 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
     kgtrec judge sheets pool.tsv --annotators anna,ben,carla --overlap 0.2 --batch 500 -o sheets
     kgtrec judge sheets pool.tsv --annotators anna --depth 5 --names mid2name.txt -o pilot
     """
-    from kgtrec.study.judging.journal import judged_sheet
-    from kgtrec.study.judging.questions import (
-        generated_templates,
-        read_names,
-        read_templates,
-    )
-    from kgtrec.study.judging.sheets import make_batches, read_pooled, to_judge, write_new_sheets
-
-    pooled = read_pooled(pool)
-    known = {item.triple for file in done for item in judged_sheet(file).items if item.label}
-    triples = to_judge(pooled, options["depth"], known, options["by_rule"])
+    pooled = sheet_files.read_pooled(pool)
+    known = {
+        item.triple for file in done for item in journals.judged_sheet(file).items if item.label
+    }
+    triples = sheet_files.to_judge(pooled, options["depth"], known, options["by_rule"])
     if not triples:
         raise UsageError(f"{pool}: none of {len(pooled):,} triples is left to judge")
     name_file, template_file = options["name_file"], options["template_file"]
-    names = read_names(name_file) if name_file else {}
+    names = asking.read_names(name_file) if name_file else {}
     relations = sorted({one.relation for one in triples})
-    questions = read_templates(template_file) if template_file else generated_templates(relations)
+    questions = (
+        asking.read_templates(template_file)
+        if template_file
+        else asking.generated_templates(relations)
+    )
     people = [name.strip() for name in options["annotators"].split(",")]
-    made = make_batches(
+    made = sheet_files.make_batches(
         triples, questions, names, annotators=people, overlap=options["overlap"],
         size=options["batch"], seed=options["seed"], by_relation=options["by_relation"],
     )  # fmt: skip
-    paths, files = write_new_sheets(output, made), list(made)
+    paths, files = sheet_files.write_new_sheets(output, made), list(made)
     text = f"{len(paths):,} sheets in {output}: {files[0]} to {files[-1]}"
     left = len(pooled) - len(triples)
     notes = [
@@ -168,12 +170,9 @@ def serve(
     kgtrec judge serve sheets/anna.tsv --link 'https://www.wikidata.org/wiki/{label}'
     kgtrec judge serve sheets/anna.tsv --graph FB15k-237 --names mid2name.txt
     """
-    from kgtrec.study.judging.journal import Journal, judged_path
-    from kgtrec.study.judging.server import JudgeServer
-
     context = _context(*(options[name] for name in ("link", "graph", "facts", "name_file")))
-    with Journal(sheet) as journal:
-        server = JudgeServer(journal, output or str(judged_path(sheet)), port, context)
+    with journals.Journal(sheet) as journal:
+        server = JudgeServer(journal, output or str(journals.judged_path(sheet)), port, context)
         note(f"{_progress(journal)}; the page is at {server.url}")
         note(f"answers are kept in {journal.path}; {_how_to_end()}")
         try:
@@ -193,18 +192,17 @@ def _how_to_end() -> str:
     return "Ctrl-C ends"
 
 
-def _context(link: str | None, graph: str | None, facts: int, name_file: str | None) -> Context:
-    from kgtrec.questions.api import read_graph
-    from kgtrec.study.judging.questions import Context, check_link, read_names
-
+def _context(
+    link: str | None, graph: str | None, facts: int, name_file: str | None
+) -> asking.Context:
     if graph is None and (name_file or shared.on_command_line("facts")):
         raise UsageError("--facts and --names are for facts of a graph; add --graph DIR")
     if link is not None:
-        check_link(link)
+        asking.check_link(link)
     if graph is None:
-        return Context(link)
-    names = read_names(name_file) if name_file else {}
-    return Context(link, read_graph(graph), names, facts)
+        return asking.Context(link)
+    names = asking.read_names(name_file) if name_file else {}
+    return asking.Context(link, read_graph(graph), names, facts)
 
 
 def _progress(journal: Any) -> str:
@@ -244,21 +242,12 @@ def export(sheet: str, output: str | None) -> Report:
     kgtrec judge export sheets/anna.tsv
     kgtrec judge export sheets/anna.tsv -o anna-so-far.tsv
     """
-    from kgtrec.cli._report import keep_inputs
-    from kgtrec.study.judging.journal import (
-        check_earlier_state,
-        journal_path,
-        judged_path,
-        judged_sheet,
-    )
-    from kgtrec.study.judging.sheets import write_sheet
-
-    target = output or str(judged_path(sheet))
-    keep_inputs([sheet, str(journal_path(sheet))], {"--output": target})
+    target = output or str(journals.judged_path(sheet))
+    keep_inputs([sheet, str(journals.journal_path(sheet))], {"--output": target})
     if output is None:  # a default name must not overwrite a foreign file
-        check_earlier_state(target, sheet)
-    judged = judged_sheet(sheet)
-    write_sheet(target, judged.items)
+        journals.check_earlier_state(target, sheet)
+    judged = journals.judged_sheet(sheet)
+    sheet_files.write_sheet(target, judged.items)
     return Report(notes=[f"wrote {target}: {_counted(judged)}"])
 
 
@@ -273,16 +262,13 @@ def check(files: tuple[str, ...]) -> Report:
     \b
     kgtrec judge check sheets/*.judged.tsv
     """
-    from kgtrec.study.judging.journal import judged_sheet
-    from kgtrec.study.judging.sheets import scan_sheet
-
     wrong, lines = False, []
     for file in files:
-        sheet, faults = scan_sheet(file)
+        sheet, faults = sheet_files.scan_sheet(file)
         wrong |= bool(faults)
         lines += [f"{file}:{fault.line}: {fault.found}; {fault.hint}" for fault in faults]
         if not faults:
-            sheet = judged_sheet(file)
+            sheet = journals.judged_sheet(file)
         lines.append(f"{file}: {_counted(sheet)}, {len(faults):,} faults")
     return Report(lambda: "\n".join(lines), code=2 if wrong else 0)
 
@@ -303,12 +289,10 @@ def agreement(files: tuple[str, ...], by_relation: bool, blank: str) -> Report:
     kgtrec judge agreement anna.judged.tsv ben.judged.tsv
     kgtrec judge agreement sheets/*.judged.tsv --by-relation --format csv
     """
-    from kgtrec.study.judging.agreement import agreement_table, agreements, by_annotator
-
-    judged = by_annotator(files, _blank(blank))
+    judged = agreeing.by_annotator(files, _blank(blank))
     if len(judged) < 2:
         raise UsageError(f"one annotator, {next(iter(judged))}; give the sheets of two or more")
-    return Report.of_table(agreement_table(agreements(judged, by_relation)))
+    return Report.of_table(agreeing.agreement_table(agreeing.agreements(judged, by_relation)))
 
 
 @command.command(short_help="Merge the labels of several annotators.")
@@ -330,18 +314,13 @@ def merge(
     kgtrec judge merge anna.judged.tsv ben.judged.tsv --conflicts carla.tsv -o judged.tsv
     kgtrec judge merge anna.judged.tsv ben.judged.tsv --adjudicated carla.judged.tsv -o judged.tsv
     """
-    from kgtrec.cli._report import keep_inputs
-    from kgtrec.study.judging.agreement import by_annotator, merge_sheets
-    from kgtrec.study.judging.journal import journal_path, judged_sheet
-    from kgtrec.study.judging.sheets import write_new_sheet, write_sheet
-
-    inputs = [*files, adjudicated] + [str(journal_path(file)) for file in files]
+    inputs = [*files, adjudicated] + [str(journals.journal_path(file)) for file in files]
     keep_inputs(inputs, {"--output": output, "--conflicts": conflicts})
-    decided = judged_sheet(adjudicated) if adjudicated else None
-    merged = merge_sheets(by_annotator(files, _blank(blank)), decided, seed)
+    decided = journals.judged_sheet(adjudicated) if adjudicated else None
+    merged = agreeing.merge_sheets(agreeing.by_annotator(files, _blank(blank)), decided, seed)
     if conflicts and merged.conflicts:
-        write_new_sheet(conflicts, merged.conflicts)
-    write_sheet(output, merged.final)
+        sheet_files.write_new_sheet(conflicts, merged.conflicts)
+    sheet_files.write_sheet(output, merged.final)
     notes = [f"wrote {output}" + (f", {conflicts}" if conflicts and merged.conflicts else "")]
     if merged.conflicts and not conflicts:
         left = f"{len(merged.conflicts):,} conflicts are left out"
@@ -365,14 +344,9 @@ def audit(sheet: str, size: int, output: str, seed: int) -> Report:
     kgtrec judge serve expert.tsv
     kgtrec judge agreement judged.tsv expert.judged.tsv
     """
-    from kgtrec.cli._report import keep_inputs
-    from kgtrec.study.judging.agreement import audit_sample
-    from kgtrec.study.judging.journal import journal_path, judged_sheet
-    from kgtrec.study.judging.sheets import write_new_sheet
-
-    keep_inputs([sheet, str(journal_path(sheet))], {"--output": output})
-    drawn = audit_sample(judged_sheet(sheet).items, size, seed)
-    write_new_sheet(output, drawn)
+    keep_inputs([sheet, str(journals.journal_path(sheet))], {"--output": output})
+    drawn = agreeing.audit_sample(journals.judged_sheet(sheet).items, size, seed)
+    sheet_files.write_new_sheet(output, drawn)
     text = f"wrote {output}: {len(drawn):,} triples, half of them labelled Y in {sheet}"
     return Report(notes=[text])
 
@@ -381,10 +355,8 @@ def _blank(choice: str) -> str:
     return "" if choice == "open" else choice
 
 
-def _counted(sheet: Sheet) -> str:
-    from kgtrec.study.judging.sheets import sheet_counts
-
-    counts = sheet_counts(sheet.items)
+def _counted(sheet: sheet_files.Sheet) -> str:
+    counts = sheet_files.sheet_counts(sheet.items)
     return (
         f"{len(sheet):,} triples, Y {counts['Y']:,}, N {counts['N']:,}, ? {counts['?']:,}, "
         f"open {counts['']:,}"

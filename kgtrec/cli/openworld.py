@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import load_ranks
 from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
 
-if TYPE_CHECKING:
-    from kgtrec.study.openworld import Comparison
+with lazily():
+    from kgtrec import plots
+    from kgtrec.study.openworld import Comparison, compare, experiment
+    from kgtrec.study.openworld.experiment import family_study
+    from kgtrec.study.openworld.formulas import sparsity_of_density
+    from kgtrec.study.openworld.simulate import simulate, simulation_table
 
 SPARSITIES = (0.2, 0.5, 0.8)
 
@@ -85,11 +90,11 @@ def command(**_options: Any) -> Report:
         return _figure(request)
     if request.study is not None:
         return _study_report(request.study, request.seed)
-    if request.values is not None:
-        return _comparison_report(_of_values(request))
-    if request.files:
-        return _comparison_report(_of_files(request))
-    raise UsageError("nothing to compare; give two ranks files, --values A B, or --study small")
+    if request.values is None and not request.files:
+        raise UsageError("nothing to compare; give two ranks files, --values A B, or --study small")
+    result = _of_files(request) if request.values is None else _of_values(request)
+    figures = {"plot": lambda: plots.comparison(result)}
+    return Report(lambda: str(result), result.to_dict, result.table(), figures=figures)
 
 
 def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
@@ -124,8 +129,6 @@ def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
 
 def _betas(request: SimpleNamespace, train_share: float | None = None) -> tuple[float, ...]:
     """The sparsities, if necessary from densities and the train share of the ranks."""
-    from kgtrec.study.openworld.formulas import sparsity_of_density
-
     share = train_share if request.train_share is None else request.train_share
     if request.sparsities and request.densities:
         raise UsageError("--sparsity and --density set the same value; give one of them")
@@ -139,83 +142,62 @@ def _betas(request: SimpleNamespace, train_share: float | None = None) -> tuple[
 
 
 def _figure(request: SimpleNamespace) -> Report:
-    """A figure of formulas or simulations, with defaults as in the paper."""
-    from kgtrec.study.openworld.formulas import ENTITIES
-    from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS
-
-    betas = _betas(request) if request.sparsities or request.densities else BETAS
-    n_answers = N_ANSWERS if request.answers is None else int(request.answers)
-    n_entities = request.entities or ENTITIES
-    if request.figure == "simulated":
-        return _simulation_report(request, betas, n_answers, n_entities)
-    figure: tuple[Any, ...] = ("approximation_quality", betas, n_answers)
+    """A figure of formulas or simulations; the functions' defaults are the paper's settings."""
+    given: dict[str, Any] = {}
+    if request.sparsities or request.densities:
+        given["betas"] = _betas(request)
+    if request.answers is not None:
+        given["n_answers"] = int(request.answers)
+    if request.figure == "approximation":
+        return Report(figures={"plot": lambda: plots.approximation_quality(**given)})
+    if request.entities:
+        given["n_entities"] = request.entities
+    metric = request.metric
     if request.figure == "expected":
-        strengths = betas if request.sparsities or request.densities else (0.0, *BETAS)
-        figure = ("expected_metric", request.metric, strengths, n_answers, n_entities)
-    return Report(figures={"plot": ("studies", *figure)})
+        return Report(figures={"plot": lambda: plots.expected_metric(metric, **given)})
+    if request.questions:
+        given["repeats"] = request.questions
+    runs = [
+        simulate(rho=rho, metrics=(metric,), seed=request.seed, **given)
+        for rho in request.correlations or (0.0,)
+    ]
+    table = simulation_table(runs, metric)
+    return Report(
+        None, lambda: [dict(zip(table.keys, row, strict=True)) for row in table.rows], table,
+        figures={"plot": lambda: plots.simulated(runs if len(runs) > 1 else runs[0], metric)},
+    )  # fmt: skip
 
 
 def _of_files(request: SimpleNamespace) -> Comparison:
-    from kgtrec.study.openworld.compare import compare_ranks, short_names, train_share_of
-
     files = request.files
     if len(files) != 2:
         raise UsageError(f"{len(files)} ranks file(s); give the two to compare")
     loaded = load_ranks({file: file for file in files})
     first, second = (loaded[file] for file in files)
     unknown = bool(request.densities) and request.train_share is None
-    betas = _betas(request, train_share_of(first) if unknown else None)
-    return compare_ranks(first, second, betas, request.metric, request.level, short_names(*files))
+    betas = _betas(request, compare.train_share_of(first) if unknown else None)
+    return compare.compare_ranks(
+        first, second, betas, request.metric, request.level, compare.short_names(*files)
+    )
 
 
 def _of_values(request: SimpleNamespace) -> Comparison:
-    from kgtrec.study.openworld.compare import compare_values
-    from kgtrec.study.openworld.formulas import ENTITIES
-
     questions, answers = request.questions, request.answers
     if questions is None or answers is None:
         raise UsageError(
             "--values needs --n-questions N and --n-answers N: the number of questions, and of "
             "test answers per question"
         )
-    return compare_values(
-        request.values, questions, answers, _betas(request), request.entities or ENTITIES,
-        request.metric, request.level,
+    more = {"n_entities": request.entities} if request.entities else {}
+    return compare.compare_values(
+        request.values, questions, answers, _betas(request), metric=request.metric,
+        level=request.level, **more,
     )  # fmt: skip
 
 
 def _study_report(size: str, seed: int) -> Report:
-    from kgtrec.study.openworld.experiment import DENSITIES, family_study
-
-    of_paper: dict[str, Any] = {"families": 20, "densities": DENSITIES}
+    of_paper: dict[str, Any] = {"families": 20, "densities": experiment.DENSITIES}
     study = family_study(seed, **(of_paper if size == "paper" else {}))
-    figures = {"plot": ("studies", "sparse_full", study.panels)}
+    figures = {"plot": lambda: plots.sparse_full(study.panels)}
     forms = {"json": study.table().to_json}
     return Report(lambda: str(study), None, study.points(), forms, figures=figures)
-
-
-def _comparison_report(result: Comparison) -> Report:
-    figures = {"plot": ("studies", "comparison", result)}
-    return Report(lambda: str(result), result.to_dict, result.table(), figures=figures)
-
-
-def _simulation_report(
-    request: SimpleNamespace, betas: tuple[float, ...], n_answers: int, n_entities: int
-) -> Report:
-    """One simulation per correlation."""
-    from kgtrec.study.openworld.simulate import REPEATS, simulate, simulation_table
-
-    metric = request.metric
-    runs = [
-        simulate(
-            betas=betas, n_answers=n_answers, rho=rho, metrics=(metric,),
-            repeats=request.questions or REPEATS, n_entities=n_entities, seed=request.seed,
-        )
-        for rho in request.correlations or (0.0,)
-    ]  # fmt: skip
-    table = simulation_table(runs, metric)
-    drawn = runs if len(runs) > 1 else runs[0]
-    return Report(
-        None, lambda: [dict(zip(table.keys, row, strict=True)) for row in table.rows], table,
-        figures={"plot": ("studies", "simulated", drawn, metric)},
-    )  # fmt: skip

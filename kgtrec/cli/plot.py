@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import load_ranks
 from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
 
-if TYPE_CHECKING:
-    from kgtrec.ranking.ranks import Ranks
+with lazily():
+    from kgtrec import Ranks, Result, plots, read_graph
+    from kgtrec._internal.bootstrap import Resampling
+    from kgtrec.measures.averaging import sides_present
+    from kgtrec.questions import questions
+    from kgtrec.study.comparison.parts import values_by_part
+    from kgtrec.study.stratified import beta_curve, beta_grid
 
 KINDS = {
     "ranks": "rank_distribution", "ties": "tie_widths", "rank-types": "rank_types",
@@ -80,9 +86,8 @@ def command(
     loaded = load_ranks(dict(zip(legend, files, strict=True)))
     if side is not None:
         loaded = {name: _of_side(name, ranks, side) for name, ranks in loaded.items()}
-    module = "studies" if kind.startswith("beta") else "ranks"
     drawn = _drawn(kind, loaded, chosen, by, graph)
-    return Report(figures={"output": (module, KINDS[kind], *drawn)})
+    return Report(figures={"output": lambda: getattr(plots, KINDS[kind])(*drawn)})
 
 
 def _legend(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
@@ -107,9 +112,6 @@ def _metrics(kind: str, metrics: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _of_side(name: str, ranks: Ranks, side: str) -> Ranks:
-    from kgtrec.measures.averaging import sides_present
-    from kgtrec.questions.questions import NAMES
-
     present = sides_present(ranks)
     if side not in present:
         raise UsageError(
@@ -118,20 +120,13 @@ def _of_side(name: str, ranks: Ranks, side: str) -> Ranks:
         )
     if side == "both":
         return ranks
-    return ranks.subset(ranks.side == NAMES.index(side))
+    return ranks.subset(ranks.side == questions.NAMES.index(side))
 
 
 def _drawn(
     kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...], by: str | None, graph: str | None
 ) -> tuple[Any, ...]:
     """Input of the drawing function of a kind."""
-    from kgtrec._internal.bootstrap import Resampling
-    from kgtrec.measures.averaging import sides_present
-    from kgtrec.questions.api import read_graph
-    from kgtrec.results.result import Result
-    from kgtrec.study.comparison.parts import values_by_part
-    from kgtrec.study.stratified import beta_curve, beta_grid
-
     if kind in ("ranks", "ties"):
         return (loaded,)
     sides = {name: sides_present(ranks)[-1] for name, ranks in loaded.items()}

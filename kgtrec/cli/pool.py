@@ -5,22 +5,27 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, Report, check_outputs, warning
 from kgtrec.errors import UsageError
 
-if TYPE_CHECKING:
+with lazily():
+    from kgtrec import Graph, read_graph
+    from kgtrec._internal.files import make_folder
     from kgtrec._internal.table import Table
-    from kgtrec.questions.api import Graph
-    from kgtrec.study.pooling.completion import Completion
-    from kgtrec.study.pooling.lists import RankedLists
-    from kgtrec.study.pooling.pool import Pool
-    from kgtrec.study.pooling.seeds import SeedQuestions
-
+    from kgtrec.graph.statistics.relations import relation_categories
+    from kgtrec.study import run_lists, sample_seeds, score_lists, seed_questions
+    from kgtrec.study.pooling import completion, unjudged
+    from kgtrec.study.pooling.edited_files import read_judgements, read_triples, write_triples
+    from kgtrec.study.pooling.lists import RankedLists, doubts, is_scores, system_names
+    from kgtrec.study.pooling.pool import Draw, Pool, make_pool, read_pool, write_pool
+    from kgtrec.study.pooling.seeds import SeedQuestions, read_question_ids
+    from kgtrec.study.pooling.unjudged import mean_columns
 
 CUTOFFS = (10, 20)
 
@@ -49,9 +54,6 @@ def sample(graph: str, output: str, share: float | None, **options: Any) -> Repo
     Next:
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv a.run b.run -o pool.tsv
     """
-    from kgtrec.questions.api import read_graph
-    from kgtrec.study.pooling.seeds import sample_seeds
-
     drawn = sample_seeds(read_graph(graph), share, **options)
     drawn.write(output)
     divergence = (
@@ -121,11 +123,6 @@ def pool(
     kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv \\
         --judgements judged.tsv --write-qrels qrels.txt
     """
-    from kgtrec.questions.api import read_graph
-    from kgtrec.study.pooling.completion import rule_table
-    from kgtrec.study.pooling.lists import doubts, is_scores, system_names
-    from kgtrec.study.pooling.pool import Draw, make_pool, write_pool
-
     paths = dict(zip(system_names(systems), systems, strict=True))
     share, seed = options["sample"], options["seed"]
     if seed is not None and share is None:
@@ -151,7 +148,7 @@ def pool(
         "overlap": made.overlap_table(),
     }
     if rules is not None:
-        tables["rules"] = rule_table(made, rules)
+        tables["rules"] = completion.rule_table(made, rules)
     doubtful = map(warning, doubts(lists, seeds, made.depth))
     written = f"{len(made):,} pooled triples{marked}, written to {output}"
     return Report.of_tables(tables, notes=[*doubtful, written])
@@ -162,8 +159,6 @@ def _lists(
     **scoring: Any,
 ) -> list[RankedLists]:  # fmt: skip
     """Every system's candidates for the seeds' questions, from its run or its scores."""
-    from kgtrec.study.pooling.lists import is_scores, run_lists, score_lists
-
     return [
         score_lists(path, seeds, name, depth, places=places, threads=threads, **scoring)
         if is_scores(path) else run_lists(path, seeds, name, places=places, threads=threads)
@@ -173,23 +168,17 @@ def _lists(
 
 def _read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> SeedQuestions:
     """Seed questions from files."""
-    from kgtrec.study.pooling.edited_files import read_triples
-    from kgtrec.study.pooling.seeds import read_question_ids, seed_questions
-
     names = None if questions is None else read_question_ids(questions, graph)
     return seed_questions(graph, read_triples(path, graph), split, names=names)
 
 
 def _rules(pool: Pool, types: str | None, by_category: bool) -> list[str] | None:
-    from kgtrec.graph.statistics.relations import relation_categories
-    from kgtrec.study.pooling.completion import read_relation_types, trivial_rules
-
     if types is None and not by_category:
         return None
-    return trivial_rules(
+    return completion.trivial_rules(
         pool,
         categories=relation_categories(pool.graph) if by_category else None,
-        types=None if types is None else read_relation_types(types, pool.graph),
+        types=None if types is None else completion.read_relation_types(types, pool.graph),
     )
 
 
@@ -258,15 +247,8 @@ def complete(
         --judgements judged.tsv --write-sample-qrels sample.qrels --write-runs filtered a.run
     kgtrec eval -m infAP sample.qrels filtered/a.run
     """
-    from kgtrec.questions.api import read_graph
-    from kgtrec.study.pooling import completion
-    from kgtrec.study.pooling.edited_files import read_judgements
-    from kgtrec.study.pooling.lists import doubts, run_lists, system_names
-    from kgtrec.study.pooling.pool import read_pool
-    from kgtrec.study.pooling.unjudged import MEASURES, mean_columns
-
     _check_runs(runs, options)
-    columns = [column.name for column in mean_columns(options["measures"] or MEASURES)]
+    columns = [column.name for column in mean_columns(options["measures"] or unjudged.MEASURES)]
     names = system_names(runs)
     inputs = (*runs, seed_triples, pooled, *judgements, options["questions"])
     targets = _targets(graph, inputs, names, options)
@@ -309,8 +291,6 @@ def _targets(
     graph: str, inputs: tuple[str | None, ...], names: list[str], options: dict[str, Any]
 ) -> dict[str, str]:
     """Files to write, by option or system, after checking them."""
-    from kgtrec._internal.files import make_folder
-
     single = ("qrels", "sample_qrels", "split_file")
     targets = {shared.option_of(name): options[name] for name in single}
     if (folder := options["run_dir"]) is not None:
@@ -322,11 +302,12 @@ def _targets(
 
 
 def _of_runs(
-    lists: list[RankedLists], done: Completion, columns: list[str], options: dict[str, Any]
+    lists: list[RankedLists],
+    done: completion.Completion,
+    columns: list[str],
+    options: dict[str, Any],
 ) -> tuple[dict[str, Table], list[str]]:
     """The judged share of every run, its measures with open candidates, and remarks on them."""
-    from kgtrec.study.pooling import unjudged
-
     if not lists:
         return {}, []
     cutoffs = tuple(dict.fromkeys(options["cutoffs"] or CUTOFFS))
@@ -344,11 +325,9 @@ def _of_runs(
 
 
 def _written(
-    done: Completion, lists: list[RankedLists], targets: dict[str, str], reverse: bool
+    done: completion.Completion, lists: list[RankedLists], targets: dict[str, str], reverse: bool
 ) -> list[str]:
     """Write the files; return notes."""
-    from kgtrec.study.pooling.edited_files import write_triples
-
     notes = []
     if "--write-qrels" in targets:
         qrels = done.qrels(reverse)

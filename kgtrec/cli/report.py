@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
 from kgtrec._internal.locations import is_folder
 from kgtrec.cli import _options as shared
+from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import (
     bounds_block,
     bounds_by_key,
@@ -23,10 +24,19 @@ from kgtrec.cli._ranks import (
 from kgtrec.cli._report import Command, Report, blocks, single_or_all
 from kgtrec.errors import UsageError
 
-if TYPE_CHECKING:
-    from kgtrec.measures import Measure
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.results.result import Result
+with lazily():
+    from kgtrec import Measure, Ranks, Result, read_graph
+    from kgtrec._internal.files import atomic_write
+    from kgtrec.measures import averaging, parse_all
+    from kgtrec.results.report import fitting, tie_note
+    from kgtrec.results.slices import parse_by
+    from kgtrec.study import read_relation_counts, reweighted_table, spreads
+    from kgtrec.study.comparison.report import grouped_names
+    from kgtrec.study.reporting import formats, model_table
+    from kgtrec.study.reporting.model_table import Significance, table_of_models
+    from kgtrec.study.reporting.page import page_data, page_text
+    from kgtrec.study.stratified import coverage_note
+    from kgtrec.trec.files.run import read_run_columns
 
 Options = dict[str, Any]
 FORMATS = ("table", "json", "csv", "latex", "markdown", "html", "typst")
@@ -100,8 +110,6 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     LaTeX needs the package booktabs. Superscripts of --test are the letters of the models that are
     significantly worse; measures that are not means, such as AMRI, are not tested.
     """
-    from kgtrec.measures import parse_all
-
     params = click.get_current_context().params
     options |= {name: params[name] for name in ("form", "output")}
     keys = options["keys"]
@@ -122,8 +130,6 @@ def _check_options(options: Options, by_parts: bool) -> None:
     by, graph, labels = options["by"], options["graph"], options["labels"]
     slices: tuple[str, ...] = ()
     if by is not None:
-        from kgtrec.results.slices import parse_by
-
         slices = parse_by(by, None)
     names = ("columns", "sides", "names", "test", "correction", "level", "digits", "replicates")
     typed, form, keys = shared.typed(names), options["form"], options["keys"]
@@ -162,9 +168,6 @@ def _check_options(options: Options, by_parts: bool) -> None:
 
 
 def _loaded(files: tuple[str, ...], measures: list[Measure] | None, form: str) -> dict[str, Result]:
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.results.result import Result
-
     results = {file: Result(Ranks.load(file), measures=measures) for file in files}
     warn_of_results(results, form)
     return results
@@ -185,9 +188,6 @@ def _file_by_file(results: dict[str, Result]) -> Report:
 
 def _parts(files: tuple[str, ...], measures: list[Measure] | None, options: Options) -> Report:
     """Slices of every file, quartiles over them, other ratios, or rank types."""
-    from kgtrec.questions.api import read_graph
-    from kgtrec.study.stratified import spreads
-
     # Output by parts or by other ratios has no other list of measures to check.
     results = _loaded(files, None, "parts")
     if options["rank_types"]:
@@ -206,8 +206,6 @@ def _parts(files: tuple[str, ...], measures: list[Measure] | None, options: Opti
 
 def _reweighted(results: dict[str, Result], path: str, measures: list[Measure] | None) -> Report:
     """Micro metrics of every file at the relation ratios of other triples."""
-    from kgtrec.study.stratified import coverage_note, read_relation_counts, reweighted_table
-
     counts = read_relation_counts(path)
     said = {file: coverage_note(result, counts) for file, result in results.items()}
     tables = {file: reweighted_table(result, counts, measures) for file, result in results.items()}
@@ -216,8 +214,6 @@ def _reweighted(results: dict[str, Result], path: str, measures: list[Measure] |
 
 def _by_rank_type(results: dict[str, Result], measures: list[Measure] | None) -> Report:
     """All rank types, one row each, and how many candidates tie."""
-    from kgtrec.results.report import fitting, tie_note
-
     tables = {file: result.rank_types(measures) for file, result in results.items()}
 
     def text() -> str:
@@ -248,10 +244,7 @@ class _Evaluation(NamedTuple):
 
 def _models_report(files: tuple[str, ...], options: Options) -> Report:
     """The table of models, in every format."""
-    from kgtrec.study.reporting.formats import FORMATS as RENDERERS
-    from kgtrec.study.reporting.model_table import COLUMNS, Significance, table_of_models
-
-    columns = options["keys"] or _listed(options["columns"]) or COLUMNS
+    columns = options["keys"] or _listed(options["columns"]) or model_table.COLUMNS
     sides = _listed(options["sides"]) or None
     test = options["test"]
     significance = test and Significance(test, options["correction"], options["level"])
@@ -260,16 +253,11 @@ def _models_report(files: tuple[str, ...], options: Options) -> Report:
     table = table_of_models(
         systems, columns, sides=sides, significance=significance or None, digits=options["digits"]
     )
-    return Report(forms={form: partial(render, table) for form, render in RENDERERS.items()})
+    return Report(forms={form: partial(render, table) for form, render in formats.FORMATS.items()})
 
 
 def _write_page(files: tuple[str, ...], options: Options) -> Report:
     """Read the files, and write the page."""
-    from kgtrec._internal.files import atomic_write
-    from kgtrec.questions.api import read_graph
-    from kgtrec.study.reporting.page import page_data, page_text
-    from kgtrec.trec.files.run import read_run_columns
-
     path, runs = options["page"], options["runs"]
     shared.refuse(shared.one_per_file("--run", runs, files))
     systems = _systems(files, options["names"])
@@ -301,12 +289,9 @@ def _listed(text: str | None) -> list[str]:
 
 def _check(columns: Sequence[str], sides: Sequence[str] | None) -> None:
     """Refuse unknown measures and sides before any file is read."""
-    from kgtrec.measures import parse_all
-    from kgtrec.measures.averaging import SIDES
-
     parse_all(columns)
     for side in sides or ():
-        if side.strip() not in SIDES:
+        if side.strip() not in averaging.SIDES:
             raise UsageError(f"--side {side!r} is not a side; give head, tail, both, or several")
 
 
@@ -317,9 +302,6 @@ def _systems(
 
     Only with `replicates` has a model several: files whose names differ in a final number.
     """
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.study.comparison.report import grouped_names
-
     systems: dict[str, dict[str, list[Ranks]]] = {}
     called: dict[tuple[str, str], str] = {}
     graphs: dict[str, str] = {}

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, Report, warning
 
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Graph
-    from kgtrec.study.semantics import FittingEntities
+with lazily():
+    from kgtrec import Graph, read_graph
+    from kgtrec.study import semantics
+    from kgtrec.study.pooling.lists import system_names
+    from kgtrec.study.pooling.seeds import read_question_ids
 
 
 @click.command(cls=Command)
@@ -43,11 +46,6 @@ def command(runs: tuple[str, ...], graph: str, cutoffs: str, **options: Any) -> 
     kgtrec semantics --graph FB15k-237 a.run --k 1,10,100 --type-constraints type_constrain.txt
     kgtrec semantics --graph FB15k-237 a.run --entity-types types.tsv --relation-types roles.tsv
     """
-    from kgtrec.questions.api import read_graph
-    from kgtrec.study.pooling.lists import system_names
-    from kgtrec.study.pooling.seeds import read_question_ids
-    from kgtrec.study.semantics import semantic_shares
-
     chosen, resampling = shared.cutoffs_of(cutoffs), shared.resampling(options)
     paths = dict(zip(system_names(runs), runs, strict=True))
     sources = [options[name] for name in ("observed", "type_constraints", "entity_types")]
@@ -60,7 +58,7 @@ def command(runs: tuple[str, ...], graph: str, cutoffs: str, **options: Any) -> 
     loaded = read_graph(graph)
     fitting = _fitting(loaded, options)
     names = options["questions"] and read_question_ids(options["questions"], loaded)
-    result = semantic_shares(
+    result = semantics.semantic_shares(
         paths, loaded.questions(options["split"], context=options["context"]), fitting,
         cutoffs=chosen, names=names, resampling=resampling, threads=options["threads"],
     )  # fmt: skip
@@ -68,12 +66,10 @@ def command(runs: tuple[str, ...], graph: str, cutoffs: str, **options: Any) -> 
     return Report.of_table(result.table(), lambda: str(result), notes=notes)
 
 
-def _fitting(graph: Graph, options: Mapping[str, Any]) -> FittingEntities:
+def _fitting(graph: Graph, options: Mapping[str, Any]) -> semantics.FittingEntities:
     """The fitting entities, from the named source."""
-    from kgtrec.study.semantics import fitting_by_constraints, fitting_by_types, fitting_observed
-
     if options["type_constraints"] is not None:
-        return fitting_by_constraints(graph, options["type_constraints"])
+        return semantics.fitting_by_constraints(graph, options["type_constraints"])
     if options["entity_types"] is not None:
-        return fitting_by_types(graph, options["entity_types"], options["relation_types"])
-    return fitting_observed(graph, options["observed"] or "train")
+        return semantics.fitting_by_types(graph, options["entity_types"], options["relation_types"])
+    return semantics.fitting_observed(graph, options["observed"] or "train")

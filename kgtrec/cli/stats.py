@@ -5,7 +5,13 @@ from __future__ import annotations
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, Report
+
+with lazily():
+    from kgtrec import plots, read_graph
+    from kgtrec.graph.statistics.popularity import entity_frequencies, relation_frequencies
+    from kgtrec.graph.statistics.summary import overview
 
 
 @click.command(cls=Command)
@@ -25,10 +31,6 @@ def command(graph: str, percentile: float) -> Report:
     kgtrec stats FB15k-237 --format json > fb15k-237.json
     kgtrec stats WN18RR --percentile 80
     """
-    from kgtrec.graph.statistics.popularity import entity_frequencies, relation_frequencies
-    from kgtrec.graph.statistics.summary import overview
-    from kgtrec.questions.api import read_graph
-
     loaded = read_graph(graph)
     result = overview(loaded, percentile)
     frequencies = {
@@ -36,5 +38,5 @@ def command(graph: str, percentile: float) -> Report:
     }  # fmt: skip
     return Report(
         lambda: str(result), forms={"json": result.to_json},
-        figures={"plot": ("studies", "popularity", frequencies)},
+        figures={"plot": lambda: plots.popularity(frequencies)},
     )  # fmt: skip

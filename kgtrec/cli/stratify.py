@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import load_ranks
 from kgtrec.cli._report import Command, Report
 
-if TYPE_CHECKING:
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.study.stratified import BetaGrid
+with lazily():
+    from kgtrec import Ranks, read_graph
+    from kgtrec.measures.averaging import sides_present
+    from kgtrec.study.stratified import BetaGrid, beta_curve, beta_grid, betas, recounted
 
 METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
@@ -49,9 +51,6 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     kgtrec stratify ranks.parquet --vary grid --points 41 --format csv > grid.csv
     kgtrec stratify ranks.parquet --graph FB15k-237 --count-entities train --points 5
     """
-    from kgtrec.questions.api import read_graph
-    from kgtrec.study.stratified import recounted
-
     graph, counted = options["graph"], (options["entities"], options["relations"])
     shared.refuse(
         (any(counted) and not graph, "--count-entities and --count-relations need --graph DIR"),
@@ -75,9 +74,6 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
 
 
 def _grid(ranks: Ranks, options: dict[str, Any]) -> BetaGrid:
-    from kgtrec.measures.averaging import sides_present
-    from kgtrec.study.stratified import beta_curve, beta_grid, betas
-
     axis, metrics = betas(options["points"]), options["metrics"]
     how = {"rank_type": options["rank_type"], "side": options["side"] or sides_present(ranks)[-1]}
     if options["vary"] == "grid":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,16 +14,25 @@ import click
 
 from kgtrec._internal.locations import is_folder
 from kgtrec.cli import _options as shared
+from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import ranks_of_batch
 from kgtrec.cli._report import GRAPH_FOLDER, Command, Report, note
 from kgtrec.errors import FileError, UsageError
 
+with lazily():
+    from kgtrec import Ranks
+    from kgtrec._internal.files import atomic_write
+    from kgtrec._internal.table import Table
+    from kgtrec.cluster.batch.job_file import read_toml
+    from kgtrec.measures import parse_all
+    from kgtrec.plots import critical_difference, suite_cells, suite_places
+    from kgtrec.study.comparison.report import grouped_names
+    from kgtrec.study.suite import suite
+    from kgtrec.study.suite.cells import parts_of_ranks, read_numbers
+    from kgtrec.study.suite.suite import Suite, suite_of_ranks, suite_page, suites
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from kgtrec._internal.table import Table
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.study.suite.suite import Suite
 
 SHOWN: dict[str, Callable[[Suite], Table]] = {
     "models": lambda suite: suite.table(),
@@ -32,9 +42,9 @@ SHOWN: dict[str, Callable[[Suite], Table]] = {
     "pairs": lambda suite: suite.pair_table(),
 }
 FIGURES = {
-    "plot": ("suite_places", "Places with intervals"),
-    "plot_rankings": ("critical_difference", "Mean ranks and their critical difference"),
-    "plot_cells": ("suite_cells", "Models and graphs"),
+    "plot": ("Places with intervals", suite_places),
+    "plot_rankings": ("Mean ranks and their critical difference", critical_difference),
+    "plot_cells": ("Models and graphs", suite_cells),
 }
 
 
@@ -80,9 +90,6 @@ def command(results: tuple[str, ...], **options: Any) -> Report:
     """
     suites = _suites(results, options)
     if options["html"]:
-        from kgtrec._internal.files import atomic_write
-        from kgtrec.study.suite.suite import suite_page
-
         with atomic_write(options["html"]) as file:
             file.write(
                 suite_page(suites, [_figures(one) for one in suites]).encode(
@@ -94,10 +101,6 @@ def command(results: tuple[str, ...], **options: Any) -> Report:
 
 
 def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
-    from kgtrec.measures import parse_all
-    from kgtrec.study.suite.cells import parts_of_ranks, read_numbers
-    from kgtrec.study.suite.suite import MEASURES, suite_of_ranks, suites
-
     how = shared.resampling(options)
     groups = _groups(options["groups"]) if options["groups"] else None
     names = [name.strip() for name in (options["measures"] or "").split(",") if name.strip()]
@@ -113,7 +116,7 @@ def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
         return [
             suite
             for name, part in parts.items()
-            for suite in suite_of_ranks(part, names or MEASURES, part=name, **more)
+            for suite in suite_of_ranks(part, names or suite.MEASURES, part=name, **more)
         ]
     if len(results) > 1:
         raise UsageError("give one table, or folders of ranks; not several tables or both")
@@ -127,8 +130,6 @@ def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
 
 
 def _groups(path: str) -> dict[str, list[str]]:
-    from kgtrec.cluster.batch.job_file import read_toml
-
     groups = read_toml(Path(path), "a file of groups")
     for name, graphs in groups.items():
         if not isinstance(graphs, list) or not all(isinstance(one, str) for one in graphs):
@@ -142,7 +143,7 @@ def _report(suites: list[Suite], show: str) -> Report:
     def text() -> str:
         return "\n\n".join(f"{title}\n{table.to_text(120)}" for title, table in tables.items())
 
-    figures = {option: ("compare", draws, suites[0]) for option, (draws, _) in FIGURES.items()}
+    figures = {option: partial(draw, suites[0]) for option, (_, draw) in FIGURES.items()}
     notes = [f"{one.cells.title}: {said}" for one in suites for said in one.notes()]
     return Report.of_files(tables, text, "measure", notes=notes, figures=figures)
 
@@ -151,12 +152,10 @@ def _figures(suite: Suite) -> list[tuple[str, Figure]]:
     """The figures that can be drawn for a page; none without matplotlib."""
     if find_spec("matplotlib") is None:
         return []
-    from kgtrec import plots
-
     drawn = []
-    for name, caption in FIGURES.values():
+    for caption, draw in FIGURES.values():
         with suppress(UsageError):  # too few models or graphs for it
-            drawn.append((caption, getattr(plots, name)(suite)))
+            drawn.append((caption, draw(suite)))
     return drawn
 
 
@@ -170,9 +169,6 @@ def read_ranks(paths: Sequence[str]) -> dict[str, dict[str, dict[str, Ranks]]]:
     ``graph/model/seed.parquet``. Models of a batch whose names differ only in a final number are
     seeds of one model.
     """
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.study.comparison.report import grouped_names
-
     found: dict[str, dict[str, dict[str, str]]] = {}
     for path in paths:
         for graph, model, seed, file in _files_below(path):

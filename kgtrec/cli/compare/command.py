@@ -6,13 +6,14 @@ systems: `stability`, `power`, `reproduction` and `replicates`; others are in `l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import load_comparable
 from kgtrec.cli._report import Command, Report
 from kgtrec.cli.compare import labels
@@ -31,12 +32,19 @@ from kgtrec.cli.compare.inputs import (
 )
 from kgtrec.errors import UsageError
 
-if TYPE_CHECKING:
+with lazily():
+    from kgtrec import Ranks, plots
     from kgtrec._internal.bootstrap import Resampling
     from kgtrec._internal.table import Table
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.study.comparison.rankings import Rankings
-    from kgtrec.study.comparison.report import Multiplicity, SystemComparison
+    from kgtrec.ranking.parquet import system_name
+    from kgtrec.study import compare, compare_replicates, multiplicity
+    from kgtrec.study.comparison import correlation
+    from kgtrec.study.comparison.correlation import agreement_table, reproduction_of
+    from kgtrec.study.comparison.rankings import Rankings, data_sensitivity, rankings_of_samples
+    from kgtrec.study.comparison.report import Multiplicity, SystemComparison, grouped_names
+    from kgtrec.study.comparison.significance import discriminate
+    from kgtrec.study.reporting.formats import comparison_latex
+    from kgtrec.trec.files.run import read_run_columns
 
 DISCRIMINATIVE = ("both.realistic.micro.mrr", "both.realistic.micro.hits@10",
                   "both.realistic.macro.mrr", "both.realistic.macro.hits@10",
@@ -80,8 +88,6 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
     kgtrec compare parts *.parquet --by category,side --graph FB15k-237 -m mrr
     kgtrec compare stability *.parquet --plot sensitivity.pdf
     """
-    from kgtrec.study.comparison.report import compare
-
     test = options["test"] or "randomisation"
     check_permutations(test)
     systems = named(files, options["qrels"])
@@ -101,16 +107,13 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
 def _report(
     compared: Sequence[SystemComparison], rankings: Rankings | None, notes: list[str]
 ) -> Report:
-    from kgtrec.study.comparison.correlation import agreement_table
-    from kgtrec.study.reporting.formats import comparison_latex
-
     sections = [
         (_heading(one), [one.value_table(), one.pair_table()], one.sentence()) for one in compared
     ]
     data: dict[str, object] = {one.samples.name: one.to_dict() for one in compared}
-    figures: dict[str, tuple[Any, ...]] = {
-        "plot": ("compare", "intervals", compared),
-        "plot_pairs": ("compare", "pair_matrix", compared),
+    figures: dict[str, Callable[[], Any]] = {
+        "plot": lambda: plots.intervals(compared),
+        "plot_pairs": lambda: plots.pair_matrix(compared),
     }  # fmt: skip
     if rankings is not None:
         text = (
@@ -121,7 +124,7 @@ def _report(
         alike = agreement_table(("ranking by", "and by"), names, rankings.over_questions)
         sections.append(("Do the measures rank alike?", [alike], text))
         data["rankings"] = alike.to_dict()
-        figures["plot_rankings"] = ("compare", "bump_chart", rankings)
+        figures["plot_rankings"] = lambda: plots.bump_chart(rankings)
     elif shared.on_command_line("plot_rankings"):
         raise UsageError(
             "--plot-rankings compares rankings: give at least two measures and three systems"
@@ -143,8 +146,6 @@ def _heading(compared: SystemComparison) -> str:
 
 def _rankings(compared: Sequence[SystemComparison], resampling: Resampling) -> Rankings | None:
     """The measures' rankings, if there are two or more measures and three or more systems."""
-    from kgtrec.study.comparison.rankings import rankings_of_samples
-
     if len(compared) < 2 or len(compared[0].samples.systems) < 3:
         return None
     return rankings_of_samples(
@@ -171,8 +172,6 @@ def stability(files: tuple[str, ...], keys: tuple[str, ...], repeats: int, seed:
     \b
     kgtrec compare stability *.parquet --plot sensitivity.pdf
     """
-    from kgtrec.study.comparison.rankings import data_sensitivity
-
     ranks = load_comparable(named(files, None))
     keys = tuple(measures_or_usual(keys, None, ()))
     sensitivity = data_sensitivity(ranks, keys or None, repeats=repeats, seed=seed, progress=None)
@@ -184,7 +183,7 @@ def stability(files: tuple[str, ...], keys: tuple[str, ...], repeats: int, seed:
     whole = sensitivity.spread_table()
     return Report.of_sections(
         [(heading, [sensitivity.table()], sensitivity.sentence())], whole.to_dict(), whole,
-        figures={"plot": ("compare", "sensitivity", sensitivity)},
+        figures={"plot": lambda: plots.sensitivity(sensitivity)},
     )  # fmt: skip
 
 
@@ -206,8 +205,6 @@ def power(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     \b
     kgtrec compare power *.parquet -m mrr -m map_cut_20
     """
-    from kgtrec.study.comparison.significance import discriminate
-
     test = options["test"] or "t"
     check_permutations(test)
     systems = named(files, options["qrels"])
@@ -231,7 +228,7 @@ def power(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     data = {"summary": table.to_dict(), "p": p_values}
     return Report.of_sections(
         [(heading, [table], text)], data, discrimination.curves(), notes=notes,
-        figures={"plot": ("compare", "p_curves", discrimination)},
+        figures={"plot": lambda: plots.p_curves(discrimination)},
     )  # fmt: skip
 
 
@@ -247,17 +244,16 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
     \b
     kgtrec compare reproduction --qrels complete.qrels ours.run theirs.run
     """
-    from kgtrec.study.comparison.correlation import DEPTH, PERSISTENCE, reproduction_of
-
     systems = named(files, qrels)
     result, missing = reproduction_of(qrels, systems, measures_or_usual(keys, qrels))
     orders, effects = result.order_table(), result.table()
     text = (
-        f"tau union: Kendall's tau of the {DEPTH:,} best documents, as positions in their union "
-        f"(1: the same order). RBO: extrapolated rank-biased overlap, p = {PERSISTENCE}, and how "
-        "far it may exceed its lower bound. RMSE: over the values of queries (0: all are the "
-        "same). Effect ratio: 1 if the improvement was reproduced, 0 if not. delta RI: 0 if the "
-        "relative improvement was reproduced. (Breuer et al., SIGIR 2020)"
+        f"tau union: Kendall's tau of the {correlation.DEPTH:,} best documents, as positions in "
+        "their union (1: the same order). RBO: extrapolated rank-biased overlap, p = "
+        f"{correlation.PERSISTENCE}, and how far it may exceed its lower bound. RMSE: over the "
+        "values of queries (0: all are the same). Effect ratio: 1 if the improvement was "
+        "reproduced, 0 if not. delta RI: 0 if the relative improvement was reproduced. "
+        "(Breuer et al., SIGIR 2020)"
     )
     notes = [
         f"{name}: {count:,} queries of the qrels are not in the run; they count as if nothing were "
@@ -287,9 +283,6 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
     \b
     kgtrec compare replicates transe-*.parquet rotate-*.parquet
     """
-    from kgtrec.study.comparison.report import compare_replicates, multiplicity
-    from kgtrec.trec.files.run import read_run_columns
-
     paths, resampling = named(files, None), shared.resampling(options)
     keys = tuple(measures_or_usual(keys, None))
     runs = load_comparable(paths)
@@ -330,9 +323,6 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
 
 
 def _by_system(runs: Mapping[str, Ranks], paths: Mapping[str, str]) -> dict[str, list[Ranks]]:
-    from kgtrec.ranking.parquet import system_name
-    from kgtrec.study.comparison.report import grouped_names
-
     systems: dict[str, list[Ranks]] = {}
     names = grouped_names([system_name(file) for file in paths.values()])
     for name, ranks in zip(names, runs.values(), strict=True):

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import load_comparable
 from kgtrec.errors import UsageError
 
-if TYPE_CHECKING:
-    from kgtrec._internal.table import Table
-    from kgtrec.study.comparison.samples import Samples
+with lazily():
+    from kgtrec._internal.table import Table, stacked
+    from kgtrec.ranking.parquet import system_name
+    from kgtrec.study import samples_of_ranks, samples_of_runs
+    from kgtrec.study.comparison.samples import Samples, short_name
+    from kgtrec.study.pooling.lists import system_names
 
 OF_RANKS = ("both.realistic.micro.mrr", "both.realistic.macro.mrr")
 OF_RUNS = ("map_cut_20", "ndcg_cut_20")
@@ -54,11 +57,7 @@ def named(files: tuple[str, ...], qrels: object) -> dict[str, str]:
         raise UsageError(f"one file cannot be compared ({files[0]!r}); give two or more")
     _check_kinds((*files, str(qrels)) if qrels else files, bool(qrels))
     if qrels:  # named as in pools
-        from kgtrec.study.pooling.lists import system_names
-
         return dict(zip(system_names(files), files, strict=True))
-    from kgtrec.ranking.parquet import system_name
-
     short = [system_name(file) for file in files]
     return {
         file if short.count(stem) > 1 or not stem else stem: file
@@ -103,8 +102,6 @@ def samples_of(
     systems: Mapping[str, str], keys: Sequence[str], qrels: str | None, n_entities: int | None
 ) -> tuple[list[Samples], list[str]]:
     """Values of all systems for each measure, and notes."""
-    from kgtrec.study.comparison.samples import samples_of_ranks, samples_of_runs
-
     if qrels is None:
         return samples_of_ranks(load_comparable(systems), keys), []
     samples, missing = samples_of_runs(qrels, systems, keys, entities=n_entities)
@@ -119,15 +116,11 @@ def samples_of(
 
 def short_key(samples: Samples) -> str:
     """A measure's key without the usual parts: "micro.mrr"."""
-    from kgtrec.study.comparison.samples import short_name
-
     return short_name(samples.name)
 
 
 def by_measure(tables: Mapping[str, Table]) -> Table:
     """Tables joined into one, with the measure in the first column, even for one measure."""
-    from kgtrec._internal.table import Table, stacked
-
     table = next(iter(tables.values()))
     whole = stacked(tables)
     if whole is table:

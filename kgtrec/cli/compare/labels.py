@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kgtrec._internal.locations import exists, is_folder
 from kgtrec.cli import _options as shared
+from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import load_comparable
 from kgtrec.cli._report import Command, Report
 from kgtrec.cli.compare.inputs import (
@@ -27,13 +28,18 @@ from kgtrec.cli.compare.inputs import (
 )
 from kgtrec.errors import UsageError
 
-if TYPE_CHECKING:
+with lazily():
+    from kgtrec import Ranks, Result, plots, read_graph
     from kgtrec._internal.bootstrap import Resampling
     from kgtrec._internal.table import Cell, Table
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.study.comparison.parts import SystemValues, ValueTable
-    from kgtrec.study.comparison.rankings import DepthCurves, Rankings
-    from kgtrec.study.pooling.pool import Pool
+    from kgtrec.study import curves_of_ranks, curves_of_runs, leave_one_out
+    from kgtrec.study.comparison import parts as of_parts
+    from kgtrec.study.comparison import rankings as orders
+    from kgtrec.study.comparison.correlation import agreement_table
+    from kgtrec.study.pooling.depths import contributors_of, depths_of, names_of_pool
+    from kgtrec.study.pooling.pool import Pool, read_pool
+    from kgtrec.study.stratified import coverage_note, read_relation_counts
+    from kgtrec.trec import read_qrels, read_run
 
 DRAWN = "Intervals resample the systems. tau-AP gives the top more weight; nan: no ranking."
 
@@ -96,19 +102,14 @@ def _of_parts(keys: Sequence[str], options: Mapping[str, Any]) -> Sequence[str]:
 
 def _values(
     ranks: dict[str, Ranks], keys: Sequence[str], options: Mapping[str, Any]
-) -> tuple[list[SystemValues], list[str]]:
+) -> tuple[list[of_parts.SystemValues], list[str]]:
     """Values by parts or ratios, one table per measure, and notes."""
-    from kgtrec.questions.api import read_graph
-    from kgtrec.results.result import Result
-    from kgtrec.study.comparison.parts import values_by_part, values_by_ratios
-    from kgtrec.study.stratified import coverage_note, read_relation_counts
-
     if options["ratios"] is None:
         read = read_graph(options["graph"]) if options["graph"] else None
-        return values_by_part(ranks, options["by"], keys, graph=read), []
+        return of_parts.values_by_part(ranks, options["by"], keys, graph=read), []
     counts = read_relation_counts(options["ratios"])
     note = coverage_note(Result(next(iter(ranks.values()))), counts)
-    return values_by_ratios(ranks, counts, keys), [note] if note else []
+    return of_parts.values_by_ratios(ranks, counts, keys), [note] if note else []
 
 
 # -- By two sets of labels -------------------------------------------------------------------------
@@ -187,8 +188,6 @@ def _check_tables(files: tuple[str, ...], other: str, options: Mapping[str, Any]
 def _whole(
     systems: Mapping[str, str], other: str, keys: Sequence[str], options: Mapping[str, Any]
 ) -> Report:
-    from kgtrec.study.comparison.rankings import rankings_of_samples
-
     if len(systems) < 3:
         raise UsageError(f"{len(systems)} systems are too few to rank; give 3 or more")
     qrels, entities = options["qrels"], options["n_entities"]
@@ -199,7 +198,7 @@ def _whole(
     theirs, more = samples_of(others, keys, other if qrels else None, entities)
     resampling = shared.resampling(options)
     rankings = [
-        rankings_of_samples(
+        orders.rankings_of_samples(
             dict(zip(names, pair, strict=True)), short_key(pair[0]), resampling=resampling
         )
         for pair in zip(ours, theirs, strict=True)
@@ -213,13 +212,10 @@ def _whole(
 
 
 def _whole_report(
-    names: tuple[str, str], measures: list[str], rankings: Sequence[Rankings],
+    names: tuple[str, str], measures: list[str], rankings: Sequence[orders.Rankings],
     drawn: tuple[str, ...], text: str, notes: list[str],
 ) -> Report:  # fmt: skip
     """Values and places of the systems by both sets of labels, and their agreement."""
-    from kgtrec.study.comparison.correlation import agreement_table
-    from kgtrec.study.comparison.rankings import full_agreement
-
     alike = [getattr(one, f"over_{what}")[0] for one in rankings for what in drawn]
 
     def tables(titles: list[str]) -> list[Table]:
@@ -234,8 +230,8 @@ def _whole_report(
     shown = tables([one.title for one in rankings])
     data = {"values": values.to_dict(), "rankings": agreements.to_dict()}
     return Report.of_sections(
-        [(heading, shown, text + full_agreement(rankings))], data, agreements, notes=notes,
-        figures={"plot": ("compare", "bump_chart", rankings)},
+        [(heading, shown, text + orders.full_agreement(rankings))], data, agreements, notes=notes,
+        figures={"plot": lambda: plots.bump_chart(rankings)},
     )  # fmt: skip
 
 
@@ -285,10 +281,8 @@ def _names_of_labels(ours: str, other: str) -> tuple[str, str]:
     return different[0] if different and "" not in different[0] else (ours, other)
 
 
-def _value_rows(measures: list[str], rankings: Sequence[Rankings]) -> Table:
+def _value_rows(measures: list[str], rankings: Sequence[orders.Rankings]) -> Table:
     """One row per measure and system: value and place by both sets of labels."""
-    from kgtrec._internal.table import Table
-
     tables = [one.value_table() for one in rankings]
     rows: list[tuple[Cell, ...]] = [
         (name, *row) for name, table in zip(measures, tables, strict=True) for row in table.rows
@@ -298,12 +292,10 @@ def _value_rows(measures: list[str], rankings: Sequence[Rankings]) -> Table:
 
 
 def _rankings_report(
-    ours: Sequence[SystemValues], theirs: Sequence[SystemValues], names: tuple[str, str],
-    notes: list[str], resampling: Resampling,
+    ours: Sequence[of_parts.SystemValues], theirs: Sequence[of_parts.SystemValues],
+    names: tuple[str, str], notes: list[str], resampling: Resampling,
 ) -> Report:  # fmt: skip
-    from kgtrec.study.comparison.rankings import rankings_by_part
-
-    rankings = rankings_by_part(ours, theirs, resampling=resampling)
+    rankings = orders.rankings_by_part(ours, theirs, resampling=resampling)
     heading = (
         f"tau-b of the rankings of {len(rankings.systems)} systems by {names[0]} and by {names[1]}"
     )
@@ -317,7 +309,7 @@ def _rankings_report(
     return Report.of_sections([(heading, [table, whole], DRAWN)], data, whole, notes=notes)
 
 
-def _by_part(one: SystemValues) -> dict[str, dict[str, float]]:
+def _by_part(one: of_parts.SystemValues) -> dict[str, dict[str, float]]:
     return {
         ", ".join(part): dict(zip(one.systems, values.tolist(), strict=True))
         for part, values in one.parts.items()
@@ -325,7 +317,7 @@ def _by_part(one: SystemValues) -> dict[str, dict[str, float]]:
 
 
 def _left_out(
-    one: SystemValues, other: SystemValues, parts: Sequence[tuple[str, ...]]
+    one: of_parts.SystemValues, other: of_parts.SystemValues, parts: Sequence[tuple[str, ...]]
 ) -> list[str]:
     """Notes on the systems and parts that only one of two sets of labels has."""
     notes = []
@@ -343,36 +335,28 @@ def _left_out(
 
 def _of_tables(path: str, other: str, keys: Sequence[str], options: Mapping[str, Any]) -> Report:
     """Compare the rankings of two tables of published values, as a whole or by part."""
-    from kgtrec.study.comparison.parts import (
-        read_value_table,
-        values_at_ratios,
-        values_of_table,
-    )
-    from kgtrec.study.comparison.rankings import WHOLE, rankings_of_values, shared_systems
-
     by, ratios = options["by"], options["ratios"]
     _check_parts(options)
-    tables = [read_value_table(each) for each in (path, other)]
+    tables = [of_parts.read_value_table(each) for each in (path, other)]
     keys = keys or _usual(tables, micro=ratios is not None)
     names = _names_of_labels(path, other)
     if ratios is not None:
-        from kgtrec.study.stratified import read_relation_counts
-
         counts = read_relation_counts(ratios)
-        ours, theirs = (values_at_ratios(table, keys, counts) for table in tables)
+        ours, theirs = (of_parts.values_at_ratios(table, keys, counts) for table in tables)
     else:
         columns = [name.strip() for name in (by or "").split(",") if name.strip()]
         for name in columns:
             if not any(table.column(name) for table in tables):
                 raise UsageError(f"neither table has a column {name!r} for --by")
-        ours, theirs = (values_of_table(table, keys, columns) for table in tables)
+        ours, theirs = (of_parts.values_of_table(table, keys, columns) for table in tables)
     resampling = shared.resampling(options)
     if by is not None or ratios is not None:
         return _rankings_report(ours, theirs, names, [], resampling)
-    systems = shared_systems(ours[0], theirs[0])
+    systems = orders.shared_systems(ours[0], theirs[0])
     rankings = [
-        rankings_of_values(
-            {name: one.on(systems).parts[WHOLE] for name, one in zip(names, pair, strict=True)},
+        orders.rankings_of_values(
+            {name: one.on(systems).parts[orders.WHOLE]
+             for name, one in zip(names, pair, strict=True)},
             systems, pair[0].measure,
             lower_is_better=() if pair[0].higher_is_better else names, resampling=resampling,
         )
@@ -382,7 +366,7 @@ def _of_tables(path: str, other: str, keys: Sequence[str], options: Mapping[str,
     return _whole_report(names, [one.measure for one in ours], rankings, ("systems",), DRAWN, notes)
 
 
-def _usual(tables: Sequence[ValueTable], *, micro: bool) -> list[str]:
+def _usual(tables: Sequence[of_parts.ValueTable], *, micro: bool) -> list[str]:
     """Micro and macro MRR, as far as both tables have them."""
     usual = ["micro_mrr", "mrr"] if micro else ["micro_mrr", "macro_mrr", "mrr"]
     shared_keys = [key for key in usual if all(table.column(key) for table in tables)]
@@ -415,9 +399,6 @@ def reuse(
     \b
     kgtrec compare reuse --qrels complete.qrels *.run --pool pool.tsv --graph FB15k-237
     """
-    from kgtrec.study.pooling.depths import contributors_of, leave_one_out
-    from kgtrec.trec import read_qrels, read_run
-
     of_answers = [key for key in keys if key.startswith("kg_")]
     if of_answers:
         raise UsageError(
@@ -437,7 +418,7 @@ def reuse(
     tables = {one.measure: one.table() for one in results}
     data = {name: table.to_dict() for name, table in tables.items()}
     return Report.of_sections(
-        sections, data, by_measure(tables), figures={"plot": ("compare", "left_out", results)}
+        sections, data, by_measure(tables), figures={"plot": lambda: plots.left_out(results)}
     )
 
 
@@ -477,21 +458,14 @@ def depths(
     data = {"rankings": whole.to_dict(), "values": curves.values_by_name()}
     return Report.of_sections(
         [(heading, [table, whole], text)], data, whole,
-        figures={"plot": ("compare", "depth_curves", curves)},
+        figures={"plot": lambda: plots.depth_curves(curves)},
     )  # fmt: skip
 
 
 def _depth_curves(
     systems: Mapping[str, str], pool: Pool, keys: Sequence[str], options: Mapping[str, Any]
-) -> DepthCurves:
+) -> orders.DepthCurves:
     """Depth curves of runs, or of ranks on the complete split."""
-    from kgtrec.study.pooling.depths import (
-        curves_of_ranks,
-        curves_of_runs,
-        depths_of,
-        names_of_pool,
-    )
-
     resampling = shared.resampling(options)
     if options["qrels"] is None:
         return curves_of_ranks(load_comparable(systems), pool, keys, resampling=resampling)
@@ -503,7 +477,4 @@ def _depth_curves(
 
 
 def _pool(path: str, graph: str) -> Pool:
-    from kgtrec.questions.api import read_graph
-    from kgtrec.study.pooling.pool import read_pool
-
     return read_pool(path, read_graph(graph))[0]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._report import Command, Report
+from kgtrec.cli._process import lazily
+from kgtrec.cli._report import Command, Report, check_outputs, keep_inputs
 from kgtrec.cli.rank.options import (
     answer_request,
     asks_answers,
@@ -24,11 +25,18 @@ from kgtrec.cli.rank.options import (
 )
 from kgtrec.errors import FileError, InputError, UsageError
 
-if TYPE_CHECKING:
-    from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
-    from kgtrec.questions.api import Questions
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.results.result import Result
+with lazily():
+    from kgtrec import Questions, Ranks, Result, evaluate, write_qrels
+    from kgtrec import rank as rank_scores
+    from kgtrec._internal.locations import fetched
+    from kgtrec.cli.rank.shard import rank_one
+    from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest, filter_name
+    from kgtrec.cluster.shards import merge_shards, shard_files, stored_depth
+    from kgtrec.integrations.embeddings import load_factors
+    from kgtrec.ranking.lists import ranked_lists
+    from kgtrec.results.report import side_by_side
+    from kgtrec.scores.files import load_scores
+    from kgtrec.trec.files.run import check_tag
 
 Options = dict[str, Any]
 Outputs = dict[str, dict[str, str | None]]
@@ -129,8 +137,6 @@ def rank(**options: Any) -> Report:
 
 def _outputs(options: Options) -> Outputs:
     """The files of each filter; UsageError if a filter is given twice, or two have one file."""
-    from kgtrec.cluster.inputs import filter_name
-
     names = [filter_name(text) for text in options["filters"]]
     for name in names:
         if names.count(name) > 1:
@@ -155,9 +161,6 @@ def _outputs(options: Options) -> Outputs:
 
 def _check_outputs(options: Options, outputs: Outputs, inputs: list[tuple[str, str]]) -> None:
     """Refuse outputs that cannot be written, or would overwrite an input or each other."""
-    from kgtrec.cli._report import check_outputs
-    from kgtrec.trec.files.run import check_tag
-
     check_tag(options["tag"])
     if options["output"].endswith((".csv", ".tsv", ".json")):
         raise UsageError(
@@ -174,8 +177,6 @@ def _check_outputs(options: Options, outputs: Outputs, inputs: list[tuple[str, s
 
 
 def _rank_shard(request: QuestionRequest | AnswerRequest, options: Options) -> Report:
-    from kgtrec.cli.rank.shard import rank_one
-
     depth = options["run_depth"] if shared.on_command_line("run_depth") else 0
     rank_one(request, {**options, "run_depth": depth})
     return Report()
@@ -183,10 +184,6 @@ def _rank_shard(request: QuestionRequest | AnswerRequest, options: Options) -> R
 
 def _rank_answers(request: AnswerRequest, options: Options) -> Report:
     """Rank the answers of questions without a graph."""
-    from kgtrec.ranking.rank import rank as rank_scores
-    from kgtrec.results.result import Result
-    from kgtrec.scores.files import load_scores
-
     path = options["scores"]
     outputs: Outputs = {"": {name: options[name] for name in FILES}}
     inputs = [("an input", path) for path in request.files.values()]
@@ -213,13 +210,9 @@ def _shape(scores: Any) -> tuple[int, int]:
 
 
 def _rank_whole(request: QuestionRequest, options: Options, outputs: Outputs) -> Report:
-    from kgtrec.results.result import evaluate
-
     questions = _questions(request, options, outputs)
     source, how = options["scores"], how_ranked(options)
     if options["model"] is not None:
-        from kgtrec.integrations.embeddings import load_factors
-
         source = load_factors(
             source, next(iter(questions.values())), options["model"],
             norm=options["norm"], inverse=options["inverse"], rows=options["rows"],
@@ -243,9 +236,6 @@ def _questions(
 
 
 def _rank_predictions(request: QuestionRequest, options: Options, outputs: Outputs) -> Report:
-    from kgtrec.ranking.lists import ranked_lists
-    from kgtrec.results.result import Result
-
     questions = _questions(request, options, outputs)
     ranked = {
         name: ranked_lists(
@@ -266,8 +256,6 @@ def _written(
 ) -> Report:  # fmt: skip
     """Write the requested ranks, run and qrels of each filter. Report ``shown``, by default the
     results: a table, with several filters side by side."""
-    from kgtrec.results.report import side_by_side
-
     written = []
     for name, result in results.items():
         files = outputs[name]
@@ -276,8 +264,6 @@ def _written(
             assert result.run is not None  # it is from scores, not from saved ranks
             result.run.cut(options["run_depth"]).write(files["run"], options["tag"])
         if files["qrels"]:
-            from kgtrec.trec.files.write import write_qrels
-
             write_qrels(questions[name], files["qrels"])
         written += [path for path in files.values() if path]
     shown = shown or results
@@ -293,8 +279,6 @@ def _written(
 
 def _of_answers(ranks: Ranks) -> Result:
     """The table for questions without a graph; for qrels with trec_eval's measures."""
-    from kgtrec.results.result import Result
-
     qrels = ranks.manifest["questions"].get("qrels")
     measures = None
     if qrels is not None:  # gains of documents below the level are unknown
@@ -324,12 +308,6 @@ def merge(folder: str, **options: Any) -> Report:
     kgtrec merge shards/ -o ranks.parquet --write-run sys.run --write-qrels test.qrels
     kgtrec merge s3://results/shards -o s3://results/ranks.parquet
     """
-    from kgtrec._internal.locations import fetched
-    from kgtrec.cli._report import keep_inputs
-    from kgtrec.cluster.shards import merge_shards, shard_files, stored_depth
-    from kgtrec.results.result import Result
-    from kgtrec.trec.files.run import check_tag
-
     check_tag(options["tag"])
     files, run_depth = {name: options[name] for name in FILES}, options["run_depth"]
     with fetched(folder, folders=True) as local:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._process import lazily
 from kgtrec.cli._report import note
 from kgtrec.errors import UsageError
 
-if TYPE_CHECKING:
+with lazily():
     from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
-
+    from kgtrec.predictions.readers import PREDICTIONS
 
 of_answers = shared.all_of(
     shared.reads("--questions", 'Instead of a graph: JSON lines {"id": ..., "answers": [label, '
@@ -142,8 +143,6 @@ def check_source(options: Mapping[str, Any]) -> None:
         (not lists, _OF_LISTS, "without --predictions, leave out {}"),
     )
     if lists and options["format"] is None:
-        from kgtrec.predictions.readers import PREDICTIONS
-
         raise UsageError(
             f"--predictions needs --predictions-format: {', '.join(PREDICTIONS.all())}"
         )
@@ -170,16 +169,12 @@ def check_parts(options: Mapping[str, Any]) -> None:
 
 def question_request(options: Mapping[str, Any]) -> QuestionRequest:
     """The options of `of_questions`, and the graph's folder."""
-    from kgtrec.cluster.inputs import QuestionRequest
-
     names = [each.name for each in fields(QuestionRequest) if each.name in options]
     return QuestionRequest(**{name: options[name] for name in names}, say=note)
 
 
 def answer_request(options: Mapping[str, Any]) -> AnswerRequest:
     """The options of `of_answers`, and the file of candidates."""
-    from kgtrec.cluster.inputs import AnswerRequest
-
     names = ("questions", "queries", "documents", "candidates", "level", "known_has_answers")
     return AnswerRequest(qrels=options["judged"], **{name: options[name] for name in names})
 

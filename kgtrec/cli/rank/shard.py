@@ -5,44 +5,43 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kgtrec._internal.files import sync_folder
 from kgtrec._internal.locations import is_location, local_path, reachable, real_path
+from kgtrec.cli._process import lazily
 from kgtrec.cli._report import note
 from kgtrec.cli.rank.options import how_ranked
 from kgtrec.errors import FileError, UsageError
 
-if TYPE_CHECKING:
-    from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
-    from kgtrec.cluster.shards import Shard
+with lazily():
+    from kgtrec.cluster import shards
+    from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest, fit_files, stored_questions
+    from kgtrec.cluster.plan import memory_bytes
+    from kgtrec.cluster.score_files import describe_scores
+    from kgtrec.ranking.settings import Settings
 
 
 def rank_one(request: QuestionRequest | AnswerRequest, options: Mapping[str, Any]) -> None:
     """Print the plan and rank a shard into its file in the folder, or only print the plan."""
-    from kgtrec.cluster.plan import memory_bytes
-    from kgtrec.cluster.shards import local_shards, parse_shard, send_shard, shard_name
-
-    number, count = parse_shard(options["shard"])
+    number, count = shards.parse_shard(options["shard"])
     memory, folder = options["memory"] or "2GB", options["output"]
     memory_bytes(memory)
     _check_folder(folder, request.folders, options["scores"])
     with (
         request.at_hand() as fetched_request,
-        local_shards(folder, shard_name(number, count)) as local,
+        shards.local_shards(folder, shards.shard_name(number, count)) as local,
     ):
         opened = _opened(fetched_request, options, str(local), number, count)
         if not _rank(opened, options["scores"], memory, options["plan"]):
             return
         if opened.path.parent != Path(folder):
-            send_shard(opened.path, opened.inputs.store().folder, folder)
+            shards.send_shard(opened.path, opened.inputs.store().folder, folder)
         note(f"wrote {folder.rstrip('/')}/{opened.path.name}")
 
 
-def _rank(opened: Shard, scores: str, memory: str, plan_only: bool) -> bool:
+def _rank(opened: shards.Shard, scores: str, memory: str, plan_only: bool) -> bool:
     """Rank a shard unless it exists or only its plan is requested; returns whether it ranked."""
-    from kgtrec.cluster.shards import rank_shard
-
     number, count = opened.header.number, opened.header.count
     state = "missing" if plan_only else opened.state()
     if state == "whole":
@@ -60,27 +59,22 @@ def _rank(opened: Shard, scores: str, memory: str, plan_only: bool) -> bool:
              "until all shards are ranked")  # fmt: skip
     if state == "damaged":
         note(f"{opened.path.name} is damaged or incomplete, so it is ranked again")
-    rank_shard(opened, plan)
+    shards.rank_shard(opened, plan)
     return True
 
 
 def _opened(
     request: QuestionRequest | AnswerRequest, options: Mapping[str, Any], folder: str,
     number: int, count: int,
-) -> Shard:  # fmt: skip
+) -> shards.Shard:  # fmt: skip
     """The shard with its inputs; takes questions from the folder if another shard wrote them."""
-    from kgtrec.cluster.inputs import fit_files, stored_questions
-    from kgtrec.cluster.score_files import describe_scores
-    from kgtrec.cluster.shards import open_shard, shard_inputs
-    from kgtrec.ranking.settings import Settings
-
     settings = Settings(options["run_depth"], **how_ranked(options))
     files = describe_scores(options["scores"], folder)
     shape = files.n_rows, files.n_columns
     store = stored_questions(folder, request.describe, lambda: request.ask(*shape), settings.rows)
     files = fit_files(files, store, settings.higher_is_better)
-    inputs = shard_inputs(store, files, settings)
-    return open_shard(inputs, folder, number, count, options["by"] or "auto")
+    inputs = shards.shard_inputs(store, files, settings)
+    return shards.open_shard(inputs, folder, number, count, options["by"] or "auto")
 
 
 def _check_folder(folder: str, folders: dict[str, str], scores: str) -> None:
