@@ -292,8 +292,7 @@ def test_preferences_are_those_of_the_slow_definition(
     n_subgroups = 3 if form == "prefs" else 1
     seen: Counter[str] = Counter()
     for trial in range(trials):
-        if trial == trials // 2:  # rows of a matrix in blocks; the closure by rows of bits
-            monkeypatch.setattr(preferences, "_CELLS", 5)
+        if trial == trials // 2:  # the closure by rows of bits
             monkeypatch.setattr(preferences, "_MATRIX", 1)
         names = [f"q{i}" for i in range(rng.integers(1, 4))]
         lines = [line for q in names for line in random_lines(rng, q, n_subgroups)]
