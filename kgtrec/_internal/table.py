@@ -164,7 +164,7 @@ class Table:
         gap = " " * GAP
         return "\n".join(
             gap.join(
-                _shortened(cell, size).ljust(size) if i < self.names else cell.rjust(size)
+                shortened(cell, size).ljust(size) if i < self.names else cell.rjust(size)
                 for i, (cell, size) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
             for line in lines
@@ -287,7 +287,8 @@ def _fitted(widths: list[int], available: int) -> list[int]:
     return [min(width, widest) for width in widths]
 
 
-def _shortened(text: str, width: int) -> str:
+def shortened(text: str, width: int) -> str:
+    """A text without its middle, if it is longer than `width`."""
     if len(text) <= width:
         return text
     head = (width - 1) // 2

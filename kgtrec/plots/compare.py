@@ -17,8 +17,9 @@ from kgtrec.plots.style import (
     label_ends,
     label_panels,
     legend_above,
-    marker_places,
+    name_rows,
     panel_grid,
+    range_patch,
     require,
     series_style,
     short,
@@ -42,6 +43,7 @@ STARS = ("", "*", "**", "***")
 CORRECTIONS = {"holm": "Holm's", "bh": "BH's", "bonferroni": "Bonferroni's", "none": "plain"}
 
 
+@styled()
 def intervals(compared: Sequence[SystemComparison]) -> Figure:
     """Values of the systems with their intervals, one panel per measure.
 
@@ -53,53 +55,42 @@ def intervals(compared: Sequence[SystemComparison]) -> Figure:
     compared : sequence of SystemComparison
         One per measure, of the same systems.
     """
+    from matplotlib.lines import Line2D
+
     require(compared, "comparison")
     order = compared[0].order
     names = [short(compared[0].samples.systems[i], 20) for i in order]
-    with styled():
-        made, places = panel_grid(len(compared), 4, height=0.75 + 0.2 * len(order), sharey=True)
-        for axes, one in zip(places, compared, strict=True):
-            low, high = one.intervals()
-            better = one.tests.better(one.level)
-            best = one.order[0]
-            for row, i in enumerate(order):
-                value = one.resampled.estimate[i]
-                fill = "none" if better[best, i] else "full"
-                # Corrected intervals may exclude the value; bars have no negative length.
-                ends = [[max(value - low[i], 0)], [max(high[i] - value, 0)]]
-                look = series_style(i, marked=True) | {"linestyle": "none", "fillstyle": fill}
-                axes.errorbar([value], [row], xerr=ends, capsize=1.5, elinewidth=0.8, **look)
-            axes.set_xlabel(f"{one.samples.title} ({one.samples.unit})")
-        _name_rows(places, names)
-        return legend_above(made, _fillings(compared[0]))
+    made, places = _side_by_side(len(compared), 0.75, names)
+    for axes, one in zip(places, compared, strict=True):
+        low, high = one.intervals()
+        better = one.tests.better(one.level)
+        best = one.order[0]
+        for row, i in enumerate(order):
+            value = one.resampled.estimate[i]
+            fill = "none" if better[best, i] else "full"
+            # Corrected intervals may exclude the value; bars have no negative length.
+            ends = [[max(value - low[i], 0)], [max(high[i] - value, 0)]]
+            look = series_style(i, marked=True) | {"linestyle": "none", "fillstyle": fill}
+            axes.errorbar([value], [row], xerr=ends, capsize=1.5, elinewidth=0.8, **look)
+        axes.set_xlabel(f"{one.samples.title} ({one.samples.unit})")
+    label_panels(places)
+    percent, level = compared[0].resampling.percent, compared[0].level
+    grey: dict[str, Any] = {"color": "#444444", "marker": "o", "linewidth": 0.8}
+    filled = Line2D([], [], label=f"best, or not worse ({percent:g}% intervals)", **grey)
+    empty = Line2D([], [], label=f"worse at p < {level:g}", fillstyle="none", **grey)
+    return legend_above(made, [filled, empty])
 
 
-def _fillings(one: SystemComparison) -> list[Any]:
-    """A legend of filled and empty markers and of their bars."""
-    from matplotlib.lines import Line2D
-
-    look: dict[str, Any] = {"color": "#444444", "marker": "o", "linewidth": 0.8}
-    full = Line2D(
-        [],
-        [],
-        label=f"best, or not worse ({one.resampling.percent:g}% intervals)",
-        **look,
-    )
-    worse = f"worse at p < {one.level:g}"
-    return [full, Line2D([], [], fillstyle="none", label=worse, **look)]
-
-
-def _name_rows(places: Sequence[Axes], names: Sequence[str]) -> None:
-    """One row per system in every panel, with names at the left."""
-    places[0].set_ylabel("system")
-    places[0].set_yticks(range(len(names)), names)
-    places[0].set_ylim(len(names) - 0.5, -0.5)
+def _side_by_side(n_panels: int, height: float, names: Sequence[str]) -> tuple[Figure, list[Axes]]:
+    """Panels with one row per system, and names at the left."""
+    made, places = panel_grid(n_panels, 4, height=height + 0.2 * len(names), sharey=True)
     for panel in places:
         panel.locator_params(axis="x", nbins=4)
-    if len(places) > 1:
-        label_panels(places)
+    name_rows(places[0], names, "system")
+    return made, places
 
 
+@styled()
 def p_curves(discrimination: Discrimination, level: float = 0.05) -> Figure:
     """p-values of all pairs of systems in descending order, one curve per measure.
 
@@ -111,21 +102,20 @@ def p_curves(discrimination: Discrimination, level: float = 0.05) -> Figure:
     level : float
         Drawn as a line: pairs below it differ significantly.
     """
-    with styled():
-        made, axes = figure()
-        pairs = np.arange(1, discrimination.p.shape[1] + 1)
-        for number, (title, p, area) in enumerate(
-            zip(discrimination.titles, discrimination.p, discrimination.area.tolist(), strict=True)
-        ):
-            style = series_style(number, marked=True)
-            style["markevery"] = marker_places(number, len(pairs))
-            axes.plot(pairs, p, label=f"{title}: {area:.4f}", **style)
-        axes.axhline(level, color="#888888", linewidth=0.6, label=f"p = {level:g}")
-        axes.set(xlabel="pair of systems, largest p-value first",
-                 ylabel=f"p ({discrimination.test} test)", ylim=(-0.02, 1.02))  # fmt: skip
-        return legend_above(made, title="area under the curve")
+    made, axes = figure()
+    pairs = np.arange(1, discrimination.p.shape[1] + 1)
+    for number, (title, p, area) in enumerate(
+        zip(discrimination.titles, discrimination.p, discrimination.area.tolist(), strict=True)
+    ):
+        style = series_style(number, points=len(pairs))
+        axes.plot(pairs, p, label=f"{title}: {area:.4f}", **style)
+    axes.axhline(level, color="#888888", linewidth=0.6, label=f"p = {level:g}")
+    axes.set(xlabel="pair of systems, largest p-value first",
+             ylabel=f"p ({discrimination.test} test)", ylim=(-0.02, 1.02))  # fmt: skip
+    return legend_above(made, title="area under the curve")
 
 
+@styled()
 def pair_matrix(compared: Sequence[SystemComparison]) -> Figure:
     """Whether and how much every pair of systems differs; one panel per measure.
 
@@ -143,14 +133,12 @@ def pair_matrix(compared: Sequence[SystemComparison]) -> Figure:
     wide = max(COLUMN, 1.15 + 0.17 * many)
     columns = 2 if len(compared) > 1 and wide <= COLUMN else 1
     height = 1.15 + 0.155 * max(many, 5)
-    with styled():
-        made, places = panel_grid(len(compared), columns, width=wide * columns, height=height)
-        for panel, one in zip(places, compared, strict=True):
-            _matrix(panel, one)
-        _key(made, compared[0])
-        if len(compared) > 1:
-            label_panels(places)
-        return made
+    made, places = panel_grid(len(compared), columns, width=wide * columns, height=height)
+    for panel, one in zip(places, compared, strict=True):
+        _matrix(panel, one)
+    _key(made, compared[0])
+    label_panels(places)
+    return made
 
 
 def _matrix(axes: Any, one: SystemComparison) -> None:
@@ -201,6 +189,7 @@ def _key(made: Figure, one: SystemComparison) -> None:
                 "d$_z$ = |mean difference| / its standard deviation")  # fmt: skip
 
 
+@styled()
 def left_out(measures: Sequence[Reuse]) -> Figure:
     """Each system with all judgements, and without those that only this system contributed.
 
@@ -216,13 +205,12 @@ def left_out(measures: Sequence[Reuse]) -> Figure:
     first = measures[0]
     order = np.argsort(-first.full, kind="stable").tolist()
     names = [short(first.systems[i], 20) for i in order]
-    with styled():
-        made, places = panel_grid(len(measures), 4, height=1.05 + 0.2 * len(order), sharey=True)
-        for axes, one in zip(places, measures, strict=True):
-            _left_out(axes, one, order)
-            axes.set_xlabel(one.measure)
-        _name_rows(places, names)
-        return legend_above(made, title="at the right: place, and place without its own judgements")
+    made, places = _side_by_side(len(measures), 1.05, names)
+    for axes, one in zip(places, measures, strict=True):
+        _left_out(axes, one, order)
+        axes.set_xlabel(one.measure)
+    label_panels(places)
+    return legend_above(made, title="at the right: place, and place without its own judgements")
 
 
 def _left_out(axes: Any, one: Reuse, order: Sequence[int]) -> None:
@@ -249,6 +237,7 @@ _LABEL = 1.05  # inches of names on each side of a bump chart
 _STEP = 1.0  # inches from ranking to ranking
 
 
+@styled()
 def bump_chart(rankings: Rankings | Sequence[Rankings]) -> Figure:
     """Places of the systems in two or more rankings, one line per system.
 
@@ -268,13 +257,11 @@ def bump_chart(rankings: Rankings | Sequence[Rankings]) -> Figure:
     columns = 2 if most == 2 and len(several) > 1 else 1
     width = max(COLUMN, 2 * _LABEL + _STEP * (most - 1)) * columns
     height = 0.85 + 0.17 * len(several[0].systems)
-    with styled():
-        made, places = panel_grid(len(several), columns, width=width, height=height)
-        for panel, one in zip(places, several, strict=True):
-            _bump(panel, one)
-        if len(several) > 1:
-            label_panels(places)
-        return made
+    made, places = panel_grid(len(several), columns, width=width, height=height)
+    for panel, one in zip(places, several, strict=True):
+        _bump(panel, one)
+    label_panels(places)
+    return made
 
 
 def _bump(axes: Any, one: Rankings) -> None:
@@ -285,10 +272,8 @@ def _bump(axes: Any, one: Rankings) -> None:
     for i in order:
         style = series_style(i, marked=True)
         axes.plot(at, slots[:, i], clip_on=False, label=one.systems[i], **style)
-        for end, side in ((0, "right"), (n_rankings - 1, "left")):
-            text = (
-                f"{short(one.systems[i], 16)}  " if end == 0 else f"  {short(one.systems[i], 16)}"
-            )
+        name = f"  {short(one.systems[i], 16)}  "
+        for end, side, text in ((0, "right", name[2:]), (n_rankings - 1, "left", name[:-2])):
             axes.text(end, slots[end, i], text, ha=side, va="center", fontsize=6.5)
     for k in range(n_rankings):
         for place in np.unique(places[k]):
@@ -324,66 +309,60 @@ def _slots(one: Rankings) -> NDArray[np.int64]:
     return slots
 
 
+@styled()
 def sensitivity(result: Sensitivity) -> Figure:
     """Mean correlation of rankings on random parts of the test set with that on all of it.
 
     One line per measure, as in Figure 7 of Zhou et al. (2022); with up to three measures a band
     that holds the middle 95 % of the random parts.
     """
-    with styled():
-        from matplotlib.patches import Patch
-
-        made, axes = figure(height=2.7)
-        share = 100 * result.shares
-        low, high = result.spread()
-        for number, (title, tau) in enumerate(zip(result.titles, result.mean(), strict=True)):
-            style = series_style(number, marked=True)
-            style["markevery"] = marker_places(number, len(result.shares))
-            axes.plot(share, tau, label=title, **style)
-            if len(result.titles) <= BANDS:
-                axes.fill_between(share, low[number], high[number], color=style["color"],
-                                  alpha=0.13, linewidth=0)  # fmt: skip
-        axes.set(xlabel="test triples kept (%)", ylabel="Kendall's τ to the whole test set",
-                 xlim=(0, 100), ylim=(None, 1.02))  # fmt: skip
-        band = Patch(facecolor="#888888", alpha=0.3, label="95 % of the parts")
-        return legend_above(made, [band] * (len(result.titles) <= BANDS))
+    made, axes = figure(height=2.7)
+    share = 100 * result.shares
+    low, high = result.spread()
+    for number, (title, tau) in enumerate(zip(result.titles, result.mean(), strict=True)):
+        style = series_style(number, points=len(result.shares))
+        axes.plot(share, tau, label=title, **style)
+        if len(result.titles) <= BANDS:
+            axes.fill_between(share, low[number], high[number], color=style["color"],
+                              alpha=0.13, linewidth=0)  # fmt: skip
+    axes.set(xlabel="test triples kept (%)", ylabel="Kendall's τ to the whole test set",
+             xlim=(0, 100), ylim=(None, 1.02))  # fmt: skip
+    band = range_patch("95 % of the parts")
+    return legend_above(made, [band] * (len(result.titles) <= BANDS))
 
 
+@styled()
 def depth_curves(curves: DepthCurves) -> Figure:
     """Correlation of rankings at every depth of a pool with that at the reference depth.
 
     One line per measure, as in Figures 4 and 5 of Zhou et al. (2022), with bars over the intervals
     where they are known. Measures are shifted a little, so that bars do not hide each other.
     """
-    with styled():
-        made, axes = figure(height=2.7)
-        depths = np.array(curves.depths, np.float64)
-        many = len(curves.measures)
-        for number, (name, tau) in enumerate(zip(curves.measures, curves.tau, strict=True)):
-            style = series_style(number, marked=True)
-            if curves.interval is None:
-                axes.plot(depths, tau, label=name, **style)
-                continue
-            low, high = curves.interval[:, number]
-            gaps = [np.maximum(tau - low, 0), np.maximum(high - tau, 0)]
-            beside = 0.5 / many * (number - (many - 1) / 2)
-            axes.errorbar(depths + beside, tau, yerr=gaps, label=name, elinewidth=0.6, capsize=1.2,
-                          capthick=0.6, **style)  # fmt: skip
-        axes.axhline(0, color="#888888", linewidth=0.6)
-        axes.set(xlabel="pool depth", ylabel=f"Kendall's τ to depth {curves.reference}")
-        if len(curves.depths) <= 15:
-            axes.set_xticks(list(curves.depths))
-        axes.set_ylim(top=1.05)
-        level = curves.agreements[0][0].resampling.percent
-        bars = f"bars: {level:g}% intervals" if curves.interval is not None else ""
-        if many > FEW or max(map(len, curves.measures)) > SHORT:
-            return legend_above(made, title=bars or None)
-        label_ends(axes, [
-            (name, float(tau[-1]), series_style(number)["color"])
-            for number, (name, tau) in enumerate(zip(curves.measures, curves.tau, strict=True))
-        ])  # fmt: skip
-        axes.set_xlabel(f"pool depth ({bars})" if bars else "pool depth")
-        return made
+    made, axes = figure(height=2.7)
+    depths = np.array(curves.depths, np.float64)
+    many = len(curves.measures)
+    for number, (name, tau) in enumerate(zip(curves.measures, curves.tau, strict=True)):
+        style = series_style(number, marked=True)
+        if curves.interval is None:
+            axes.plot(depths, tau, label=name, **style)
+            continue
+        low, high = curves.interval[:, number]
+        gaps = [np.maximum(tau - low, 0), np.maximum(high - tau, 0)]
+        beside = 0.5 / many * (number - (many - 1) / 2)
+        axes.errorbar(depths + beside, tau, yerr=gaps, label=name, elinewidth=0.6, capsize=1.2,
+                      capthick=0.6, **style)  # fmt: skip
+    axes.axhline(0, color="#888888", linewidth=0.6)
+    axes.set(xlabel="pool depth", ylabel=f"Kendall's τ to depth {curves.reference}")
+    if len(curves.depths) <= 15:
+        axes.set_xticks(list(curves.depths))
+    axes.set_ylim(top=1.05)
+    level = curves.agreements[0][0].resampling.percent
+    bars = f"bars: {level:g}% intervals" if curves.interval is not None else ""
+    if many > FEW or max(map(len, curves.measures)) > SHORT:
+        return legend_above(made, title=bars or None)
+    label_ends(axes, curves.measures, [tau[-1] for tau in curves.tau])
+    axes.set_xlabel(f"pool depth ({bars})" if bars else "pool depth")
+    return made
 
 
 # -- Many models on many graphs --------------------------------------------------------------------
@@ -396,6 +375,7 @@ def _names(suite: Suite, rows: list[int]) -> list[str]:
     return [short(suite.cells.models[m], 24) for m in rows]
 
 
+@styled()
 def suite_places(suite: Suite) -> Figure:
     """Place of every ranked model with its interval over graphs, questions and seeds.
 
@@ -403,19 +383,18 @@ def suite_places(suite: Suite) -> Figure:
     """
     rows = [m for m in suite.order if not suite.apart[m]]
     low, high = suite.interval(suite.place_draws)
-    with styled():
-        made, axes = figure(height=0.8 + ROW * len(rows))
-        for row, m in enumerate(rows):
-            axes.plot([low[m], high[m]], [row, row], linewidth=2.4, color="#9db9cf")
-            look = series_style(m, marked=True) | {"linestyle": "none"}
-            axes.plot([row + 1], [row], **look)
-        axes.set_yticks(range(len(rows)), _names(suite, rows))
-        axes.set(ylim=(len(rows) - 0.5, -0.5), ylabel="model",
-                 xlabel=f"place, with {suite.resampling.percent:g}% interval")  # fmt: skip
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        return made
+    made, axes = figure(height=0.8 + ROW * len(rows))
+    for row, m in enumerate(rows):
+        axes.plot([low[m], high[m]], [row, row], linewidth=2.4, color="#9db9cf")
+        look = series_style(m, marked=True) | {"linestyle": "none"}
+        axes.plot([row + 1], [row], **look)
+    name_rows(axes, _names(suite, rows), "model")
+    axes.set_xlabel(f"place, with {suite.resampling.percent:g}% interval")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    return made
 
 
+@styled()
 def critical_difference(suite: Suite) -> Figure:
     """Mean ranks on one axis; bars join models that Nemenyi's test cannot tell apart.
 
@@ -423,7 +402,6 @@ def critical_difference(suite: Suite) -> Figure:
     ----------
     suite : Suite
         With three or more ranked models on two or more complete graphs.
-
 
     Raises
     ------
@@ -441,33 +419,32 @@ def critical_difference(suite: Suite) -> Figure:
     rows, ranks = ranked[best_first], test.mean_ranks[best_first]
     half = -(-len(rows) // 2)
     bars = _joined(ranks, test.critical_difference)
-    with styled():
-        made, axes = figure(height=0.7 + ROW * half + 0.1 * len(bars), width=2 * 3.4)
-        axes.grid(False)
-        bottom = -(half + 1.5 + 0.6 * len(bars))
-        for row, rank in enumerate(ranks):
-            left = row < half
-            y = -(1.2 + 0.6 * len(bars) + (row if left else len(rows) - 1 - row))
-            edge = 0.8 if left else len(rows) + 0.2
-            axes.plot([rank, rank, edge], [0, y, y], color="#444444", linewidth=0.7)
-            name = f"{short(suite.cells.models[rows[row]], 24)} ({rank:.2f})"
-            axes.text(edge, y, f"{name} " if left else f" {name}", va="center",
-                      ha="right" if left else "left")  # fmt: skip
-        for number, (first, last) in enumerate(bars):
-            y = -0.5 - 0.6 * number
-            ends = [ranks[first] - 0.04, ranks[last] + 0.04]
-            axes.plot(ends, [y, y], linewidth=2.6, color="#000000", solid_capstyle="butt")
-        gap = test.critical_difference
-        axes.plot([1, 1 + gap], [2.3, 2.3], color="#000000", linewidth=1.6, marker="|")
-        axes.text(1 + gap / 2, 2.5, f"critical difference {gap:.2f}", ha="center", va="bottom")
-        axes.set(xlim=(-0.35 * len(rows), 1.35 * len(rows) + 1), ylim=(bottom, 3.9))
-        axes.set_xticks(range(1, len(rows) + 1))
-        axes.spines["bottom"].set_bounds(1, len(rows))
-        axes.spines["bottom"].set_position(("data", 0))
-        axes.tick_params(axis="x", direction="in", pad=-12)
-        axes.spines["left"].set_visible(False)
-        axes.set(yticks=[], title=f"mean rank over {test.graphs} graphs (1 is best)")
-        return made
+    made, axes = figure(height=0.7 + ROW * half + 0.1 * len(bars), width=2 * COLUMN)
+    axes.grid(False)
+    bottom = -(half + 1.5 + 0.6 * len(bars))
+    for row, rank in enumerate(ranks):
+        left = row < half
+        y = -(1.2 + 0.6 * len(bars) + (row if left else len(rows) - 1 - row))
+        edge = 0.8 if left else len(rows) + 0.2
+        axes.plot([rank, rank, edge], [0, y, y], color="#444444", linewidth=0.7)
+        name = f"{short(suite.cells.models[rows[row]], 24)} ({rank:.2f})"
+        axes.text(edge, y, f"{name} " if left else f" {name}", va="center",
+                  ha="right" if left else "left")  # fmt: skip
+    for number, (first, last) in enumerate(bars):
+        y = -0.5 - 0.6 * number
+        ends = [ranks[first] - 0.04, ranks[last] + 0.04]
+        axes.plot(ends, [y, y], linewidth=2.6, color="#000000", solid_capstyle="butt")
+    gap = test.critical_difference
+    axes.plot([1, 1 + gap], [2.3, 2.3], color="#000000", linewidth=1.6, marker="|")
+    axes.text(1 + gap / 2, 2.5, f"critical difference {gap:.2f}", ha="center", va="bottom")
+    axes.set(xlim=(-0.35 * len(rows), 1.35 * len(rows) + 1), ylim=(bottom, 3.9))
+    axes.set_xticks(range(1, len(rows) + 1))
+    axes.spines["bottom"].set_bounds(1, len(rows))
+    axes.spines["bottom"].set_position(("data", 0))
+    axes.tick_params(axis="x", direction="in", pad=-12)
+    axes.spines["left"].set_visible(False)
+    axes.set(yticks=[], title=f"mean rank over {test.graphs} graphs (1 is best)")
+    return made
 
 
 def _joined(ranks: np.ndarray, gap: float) -> list[tuple[int, int]]:
@@ -480,27 +457,27 @@ def _joined(ranks: np.ndarray, gap: float) -> list[tuple[int, int]]:
     ]
 
 
+@styled()
 def suite_cells(suite: Suite) -> Figure:
     """A heat map of models and graphs, both sorted by their means; missing cells are crossed."""
     values = suite.cells.values[suite.order]
     columns = np.argsort(-np.nanmean(values, axis=0), kind="stable")
     values = values[:, columns]
     n_models, n_graphs = values.shape
-    with styled():
-        made, axes = figure(height=1.2 + ROW * n_models, width=max(3.4, 2.6 + 0.2 * n_graphs))
-        axes.grid(False)
-        shown = axes.imshow(values, aspect="auto", cmap="cividis")
-        if n_models * n_graphs <= 200:
-            middle = (np.nanmin(values) + np.nanmax(values)) / 2
-            for (row, column), value in np.ndenumerate(values):
-                if np.isfinite(value):
-                    axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=5,
-                              color="black" if value > middle else "white")  # fmt: skip
-        missing = np.argwhere(np.isnan(values))
-        axes.plot(missing[:, 1], missing[:, 0], "x", color="#777777", label="missing")
-        names = [short(suite.cells.graphs[g], 18) for g in columns]
-        axes.set_xticks(range(n_graphs), names, rotation=90)
-        axes.set_yticks(range(n_models), _names(suite, suite.order))
-        axes.set(xlabel="graph" + (" (x: missing)" if len(missing) else ""), ylabel="model")
-        made.colorbar(shown, ax=axes, label=suite.cells.measure.title)
-        return made
+    made, axes = figure(height=1.2 + ROW * n_models, width=max(COLUMN, 2.6 + 0.2 * n_graphs))
+    axes.grid(False)
+    shown = axes.imshow(values, aspect="auto", cmap="cividis")
+    if n_models * n_graphs <= 200:
+        middle = (np.nanmin(values) + np.nanmax(values)) / 2
+        for (row, column), value in np.ndenumerate(values):
+            if np.isfinite(value):
+                axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=5,
+                          color="black" if value > middle else "white")  # fmt: skip
+    missing = np.argwhere(np.isnan(values))
+    axes.plot(missing[:, 1], missing[:, 0], "x", color="#777777", label="missing")
+    names = [short(suite.cells.graphs[g], 18) for g in columns]
+    axes.set_xticks(range(n_graphs), names, rotation=90)
+    axes.set_yticks(range(n_models), _names(suite, suite.order))
+    axes.set(xlabel="graph" + (" (x: missing)" if len(missing) else ""), ylabel="model")
+    made.colorbar(shown, ax=axes, label=suite.cells.measure.title)
+    return made

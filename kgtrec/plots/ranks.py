@@ -15,8 +15,10 @@ from kgtrec.plots.style import (
     figure,
     label_panels,
     legend_above,
-    marker_places,
+    metric_title,
+    name_rows,
     panel_grid,
+    range_patch,
     require,
     series_style,
     short,
@@ -45,6 +47,7 @@ PARTS = 40
 """One figure holds at most this many slices."""
 
 
+@styled()
 def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Figure:
     """Share of instances with a rank of at most k, for every k: all values of Hits@k at once.
 
@@ -56,62 +59,61 @@ def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Fi
     kind : {"optimistic", "realistic", "pessimistic", "ordinal"}
     """
     require(ranks, "ranks")
-    with styled():
-        made, axes = figure()
-        first = next(iter(ranks.values()))
-        points = np.unique(np.geomspace(1, first.candidates.max(), 200).round())
-        # A name and dots that no system has, not even one with random scores.
-        axes.plot(points, _chance(first, points), color="#555555", linewidth=0.9,
-                  linestyle=(0, (1, 2)), label=CHANCE, zorder=3)  # fmt: skip
-        for number, (name, one) in enumerate(ranks.items()):
-            rank, counts = np.unique(one.rank(kind), return_counts=True)
-            share = np.cumsum(counts) / len(one)
-            axes.step(rank, share, where="post", label=_named(name, one), **series_style(number))
-        axes.set(
-            xscale="log", xlim=(0.9, None), ylim=(0, 1), xlabel=f"k ({kind} rank)",
-            ylabel="share with rank ≤ k",
-        )  # fmt: skip
-        _plain_numbers(axes.xaxis, "{:,.0f}")
-        for cutoff in CUTOFFS:
-            axes.axvline(cutoff, color="#dddddd", linewidth=0.6, zorder=0)
-        return legend_above(made)
+    made, axes = figure()
+    first = next(iter(ranks.values()))
+    points = np.unique(np.geomspace(1, first.candidates.max(), 200).round())
+    # A name and dots that no system has, not even one with random scores.
+    axes.plot(points, _chance(first, points), color="#555555", linewidth=0.9,
+              linestyle=(0, (1, 2)), label=CHANCE, zorder=3)  # fmt: skip
+    for number, (name, one) in enumerate(ranks.items()):
+        rank, counts = np.unique(one.rank(kind), return_counts=True)
+        share = np.cumsum(counts) / len(one)
+        axes.step(rank, share, where="post", label=_named(name, one), **series_style(number))
+    axes.set(
+        xscale="log", xlim=(0.9, None), ylim=(0, 1), xlabel=f"k ({kind} rank)",
+        ylabel="share with rank ≤ k",
+    )  # fmt: skip
+    _plain_numbers(axes.xaxis, "{:,.0f}")
+    for cutoff in CUTOFFS:
+        axes.axvline(cutoff, color="#dddddd", linewidth=0.6, zorder=0)
+    return legend_above(made)
 
 
+@styled()
 def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
     """Share of instances whose answer ties with at least w other candidates.
 
     Both axes are logarithmic. The legend says which models have no ties.
     """
     require(ranks, "ranks")
-    with styled():
-        made, axes = figure()
-        for number, (name, one) in enumerate(ranks.items()):
+    made, axes = figure()
+    for number, (name, one) in enumerate(ranks.items()):
+        tied = np.sort(one.equal[one.equal > 0])
+        if not len(tied):
             style = series_style(number, marked=True)
-            tied = np.sort(one.equal[one.equal > 0])
-            if not len(tied):
-                axes.plot([], [], label=_named(name, one) + NO_TIES, **style)
-                continue
-            width, first = np.unique(tied, return_index=True)
-            share = (len(tied) - first) / len(one)
-            if width[0] > 1:  # as many tie with at least one other
-                width, share = np.insert(width, 0, 1), np.insert(share, 0, share[0])
-            style["markevery"] = marker_places(number, len(width))
-            style |= {"clip_on": False, "label": _named(name, one)}
-            # Steps: shares do not change between two widths.
-            axes.step(width, share, where="pre", **style)
-        axes.set_xscale("log")
-        if any(one.equal.any() for one in ranks.values()):
-            axes.set_yscale("log")  # which cannot show shares of 0
-        else:
-            axes.set_ylim(0, 1)
-        axes.set_xlim(0.9, max(10, *(1.1 * one.equal.max(initial=0) for one in ranks.values())))
-        _plain_numbers(axes.xaxis, "{:,.0f}")
-        _plain_numbers(axes.yaxis, "{:g}", 100)
-        axes.set(xlabel="w: other candidates with the answer's score",
-                 ylabel="% of instances tied with ≥ w")  # fmt: skip
-        return legend_above(made)
+            axes.plot([], [], label=_named(name, one) + NO_TIES, **style)
+            continue
+        width, first = np.unique(tied, return_index=True)
+        share = (len(tied) - first) / len(one)
+        if width[0] > 1:  # as many tie with at least one other
+            width, share = np.insert(width, 0, 1), np.insert(share, 0, share[0])
+        style = series_style(number, points=len(width)) | {"clip_on": False}
+        # Steps: shares do not change between two widths.
+        axes.step(width, share, where="pre", label=_named(name, one), **style)
+    axes.set_xscale("log")
+    if any(one.equal.any() for one in ranks.values()):
+        axes.set_yscale("log")  # which cannot show shares of 0
+    else:
+        axes.set_ylim(0, 1)
+    axes.set_xlim(0.9, max(10, *(1.1 * one.equal.max(initial=0) for one in ranks.values())))
+    _plain_numbers(axes.xaxis, "{:,.0f}")
+    _plain_numbers(axes.yaxis, "{:g}", 100)
+    axes.set(xlabel="w: other candidates with the answer's score",
+             ylabel="% of instances tied with ≥ w")  # fmt: skip
+    return legend_above(made)
 
 
+@styled()
 def rank_types(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
     """One metric at all five rank definitions, one row per model: the effect of ties.
 
@@ -122,31 +124,32 @@ def rank_types(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
         A micro metric, such as "mrr" or "hits@10", on all sides that the results hold.
     """
     require(results, "results")
-    values = np.array(
-        [
-            [result[f"{result.sides[-1]}.{kind}.micro.{metric}"] for kind in RANK_TYPES]
-            for result in results.values()
-        ]
-    )
+    values = np.array([
+        [one[_key(one, metric, kind)] for kind in RANK_TYPES] for one in results.values()
+    ])  # fmt: skip
     rows = np.arange(len(results))
-    with styled():
-        made, axes = figure(height=0.9 + 0.42 * len(results))
-        axes.hlines(rows, values.min(axis=1), values.max(axis=1), color="#bbbbbb", linewidth=0.8)
-        for number, kind in enumerate(RANK_TYPES):
-            style = series_style(number) | {"linestyle": "none", "marker": MARKERS[number]}
-            # One below the other, so that equal values do not hide each other.
-            at = rows + LEVEL * (number - (len(RANK_TYPES) - 1) / 2)
-            axes.plot(values[:, number], at, label=kind, fillstyle="none", clip_on=False, **style)
-        # From zero, so that tiny differences look tiny; with room for markers on the right.
-        low, high = min(0.0, values.min()), max(0.0, values.max())
-        axes.set_xlim(low, high + 0.04 * (high - low or 1.0))
-        axes.set_yticks(rows, [
-            _named(name, one.ranks) + ("" if one.ranks.equal.any() else NO_TIES)
-            for name, one in results.items()
-        ])  # fmt: skip
-        axes.set(xlabel=f"{_title(metric)} (micro)", ylabel="model",
-                 ylim=(len(results) - 0.5, -0.5))  # fmt: skip
-        return legend_above(made)
+    made, axes = figure(height=0.9 + 0.42 * len(results))
+    axes.hlines(rows, values.min(axis=1), values.max(axis=1), color="#bbbbbb", linewidth=0.8)
+    for number, kind in enumerate(RANK_TYPES):
+        style = series_style(number) | {"linestyle": "none", "marker": MARKERS[number]}
+        # One below the other, so that equal values do not hide each other.
+        at = rows + LEVEL * (number - (len(RANK_TYPES) - 1) / 2)
+        axes.plot(values[:, number], at, label=kind, fillstyle="none", clip_on=False, **style)
+    # From zero, so that tiny differences look tiny; with room for markers on the right.
+    low, high = min(0.0, values.min()), max(0.0, values.max())
+    axes.set_xlim(low, high + 0.04 * (high - low or 1.0))
+    names = [
+        _named(name, one.ranks) + ("" if one.ranks.equal.any() else NO_TIES)
+        for name, one in results.items()
+    ]
+    name_rows(axes, names, "model")
+    axes.set_xlabel(f"{metric_title(metric)} (micro)")
+    return legend_above(made)
+
+
+def _key(result: Result, metric: str, kind: str = "realistic") -> str:
+    """The micro metric of all sides that the result holds."""
+    return f"{result.sides[-1]}.{kind}.micro.{metric}"
 
 
 def relations(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
@@ -159,17 +162,16 @@ def relations(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
         Such as "mrr" or "hits@10"; realistic ranks, all sides that the results hold.
     """
     require(results, "results")
-    keys = {
-        name: f"{result.sides[-1]}.realistic.micro.{metric}" for name, result in results.items()
-    }
     values, marks = {}, []
     for name, result in results.items():
-        column = [row[-1] for row in result.slice("relation", [keys[name]]).rows]
+        key = _key(result, metric)
+        column = [row[-1] for row in result.slice("relation", [key]).rows]
         values[_named(name, result.ranks)] = np.array(column, dtype=np.float64)
-        marks.append(result[keys[name]])
-    return over_relations(values, _title(metric), marks)
+        marks.append(result[key])
+    return over_relations(values, metric_title(metric), marks)
 
 
+@styled()
 def over_relations(
     values: Mapping[str, NDArray[np.float64]], label: str, marks: Sequence[float] | None = None
 ) -> Figure:
@@ -188,33 +190,33 @@ def over_relations(
         A second value for each box, drawn as a diamond, such as the metric over all instances.
     """
     require(values, "values")
-    with styled():
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
-        made, axes = figure(height=0.9 + 0.35 * len(values))
-        line: dict[str, Any] = {"color": "#000000", "linewidth": 0.8}
-        drawn: Any = axes.boxplot(
-            list(values.values()), orientation="horizontal", whis=WHISKERS, widths=0.5,
-            showfliers=False, patch_artist=True, medianprops=line | {"linewidth": 1.4},
-            boxprops={"linewidth": 0.8}, whiskerprops=line, capprops=line,
-        )  # fmt: skip
-        for number, box in enumerate(drawn["boxes"]):
-            box.set_facecolor(series_style(number)["color"])
-            box.set_alpha(0.45)
-        if marks is not None:
-            rows = range(1, len(values) + 1)
-            axes.plot(marks, rows, "D", color="#000000", fillstyle="none", label="all instances")
-        half = Patch(facecolor="#bbbbbb", edgecolor="#000000", linewidth=0.8,
-                     label="quartiles, median")  # fmt: skip
-        legend_above(made, [half, Line2D([], [], label="middle 90 %", **line)])
-        names = [f"{short(name, 24)} ({len(each)})" for name, each in values.items()]
-        axes.set_yticks(range(1, len(values) + 1), names)
-        axes.invert_yaxis()
-        axes.set(xlabel=f"{label} by relation", ylabel="model (relations)")
-        return made
+    made, axes = figure(height=0.9 + 0.35 * len(values))
+    line: dict[str, Any] = {"color": "#000000", "linewidth": 0.8}
+    drawn: Any = axes.boxplot(
+        list(values.values()), orientation="horizontal", whis=WHISKERS, widths=0.5,
+        showfliers=False, patch_artist=True, medianprops=line | {"linewidth": 1.4},
+        boxprops={"linewidth": 0.8}, whiskerprops=line, capprops=line,
+    )  # fmt: skip
+    for number, box in enumerate(drawn["boxes"]):
+        box.set_facecolor(series_style(number)["color"])
+        box.set_alpha(0.45)
+    if marks is not None:
+        rows = range(1, len(values) + 1)
+        axes.plot(marks, rows, "D", color="#000000", fillstyle="none", label="all instances")
+    half = Patch(facecolor="#bbbbbb", edgecolor="#000000", linewidth=0.8,
+                 label="quartiles, median")  # fmt: skip
+    legend_above(made, [half, Line2D([], [], label="middle 90 %", **line)])
+    names = [f"{short(name, 24)} ({len(each)})" for name, each in values.items()]
+    axes.set_yticks(range(1, len(values) + 1), names)
+    axes.invert_yaxis()
+    axes.set(xlabel=f"{label} by relation", ylabel="model (relations)")
+    return made
 
 
+@styled()
 def slices(values: SystemValues) -> Figure:
     """A measure of every model on every part of the instances, with intervals.
 
@@ -237,37 +239,31 @@ def slices(values: SystemValues) -> Figure:
         )
     many = len(values.systems)
     gap = min(0.2, 0.8 / many)
-    with styled():
-        made, axes = figure(height=0.8 + len(values.parts) * (0.08 + 0.07 * many))
-        points = np.array(list(values.parts.values()))
-        ends = np.array([
-            values.intervals.get(part, np.full((2, many), np.nan)) for part in values.parts
-        ])  # fmt: skip
-        for number, name in enumerate(values.systems):
-            at = np.arange(len(points)) + gap * (number - (many - 1) / 2)
-            bars = np.abs(ends[:, :, number] - points[:, None, number]).T
-            look = series_style(number, marked=True) | {"linestyle": "none"}
-            axes.errorbar(points[:, number], at, xerr=bars, elinewidth=0.8, capsize=1.5,
-                          label=short(name), **look)  # fmt: skip
-        for row in range(1, len(points), 2):
-            axes.axhspan(row - 0.5, row + 0.5, color="#f2f2f2", zorder=0, linewidth=0)
-        axes.set_yticks(range(len(points)), _part_names(values))
-        axes.set_ylim(len(points) - 0.5, -0.5)
-        axes.grid(False, axis="y")
-        axes.set_ylabel(", ".join(values.dimensions) + " (answers)")
-        title = Measure.parse(values.measure).title
-        drawn = values.intervals and values.resampling
-        axes.set_xlabel(f"{title} with {drawn.percent:g}% intervals" if drawn else title)
-        return legend_above(made)
-
-
-def _part_names(values: SystemValues) -> list[str]:
-    """Names of the parts, with how many answers each has."""
+    made, axes = figure(height=0.8 + len(values.parts) * (0.08 + 0.07 * many))
+    points = np.array(list(values.parts.values()))
+    ends = np.array([
+        values.intervals.get(part, np.full((2, many), np.nan)) for part in values.parts
+    ])  # fmt: skip
+    for number, name in enumerate(values.systems):
+        at = np.arange(len(points)) + gap * (number - (many - 1) / 2)
+        bars = np.abs(ends[:, :, number] - points[:, None, number]).T
+        look = series_style(number, marked=True) | {"linestyle": "none"}
+        axes.errorbar(points[:, number], at, xerr=bars, elinewidth=0.8, capsize=1.5,
+                      label=short(name), **look)  # fmt: skip
+    for row in range(1, len(points), 2):
+        axes.axhspan(row - 0.5, row + 0.5, color="#f2f2f2", zorder=0, linewidth=0)
     counts = values.counts.get("instances", values.counts.get("count", ()))
-    names = [short(", ".join(part), 40) for part in values.parts]
-    return [f"{name} ({count:,})" for name, count in zip(names, counts, strict=True)]
+    parts = zip((short(", ".join(part), 40) for part in values.parts), counts, strict=True)
+    names = [f"{part} ({count:,})" for part, count in parts]
+    name_rows(axes, names, ", ".join(values.dimensions) + " (answers)")
+    axes.grid(False, axis="y")
+    title = Measure.parse(values.measure).title
+    drawn = values.intervals and values.resampling
+    axes.set_xlabel(f"{title} with {drawn.percent:g}% intervals" if drawn else title)
+    return legend_above(made)
 
 
+@styled()
 def alignment_sizes(experiments: SizeExperiment | Mapping[str, SizeExperiment]) -> Figure:
     """Metrics of a model, or of several, on growing test sets, one panel per metric.
 
@@ -286,23 +282,22 @@ def alignment_sizes(experiments: SizeExperiment | Mapping[str, SizeExperiment]) 
     """
     several = experiments if isinstance(experiments, Mapping) else {"": experiments}
     names = _shared_metrics(several)
-    with styled():
-        from matplotlib.patches import Patch
-
-        made, places = panel_grid(len(names), 2, height=1.7, sharex=True)
-        for panel, name in zip(places, names, strict=True):
-            for number, (model, one) in enumerate(several.items()):
-                style = series_style(number, marked=True)
-                _band(panel, one, name, label=short(model) or None, **style)
-            panel.set_xscale("log")
-            panel.set_ylim(bottom=min(0.0, *(one.values[name].min() for one in several.values())))
-            panel.set_ylabel(_title(name))
-        for panel in places[-2:]:
-            panel.set_xlabel("test alignments = candidates")
-            panel.tick_params(labelbottom=True)
-        label_panels(places)
-        band = Patch(facecolor="#888888", alpha=0.3, label="all repeats (line: mean)")
-        return legend_above(made, [band])
+    made, places = panel_grid(len(names), 2, height=1.7, sharex=True)
+    for panel, name in zip(places, names, strict=True):
+        for number, (model, one) in enumerate(several.items()):
+            values, style = one.values[name], series_style(number, marked=True)
+            ends = values.min(axis=1), values.max(axis=1)
+            panel.fill_between(one.sizes, *ends, color=style["color"], alpha=0.2, lw=0)
+            middle, label = values.mean(axis=1), short(model) or None
+            panel.plot(one.sizes, middle, clip_on=False, label=label, **style)
+        panel.set_xscale("log")
+        panel.set_ylim(bottom=min(0.0, *(one.values[name].min() for one in several.values())))
+        panel.set_ylabel(metric_title(name))
+    for panel in places[-2:]:
+        panel.set_xlabel("test alignments = candidates")
+        panel.tick_params(labelbottom=True)
+    label_panels(places)
+    return legend_above(made, [range_patch("all repeats (line: mean)")])
 
 
 def _shared_metrics(experiments: Mapping[str, SizeExperiment]) -> list[str]:
@@ -315,17 +310,6 @@ def _shared_metrics(experiments: Mapping[str, SizeExperiment]) -> list[str]:
                 f"{', '.join(metrics)}; ask for the same metrics"
             )
     return first[1]
-
-
-def _band(panel: Any, experiment: SizeExperiment, name: str, **style: Any) -> None:
-    sizes, values = experiment.sizes, experiment.values[name]
-    low, high = values.min(axis=1), values.max(axis=1)
-    panel.fill_between(sizes, low, high, color=style["color"], alpha=0.2, lw=0)
-    panel.plot(sizes, values.mean(axis=1), clip_on=False, **style)
-
-
-def _title(metric: str) -> str:
-    return Measure.parse(f"both.realistic.micro.{metric}").title
 
 
 def _named(name: str, ranks: Ranks) -> str:
@@ -350,6 +334,7 @@ def _plain_numbers(axis: Any, form: str, factor: float = 1) -> None:
 _TICKS = 4
 
 
+@styled()
 def over_time(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
     """A micro metric of the questions of each time, in the order of time.
 
@@ -367,8 +352,7 @@ def over_time(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
     """
     require(results, "results")
     slices = {
-        name: result.slice("time", [f"{result.sides[-1]}.realistic.micro.{metric}"]).rows
-        for name, result in results.items()
+        name: result.slice("time", [_key(result, metric)]).rows for name, result in results.items()
     }
     labels = {
         at: time for each in results.values() for at, time in each.ranks.context_labels.items()
@@ -377,19 +361,14 @@ def over_time(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
     place = {
         time: x for x, time in enumerate(labels[at] for at in sorted(labels) if labels[at] in there)
     }
-    with styled():
-        made, axes = figure()
-        for number, (name, rows) in enumerate(slices.items()):
-            style = series_style(number, marked=True)
-            style["markevery"] = marker_places(number, len(rows))
-            axes.plot(
-                [place[str(row[0])] for row in rows],
-                np.array([row[-1] for row in rows], dtype=np.float64),
-                label=_named(name, results[name].ranks),
-                **style,
-            )
-        times = list(place)
-        ticks = np.unique(np.linspace(0, len(times) - 1, min(_TICKS, len(times))).round())
-        axes.set_xticks(ticks, [short(times[int(at)]) for at in ticks])
-        axes.set(xlabel="time of the question", ylabel=_title(metric))
-        return legend_above(made)
+    made, axes = figure()
+    for number, (name, rows) in enumerate(slices.items()):
+        at = [place[str(row[0])] for row in rows]
+        values = np.array([row[-1] for row in rows], dtype=np.float64)
+        label, style = _named(name, results[name].ranks), series_style(number, points=len(rows))
+        axes.plot(at, values, label=label, **style)
+    times = list(place)
+    ticks = np.unique(np.linspace(0, len(times) - 1, min(_TICKS, len(times))).round())
+    axes.set_xticks(ticks, [short(times[int(at)]) for at in ticks])
+    axes.set(xlabel="time of the question", ylabel=metric_title(metric))
+    return legend_above(made)

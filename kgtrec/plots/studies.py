@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec.errors import UsageError
-from kgtrec.measures import Measure
 from kgtrec.plots.style import (
     COLUMN,
     figure,
     label_ends,
     label_panels,
     legend_above,
+    metric_title,
     panel_grid,
+    range_patch,
     require,
     series_style,
     short,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from kgtrec.study.stratified import BetaGrid
 
 
+@styled()
 def reliability_curves(curves: Sequence[ReliabilityCurve]) -> Figure:
     """Share of true triples against predicted probability, one line per calibrator.
 
@@ -49,21 +51,21 @@ def reliability_curves(curves: Sequence[ReliabilityCurve]) -> Figure:
         From a `Classification`. A point is a bin; predictions on the diagonal are right.
     """
     require(curves, "reliability curve")
-    with styled():
-        made, axes = figure(height=2.6)
-        axes.plot([0, 1], [0, 1], color="#888888", linewidth=0.8, linestyle=":", label="as claimed")
-        for number, curve in enumerate(curves):
-            label = f"{curve.name} (ECE {curve.ece[0]:.3f})"
-            look = series_style(number, marked=True)
-            axes.plot(curve.predicted, curve.observed, label=label, **look)
-        axes.set(xlabel="predicted probability", ylabel="share of true triples",
-                 xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))  # fmt: skip
-        return legend_above(made)
+    made, axes = figure(height=2.6)
+    axes.plot([0, 1], [0, 1], color="#888888", linewidth=0.8, linestyle=":", label="as claimed")
+    for number, curve in enumerate(curves):
+        label = f"{curve.name} (ECE {curve.ece[0]:.3f})"
+        look = series_style(number, marked=True)
+        axes.plot(curve.predicted, curve.observed, label=label, **look)
+    axes.set(xlabel="predicted probability", ylabel="share of true triples",
+             xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))  # fmt: skip
+    return legend_above(made)
 
 
 PERCENTS = np.geomspace(0.1, 100, 200)
 
 
+@styled()
 def beta_curves(grids: Mapping[str, BetaGrid]) -> Figure:
     """Stratified metrics over one exponent (Mohamed et al., Figures 2-4), one panel per metric.
 
@@ -78,23 +80,22 @@ def beta_curves(grids: Mapping[str, BetaGrid]) -> Figure:
         A whole grid, or curves over different exponents or of different metrics.
     """
     metrics, varied = _common(grids)
-    with styled():
-        made, places = panel_grid(len(metrics), 2, height=2.0)
-        for panel, metric in zip(places, metrics, strict=True):
-            for number, (name, grid) in enumerate(grids.items()):
-                label = short(name) + " (sampled)" * grid.sampled
-                at, values = getattr(grid, varied), grid[metric].ravel()
-                panel.plot(at, values, label=label, **series_style(number))
-            exponent = "β$_e$ (entities)" if varied == "beta_e" else "β$_r$ (relations)"
-            panel.set(xlabel=exponent, ylabel=f"strat-{_title(metric)}", xlim=(-1, 1))
-            panel.set_xticks([-1, -0.5, 0, 0.5, 1])
-        if len(grids) > 1 or any(grid.sampled for grid in grids.values()):
-            legend_above(made)
-        if len(metrics) > 1:
-            label_panels(places)
-        return made
+    made, places = panel_grid(len(metrics), 2, height=2.0)
+    for panel, metric in zip(places, metrics, strict=True):
+        for number, (name, grid) in enumerate(grids.items()):
+            label = short(name) + " (sampled)" * grid.sampled
+            at, values = getattr(grid, varied), grid[metric].ravel()
+            panel.plot(at, values, label=label, **series_style(number))
+        exponent = "β$_e$ (entities)" if varied == "beta_e" else "β$_r$ (relations)"
+        panel.set(xlabel=exponent, ylabel=f"strat-{metric_title(metric)}", xlim=(-1, 1))
+        panel.set_xticks([-1, -0.5, 0, 0.5, 1])
+    if len(grids) > 1 or any(grid.sampled for grid in grids.values()):
+        legend_above(made)
+    label_panels(places)
+    return made
 
 
+@styled()
 def beta_heat_map(grid: BetaGrid, metric: str | None = None) -> Figure:
     """One metric at every pair of exponents, with contours.
 
@@ -111,35 +112,32 @@ def beta_heat_map(grid: BetaGrid, metric: str | None = None) -> Figure:
     UsageError
         A curve, or a metric that the grid does not hold.
     """
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
     if min(len(grid.beta_e), len(grid.beta_r)) < 2:
         raise UsageError("a heat map needs a grid of both exponents; use beta_grid, or --vary grid")
     metric = metric or grid.metrics[0]
     values = grid[metric]
-    with styled():
-        made, axes = figure(width=COLUMN, height=2.7)
-        at = grid.beta_r, grid.beta_e
-        drawn = axes.pcolormesh(*at, values, cmap=_light_cividis(), shading="nearest")
-        drawn.set_rasterized(True)
-        lines = axes.contour(*at, values, colors="black", linewidths=0.6, linestyles="solid")
-        axes.clabel(lines, fontsize=6)
-        axes.plot([-1], [0], "kx", clip_on=False, markersize=6, mew=1.5, label="micro average")
-        axes.plot([0], [0], "ko", fillstyle="none", markersize=5, mew=1.2,
-                  label="mean over relations")  # fmt: skip
-        axes.set(xlabel="β$_r$ (relations)", ylabel="β$_e$ (entities)")
-        axes.grid(False)
-        made.colorbar(drawn, ax=axes, label="sampled " * grid.sampled + f"strat-{_title(metric)}")
-        legend_above(made)
-        return made
+    made, axes = figure(width=COLUMN, height=2.7)
+    at = grid.beta_r, grid.beta_e
+    # Without its dark end, where contours would vanish; cividis suits grey prints.
+    colours = ListedColormap(colormaps["cividis"](np.linspace(0.3, 1.0, 256)))
+    drawn = axes.pcolormesh(*at, values, cmap=colours, shading="nearest")
+    drawn.set_rasterized(True)
+    lines = axes.contour(*at, values, colors="black", linewidths=0.6, linestyles="solid")
+    axes.clabel(lines, fontsize=6)
+    axes.plot([-1], [0], "kx", clip_on=False, markersize=6, mew=1.5, label="micro average")
+    axes.plot([0], [0], "ko", fillstyle="none", markersize=5, mew=1.2,
+              label="mean over relations")  # fmt: skip
+    axes.set(xlabel="β$_r$ (relations)", ylabel="β$_e$ (entities)")
+    axes.grid(False)
+    label = "sampled " * grid.sampled + f"strat-{metric_title(metric)}"
+    made.colorbar(drawn, ax=axes, label=label)
+    return legend_above(made)
 
 
-def _light_cividis() -> Any:
-    """Cividis without its dark end, where contours would vanish; it suits grey prints."""
-    from matplotlib import colormaps
-    from matplotlib.colors import ListedColormap
-
-    return ListedColormap(colormaps["cividis"](np.linspace(0.3, 1.0, 256)))
-
-
+@styled()
 def popularity(frequencies: Mapping[str, Frequencies]) -> Figure:
     """Share of triples that involve the most frequent x % of items (Mohamed et al., Figure 1).
 
@@ -149,17 +147,15 @@ def popularity(frequencies: Mapping[str, Frequencies]) -> Figure:
         By the name in the legend, such as "entities" and "relations".
     """
     require(frequencies, "frequencies")
-    with styled():
-        made, axes = figure()
-        for number, (name, one) in enumerate(frequencies.items()):
-            share = [100 * one.top(percent)[1] for percent in PERCENTS]
-            axes.plot(PERCENTS, share, label=short(name), **series_style(number))
-        axes.set_xscale("log")
-        axes.set_xticks([0.1, 1, 10, 100], ["0.1 %", "1 %", "10 %", "100 %"])
-        axes.set(xlabel="share of the most frequent items", ylim=(0, 102),
-                 ylabel="% of triples that involve one")  # fmt: skip
-        legend_above(made)
-        return made
+    made, axes = figure()
+    for number, (name, one) in enumerate(frequencies.items()):
+        share = [100 * one.top(percent)[1] for percent in PERCENTS]
+        axes.plot(PERCENTS, share, label=short(name), **series_style(number))
+    axes.set_xscale("log")
+    axes.set_xticks([0.1, 1, 10, 100], ["0.1 %", "1 %", "10 %", "100 %"])
+    axes.set(xlabel="share of the most frequent items", ylim=(0, 102),
+             ylabel="% of triples that involve one")  # fmt: skip
+    return legend_above(made)
 
 
 def _common(grids: Mapping[str, BetaGrid]) -> tuple[Sequence[str], str]:
@@ -177,20 +173,13 @@ def _varied(grid: BetaGrid) -> str:
     return "beta_e" if len(grid.beta_e) > 1 else "beta_r"
 
 
-def _title(metric: str) -> str:
-    """Heading of a metric; a user's own function keeps its name."""
-    try:
-        return Measure.parse(f"both.realistic.micro.{metric}").title
-    except UsageError:
-        return metric
-
-
 SHADE = 0.2
 EXACT: dict[str, Any] = {"color": "#000000", "linestyle": (0, (1, 1.5)), "linewidth": 0.9}
 FEW = 6
 """Up to this many lines have their names at their ends."""
 
 
+@styled()
 def expected_metric(
     metric: str = "mrr",
     betas: Sequence[float] = (0.0, *BETAS),
@@ -211,50 +200,42 @@ def expected_metric(
     rho : float, default 0
         Lines end where the correlation becomes impossible.
     """
-    _require(betas, "betas")
-    with styled():
-        made, axes = figure()
-        ends = []
-        for number, beta in enumerate(betas):
-            strengths = _possible(np.linspace(0.0, 1.0, 101), beta, rho)
-            values = expectation(strengths, beta, n_answers, n_entities, metric, rho, kept=True)
-            style = series_style(number)
-            axes.plot(strengths, values, label=f"{beta:g}", **style)
-            if len(strengths) and strengths[-1] == 1.0:
-                ends.append((f"β = {beta:g}", float(values[-1]), style["color"]))
-        _strength_axis(axes, f"expected {title_of(metric)}")
-        axes.set_ylim(bottom=0)
-        if len(ends) == len(betas) <= FEW:
-            axes.set_xlim(right=1)
-            label_ends(axes, ends)
-        else:
-            legend_above(made, title="sparsity β")
-        return made
+    require(betas, "betas")
+    made, axes = figure()
+    ends = []
+    for number, beta in enumerate(betas):
+        strengths = _possible(np.linspace(0.0, 1.0, 101), beta, rho)
+        values = expectation(strengths, beta, n_answers, n_entities, metric, rho, kept=True)
+        axes.plot(strengths, values, label=f"{beta:g}", **series_style(number))
+        ends.append(values[-1] if len(strengths) and strengths[-1] == 1.0 else np.nan)
+    _strength_axis(axes, f"expected {title_of(metric)}")
+    axes.set_ylim(bottom=0)
+    if not _named_at_ends(axes, betas, ends, 1):
+        legend_above(made, title="sparsity β")
+    return made
 
 
+@styled()
 def approximation_quality(betas: Sequence[float] = BETAS, n_answers: int = N_ANSWERS) -> Figure:
     """Theorem 4.1: the logarithmic approximation (dashed) and the exact expected MRR (solid)."""
-    _require(betas, "betas")
+    require(betas, "betas")
     strengths = np.linspace(0.02, 1.0, 99)
-    with styled():
-        made, axes = figure()
-        ends = []
-        for number, beta in enumerate(betas):
-            colour = series_style(number)["color"]
-            exact = expectation(strengths, beta, n_answers)
-            axes.plot(strengths, exact, color=colour)
-            ends.append((f"β = {beta:g}", float(exact[-1]), colour))
-            close = approximation(strengths, beta, n_answers)
-            axes.plot(strengths, np.where(close > 0, close, np.nan), color=colour, linestyle="--")
-        axes.plot([], [], color="#000000", label="exact")
-        axes.plot([], [], color="#000000", linestyle="--", label="approximation")
-        _strength_axis(axes, "expected MRR")
-        axes.set(ylim=(0, None), xlim=(None, 1))
-        label_ends(axes, ends)
-        legend_above(made)
-        return made
+    made, axes = figure()
+    exact = [expectation(strengths, beta, n_answers) for beta in betas]
+    for number, beta in enumerate(betas):
+        colour = series_style(number)["color"]
+        axes.plot(strengths, exact[number], color=colour)
+        close = approximation(strengths, beta, n_answers)
+        axes.plot(strengths, np.where(close > 0, close, np.nan), color=colour, linestyle="--")
+    axes.plot([], [], color="#000000", label="exact")
+    axes.plot([], [], color="#000000", linestyle="--", label="approximation")
+    _strength_axis(axes, "expected MRR")
+    axes.set_ylim(bottom=0)
+    _named_at_ends(axes, betas, [values[-1] for values in exact], 1, few=len(betas))
+    return legend_above(made)
 
 
+@styled()
 def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> Figure:
     """Figures 1 and 2: simulated means with a band of two standard errors, exact lines dotted.
 
@@ -271,36 +252,34 @@ def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> F
     errors, as here.
     """
     several = [runs] if isinstance(runs, Simulation) else list(runs)
-    _require(several, "runs")
+    require(several, "runs")
     if any(run.betas != several[0].betas for run in several):
         raise UsageError("the simulations have different sparsities; give runs of the same betas")
-    with styled():
-        if isinstance(runs, Simulation):
-            made, axes = figure()
-            for row, beta in enumerate(runs.betas):
-                _band(axes, runs, row, metric, f"β = {beta:g}", row)
-            _strength_axis(axes, title_of(metric))
-            named = _named_at_ends(axes, runs, metric)
-            return legend_above(made, _explained(), series=not named)
-        made, places = panel_grid(len(several[0].betas), 2)
-        for row, (axes, beta) in enumerate(zip(places, several[0].betas, strict=True)):
-            for number, run in enumerate(several):
-                _band(axes, run, row, metric, f"$\\rho$ = {run.rho:g}", number)
-            axes.set_title(f"β = {beta:g}")
-            _strength_axis(axes, title_of(metric))
-        return legend_above(made, _explained())
+    if isinstance(runs, Simulation):
+        made, axes = figure()
+        for row, beta in enumerate(runs.betas):
+            _band(axes, runs, row, metric, f"β = {beta:g}", row)
+        _strength_axis(axes, title_of(metric))
+        ends, right = runs.mean[metric][:, -1], runs.strengths[-1]
+        named = _named_at_ends(axes, runs.betas, ends, right)
+        return legend_above(made, _explained(), series=not named)
+    made, places = panel_grid(len(several[0].betas), 2)
+    for row, (axes, beta) in enumerate(zip(places, several[0].betas, strict=True)):
+        for number, run in enumerate(several):
+            _band(axes, run, row, metric, f"$\\rho$ = {run.rho:g}", number)
+        axes.set_title(f"β = {beta:g}")
+        _strength_axis(axes, title_of(metric))
+    return legend_above(made, _explained())
 
 
-def _named_at_ends(axes: Axes, run: Simulation, metric: str) -> bool:
-    """Name a few lines at their ends; False if there are too many."""
-    last = run.mean[metric][:, -1]
-    if len(run.betas) > FEW or not np.isfinite(last).all():
+def _named_at_ends(
+    axes: Axes, betas: Sequence[float], ends: Any, right: float, few: int = FEW
+) -> bool:
+    """Name a few lines at their ends; False if there are too many, or some end before."""
+    if len(betas) > few or not np.isfinite(ends).all():
         return False
-    axes.set_xlim(right=run.strengths[-1])
-    label_ends(axes, [
-        (f"β = {beta:g}", float(y), series_style(row)["color"])
-        for row, (beta, y) in enumerate(zip(run.betas, last, strict=True))
-    ])  # fmt: skip
+    axes.set_xlim(right=right)
+    label_ends(axes, [f"β = {beta:g}" for beta in betas], ends)
     return True
 
 
@@ -325,12 +304,11 @@ def _band(axes: Axes, run: Simulation, row: int, metric: str, label: str, number
 def _explained() -> list[Any]:
     """Legend entries of the lines and bands of simulations."""
     from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
 
-    exact = Line2D([], [], label="exact", **EXACT)
-    return [exact, Patch(facecolor="#888888", alpha=0.3, label="± 2 standard errors")]
+    return [Line2D([], [], label="exact", **EXACT), range_patch("± 2 standard errors")]
 
 
+@styled()
 def sparse_full(panels: Panel | Sequence[Panel], metrics: Sequence[str] | None = None) -> Figure:
     """Figures 3 and 5 to 14: sparse against full metric, one line per model.
 
@@ -345,7 +323,7 @@ def sparse_full(panels: Panel | Sequence[Panel], metrics: Sequence[str] | None =
         three.
     """
     several = list(panels) if isinstance(panels, Sequence) else [panels]
-    _require(several, "panels")
+    require(several, "panels")
     names = list(several[0].curves[0].full) if metrics is None else list(metrics)
     unknown = [name for name in names if name not in several[0].curves[0].full]
     if unknown or not names:
@@ -353,12 +331,11 @@ def sparse_full(panels: Panel | Sequence[Panel], metrics: Sequence[str] | None =
         raise UsageError(f"metrics {unknown or names} were not measured; choose from: {have}")
     cells = [(panel, name) for panel in several for name in names]
     columns = min(3, len(cells)) if len(several) == 1 or len(names) == 1 else len(names)
-    with styled():
-        made, places = panel_grid(len(cells), columns, width=2.3 * columns, height=2.2)
-        styles = _model_styles([curve.model for panel in several for curve in panel.curves])
-        for axes, (panel, name) in zip(places, cells, strict=True):
-            _sparse_full(axes, panel, name, styles)
-        return legend_above(made, [line for axes in made.axes for line in axes.get_lines()])
+    made, places = panel_grid(len(cells), columns, width=2.3 * columns, height=2.2)
+    styles = _model_styles([curve.model for panel in several for curve in panel.curves])
+    for axes, (panel, name) in zip(places, cells, strict=True):
+        _sparse_full(axes, panel, name, styles)
+    return legend_above(made, [line for axes in made.axes for line in axes.get_lines()])
 
 
 def _model_styles(models: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -387,22 +364,22 @@ def _sparse_full(axes: Axes, panel: Panel, metric: str, styles: dict[str, dict[s
     axes.set_ylabel(f"sparse {title_of(metric)}")
 
 
+@styled()
 def comparison(result: Comparison) -> Figure:
     """Expected metric against strength at each sparsity, with the two models on each curve."""
-    with styled():
-        made, axes = figure()
-        for number, outlook in enumerate(result.outlooks):
-            style = series_style(number)
-            label = f"{100 * outlook.sparsity:.4g} % missing"
-            axes.plot(*outlook.curve, label=label, **style)
-            for strength, value, marker in zip(outlook.strengths, result.values, "os", strict=True):
-                axes.plot(strength, value, marker=marker, color=style["color"], markersize=4)
-        for value, name, marker in zip(result.values, result.names, "os", strict=True):
-            axes.axhline(value, color="#888888", linewidth=0.6, linestyle=":", label="their values")
-            axes.plot([], [], marker=marker, linestyle="", color="#444444", label=short(name))
-        _strength_axis(axes, f"{title_of(result.metric)} on the sparse test set")
-        axes.set_ylim(bottom=0)
-        return legend_above(made)
+    made, axes = figure()
+    for number, outlook in enumerate(result.outlooks):
+        style = series_style(number)
+        label = f"{100 * outlook.sparsity:.4g} % missing"
+        axes.plot(*outlook.curve, label=label, **style)
+        for strength, value, marker in zip(outlook.strengths, result.values, "os", strict=True):
+            axes.plot(strength, value, marker=marker, color=style["color"], markersize=4)
+    for value, name, marker in zip(result.values, result.names, "os", strict=True):
+        axes.axhline(value, color="#888888", linewidth=0.6, linestyle=":", label="their values")
+        axes.plot([], [], marker=marker, linestyle="", color="#444444", label=short(name))
+    _strength_axis(axes, f"{title_of(result.metric)} on the sparse test set")
+    axes.set_ylim(bottom=0)
+    return legend_above(made)
 
 
 def _strength_axis(axes: Axes, what: str) -> None:
@@ -412,8 +389,3 @@ def _strength_axis(axes: Axes, what: str) -> None:
 def _possible(strengths: np.ndarray[Any, Any], beta: float, rho: float) -> np.ndarray[Any, Any]:
     ranges = [correlation_range(float(strength), beta) for strength in strengths]
     return strengths[[rho == 0 or low <= rho <= high for low, high in ranges]]
-
-
-def _require(values: Sequence[Any], name: str) -> None:
-    if not len(values):
-        raise UsageError(f"{name} is empty; give one or more to draw")

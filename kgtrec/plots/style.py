@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.files import atomic_write
-from kgtrec.errors import UsageError
+from kgtrec._internal.table import shortened
+from kgtrec.errors import UsageError, choose
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,10 +75,7 @@ class Style:
     text: str = "fonts"
 
     def __post_init__(self) -> None:
-        if self.text not in ("fonts", "outlines"):
-            raise UsageError(
-                f"text={self.text!r} is unknown; give text=fonts or text=outlines (for SVG)"
-            )
+        choose("text", self.text, ("fonts", "outlines"))
         if not 4 <= self.size <= 20:
             raise UsageError(f"the text size is {self.size:g}; it must be 4 to 20 points")
         if not 1 <= self.width <= 12:
@@ -178,26 +176,23 @@ def require(data: Sized, what: str) -> None:
         raise UsageError(f"no {what} to draw; give at least one")
 
 
-def series_style(number: int, marked: bool = False) -> dict[str, Any]:
+def series_style(number: int, marked: bool = False, points: int = 0) -> dict[str, Any]:
     """Colour, dashes and marker of a series or model (from 0), the same in all figures.
 
     Colours repeat after seven, with other dashes and markers. `charts.js` of the report page has
-    the same dashes.
+    the same dashes. A line of many `points` has eight markers, apart from those of other series.
     """
     again = number // len(COLOURS)
     style: dict[str, Any] = {
         "color": COLOURS[number % len(COLOURS)],
         "linestyle": DASHES[(number + again) % len(DASHES)],
     }
-    if marked:
+    if marked or points:
         style["marker"] = MARKERS[(number + 2 * again) % len(MARKERS)]
+    if points:
+        step = max(1, points // 8)
+        style["markevery"] = number * step // len(MARKERS) % step, step
     return style
-
-
-def marker_places(number: int, points: int, markers: int = 8) -> tuple[int, int]:
-    """First point and step of a series' markers, so that markers of two series do not overlap."""
-    step = max(1, points // markers)
-    return number * step // len(MARKERS) % step, step
 
 
 def legend_above(
@@ -220,6 +215,29 @@ def legend_above(
     return made
 
 
+def range_patch(label: str) -> Any:
+    """The legend's entry for grey bands around lines."""
+    from matplotlib.patches import Patch
+
+    return Patch(facecolor="#888888", alpha=0.3, label=label)
+
+
+def name_rows(axes: Axes, names: Sequence[str], label: str) -> None:
+    """One row per name, the first on top."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set(ylim=(len(names) - 0.5, -0.5), ylabel=label)
+
+
+def metric_title(metric: str) -> str:
+    """Heading of a metric; a user's own function keeps its name."""
+    from kgtrec.measures import Measure
+
+    try:
+        return Measure.parse(f"both.realistic.micro.{metric}").title
+    except UsageError:
+        return metric
+
+
 def bare(axes: Axes) -> None:
     """Remove frame, grid and ticks."""
     axes.grid(False)
@@ -228,21 +246,21 @@ def bare(axes: Axes) -> None:
         spine.set_visible(False)
 
 
-def label_ends(axes: Axes, ends: Sequence[tuple[str, float, Any]]) -> None:
-    """Name a few lines at their right ends, so that nobody has to look colours up."""
+def label_ends(axes: Axes, names: Sequence[str], heights: Iterable[float]) -> None:
+    """Name the first lines at their right ends, so that nobody has to look colours up."""
     size = (_chosen.get() or Style()).size - 1
     figure = axes.get_figure(root=True)
     assert figure is not None
     low, high = axes.get_ylim()
     # The panel is about two thirds of the figure's height; names keep a line's distance.
     gap = (high - low) * 1.1 * size / (72 * figure.get_figheight() * 0.65)
-    in_order = sorted(ends, key=lambda end: end[1])
-    places = _apart([y for _, y, _ in in_order], gap, low, high + gap / 2)
-    for (text, _, colour), placed in zip(in_order, places, strict=True):
+    in_order = sorted((float(y), number) for number, y in enumerate(heights))
+    places = _apart([y for y, _ in in_order], gap, low, high + gap / 2)
+    for (_, number), placed in zip(in_order, places, strict=True):
         axes.annotate(
-            text, (1.0, placed), xycoords=("axes fraction", "data"), xytext=(3, 0),
-            textcoords="offset points", va="center", fontsize=size, color=colour,
-            annotation_clip=False,
+            names[number], (1.0, placed), xycoords=("axes fraction", "data"), xytext=(3, 0),
+            textcoords="offset points", va="center", fontsize=size,
+            color=series_style(number)["color"], annotation_clip=False,
         )  # fmt: skip
 
 
@@ -264,15 +282,12 @@ def short(name: str, most: int = 28) -> str:
 
     Dollar signs are escaped: matplotlib takes text between two for a formula.
     """
-    if len(name) > most:
-        head = (most - 1) // 2
-        name = f"{name[:head]}…{name[len(name) - (most - 1 - head) :]}"
-    return name.replace("$", r"\$")
+    return shortened(name, most).replace("$", r"\$")
 
 
 def label_panels(panels: Sequence[Axes]) -> None:
-    """Put (a), (b), ... above the panels of a figure, so that its caption can name them."""
-    for number, panel in enumerate(panels):
+    """Put (a), (b), ... above several panels of a figure, so that its caption can name them."""
+    for number, panel in enumerate(panels if len(panels) > 1 else ()):
         title = panel.get_title()
         panel.set_title(f"({chr(97 + number)}) {title}".rstrip(), loc="left")
         if title:
@@ -301,10 +316,9 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     check_plot(path)
     ending = Path(path).suffix.lower().lstrip(".")
     # No date inside: the same data give the same file.
-    dated = {"pdf": "CreationDate", "ps": "CreationDate", "eps": "CreationDate", "svg": "Date"}
-    metadata = {dated[ending]: None} if ending in ("pdf", "svg") else None
+    undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
     with styled(), atomic_write(path) as out:
-        figure.savefig(out, format=ending, metadata=metadata)
+        figure.savefig(out, format=ending, metadata=undated.get(ending))
 
 
 def _matplotlib() -> Any:

@@ -142,7 +142,7 @@ def test_expected_metric_draws_the_formula():
     x, y = drawn["0.65"].T
     assert y == pytest.approx(ow.expectation(x, 0.65, 43, metric="log_mrr", kept=True))
     assert axes.get_ylabel() == "expected log-MRR"
-    with pytest.raises(UsageError, match="betas is empty"):
+    with pytest.raises(UsageError, match="no betas to draw"):
         expected_metric(betas=())
 
 

@@ -306,7 +306,7 @@ WRONG = [
     ("colour=red", "is not a setting"), ("size=x", "is not a number"),
     ("size=nan", "4 to 20"), ("size=1", "4 to 20"), ("width=99", "1 to 12"),
     ("family=No Such Font", "font 'No Such Font' is not installed"),
-    ("text=pictures", "text=fonts or text=outlines"),
+    ("text=pictures", "must be 'fonts' or 'outlines'"),
 ]  # fmt: skip
 
 
@@ -385,7 +385,7 @@ def test_names_at_the_ends_of_lines_stay_apart_and_inside() -> None:
     for ends in ([1.0] * 5, [0.0] * 5, [0.0, 0.01, 0.5, 0.99, 1.0]):
         made, axes = figure()
         axes.set_ylim(0, 1.05)
-        label_ends(axes, [(f"line {i}", y, "#000000") for i, y in enumerate(ends)])
+        label_ends(axes, [f"line {i}" for i in range(len(ends))], ends)
         assert faults_of(made) == []
 
 
