@@ -44,7 +44,7 @@ def read_labels(path: PathName, labels: Labels, unknown: str = "error") -> tuple
             refuse(path, number, f"a tab in {text_of(text)!r}", "write one label per line")
     if not names:
         refuse(path, None, "no labels: the file is empty", "write one label per line")
-    return known_ids(path, labels, names, range(1, len(names) + 1), unknown)
+    return known_ids(path, labels, arrow_bytes(names), range(1, len(names) + 1), unknown)
 
 
 def read_names(path: PathName, size: int) -> Labels:
@@ -55,7 +55,7 @@ def read_names(path: PathName, size: int) -> Labels:
 
     texts = (text for _, text in lines_of(path))
     chunks = iter(lambda: list(islice(texts, 1 << 16)), [])  # never millions of objects
-    array = pa.concat_arrays([_array([]), *map(_array, chunks)])
+    array = pa.concat_arrays([arrow_bytes([]), *map(arrow_bytes, chunks)])
     if repeat := first_repeat(array):
         what = f"{text_of(array[repeat[1]].as_py())!r} is repeated (first in line {repeat[0] + 1})"
         refuse(path, repeat[1] + 1, what, "give each label once")
@@ -81,7 +81,7 @@ def read_pairs(path: PathName, left: Labels, right: Labels) -> Int64:
     parts = []
     for side, (name, labels) in enumerate((("left", left), ("right", right))):
         names = [pair[side] for pair in at]
-        ids = labels.positions(_array(names))
+        ids = labels.positions(arrow_bytes(names))
         if (ids < 0).any():
             first = int(np.flatnonzero(ids < 0)[0])
             what = f"{text_of(names[first])!r} is not one of the {len(labels):,} {name} entities"
@@ -123,7 +123,7 @@ def read_candidates(
         first = question_ids[line_of.index(0)]
         problem = f"{line_of.count(0):,} questions have no line, first {first!r}"
         refuse(path, None, problem, "give each question one line")
-    ids, missed = known_ids(path, entities, names, at, unknown, drop=False)
+    ids, missed = known_ids(path, entities, arrow_bytes(names), at, unknown, drop=False)
     owners = np.array(owner, dtype=np.int64)[ids >= 0]
     order = np.argsort(owners, kind="stable")
     bounds = np.searchsorted(owners[order], np.arange(1, len(question_ids)))
@@ -159,22 +159,25 @@ def load_arrays(path: PathName, names: Sequence[str], hint: str) -> dict[str, Ar
 def known_ids(
     path: PathName,
     labels: Labels,
-    names: list[bytes],
+    names: Any,
     lines: Sequence[int],
     unknown: str,
     drop: bool = True,
 ) -> tuple[Int64, int]:
-    """Ids of labels, and the number of unknown ones, which are dropped or -1."""
-    ids = labels.positions(_array(names))
+    """Ids of an Arrow array of labels, and the number of unknown ones, dropped or -1."""
+    ids = labels.positions(names)
     bad = ids < 0
     if bad.any() and unknown == "error":
         first = int(np.flatnonzero(bad)[0])
         more = f" (nor are {int(bad.sum()) - 1:,} more labels)" if bad.sum() > 1 else ""
-        refuse(path, lines[first], f"{text_of(names[first])!r} is not in the graph{more}", SKIP)
+        refuse(
+            path, lines[first], f"{text_of(names[first].as_py())!r} is not in the graph{more}", SKIP
+        )
     return ids[~bad] if drop else ids, int(bad.sum())
 
 
-def _array(names: list[bytes]) -> Any:
+def arrow_bytes(names: list[bytes]) -> Any:
+    """Labels as an Arrow array."""
     import pyarrow as pa
 
     return pa.array(names, type=pa.large_binary())
@@ -225,3 +228,8 @@ def regular_file(path: PathName) -> Iterator[Path]:
 def text_of(raw: bytes) -> str:
     """A label as people see it."""
     return raw.decode("utf-8", "surrogateescape")
+
+
+def bytes_of(text: str) -> bytes:
+    """The bytes of such a label."""
+    return text.encode("utf-8", "surrogateescape")

@@ -11,14 +11,13 @@ import numpy as np
 from kgtrec._internal.csr import Int32, Int64
 from kgtrec.errors import FileError, PathName, refuse
 from kgtrec.graph.id_files import check_unknown, known_ids, lines_of, text_of
-from kgtrec.graph.readers.common import GraphTables, number_rows
+from kgtrec.graph.readers.common import MAX_ID, GraphTables, labels_by_id, number_rows
 from kgtrec.graph.tsv import NUMBERED, find_split_files
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
 
 
-_MAX_ID = (1 << 31) - 1
 _TRIPLES = (
     "the first line must be the number of triples, each other line head tail relation, as numbers "
     "from 0"
@@ -44,25 +43,14 @@ def _begins_with_count(path: Path) -> bool:
 def read_openke(folder: Path, columns: str | None = None) -> GraphTables:
     """``train2id.txt`` and so on: triples and labels under OpenKE's own numbers."""
     files = find_split_files(folder)
-    labels: list[list[str] | None] = []
+    labels: list[Labels | None] = []
     for name in ("entity2id.txt", "relation2id.txt"):
         needed = any(path.name.endswith(NUMBERED) for path in files.values())
         known = needed or (folder / name).is_file()
-        labels.append(_distinct_labels(folder / name) if known else None)
-    sizes = [_MAX_ID if names is None else len(names) for names in labels]
+        labels.append(read_openke_ids(folder / name)[0] if known else None)
+    sizes = [MAX_ID if names is None else len(names) for names in labels]
     splits: dict[str, Any] = {split: _triples(path, *sizes) for split, path in files.items()}
     return GraphTables(splits, labels[0], labels[1])
-
-
-def _distinct_labels(path: Path) -> list[str]:
-    names, lines = read_openke_ids(path)
-    seen: dict[bytes, int] = {}
-    for name, line in sorted(zip(names, lines, strict=True), key=lambda pair: pair[1]):
-        if name in seen:
-            refuse(path, line, f"{text_of(name)!r} is repeated (first in line {seen[name]})",
-                   "labels must be distinct: keep one of the lines")  # fmt: skip
-        seen[name] = line
-    return [text_of(name) for name in names]
 
 
 def _triples(path: Path, n_entities: int, n_relations: int) -> Int32:
@@ -108,31 +96,16 @@ def read_type_constraints(
     return *sides, details
 
 
-def read_openke_ids(path: PathName) -> tuple[list[bytes], list[int]]:
+def read_openke_ids(path: PathName) -> tuple[Labels, list[int]]:
     """Labels of an OpenKE ``*2id.txt`` in id order, and the line of each."""
     form = "the first line must be the number of ids, each other line label<TAB>id, with ids from 0"
     lines = lines_of(path)
     total = _count(path, lines, form)
-    # By id: the size in the first line may exceed any memory.
-    names: dict[int, bytes] = {}
-    at: dict[int, int] = {}
-    for number, text in lines:
-        name, _, digits = text.rpartition(b"\t" if b"\t" in text else b" ")
-        if not name or not digits.isdigit() or len(digits) > 18 or int(digits) >= total:
-            refuse(path, number, f"{text_of(text)!r} is not a label with an id below {total}", form)
-        place = int(digits)
-        if place in at:
-            refuse(
-                path,
-                number,
-                f"id {place} is repeated (first in line {at[place]})",
-                "keep one of them",
-            )
-        names[place], at[place] = name, number
-    if len(at) < total:
-        missing = next(place for place in range(total) if place not in at)
-        refuse(path, None, f"no line for id {missing}, but the first line says {total} ids", form)
-    return [names[place] for place in range(total)], [at[place] for place in range(total)]
+    rows = (
+        (line, text, *text.rpartition(b"\t" if b"\t" in text else b" ")[::-2])
+        for line, text in lines
+    )
+    return labels_by_id(path, rows, form, total)
 
 
 def _type_lists(path: PathName, n_entities: int, n_relations: int) -> list[tuple[int, Int64]]:
@@ -175,14 +148,13 @@ def _type_lists(path: PathName, n_entities: int, n_relations: int) -> list[tuple
 
 
 def _mapped(
-    path: Path, names: tuple[list[bytes], list[int]], used: Int64, labels: Labels, unknown: str
+    path: Path, names: tuple[Labels, list[int]], used: Int64, labels: Labels, unknown: str
 ) -> tuple[Int64, int]:
     """The graph's id of each OpenKE id (-1: unknown or not used), and the number of unknown ids."""
-    texts, lines = names
-    selected = [texts[i] for i in used.tolist()]
+    own, lines = names
     at = [lines[i] for i in used.tolist()]
-    ids, missed = known_ids(path, labels, selected, at, unknown, drop=False)
-    mapped = np.full(len(texts), -1, dtype=np.int64)
+    ids, missed = known_ids(path, labels, own.arrow_of(used), at, unknown, drop=False)
+    mapped = np.full(len(own), -1, dtype=np.int64)
     mapped[used] = ids
     return mapped, missed
 

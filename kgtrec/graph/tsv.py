@@ -12,6 +12,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from kgtrec.errors import FileError, FilterWarning, PathName, refuse
 from kgtrec.graph.triples import COLUMNS, SPLITS
 
 CODECS = {".gz": "gzip", ".zst": "zstd"}
-WANTED = "each line must be head<TAB>relation<TAB>tail"
 _MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 BOM = b"\xef\xbb\xbf"
 OPENKE_HINT = (
@@ -73,83 +73,72 @@ def packed_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             raise damaged(path, error) from None
 
 
-def scan(path: Path) -> None:
+def _names(columns: str) -> list[str]:
+    return [COLUMNS["hrt".index(c)] for c in columns]
+
+
+def scan(path: Path, columns: str = "hrt") -> None:
     """Read a file line by line up to the first bad line."""
     blank, is_empty = 0, True
+    wanted = f"each line must be {'<TAB>'.join(_names(columns))}"
     for number, text in packed_lines(path):
         if not text:
             blank = blank or number
             continue
         if blank:
-            refuse(path, blank, "an empty line", "delete it: " + WANTED)
-        _check_line(path, number, text)
+            refuse(path, blank, "an empty line", f"delete it: {wanted}")
+        _check_line(path, number, text, columns, wanted)
         is_empty = False
     if is_empty:
         refuse(path, None, "no triples: the file is empty", "add triples, or remove the file")
 
 
-def _check_line(path: Path, number: int, line: bytes) -> None:
+def _check_line(path: Path, number: int, line: bytes, columns: str, wanted: str) -> None:
     if number == 1:
-        _check_binary(path, line)
+        _check_binary(path, line, wanted)
+    quoted, fields = _quote(line), line.split(b"\t")
     if b"\0" in line:
-        refuse(
-            path,
-            number,
-            f"a NUL byte in {_quote(line)}",
-            "remove NUL bytes: they end a text in many programs",
-        )
-    fields = line.split(b"\t")
+        hint = "remove NUL bytes: they end a text in many programs"
+        refuse(path, number, f"a NUL byte in {quoted}", hint)
     if b"\r" in line:
-        refuse(
-            path,
-            number,
-            f"a carriage return inside the line {_quote(line)}",
-            "end lines with LF or CRLF, and keep carriage returns out of labels",
-        )
+        hint = "end lines with LF or CRLF, and keep carriage returns out of labels"
+        refuse(path, number, f"a carriage return inside the line {quoted}", hint)
     if len(fields) != 3:
-        raise _wrong_columns(path, number, line, len(fields))
-    for column, field in zip(COLUMNS, fields, strict=True):
+        raise _wrong_columns(path, number, line, len(fields), wanted)
+    for column, field in zip(_names(columns), fields, strict=True):
         if not field:
-            refuse(
-                path,
-                number,
-                f"an empty {column} in {_quote(line)}",
-                "every head, relation and tail needs a label",
-            )
+            hint = "every head, relation and tail needs a label"
+            refuse(path, number, f"an empty {column} in {quoted}", hint)
 
 
-def _check_binary(path: Path, line: bytes) -> None:
+def _check_binary(path: Path, line: bytes, wanted: str) -> None:
     for magic, suffix in _MAGIC.items():
         if line.startswith(magic):
-            refuse(
-                path,
-                None,
-                f"the data is compressed ({suffix}), but the file name does not say so",
-                f"add {suffix} to the file name",
-            )
+            what = f"the data is compressed ({suffix}), but the file name does not say so"
+            refuse(path, None, what, f"add {suffix} to the file name")
     if line[:2] in (b"\xff\xfe", b"\xfe\xff") and b"\0" in line:
         refuse(path, None, "UTF-16 text", "save the file as UTF-8")
     controls = sum(byte < 32 and byte not in b"\t\r" for byte in line[:1024])
     if controls > 0.1 * min(len(line), 1024):
-        refuse(path, 1, f"binary data: {_quote(line)}", "give a text file: " + WANTED)
+        refuse(path, 1, f"binary data: {_quote(line)}", f"give a text file: {wanted}")
 
 
-def _wrong_columns(path: Path, number: int, line: bytes, columns: int) -> FileError:
+def _wrong_columns(path: Path, number: int, line: bytes, columns: int, wanted: str) -> FileError:
     count = "1 column" if columns == 1 else f"{columns} columns"
-    problem, hint = f"{count} instead of 3: {_quote(line)}", WANTED
+    problem, hint = f"{count} instead of 3: {_quote(line)}", wanted
     if columns == 1:
         if number == 1 and line.strip().isdigit():
             problem += ", a count as in OpenKE's format"
             hint = OPENKE_HINT
         elif line.count(b",") == 2:
             problem += ", which looks comma-separated"
-            hint = f"replace the commas with tabs: {WANTED}"
+            hint = f"replace the commas with tabs: {wanted}"
         elif len(line.split()) == 3:
             problem += ", which looks space-separated"
-            hint = f"replace the spaces with tabs: {WANTED}"
+            hint = f"replace the spaces with tabs: {wanted}"
     elif columns > 3:
         timed = "; or, if the fourth is a time, read it as timed:DIR" if columns in (4, 5) else ""
-        hint = f"remove the other columns (cut -f 1-3): {WANTED}{timed}"
+        hint = f"remove the other columns (cut -f 1-3): {wanted}{timed}"
     return FileError(path, number, found=problem, hint=hint)
 
 
@@ -172,24 +161,30 @@ class _Faulty(Exception):
     """A line is malformed."""
 
 
-def load_triples(files: dict[str, Path], progress: bool) -> tuple[dict[str, Triples], Any, Any]:
+def load_triples(
+    files: Mapping[str, Path], progress: bool = False, columns: str = "hrt"
+) -> tuple[dict[str, Triples], Any, Any]:
     """Rows (n, 3) of the files of all splits; ids are positions in the byte order of the labels."""
-    facts, entities, relations, _ = load_facts(files, dict.fromkeys(files, 2), scan, progress)
-    return facts, entities, relations
+    n_tabs, explain = dict.fromkeys(files, 2), partial(scan, columns=columns)
+    return load_facts(files, n_tabs, explain, progress, columns)[:3]
 
 
 def load_facts(
-    files: dict[str, Path], n_tabs: Mapping[str, int], explain: Explain, progress: bool = False
-) -> tuple[dict[str, Triples], Any, Any, Any]:
+    files: Mapping[str, Path], n_tabs: Mapping[str, int], explain: Explain,
+    progress: bool = False, columns: str = "hrt",
+) -> tuple[dict[str, Triples], Any, Any, Any]:  # fmt: skip
     """As `load_triples`; with more than two tabs rows (n, 4), whose time may be an interval."""
     entities, relations, times = (LabelTable() for _ in range(3))
-    tables = (entities, relations, entities, times)[: 3 + (max(n_tabs.values()) > 2)]
+    tables = [relations if c == "r" else entities for c in columns]
+    tables += [times] * (max(n_tabs.values()) > 2)
     sizes = {split: path.stat().st_size for split, path in files.items()}
     with _drawn(sum(sizes.values()), progress) as advance:
         facts = {
             split: _read(path, sizes[split], tables, n_tabs[split], explain, advance)
             for split, path in files.items()
         }
+    for rows in facts.values() if columns != "hrt" else ():
+        rows[:] = rows[:, [columns.index(c) for c in "hrt"]]
     labels, places = zip(*map(_in_order, (entities, relations, times)), strict=True)
     for rows in facts.values():
         renumber_triples(rows, *places[:2])
@@ -320,7 +315,8 @@ class _Blocks:
             elif not is_end:
                 self._block *= 2
                 if self._block > _LARGEST_BLOCK:
-                    refuse(self._path, None, "a line of more than 2 GB", WANTED)
+                    found = "a line of more than 2 GB"
+                    refuse(self._path, None, found, "each line must be one triple")
 
     def _fill(self, text: bytearray, size: int) -> tuple[int, bool]:
         """Read on behind `size` bytes until the block is full; its size, and if it is the last."""
@@ -347,12 +343,20 @@ def _in_order(table: LabelTable) -> tuple[Any, Int32]:
 NUMBERED = "2id.txt"  # ending of the names of OpenKE's files
 
 _STEMS = {"train": "train", "valid": "valid", "dev": "valid", "test": "test"}
-_NAMES = {
-    stem + suffix + packed: split
-    for stem, split in _STEMS.items()
-    for suffix in (".txt", ".tsv", "")
-    for packed in ("", *CODECS)
-}
+
+
+def split_names(endings: Sequence[str], prefix: str = "") -> dict[str, str]:
+    """The split of each name of a file with one of these endings, plain or packed."""
+    return {
+        prefix + stem + ending + packed: split
+        for stem, split in _STEMS.items()
+        for ending in endings
+        for packed in ("", *CODECS)
+    }
+
+
+_NAMES = split_names((".txt", ".tsv", ""))
+_NUMBERED = {split + NUMBERED: split for split in SPLITS}
 _WORDS = {
     "train": "train", "training": "train",
     "valid": "valid", "validation": "valid", "val": "valid", "dev": "valid",
@@ -378,44 +382,53 @@ def has_splits(names: Iterable[str]) -> bool:
     return any(name in _NAMES or name.removesuffix(NUMBERED) in SPLITS for name in names)
 
 
-def find_split_files(folder: PathName) -> dict[str, Path]:
-    """Files of a folder's splits: train, valid, test; OpenKE's if there are no others."""
-    folder = Path(folder)
-    advice = "give the folder that contains train.txt, valid.txt and test.txt"
+def entries_of(folder: Path, advice: str) -> list[os.DirEntry[str]]:
+    """What a folder contains, by name."""
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        names = [entry.name for entry in entries if entry.is_file()]
+        return sorted(os.scandir(folder), key=lambda entry: entry.name)
     except FileNotFoundError:
-        raise FileError(folder, found="this folder does not exist", hint=advice) from None
+        what = "this folder does not exist"
     except NotADirectoryError:
-        raise FileError(folder, found="this is a file, not a folder", hint=advice) from None
+        what = "this is a file, not a folder"
     except OSError as error:
-        raise FileError(folder, found=f"cannot be listed ({error.strerror})", hint=advice) from None
-    # Of a folder with an inference graph beside the training graph, only half would be read.
-    if inductive := [name for name in names if _INDUCTIVE.match(name)]:
-        refuse(
-            folder,
-            None,
-            f"{', '.join(map(repr, inductive))} beside the splits: this is an inductive "
-            "benchmark, and kgtrec would read only a part of it",
-            "declare its format (ilpc:DIR, grail:DIR or ultra:DIR), or put the inference "
-            "graph into a separate folder, as train, valid and test",
-        )
+        what = f"cannot be listed ({error.strerror})"
+    raise FileError(folder, found=what, hint=advice)
+
+
+def pick_splits(folder: Path, names: Iterable[str], split_of: Mapping[str, str]) -> dict[str, Path]:
+    """The files that hold a split, in the order of splits; FileError if two hold the same."""
     files: dict[str, Path] = {}
     for name in names:
-        split = _NAMES.get(name)
-        if split is None:
-            continue
+        split = split_of.get(name, "")
         if split in files:
             both = f"{files[split].name!r} and {name!r}"
             refuse(folder, None, f"two files for split {split!r}: {both}", "keep one of them")
-        files[split] = folder / name
-    named = files or {s: folder / (s + NUMBERED) for s in SPLITS if s + NUMBERED in names}
+        if split:
+            files[split] = folder / name
+    return {split: files[split] for split in SPLITS if split in files}
+
+
+def find_split_files(folder: PathName) -> dict[str, Path]:
+    """Files of a folder's splits: train, valid, test; OpenKE's if there are no others."""
+    folder = Path(folder)
+    entries = entries_of(folder, "give the folder that contains train.txt, valid.txt and test.txt")
+    names = [entry.name for entry in entries if entry.is_file()]
+    # Of a folder with an inference graph beside the training graph, only half would be read.
+    if inductive := [name for name in names if _INDUCTIVE.match(name)]:
+        found = (
+            f"{', '.join(map(repr, inductive))} beside the splits: this is an inductive "
+            "benchmark, and kgtrec would read only a part of it"
+        )
+        hint = (
+            "declare its format (ilpc:DIR, grail:DIR or ultra:DIR), or put the inference "
+            "graph into a separate folder, as train, valid and test"
+        )
+        refuse(folder, None, found, hint)
+    named = pick_splits(folder, names, _NAMES) or pick_splits(folder, names, _NUMBERED)
     if not named:
         raise _no_split(folder)
     _check_overlooked(folder, entries, named)
-    files = named
-    return {split: files[split] for split in SPLITS if split in files}
+    return named
 
 
 def _check_overlooked(

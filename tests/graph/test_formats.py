@@ -380,8 +380,8 @@ WRONG: dict[str, tuple[Callable[[Path], str], Callable[[Path], None], str]] = {
         rotate, _spoil("test.txt", "adam\tlikes\tzoë\nadam\tzoë\tlikes\n"),
         "test.txt:2: 'zoë' is not in relations.dict",
     ),
-    "rotate, columns": (rotate, _spoil("test.txt", "adam\n"), "test.txt:1: 'adam'"),
-    "rotate, id": (rotate, _spoil("entities.dict", "a\tadam\n"), "entities.dict:1: 'a adam'"),
+    "rotate, columns": (rotate, _spoil("test.txt", "adam\n"), "test.txt:1: 1 column instead of 3"),
+    "rotate, id": (rotate, _spoil("entities.dict", "a\tadam\n"), "entities.dict:1: 'a\\tadam'"),
     "dgl-ke, undeclared": (
         lambda home: dgl_ke(home).replace(",rth", ""), lambda home: None, "as in dgl-ke,hrt:DIR",
     ),
@@ -415,7 +415,7 @@ WRONG: dict[str, tuple[Callable[[Path], str], Callable[[Path], None], str]] = {
     "ogb, names": (nothing, _arrays(x=[1]), "train.npz: it contains the arrays ['x']"),
     "ogb, floats": (nothing, _arrays(head=[1.0], relation=[0], tail=[0]), "float64 of shape (1,)"),
     "ogb, lengths": (nothing, _arrays(head=[1, 2], relation=[0], tail=[0]), "head 2, relation 1"),
-    "ogb, negative": (nothing, _arrays(head=[-1], relation=[0], tail=[0]), "head[0] is -1"),
+    "ogb, negative": (nothing, _arrays(head=[-1], relation=[0], tail=[0]), "head is -1 in row 0"),
     "ogb, size": (
         nothing, _arrays(head=[5], relation=[0], tail=[0], num_nodes=5), "5, but num_nodes is 5",
     ),
@@ -464,7 +464,10 @@ WRONG: dict[str, tuple[Callable[[Path], str], Callable[[Path], None], str]] = {
     "csv, behind a quotation": (
         csv_named, _spoil("train.csv", 'head,relation,tail\n"a"b,r,c\n'), "train.csv:2: ',' expect",
     ),
-    "tsv, columns": (tsv_in_order, _spoil("test.txt", "a\tb\tr\na\tb\n"), "test.txt:2: 'a\\tb'"),
+    "tsv, columns": (
+        tsv_in_order, _spoil("test.txt", "a\tb\tr\na\tb\n"),
+        "test.txt:2: 2 columns instead of 3: 'a\\tb'; each line must be head<TAB>tail<TAB>relation",
+    ),
     "parquet, columns": (nothing, _table(head=["a"], tail=["b"]), "exactly one column 'relation'"),
     "parquet, null": (
         nothing, _table(head=["a", None], relation=["r", "r"], tail=["b", "b"]),

@@ -424,7 +424,7 @@ def test_tab_separated_files_come_before_numbered_ones(tmp_path: Path) -> None:
          r":2: tail 99999999999999999999 is not below 4"),
         ("test2id.txt", b"2\n\n0 1 0\n", r":2: an empty line; delete it"),
         ("entity2id.txt", b"2\na\t0\na\t1\n",
-         r"entity2id\.txt:3: 'a' is repeated \(first in line 2"),
+         r"entity2id\.txt:3: label 'a' is repeated \(first in line 2"),
         ("entity2id.txt", None, r"entity2id\.txt: the file does not exist"),
     ],
 )  # fmt: skip

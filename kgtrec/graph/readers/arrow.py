@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Int64
 from kgtrec._internal.files import arrow_file
 from kgtrec.errors import FileError, refuse
 from kgtrec.graph.readers.common import (
-    MAX_ID,
     GraphTables,
     check_likely,
+    id_column,
     sorted_labels,
     split_files,
 )
@@ -28,7 +27,13 @@ def read_arrow(folder: Path, columns: str | None = None) -> GraphTables:
     tables = {split: _columns(path) for split, path in files.items()}
     kinds = {column.type for table in tables.values() for column in table}
     if all(_is_integer(kind) for kind in kinds):
-        splits = {split: _numbers(files[split], t) for split, t in tables.items()}
+        splits = {
+            split: np.stack([
+                id_column(files[split], name, column.to_numpy(zero_copy_only=False), _HINT)
+                for name, column in zip(COLUMNS, table, strict=True)
+            ], axis=1)
+            for split, table in tables.items()
+        }  # fmt: skip
         for column in range(3):
             check_likely(
                 files, splits, column, "correct it, or number entities and relations without gaps"
@@ -103,16 +108,6 @@ def _is_integer(kind: Any) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_integer(kind))
-
-
-def _numbers(path: Path, table: list[Any]) -> Int64:
-    parts = [column.to_numpy(zero_copy_only=False) for column in table]
-    for name, part in zip(COLUMNS, parts, strict=True):
-        bad = (part < 0) | (part >= MAX_ID)
-        if bad.any():
-            row = int(np.argmax(bad))
-            refuse(path, None, f"{name} is {part[row]} in row {row}", _HINT)
-    return np.stack([part.astype(np.int64) for part in parts], axis=1)
 
 
 def _numbered(tables: dict[str, list[Any]]) -> GraphTables:

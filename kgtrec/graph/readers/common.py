@@ -5,23 +5,24 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Int32, Int64, offsets_of, spans
+from kgtrec._internal.csr import Array, Bools, Int32, Int64, offsets_of, spans
 from kgtrec.errors import PathName, refuse
-from kgtrec.graph.id_files import text_of
+from kgtrec.graph.id_files import arrow_bytes, text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import COLUMNS, SPLITS
+from kgtrec.graph.tsv import entries_of, load_triples, pick_splits, split_names
 
 Triples = Int32
 
 MAX_ID = (1 << 31) - 1
 _LINES = 1 << 16  # lines read at once
-_PACKED = ("", ".gz", ".zst")
 _DIGITS = 18  # so many digits fit into int64
 # Ids from here on count as damage unless the files declare the number of ids.
 _LIKELY, _LIKELY_PER_TRIPLE = 1 << 20, 64
@@ -46,26 +47,30 @@ class GraphTables:
     times: Sequence[str] | None = None
     qualifiers: dict[str, tuple[Array, Array]] | None = None
 
+    @property
+    def labels(self) -> tuple[Any, Any]:
+        """The labels of entities and of relations."""
+        return self.entities, self.relations
+
 
 def split_files(folder: Path, endings: Sequence[str], prefix: str = "") -> dict[str, Path]:
     """Files of the splits, plain or packed, in the order train, valid (or dev), test."""
-    if not folder.is_dir():
-        problem = "a file, not a folder" if folder.exists() else "this folder does not exist"
-        refuse(folder, None, problem, "give the folder with the splits")
-    files: dict[str, Path] = {}
-    for split in SPLITS:
-        stems = ("valid", "dev") if split == "valid" else (split,)
-        names = [prefix + s + e + p for s in stems for e in endings for p in _PACKED]
-        there = [folder / name for name in names if (folder / name).is_file()]
-        if len(there) > 1:
-            both = " and ".join(repr(path.name) for path in there)
-            refuse(folder, None, f"two files for split {split!r}: {both}", "keep one of them")
-        if there:
-            files[split] = there[0]
+    advice = "give the folder with the splits"
+    names = [entry.name for entry in entries_of(folder, advice) if entry.is_file()]
+    files = pick_splits(folder, names, split_names(endings, prefix))
     if not files:
         expected = ", ".join(f"{prefix}{split}{endings[0]}" for split in SPLITS)
         refuse(folder, None, "no split of this format", f"add at least one of {expected}")
     return files
+
+
+def id_column(path: Path, name: str, ids: Array, hint: str) -> Int64:
+    """Numbers as int64; FileError that names the first that cannot be an id."""
+    bad = (ids < 0) | (ids >= MAX_ID)
+    if bad.any():
+        row = int(np.argmax(bad))
+        refuse(path, None, f"{name} is {ids[row]} in row {row}", hint)
+    return ids.astype(np.int64)
 
 
 def check_likely(
@@ -106,6 +111,27 @@ def label_rows(
     return GraphTables(triples, entities, relations, qualifiers=qualifiers if qualified else None)
 
 
+def labelled_tables(files: Mapping[str, Path], columns: str = "hrt") -> GraphTables:
+    """Lines of three labels with tabs between them, in this order, numbered in byte order."""
+    splits, entities, relations = load_triples(files, columns=columns)
+    ordered = partial(Labels.from_arrow, ascending=True)
+    return GraphTables({**splits}, ordered(entities), ordered(relations))
+
+
+def outsiders(
+    files: Mapping[str, Path], tables: GraphTables, known: Sequence[Bools]
+) -> Iterator[tuple[Path, int, int, str, int]]:
+    """Per split with a label that is not known: file, line, column and label of the first, and the
+    number of lines with such labels."""
+    for split, path in files.items():
+        rows = tables.splits[split]
+        outside = ~np.stack([known[at & 1][rows[:, at]] for at in range(3)], axis=1)
+        if outside.any():
+            row, at = map(int, np.argwhere(outside)[0])
+            label = tables.labels[at & 1][int(rows[row, at])]
+            yield path, row + 1, at, label, int(outside.any(axis=1).sum())
+
+
 def sorted_labels(arrays: list[Any]) -> Labels:
     """The distinct labels of Arrow arrays, in byte order."""
     import pyarrow as pa
@@ -115,12 +141,12 @@ def sorted_labels(arrays: list[Any]) -> Labels:
     return Labels.from_arrow(every.take(pc.sort_indices(every)), ascending=True)
 
 
-def in_byte_order(numbers: Mapping[bytes, int]) -> tuple[Triples, list[str]]:
+def in_byte_order(numbers: Mapping[bytes, int]) -> tuple[Triples, Labels]:
     """Place of every number's label among the sorted labels, and the sorted labels."""
     ordered = sorted(numbers)
     place = np.empty(len(ordered), dtype=np.int32)
     place[[numbers[label] for label in ordered]] = np.arange(len(ordered), dtype=np.int32)
-    return place, [text_of(label) for label in ordered]
+    return place, Labels.from_arrow(arrow_bytes(ordered), ascending=True)
 
 
 def number_rows(
@@ -160,21 +186,29 @@ def _refuse_first(
                 refuse(path, number, problem, "correct the number")
 
 
-def labels_by_id(path: Path, rows: Iterable[tuple[int, Sequence[bytes]]], hint: str) -> list[str]:
-    """Labels in id order from n rows (id, label) with the ids 0 to n - 1."""
+def labels_by_id(
+    path: PathName, rows: Iterable[tuple[int, bytes, bytes, bytes]], hint: str, n: int | None = None
+) -> tuple[Labels, list[int]]:
+    """Labels in id order from rows (line, text, id, label), and their lines; n: the ids' number."""
     names: dict[int, bytes] = {}
-    lines: dict[bytes, int] = {}
-    for line, fields in rows:
-        number = fields[0] if len(fields) == 2 else b""
-        if not number.isdigit() or len(number) > _DIGITS or not fields[1]:
-            refuse(path, line, f"{text_of(b' '.join(fields)[:60])!r}", hint)
-        label = fields[1]
-        if int(number) in names or label in lines:
-            what = f"id {int(number)}" if int(number) in names else f"label {text_of(label)!r}"
-            refuse(path, line, f"{what} is repeated", "keep one of the lines")
-        names[int(number)], lines[label] = label, line
-    missing = next((i for i in range(len(names)) if i not in names), None)
-    if missing is not None or not names:
-        problem = "no labels" if not names else f"no line for id {missing}, but {len(names)} ids"
-        refuse(path, None, problem, hint)
-    return [text_of(names[i]) for i in range(len(names))]
+    at_id: dict[Any, int] = {}
+    at_label: dict[Any, int] = {}
+    for line, text, digits, label in rows:
+        sound = label and digits.isdigit() and len(digits) <= _DIGITS
+        if not sound or (n is not None and int(digits) >= n):
+            less = "" if n is None else f" is not a label with an id below {n}"
+            refuse(path, line, f"{text_of(text[:60])!r}{less}", hint)
+        number = int(digits)
+        for seen, key, what in ((at_id, number, "id"), (at_label, text_of(label), "label")):
+            if seen.setdefault(key, line) != line:
+                found = f"{what} {key!r} is repeated (first in line {seen[key]})"
+                refuse(path, line, found, "keep one of the lines")
+        names[number] = label
+    due = len(names) if n is None else n
+    if not due:
+        refuse(path, None, "no labels", hint)
+    if (missing := next((i for i in range(due) if i not in names), None)) is not None:
+        says = "" if n is None else "the first line says "
+        refuse(path, None, f"no line for id {missing}, but {says}{due} ids", hint)
+    ids = range(due)
+    return Labels.from_arrow(arrow_bytes([names[i] for i in ids])), [at_id[i] for i in ids]

@@ -15,21 +15,24 @@ import numpy as np
 
 from kgtrec._internal.csr import Array
 from kgtrec.errors import FileError, UsageError, refuse
-from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, text_of
+from kgtrec.graph.id_files import bytes_of, delimited_rows, lines_of, load_arrays
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import (
-    MAX_ID,
     GraphTables,
     check_likely,
+    id_column,
+    labelled_tables,
     labels_by_id,
     number_rows,
+    outsiders,
     sorted_labels,
     split_files,
 )
 from kgtrec.graph.triples import COLUMNS
-from kgtrec.graph.tsv import load_triples
+from kgtrec.graph.tsv import renumber_column
 
 _ENDINGS = (".txt", ".tsv", "")
+_DICTIONARIES = ("entities", "relations")
 _MAP = "each line must be number<TAB>label, with numbers from 0"
 DECLARE = (
     "declare one: rotate:DIR if splits have labels in the order head, relation, tail "
@@ -40,16 +43,18 @@ DECLARE = (
 
 def read_rotate(folder: Path, columns: str | None = None) -> GraphTables:
     """Splits by label, under the numbers of the two dictionaries; columns are hrt if not given."""
-    entities, relations = _dictionary(folder, "entities"), _dictionary(folder, "relations")
-    numbers = [
-        {label.encode("utf-8", "surrogateescape"): i for i, label in enumerate(names)}
-        for names in (entities, relations)
-    ]
-    splits = {
-        split: np.fromiter(_codes(path, columns or "hrt", *numbers), np.int32).reshape(-1, 3)
-        for split, path in split_files(folder, _ENDINGS).items()
-    }
-    return GraphTables(dict(splits), entities, relations)
+    named = [_dictionary(folder, name) for name in _DICTIONARIES]
+    files, order = split_files(folder, _ENDINGS), columns or "hrt"
+    tables = labelled_tables(files, order)
+    places = [own.positions(found.to_arrow()).astype(np.int32)
+              for own, found in zip(named, tables.labels, strict=True)]  # fmt: skip
+    for path, line, column, label, _ in outsiders(files, tables, [own >= 0 for own in places]):
+        what = f"{label!r} is not in {_DICTIONARIES[column & 1]}.dict"
+        refuse(path, line, what, f"correct it, or the declared order of columns ({order})")
+    for rows in tables.splits.values():
+        for column in range(3):
+            renumber_column(rows[:, column], places[column & 1])
+    return GraphTables(tables.splits, named[0], named[1])
 
 
 def read_dgl_ke(folder: Path, columns: str | None = None) -> GraphTables:
@@ -57,7 +62,7 @@ def read_dgl_ke(folder: Path, columns: str | None = None) -> GraphTables:
     if columns is None:
         hint = "declare it, as in dgl-ke,hrt:DIR"
         refuse(folder, None, "the order of its columns is unknown", hint)
-    entities, relations = _dictionary(folder, "entities"), _dictionary(folder, "relations")
+    entities, relations = (_dictionary(folder, name) for name in _DICTIONARIES)
     form = f"each line must be three numbers from 0, in the order {columns}"
     sizes = len(entities), len(relations)
     splits = {
@@ -67,32 +72,14 @@ def read_dgl_ke(folder: Path, columns: str | None = None) -> GraphTables:
     return GraphTables(dict(splits), entities, relations)
 
 
-def _dictionary(folder: Path, name: str) -> list[str]:
+def _dictionary(folder: Path, name: str) -> Labels:
     paths = [folder / f"{name}.dict", folder / f"{name}.tsv"]
     return _mapped(next((path for path in paths if path.is_file()), paths[0]))
 
 
-def _mapped(path: Path) -> list[str]:
-    rows = ((line, text.split(b"\t", 1)) for line, text in lines_of(path))
-    return labels_by_id(path, rows, _MAP)
-
-
-def _codes(
-    path: Path, columns: str, entities: dict[bytes, int], relations: dict[bytes, int]
-) -> Iterator[int]:
-    """Numbers of head, relation and tail, line by line."""
-    order = [columns.index(c) for c in "hrt"]
-    for line, text in lines_of(path):
-        fields = text.split(b"\t")
-        if len(fields) != 3:
-            refuse(path, line, f"{text_of(text[:60])!r}", f"write three labels, {columns}")
-        for place, label in enumerate(fields[at] for at in order):
-            numbers, kind = ((entities, "entities"), (relations, "relations"))[place & 1]
-            if label not in numbers:
-                what = f"{text_of(label)!r} is not in {kind}.dict"
-                hint = f"correct it, or the declared order of columns ({columns})"
-                refuse(path, line, what, hint)
-            yield numbers[label]
+def _mapped(path: Path) -> Labels:
+    rows = ((line, text, *text.partition(b"\t")[::2]) for line, text in lines_of(path))
+    return labels_by_id(path, rows, _MAP)[0]
 
 
 # Files with the training graph, the inference graph, valid (which may be missing), and test.
@@ -134,27 +121,23 @@ def _read(folder: Path, *layouts: tuple[str, ...]) -> GraphTables:
         refuse(folder, None, f"no {' and no '.join(lacks)}", hint)
     training, inference, valid, test = (folder / name for name in layouts[needed.index([])])
     files = {"train": inference, "test": test, **({"valid": valid} if valid.is_file() else {})}
-    triples, entities, relations = load_triples(files, False)
-    seen = np.zeros(len(entities), dtype=bool)
-    seen[triples["train"][:, [0, 2]]] = True
-    for split, path in files.items():
-        outside = ~seen[triples[split][:, [0, 2]]]
-        if not outside.any():
-            continue
-        row, end = (int(place) for place in np.argwhere(outside)[0])
-        label = text_of(entities[int(triples[split][row, 2 * end])].as_py())
+    tables = labelled_tables(files)
+    entities, relations = tables.labels
+    seen, every = np.zeros(len(entities), dtype=bool), np.ones(len(relations), dtype=bool)
+    seen[tables.splits["train"][:, [0, 2]]] = True
+    for path, line, column, label, n_lines in outsiders(files, tables, (seen, every)):
         found = (
-            f"{COLUMNS[2 * end]} {label!r} is not in the inference graph {inference.name}, so it "
-            f"is not a candidate ({int(outside.any(axis=1).sum()):,} triples have such entities)"
+            f"{COLUMNS[column]} {label!r} is not in the inference graph {inference.name}, so it "
+            f"is not a candidate ({n_lines:,} triples have such entities)"
         )
         hint = "leave these triples out, or add the entity's triples to the inference graph"
-        refuse(path, row + 1, found, hint)
-    _, _, trained = load_triples({"train": training}, False)
-    shared = sorted_labels([relations, trained])
-    places = shared.positions(relations).astype(np.int32)
-    for rows in triples.values():
-        rows[:, 1] = places[rows[:, 1]]
-    return GraphTables(dict(triples), Labels.from_arrow(entities), shared)
+        refuse(path, line, found, hint)
+    trained = labelled_tables({"train": training}).labels[1]
+    shared = sorted_labels([relations.to_arrow(), trained.to_arrow()])
+    places = shared.positions(relations.to_arrow()).astype(np.int32)
+    for rows in tables.splits.values():
+        renumber_column(rows[:, 1], places)
+    return GraphTables(tables.splits, entities, shared)
 
 
 _TRIPLES = "each line must be head, relation and tail, as numbers from 0"
@@ -259,11 +242,7 @@ def _column(path: Path, arrays: dict[str, Array], name: str) -> Array:
         if column is not None:
             what = f"array {name} is {column.dtype} of shape {column.shape}"
         refuse(path, None, what, _HINT)
-    bad = (column < 0) | (column >= MAX_ID)
-    if bad.any():
-        row = int(np.argmax(bad))
-        refuse(path, None, f"{name}[{row}] is {column[row]}", "ids must be numbers from 0")
-    return column.astype(np.int64)
+    return id_column(path, name, column, "ids must be numbers from 0")
 
 
 _FOLDERS = {"train": "training", "valid": "validation", "test": "testing"}
@@ -294,28 +273,27 @@ def read_pykeen(folder: Path, columns: str | None = None) -> GraphTables:
     for split, home in homes.items():
         path = home / "numeric_triples.tsv.gz"
         rows = _after_header(path, ["head", "relation", "tail"])
-        numbers = (
-            (line, "\t".join(fields).encode("utf-8", "surrogateescape")) for line, fields in rows
-        )
-        splits[split] = number_rows(path, numbers, "hrt", *sizes, _PYKEEN_TRIPLES)
+        lines = ((line, b"\t".join(fields)) for line, fields in rows)
+        splits[split] = number_rows(path, lines, "hrt", *sizes, _PYKEEN_TRIPLES)
     return GraphTables(splits, labels[0], labels[1])
 
 
-def _labels_of(home: Path, kind: str) -> list[str]:
+def _labels_of(home: Path, kind: str) -> Labels:
     path = home / f"{kind}_to_id.tsv.gz"
     rows = _after_header(path, ["id", "label"])
-    encoded = (
-        (line, [field.encode("utf-8", "surrogateescape") for field in fields])
+    parts = (
+        (line, b"\t".join(fields), *(fields if len(fields) == 2 else (b"", b"")))
         for line, fields in rows
     )
-    return labels_by_id(path, encoded, _PYKEEN_MAP)
+    return labels_by_id(path, parts, _PYKEEN_MAP)[0]
 
 
-def _after_header(path: Path, header: list[str]) -> Iterator[tuple[int, list[str]]]:
+def _after_header(path: Path, header: list[str]) -> Iterator[tuple[int, list[bytes]]]:
     """Fields of every line, with quotes as pandas writes them."""
     rows = delimited_rows(path, "\t", "write it again")
     _, first = next(rows, (1, []))
     if first != header:
         problem = f"the first line is {' '.join(first)[:60]!r}"
         refuse(path, 1, problem, f"it must be {' '.join(header)!r}")
-    yield from rows
+    for line, fields in rows:
+        yield line, [*map(bytes_of, fields)]

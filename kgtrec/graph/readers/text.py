@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from kgtrec.errors import PathName, refuse
-from kgtrec.graph.id_files import delimited_rows, lines_of, regular_file, text_of
+from kgtrec.graph.id_files import bytes_of, delimited_rows, lines_of, regular_file, text_of
 from kgtrec.graph.labels import Labels
-from kgtrec.graph.readers.common import GraphTables, label_rows, split_files
+from kgtrec.graph.readers.common import GraphTables, label_rows, labelled_tables, split_files
 from kgtrec.graph.triples import COLUMNS
-from kgtrec.graph.tsv import load_facts, load_triples, renumber_column
+from kgtrec.graph.tsv import load_facts, renumber_column
 
 _DECLARE = (
     "begin the file with a line of column names (head,relation,tail in any order), or declare "
@@ -33,19 +33,7 @@ def read_csv(folder: Path, columns: str | None = None) -> GraphTables:
 
 def read_tab_separated(folder: Path, columns: str | None = None) -> GraphTables:
     """``train.txt`` and so on, with declared columns."""
-    order = columns or "hrt"
-    files = split_files(folder, (".txt", ".tsv", ""))
-    return label_rows({split: _tab_rows(path, order) for split, path in files.items()})
-
-
-def _tab_rows(path: Path, columns: str) -> Iterator[list[bytes]]:
-    places = [columns.index(c) for c in "hrt"]
-    for line, text in lines_of(path):
-        fields = text.split(b"\t")
-        if len(fields) != 3 or b"" in fields:
-            hint = f"write three labels with tabs between them, in the order {columns}"
-            refuse(path, line, f"{text_of(text[:60])!r}", hint)
-        yield [fields[place] for place in places]
+    return labelled_tables(split_files(folder, (".txt", ".tsv", "")), columns or "hrt")
 
 
 def _csv_rows(path: Path, columns: str | None) -> Iterator[list[bytes]]:
@@ -73,7 +61,7 @@ def _csv_rows(path: Path, columns: str | None) -> Iterator[list[bytes]]:
         if len(fields) != len(named) or not all(fields[place] for place in places):
             what = f"{','.join(fields)[:60]!r} does not fill {len(named)} columns"
             refuse(path, line, what, "correct the line")
-        yield [fields[place].encode("utf-8", "surrogateescape") for place in places]
+        yield [bytes_of(fields[place]) for place in places]
 
 
 _NODE = rb"<([^<>\"{}|^`\\\s]+)>|(_:[^\s<>\"]+)"
@@ -188,8 +176,7 @@ def read_known_file(path: PathName, context: str | None) -> GraphTables:
     with regular_file(path) as place:
         if context == "time":
             return _timed_tables({"known": place})
-        splits, entities, relations = load_triples({"known": place}, False)
-    return GraphTables({**splits}, Labels.from_arrow(entities), Labels.from_arrow(relations))
+        return labelled_tables({"known": place})
 
 
 def _timed_tables(files: Mapping[str, Path]) -> GraphTables:
