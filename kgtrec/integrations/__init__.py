@@ -7,4 +7,9 @@ Each module imports its library, which an extra of the same name installs
 scores, `torchmetrics` for a metric in a loop. `ogb` has OGB's own protocol, `embeddings` reads
 vectors from files, and `libkge_checkpoint` those of LibKGE. `trackers` converts results for
 experiment trackers.
+
+``evaluate(model, ...)`` of `pyg`, `torchkge`, `libkge` and `pykeen` ranks a model of that library,
+with every number of kgtrec. ``known`` has further triples to filter out (None: filter nothing),
+``sides`` is "both", "head" or "tail", ``batch_size`` the number of questions scored at a time, and
+further options are those of `kgtrec.evaluate`.
 """

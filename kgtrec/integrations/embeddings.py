@@ -12,22 +12,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from os import PathLike
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
 from kgtrec._internal.locations import fetched
-from kgtrec.errors import FileError, InputError
+from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.questions.questions import QuestionData
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import one_line, read_arrays
 
 Array = npt.NDArray[Any]
-
-_KINDS = (".npz", ".npy", ".safetensors", ".pt", ".pth")
 
 
 _ROLES: tuple[tuple[str, set[str], set[str]], ...] = (
@@ -42,7 +40,7 @@ _ROLES: tuple[tuple[str, set[str], set[str]], ...] = (
 
 
 def load_factors(
-    path: str | PathLike[str],
+    path: PathName,
     questions: QuestionData,
     model: str,
     *,
@@ -70,15 +68,18 @@ def load_factors(
         As for `Factors.from_embeddings`; the message names the file.
     """
     arrays = _by_role(path, load_embeddings(path))
+    return factors_of(path, questions, model, norm=norm, inverse=inverse, rows=rows, **arrays)
+
+
+def factors_of(path: PathName, questions: QuestionData, model: str, **options: Any) -> Factors:
+    """`Factors.from_embeddings`, whose errors name the file."""
     try:
-        return Factors.from_embeddings(
-            questions, model, norm=norm, inverse=inverse, rows=rows, **arrays
-        )
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        return Factors.from_embeddings(questions, model, **options)
+    except (InputError, UsageError) as error:
+        raise type(error)(f"{path}: {error}") from None
 
 
-def _by_role(path: str | PathLike[str], arrays: Mapping[str, Array]) -> dict[str, Any]:
+def _by_role(path: PathName, arrays: Mapping[str, Array]) -> dict[str, Any]:
     """Arrays by argument; FileError if entity or relation is missing, or any name is unknown."""
     roles: dict[str, str] = {}
     arrays = {name: array for name, array in arrays.items() if array.ndim}
@@ -98,12 +99,12 @@ def _by_role(path: str | PathLike[str], arrays: Mapping[str, Array]) -> dict[str
     return {role: arrays[name] for role, name in roles.items()}
 
 
-def _misnamed(path: str | PathLike[str], found: str) -> FileError:
+def _misnamed(path: PathName, found: str) -> FileError:
     hint = "save only the embeddings, with numpy.savez(path, entity=..., relation=...)"
     return FileError(path, found=found, hint=hint)
 
 
-def load_embeddings(path: str | PathLike[str]) -> dict[str, Array]:
+def load_embeddings(path: PathName) -> dict[str, Array]:
     """Arrays of a model by their names in the file.
 
     Parameters
@@ -141,11 +142,18 @@ def _loaded(path: Path) -> dict[str, Array]:
     if path.suffix == ".safetensors":
         return _read_safetensors(path)
     if path.suffix in (".pt", ".pth"):
-        return _read_torch(path)
+        save = (
+            "load it in torch and save only the weights with torch.save(model.state_dict(), path)"
+        )
+        arrays = dict(_tensors(load_weights(path, "weights", save), ""))
+        if arrays:
+            return arrays
+        raise FileError(path, found="the file contains no tensor", hint="save model.state_dict()")
     raise FileError(
         path,
         found=f"a file {f'ending in {path.suffix}' if path.suffix else 'without an ending'}",
-        hint=f"kgtrec reads vectors from {', '.join(_KINDS)}; convert it with numpy.savez",
+        hint="kgtrec reads vectors from .npz, .npy, .safetensors, .pt, .pth; convert it with "
+        "numpy.savez",
     )
 
 
@@ -154,14 +162,12 @@ def _read_safetensors(path: Path) -> dict[str, Array]:
         from safetensors import safe_open
     except ImportError:
         raise _needs(path, "safetensors") from None
-    framework = "numpy"
     try:
-        try:
+        framework = "numpy"
+        with suppress(ImportError):
             import torch  # noqa: F401
 
             framework = "pt"  # numpy has no bfloat16
-        except ImportError:
-            pass
         with safe_open(path, framework=framework) as file:
             return {name: as_array(file.get_tensor(name), name) for name in file.keys()}  # noqa: SIM118
     except Exception as error:
@@ -169,24 +175,18 @@ def _read_safetensors(path: Path) -> dict[str, Array]:
         raise FileError(path, found=problem, hint="it may be incomplete; save it again") from None
 
 
-def _read_torch(path: Path) -> dict[str, Array]:
+def load_weights(path: Path, content: str, advice: str) -> Any:
+    """What torch reads from a file that should have only the `content`; no code in it runs."""
     try:
         import torch
     except ImportError:
         raise _needs(path, "torch") from None
     try:
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        raise FileError(
-            path,
-            found=f"the file contains more than weights, or is damaged ({one_line(error)})",
-            hint="kgtrec unpickles nothing; if you trust the file, load it in torch and save only "
-            "the weights with torch.save(model.state_dict(), path)",
-        ) from None
-    arrays = dict(_tensors(loaded, ""))
-    if not arrays:
-        raise FileError(path, found="the file contains no tensor", hint="save model.state_dict()")
-    return arrays
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # of zipfile, the unpickler and torch itself
+        problem = f"the file contains more than {content}, or is damaged ({one_line(error)})"
+        hint = f"kgtrec unpickles nothing; if you trust the file, {advice}"
+        raise FileError(path, found=problem, hint=hint) from None
 
 
 def _tensors(loaded: Any, name: str) -> list[tuple[str, Array]]:

@@ -19,7 +19,7 @@ Examples
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ def evaluate(
     batch_size: int = 256,
     **options: Any,
 ) -> Result:
-    """Rank a model of LibKGE on a split, with every number of kgtrec.
+    """Rank a model of LibKGE on a split; see `kgtrec.integrations`.
 
     LibKGE's own job treats close scores as tied (here: ``atol=1e-5, rtol=1e-4``), and rounds the
     mean rank of ties up. `KgtrecJob` gives its numbers.
@@ -57,12 +57,7 @@ def evaluate(
     dataset : kge.Dataset
     split : str
     known : sequence of str, or None
-        Splits to filter out. None: filter nothing.
-    sides : {"both", "head", "tail"}
-    batch_size : int
-        Questions scored at a time.
-    **options
-        As for `kgtrec.evaluate`.
+        Splits to filter out.
     """
     require_entity_sides(sides)
 
@@ -117,7 +112,7 @@ class KgtrecJob(EvaluationJob):
         ks = _option(self.config, "entity_ranking.hits_at_k_s", _HITS)
         trace = self.current_trace["epoch"]
         for ending, result in self.results.items():
-            values = _traced(_ranks(result.ranks, kind), [k for k in ks if k <= largest])
+            values = _traced(result.ranks, kind, [k for k in ks if k <= largest])
             trace.update((name + ending, value) for name, value in values.items())
         trace.update(epoch_time=time.monotonic() - started, event="eval_completed")
 
@@ -153,20 +148,12 @@ def _tie_handling(config: Any) -> tuple[str, float, float]:
     )
 
 
-def _ranks(ranks: Ranks, kind: str) -> Any:
-    """LibKGE's ranks: its ties include the answer itself."""
-    choose(f"{_TIES}.type", kind, _BEHIND)
-    return ranks.greater + _BEHIND[kind](ranks.equal) + 1
-
-
-_BEHIND: dict[str, Callable[[Any], Any]] = {
-    "rounded_mean_rank": lambda equal: (equal + 1) // 2,
-    "best_rank": lambda equal: 0 * equal,
-    "worst_rank": lambda equal: equal,
-}
-
-
-def _traced(ranks: Any, hits: Sequence[int]) -> dict[str, float]:
+def _traced(counts: Ranks, kind: str, hits: Sequence[int]) -> dict[str, float]:
+    """Means of LibKGE's ranks: its ties include the answer itself."""
+    equal = counts.equal
+    behind = {"rounded_mean_rank": (equal + 1) // 2, "best_rank": 0 * equal, "worst_rank": equal}
+    choose(f"{_TIES}.type", kind, behind)
+    ranks = counts.greater + behind[kind] + 1
     means = {"mean_rank": ranks, "mean_reciprocal_rank": 1 / ranks}
     means |= {f"hits_at_{k}": ranks <= k for k in hits}
     return {name: float(np.mean(values)) for name, values in means.items()}

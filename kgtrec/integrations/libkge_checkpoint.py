@@ -13,7 +13,6 @@ Examples
 from __future__ import annotations
 
 from collections.abc import Mapping
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,17 +21,15 @@ import torch
 from torch.torch_version import TorchVersion  # a str, in the options of every trained checkpoint
 
 from kgtrec._internal.locations import exists, fetched, is_folder
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import FileError, PathName, UsageError
+from kgtrec.integrations.embeddings import factors_of, load_weights
 from kgtrec.scores.arrays import as_array
-from kgtrec.scores.factors import Factors
-from kgtrec.scores.files import one_line
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
-
+    from kgtrec.scores.factors import Factors
 
 Array = npt.NDArray[Any]
-PathName = str | PathLike[str]
 
 _MODELS = {"DistMult": "distmult", "ComplEx": "complex", "TransE": "transe", "RotatE": "rotate",
            "Rescal": "rescal", "CP": "cp", "SimplE": "simple"}  # fmt: skip
@@ -51,9 +48,7 @@ class _Config:
     options: Mapping[str, Any]
 
 
-def checkpoint_factors(
-    path: str | PathLike[str], questions: Questions, *, rows: str = "questions"
-) -> Factors:
+def checkpoint_factors(path: PathName, questions: Questions, *, rows: str = "questions") -> Factors:
     """The model of a checkpoint, for the questions to rank.
 
     Parameters
@@ -83,35 +78,23 @@ def checkpoint_factors(
     """
     options, weights = _read(path)
     model, settings, reciprocal = _described(path, options)
-    arrays = _arrays(path, model, _vectors(path, weights, "entity"),
-                     _vectors(path, weights, "relation"))  # fmt: skip
+    vectors = (_vectors(path, weights, kind) for kind in ("entity", "relation"))
     inverse = "offset" if reciprocal else "none"
     norm = _norm(path, settings) if model in ("transe", "rotate") else "l2"
-    try:
-        return Factors.from_embeddings(
-            questions, model, norm=norm, inverse=inverse, rows=rows, **arrays
-        )
-    except (InputError, UsageError) as error:
-        raise type(error)(f"{path}: {error}") from None
+    return factors_of(
+        path, questions, model, norm=norm, inverse=inverse, rows=rows,
+        **_arrays(path, model, *vectors),
+    )  # fmt: skip
 
 
 def _read(path: PathName) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The options and the state dict of a checkpoint."""
     if not exists(path) or is_folder(path):
         raise FileError(path, found="the file does not exist", hint="give a checkpoint (.pt)")
-    try:
-        with (
-            fetched(path) as copy,
-            torch.serialization.safe_globals([(_Config, "kge.config.Config"), TorchVersion]),
-        ):
-            loaded = torch.load(copy, map_location="cpu", weights_only=True)
-    except FileError:
-        raise
-    except Exception as error:  # of zipfile, the unpickler and torch itself
-        problem = f"more than weights and a configuration, or a damaged file ({one_line(error)})"
-        convert = CONVERT.format(path=path)
-        hint = "kgtrec unpickles nothing; if you trust it, convert it where LibKGE is installed: "
-        raise FileError(path, found=problem, hint=hint + convert) from None
+    convert = "convert it where LibKGE is installed: " + CONVERT.format(path=path)
+    known = [(_Config, "kge.config.Config"), TorchVersion]
+    with fetched(path) as copy, torch.serialization.safe_globals(known):
+        loaded = load_weights(copy, "weights and a configuration", convert)
     parts = loaded if isinstance(loaded, Mapping) else {}
     config, model = parts.get("config"), parts.get("model")
     options = getattr(config, "options", None) if isinstance(config, _Config) else config
@@ -163,20 +146,15 @@ def _vectors(path: PathName, weights: Mapping[str, Any], kind: str) -> Array:
                 array = as_array(weights[key], key)
                 if array.ndim == 2 and array.size:
                     return array
-                raise FileError(path, found=f"{key} has shape {array.shape}", hint=_SHAPE)
+                hint = "expected a matrix with one row per entity or relation"
+                raise FileError(path, found=f"{key} has shape {array.shape}", hint=hint)
+    some = ", ".join(map(str, list(weights)[:4])) or "it is empty"
     raise FileError(
         path,
-        found=f"no lookup embeddings for {kind} ids ({_named(weights)})",
+        found=f"no lookup embeddings for {kind} ids ({some})",
         hint="kgtrec reads models with lookup embedders; rank the scores of others with "
         "kgtrec.integrations.libkge",
     )
-
-
-_SHAPE = "expected a matrix with one row per entity or relation"
-
-
-def _named(weights: Mapping[str, Any]) -> str:
-    return ", ".join(map(str, list(weights)[:4])) or "it is empty"
 
 
 def _arrays(path: PathName, model: str, entity: Array, relation: Array) -> dict[str, Array]:

@@ -30,7 +30,7 @@ def evaluate(
     batch_size: int | None = None,
     **options: Any,
 ) -> Result:
-    """Rank a model on the triples of a data object, with every number of kgtrec.
+    """Rank a model on the triples of a data object; see `kgtrec.integrations`.
 
     The model's own ``test`` asks only tails, unfiltered, and counts ranks from 0.
 
@@ -41,12 +41,9 @@ def evaluate(
     data : Data, or (heads, relations, tails)
         Triples to evaluate: with ``edge_index`` and ``edge_type``.
     known : sequence of the same, or None
-        Further triples to filter out, from the other splits. None: filter nothing.
-    sides : {"both", "head", "tail"}
+        Usually the other splits.
     batch_size : int, optional
-        Questions scored at a time; by default as many as fit in 4 MiB of embeddings.
-    **options
-        As for `kgtrec.evaluate`.
+        By default as many questions as fit in 4 MiB of embeddings.
     """
     require_entity_sides(sides)
     every = torch.arange(model.num_nodes, device=next(model.parameters()).device)

@@ -29,7 +29,6 @@ from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 
 _SPLITS = {"train": "training", "valid": "validation", "test": "testing"}
-_RANK_TYPES = ("optimistic", "realistic", "pessimistic")
 
 
 class KgtrecEvaluator(RankBasedEvaluator):
@@ -73,7 +72,7 @@ class KgtrecEvaluator(RankBasedEvaluator):
 
     @property
     def result(self) -> Result:
-        """Every number of kgtrec from the last evaluation; UsageError before the first."""
+        """See the class; UsageError before the first evaluation."""
         if self.kgtrec_ranks is None:
             raise UsageError("nothing was evaluated yet; call evaluate() or run the pipeline")
         return Result(self.kgtrec_ranks)
@@ -94,8 +93,8 @@ class KgtrecEvaluator(RankBasedEvaluator):
         for target in targets:
             require_entity_sides(target)
         triples = ids_of(mapped_triples)
-        more = additional_filter_triples
-        more = more if isinstance(more, (list, tuple)) else [] if more is None else [more]
+        more = [] if additional_filter_triples is None else additional_filter_triples
+        more = more if isinstance(more, (list, tuple)) else [more]
         known = [ids_of(part) for part in more] if self.filtered else None
         n_relations = max(int(part[:, 1].max(initial=-1)) + 1 for part in (triples, *(known or ())))
         mode = self.mode
@@ -109,14 +108,13 @@ class KgtrecEvaluator(RankBasedEvaluator):
             relations=_ids(restrict_relations_to),
         )
         test_triples = self._questions.triples
-        if pre_filtered_triples and self._questions.kept is not None:
-            distinct = len(self._questions.graph.splits["test"])
-            if len(test_triples) < distinct:
-                raise InputError(
-                    f"{distinct - len(test_triples)} of {distinct} triples have an entity or "
-                    "relation outside the restriction of the evaluation; pass "
-                    "pre_filtered_triples=False to drop them"
-                )
+        distinct = len(self._questions.graph.splits["test"])
+        dropped = distinct - len(test_triples)
+        if dropped and pre_filtered_triples and self._questions.kept is not None:
+            raise InputError(
+                f"{dropped} of {distinct} triples have an entity or relation outside the "
+                "restriction of the evaluation; pass pre_filtered_triples=False to drop them"
+            )
         filtered = self.filtered
         # Else PyKEEN writes NaN over known scores. The attribute becomes True again when PyKEEN
         # reads it to decide whether to pass filter triples.
@@ -157,7 +155,7 @@ class KgtrecEvaluator(RankBasedEvaluator):
         for side in np.unique(ranks.side).tolist():
             mine, target = order[ranks.side[order] == side], ("head", "tail")[side]
             self.num_candidates[target] = [ranks.candidates[mine]]
-            for rank_type in _RANK_TYPES:
+            for rank_type in ("optimistic", "realistic", "pessimistic"):
                 self.ranks[target, rank_type] = [ranks.rank(rank_type)[mine]]
         return super().finalize()
 
@@ -173,7 +171,7 @@ def evaluate(
     filter: str | Collection[str] | None = None,
     **options: Any,
 ) -> Result:
-    """Rank a model of PyKEEN on a split of a data set, with every number of kgtrec.
+    """Rank a model of PyKEEN on a split of a data set; see `kgtrec.integrations`.
 
     Scores equal questions once; PyKEEN's own evaluation scores each triple.
 
@@ -182,12 +180,10 @@ def evaluate(
     model : pykeen.models.Model
     dataset : pykeen.datasets.Dataset
     split : {"test", "valid", "train"}
-    batch_size, slice_size : int
-        Questions scored at a time; entities scored at a time, by default all.
-    sides, filter
+    slice_size : int, optional
+        Entities scored at a time, by default all.
+    filter
         As for `Graph.questions`.
-    **options
-        As for `kgtrec.evaluate`.
     """
     require_entity_sides(sides)
     questions = graph_of(dataset).questions(split, sides, filter=filter)

@@ -26,7 +26,7 @@ def evaluate(
     batch_size: int = 64,
     **options: Any,
 ) -> Result:
-    """Rank a model on the facts of a graph, with every number of kgtrec.
+    """Rank a model on the facts of a graph; see `kgtrec.integrations`.
 
     TorchKGE's own evaluators give pessimistic ranks; for relations use ``sides="relation"``.
 
@@ -37,12 +37,7 @@ def evaluate(
         Facts to evaluate. Filters out all facts that it knows, as TorchKGE's evaluators do:
         ``split_kg()`` keeps those of all splits in its ``dict_of_heads`` and ``dict_of_tails``.
     known : sequence of KnowledgeGraph, or None
-        Further facts to filter out. None: filter nothing more.
     sides : {"both", "head", "tail", "relation"}
-    batch_size : int
-        Questions scored at a time.
-    **options
-        As for `kgtrec.evaluate`.
     """
 
     def score(entity: torch.Tensor, relation: torch.Tensor, side: str) -> torch.Tensor:

@@ -10,6 +10,8 @@ Examples
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -19,16 +21,11 @@ import torchmetrics
 from kgtrec.errors import UsageError, choose
 from kgtrec.measures import parse_all
 from kgtrec.questions.api import Questions
-from kgtrec.ranking.kernel import active_path
-from kgtrec.ranking.partial import PartialRanks, Task
-from kgtrec.ranking.ranked_rows import RankedRows
 from kgtrec.ranking.ranker import Ranker
 from kgtrec.ranking.settings import Settings
 from kgtrec.results.result import Result
 
-KEYS = ("both.realistic.micro.mrr", "both.realistic.micro.hits@1",
-        "both.realistic.micro.hits@3", "both.realistic.micro.hits@10",
-        "both.realistic.micro.mr")  # fmt: skip
+METRICS = ("mrr", "hits@1", "hits@3", "hits@10", "mr")
 
 
 class LinkPrediction(torchmetrics.Metric):
@@ -149,13 +146,9 @@ class LinkPrediction(torchmetrics.Metric):
         gather = dist_sync_fn or torchmetrics.utilities.distributed.gather_all_tensors
         super()._sync_dist(gather, process_group)
         group = process_group or self.process_group
-        sent = _as_tensors(self._ranker)
-        parts = [gather(tensor.to(self.device), group=group) for tensor in sent]
         merged = Ranker.of(self.questions, self._settings)
-        for part in zip(*parts, strict=True):
-            ranked = _from_tensors([tensor.cpu().numpy() for tensor in part], merged)
-            if ranked is not None:
-                merged.merge(ranked)
+        for part in gather(_sent(self._ranker).to(self.device), group=group):
+            _take_over(merged, part)
         self._merged = merged
 
     def unsync(self, should_unsync: bool = True) -> None:
@@ -180,41 +173,21 @@ class LinkPrediction(torchmetrics.Metric):
 
 def keys_of(questions: Questions) -> list[str]:
     """The default measures."""
-    return [f"{questions.sides}.{key.partition('.')[2]}" for key in KEYS]
+    return [f"{questions.sides}.realistic.micro.{metric}" for metric in METRICS]
 
 
-_DTYPES = ("float16", "bfloat16", "float32", "float64")
-
-
-def _as_tensors(ranker: Ranker) -> list[torch.Tensor]:
-    """A ranker's state, as whole numbers that every backend gathers; the first is the dtype."""
+def _sent(ranker: Ranker) -> torch.Tensor:
+    """The file of a ranker's rows as bytes, which every backend gathers; one byte for no rows."""
     if not ranker.n_scored:
-        return [torch.tensor([value]) for value in (-1, 0, 0, 0, 0, 0)]
-    ranked = ranker.partial()
-    part = ranked.part
-    arrays = [ranked.row_ids, ranked.nan_counts, part.counts.reshape(-1), part.answer_nan,
-              part.lengths]  # fmt: skip
-    whole = [torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64)) for array in arrays]
-    return [torch.tensor([_DTYPES.index(part.dtype)]), *whole]
+        return torch.zeros(1, dtype=torch.uint8)
+    with TemporaryDirectory() as folder:
+        ranker.save(path := Path(folder, "rows"))
+        return torch.from_numpy(np.fromfile(path, np.uint8))
 
 
-def _from_tensors(arrays: list[Any], ranker: Ranker) -> RankedRows | None:
-    """Rows ranked by another process, for a ranker with the same settings; None if none."""
-    dtype, row_ids, nan_counts, counts, answer_nan, lengths = arrays
-    if dtype[0] < 0:
-        return None
-    name, questions = _DTYPES[int(dtype[0])], ranker.questions
-    part = PartialRanks(
-        Task(0, len(row_ids), 0, questions.n_labels),
-        counts.reshape(6, -1),
-        answer_nan.astype(bool),
-        lengths.astype(np.int32),
-        np.empty(0, dtype=np.int32),
-        np.empty(0, dtype=np.float64 if name == "float64" else np.float32),
-        int(nan_counts.sum()),
-        name,
-        active_path(),
-        ranker.settings.shared(),
-        questions.fingerprint,
-    )
-    return RankedRows(part, row_ids, nan_counts)
+def _take_over(ranker: Ranker, sent: torch.Tensor) -> None:
+    """Merge the rows that another process has ranked."""
+    if len(sent) > 1:
+        with TemporaryDirectory() as folder:
+            sent.cpu().numpy().tofile(path := Path(folder, "rows"))
+            ranker.merge(path)

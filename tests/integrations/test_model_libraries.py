@@ -531,7 +531,7 @@ def test_the_printed_conversion_makes_a_checkpoint_that_is_read(
     save(path, monkeypatch, options_of("distmult") | {"folder": PurePosixPath("x")}, weights)
     with pytest.raises(FileError, match="kgtrec unpickles nothing") as refused:
         checkpoint_factors(path, questions)
-    code = str(refused.value).partition("where LibKGE is: ")[2]
+    code = str(refused.value).partition("where LibKGE is installed: ")[2]
     with libkge_in_place(monkeypatch):
         exec(code, {})  # what the user would run
     np.testing.assert_array_equal(checkpoint_factors(f"{path}.plain", questions).scores(), due)
@@ -556,7 +556,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
     refused(FileError, "the file does not exist")
     path.write_bytes(b"not a checkpoint")
-    refused(FileError, "more than weights and a configuration, or a damaged file")
+    refused(FileError, "more than weights and a configuration, or is damaged")
     path.write_bytes(pickle.dumps(Evil(tmp_path / "ran")))
     refused(FileError, "kgtrec unpickles nothing")
     torch.save({"model": (weights, {}), "config": Evil(tmp_path / "ran")}, path)
@@ -578,13 +578,13 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     save(path, monkeypatch, options_of("distmult"), state_dict(entity[:-1], entity[:SAVED_R]))
     refused(InputError, "11|12|entit")
     save(path, monkeypatch, options_of("rescal"), weights)
-    refused(FileError, "relations of 4 numbers, entities of 4")
+    refused(FileError, "4 numbers per relation, 4 per entity")
     save(path, monkeypatch, options_of("simple"), state_dict(entity[:, :3], entity[:SAVED_R, :3]))
-    refused(FileError, "vectors of 3 and 3 numbers")
+    refused(FileError, "3 numbers per entity, 3 per relation")
     projected = {"_entity_embedder.projection.weight": torch.zeros(3, 3)}
     save(path, monkeypatch, options_of("distmult"), projected)
     refused(FileError, "no lookup embeddings for entity ids .*projection")
     whole = path.read_bytes()
     for cut in range(0, len(whole), max(1, len(whole) // 40)):
         path.write_bytes(whole[:cut])
-        refused(FileError, "more than weights and a configuration, or a damaged file")
+        refused(FileError, "more than weights and a configuration, or is damaged")

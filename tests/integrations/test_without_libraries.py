@@ -73,7 +73,7 @@ def test_torch_weights_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         load_embeddings(path)
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "torch", None)
-        with pytest.raises(FileError, match="torch is not installed"):
+        with pytest.raises(FileError, match="needs torch, which is not installed"):
             load_embeddings(path)
 
 
