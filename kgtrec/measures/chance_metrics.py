@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.measures import random_baseline
-from kgtrec.measures.metric import GroupMoments, Metric, OfMean
+from kgtrec.measures.metric import GroupMoments, Metric
 from kgtrec.measures.random_baseline import ChanceOf
 from kgtrec.measures.rank_metrics import RANK_ROWS
 
 Floats = NDArray[np.float64]
-FromMoments = Callable[[GroupMoments], Floats]
+_Form = Callable[[Metric, Floats, GroupMoments], Floats]
 
 _ROWS = {row.name: row for row in RANK_ROWS}
 
@@ -47,37 +46,25 @@ _TRULY_GEOMETRIC = (
 # -- The three forms -----------------------------------------------------------------------------
 
 
-def _ratio(base: OfMean) -> FromMoments:
+def _ratio(row: Metric, value: Floats, moments: GroupMoments) -> Floats:
     """M / E."""
-
-    def ratio(moments: GroupMoments) -> Floats:
-        return base(moments.mean) / moments.chance
-
-    return ratio
+    return value / moments.chance
 
 
-def _index(base: OfMean) -> FromMoments:
+def _index(row: Metric, value: Floats, moments: GroupMoments) -> Floats:
     """1 - (M - 1) / (E - 1), which is (M - E) / (1 - E)."""
-
-    def index(moments: GroupMoments) -> Floats:
-        value, expected = base(moments.mean), moments.chance
-        with np.errstate(divide="ignore", invalid="ignore"):
-            adjusted = 1.0 - (value - 1.0) / (expected - 1.0)
-        return np.where(expected != 1.0, adjusted, np.nan)
-
-    return index
+    expected = moments.chance
+    with np.errstate(divide="ignore", invalid="ignore"):
+        adjusted = 1.0 - (value - 1.0) / (expected - 1.0)
+    return np.where(expected != 1.0, adjusted, np.nan)
 
 
-def _z_score(sign: float, base: OfMean) -> FromMoments:
+def _z_score(row: Metric, value: Floats, moments: GroupMoments) -> Floats:
     """(M - E) / sqrt(Var), with the sign changed if lower is better."""
-
-    def z_score(moments: GroupMoments) -> Floats:
-        value, deviation = base(moments.mean), moments.chance_deviation
-        with np.errstate(divide="ignore", invalid="ignore"):
-            score = sign * (value - moments.chance) / deviation
-        return np.where(deviation > 0, score, np.nan)
-
-    return z_score
+    gap, deviation = value - moments.chance, moments.chance_deviation
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score = (gap if row.higher_is_better else -gap) / deviation
+    return np.where(deviation > 0, score, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,17 +140,16 @@ class _Base:
             "caveats": (_OWN_COUNT, *self.caveats, _TIES, _INDEPENDENT, _NO_SPREAD),
             "digits": 2,
         }
-        form = partial(_z_score, -1.0 if self.is_rank else 1.0)
-        return self._form(name, title, "(-inf, inf)", form, defaults | own)
+        return self._form(name, title, "(-inf, inf)", _z_score, defaults | own)
 
-    def _form(
-        self, name: str, title: str, range: str, form: Callable[[OfMean], FromMoments], own: Any
-    ) -> Metric:
+    def _form(self, name: str, title: str, range: str, form: _Form, own: Any) -> Metric:
         row = self.row
-        assert row.of_mean is not None
+        of_mean = row.of_mean
+        assert of_mean is not None
         return Metric(
             name=name, title=title, range=range, value=row.value, of_mean=None,
-            from_moments=form(row.of_mean), chance=self.chance or row.chance, base=row.name, **own,
+            from_moments=lambda moments: form(row, of_mean(moments.mean), moments),
+            chance=self.chance or row.chance, base=row.name, **own,
         )  # fmt: skip
 
 

@@ -7,11 +7,11 @@ import textwrap
 from typing import Any
 
 from kgtrec.errors import UsageError
-from kgtrec.measures.keys import AVERAGINGS, METRICS, Metric, find_metric, near_metric
+from kgtrec.measures.keys import AVERAGINGS, METRICS, Metric, find_metric, is_key, near_metric
 from kgtrec.measures.measure import Measure
 from kgtrec.measures.ties import RANK_TYPES
 from kgtrec.trec.measures.names import key_column
-from kgtrec.trec.measures.rows import TABLE, Family
+from kgtrec.trec.measures.rows import TABLE
 
 WIDTH = 80
 
@@ -23,10 +23,13 @@ SIDE_TEXTS = {
     "qualifier": "a qualifier's value is predicted: (h, r, t, qualifier relation, ?)",
     "all": "questions that are not of a graph: given answers, qrels",
 }
-_SECTIONS = {"averaging": AVERAGINGS, "rank type": RANK_TYPES, "side": SIDE_TEXTS}
+_SECTIONS = {
+    "averaging": (AVERAGINGS, "both.realistic.{}.mrr"),
+    "rank type": (RANK_TYPES, "both.{}.micro.mrr"),
+    "side": (SIDE_TEXTS, "{}.realistic.micro.mrr"),
+}
+"""Words of keys with their texts, and where they are in a key."""
 _TREC_ENDING = {"rank": "_k", "point": "_x", "signed point": "_x"}
-
-
 _SYMBOLS = (
     "r rank, c number of candidates, w weight of an item (1 for micro) and W their sum; E and Var "
     "are those of a random scorer"
@@ -40,8 +43,8 @@ def overview() -> dict[str, Any]:
         "averagings": dict(AVERAGINGS),
         "rank_types": dict(RANK_TYPES),
         "sides": dict(SIDE_TEXTS),
-        "trec_eval": [_trec_row(name) for name, row in TABLE.items() if _is_key(row)],
-        "of_run_files_only": [name for name, row in TABLE.items() if not _is_key(row)],
+        "trec_eval": [_trec_row(name) for name, row in TABLE.items() if is_key(row)],
+        "of_run_files_only": [name for name, row in TABLE.items() if not is_key(row)],
     }
 
 
@@ -60,18 +63,13 @@ def listed() -> str:
             {
                 name + _TREC_ENDING.get(row.kind, ""): _first_sentence(row.text)
                 for name, row in TABLE.items()
-                if _is_key(row)
+                if is_key(row)
             },
         ),
     ]
-    others = [name for name, row in TABLE.items() if not _is_key(row)]
+    others = [name for name, row in TABLE.items() if not is_key(row)]
     text = f"Only for files of qrels and runs (kgtrec eval): {', '.join(others)}."
     return "\n\n".join([*parts, "\n".join(_filled(text, ""))])
-
-
-def _is_key(row: Family) -> bool:
-    """Whether results have the measure."""
-    return row.format in ("any", "qrels") and row.output != "string"
 
 
 def _first_sentence(text: str) -> str:
@@ -84,9 +82,10 @@ def describe(name: str) -> dict[str, Any]:
     metric = _metric_called(word)
     if metric is not None:
         return _row(metric)
-    for kind, texts in _SECTIONS.items():
+    for kind, (texts, form) in _SECTIONS.items():
         if word in texts:
-            return {"name": word, "kind": kind, "help": texts[word]} | _uses(kind, word)
+            facts = {"name": word, "kind": kind, "help": texts[word], "keys": [form.format(word)]}
+            return facts | (_averages(word) if kind == "averaging" else {})
     family = _family_called(name.strip())
     if family is not None:
         return _trec_row(family)
@@ -148,18 +147,18 @@ def _keys(metric: Metric) -> list[str]:
 
 def _trec_row(family: str) -> dict[str, Any]:
     table = TABLE[family]
-    if not _is_key(table):
+    if not is_key(table):
         how = "" if table.format in ("any", "qrels") else f"-R {table.format} "
         beware = f"Only for files of qrels and runs: kgtrec eval {how}-m {family} QRELS RUN."
         return {"name": family, "kind": "measure of run files", "help": table.text,
                 "beware": [beware], "reference": "kgtrec eval -h -m " + family}  # fmt: skip
     key = family + {"rank": "_10", "point": "_0.20"}.get(table.kind, "")
     says = {"rank": "k: a cutoff, 1 or more", "point": "x: two decimals"}.get(table.kind)
-    row = {
+    return {
         "name": family + _TREC_ENDING.get(table.kind, ""),
         "kind": "trec_eval measure",
         "help": table.text,
-        "parameter": says,
+        **({"parameter": says} if says else {}),
         "keys": [f"both.macro.{key}", f"tail.macro.{key}"],
         "beware": [
             "It follows the run's order, so it has no rank type. It averages over questions, while "
@@ -168,22 +167,16 @@ def _trec_row(family: str) -> dict[str, Any]:
         ],
         "reference": "kgtrec" if table.ours else "trec_eval",
     }
-    return {label: value for label, value in row.items() if value is not None}
 
 
-def _uses(kind: str, word: str) -> dict[str, Any]:
-    """The place of an averaging, rank type or side in keys, and the measures that have it."""
-    if kind == "averaging":
-        names = [metric.name for metric in METRICS if word in metric.averagings]
-        if word == "group":  # a question average within each group
-            names = [metric.name for metric in METRICS if "question" in metric.averagings]
-        if word in ("macro", "group"):
-            names.append("every measure of trec_eval")
-        key = f"both.realistic.{word}.mrr" + "(structure)" * (word == "group")
-        return {"keys": ["both.stratified.mrr(0.5,0.5)" if word == "stratified" else key],
-                "defined_for": names}  # fmt: skip
-    parts = {"rank type": f"both.{word}.micro.mrr", "side": f"{word}.realistic.micro.mrr"}
-    return {"keys": [parts[kind]]}
+def _averages(word: str) -> dict[str, Any]:
+    """The measures that have an averaging, and its key if that has parameters."""
+    like = "question" if word == "group" else word  # a question average within each group
+    names = [metric.name for metric in METRICS if like in metric.averagings]
+    names += ["every measure of trec_eval"] * (word in ("macro", "group"))
+    keys = {"stratified": "both.stratified.mrr(0.5,0.5)",
+            "group": "both.realistic.group.mrr(structure)"}  # fmt: skip
+    return ({"keys": [keys[word]]} if word in keys else {}) | {"defined_for": names}
 
 
 def _metric_called(word: str) -> Metric | None:
@@ -227,9 +220,7 @@ def _block(title: str, texts: dict[str, str]) -> str:
     size = max(map(len, texts)) + 2
     lines = [title]
     for name, text in texts.items():
-        first, *more = textwrap.wrap(text, WIDTH - 2 - size, break_on_hyphens=False)
-        lines.append(f"  {name:<{size}}{first}")
-        lines += [" " * (size + 2) + line for line in more]
+        lines += _filled(text, f"  {name:<{size}}", " " * (size + 2))
     return "\n".join(lines)
 
 
@@ -245,12 +236,9 @@ def _labelled(label: str, value: object) -> list[str]:
     return [f"  {label.replace('_', ' '):<12}{lines[0].strip()}", *lines[1:]]
 
 
-def _filled(text: str, indent: str) -> list[str]:
+def _filled(text: str, first: str, others: str | None = None) -> list[str]:
+    """Lines with the indent of the first one, and of the others."""
     return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
+        text, WIDTH, initial_indent=first, subsequent_indent=first if others is None else others,
+        break_on_hyphens=False, break_long_words=False,
+    )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
@@ -15,7 +15,7 @@ from kgtrec.measures.metric import Metric
 from kgtrec.measures.random_baseline import Chance, Tally
 from kgtrec.measures.rank_metrics import RANK_ROWS, SPREAD_ROWS
 from kgtrec.measures.ties import RANK_TYPES
-from kgtrec.trec.measures.names import TABLE, canonical
+from kgtrec.trec.measures.names import TABLE, Family, canonical
 
 AVERAGINGS = {
     "micro": "every (triple, side) counts equally; candidates filtered per answer",
@@ -66,14 +66,15 @@ _PYKEEN_TYPES = {
 }
 
 
-class KeyParts(NamedTuple):
-    """The parts of a key, in canonical spelling as far as they are known."""
+@dataclass(frozen=True)
+class KeyParts:
+    """The parts of a key, in canonical spelling as far as they are known; see `Measure`."""
 
     side: str
     rank_type: str | None
     averaging: str
     metric: str
-    params: tuple[float, ...]
+    params: tuple[float, ...] = ()
     term: str = ""
 
 
@@ -267,11 +268,12 @@ def metric_names(aliases: bool = True, cutoff: str = "") -> list[str]:
         for metric in METRICS
         for name in (metric.name, *(metric.aliases if aliases else ()))
     ]
-    return rows + [
-        name + ending.get(row.kind, "")
-        for name, row in TABLE.items()
-        if row.format in ("any", "qrels") and row.output != "string"
-    ]
+    return rows + [name + ending.get(row.kind, "") for name, row in TABLE.items() if is_key(row)]
+
+
+def is_key(row: Family) -> bool:
+    """Whether results have a measure of trec_eval."""
+    return row.format in ("any", "qrels") and row.output != "string"
 
 
 def near_metric(word: str, others: Iterable[str] = ()) -> str:

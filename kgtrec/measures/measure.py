@@ -13,8 +13,8 @@ from kgtrec.measures.ties import Ranked
 from kgtrec.trec.measures.names import key_column
 
 
-@dataclass(frozen=True)
-class Measure:
+@dataclass(frozen=True, repr=False)
+class Measure(KeyParts):
     """One number that a result can give.
 
     Attributes
@@ -48,18 +48,8 @@ class Measure:
     True
     """
 
-    side: str
-    rank_type: str | None
-    averaging: str
-    metric: str
-    params: tuple[float, ...] = ()
-    term: str = ""
-
     def __post_init__(self) -> None:
-        parts = KeyParts(
-            self.side, self.rank_type, self.averaging, self.metric, self.params, self.term
-        )
-        problem = problem_of(parts)
+        problem = problem_of(self)
         if problem:
             raise UsageError(f"no measure {self.key!r}: {problem}")
 
@@ -169,13 +159,10 @@ def trec_title(name: str) -> str:
 @lru_cache(maxsize=1 << 10)
 def _parsed(key: str) -> Measure:
     parts = split_key(key)
-    if isinstance(parts, str):
-        raise UsageError(f"no measure {key!r}: {parts}")
-    try:
-        return Measure(*parts)
-    except UsageError as error:
-        reason = str(error).partition(": ")[2]
-        raise UsageError(f"no measure {key!r}: {reason}") from None
+    problem = parts if isinstance(parts, str) else problem_of(parts)
+    if isinstance(parts, str) or problem:
+        raise UsageError(f"no measure {key!r}: {problem}")
+    return Measure(**vars(parts))
 
 
 def headings(measures: Sequence[Measure], *, sides: bool = True) -> list[str]:
@@ -185,20 +172,11 @@ def headings(measures: Sequence[Measure], *, sides: bool = True) -> list[str]:
     If titles are still equal, keys replace them, with their sides if `sides`.
     """
     averages = {measure.averaging for measure in measures} - {"stratified"}
-    titles = [
-        measure.title
-        if len(averages) < 2 or measure.averaging == "stratified"
-        else f"{measure.averaging} {measure.title}"
-        for measure in measures
-    ]
-    return [
-        title
-        if titles.count(title) == 1
-        else measure.key
-        if sides
-        else measure.key.split(".", 1)[1]
-        for title, measure in zip(titles, measures, strict=True)
-    ]
+    named = averages if len(averages) > 1 else set()
+    titles = [f"{one.averaging} " * (one.averaging in named) + one.title for one in measures]
+    keys = [one.key if sides else one.key.split(".", 1)[1] for one in measures]
+    pairs = zip(titles, keys, strict=True)
+    return [title if titles.count(title) == 1 else key for title, key in pairs]
 
 
 def parse_all(keys: Iterable[str | Measure]) -> list[Measure]:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from kgtrec.measures import random_baseline
 from kgtrec.measures.metric import GroupMoments, Metric, inverse, inverse_exp
 from kgtrec.measures.ties import (
-    PairedTies,
     Ranked,
     Scaled,
     Ties,
@@ -38,13 +37,26 @@ def mean_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
     return ties.ranks(rank_type)
 
 
+def _smooth(
+    ties: Ranked,
+    rank_type: str,
+    f: Callable[[Floats], Floats],
+    exact: Callable[[Ties], Floats] | None = None,
+) -> Scaled:
+    """A smooth function of the rank; `exact` is a faster mean over the ranks of one tie."""
+    if rank_type != "expected":
+        return Scaled(f(_rank(ties, rank_type)), 1)
+    if exact is not None and isinstance(ties, Ties):
+        return Scaled(exact(ties), 1)
+    return Scaled(ties.mean_of(f), 1)
+
+
 def reciprocal_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
     """1/rank."""
-    if rank_type != "expected":
-        return Scaled(1.0 / _rank(ties, rank_type), 1)
-    if isinstance(ties, Ties):
-        return Scaled(expected_reciprocal(ties.greater, ties.size, ties.answers), 1)
-    return Scaled(ties.mean_of(np.reciprocal), 1)
+    return _smooth(
+        ties, rank_type, np.reciprocal,
+        lambda ties: expected_reciprocal(ties.greater, ties.size, ties.answers),
+    )  # fmt: skip
 
 
 def hits(ties: Ranked, rank_type: str, k: float) -> Scaled:
@@ -60,30 +72,19 @@ def hits(ties: Ranked, rank_type: str, k: float) -> Scaled:
 
 def log_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
     """Natural logarithm of the rank; one answer per tie."""
-    if rank_type != "expected":
-        return Scaled(np.log(_rank(ties, rank_type)), 1)
-    if isinstance(ties, PairedTies):
-        return Scaled(ties.mean_of(np.log), 1)
-    assert isinstance(ties, Ties)
-    return Scaled(expected_log_rank(ties.greater, ties.size), 1)
+    return _smooth(
+        ties, rank_type, np.log, lambda ties: expected_log_rank(ties.greater, ties.size)
+    )  # fmt: skip
 
 
 def reciprocal_log_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
     """1 / log2(rank + 1); one answer per tie."""
-    if rank_type == "expected":
-        return Scaled(ties.mean_of(_reciprocal_log), 1)
-    return Scaled(_reciprocal_log(_rank(ties, rank_type)), 1)
-
-
-def _reciprocal_log(rank: Floats) -> Floats:
-    return np.asarray(1.0 / np.log2(rank + 1.0))
+    return _smooth(ties, rank_type, lambda rank: 1.0 / np.log2(rank + 1.0))
 
 
 def power_of_rank(ties: Ranked, rank_type: str, p: float) -> Scaled:
     """rank ** -p; one answer per tie."""
-    if rank_type == "expected":
-        return Scaled(ties.mean_of(lambda rank: rank**-p), 1)
-    return Scaled(_rank(ties, rank_type) ** -p, 1)
+    return _smooth(ties, rank_type, lambda rank: rank**-p)
 
 
 def one(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
@@ -98,27 +99,28 @@ _ROUNDING = 1e-12
 
 def median(moments: GroupMoments) -> Floats:
     """Median rank per group."""
-    expected = moments.rank_type == "expected"
-    return np.array(
-        [
-            _pooled_median(ties, weight) / 4 if expected
-            else _median(_rank(ties, moments.rank_type), weight)
-            for ties, weight in moments.items()
-        ]
-    )  # fmt: skip
+    return _medians(moments)[0]
 
 
 def median_deviation(moments: GroupMoments) -> Floats:
     """Median absolute deviation from the median rank, times `TO_DEVIATION`."""
-    deviations = []
+    return TO_DEVIATION * _medians(moments, distances=True)[1]
+
+
+def _medians(moments: GroupMoments, distances: bool = False) -> Floats:
+    """Median rank per group, and if asked for that of the distances from it."""
+    medians = []
     for ties, weight in moments.items():
         if moments.rank_type == "expected":
-            middle = int(_pooled_median(ties, weight))
-            deviations.append(_pooled_median(ties, weight, around=middle) / 4)
+            middle = _pooled_median(ties, weight)
+            off = _pooled_median(ties, weight, around=int(middle)) if distances else 0.0
+            medians.append((middle / 4, off / 4))
         else:
             ranks = _rank(ties, moments.rank_type)
-            deviations.append(_median(np.abs(ranks - _median(ranks, weight)), weight))
-    return TO_DEVIATION * np.array(deviations)
+            center = _median(ranks, weight)
+            off = _median(np.abs(ranks - center), weight) if distances else 0.0
+            medians.append((center, off))
+    return np.array(medians).reshape(-1, 2).T
 
 
 def variance(moments: GroupMoments) -> Floats:
@@ -132,11 +134,6 @@ def variance(moments: GroupMoments) -> Floats:
             value += (shares * (1 - shares) * ties.variance()).sum()
         variances.append(value)
     return np.array(variances)
-
-
-def deviation(moments: GroupMoments) -> Floats:
-    """Square root of the variance."""
-    return np.asarray(np.sqrt(variance(moments)))
 
 
 def _median(values: Floats, weight: Floats | None) -> float:
@@ -191,14 +188,6 @@ _HOYT = "Hoyt et al. 2022"
 _OPEN_WORLD = "Yang et al. 2022, section 5"
 _REALISTIC_HALF = "A realistic rank can end in a half: 10.5 is not a hit at 10."
 _GROWS = "Grows with the number of candidates: compare {} across graphs."
-
-
-def _inverse_median(moments: GroupMoments) -> Floats:
-    return 1.0 / median(moments)
-
-
-def _total(moments: GroupMoments) -> Floats:
-    return moments.total.astype(np.float64)
 
 
 _pythagorean = partial(Metric, averagings=INSTANCES, reference=_HOYT)
@@ -372,7 +361,7 @@ SPREAD_ROWS: tuple[Metric, ...] = (
         higher_is_better=True,
         range="(0, 1]",
         reference=_HOYT,
-        from_moments=_inverse_median,
+        from_moments=lambda moments: 1.0 / median(moments),
     ),
     _spread(
         name="std",
@@ -383,7 +372,7 @@ SPREAD_ROWS: tuple[Metric, ...] = (
         higher_is_better=None,
         range="[0, (candidates - 1) / 2]",
         reference=_PYKEEN,
-        from_moments=deviation,
+        from_moments=lambda moments: np.sqrt(variance(moments)),
         pykeen=("standard_deviation", "rank_std"),
         digits=2,
     ),
@@ -432,7 +421,7 @@ SPREAD_ROWS: tuple[Metric, ...] = (
         averagings=("micro",),
         value=one,
         of_mean=None,
-        from_moments=_total,
+        from_moments=lambda moments: moments.total.astype(np.float64),
         pykeen=("rank_count",),
         digits=0,
     ),
