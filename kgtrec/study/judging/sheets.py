@@ -34,8 +34,6 @@ NEEDED = ("head", "relation", "tail", "label")
 
 Triple = tuple[str, str, str]
 
-_LABEL_HINT = "write Y, N or ?, or leave the label blank"
-
 
 @dataclass(frozen=True)
 class Item:
@@ -108,33 +106,12 @@ def scan_sheet(path: PathName) -> tuple[Sheet, list[Fault]]:
 
 def _scanned(path: PathName, blank: str) -> tuple[Sheet, EditedFile]:
     file = EditedFile(path, "")
-    names = [name.strip().lower() for name in file.first]
-    headed = {"head", "relation", "tail"} <= set(names) or "label" in names
-    if headed:
-        _check_header(file, names)
-    else:
-        names = list(NEEDED)
-    file.hint = f"each line must be {'<TAB>'.join(names)}"
     items: dict[Triple, Item] = {}
-    if all(names.count(name) == 1 for name in NEEDED):
-        for number, cells in file.rows(len(names), int(headed)):
-            texts = map(text_of_cell, cells) if headed else cells
-            _add(items, file, number, dict(zip(names, texts, strict=True)), blank)
+    for number, cells in file.records(NEEDED, COLUMNS, text_of_cell):
+        _add(items, file, number, cells, blank)
     if not items and not file.faults:
         file.fault(1, "it has only a header", "fill in the sheet, or leave it out")
     return Sheet(str(path), tuple(items.values())), file
-
-
-def _check_header(file: EditedFile, names: list[str]) -> None:
-    hint = f"the header is {' '.join(COLUMNS)}, with tabs between"
-    for name in NEEDED:
-        if name not in names:
-            file.fault(1, f"column {name!r} is missing", hint)
-    for name in dict.fromkeys(names):
-        if name not in COLUMNS:
-            file.fault(1, f"column {name!r} is unknown", hint)
-        elif names.count(name) > 1:
-            file.fault(1, f"column {name!r} appears twice", hint)
 
 
 def _add(
@@ -142,27 +119,21 @@ def _add(
 ) -> None:
     """Add an item to those of earlier lines, or note what is wrong with its line."""
     label = cells["label"].strip() or blank
-    empty = [name for name in ("head", "relation", "tail") if not cells[name]]
-    if empty:
-        file.fault(
-            number, f"an empty {empty[0]}", "every triple needs a head, a relation and a tail"
-        )
     if label and label not in LABELS:
-        file.fault(number, f"label {cells['label']!r} is unknown", _LABEL_HINT)
-    elif not empty:
-        known = {name: cells[name] for name in COLUMNS if name in cells}
-        item = Item(**{**known, "label": label}, line=number)
-        other = items.setdefault(item.triple, item)
-        what = f"{' '.join(item.triple)!r}"
-        if other is item:
-            return
-        if other.label == label:
-            problem = f"a duplicate: {what} is also in line {other.line}"
-            file.fault(number, problem, "delete one of them")
-        else:
-            labels = f"{label or 'blank'!r} here and {other.label or 'blank'!r} in line"
-            file.fault(number, f"a contradiction: {what} has label {labels} {other.line}",
-                       "keep the correct line")  # fmt: skip
+        hint = "write Y, N or ?, or leave the label blank"
+        file.fault(number, f"label {cells['label']!r} is unknown", hint)
+        return
+    known = {name: cells[name] for name in COLUMNS if name in cells}
+    item = Item(**{**known, "label": label}, line=number)
+    other = items.setdefault(item.triple, item)
+    what = repr(" ".join(item.triple))
+    if other.label != label:
+        labels = f"{label or 'blank'!r} here and {other.label or 'blank'!r} in line"
+        problem = f"a contradiction: {what} has label {labels} {other.line}"
+        file.fault(number, problem, "keep the correct line")
+    elif other is not item:
+        problem = f"a duplicate: {what} is also in line {other.line}"
+        file.fault(number, problem, "delete one of them")
 
 
 def write_sheet(path: PathName, items: Iterable[Item]) -> None:
@@ -237,32 +208,17 @@ def read_pooled(path: PathName) -> list[PooledTriple]:
     a sample, as pool files do; other columns are ignored), or lines ``head relation tail``.
     """
     file = EditedFile(path, "")
-    names = file.first
-    headed = {"head", "relation", "tail"} <= set(names)
-    if not headed:
-        if len(names) != 3:
-            what = "{} columns and no header: {!r}".format(len(names), "\t".join(names)[:80])
-            hint = "keep head, relation and tail (cut -f 1-3), or name the columns in a first line"
-            raise FileError(path, 1, found=what, hint=hint)
-        names = ["head", "relation", "tail"]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise FileError(path, 1, found=f"column {twice!r} appears twice", hint="keep one of them")
-    file.hint = f"each line must be {'<TAB>'.join(names)}"
+    sample = next((name for name in file.first if read_draw(name)), "")
     triples: dict[Triple, PooledTriple] = {}
-    sample = next((name for name in names if read_draw(name)), "")
-    for number, cells in file.rows(len(names), int(headed)):
-        one = dict(zip(names, cells, strict=True))
-        triple = one["head"], one["relation"], one["tail"]
-        depth, drawn = one.get("depth", "0"), one.get(sample, "in")
-        if not all(triple):
-            file.fault(number, "an empty name in the triple")
-        elif not (depth.isascii() and depth.isdigit()):
+    for number, cells in file.records(NEEDED[:3]):
+        depth, drawn = cells.get("depth", "0"), cells.get(sample, "in")
+        if not (depth.isascii() and depth.isdigit()):
             file.fault(number, f"depth {depth!r}", "write a whole number")
         elif drawn not in ("in", "out"):
             file.fault(number, f"{sample}: {drawn!r}", "write in or out")
         else:
-            rule = one.get("rule", "").strip()
+            triple = cells["head"], cells["relation"], cells["tail"]
+            rule = cells.get("rule", "").strip()
             triples.setdefault(triple, PooledTriple(*triple, int(depth), rule, drawn == "in"))
     file.refuse_faults()
     if not triples:

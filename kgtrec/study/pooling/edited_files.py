@@ -13,7 +13,7 @@ writes them (`kgtrec._internal.table`).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, NamedTuple
@@ -36,6 +36,7 @@ from kgtrec.questions.filters import read_known
 Rows = Sequence[tuple[int, Sequence[str]]]
 """Numbers of lines and their cells."""
 
+_NEEDED = (*COLUMNS, "label")
 _SHOWN = 10  # faults in a message
 _QUOTED = 120  # characters of a line in a message
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
@@ -122,6 +123,41 @@ class EditedFile:
                 count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
                 self.fault(number, f"{count} instead of {width}: {text[:_QUOTED]!r}")
 
+    def records(
+        self,
+        needed: Sequence[str],
+        known: Collection[str] = (),
+        decoded: Callable[[str], str] = str,
+    ) -> Iterator[tuple[int, dict[str, str]]]:
+        """Number and cells, by column, of every line with a triple.
+
+        A first line with three of the names head, relation, tail and label is a header. It must
+        have the `needed` columns, and no others than `known`, if these are given. Its cells are
+        `decoded`. Without a header, lines have the needed columns.
+        """
+        names = [cell.strip().lower() for cell in self.first]
+        headed = len({*names} & {*_NEEDED}) > 2
+        names = names if headed else [*needed]
+        self.hint = f"each line must be {'<TAB>'.join(names)}"
+        self.hint += "" if headed else ", or name the columns in the first line"
+        hint = f"name the columns {' '.join(known or needed)} in the first line, with tabs between"
+        for name in dict.fromkeys([*needed, *names]):
+            if name not in names:
+                self.fault(1, f"column {name!r} is missing", hint)
+            elif known and name not in known:
+                self.fault(1, f"column {name!r} is unknown", hint)
+            elif name and names.count(name) > 1:
+                self.fault(1, f"column {name!r} appears twice", hint)
+        if not all(names.count(name) == 1 for name in needed):
+            return
+        for number, texts in self.rows(len(names), int(headed)):
+            cells = dict(zip(names, map(decoded, texts) if headed else texts, strict=True))
+            if empty := [name for name in COLUMNS if not cells[name]]:
+                every = "every triple needs a head, a relation and a tail"
+                self.fault(number, f"an empty {empty[0]}", every)
+            else:
+                yield number, cells
+
     def is_new(self, line: int, key: Hashable, shown: str, hint: str) -> bool:
         """Whether no earlier line has the key; otherwise note a fault."""
         other = self._first_lines.setdefault(key, line)
@@ -171,8 +207,6 @@ LABELS = {"Y": 1, "N": 0, "?": -1}
 """The labels of judges and their numbers."""
 
 BLANKS = ("error", "N", "?")
-_NEEDED = (*COLUMNS, "label")
-_LINE = "each line must be head<TAB>relation<TAB>tail<TAB>label, the label Y, N or ?"
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,9 +303,14 @@ def read_judgements(
     at: dict[Triple, str] = {}
     rows = repeated = blanks = 0
     for path in files:
-        file = EditedFile(path, _LINE)
-        read = _labelled_rows(file)
+        file = EditedFile(path, "")
+        read = [
+            (number, [*(cells[name] for name in COLUMNS), cells["label"].strip()])
+            for number, cells in file.records(_NEEDED, decoded=text_of_cell)
+        ]
         file.refuse_faults()
+        if not read:
+            raise FileError(path, found="there is no judgement below the header", hint=file.hint)
         rows += len(read)
         blanks += sum(not cells[3] for _, cells in read)
         ids = file.triple_ids(graph, read)
@@ -290,31 +329,8 @@ def read_judgements(
 
 def _label_of(file: EditedFile, line: int, label: str, blank: str) -> int:
     if not label and blank == "error":
-        hint = f"{_LINE}; or choose what a blank means: blank='N' or '?' (--blank)"
+        hint = "write Y, N or ?, or choose what a blank means: blank='N' or '?' (--blank)"
         file.fault(line, "an empty label", hint)
     elif (label or blank) not in LABELS:
         file.fault(line, f"label {label!r}", "write Y, N or ?")
     return LABELS.get(label or blank, -1)
-
-
-def _labelled_rows(file: EditedFile) -> list[tuple[int, list[str]]]:
-    """Number of every line, and its head, relation, tail and label."""
-    rows: list[tuple[int, list[str]]] = []
-    names = [cell.strip().lower() for cell in file.first]
-    headed = set(_NEEDED) <= set(names)
-    twice = [name for name in _NEEDED if headed and names.count(name) > 1]
-    if twice:
-        problem = f"the header names {twice[0]!r} more than once"
-        hint = "name head, relation, tail and label once each"
-        raise FileError(file.path, 1, found=problem, hint=hint)
-    places = [names.index(name) for name in _NEEDED] if headed else [0, 1, 2, 3]
-    for number, cells in file.rows(len(names) if headed else 4, int(headed)):
-        texts = list(map(text_of_cell, cells)) if headed else cells
-        *triple, label = (texts[place] for place in places)
-        if all(triple):
-            rows.append((number, [*triple, label.strip()]))
-        else:
-            file.fault(number, f"an empty name in {' '.join(cells)!r}")
-    if not rows and not file.faults:
-        raise FileError(file.path, found="there is no judgement below the header", hint=_LINE)
-    return rows

@@ -590,8 +590,8 @@ SHEET = "head\trelation\ttail\tlabel"
     (read_names, "a\tAnna\na\tOther\nb\t \nc\td\te\n",
      r"3 faults\n  line 2: 'a' is called 'Other', .*\n  line 3: an empty .*\n  line"),
     (read_pooled, "head\trelation\ttail\tdepth\na\tr\t\t1\na\tr\tb\tx\na\tr\n",
-     r"3 faults\n  line 2: an empty name .*\n  line 3: depth 'x'; .*\n  line 4: 2 columns in"),
-    (read_pooled, "a\tr\tb\tY\n", "4 columns and no header"),
+     r"3 faults\n  line 2: an empty tail.*\n  line 3: depth 'x'; .*\n  line 4: 2 columns in"),
+    (read_pooled, "a\tr\tb\tY\n", "4 columns instead of 3"),
     (read_pooled, "head\trelation\ttail\ttail\n", "column 'tail' appears twice"),
     (read_pooled, "head\trelation\ttail\n", "no triple"),
 ])  # fmt: skip
