@@ -107,8 +107,8 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     kgtrec report ranks.parquet --ratios other-test.txt
     kgtrec report ranks.parquet --rank-types -m mrr -m agmri
 
-    LaTeX needs the package booktabs. Superscripts of --test are the letters of the models that are
-    significantly worse; measures that are not means, such as AMRI, are not tested.
+    LaTeX needs the packages booktabs and graphicx. Superscripts of --test are the letters of the
+    models that are significantly worse; measures that are not means, such as AMRI, are not tested.
     """
     params = click.get_current_context().params
     options |= {name: params[name] for name in ("form", "output")}

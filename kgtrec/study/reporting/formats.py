@@ -2,10 +2,9 @@ r"""A table of models as LaTeX, Markdown, HTML, Typst, CSV and plain text, with 
 
 Names of models come from users and go into markup: every format escapes its own special characters.
 
-LaTeX tables have ``booktabs`` rules, bold values and aligned decimals, and are never too wide. A
-number and its superscript or deviation are two columns without space between them, so decimals
-align for superscripts of any length. The font shrinks until the table fits the text of an article;
-a table that is still too wide is scaled.
+LaTeX tables have ``booktabs`` rules, bold values and aligned decimals. A number and its superscript
+or deviation are two columns without space between them, so decimals align for superscripts of any
+length. LaTeX measures the table, and scales it if it is wider than the text.
 """
 
 from __future__ import annotations
@@ -69,16 +68,10 @@ def kind_of(measure: Measure) -> str:
     return ", ".join([side, measure.averaging.replace("_", " "), *ranks])
 
 
-TEXT_WIDTH = 345.0
-"""Points of an article's text at 10 points."""
+Levels = Sequence[Sequence[tuple[str, int]]]
+"""Lines of headings above the measures: (text, columns that it spans)."""
 
-_SIZES = (("", 1.0, 6.0), (r"\small", 0.925, 4.0), (r"\footnotesize", 0.86, 3.0))
-"""Font size, width of its signs relative to the usual one, and ``tabcolsep`` in points."""
-
-_SCALED = r"""\ifdim\wd0>\textwidth \resizebox{\textwidth}{!}{\usebox{0}}\else \usebox{0}\fi"""
-
-_WIDTHS = {".,:;!|'ijl[]": 2.8, " -frst()": 3.9, "bdhknpquvxy": 5.5, "@%&±mw": 8.0}
-"""Points of signs at the usual size; capitals have 7.4, all other signs 5."""
+_FITTED = r"""\ifdim\wd0>\textwidth \resizebox{\textwidth}{!}{\usebox{0}}\else \usebox{0}\fi"""
 
 
 @dataclass(frozen=True)
@@ -104,28 +97,16 @@ class _Column:
         """Whether something follows a number."""
         return any(self.marks) or any(self.spreads)
 
-    @property
-    def alignment(self) -> str:
-        """Alignment of cells that span a pair: left if rows have wider second lines below."""
-        return "l" if self.below else "c"
+    def over(self, text: str) -> str:
+        """A cell over the whole column; to the left if rows have wider second lines below."""
+        alignment = "l" if self.below else "c"
+        return rf"\multicolumn{{2}}{{{alignment}}}{{{text}}}" if self.is_pair else text
 
     def follows(self, row: int) -> str:
         """What follows the number of a row, as LaTeX."""
         spread = rf"~$\pm$ {self.spreads[row]}" if self.spreads and self.spreads[row] else ""
         mark = self.marks[row]
         return spread + (rf"$^{{\mathrm{{{latex_text(mark)}}}}}$" if mark else "")
-
-    def width(self, relative: float) -> float:
-        """Estimated points; the second lines always have the same size."""
-        title = _width(self.title) + 8.4 * (self.better is not None)
-        numbers = max(
-            _width(number) * (1.15 if place == 1 else 1.0)
-            for number, place in zip(self.numbers, self.places, strict=True)
-        )
-        spreads = max((_width(f" ± {one}") for one in self.spreads if one), default=0.0)
-        marks = max(4.2 * len(mark) for mark in self.marks)
-        below = max((0.8 * _width(line) for line in self.below), default=0.0)
-        return max(relative * title, relative * (numbers + spreads + marks), below)
 
 
 def latex(table: ModelTable) -> str:
@@ -200,70 +181,31 @@ def _float(
     corner: str,
     names: Sequence[str],
     columns: Sequence[_Column],
-    levels: Sequence[Sequence[tuple[str, int]]],
+    levels: Levels,
 ) -> str:
-    size, gap, scaled = _fitting([corner, *names], columns, levels)
     spec = "@{}l" + "".join("r@{}l" if column.is_pair else "r" for column in columns) + "@{}"
-    begin, end = (r"\sbox{0}{%", "}\n" + _SCALED) if scaled else ("", "")
     lines = [
-        r"% \usepackage{booktabs,graphicx}" if scaled else r"% \usepackage{booktabs}",
+        r"% \usepackage{booktabs,graphicx}",
         r"\begin{table}",
         r"\centering",
         r"\setlength{\belowcaptionskip}{6pt}",
         rf"\caption{{{latex_text(caption)}}}",
         r"\label{tab:models}",
-        size,
-        rf"\setlength{{\tabcolsep}}{{{gap:g}pt}}" if size else "",
-        begin,
+        r"\sbox{0}{%",
         rf"\begin{{tabular}}{{{spec}}}",
         r"\toprule",
         *_head(corner, columns, levels),
         r"\midrule",
         *_rows(names, columns),
         r"\bottomrule",
-        rf"\end{{tabular}}{end}",
+        r"\end{tabular}}",
+        _FITTED,
         r"\end{table}",
     ]
-    return "\n".join(filter(None, lines)) + "\n"
+    return "\n".join(lines) + "\n"
 
 
-def _fitting(
-    names: Sequence[str],
-    columns: Sequence[_Column],
-    levels: Sequence[Sequence[tuple[str, int]]],
-) -> tuple[str, float, bool]:
-    """The largest size at which the table fits, its space between columns, and whether it needs
-    to be scaled besides."""
-    for size, relative, gap in _SIZES:
-        widths = [column.width(relative) for column in columns]
-        more = max((_missing(level, widths, relative, 2 * gap) for level in levels), default=0.0)
-        names_wide = relative * max(map(_width, names))
-        if names_wide + sum(widths) + more + 2 * gap * len(columns) <= TEXT_WIDTH:
-            return size, gap, False
-    return size, gap, True
-
-
-def _missing(
-    level: Sequence[tuple[str, int]], widths: Sequence[float], relative: float, gap: float
-) -> float:
-    """Points that headings over several columns need beyond these."""
-    more, first = 0.0, 0
-    for text, size in level:
-        below = sum(widths[first : first + size]) + gap * (size - 1)
-        more += max(0.0, relative * _width(text) - below)
-        first += size
-    return more
-
-
-def _width(text: str) -> float:
-    """Estimated points of a text at the usual size."""
-    points = {sign: width for signs, width in _WIDTHS.items() for sign in signs}
-    return sum(points.get(sign, 7.4 if sign.isupper() else 5.0) for sign in text)
-
-
-def _head(
-    corner: str, columns: Sequence[_Column], levels: Sequence[Sequence[tuple[str, int]]]
-) -> Iterable[str]:
+def _head(corner: str, columns: Sequence[_Column], levels: Levels) -> Iterable[str]:
     for level in levels:
         cells, rules, first, own = [""], [], 2, iter(columns)
         for text, size in level:
@@ -273,34 +215,28 @@ def _head(
             first += wide
         yield " & ".join(cells) + r" \\"
         yield " ".join(rules)
-    titles = [latex_text(one.title) + arrow(one.better, r" $\uparrow$", r" $\downarrow$")
-              for one in columns]  # fmt: skip
-    cells = [rf"\multicolumn{{2}}{{{column.alignment}}}{{{title}}}" if column.is_pair else title
-             for title, column in zip(titles, columns, strict=True)]  # fmt: skip
-    yield " & ".join([corner, *cells]) + r" \\"
+    titles = [
+        one.over(latex_text(one.title) + arrow(one.better, r" $\uparrow$", r" $\downarrow$"))
+        for one in columns
+    ]
+    yield " & ".join([corner, *titles]) + r" \\"
 
 
 def _rows(names: Sequence[str], columns: Sequence[_Column]) -> Iterable[str]:
+    with_more = any(column.below for column in columns)
     for row, name in enumerate(names):
-        if row and any(column.below for column in columns):
+        if row and with_more:
             yield r"\addlinespace[2pt]"
-        yield from _row(name, row, columns)
-
-
-def _row(name: str, row: int, columns: Sequence[_Column]) -> Iterable[str]:
-    cells = [latex_text(name)]
-    for column in columns:
-        number = _number(column.numbers[row])
-        marked = (number, rf"\textbf{{{number}}}", rf"\underline{{{number}}}")
-        cells.append(marked[column.places[row]])
-        cells += [column.follows(row)] if column.is_pair else []
-    yield " & ".join(cells) + r" \\"
-    if not any(column.below for column in columns):
-        return
-    below = [rf"\scriptsize {_number(column.below[row])}" for column in columns]
-    spanned = [rf"\multicolumn{{2}}{{{column.alignment}}}{{{text}}}" if column.is_pair else text
-               for text, column in zip(below, columns, strict=True)]  # fmt: skip
-    yield " & ".join(["", *spanned]) + r" \\"
+        cells = [latex_text(name)]
+        for column in columns:
+            number = _number(column.numbers[row])
+            marked = (number, rf"\textbf{{{number}}}", rf"\underline{{{number}}}")
+            cells.append(marked[column.places[row]])
+            cells += [column.follows(row)] if column.is_pair else []
+        yield " & ".join(cells) + r" \\"
+        if with_more:
+            below = [one.over(rf"\scriptsize {_number(one.below[row])}") for one in columns]
+            yield " & ".join(["", *below]) + r" \\"
 
 
 def _number(text: str) -> str:
@@ -449,7 +385,7 @@ def _one_line(text: str) -> str:
     return re.sub(r"[\x00-\x1f\x7f\u0085\u2028\u2029]", " ", text)
 
 
-def _widen(widths: list[int], levels: Sequence[Sequence[tuple[str, int]]]) -> None:
+def _widen(widths: list[int], levels: Levels) -> None:
     """Make room for headings that are wider than the columns below them."""
     for level in levels:
         first = 1

@@ -243,19 +243,13 @@ def test_latex_compiles_and_shows_hostile_names(tmp_path: Path) -> None:
 SEVEN = ("mr", "mrr", "hits@1", "hits@3", "hits@10", "amr", "amri")
 
 
-@pytest.mark.parametrize(
-    ("columns", "sides", "scaled"),
-    [(SEVEN, ["both"], False), (("mrr",), ["both"], False), (SEVEN, ["head", "tail"], True)],
-)
+@pytest.mark.parametrize("sides", [["both"], ["head", "tail"]])
 def test_latex_is_never_too_wide(
-    tmp_path: Path, ranks: dict[str, Ranks], columns: tuple[str, ...], sides: list[str],
-    scaled: bool,
+    tmp_path: Path, ranks: dict[str, Ranks], sides: list[str]
 ) -> None:  # fmt: skip
     names = dict(zip(("ComplEx", "DistMult", "RotatE", "TransE"), ranks.values(), strict=True))
-    table = table_of_models({"g": names}, columns, sides=sides, significance=Significance("t"))
-    text = latex(table)
-    assert ("resizebox" in text) == scaled
-    assert "Overfull" not in compiled(text, tmp_path)
+    table = table_of_models({"g": names}, SEVEN, sides=sides, significance=Significance("t"))
+    assert "Overfull" not in compiled(latex(table), tmp_path)
 
 
 def test_latex_numbers_and_superscripts_are_two_columns(ranks: dict[str, Ranks]) -> None:
