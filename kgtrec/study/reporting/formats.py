@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -27,18 +28,12 @@ from kgtrec.study.comparison.report import CORRECTION_NAMES, TEST_NAMES, letter,
 if TYPE_CHECKING:
     from kgtrec.study.comparison.report import SystemComparison
     from kgtrec.study.comparison.samples import Samples
-    from kgtrec.study.reporting.model_table import ModelColumn, ModelTable
+    from kgtrec.study.reporting.model_table import ModelTable
 
 
-def spans(texts: Sequence[str]) -> list[tuple[str, int]]:
+def spans(texts: Iterable[str]) -> list[tuple[str, int]]:
     """Equal neighbours merged, with their number."""
-    spans: list[tuple[str, int]] = []
-    for text in texts:
-        if spans and spans[-1][0] == text:
-            spans[-1] = (text, spans[-1][1] + 1)
-        else:
-            spans.append((text, 1))
-    return spans
+    return [(text, len(list(group))) for text, group in groupby(texts)]
 
 
 def place_marks(values: Sequence[float], digits: int, better: bool | None) -> list[int]:
@@ -56,14 +51,17 @@ def place_marks(values: Sequence[float], digits: int, better: bool | None) -> li
     return [1 if v == distinct[0] else 2 if v is not None and v == second else 0 for v in shown]
 
 
-def arrow(better: bool | None, up: str, down: str) -> str:
+def arrow(better: bool | None, up: str = " ↑", down: str = " ↓") -> str:
     """Which direction is better, as one of two signs."""
     return "" if better is None else up if better else down
 
 
+SIDE_NAMES = {"both": "both sides"}
+
+
 def kind_of(measure: Measure) -> str:
     """Side, average and, unless realistic, rank type: "tail, micro"."""
-    side = {"both": "both sides"}.get(measure.side, measure.side)
+    side = SIDE_NAMES.get(measure.side, measure.side)
     ranks = [measure.rank_type] if measure.rank_type not in (None, "realistic") else []
     return ", ".join([side, measure.averaging.replace("_", " "), *ranks])
 
@@ -104,16 +102,15 @@ class _Column:
 
     def follows(self, row: int) -> str:
         """What follows the number of a row, as LaTeX."""
-        spread = rf"~$\pm$ {self.spreads[row]}" if self.spreads and self.spreads[row] else ""
+        spread = rf"~$\pm$ {self.spreads[row]}" if any(self.spreads[row : row + 1]) else ""
         mark = self.marks[row]
         return spread + (rf"$^{{\mathrm{{{latex_text(mark)}}}}}$" if mark else "")
 
 
 def latex(table: ModelTable) -> str:
     r"""A ``table`` float with ``booktabs`` rules; the label is ``tab:models``."""
-    columns = [_column_of(table, column) for column in table.columns]
-    names = [table.lettered(row) for row in range(len(table.models))]
-    return _float(table.caption(), "Model", names, columns, table.levels())
+    names = list(map(table.lettered, range(len(table.models))))
+    return _float(table.caption(), "Model", names, _columns_of(table), table.levels())
 
 
 def comparison_latex(compared: Sequence[SystemComparison]) -> str:
@@ -131,16 +128,19 @@ def comparison_latex(compared: Sequence[SystemComparison]) -> str:
     return _float(_compared_caption(compared), "System", names, columns, levels)
 
 
-def _column_of(table: ModelTable, column: ModelColumn) -> _Column:
+def _columns_of(table: ModelTable) -> list[_Column]:
     rows = range(len(table.models))
-    return _Column(
-        column.measure.title,
-        column.higher_is_better,
-        column.printed(),
-        column.places(),
-        [table.superscript(column, row) for row in rows],
-        [column.spread(row) for row in rows] if column.deviations else (),
-    )
+    return [
+        _Column(
+            column.measure.title,
+            column.measure.higher_is_better,
+            column.printed(),
+            column.places(),
+            [table.superscript(column, row) for row in rows],
+            [column.spread(row) for row in rows],
+        )
+        for column in table.columns
+    ]
 
 
 def _compared_column(one: SystemComparison, order: Sequence[int]) -> _Column:
@@ -249,8 +249,10 @@ def _number(text: str) -> str:
 
 def markdown(table: ModelTable) -> str:
     """A Markdown (GitHub) table; a column's upper headings precede its own."""
-    titles = [_markdown_text(title) + arrow(c.higher_is_better, " ↑", " ↓") for title, c in
-              zip(table.titles(), table.columns, strict=True)]  # fmt: skip
+    titles = [
+        _markdown_text(title + arrow(column.measure.higher_is_better))
+        for title, column in zip(table.titles(), table.columns, strict=True)
+    ]
     marks = ("**{}**", "<ins>{}</ins>", "<sup>{}</sup>", " ± {}")
     lines = [["Model", *titles], ["---"] + ["---:"] * len(titles)]
     lines += _body(table, marks, _markdown_text, str)
@@ -267,8 +269,8 @@ def html_text(table: ModelTable) -> str:
         )
         head.append(f"<tr><td></td>{spans}</tr>")
     titles = "".join(
-        f'<th scope="col">{escaped(c.measure.title)}{arrow(c.higher_is_better, " ↑", " ↓")}</th>'
-        for c in table.columns
+        f'<th scope="col">{escaped(one.title + arrow(one.better))}</th>'
+        for one in _columns_of(table)
     )
     head.append(f'<tr><th scope="col">Model</th>{titles}</tr>')
     marks = ("<strong>{}</strong>", "<u>{}</u>", "<sup>{}</sup>", " ± {}")
@@ -296,9 +298,7 @@ def typst(table: ModelTable) -> str:
             f"table.cell(colspan: {size}, align: center, {_typst(text)})" for text, size in level
         ]
         lines.append(f"    [], {', '.join(spans)},")
-    titles = [
-        _typst(c.measure.title + arrow(c.higher_is_better, " ↑", " ↓")) for c in table.columns
-    ]
+    titles = [_typst(one.title + arrow(one.better)) for one in _columns_of(table)]
     lines += [f"    {', '.join(['[Model]', *titles])},", "    table.hline(),"]
     marks = ("strong({})", "underline({})", " + super({})", ' + " ± " + {}')
     rows = _body(table, marks, _typst, lambda text: _dashed(_typst(text)))
@@ -352,14 +352,13 @@ def _body(
     escape: Callable[[str], str],
 ) -> list[list[str]]:  # fmt: skip
     """Names and values with marks for the best and second best, superscripts and deviation."""
-    lines = []
+    columns, lines = _columns_of(table), []
     for row in range(len(table.models)):
         cells = [escape_name(table.lettered(row))]
-        for column in table.columns:
-            text, place = escape(column.printed()[row]), column.places()[row]
-            if place:
-                text = marks[place - 1].format(text)
-            letters, spread = table.superscript(column, row), column.spread(row)
+        for column in columns:
+            text, place = escape(column.numbers[row]), column.places[row]
+            text = marks[place - 1].format(text) if place else text
+            letters, spread = column.marks[row], column.spreads[row]
             text += marks[2].format(escape(letters)) if letters else ""
             cells.append(text + marks[3].format(escape(spread)) if spread else text)
         lines.append(cells)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ from kgtrec.study.comparison.report import (
 )
 from kgtrec.study.comparison.samples import samples_of_ranks
 from kgtrec.study.comparison.significance import PERMUTATIONS, pairwise
-from kgtrec.study.reporting.formats import html_text, kind_of, place_marks, spans
+from kgtrec.study.reporting.formats import SIDE_NAMES, html_text, kind_of, place_marks, spans
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -61,24 +62,16 @@ AVERAGES = {
 class Protocol:
     """How models were evaluated on a graph.
 
-    - filter: In words: "filtered by train, valid and test".
-    - candidates: In words: "among all 14,541 entities".
+    - text: Split, filter and candidates: "test split, filtered by train, among all 40 entities".
     - sampled: Whether the candidates of every model were.
     - differences: One sentence per reason why models are incomparable.
     """
 
-    split: str
-    filter: str
-    candidates: str
+    text: str
     questions: int
     instances: int
     sampled: bool = False
     differences: tuple[str, ...] = ()
-
-    def text(self) -> str:
-        """In one line: "test split, filtered by train, valid and test, among ..."."""
-        parts = (f"{self.split} split" if self.split else "", self.filter, self.candidates)
-        return ", ".join(filter(None, parts))
 
 
 def protocol_of(systems: Mapping[str, Ranks]) -> Protocol:
@@ -89,36 +82,14 @@ def protocol_of(systems: Mapping[str, Ranks]) -> Protocol:
     for name, other in others:
         if reasons := comparable(ranks, other).reasons:
             differences.append(f"NOT COMPARABLE: {first} and {name} ({'; '.join(reasons)}).")
+    split = f"{facts.split} split" if facts.split else ""
     return Protocol(
-        split=facts.split or "",
-        filter=_filter(facts),
-        candidates=_candidates(facts),
+        text=", ".join(filter(None, (split, _filter(facts), _candidates(facts)))),
         questions=len(np.unique(ranks.question)),
         instances=len(ranks),
         sampled=all(one.sampled for one in systems.values()),
         differences=tuple(differences),
     )
-
-
-def caption(protocols: Mapping[str, Protocol], measures: Sequence[Measure], note: str) -> str:
-    """The whole caption, in sentences."""
-    sentences = []
-    for name, protocol in protocols.items():
-        text = protocol.text()
-        sentences.append(f"{name}: {text}." if name else f"{text[:1].upper()}{text[1:]}.")
-    one = next(iter(protocols.values()))
-    sides = list(dict.fromkeys(measure.side for measure in measures))
-    words = {"both": "both sides"}
-    sentences.append(f"Predicted: {', '.join(words.get(side, side) for side in sides)}.")
-    averages = list(dict.fromkeys(measure.averaging for measure in measures))
-    counted = len(protocols) == 1 and sides == ["both"]
-    sentences.append(f"Averages: {'; '.join(_average(a, one, counted) for a in averages)}.")
-    sentences.append(_ties(measures))
-    sentences.append("Best in bold, second best underlined.")
-    sentences += [note] if note else []
-    for protocol in protocols.values():
-        sentences += protocol.differences
-    return " ".join(sentences)
 
 
 def _average(averaging: str, protocol: Protocol, counted: bool) -> str:
@@ -198,16 +169,6 @@ class ModelColumn:
     beaten: tuple[tuple[int, ...], ...] | None = None
     deviations: tuple[float, ...] = ()
 
-    @property
-    def kind(self) -> str:
-        """Side, average and, unless realistic, rank type: "tail, micro"."""
-        return kind_of(self.measure)
-
-    @property
-    def higher_is_better(self) -> bool | None:
-        """None if neither end is better."""
-        return self.measure.higher_is_better
-
     def printed(self) -> list[str]:
         """The values as printed in the table; an en dash if there is none."""
         return [ABSENT if math.isnan(v) else f"{v:,.{self.digits}f}" for v in self.values]
@@ -220,7 +181,7 @@ class ModelColumn:
 
     def places(self) -> list[int]:
         """See `place_marks`."""
-        return place_marks(self.values, self.digits, self.higher_is_better)
+        return place_marks(self.values, self.digits, self.measure.higher_is_better)
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,10 +222,12 @@ class ModelTable:
         lines = []
         if len(self.protocols) > 1:
             lines.append(spans([c.dataset for c in self.columns]))
-        if len({c.kind for c in self.columns}) > 1:
+        kinds = [kind_of(column.measure) for column in self.columns]
+        if len(set(kinds)) > 1:
             # A span ends with its graph, even if the next one has the same text.
-            pairs = spans([f"{c.dataset}\0{c.kind}" for c in self.columns])
-            lines.append([(text.partition("\0")[2], size) for text, size in pairs])
+            pairs = zip((column.dataset for column in self.columns), kinds, strict=True)
+            merged = spans("\0".join(pair) for pair in pairs)
+            lines.append([(text.partition("\0")[2], size) for text, size in merged])
         return lines
 
     def titles(self) -> list[str]:
@@ -284,16 +247,30 @@ class ModelTable:
 
     def caption(self) -> str:
         """What was evaluated, how ties count, and what the marks mean."""
-        tested = [c for c in self.columns if c.beaten is not None]
-        untested = [c for c in self.columns if c.beaten is None]
-        note = ""
+        measures = [column.measure for column in self.columns]
+        protocols = list(self.protocols.values())
+        sentences = [
+            f"{name}: {one.text}." if name else f"{one.text[:1].upper()}{one.text[1:]}."
+            for name, one in self.protocols.items()
+        ]
+        sides = list(dict.fromkeys(SIDE_NAMES.get(one.side, one.side) for one in measures))
+        averages = dict.fromkeys(one.averaging for one in measures)
+        counted = len(protocols) == 1 and sides == ["both sides"]
+        sentences += [
+            f"Predicted: {', '.join(sides)}.",
+            f"Averages: {'; '.join(_average(a, protocols[0], counted) for a in averages)}.",
+            _ties(measures),
+            "Best in bold, second best underlined.",
+        ]
         if any(column.deviations for column in self.columns):
-            note = "Mean and standard deviation over runs. "
-        if self.significance is not None and tested:
-            note += f"Superscripts: significantly better than these ({self.significance.method()})"
-            missing = list(dict.fromkeys(c.measure.title for c in untested))
-            note += f"; {', '.join(missing)} not tested." if missing else "."
-        return caption(self.protocols, [c.measure for c in self.columns], note.strip())
+            sentences.append("Mean and standard deviation over runs.")
+        if self.significance is not None and any(c.beaten is not None for c in self.columns):
+            what = f"Superscripts: significantly better than these ({self.significance.method()})"
+            untested = [c.measure.title for c in self.columns if c.beaten is None]
+            missing = ", ".join(dict.fromkeys(untested))
+            sentences.append(f"{what}; {missing} not tested." if missing else f"{what}.")
+        sentences += chain.from_iterable(one.differences for one in protocols)
+        return " ".join(sentences)
 
 
 def table_of_models(
@@ -422,16 +399,10 @@ def _columns(
     columns = []
     for measure in measures:
         values = [[one[measure] for one in results.get(model, ())] for model in models]
+        spread = [stdev(own) if len(own) > 1 else math.nan for own in values] if several else ()
+        means = tuple(map(_mean, values))
         columns.append(
-            ModelColumn(
-                dataset,
-                measure,
-                tuple(_mean(own) for own in values),
-                measure.digits,
-                deviations=tuple(stdev(own) if len(own) > 1 else math.nan for own in values)
-                if several
-                else (),
-            )
+            ModelColumn(dataset, measure, means, measure.digits, deviations=tuple(spread))
         )
     return columns
 

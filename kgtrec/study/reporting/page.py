@@ -13,6 +13,7 @@ import base64
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from kgtrec.study.changes import best_labels, changes_of_pairs, checked_firsts
 from kgtrec.study.comparison.parts import values_by_part
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
+from kgtrec.study.reporting.formats import kind_of
 from kgtrec.study.reporting.model_table import table_of_models
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ LARGEST = 25
 
 
 def changes_data(
-    systems: Mapping[str, Ranks], runs: Mapping[str, RunColumns], largest: int = LARGEST
+    systems: Mapping[str, Ranks], runs: Mapping[str, RunColumns]
 ) -> list[dict[str, Any]]:
     """Changes from each model to each later one; nothing for a single model."""
     if len(systems) < 2:
@@ -61,7 +63,7 @@ def changes_data(
             "models": [place[name] for name in changes.names],
             "hits": _rows(changes.table()),
             "best": None if best is None else _rows(best),
-            "largest": _rows(changes.largest(largest)),
+            "largest": _rows(changes.largest(LARGEST)),
         })  # fmt: skip
     return data
 
@@ -76,12 +78,10 @@ SHOWN = 20
 FIRST = 3
 
 
-def questions_data(
-    systems: Mapping[str, Ranks], runs: Mapping[str, RunColumns], shown: int = SHOWN
-) -> dict[str, Any]:
+def questions_data(systems: Mapping[str, Ranks], runs: Mapping[str, RunColumns]) -> dict[str, Any]:
     """Instances to look at, with every model's rank and, from runs, its first candidate."""
     first = next(iter(systems.values()))
-    chosen = {name: _chosen(name, systems, shown) for name in systems}
+    chosen = {name: _chosen(name, systems) for name in systems}
     rows = np.unique(np.concatenate([rows for lists in chosen.values() for rows in lists.values()]))
     place = {int(row): number for number, row in enumerate(rows)}
     ranks = np.stack([one.rank()[rows] for one in systems.values()], axis=1)
@@ -103,16 +103,16 @@ def questions_data(
     return {"rows": instances, "lists": lists, "runs": sorted(runs)}
 
 
-def _chosen(name: str, systems: Mapping[str, Ranks], shown: int) -> dict[str, Int64]:
+def _chosen(name: str, systems: Mapping[str, Ranks]) -> dict[str, Int64]:
     own, ranks = systems[name].rank(), systems[name]
     # For equal ranks: the most popular of the worst answers, the rarest of the best.
-    worst = np.lexsort((-ranks.answer_popularity, -own))[:shown]
-    best = np.lexsort((ranks.answer_popularity, own))[:shown]
+    worst = np.lexsort((-ranks.answer_popularity, -own))[:SHOWN]
+    best = np.lexsort((ranks.answer_popularity, own))[:SHOWN]
     lists = {"worst": worst, "best": best}
     others = [1 / other.rank() for label, other in systems.items() if label != name]
     if others:
         ahead = 1 / own - np.mean(others, axis=0)
-        lists["ahead"] = np.lexsort((ranks.answer_popularity, -ahead))[:shown]
+        lists["ahead"] = np.lexsort((ranks.answer_popularity, -ahead))[:SHOWN]
     return lists
 
 
@@ -260,7 +260,7 @@ def _headline(table: ModelTable) -> dict[str, Any]:
     """The table of models; ``ends`` are the ends of an interval, None for a single number."""
     return {
         "keys": [column.measure.key for column in table.columns],
-        "kinds": [column.kind for column in table.columns],
+        "kinds": [kind_of(column.measure) for column in table.columns],
         "values": [_numbers(column.values) for column in table.columns],
         "ends": [list(map(_ends, column.values)) for column in table.columns],
     }
@@ -275,23 +275,17 @@ def _definitions(measures: Iterable[Measure], side: str) -> dict[str, dict[str, 
     definitions: dict[str, dict[str, Any]] = {}
     for measure in [*measures, *(Measure.parse(f"{side}.{metric}") for metric in BY_PART)]:
         row = None if measure.is_trec else find_metric(measure.metric)
-        if row is None:
-            definitions[measure.key] = {
-                "title": measure.title,
-                "help": f"trec_eval's {measure.metric}, averaged over questions.",
-                "formula": "", "range": "[0, 1]", "higher": True, "digits": measure.digits,
-            }  # fmt: skip
-            continue
-        metric = row[0]
-        definitions[measure.key] = {
-            "title": measure.title,
-            "help": f"{metric.help} {measure.averaging.replace('_', ' ').capitalize()}: "
+        definition = {
+            "help": f"trec_eval's {measure.metric}, averaged over questions.",
+            "formula": "", "range": "[0, 1]", "higher": True,
+        } if row is None else {
+            "help": f"{row[0].help} {measure.averaging.replace('_', ' ').capitalize()}: "
             f"{AVERAGINGS[measure.averaging]}.",
-            "formula": metric.formula,
-            "range": metric.range,
-            "higher": metric.higher_is_better,
-            "digits": measure.digits,
-        }
+            "formula": row[0].formula, "range": row[0].range, "higher": row[0].higher_is_better,
+        }  # fmt: skip
+        definitions[measure.key] = {
+            "title": measure.title, **definition, "digits": measure.digits,
+        }  # fmt: skip
     return definitions
 
 
@@ -441,22 +435,16 @@ def page_text(data: dict[str, Any], title: str = "") -> str:
     heading = title or ": ".join(filter(None, (task, data["graph"])))
     script = "".join(_asset(name) for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
-    style = _asset("report.css")
-    page = _asset("report.html")
     parts = {
-        "{{policy}}": f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+        "policy": f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
         f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
-        "{{title}}": escaped(heading),
-        "{{style}}": style,
-        "{{data}}": embedded_json(data),
-        "{{script}}": script,
+        "title": escaped(heading),
+        "style": _asset("report.css"),
+        "data": embedded_json(data),
+        "script": script,
     }
-    # Each part once, from left to right: inserted text is not searched for marks.
-    text, rest = "", page
-    for mark in ("{{policy}}", "{{title}}", "{{style}}", "{{title}}", "{{data}}", "{{script}}"):
-        before, _, rest = rest.partition(mark)
-        text += before + parts[mark]
-    return text + rest
+    # Inserted text is not searched for marks.
+    return re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], _asset("report.html"))
 
 
 def embedded_json(value: object) -> str:

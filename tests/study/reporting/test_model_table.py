@@ -32,6 +32,7 @@ from kgtrec.study.reporting.formats import (
     comparison_latex,
     csv_text,
     html_text,
+    kind_of,
     latex,
     markdown,
     typst,
@@ -82,7 +83,9 @@ def test_micro_and_macro_never_share_a_heading(ranks: dict[str, Ranks]) -> None:
         assert below[0].measure.averaging in text
         first += size
     assert first == len(table.columns)
-    headings = zip([(c.dataset, c.kind) for c in table.columns], table.titles(), strict=True)
+    headings = zip(
+        [(c.dataset, kind_of(c.measure)) for c in table.columns], table.titles(), strict=True
+    )
     assert len(set(headings)) == len(table.columns)
 
 
@@ -99,7 +102,7 @@ def test_best_and_second_are_those_that_are_read_as_such(ranks: dict[str, Ranks]
     for digits in (0, 1, 2, 4, None):
         table = table_of_models({"g": ranks}, ("mrr", "mr", "macro.mrr"), digits=digits)
         for column in table.columns:
-            due = slow_places(column.printed(), bool(column.higher_is_better))
+            due = slow_places(column.printed(), bool(column.measure.higher_is_better))
             assert column.places() == due
     assert table_of_models({"g": ranks}, ["std"]).columns[0].places() == [0] * 4
     alone = table_of_models({"g": {"a": ranks["s0"]}}, ["mrr"], significance=Significance("t"))
