@@ -32,8 +32,6 @@ from kgtrec.study import (
     table_of_models,
 )
 from kgtrec.study.comparison.parts import ValueTable, values_by_part
-from kgtrec.study.judging.agreement import Merged, agreements
-from kgtrec.study.judging.sheets import Item
 from kgtrec.study.openworld.compare import compare_values
 from kgtrec.study.openworld.experiment import MODELS
 from kgtrec.study.pooling.edited_files import Judgements
@@ -54,13 +52,10 @@ def judged(graph: kgtrec.Graph, run: kgtrec.Run) -> dict[str, Any]:
     pool = study.make_pool([lists], seeds, 2)
     judgements = Judgements({tuple(pool.triples[0].tolist()): 1}, 1)
     completion = study.complete(seeds, pool, judgements)
-    items = {name: [Item("a", EVIL, "b", "?", "Y")] for name in (EVIL, "b")}
-    settled = dict.fromkeys(("agreed", "single", "adjudicated", "conflicts", "blank"), 1)
     return {
         "seed sample": study.sample_seeds(graph, 0.5), "seeds": seeds, "lists": lists, "pool": pool,
         "judgements": judgements, "completion": completion, "qrels": completion.qrels(),
-        "unjudged": study.intervals(lists, completion)["P_10"], "kappa": agreements(items)[0],
-        "merged": Merged((), (), settled),
+        "unjudged": study.intervals(lists, completion)["P_10"],
     }  # fmt: skip
 
 

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Bools, Float64, Int64
+from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.triples import as_triples
+from kgtrec.scores.files import read_arrays
 
 Cells = tuple[str, str, str]
 
@@ -267,7 +268,8 @@ def _scores_of(parts: list[_Rows], path: PathName | None) -> Float64:
         )
     size = sum(len(part.cells) for part in parts)
     if str(path).endswith(".npy"):
-        values = _array_scores(path)
+        with fetched(path) as copy:
+            (values,) = read_arrays(copy).values()
     else:
         values = np.array([_number(path, line, text_of(raw)) for line, raw in lines_of(path)])
     if values.shape != (size,):
@@ -281,17 +283,3 @@ def _scores_of(parts: list[_Rows], path: PathName | None) -> Float64:
     except InputError as error:
         found, _, hint = str(error).partition("; ")
         raise FileError(path, found=found, hint=hint) from None
-
-
-def _array_scores(path: PathName) -> Array:
-    try:
-        with fetched(path) as copy:
-            return np.load(copy, allow_pickle=False)
-    except FileError:
-        raise
-    except FileNotFoundError:
-        raise FileError(path, found="the file does not exist", hint="check the name") from None
-    except Exception as error:  # numpy parses the header as Python, which raises other errors
-        reason = " ".join(str(error).split())[:160]
-        hint = "save the scores with numpy.save, as an array of floats"
-        raise FileError(path, found=f"not a readable .npy array ({reason})", hint=hint) from None

@@ -22,10 +22,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from kgtrec._internal.csr import Int64
-from kgtrec._internal.table import Cell, ShownAsTables, Table
+from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.judging.journal import judged_sheet
 from kgtrec.study.judging.sheets import Item, Sheet, Triple, annotator_of
@@ -36,7 +35,7 @@ _PLACE = {label: place for place, label in enumerate(LABELS)}
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement(ShownAsTables):
+class Agreement:
     """Two annotators on the triples that both have judged.
 
     - relation: Relation of the triples; `ALL` for all relations together.
@@ -48,57 +47,22 @@ class Agreement(ShownAsTables):
     relation: str
     counts: Int64
 
-    def table(self) -> Table:
-        """One row; see `agreement_table`."""
-        return agreement_table([self])
 
-    def _lines(self) -> tuple[str, str]:
-        return (
-            f"{self.first} and {self.second}: {self.n:,} triples ({self.relation})",
-            f"agreed {self.share:.3f}, kappa {self.kappa:.3f}",
-        )
-
-    @property
-    def n(self) -> int:
-        """Triples that both have judged."""
-        return int(self.counts.sum())
-
-    @property
-    def share(self) -> float:
-        """Share of these triples with the same label, 0 to 1."""
-        return float(np.trace(self.counts)) / self.n if self.n else math.nan
-
-    @property
-    def kappa(self) -> float:
-        """Cohen's kappa; NaN if both always say the same word."""
-        return cohen(self.counts)[0]
-
-    @property
-    def error(self) -> float:
-        """Standard error of kappa; NaN if kappa is."""
-        return cohen(self.counts)[1]
-
-
-def cohen(counts: npt.ArrayLike) -> tuple[float, float]:
+def cohen(counts: Int64) -> tuple[float, float]:
     """Cohen's kappa and its large-sample standard error, from counts (k, k) of two raters.
 
     Kappa is 1 for full agreement and 0 for chance agreement. Both are NaN without items, or if
     chance agreement is certain. The error is 0 if kappa is 1, or if one rater has a single
     category, so that kappa could only be 0: neither means certainty.
     """
-    table = np.asarray(counts, np.float64)
-    if table.ndim != 2 or table.shape[0] != table.shape[1] or not (table >= 0).all():
-        raise InputError(
-            f"counts have shape {table.shape}; give a square table without numbers below 0"
-        )
-    n = table.sum()
-    if n == 0:
+    n = counts.sum()
+    if (
+        np.count_nonzero(counts) == np.count_nonzero(np.diag(counts)) < 2
+    ):  # no items, or chance is 1
         return math.nan, math.nan
-    p = table / n
+    p = counts / n
     first, second = p.sum(axis=1), p.sum(axis=0)
     chance = float(first @ second)
-    if np.count_nonzero(table) == 1 == np.count_nonzero(np.diag(table)):  # chance is exactly 1
-        return math.nan, math.nan
     kappa = (float(np.trace(p)) - chance) / (1 - chance)
     both = second[:, None] + first[None, :]  # row i, column j: p(.i) + p(j.)
     agreed = np.diag(p) @ (1 - np.diag(both) * (1 - kappa)) ** 2
@@ -151,11 +115,11 @@ def agreement_table(agreements: Sequence[Agreement]) -> Table:
     """One row per pair of annotators and relation; it shows how often each said Y, N and ?."""
     rows: list[tuple[Cell, ...]] = []
     for one in agreements:
-        says = [
-            "/".join(f"{count}" for count in one.counts.sum(axis=axis).tolist()) for axis in (1, 0)
-        ]
+        n = int(one.counts.sum())
+        says = ["/".join(map(str, one.counts.sum(axis=axis).tolist())) for axis in (1, 0)]
+        share = float(np.trace(one.counts)) / n
         pair = f"{one.first}, {one.second}"
-        rows.append((pair, one.relation, one.n, one.share, one.kappa, one.error, *says))
+        rows.append((pair, one.relation, n, share, *cohen(one.counts), *says))
     return Table.of(
         "annotators, relation, triples, agreed:3, kappa:3, s.e.=error:3, Y/N/?=first, Y/N/?=second",
         rows,
@@ -198,7 +162,7 @@ KINDS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Merged(ShownAsTables):
+class Merged:
     """One judgement merged from those of several annotators.
 
     - final: Triples with a final label: all annotators who judged it agree, or the adjudicator has

@@ -118,14 +118,11 @@ def judged_sheet(path: PathName, blank: str = "") -> Sheet:
     return replace(sheet, items=items)
 
 
-def check_earlier_state(output: PathName, sheet: PathName | Journal) -> None:
+def check_earlier_state(output: PathName, sheet: PathName) -> None:
     """Refuse to write a judged sheet over anything but an earlier state of the same."""
-    if isinstance(sheet, Journal):
-        own, answers = sheet.sheet, sheet.answers
-    else:
-        own, answers = _answers_of(sheet)
     if not exists(output):
         return
+    own, answers = _answers_of(sheet)
     try:
         other = scan_sheet(output)[0].items
     except FileError:
@@ -152,10 +149,6 @@ def _answers_of(path: PathName) -> tuple[Sheet, _Answers]:
     place = journal_path(path)
     try:
         data = read_bytes(place) if exists(place) else b""
-    except FileNotFoundError:
-        data = b""
-    except FileError:
-        raise
     except OSError as error:
         raise _unusable(place, error) from None
     return sheet, _replayed(place, data, sheet)[0]
@@ -270,7 +263,7 @@ class Journal:
         """Items by label: Y, N, ? and ""."""
         return sheet_counts(self.items)
 
-    def answer(self, row: int, label: str, evidence: str = "", note: str = "") -> None:
+    def answer(self, row: Any, label: Any, evidence: Any = "", note: Any = "") -> None:
         """Set label, link and note of a row; they are on the disk when this returns.
 
         The same answer again changes nothing. UsageError: no such row or label, or a text that a

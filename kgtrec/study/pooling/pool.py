@@ -186,24 +186,19 @@ class Pool(ShownAsTables):
                 f"depth {depth} is out of range: this pool has {least} to {self.depth}"
             )
 
-    def contributed(self, depth: int | None = None) -> Int64:
-        """How many triples of each system are in the pool of a depth, shape (n_systems,)."""
-        return self._members(depth).sum(axis=0)
+    def contributed(self) -> Int64:
+        """How many triples each system brought, shape (n_systems,)."""
+        return (self.places > 0).sum(axis=0)
 
-    def unique(self, depth: int | None = None) -> Int64:
-        """How many triples of the pool of a depth only this system has."""
-        members = self._members(depth)
-        return members[members.sum(axis=1) == 1].sum(axis=0)
+    def unique(self) -> Int64:
+        """How many triples only this system brought."""
+        brought = self.places > 0
+        return brought[brought.sum(axis=1) == 1].sum(axis=0)
 
-    def overlap(self, depth: int | None = None) -> Int64:
+    def overlap(self) -> Int64:
         """Number of triples that two systems share, shape (n_systems, n_systems)."""
-        members = self._members(depth).astype(np.int64)
-        return members.T @ members
-
-    def _members(self, depth: int | None) -> Bools:
-        depth = self.depth if depth is None else depth
-        self.check_depth(depth)
-        return (self.places > 0) & (self.places <= depth)
+        brought = (self.places > 0).astype(np.int64)
+        return brought.T @ brought
 
     def depth_table(self, rules: Sequence[str] | None = None) -> Table:
         """One row per depth: triples and new ones; with rules or a sample, how many to judge."""

@@ -399,7 +399,7 @@ def test_scores_that_do_not_fit(inputs, tmp_path):
         np.save(tmp_path / name, array, allow_pickle=True)
         with pytest.raises(FileError, match=message):
             read_labelled(inputs["labelled"], {}, scores=tmp_path / name)
-    with pytest.raises(FileError, match="the file does not exist"):
+    with pytest.raises(FileError, match="No such file"):
         read_labelled(inputs["labelled"], {}, scores=tmp_path / "none.npy")
 
 

@@ -341,7 +341,7 @@ def entry(row: object = 1, label: object = "Y", evidence: object = "", note: obj
         (b"{", 400, "not a JSON object"),
         (b"[1]", 400, "not a JSON object"),
         (b"[" * 60000, 400, "not a JSON object"),
-        ({}, 400, "row None"),
+        ({}, 400, "row None does not exist"),
         (entry(1.0), 400, "row 1.0"),
         (entry(99), 400, "row 99 does not exist"),
         (entry(6), 400, "row 6 does not exist"),
@@ -349,7 +349,7 @@ def entry(row: object = 1, label: object = "Y", evidence: object = "", note: obj
         (entry(True), 400, "row True"),
         (entry(label="Yes"), 400, "label 'Yes'"),
         (entry(label="y"), 400, "label 'y' is not Y"),
-        (entry(evidence=None), 400, "must be texts"),
+        (entry(evidence=None), 400, "evidence is not one line"),
         (entry(evidence="a\nb"), 400, "evidence is not one line"),
         (entry(evidence="a\tb"), 400, "evidence is not one line"),
         (entry(note="x" * 2001), 400, "note is not one line of at most 2,000"),
@@ -500,8 +500,6 @@ HOST = b"Host: localhost\r\n"
 
 
 RAW = (
-    b"\r\n\r\n",
-    b"\r\n",
     b"GET\r\n\r\n",
     b"GET //[ HTTP/1.1\r\n" + HOST + b"\r\n",
     b"GET http://[::1 HTTP/1.1\r\n" + HOST + b"\r\n",

@@ -216,7 +216,7 @@ def test_a_deep_pool_holds_the_shallow_ones(case: Case, kind: str) -> None:
         counts.append(len(shallow))
         assert places_of(deep.at(depth)) == places_of(shallow)
         for what in (Pool.contributed, Pool.unique, Pool.overlap):
-            assert what(deep, depth).tolist() == what(shallow).tolist()
+            assert what(deep.at(depth)).tolist() == what(shallow).tolist()
     assert [row[1] for row in deep.depth_table().rows] == counts
 
 
