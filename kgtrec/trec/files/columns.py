@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kgtrec import _core
 from kgtrec._internal.csr import owners, spans
 from kgtrec.errors import InputError, UsageError
+from kgtrec.trec.files.parse import Packed
 from kgtrec.trec.files.text import decoded
 
 Ints = NDArray[np.int64]
@@ -173,39 +174,6 @@ Named = list[tuple[bytes, str]]
 
 RunData = Mapping[str, Mapping[str, float]] | RunColumns
 QrelsData = Mapping[str, Mapping[str, int]] | QrelsColumns
-
-
-@dataclass(frozen=True, eq=False)
-class Packed:
-    """Names of documents in one text, and their scores or relevance.
-
-    - offsets: int64 (n_queries + 1,)
-    - begin, int64 (n,): Where each name begins in the text.
-    - size: int32 (n,)
-    - values, float64 or int64 (n,): Scores or relevance.
-    """
-
-    names: list[bytes]
-    offsets: Ints
-    text: bytes | NDArray[np.uint8]
-    begin: Ints
-    size: NDArray[np.int32]
-    values: NDArray[Any]
-
-    def native(self) -> _core.TrecDocuments:
-        """The same for the native core."""
-        is_run = self.values.dtype == np.float64
-        return _core.TrecDocuments(
-            self.text, self.offsets, self.begin, self.size, self.values, is_run
-        )
-
-    def duplicate(self, at: int) -> InputError:
-        """The error for a document that occurs twice in its query."""
-        query = self.names[int(np.searchsorted(self.offsets, at, side="right")) - 1]
-        name = bytes(self.text[self.begin[at] : self.begin[at] + self.size[at]])
-        return InputError(
-            f"query {decoded(query)!r} has document {decoded(name)!r} twice; keep one of them"
-        )
 
 
 def pack_run(run: RunData, *, in_order: bool = True) -> Packed:

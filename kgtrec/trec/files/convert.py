@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.files.columns import (
-    Packed,
     QrelsColumns,
     QrelsData,
     RunColumns,
@@ -150,7 +148,7 @@ def _data(data: Any, kind: _Kind) -> Any:
 def run_columns(run: Any) -> RunColumns:
     """Columns of anything that `run_data` accepts."""
     data = run_data(run)
-    return data if isinstance(data, RunColumns) else RunColumns(*_unpacked(pack_run(data)), "")
+    return data if isinstance(data, RunColumns) else RunColumns(*pack_run(data).columns(), "")
 
 
 def qrels_columns(qrels: Any) -> QrelsColumns:
@@ -158,15 +156,7 @@ def qrels_columns(qrels: Any) -> QrelsColumns:
     data = qrels_data(qrels)
     if isinstance(data, QrelsColumns):
         return data
-    return QrelsColumns(*_unpacked(pack_qrels(data, in_order=False)))
-
-
-def _unpacked(packed: Packed) -> Grouped:
-    ends = np.append(0, np.cumsum(packed.size, dtype=np.int64))
-    names = np.empty(int(ends[-1]), dtype=np.uint8)
-    _core.copy_names(np.frombuffer(packed.text, np.uint8), packed.begin, packed.size, names)
-    queries = [decoded(name) for name in packed.names]
-    return queries, packed.offsets, ends, names, packed.values
+    return QrelsColumns(*pack_qrels(data, in_order=False).columns())
 
 
 def _names(labels: Any, ids: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:

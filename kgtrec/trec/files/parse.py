@@ -5,25 +5,14 @@ Threads share the queries in contiguous parts. A query's output depends only on 
 has a fixed place. So the results, and the reported fault (the first in the file), are the same for
 every number of threads. Lines to be written are formatted on all threads and written in their
 order.
-
-Judgements in groups, preferences and several assessors, are read here too:
-
-======================= ================================== ======================================
-format                  line                               in Python
-======================= ================================== ======================================
-prefs                   query group subgroup docno level   query, group, subgroup, document: level
-qrels_prefs             query group docno level            query, group, document: level
-qrels_jg                query group docno relevance        query, group, document: relevance
-======================= ================================== ======================================
 """
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import compress, pairwise
+from itertools import pairwise
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -31,9 +20,9 @@ from numpy.typing import NDArray
 
 from kgtrec import _core
 from kgtrec._internal.runtime import available_cores, share_rows
-from kgtrec.errors import FileError, InputError, RunWarning
+from kgtrec.errors import InputError, RunWarning
 from kgtrec.trec.files import text
-from kgtrec.trec.files.text import PathName, Text, decoded, explain, is_path, read_text, texts
+from kgtrec.trec.files.text import PathName, Text, decoded, explain, last_tag, read_text, texts
 
 Ints = NDArray[np.int64]
 Fault = tuple[int, str, int]
@@ -75,19 +64,46 @@ class Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Documents:
-    """Documents of queries, by the places of their names in the text.
+class Packed:
+    """Queries and their documents: names in one text, and scores or relevance.
 
+    - names: Of the queries.
     - offsets: int64 (n_queries + 1,)
-    - begin: int64 (n,)
+    - begin, int64 (n,): Where each document's name begins in the text.
     - size: int32 (n,)
     - values, float64 or int64 (n,): Scores of a run, relevance of qrels.
+    - tag: Of a run, if it has one.
     """
 
+    names: list[bytes]
     offsets: Ints
+    text: Any
     begin: Ints
     size: NDArray[np.int32]
     values: NDArray[Any]
+    tag: str = ""
+
+    def native(self) -> _core.TrecDocuments:
+        """The same for the native core."""
+        is_run = self.values.dtype == np.float64
+        return _core.TrecDocuments(
+            self.text, self.offsets, self.begin, self.size, self.values, is_run
+        )
+
+    def columns(self) -> tuple[list[str], Ints, Ints, NDArray[np.uint8], NDArray[Any]]:
+        """Queries, offsets, offsets and bytes of the names, and values, as of `RunColumns`."""
+        ends = np.append(0, np.cumsum(self.size, dtype=np.int64))
+        names = np.empty(int(ends[-1]), dtype=np.uint8)
+        _core.copy_names(self.text, self.begin, self.size, names)
+        return [decoded(name) for name in self.names], self.offsets, ends, names, self.values
+
+    def duplicate(self, at: int) -> InputError:
+        """The error for a document that occurs twice in its query."""
+        query = self.names[int(np.searchsorted(self.offsets, at, side="right")) - 1]
+        name = bytes(self.text[self.begin[at] : self.begin[at] + self.size[at]])
+        return InputError(
+            f"query {decoded(query)!r} has document {decoded(name)!r} twice; keep one of them"
+        )
 
 
 def find_groups(text: Text, threads: int | None = None) -> Groups:
@@ -227,13 +243,23 @@ def gather(filled: Sequence[slice], *arrays: NDArray[Any]) -> list[NDArray[Any]]
     return [np.concatenate([array[part] for part in filled]) for array in arrays]
 
 
-def read_documents(groups: Groups, order: Ints, threads: int | None = None) -> Documents:
-    """Documents of all queries: queries in this order, documents in the order of the file."""
+def byte_order(names: list[bytes]) -> Ints:
+    """Numbers of the names in byte order."""
+    return np.array(sorted(range(len(names)), key=names.__getitem__))
+
+
+def read_packed(
+    path: PathName, is_run: bool, threads: int | None = None, *, in_order: bool = True
+) -> Packed:
+    """Documents of a file, in its order; queries in byte order, or in that of their first lines."""
+    text = read_text(path, is_run)
+    groups = find_groups(text, threads)
+    order = byte_order(groups.names) if in_order else np.arange(len(groups.names))
     lines, capacity = groups.arrange(order)
     count = np.zeros(len(order), dtype=np.int64)
     begin = np.empty(int(capacity.sum()), dtype=np.int64)
     size = np.empty(len(begin), dtype=np.int32)
-    values = np.empty(len(begin), dtype=np.float64 if groups.text.is_run else np.int64)
+    values = np.empty(len(begin), dtype=np.float64 if is_run else np.int64)
 
     def read(first: int, stop: int, part: slice) -> Fault | None:
         return lines.documents(
@@ -242,8 +268,11 @@ def read_documents(groups: Groups, order: Ints, threads: int | None = None) -> D
 
     filled, fault = share_queries(read, capacity, capacity, count, threads)
     raise_first(groups, fault)
+    names = [groups.names[i] for i in order.tolist()]
     offsets = np.concatenate(([0], np.cumsum(count)))
-    return Documents(offsets, *gather(filled, begin, size, values))
+    begin, size, values = gather(filled, begin, size, values)
+    tag = last_tag(text) if is_run else ""
+    return Packed(names, offsets, text.data, begin, size, values, tag)
 
 
 def raise_first(groups: Groups, fault: Fault | None) -> None:
@@ -319,205 +348,3 @@ def _packed(array: Any) -> tuple[NDArray[np.uint8], Ints]:
     _, offsets, text = array.buffers()
     spans = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     return np.frombuffer(text or b"", np.uint8), spans
-
-
-COLUMNS = {
-    "prefs": "query group subgroup document level",
-    "qrels_prefs": "query group document level",
-    "qrels_jg": "query group document relevance",
-}
-
-_BLANKS = np.zeros(256, bool)
-_BLANKS[list(b" \t\n\r\v\f")] = True
-
-
-@dataclass(frozen=True, eq=False)
-class GroupLines:
-    """Lines by query, group, subgroup and document, all in byte order.
-
-    - path: For messages.
-    - form: A key of `COLUMNS`.
-    - queries, groups, subgroups, documents: Names in byte order; qrels_prefs and qrels_jg have one
-      subgroup.
-    - query, group, subgroup, document, int64 (n_lines,): Numbers of names.
-    - level: float64 or int64 (n_lines,)
-    - line, int64 (n_lines,) or None: Line number in the file, from 1; None for judgements from
-      memory.
-    """
-
-    path: PathName
-    form: str
-    queries: list[bytes]
-    groups: list[bytes]
-    subgroups: list[bytes]
-    documents: list[bytes]
-    query: Ints
-    group: Ints
-    subgroup: Ints
-    document: Ints
-    level: NDArray[Any]
-    line: Ints | None
-
-    def where(self, line: int) -> str:
-        """Query and group of a line, for messages."""
-        query = decoded(self.queries[self.query[line]])
-        return f"query {query!r}, group {decoded(self.groups[self.group[line]])!r}"
-
-    def named(self, line: int) -> str:
-        """The document of a line, for messages."""
-        return repr(decoded(self.documents[self.document[line]]))
-
-    def at(self, line: int) -> int | None:
-        """Number of a line in its file."""
-        return None if self.line is None else int(self.line[line])
-
-
-def read_group_lines(qrels: Any, form: str) -> GroupLines:
-    """Read judgements of a format."""
-    if is_path(qrels):
-        columns, level, line, path = _columns_of_file(qrels, form)
-    else:
-        columns, level = _columns_in_memory(qrels, form)
-        line, path = None, "the qrels"
-    coded = [_coded(column) for column in columns]
-    if form != "prefs":
-        coded.insert(2, ([b""], np.zeros(len(level), np.int64)))
-    (queries, query), (groups, group), (subgroups, subgroup), (documents, document) = coded
-    order = np.lexsort((document, subgroup, group, query))
-    lines = GroupLines(
-        path, form, queries, groups, subgroups, documents, query[order], group[order],
-        subgroup[order], document[order], level[order], None if line is None else line[order],
-    )  # fmt: skip
-    if form == "qrels_jg":
-        _refuse_duplicates(lines)
-    return lines
-
-
-def _coded(tokens: Sequence[bytes]) -> tuple[list[bytes], Ints]:
-    """Distinct names in byte order, and the number of each token's name."""
-    names = sorted(set(tokens))
-    number = dict(zip(names, range(len(names)), strict=True))
-    return names, np.fromiter(map(number.__getitem__, tokens), np.int64, len(tokens))
-
-
-# -- From files ----------------------------------------------------------------------------------
-
-
-def _columns_of_file(
-    path: PathName, form: str
-) -> tuple[list[list[bytes]], NDArray[Any], Ints, PathName]:
-    read = read_text(path, is_run=False)
-    text = bytes(read.data[read.start :])
-    if text and not text.endswith(b"\n"):
-        text += b"\n"
-    line, tokens = _fields(read.path, form, text)
-    if not tokens:
-        problem = f"this {form} file contains no lines"
-        raise FileError(read.path, found=problem, hint=f"give lines of {COLUMNS[form]!r}")
-    width = len(COLUMNS[form].split())
-    columns = [tokens[place::width] for place in range(width)]
-    level = _levels(read.path, form, columns.pop(), line)
-    return columns, level, line, read.path
-
-
-def _fields(path: PathName, form: str, text: bytes) -> tuple[Ints, list[bytes]]:
-    """Numbers of the lines that are not comments, and the fields of these lines."""
-    raw = np.frombuffer(text, np.uint8)
-    if not len(raw):
-        return np.zeros(0, np.int64), []
-    blank = _BLANKS[raw]
-    starts = np.flatnonzero(~blank & np.concatenate(([True], blank[:-1])))
-    ends = np.flatnonzero(raw == ord("\n"))
-    owner = np.searchsorted(ends, starts)
-    counts = np.bincount(owner, minlength=len(ends))
-    comment = raw[np.concatenate(([0], ends[:-1] + 1))] == ord("#")
-    width = len(COLUMNS[form].split())
-    wrong = np.flatnonzero((counts != width) & ~comment)
-    if len(wrong):
-        at = int(wrong[0])
-        raise _wrong_fields(path, form, at + 1, text.split(b"\n")[at].split())
-    tokens = text.split()
-    if comment.any():
-        tokens = list(compress(tokens, (~comment[owner]).tolist()))
-    return np.flatnonzero(~comment) + 1, tokens
-
-
-def _wrong_fields(path: PathName, form: str, line: int, fields: list[bytes]) -> FileError:
-    columns = COLUMNS[form]
-    if not fields:
-        return FileError(path, line, found="a blank line", hint="remove it")
-    problem = f"{len(fields)} columns in {decoded(b' '.join(fields))[:80]!r}"
-    hint = f"a line of -R {form} must have {len(columns.split())}: {columns}"
-    return FileError(path, line, found=problem, hint=hint)
-
-
-def _levels(path: PathName, form: str, tokens: list[bytes], line: Ints) -> NDArray[Any]:
-    """Levels as numbers; Python's own notation, such as 1_000, is refused."""
-    whole = form == "qrels_jg"
-    try:
-        level = np.array([*map(int if whole else float, tokens)], np.int64 if whole else np.float64)
-        if np.isfinite(level).all() and b"_" not in b"".join(tokens):
-            return level
-    except (ValueError, OverflowError):
-        pass
-    at = next(i for i, token in enumerate(tokens) if not _is_level(token, whole))
-    what = "whole number within 64 bits" if whole else "finite decimal number"
-    problem = f"{COLUMNS[form].split()[-1]} {decoded(tokens[at])!r}"
-    raise FileError(path, int(line[at]), found=problem, hint=f"the last column must be a {what}")
-
-
-def _is_level(token: bytes, whole: bool) -> bool:
-    try:
-        value = int(token) if whole else float(token)
-    except ValueError:
-        return False
-    return b"_" not in token and (-(2**63) <= value < 2**63 if whole else math.isfinite(value))
-
-
-def _refuse_duplicates(lines: GroupLines) -> None:
-    same = np.ones(max(len(lines.level) - 1, 0), bool)
-    for column in (lines.query, lines.group, lines.document):
-        same &= column[1:] == column[:-1]
-    if same.any():
-        at = int(np.flatnonzero(same)[0]) + 1
-        problem = f"duplicate docs: {lines.where(at)} has {lines.named(at)} twice"
-        if lines.line is None:
-            raise InputError(f"{problem}; keep one of them")
-        number = int(max(lines.line[at - 1 : at + 1]))
-        raise FileError(lines.path, number, found=problem, hint="keep one of the two lines")
-
-
-# -- From memory ---------------------------------------------------------------------------------
-
-
-def _columns_in_memory(qrels: Any, form: str) -> tuple[list[list[bytes]], NDArray[Any]]:
-    from kgtrec.trec.files.columns import name_bytes
-
-    depth = len(COLUMNS[form].split()) - 1
-    rows = [*_rows(qrels, COLUMNS[form].split()[:depth], ())]
-    if not rows:
-        raise InputError(f"the qrels are empty; give {form} with {COLUMNS[form]!r}")
-    whole = form == "qrels_jg"
-    for *names, level in rows:
-        number = hasattr(level, "__index__") if whole else hasattr(level, "__float__")
-        if not number or not (-(2**63) <= level < 2**63 if whole else math.isfinite(level)):
-            what = "whole number within 64 bits" if whole else "finite number"
-            raise InputError(f"the level of {tuple(names)} is {level!r}; it must be a {what}")
-    *columns, levels = (list(column) for column in zip(*rows, strict=True))
-    kinds = COLUMNS[form].split()
-    raw = [
-        [name_bytes(name, kind) for name in column]
-        for column, kind in zip(columns, kinds, strict=False)
-    ]
-    return raw, np.array(levels, np.int64 if whole else np.float64)
-
-
-def _rows(data: Any, kinds: list[str], names: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
-    """Keys of the nested dicts down to every level, and the level."""
-    if not kinds:
-        yield (*names, data)
-        return
-    if not isinstance(data, Mapping):
-        raise InputError(f"{names or 'the qrels'} has {data!r:.60}; give a dict by {kinds[0]}")
-    for name, part in data.items():
-        yield from _rows(part, kinds[1:], (*names, name))

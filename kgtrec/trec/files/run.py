@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec import _core
 from kgtrec._internal.csr import spans
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import UsageError, choose
 from kgtrec.trec.files.columns import QrelsColumns, RunColumns
-from kgtrec.trec.files.parse import find_groups, read_documents, write_run_lines
-from kgtrec.trec.files.text import PathName, decoded, identifiers, is_path, last_tag, read_text
+from kgtrec.trec.files.parse import Packed, read_packed, write_run_lines
+from kgtrec.trec.files.text import PathName, identifiers, is_path
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
@@ -239,23 +238,16 @@ def _in_form(columns: Columns, form: Form) -> Any:
 
 def read_run_columns(path: PathName, *, threads: int | None = None) -> RunColumns:
     """A run file as columns; accepts and refuses the same files as `read_run`."""
-    return RunColumns(*_columns(path, True, threads))
+    packed = _read(path, True, threads)
+    return RunColumns(*packed.columns(), packed.tag)
 
 
 def read_qrels_columns(path: PathName, *, threads: int | None = None) -> QrelsColumns:
     """A qrels file as columns; accepts and refuses the same files as `read_qrels`."""
-    return QrelsColumns(*_columns(path, False, threads))
+    return QrelsColumns(*_read(path, False, threads).columns())
 
 
-def _columns(path: PathName, is_run: bool, threads: int | None) -> tuple[Any, ...]:
+def _read(path: PathName, is_run: bool, threads: int | None) -> Packed:
     if not is_path(path):
         raise UsageError(f"{path!r} is not a path; give a file")
-    text = read_text(path, is_run)
-    groups = find_groups(text, threads)
-    documents = read_documents(groups, np.arange(len(groups.names)), threads)
-    ends = np.concatenate(([0], np.cumsum(documents.size, dtype=np.int64)))
-    names = np.empty(int(ends[-1]), dtype=np.uint8)
-    _core.copy_names(text.data, documents.begin, documents.size, names)
-    queries = [decoded(name) for name in groups.names]
-    columns = queries, documents.offsets, ends, names, documents.values
-    return (*columns, last_tag(text)) if is_run else columns
+    return read_packed(path, is_run, threads, in_order=False)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from kgtrec._internal.csr import owners
 from kgtrec._internal.files import atomic_write
 from kgtrec.errors import InputError
-from kgtrec.trec.files.columns import Packed, pack_qrels, pack_run
+from kgtrec.trec.files.columns import pack_qrels, pack_run
 from kgtrec.trec.files.convert import qrels_data, run_data
-from kgtrec.trec.files.parse import write_run_lines
+from kgtrec.trec.files.parse import Packed, write_run_lines
 from kgtrec.trec.files.text import (
     LINES_AT_A_TIME,
     decoded,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +19,12 @@ from kgtrec._internal.csr import owners
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.files.parse import (
     Fault,
+    Packed,
+    byte_order,
     find_groups,
     gather,
     raise_first,
-    read_documents,
+    read_packed,
     share_queries,
 )
 from kgtrec.trec.files.text import (
@@ -102,34 +104,21 @@ def read_judgements(qrels: PathName | QrelsData, *, threads: int | None = None) 
     Lines that start with ``#`` are comments. A relevance is a whole number within 64 bits; the
     measures interpret negative ones.
     """
-    places: tuple[Any, Ints, Ints, Any]
-    if not isinstance(qrels, (str, os.PathLike)):
-        from kgtrec.trec.files.columns import pack_qrels
+    if isinstance(qrels, (str, os.PathLike)):
+        return judgements(qrels, read_packed(qrels, False, threads))
+    from kgtrec.trec.files.columns import pack_qrels
 
-        packed = pack_qrels(qrels)
-        places = packed.text, packed.offsets, packed.begin, packed.size
-        return judgements("the qrels", packed.names, places, packed.values)
-    groups = find_groups(read_text(qrels, is_run=False), threads)
-    order = _byte_order(groups.names)
-    documents = read_documents(groups, order, threads)
-    names = [groups.names[i] for i in order.tolist()]
-    places = groups.text.data, documents.offsets, documents.begin, documents.size
-    return judgements(qrels, names, places, documents.values)
+    return judgements("the qrels", pack_qrels(qrels))
 
 
-def judgements(
-    path: PathName, names: list[bytes], places: tuple[Any, Ints, Ints, Any], relevance: Ints
-) -> JudgedQueries:
-    """Judged documents of queries in byte order: text, offsets, begin and size of the names."""
+def judgements(path: PathName, documents: Packed) -> JudgedQueries:
+    """Judged documents of queries in byte order."""
+    relevance = documents.values
     if relevance.min(initial=0) <= UNJUDGED:  # this value is reserved
         relevance = np.maximum(relevance, UNJUDGED + 1)
-    offsets = places[1]
-    native = _core.TrecDocuments(*places, relevance, False)
-    return JudgedQueries(path, names, offsets, ranked(offsets, relevance), native)
-
-
-def _byte_order(names: list[bytes]) -> Ints:
-    return np.array(sorted(range(len(names)), key=names.__getitem__))
+        documents = replace(documents, values=relevance)
+    judged = ranked(documents.offsets, relevance)
+    return JudgedQueries(path, documents.names, documents.offsets, judged, documents.native())
 
 
 def ranked(offsets: Ints, relevance: Ints) -> Ints:
@@ -206,7 +195,7 @@ class _Documents:
 def _documents_of_file(path: PathName, threads: int | None) -> _Documents:
     text = read_text(path, is_run=True)
     groups = find_groups(text, threads)
-    order = _byte_order(groups.names)
+    order = byte_order(groups.names)
     lines, work = groups.arrange(order)
     names = [groups.names[i] for i in order.tolist()]
     return _Documents(names, lines, work, last_tag(text), partial(raise_first, groups))

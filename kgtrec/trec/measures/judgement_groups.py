@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec.errors import FileError, InputError
-from kgtrec.trec.files.parse import GroupLines, read_group_lines
+from kgtrec.trec.files.group_lines import GroupLines, read_group_lines
+from kgtrec.trec.files.parse import Packed
 from kgtrec.trec.files.text import decoded
 from kgtrec.trec.measures.family import EvalOptions, function_of
 from kgtrec.trec.measures.judge import JudgedQueries, judgements
@@ -64,11 +65,11 @@ def read_groups(qrels: Any, form: str) -> GroupJudgements:
     size = np.array([*map(len, lines.documents)], np.int64)
     begin = np.cumsum(size) - size
     document = pairs % width
-    places = (
-        b"".join(lines.documents), offsets, begin[document], size[document].astype(np.int32)
+    packed = Packed(
+        lines.queries, offsets, b"".join(lines.documents), begin[document],
+        size[document].astype(np.int32), number,
     )  # fmt: skip
-    judged = judgements(lines.path, lines.queries, places, number)
-    return GroupJudgements(lines, judged, pair.reshape(-1))
+    return GroupJudgements(lines, judgements(lines.path, packed), pair.reshape(-1))
 
 
 @dataclass(frozen=True, eq=False)
