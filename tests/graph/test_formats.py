@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import sys
 import warnings
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from graph_files import GraphFiles, lines, write
 from refusals import each_row
 
 import kgtrec
@@ -30,127 +29,12 @@ ENTITIES = ["b c", "zoë", "adam"]
 RELATIONS = ["likes", "knows"]
 
 
-def write(path: Path, text: str | bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    raw = text if isinstance(text, bytes) else text.encode()
-    path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
-
-
-def lines(rows: list[tuple[Any, ...]], separator: str = "\t") -> str:
-    return "".join(separator.join(map(str, row)) + "\n" for row in rows)
-
-
-def numbers(split: str) -> list[tuple[int, int, int]]:
-    return [(ENTITIES.index(h), RELATIONS.index(r), ENTITIES.index(t)) for h, r, t in SPLITS[split]]
-
-
-def maps(home: Path, *names: str, header: str = "") -> None:
-    for name, labels in zip(names, (ENTITIES, RELATIONS), strict=True):
-        write(home / name, header + lines(list(enumerate(labels))))
-
-
-def libkge(home: Path) -> str:
-    write(home / "dataset.yaml", (
-        "dataset:\n  files.entity_ids.filename: entity_ids.del\n  files.train:\n"
-        "    filename: train.del\n  files.valid.filename: valid.del\n  num_entities: 3\n"
-    ))  # fmt: skip
-    maps(home, "entity_ids.del", "relation_ids.del")
-    for split in SPLITS:
-        write(home / f"{split}.del", lines(numbers(split)))
-        write(home / f"{split}.txt", lines(SPLITS[split]))  # LibKGE keeps the raw files
-    return str(home)
-
-
-def rotate(home: Path) -> str:
-    maps(home, "entities.dict", "relations.dict")
-    for split in SPLITS:
-        write(home / f"{split}.txt", lines(SPLITS[split]))
-    return f"rotate:{home}"
-
-
-def rotate_in_order(home: Path) -> str:
-    maps(home, "entities.dict", "relations.dict")
-    for split, rows in SPLITS.items():
-        write(home / f"{split}.txt", lines([(t, h, r) for h, r, t in rows]))
-    return f"rotate,thr:{home}"
-
-
-def dgl_ke(home: Path) -> str:
-    maps(home, "entities.tsv", "relations.tsv")
-    for split in SPLITS:
-        write(home / f"{split}.txt", lines([(r, t, h) for h, r, t in numbers(split)]))
-    return f"dgl-ke,rth:{home}"
-
-
-def pykeen(home: Path) -> str:
-    for split, folder in (("train", "training"), ("valid", "validation"), ("test", "testing")):
-        place = home / folder
-        maps(place, "entity_to_id.tsv.gz", "relation_to_id.tsv.gz", header="id\tlabel\n")
-        write(place / "numeric_triples.tsv.gz", "head\trelation\ttail\n" + lines(numbers(split)))
-    write(home / "metadata.pth", "x")
-    return str(home)
-
-
-def openke(home: Path) -> str:
-    for name, labels in (("entity2id.txt", ENTITIES), ("relation2id.txt", RELATIONS)):
-        rows = [(label, i) for i, label in enumerate(labels)]
-        write(home / name, f"{len(rows)}\n" + lines(rows))
-    for split in SPLITS:
-        rows = [(h, t, r) for h, r, t in numbers(split)]
-        write(home / f"{split}2id.txt", f"{len(rows)}\n" + lines(rows, " "))
-    return f"openke:{home}"
-
-
-def csv_named(home: Path) -> str:
-    for split, rows in SPLITS.items():
-        write(home / f"{split}.csv", "tail,note,head,relation\n" + lines(
-            [(f'"{t}"', '"a, ""b"""', h, r) for h, r, t in rows], ","
-        ))  # fmt: skip
-    return str(home)
-
-
-def csv_declared(home: Path) -> str:
-    for split, rows in SPLITS.items():
-        write(home / f"{split}.csv.gz", lines([(h, t, r) for h, r, t in rows], ","))
-    return f"csv,htr:{home}"
-
-
-def tsv_in_order(home: Path) -> str:
-    for split, rows in SPLITS.items():
-        write(home / f"{split}.txt", lines([(h, t, r) for h, r, t in rows]))
-    return f"tsv,htr:{home}"
-
-
-def parquet(home: Path) -> str:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    for split, rows in SPLITS.items():
-        table = pa.table(dict(zip(("head", "relation", "tail"), zip(*rows, strict=True),
-                                  strict=True)))  # fmt: skip
-        table = table.set_column(1, "relation", table["relation"].dictionary_encode())
-        pq.write_table(table.select(["tail", "relation", "head"]), home / f"{split}.parquet")
-    return str(home)
-
-
-def arrow_stream(home: Path) -> str:
-    import pyarrow as pa
-
-    for split, rows in SPLITS.items():
-        columns = list(zip(*rows, strict=True))
-        table = pa.table(dict(zip(("head", "relation", "tail"), columns, strict=True)))
-        opened = pa.ipc.new_stream if split == "train" else pa.ipc.new_file
-        with opened(home / f"{split}.arrow", table.schema) as writer:
-            writer.write_table(table)
-    return str(home)
-
-
-LABELLED: dict[str, Callable[[Path], str]] = {
-    made.__name__: made for made in (csv_named, csv_declared, tsv_in_order, parquet, arrow_stream)
-}
-NUMBERED: dict[str, Callable[[Path], str]] = {
-    made.__name__: made for made in (libkge, rotate, rotate_in_order, dgl_ke, pykeen, openke)
-}
+FILES = GraphFiles(
+    SPLITS, ENTITIES, RELATIONS, trained=[("x", "likes", "y"), ("y", "only here", "x")]
+)
+LABELLED = ("csv_named", "csv_declared", "tsv_in_order", "parquet", "arrow")
+NUMBERED = ("libkge", "rotate", "rotate_in_order", "dgl_ke", "pykeen", "openke")
+INDUCTIVE = ("ilpc", "grail", "ultra", "ultra_grail")
 
 
 def labelled(graph: kgtrec.Graph) -> dict[str, list[tuple[str, ...]]]:
@@ -175,21 +59,21 @@ def test_labels_without_numbers_are_numbered_in_byte_order(
 ) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        graph = kgtrec.read_graph(LABELLED[name](tmp_path))
+        graph = kgtrec.read_graph(FILES.make(name, tmp_path))
     assert labelled(graph) == SPLITS
     assert graph.fingerprint == plain.fingerprint
 
 
 @each_row("name", NUMBERED)
 def test_numbers_of_a_format_are_kept(tmp_path: Path, name: str) -> None:
-    graph = kgtrec.read_graph(NUMBERED[name](tmp_path))
+    graph = kgtrec.read_graph(FILES.make(name, tmp_path))
     assert labelled(graph) == SPLITS
     assert (list(graph.entities), list(graph.relations)) == (ENTITIES, RELATIONS)
     assert graph.name == tmp_path.name
 
 
 def test_a_format_may_be_an_argument(tmp_path: Path) -> None:
-    dgl_ke(tmp_path)
+    FILES.make("dgl_ke", tmp_path)
     assert labelled(kgtrec.read_graph(tmp_path, format="dgl-ke", columns="rth")) == SPLITS
 
 
@@ -207,24 +91,20 @@ def test_ntriples_have_iris_and_blank_nodes(tmp_path: Path) -> None:
 
 
 def test_arrays_of_ogb_keep_entities_without_a_triple(tmp_path: Path) -> None:
-    for split in SPLITS:
-        head, relation, tail = np.array(numbers(split)).T
-        np.savez(tmp_path / f"{split}.npz", head=head, relation=relation, tail=tail, num_nodes=9,
-                 head_neg=np.zeros((len(head), 2), int))  # fmt: skip
-    graph = kgtrec.read_graph(tmp_path)
-    assert graph.n_entities == 9
-    assert graph.splits["test"].tolist() == [list(row) for row in numbers("test")]
+    graph = kgtrec.read_graph(FILES.make("ogb", tmp_path))
+    assert graph.n_entities == 12
+    assert graph.splits["test"].tolist() == [list(row) for row in FILES.numbers("test")]
 
 
 def test_numbers_in_parquet_are_ids_if_a_graph_may_have_them(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    head, relation, tail = zip(*numbers("train"), strict=True)
+    head, relation, tail = zip(*FILES.numbers("train"), strict=True)
     table = pa.table({"head": head, "relation": relation, "tail": tail})
     pq.write_table(table, tmp_path / "train.parquet")
     graph = kgtrec.read_graph(tmp_path)
-    assert graph.splits["train"].tolist() == [list(row) for row in numbers("train")]
+    assert graph.splits["train"].tolist() == [list(row) for row in FILES.numbers("train")]
     assert list(graph.entities) == ["0", "1", "2"]
     table = pa.table({"head": [0, 1], "relation": [0, 0], "tail": [1, 1 << 29]})
     pq.write_table(table, tmp_path / "train.parquet")
@@ -242,73 +122,34 @@ def test_an_index_that_pandas_writes_is_a_column_of_no_name(tmp_path: Path) -> N
 
 # -- Inductive benchmarks ------------------------------------------------------------------------
 
-TRAINED = [("x", "likes", "y"), ("y", "only here", "x")]
-
-
-def ilpc(home: Path) -> str:
-    write(home / "train.txt", lines(TRAINED))
-    for name, split in (("inference", "train"), ("inference_validation", "valid"),
-                        ("inference_test", "test")):  # fmt: skip
-        write(home / f"{name}.txt", lines(SPLITS[split]))
-    return f"ilpc:{home}"
-
-
-def grail(home: Path) -> str:
-    write(home / "v1" / "train.txt", lines(TRAINED))
-    for split, rows in SPLITS.items():
-        write(home / "v1_ind" / f"{split}.txt", lines(rows))
-    return f"grail:{home / 'v1'}"
-
-
-def ultra(home: Path) -> str:
-    write(home / "transductive_train.txt", lines(TRAINED))
-    for name, split in (("inference_graph", "train"), ("inf_valid", "valid"), ("inf_test", "test")):
-        write(home / f"{name}.txt", lines(SPLITS[split]))
-    return f"ultra:{home}"
-
-
-def ultra_grail(home: Path) -> str:
-    write(home / "train.txt", lines(TRAINED))
-    for split, rows in SPLITS.items():
-        write(home / f"{split}_ind.txt", lines(rows))
-    return f"ultra:{home}"
-
-
-INDUCTIVE = [ilpc, grail, ultra, ultra_grail]
-
 
 @each_row("made", INDUCTIVE)
-def test_the_inference_graph_has_the_candidates(tmp_path: Path, made: Any) -> None:
-    graph = kgtrec.read_graph(made(tmp_path))
+def test_the_inference_graph_has_the_candidates(tmp_path: Path, made: str) -> None:
+    graph = kgtrec.read_graph(FILES.make(made, tmp_path))
     assert labelled(graph) == SPLITS
     assert list(graph.entities) == sorted(ENTITIES, key=str.encode)  # x and y are no candidates
     assert list(graph.relations) == ["knows", "likes", "only here"]
 
 
-def ntriples(home: Path) -> str:
-    write(home / "test.nt", "<a> <r> <b> .\n")
-    return f"ntriples:{home}"
-
-
-@each_row("made", [openke, ntriples, *INDUCTIVE])
-def test_an_order_of_columns_that_a_format_never_has_is_refused(tmp_path: Path, made: Any) -> None:
-    kind, _, folder = made(tmp_path).partition(":")
+@each_row("made", ["openke", "ntriples", *INDUCTIVE])
+def test_an_order_of_columns_that_a_format_never_has_is_refused(tmp_path: Path, made: str) -> None:
+    kind, _, folder = FILES.make(made, tmp_path).partition(":")
     own, other = ("htr", "hrt") if kind == "openke" else ("hrt", "htr")
     with pytest.raises(kgtrec.UsageError, match=f"'{other}' does not fit format .* always '{own}'"):
         kgtrec.read_graph(f"{kind},{other}:{folder}")
     assert kgtrec.read_graph(f"{kind},{own}:{folder}").splits["test"].size
 
 
-@each_row("made", [ilpc, ultra, ultra_grail])
-def test_inductive_folders_are_never_half_read(tmp_path: Path, made: Any) -> None:
-    made(tmp_path)
+@each_row("made", ["ilpc", "ultra", "ultra_grail"])
+def test_inductive_folders_are_never_half_read(tmp_path: Path, made: str) -> None:
+    FILES.make(made, tmp_path)
     with pytest.raises(kgtrec.InputError, match="ilpc:DIR, grail:DIR or ultra:DIR"):
         kgtrec.read_graph(tmp_path)
 
 
 @each_row("made", INDUCTIVE)
-def test_entities_outside_the_inference_graph_are_an_error(tmp_path: Path, made: Any) -> None:
-    spec = made(tmp_path)
+def test_entities_outside_the_inference_graph_are_an_error(tmp_path: Path, made: str) -> None:
+    spec = FILES.make(made, tmp_path)
     test = next(p for p in tmp_path.rglob("*test*.txt"))
     test.write_bytes(test.read_bytes() + b"adam\tlikes\tx\nx\tlikes\ty\n")
     message = rf"{test.name}:3: tail 'x' is not in the inference .* not a candidate \(2 triples"
@@ -317,7 +158,7 @@ def test_entities_outside_the_inference_graph_are_an_error(tmp_path: Path, made:
 
 
 def test_graphs_of_grail_can_be_named_by_either_folder(tmp_path: Path) -> None:
-    one = kgtrec.read_graph(grail(tmp_path))
+    one = kgtrec.read_graph(FILES.make("grail", tmp_path))
     other = kgtrec.read_graph(f"grail:{tmp_path / 'v1_ind'}")
     assert one.fingerprint == other.fingerprint
 
@@ -325,196 +166,117 @@ def test_graphs_of_grail_can_be_named_by_either_folder(tmp_path: Path) -> None:
 # -- Faulty files --------------------------------------------------------------------------------
 
 
-def _spoil(name: str, text: str | bytes) -> Callable[[Path], None]:
-    return lambda home: write(home / name, text)
+DEL = "numeric_triples.tsv.gz"
+TOP, NT = "head,relation,tail\n", "<a> <r> <b> .\n"
+LONG = "a quoted field that does not end on the same line"
+LIKELY = "train.npz: {} 16777216 is too large for 1 triples; correct it, or also save num_"
+
+# Format (and place if it differs), damaged file, its content (None: removed), words of the message.
+WRONG: list[tuple[str, str, str | bytes | None, str]] = [
+    ("libkge", "dataset.yaml", "dataset:\n  a: [\n", "yaml:3: not YAML"),
+    ("libkge", "dataset.yaml", "job: x\n", "dataset.yaml: no key 'dataset'"),
+    ("libkge", "dataset.yaml", "dataset: !!python/object/apply:os.getcwd []\n", "not YAML"),
+    ("libkge", "dataset.yaml", "dataset: &a\n  x: *a\n", "a key that contains itself"),
+    ("libkge", "train.del", "0\t1\t2\n0\t1\t3\n", "del:2: tail 3 is not"),
+    ("libkge", "test.del", "0\t1\n", "test.del:1: '0\\t1'"),
+    ("libkge", "entity_ids.del", "0\ta\n2\tb\n", "no line for id 1, but"),
+    ("libkge", "entity_ids.del", "0\ta\n1\ta\n", ":2: label 'a' is"),
+    ("libkge", "train.del", None, "train.del: the file does not exist"),
+    ("rotate > {}", "", "", "declare one: rotate:DIR"),
+    ("rotate", "test.txt", "adam\tlikes\tzoë\nadam\tzoë\tlikes\n", ":2: 'zoë' is not in relations"),
+    ("rotate", "test.txt", "adam\n", "test.txt:1: 1 column instead of 3"),
+    ("rotate", "entities.dict", "a\tadam\n", "entities.dict:1: 'a\\tadam'"),
+    ("dgl_ke > dgl-ke:{}", "", "", "as in dgl-ke,hrt:DIR"),
+    ("dgl_ke", "test.txt", "2 0 1\n", "test.txt:1: relation 2 is not below 2"),
+    ("pykeen", f"testing/{DEL}", "0\t1\t2\n", f"{DEL}:1: the first line is '0 1 2'"),
+    ("pykeen", f"testing/{DEL}", "head\trelation\ttail\n0\t0\t9\n", ":2: tail 9 is not below 3"),
+    ("pykeen", f"testing/{DEL}", b"", f"{DEL}:1: the first line is ''"),
+    ("pykeen", f"testing/{DEL}", b"head\trelation\ttail\n0\t\xff\t1\n", f"{DEL}:2: "),
+    ("pykeen", "testing/entity_to_id.tsv.gz", "id\tlabel\n0\tx\n", "its labels differ"),
+    ("pykeen", "training/entity_to_id.tsv.gz", 'id\tlabel\n0\t"x\n1\ty\n', f"gz:2: {LONG}"),
+    ("csv_named", "train.csv", "a,r,b\n", "train.csv:1: 'a,r,b' does not name"),
+    ("csv_named", "train.csv", TOP + "a,r,b\na,r\n", "train.csv:3: 'a,r'"),
+    ("csv_named", "train.csv", TOP + "a,,b\n", "train.csv:2: 'a,,b'"),
+    ("csv_named > csv,htr:{}", "train.csv", TOP, "head, relation, tail, but declared as htr"),
+    ("", "train.csv", TOP, "no triple in any"),
+    ("csv_named", "train.csv", TOP[:-1] + ",head\na,r,b,c\n", "train.csv:1: two columns 'head'"),
+    ("csv_named", "train.csv", TOP + 'a,r,b\n"a\nb",r,c\nab,r,c\n', f"train.csv:3: {LONG}"),
+    ("csv_named", "train.csv", TOP + 'a,r,"b\nb,r,c\nc,r,a\n', f"train.csv:2: {LONG}"),
+    ("csv_named", "train.csv", TOP + 'a,r,b\nb,r,"c\n', "train.csv:3: unexpected end of data"),
+    ("csv_named", "train.csv", TOP + '"a"b,r,c\n', "train.csv:2: ',' expect"),
+    ("tsv_in_order", "test.txt", "a\tb\tr\na\tb\n",
+     ":2: 2 columns instead of 3: 'a\\tb'; each line must be head<TAB>tail<TAB>relation"),
+    ("", "train.parquet", "PAR1", "not a readable parquet file"),
+    ("", "train.arrow", "ARROW1", "not a readable arrow file"),
+    ("", "train.nt", NT + '<a> <r> "b"@en .\n', "train.nt:2: a literal in"),
+    ("", "train.nt", NT + "<> <r> <b> .\n", "train.nt:2: '<>"),
+    ("", "train.nt", NT + "<a> <> <b> .\n", "train.nt:2: '<a> <>"),
+    ("", "train.nt", "# none\n", "no triple in any split"),
+    ("", "train.nt", NT + "a r b\n", "train.nt:2: 'a r b'"),
+    ("", "train.pt", "x", "train.pt: a pickle; kgtrec never unpickles"),
+    ("ilpc", "inference.txt", None, "no inference.txt; it needs train.txt"),
+    ("grail", "v1_ind/test.txt", None, "no v1_ind/test.txt"),
+    ("csv_named", "test.nt", NT, "several formats: csv and ntriples; declare one"),
+    ("> kgx:{}", "", "", "'kgx' is not a format of graphs"),
+    ("> csv,hrx:{}", "", "", "columns='hrx' is unknown"),
+]  # fmt: skip
 
 
-def _remove(name: str) -> Callable[[Path], None]:
-    return lambda home: (home / name).unlink()
-
-
-def _arrays(**arrays: Any) -> Callable[[Path], None]:
-    return lambda home: np.savez(home / "train.npz", **arrays)
-
-
-def _members(home: Path) -> None:
-    """An archive whose members have the right names, but no header of numpy."""
-    with zipfile.ZipFile(home / "train.npz", "w") as archive:
-        for name in ("head", "relation", "tail"):
-            archive.writestr(f"{name}.npy", b"12345678")
-
-
-def nothing(home: Path) -> str:
-    return str(home)
-
-
-def _table(**columns: Any) -> Callable[[Path], None]:
-    def make(home: Path) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        pq.write_table(pa.table(columns), home / "train.parquet")
-
-    return make
-
-
-NT = "<a> <r> <b> .\n"
-WRONG: dict[str, tuple[Callable[[Path], str], Callable[[Path], None], str]] = {
-    "libkge, yaml": (libkge, _spoil("dataset.yaml", "dataset:\n  a: [\n"), "yaml:3: not YAML"),
-    "libkge, key": (libkge, _spoil("dataset.yaml", "job: x\n"), "dataset.yaml: no key 'dataset'"),
-    "libkge, object": (
-        libkge, _spoil("dataset.yaml", "dataset: !!python/object/apply:os.getcwd []\n"), "not YAML",
-    ),
-    "libkge, circle": (
-        libkge, _spoil("dataset.yaml", "dataset: &a\n  x: *a\n"), "a key that contains itself",
-    ),
-    "libkge, number": (libkge, _spoil("train.del", "0\t1\t2\n0\t1\t3\n"), "del:2: tail 3 is not"),
-    "libkge, columns": (libkge, _spoil("test.del", "0\t1\n"), "test.del:1: '0\\t1'"),
-    "libkge, map": (libkge, _spoil("entity_ids.del", "0\ta\n2\tb\n"), "no line for id 1, but"),
-    "libkge, twice": (libkge, _spoil("entity_ids.del", "0\ta\n1\ta\n"), ":2: label 'a' is"),
-    "libkge, file": (libkge, _remove("train.del"), "train.del: the file does not exist"),
-    "rotate, undeclared": (
-        lambda home: rotate(home).partition(":")[2], lambda home: None, "declare one: rotate:DIR",
-    ),
-    "rotate, label": (
-        rotate, _spoil("test.txt", "adam\tlikes\tzoë\nadam\tzoë\tlikes\n"),
-        "test.txt:2: 'zoë' is not in relations.dict",
-    ),
-    "rotate, columns": (rotate, _spoil("test.txt", "adam\n"), "test.txt:1: 1 column instead of 3"),
-    "rotate, id": (rotate, _spoil("entities.dict", "a\tadam\n"), "entities.dict:1: 'a\\tadam'"),
-    "dgl-ke, undeclared": (
-        lambda home: dgl_ke(home).replace(",rth", ""), lambda home: None, "as in dgl-ke,hrt:DIR",
-    ),
-    "dgl-ke, order": (
-        dgl_ke, _spoil("test.txt", "2 0 1\n"), "test.txt:1: relation 2 is not below 2",
-    ),
-    "pykeen, header": (
-        pykeen, _spoil("testing/numeric_triples.tsv.gz", "0\t1\t2\n"),
-        "numeric_triples.tsv.gz:1: the first line is '0 1 2'",
-    ),
-    "pykeen, number": (
-        pykeen, _spoil("testing/numeric_triples.tsv.gz", "head\trelation\ttail\n0\t0\t9\n"),
-        "numeric_triples.tsv.gz:2: tail 9 is not below 3",
-    ),
-    "pykeen, labels": (
-        pykeen, _spoil("testing/entity_to_id.tsv.gz", "id\tlabel\n0\tx\n"), "its labels differ",
-    ),
-    "pykeen, cut": (
-        pykeen, _spoil("testing/numeric_triples.tsv.gz", b"")
-        , "numeric_triples.tsv.gz:1: the first line is ''",
-    ),
-    "pykeen, not UTF-8": (
-        pykeen, _spoil("testing/numeric_triples.tsv.gz", b"head\trelation\ttail\n0\t\xff\t1\n"),
-        "numeric_triples.tsv.gz:2: ",
-    ),
-    "pykeen, open quotation": (
-        pykeen, _spoil("training/entity_to_id.tsv.gz", 'id\tlabel\n0\t"x\n1\ty\n'),
-        "entity_to_id.tsv.gz:2: a quoted field that does not end on the same line",
-    ),
-    "ogb, no arrays": (nothing, _members, "train.npz: head is not a numpy array"),
-    "ogb, names": (nothing, _arrays(x=[1]), "train.npz: it contains the arrays ['x']"),
-    "ogb, floats": (nothing, _arrays(head=[1.0], relation=[0], tail=[0]), "float64 of shape (1,)"),
-    "ogb, lengths": (nothing, _arrays(head=[1, 2], relation=[0], tail=[0]), "head 2, relation 1"),
-    "ogb, negative": (nothing, _arrays(head=[-1], relation=[0], tail=[0]), "head is -1 in row 0"),
-    "ogb, size": (
-        nothing, _arrays(head=[5], relation=[0], tail=[0], num_nodes=5), "5, but num_nodes is 5",
-    ),
-    "ogb, likely": (
-        nothing, _arrays(head=[1 << 24], relation=[0], tail=[0]),
-        "train.npz: head 16777216 is too large for 1 triples; correct it, or also save num_nodes",
-    ),
-    "ogb, relations": (
-        nothing, _arrays(head=[1], relation=[1 << 24], tail=[0], num_nodes=5),
-        "train.npz: relation 16777216 is too large for 1 triples; correct it, or also save "
-        "num_relations",
-    ),
-    "ogb, pickled": (
-        nothing, _arrays(head=np.array([None, {}], object)), "train.npz: not a readable .npz",
-    ),
-    "csv, header": (
-        csv_named, _spoil("train.csv", "a,r,b\n"), "train.csv:1: 'a,r,b' does not name",
-    ),
-    "csv, fields": (
-        csv_named, _spoil("train.csv", "head,relation,tail\na,r,b\na,r\n"), "train.csv:3: 'a,r'",
-    ),
-    "csv, empty label": (
-        csv_named, _spoil("train.csv", "head,relation,tail\na,,b\n"), "train.csv:2: 'a,,b'",
-    ),
-    "csv, declared": (
-        lambda home: f"csv,htr:{csv_named(home)}", _spoil("train.csv", "head,relation,tail\n"),
-        "train.csv:1: the columns are head, relation, tail, but declared as htr",
-    ),
-    "csv, no line": (nothing, _spoil("train.csv", "head,relation,tail\n"), "no triple in any"),
-    "csv, column twice": (
-        csv_named, _spoil("train.csv", "head,relation,tail,head\na,r,b,c\n"),
-        "train.csv:1: two columns 'head'",
-    ),
-    "csv, label of two lines": (
-        csv_named, _spoil("train.csv", 'head,relation,tail\na,r,b\n"a\nb",r,c\nab,r,c\n'),
-        "train.csv:3: a quoted field that does not end on the same line",
-    ),
-    "csv, open quotation": (
-        csv_named, _spoil("train.csv", 'head,relation,tail\na,r,"b\nb,r,c\nc,r,a\n'),
-        "train.csv:2: a quoted field that does not end on the same line",
-    ),
-    "csv, open in the last line": (
-        csv_named, _spoil("train.csv", 'head,relation,tail\na,r,b\nb,r,"c\n'),
-        "train.csv:3: unexpected end of data",
-    ),
-    "csv, behind a quotation": (
-        csv_named, _spoil("train.csv", 'head,relation,tail\n"a"b,r,c\n'), "train.csv:2: ',' expect",
-    ),
-    "tsv, columns": (
-        tsv_in_order, _spoil("test.txt", "a\tb\tr\na\tb\n"),
-        "test.txt:2: 2 columns instead of 3: 'a\\tb'; each line must be head<TAB>tail<TAB>relation",
-    ),
-    "parquet, columns": (nothing, _table(head=["a"], tail=["b"]), "exactly one column 'relation'"),
-    "parquet, null": (
-        nothing, _table(head=["a", None], relation=["r", "r"], tail=["b", "b"]),
-        "head is null in row 1",
-    ),
-    "parquet, kinds": (
-        nothing, _table(head=[1], relation=["r"], tail=[2]), "some columns are numbers",
-    ),
-    "parquet, floats": (
-        nothing, _table(head=[1.5], relation=["r"], tail=["b"]), "column 'head' is of type double",
-    ),
-    "parquet, negative": (nothing, _table(head=[0], relation=[0], tail=[-4]), "tail is -4 in"),
-    "parquet, empty": (
-        nothing, _table(head=["a", ""], relation=["r", "r"], tail=["b", "b"]),
-        "an empty head in row 1",
-    ),
-    "parquet, damaged": (nothing, _spoil("train.parquet", "PAR1"), "not a readable parquet file"),
-    "arrow, damaged": (nothing, _spoil("train.arrow", "ARROW1"), "not a readable arrow file"),
-    "ntriples, literal": (
-        nothing, _spoil("train.nt", NT + '<a> <r> "b"@en .\n'), "train.nt:2: a literal in",
-    ),
-    "ntriples, empty IRI": (nothing, _spoil("train.nt", NT + "<> <r> <b> .\n"), "train.nt:2: '<>"),
-    "ntriples, empty relation": (
-        nothing, _spoil("train.nt", NT + "<a> <> <b> .\n"), "train.nt:2: '<a> <>",
-    ),
-    "ntriples, no triple": (nothing, _spoil("train.nt", "# none\n"), "no triple in any split"),
-    "ntriples, form": (nothing, _spoil("train.nt", NT + "a r b\n"), "train.nt:2: 'a r b'"),
-    "pickle": (nothing, _spoil("train.pt", "x"), "train.pt: a pickle; kgtrec never unpickles"),
-    "ilpc, file": (ilpc, _remove("inference.txt"), "no inference.txt; it needs train.txt"),
-    "grail, file": (grail, _remove("v1_ind/test.txt"), "no v1_ind/test.txt"),
-    "two formats": (
-        csv_named, _spoil("test.nt", NT), "several formats: csv and ntriples; declare one",
-    ),
-    "format": (lambda home: f"kgx:{home}", lambda home: None, "'kgx' is not a format of graphs"),
-    "order": (lambda home: f"csv,hrx:{home}", lambda home: None, "columns='hrx' is unknown"),
-}  # fmt: skip
-
-
-@each_row("kind", WRONG)
-def test_wrong_files_are_named_with_line_and_hint(tmp_path: Path, kind: str) -> None:
-    made, spoil, message = WRONG[kind]
-    spec = made(tmp_path)
-    spoil(tmp_path)
+def refuses(spec: str, message: str) -> None:
     done = CliRunner().invoke(cli, ["stats", spec])
     assert isinstance(done.exception, kgtrec.KgtrecError), done.exception
     assert message in str(done.exception)
     assert "; " in str(done.exception)
+
+
+@each_row("made, file, content, message", WRONG)
+def test_wrong_files_are_named_with_line_and_hint(
+    tmp_path: Path, made: str, file: str, content: str | bytes | None, message: str
+) -> None:
+    name, _, place = made.partition(">")
+    spec = FILES.make(name.strip(), tmp_path) if name.strip() else str(tmp_path)
+    if content is None:
+        (tmp_path / file).unlink()
+    elif file:
+        write(tmp_path / file, content)
+    refuses(place.strip().format(tmp_path) or spec, message)
+
+
+@each_row("arrays, message", [
+    ({"x": [1]}, "train.npz: it contains the arrays ['x']"),
+    ({"head": [1.0], "relation": [0], "tail": [0]}, "float64 of shape (1,)"),
+    ({"head": [1, 2], "relation": [0], "tail": [0]}, "head 2, relation 1"),
+    ({"head": [-1], "relation": [0], "tail": [0]}, "head is -1 in row 0"),
+    ({"head": [5], "relation": [0], "tail": [0], "num_nodes": 5}, "5, but num_nodes is 5"),
+    ({"head": [1 << 24], "relation": [0], "tail": [0]}, LIKELY.format("head") + "nodes"),
+    ({"head": [1], "relation": [1 << 24], "tail": [0], "num_nodes": 5},
+     LIKELY.format("relation") + "relations"),
+    ({"head": np.array([None, {}], object)}, "train.npz: not a readable .npz"),
+    (None, "train.npz: head is not a numpy array"),
+])  # fmt: skip
+def test_wrong_arrays_of_ogb(tmp_path: Path, arrays: dict[str, Any] | None, message: str) -> None:
+    np.savez(tmp_path / "train.npz", **(arrays or {}))
+    if arrays is None:  # members with the right names, but no header of numpy
+        with zipfile.ZipFile(tmp_path / "train.npz", "w") as archive:
+            for name in ("head", "relation", "tail"):
+                archive.writestr(f"{name}.npy", b"12345678")
+    refuses(str(tmp_path), message)
+
+
+@each_row("columns, message", [
+    ({"head": ["a"], "tail": ["b"]}, "exactly one column 'relation'"),
+    ({"head": ["a", None], "relation": ["r", "r"], "tail": ["b", "b"]}, "head is null in row 1"),
+    ({"head": [1], "relation": ["r"], "tail": [2]}, "some columns are numbers"),
+    ({"head": [1.5], "relation": ["r"], "tail": ["b"]}, "column 'head' is of type double"),
+    ({"head": [0], "relation": [0], "tail": [-4]}, "tail is -4 in"),
+    ({"head": ["a", ""], "relation": ["r", "r"], "tail": ["b", "b"]}, "an empty head in row 1"),
+])  # fmt: skip
+def test_wrong_columns_of_parquet(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table(columns), tmp_path / "train.parquet")
+    refuses(str(tmp_path), message)
 
 
 def test_pickles_are_refused_with_the_sentence_that_converts_them(tmp_path: Path) -> None:
@@ -526,7 +288,7 @@ def test_pickles_are_refused_with_the_sentence_that_converts_them(tmp_path: Path
 def test_without_yaml_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(kgtrec.UsageError, match=r"pip install 'kgtrec\[libkge\]'"):
-        kgtrec.read_graph(libkge(tmp_path))
+        kgtrec.read_graph(FILES.make("libkge", tmp_path))
 
 
 def test_a_folder_whose_name_has_a_colon_is_a_folder(
@@ -540,7 +302,7 @@ def test_a_folder_whose_name_has_a_colon_is_a_folder(
 
 
 def test_commands_take_a_declared_format_and_guard_its_files(tmp_path: Path) -> None:
-    spec = rotate(tmp_path / "g")
+    spec = FILES.make("rotate", tmp_path / "g")
     questions = kgtrec.read_graph(spec).questions()
     np.save(tmp_path / "s.npy", np.eye(len(questions), 3, dtype=np.float32))
     words = ["rank", "--graph", spec, "--scores", str(tmp_path / "s.npy")]

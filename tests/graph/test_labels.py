@@ -59,33 +59,15 @@ def test_docnos_and_their_order(raw: list[bytes]) -> None:
         assert labels.trec_order.tolist() == expected
 
 
-@each_row(
-    "label, docno",
-    [
-        (b"plain", b"plain"),
-        (b"United States", b"United%20States"),
-        (b" \t\n\v\f\r\x00", b"%20%09%0A%0B%0C%0D%00"),
-        (b"100%", b"100%"),
-        (b"100% pure", b"100%25%20pure"),
-        (b"caf%C3%A9", b"caf%25C3%25A9"),
-        (b"%zz", b"%zz"),
-        ("é\u00a0".encode(), "é\u00a0".encode()),
-    ],
-)
-def test_docno_of(label: bytes, docno: bytes) -> None:
-    assert encode_docno(label) == docno
-    assert not set(docno) & set(b" \t\n\v\f\r\0")
-    assert decode_docno(docno) == label
-    with pytest.raises(InputError, match="empty label"):
-        encode_docno(b"")
-
-
 @each_row("size", [1, 10, 11, 99, 100, 101, 1000, 12345])
 def test_decimal(size: int) -> None:
     labels = Labels.decimal(size)
     strings = [str(i) for i in range(size)]
     assert list(labels) == strings
     assert labels == strings
+    named = Labels.from_strings(strings)
+    assert (named == labels, named.digest() == labels.digest()) == (True, True)
+    assert Labels.from_strings([*strings[:-1], "x"]) != labels
     assert labels.to_arrow().to_pylist() == [s.encode() for s in strings]
     assert labels.docnos is labels
     assert labels.n_encoded == 0
@@ -103,14 +85,6 @@ def test_decimal_knows_no_other_form(label: str) -> None:
     assert label not in labels
     with pytest.raises(InputError, match="unknown"):
         labels.index(label)
-
-
-def test_decimal_by_name_or_by_rule_is_the_same() -> None:
-    named, ruled = Labels.from_strings(["0", "1", "2"]), Labels.decimal(3)
-    assert named == ruled
-    assert named.digest() == ruled.digest()
-    assert Labels.from_strings(["0", "x", "2"]) != ruled
-    assert Labels.decimal(4) != ruled
 
 
 def test_digest_sees_content_and_bounds_only() -> None:

@@ -15,7 +15,7 @@ from study_cases import N_ENTITIES, N_RELATIONS, Triples, category, graphs, list
 
 import kgtrec
 from kgtrec.cli.stats import command
-from kgtrec.errors import FileError, UsageError
+from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.leakage import find_leaks
 from kgtrec.graph.statistics.popularity import (
     entity_frequencies,
@@ -139,14 +139,6 @@ def test_correlations(graph: kgtrec.Graph) -> None:
         assert ranked == pytest.approx(due, abs=1e-9, nan_ok=True)
 
 
-@pytest.mark.data
-def test_correlations_are_close_to_zero_as_the_paper_says(shared_data: Path) -> None:
-    for graph in (wn18(shared_data), kgtrec.read_graph(shared_data / "fb15k-237")):
-        correlations = popularity_correlations(graph)
-        assert abs(correlations.subject_relation) < 0.1
-        assert abs(correlations.object_relation) < 0.1
-
-
 WRONG = [
     (lambda g: entity_popularity(g, "dev"), "no split 'dev'"),
     (lambda g: entity_popularity(g, []), "no split is given"),
@@ -219,11 +211,6 @@ def test_stats_of_a_graph_with_one_split(tmp_path: Path) -> None:
     assert values["splits"]["test"]["unseen_entities"] == "-"
 
 
-def test_stats_of_what_is_no_graph(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="the folder is empty"):
-        stats(tmp_path)
-
-
 @pytest.mark.slow
 @pytest.mark.data
 def test_stats_of_fb15k_237(shared_data: Path) -> None:
@@ -256,23 +243,6 @@ def test_by_hand(graph: kgtrec.Graph, splits: str, threshold: float) -> None:
             assert row[split] == sum(due[r] == name for _, r, _ in listed(graph, split))
 
 
-def test_exactly_one_and_a_half_is_many() -> None:
-    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 2], [0, 0, 3], [1, 0, 4]])
-    categories = relation_categories(graph)
-    assert (categories.tails_per_head[0], categories.heads_per_tail[0]) == (1.5, 1.0)
-    assert categories[0] == "1-N"
-    assert categories.listing(graph).rows == [("0", "1-N", 1.5, 1.0)]
-
-
-def test_unseen_relations() -> None:
-    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[0, 1, 1]])
-    categories = relation_categories(graph)
-    assert categories[1] == UNSEEN
-    assert math.isnan(categories.tails_per_head[1])
-    assert UNSEEN in categories.table(graph).to_dict()
-    assert UNSEEN not in relation_categories(graph, "all").table(graph).to_dict()
-
-
 @pytest.mark.data
 def test_the_published_lists(shared_data: Path) -> None:
     graph = kgtrec.read_graph(shared_data / "fb15k-237")
@@ -284,26 +254,6 @@ def test_the_published_lists(shared_data: Path) -> None:
         assert {graph.relations[r] for r in categories.members(kind).tolist()} == labels
         seen += len(labels)
     assert seen == 237
-
-
-@pytest.mark.data
-def test_openke_agrees_but_for_five_relations(shared_data: Path) -> None:
-    """OpenKE calls five N-1 relations n-n."""
-    folder = shared_data / "openke-fb15k237"
-    graph = kgtrec.read_graph(shared_data / "fb15k-237")
-    categories = relation_categories(graph)
-    labels = dict(
-        line.split("\t")[::-1]
-        for line in (folder / "relation2id.txt").read_text().split("\n")[1:-1]
-    )
-    differing = []
-    for name in ("1-1", "1-n", "n-1", "n-n"):
-        rows = np.loadtxt(folder / f"{name}.txt", dtype=int, skiprows=1)
-        for relation in np.unique(rows[:, 2]).tolist():
-            own = categories[graph.relations.index(labels[str(relation)])]
-            if own != name.upper():
-                differing.append((own, name))
-    assert differing == [("N-1", "n-n")] * 5
 
 
 def mirrors_of(known: Triples, enough: float, fewest: int) -> dict[tuple[int, int, bool], float]:

@@ -152,8 +152,10 @@ def context_of(graph: kgtrec.Graph, number: int) -> Context:
 
 def file_of(facts: list[Statement]) -> Path:
     with tempfile.NamedTemporaryFile("w", suffix=".txt", delete=False) as file:
-        for h, r, t, context in facts:
-            file.write(",".join(map(str, [h, r, t, *(x for pair in context for x in pair)])) + "\n")
+        for *triple, context in facts:
+            timed = isinstance(context, int)
+            more = "abcd"[context] if timed else [x for pair in context for x in pair]
+            file.write("\t,"[not timed].join(map(str, [*triple, *more])) + "\n")
     return Path(file.name)
 
 
@@ -165,7 +167,7 @@ def test_counts_are_those_of_sets_of_facts(context: str, data: st.DataObject) ->
     choose = {
         "sides": ["head", "tail", "both", "relation", *["qualifier"] * (context == "qualifiers")],
         "filter": [AWARE[context], "static", "raw"], "rows": ["questions", "instances"],
-        "train alone": [True, False], "by file": [False, context == "qualifiers"],
+        "train alone": [True, False], "by file": [False, True],
     }  # fmt: skip
     sides, filter_, rows, train_alone, by_file = (
         data.draw(st.sampled_from(values), label=name) for name, values in choose.items()
@@ -533,19 +535,6 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
 # -- Questions with a time: TGB 2.0's protocol in plain Python, and from files to tables -----------
 
 
-def test_duplicates_are_facts_at_the_same_time() -> None:
-    rows = np.array([[0, 0, 1, 0], [0, 0, 1, 1], [0, 0, 1, 0], [0, 0, 1, 3]] * 50)
-    rows = np.concatenate([rows, np.random.default_rng(0).integers(0, 40, (5000, 4))])
-    graph = kgtrec.Graph.from_arrays(test=rows)
-    assert [tuple(row) for row in graph.facts["test"].tolist()] == list(
-        dict.fromkeys(map(tuple, rows.tolist()))
-    )
-    assert graph.splits["test"].base is graph.facts["test"]  # 16 bytes a fact
-    other = rows.copy()
-    other[-1, 3] = (other[-1, 3] + 1) % 40
-    assert graph.fingerprint != kgtrec.Graph.from_arrays(test=other).fingerprint
-
-
 # -- Files -----------------------------------------------------------------------------------------
 
 
@@ -557,9 +546,9 @@ def test_files_with_times_and_intervals(tmp_path: Path) -> None:
     assert "3 times" in repr(graph)
     graph = kgtrec.read_graph(timed_folder(tmp_path / "wiki", WIKIDATA))
     assert list(graph.contexts) == ["1999/2003", "1999/2004", "2003/2006", "99/2006"]
-    steps = {"test": ["a\tr\tb\t10", "a\tr\tb\t9"]}
+    steps = {"test": ["a\tr\tb\t10", "a\tr\tb\t9", "b\tr\ta\t-3"]}
     graph = kgtrec.read_graph(timed_folder(tmp_path / "steps", steps))
-    assert list(graph.contexts) == ["9", "10"]
+    assert list(graph.contexts) == ["-3", "9", "10"]
     for number, line in enumerate(("a\tr\tb", "a\tr\tb\t", "a\tr\tb\t1\t2", "a\tr\tb\t1\t2\t3")):
         lines = {"test": ["a\tr\tb\t1", line]}
         with pytest.raises(InputError, match=r"test\.txt:2: .*head, relation, tail and time"):
@@ -649,17 +638,3 @@ def test_rows_of_facts_at_a_time(rows: str) -> None:
     ):
         with pytest.raises(InputError, match=message):
             ranker.rows_of(wrong, "tail")
-
-
-def test_files_of_known_facts_at_a_time(tmp_path: Path) -> None:
-    graph = kgtrec.read_graph(timed_folder(tmp_path / "g", ICEWS))
-    path = tmp_path / "known.txt"
-    path.write_text("USA\tMake a visit\tUSA\t2014-02-01\nUSA\tMake a visit\tUSA\t1999-01-01\n")
-    usa = graph.entities.index("USA")
-    for filter_, due_ in (("time-aware", [True, False, False]), ("static", [True, True, False])):
-        questions = graph.questions("test", "tail", context="time", known=path, filter=filter_)
-        assert [usa in row.tolist() for row in questions.known][:2] == due_[:2]
-    path.write_text("USA\tMake a visit\tMars\t2014-02-01\n")
-    with pytest.raises(InputError, match=r"known\.txt:1: tail 'Mars' is not in the graph"):
-        graph.questions(context="time", known=path)
-    assert graph.questions(context="time", known=path, unknown="skip").n_extra_known == 0

@@ -4,134 +4,47 @@ from __future__ import annotations
 
 import gzip
 import warnings
-from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import oracle
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
-from hypothesis import strategies as st
 from refusals import each_row
+from strategies import GraphCase, graph_cases
 
 import kgtrec
 from kgtrec import rank_lists
-from kgtrec._internal.csr import Csr
 from kgtrec.cli.rank.command import rank as rank_command
 from kgtrec.cli.report import command as report_command
 from kgtrec.errors import FileError, FilterWarning, InputError, UsageError
-from kgtrec.questions.api import Graph, Questions, read_graph
+from kgtrec.questions.api import Graph, read_graph
 from kgtrec.questions.filters import PROTOCOLS
 
-Triple = tuple[int, int, int]
-SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}
-
-
-def asks(triple: Triple, side: int) -> tuple[tuple[int, int, int], int]:
-    """Question (side, given, relation) of a triple, and the answer."""
-    head, relation, tail = triple
-    return ((0, tail, relation), head) if side == 0 else ((1, head, relation), tail)
-
-
-def answers_to(question: tuple[int, int, int], triples: Iterable[Triple]) -> set[int]:
-    side = question[0]
-    pairs = (asks(triple, side) for triple in triples)
-    return {answer for own, answer in pairs if own == question}
-
-
-def check(questions: Questions, splits: dict, n_entities: int, extra: list[Triple]) -> None:
-    """Compare every field with one computed from sets."""
-    split, filters = questions.split, questions.filter_splits
-    evaluated = list(dict.fromkeys(splits[split]))
-    sides = SIDES[questions.sides]
-    expected = list(dict.fromkeys(asks(t, side)[0] for side in sides for t in evaluated))
-    columns = (questions.side, questions.entity, questions.relation)
-    assert [tuple(map(int, q)) for q in zip(*columns, strict=True)] == expected
-    assert len(questions) == len(expected)
-    known_triples = [t for name in filters for t in splits[name]] + extra
-    other_triples = [t for name in filters if name != split for t in splits[name]] + extra
-    instances = []
-    for number, question in enumerate(expected):
-        answers = answers_to(question, evaluated)
-        known = answers_to(question, known_triples)
-        removed = answers_to(question, other_triples) - answers
-        assert questions.answers[number].tolist() == sorted(answers)
-        assert questions.known[number].tolist() == sorted(known)
-        assert questions.removed[number].tolist() == sorted(removed)
-        everything = set(range(n_entities))
-        for answer in sorted(answers):
-            micro = (everything - known) | {answer}
-            instances.append((number, answer, len(micro), len(everything - removed)))
-    fields = (
-        questions.instance_question,
-        questions.answers.ids,
-        questions.candidates,
-        questions.macro_candidates,
-    )
-    assert [tuple(map(int, row)) for row in zip(*fields, strict=True)] == instances
-    assert questions.n_instances == len(instances) == len(evaluated) * len(sides)
-    for i, (number, answer, _, _) in enumerate(instances):
-        triple = evaluated[questions.instance_triple[i]]
-        assert asks(triple, expected[number][0]) == (expected[number], answer)
-    every_row = [asks(t, side) for side in sides for t in evaluated]
-    for (question, answer), i in zip(every_row, questions.triple_rows, strict=True):
-        assert expected[instances[i][0]] == question
-        assert instances[i][1] == answer
-
-
-entity = st.integers(0, 5)
-triple = st.tuples(entity, st.integers(0, 2), entity)
-many = st.lists(triple, min_size=1, max_size=20)
 SPLITS = ["train", "valid", "test"]
 
 
-@given(
-    data=st.data(),
-    splits=st.fixed_dictionaries({"test": many}, optional={"train": many, "valid": many}),
-)
-def test_against_sets(data, splits: dict) -> None:
-    have = [name for name in SPLITS if name in splits]
-    split = data.draw(st.sampled_from(have))
-    sides = data.draw(st.sampled_from(sorted(SIDES)))
-    filters = data.draw(st.none() | st.lists(st.sampled_from(have)))
-    extra = data.draw(st.lists(triple, max_size=6))
-    n_entities = data.draw(st.integers(6, 9))
-    graph = Graph.from_arrays(**splits, n_entities=n_entities, n_relations=3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FilterWarning)
-        questions = graph.questions(split, sides, filters, extra or None)
-    chosen = have if filters is None else [name for name in have if name in filters]
-    assert questions.filter_splits == tuple(chosen)
-    check(questions, splits, n_entities, extra)
-
-
-def test_the_comparison_can_fail() -> None:
-    splits = {"train": [(0, 0, 2)], "test": [(0, 0, 1), (2, 0, 1)]}
-    questions = Graph.from_arrays(**splits).questions()
-    check(questions, splits, 3, [])
-    wrong = {"train": [(0, 0, 1)], "test": splits["test"]}
-    with pytest.raises(AssertionError):
-        check(questions, wrong, 3, [])
-    questions.triple_rows[:2] = questions.triple_rows[1::-1].copy()
-    with pytest.raises(AssertionError):
-        check(questions, splits, 3, [])
-
-
-def test_one_worked_example() -> None:
-    graph = Graph.from_arrays(
-        train=[(0, 0, 1), (0, 0, 2), (0, 0, 3)], test=[(0, 0, 4), (0, 0, 1)], n_entities=6
-    )
-    questions = graph.questions(sides="tail")
-    assert questions.ids == ["tail0"]
-    assert questions.answers[0].tolist() == [1, 4]
-    assert questions.known[0].tolist() == [1, 2, 3, 4]
-    assert questions.removed[0].tolist() == [2, 3]  # 1 is in train as well, but it is an answer
-    assert questions.candidates.tolist() == [3, 3]
-    assert questions.macro_candidates.tolist() == [4, 4]
-    assert questions.instance_triple.tolist() == [1, 0]
-    assert questions.triple_rows.tolist() == [1, 0]
-    assert questions.answers.ids.dtype == np.int32
+@given(case=graph_cases())
+def test_against_sets(case: GraphCase) -> None:
+    """Every field is that of the oracle."""
+    asked, instances = case.oracle_questions()
+    questions = case.questions()
+    columns = (questions.side, questions.entity, questions.relation)
+    assert list(zip(*columns, strict=True)) == [(q.side, q.entity, q.relation) for q in asked]
+    assert questions.ids == [question.name for question in asked]
+    for name in ("answers", "known", "removed"):
+        assert pairs(getattr(questions, name)) == [sorted(getattr(q, name)) for q in asked]
+    fields = (questions.instance_question, questions.answers.ids, questions.instance_triple)
+    assert list(zip(*fields, strict=True)) == [(i.question, i.answer, i.triple) for i in instances]
+    n = case.n_entities
+    sizes = [
+        (len(oracle.micro_candidates(asked[i.question], i.answer, n)),
+         len(oracle.macro_candidates(asked[i.question], n))) for i in instances
+    ]  # fmt: skip
+    assert list(zip(questions.candidates, questions.macro_candidates, strict=True)) == sizes
+    assert questions.triple_rows[[i.row for i in instances]].tolist() == [*range(len(instances))]
     for name in ("entity", "relation", "instance_question", "instance_triple", "triple_rows"):
         assert getattr(questions, name).dtype == np.int32
     assert (questions.side.dtype, questions.candidates.dtype) == (np.int64, np.int64)
@@ -171,30 +84,12 @@ def test_ids_whose_products_pass_31_bits() -> None:
     assert lists[0] == lists[1]
 
 
-def test_evaluated_split_out_of_the_filter() -> None:
-    graph = Graph.from_arrays(train=[(0, 0, 1)], test=[(0, 0, 1), (0, 0, 2)], n_entities=4)
-    with pytest.warns(FilterWarning, match="leaves out 'test'") as caught:
-        questions = graph.questions(sides="tail", filter_splits=["train"])
-    assert caught[0].filename == __file__
-    assert questions.known[0].tolist() == [1]
-    assert questions.candidates.tolist() == [4, 3]
-    assert questions.macro_candidates.tolist() == [4, 4]
-
-
 def test_raw_questions_say_so_and_take_extra_triples() -> None:
     graph = Graph.from_arrays(train=[(0, 0, 1)], test=[(0, 0, 2)])
     assert "raw" in repr(graph.questions(filter_splits=()))
     with_extra = graph.questions(filter_splits=(), extra_known=[(0, 0, 1), (0, 0, 1)])
     assert with_extra.candidates.tolist() == [3, 2]
     assert with_extra.describe()["extra_known"] == 2
-
-
-def test_one_entity() -> None:
-    questions = Graph.from_arrays(test=[(0, 0, 0)]).questions(filter_splits="test")
-    assert questions.filter_splits == ("test",)
-    assert questions.n_entities == 1
-    assert questions.ids == ["head0", "tail0"]
-    check(questions, {"test": [(0, 0, 0)]}, 1, [])
 
 
 @each_row(
@@ -234,16 +129,6 @@ def test_fingerprint_and_description() -> None:
         "duplicates_dropped": {"train": 0, "test": 1},
         "graph_hash": graph.fingerprint, "questions_hash": base.fingerprint,
     }  # fmt: skip
-
-
-def test_csr() -> None:
-    csr = Csr(np.array([0, 2, 2, 3]), np.array([4, 5, 1], dtype=np.int32))
-    assert len(csr) == 3
-    assert [row.tolist() for row in csr] == [[4, 5], [], [1]]
-    assert csr[-1].tolist() == [1]
-    assert csr.lengths.tolist() == [2, 0, 1]
-    with pytest.raises(IndexError):
-        csr[3]
 
 
 @pytest.mark.data
@@ -287,7 +172,7 @@ def quietly(graph: kgtrec.Graph, **how: object) -> kgtrec.Questions:
         return graph.questions(**how)
 
 
-def pairs(csr: object) -> list[list[int]]:
+def pairs(csr: Any) -> list[list[int]]:
     return [row.tolist() for row in csr]
 
 
@@ -452,19 +337,6 @@ def test_a_split_left_out_is_said_wherever_ranks_go(
         done = run(report_command, out, "--format", form)
         assert (warning in done.stderr) is (left_out is not None)
         assert warning not in done.stdout
-
-
-def test_the_warning_reaches_stderr_of_the_program(home: Path) -> None:
-    import subprocess
-    import sys
-
-    done = subprocess.run(
-        [sys.executable, "-m", "kgtrec", "rank", "--graph", "g", "--scores", "s.npy", "-o",
-         "o.parquet", "--filter", "valid"],
-        cwd=home, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stderr.startswith("kgtrec: warning: filter leaves out 'test', as at validation")
-    assert done.stdout.startswith("kgtrec · g · split test · both sides · filter train, valid")
 
 
 def test_known_files_on_the_command_line(home: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from question_cases import (
     DEPTH,
     N,
@@ -26,7 +26,6 @@ from refusals import each_row
 
 import kgtrec
 from kgtrec.cli.rank.command import rank as rank_command
-from kgtrec.cli.report import command as report_command
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import (
     read_candidates,
@@ -473,53 +472,6 @@ def test_everything_that_falls_outside_is_said(home: Path) -> None:
     assert ranks.rank()[outside].tolist() == ranks.candidates[outside].tolist() == [2.0]
 
 
-def test_sampled_results_are_labelled_everywhere(home: Path) -> None:
-    text = ranked(home, "s.parquet", "--candidates", home / "neg.npz", "--filter", "raw")
-    assert "SAMPLED candidates: Micro" in text
-    assert "sampled side" in text
-    assert "sampled candidates: do not compare these values with full ranking" in text
-    path = home / "s.parquet"
-    assert kgtrec.Ranks.load(path).manifest["questions"]["sampled"] is True
-    values = json.loads(run(report_command, path, "--format", "json").stdout)
-    assert {key.split(".")[0] for key in values} == {"sampled", "full"}
-    result = kgtrec.Result(kgtrec.Ranks.load(path))
-    assert set(result.to_dict()) < set(values)
-    key = "both.realistic.micro.mrr"
-    assert result[key] == result[f"sampled.{key}"] == dict(result)[f"sampled.{key}"]
-    assert f"full.low.{key}" in values
-    for form in ("latex", "markdown"):
-        shown = run(report_command, path, "--format", form).stdout
-        assert "s (sampled) " in shown
-        assert "among SAMPLED candidates" in shown
-    assert f"sampled.{key}," in run(report_command, path, "--format", "csv").stdout
-    by_side = run(report_command, path, "--by", "side")
-    assert by_side.stdout.startswith("sampled side")
-    assert "do not compare these values with full ranking" in by_side.stderr
-    by_relation = json.loads(
-        run(report_command, path, "--by", "relation", "--format", "json").stdout
-    )
-    assert f"sampled.{key}" in by_relation["r"]
-    assert "among all candidates" in run(report_command, path).stdout
-    ranked(home, "f.parquet")
-    assert "sampled" not in run(report_command, home / "f.parquet").stdout.lower()
-    with pytest.raises(UsageError):
-        kgtrec.Result(kgtrec.Ranks.load(home / "f.parquet"))[f"sampled.{key}"]
-
-
-def test_sampled_and_full_ranks_do_not_meet_in_silence(home: Path) -> None:
-    ranked(home, "s.parquet", "--candidates", home / "neg.npz")
-    ranked(home, "f.parquet")
-    for form in ("table", "json", "markdown"):
-        done = run(report_command, home / "s.parquet", home / "f.parquet", "--format", form)
-        assert "NOT COMPARABLE" in done.stderr
-        assert "sampled candidates against all candidates" in done.stderr
-    shown = run(report_command, home / "f.parquet", home / "s.parquet", "--format", "markdown")
-    assert "| s (sampled) |" in shown.stdout
-    assert "| f |" in shown.stdout
-    ranked(home, "g.parquet")
-    assert run(report_command, home / "f.parquet", home / "g.parquet").stderr == ""
-
-
 def test_reasons_not_to_compare() -> None:
     rng = np.random.default_rng(1)
     questions = random_questions(rng)
@@ -602,69 +554,54 @@ def plain_ids(path: Path) -> dict[str, str]:
 # -- Restricted candidates: entity lists, lists per relation, lists per question, against sets -----
 
 
-def check(
-    restricted: kgtrec.Questions, scores: np.ndarray, lists: list[set[int]], source: object = None
-) -> None:
-    ranks, run = kgtrec.rank(scores if source is None else source, restricted, run_depth=DEPTH)
+KINDS = ("one list", "by relation", "by question", "columns")
+
+
+@examples(3)
+@given(
+    seed=st.integers(0, 10**6), kind=st.sampled_from(KINDS), share=st.sampled_from([0.2, 0.6, 1.0]),
+    form=st.sampled_from(["scores", "dot", "l2", "l1", "instances"]),
+)  # fmt: skip
+def test_lists_restrict_as_sets_do(seed: int, kind: str, share: float, form: str) -> None:
+    rng = np.random.default_rng(seed)
+    questions = random_questions(rng)
+    n, source = len(questions), None
+    if kind == "one list":
+        one = subset(rng, N, share)
+        options, lists = {"entities": one}, [set(one)] * n
+    elif kind == "by relation":
+        of = [{r: subset(rng, N, share) for r in range(R) if rng.random() < 0.7} for _ in range(2)]
+        options = dict(zip(("heads", "tails"), of, strict=True))
+        asked = zip(questions.side, questions.relation, strict=True)
+        lists = [set(of[side].get(relation, range(N))) for side, relation in asked]
+    else:
+        own = np.stack([rng.permutation(N)[: max(1, round(share * N))] for _ in range(n)])
+        options, lists = {"candidates": own}, [set(ids) for ids in own.tolist()]
+    scores = some_scores(rng, (n, N))
+    if form in ("dot", "l2", "l1"):
+        queries, entities = (rng.integers(-2, 3, (size, 4)).astype("f4") for size in (n, N))
+        source = kgtrec.Factors(queries, entities, rng.integers(0, 2, N).astype("f4"), form)
+        scores = source.scores()
+    elif kind == "columns":
+        options["columns"] = "candidates"
+        source = np.take_along_axis(scores, own, axis=1)
+    elif form == "instances":
+        source = scores[questions.instance_question[questions.triple_rows]]
+    restricted = questions.restrict(**options, outside="worst")
+    rows = "instances" if form == "instances" and kind != "columns" else "questions"
+    ranks, run = kgtrec.rank(
+        scores if source is None else source, restricted, run_depth=DEPTH, rows=rows
+    )
     assert_counts(ranks, expected_counts(restricted, scores, lists))
     assert run_lists(run) == expected_best(restricted, scores, DEPTH, lists)
-
-
-@given(seed=st.integers(0, 10**6), share=st.sampled_from([0.2, 0.5, 0.9, 1.0]))
-def test_one_list_for_all_questions(seed: int, share: float) -> None:
-    rng = np.random.default_rng(seed)
-    questions = random_questions(rng)
-    candidates = set(np.flatnonzero(rng.random(N) < share).tolist())
-    restricted = questions.restrict(entities=list(candidates), outside="worst")
-    check(restricted, some_scores(rng, (len(questions), N)), [candidates] * len(questions))
-
-
-@given(seed=st.integers(0, 10**6))
-def test_lists_by_relation_and_side(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    questions = random_questions(rng)
-    lists = [
-        {r: np.flatnonzero(rng.random(N) < 0.6) for r in range(R) if rng.random() < 0.7}
-        for _ in range(2)
-    ]
-    restricted = questions.restrict(heads=lists[0], tails=lists[1], outside="worst")
-    every = np.arange(N)
-    expected = [
-        set(lists[side].get(relation, every).tolist())
-        for side, relation in zip(questions.side, questions.relation, strict=True)
-    ]
-    check(restricted, some_scores(rng, (len(questions), N)), expected)
-
-
-@given(seed=st.integers(0, 10**6), size=st.integers(1, N))
-def test_lists_by_question_and_their_columns(seed: int, size: int) -> None:
-    rng = np.random.default_rng(seed)
-    questions = random_questions(rng)
-    lists = np.stack([rng.permutation(N)[:size] for _ in range(len(questions))])
-    scores = some_scores(rng, (len(questions), N))
-    expected = [set(ids.tolist()) for ids in lists]
-    check(questions.restrict(candidates=lists, outside="worst"), scores, expected)
-    narrow = questions.restrict(candidates=lists, columns="candidates", outside="worst")
-    check(narrow, scores, expected, np.take_along_axis(scores, lists, axis=1))
-    ranks, _ = kgtrec.rank(scores, questions.restrict(candidates=lists, outside="worst"))
-    assert ranks.manifest["questions"]["sampled"] is True
-    assert "sampled" in str(kgtrec.Result(ranks))
-
-
-@given(seed=st.integers(0, 10**6), metric=st.sampled_from(["dot", "l2", "l1"]))
-def test_factors_rank_among_the_same_lists(seed: int, metric: str) -> None:
-    rng = np.random.default_rng(seed)
-    questions = random_questions(rng)
-    factors = kgtrec.Factors(
-        rng.integers(-2, 3, (len(questions), 4)).astype(np.float32),
-        rng.integers(-2, 3, (N, 4)).astype(np.float32),
-        rng.integers(0, 2, N).astype(np.float32),
-        metric,
-    )
-    lists = {r: np.flatnonzero(rng.random(N) < 0.6) for r in range(R)}
-    restricted = questions.restrict(heads=lists, tails=lists, outside="worst")
-    expected = [set(lists[int(r)].tolist()) for r in questions.relation]
-    check(restricted, factors.scores(), expected, factors)
+    sampled = "candidates" in options
+    assert ranks.manifest["questions"]["sampled"] is sampled
+    assert ("sampled" in str(kgtrec.Result(ranks))) is sampled
+    separate = restricted.separate()
+    answers = separate.answers.ids.tolist()
+    outside = np.zeros(len(answers), bool) if separate.outside is None else separate.outside
+    due = [lists[question] for question in restricted.instance_question[restricted.triple_rows]]
+    assert outside.tolist() == [a not in own for a, own in zip(answers, due, strict=True)]
 
 
 def test_full_lists_change_nothing_but_are_labelled() -> None:
@@ -678,22 +615,6 @@ def test_full_lists_change_nothing_but_are_labelled() -> None:
     assert (
         same.manifest["questions"]["questions_hash"] != full.manifest["questions"]["questions_hash"]
     )
-
-
-def test_rows_per_triple_with_candidates() -> None:
-    rng = np.random.default_rng(9)
-    questions = random_questions(rng)
-    scores = some_scores(rng, (len(questions), N))
-    lists = {r: np.flatnonzero(rng.random(N) < 0.6) for r in range(R)}
-    restricted = questions.restrict(heads=lists, tails=lists, outside="worst")
-    by_question, run = kgtrec.rank(scores, restricted, run_depth=DEPTH)
-    rows = scores[questions.instance_question[questions.triple_rows]]
-    by_triple, again = kgtrec.rank(rows, restricted, run_depth=DEPTH, rows="instances")
-    assert_counts(by_triple, expected_counts(restricted, scores, [
-        set(lists[int(r)].tolist()) for r in questions.relation
-    ]))  # fmt: skip
-    assert run_lists(run) == run_lists(again)
-    np.testing.assert_array_equal(by_question.greater, by_triple.greater)
 
 
 def test_nan_among_listed_candidates_only() -> None:
@@ -726,17 +647,3 @@ def test_what_does_not_fit_is_refused(options: dict, error: type, message: str) 
     questions = kgtrec.Graph.from_arrays(test=[(0, 0, 1)], n_entities=4).questions(sides="tail")
     with pytest.raises(error, match=message):
         questions.restrict(**options)
-
-
-@given(seed=st.integers(0, 10**6))
-def test_separate_questions_keep_which_answers_are_outside(seed: int) -> None:
-    """One question per triple: answers outside their candidates stay outside, one by one."""
-    rng = np.random.default_rng(seed)
-    questions = random_questions(rng)
-    candidates = set(np.flatnonzero(rng.random(N) < 0.5).tolist())
-    restricted = questions.restrict(entities=list(candidates), outside="worst")
-    separate = restricted.separate()
-    answers = separate.answers.ids.tolist()
-    outside = np.zeros(len(answers), bool) if separate.outside is None else separate.outside
-    assert outside.tolist() == [answer not in candidates for answer in answers]
-    assert separate.side.dtype == np.int64
