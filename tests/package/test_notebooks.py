@@ -63,6 +63,7 @@ def open_worlds() -> dict[str, Any]:
     tree = study.family_tree(families=1, people=30)
     return {
         "tree": tree, "removal": study.random_removal(tree.facts, 0.5),
+        "moments": openworld.moments((0.5, 0.6), 0.2, 9),
         "simulation": openworld.simulate((0.5, 0.6), (0.2,), repeats=9),
         "open world": compare_values((0.3, 0.25), 500, 4.0, [0.2], names=(EVIL, "b")),
     }  # fmt: skip

@@ -27,7 +27,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.study.comparison.samples import samples_of_runs
 from kgtrec.study.comparison.significance import pairs_of
 
-Signs = tuple[NDArray[np.int8], NDArray[np.int8]]
+Signs = NDArray[np.int8]
 
 TIED = 1e-12
 """Values closer than this share of the largest one tie: their sums differ only in the last bits."""
@@ -100,7 +100,7 @@ def tau_b(x: ArrayLike, y: ArrayLike) -> Float64:
     >>> float(tau_b([1, 2, 3, 4], [1, 2, 4, 3]))
     0.6666666666666666
     """
-    return _tau_b(_signs(x), _signs(y), None)
+    return _tau_b(_signs(x), _signs(y))
 
 
 def tau_ap(x: ArrayLike, y: ArrayLike) -> Float64:
@@ -120,7 +120,7 @@ def tau_ap(x: ArrayLike, y: ArrayLike) -> Float64:
     ndarray of float64, shape (...)
         NaN if `x` or `y` is constant.
     """
-    return _tau_ap(_signs(x), _signs(y), None)
+    return _tau_ap(_signs(x), _signs(y))
 
 
 def ranking_correlation(
@@ -133,8 +133,7 @@ def ranking_correlation(
     InputError
         Not two rows of equally many finite values, two at least.
     """
-    first, second = _oriented(x, x_higher), _oriented(y, y_higher)
-    _check(first, second)
+    first, second = _compared(x, y, x_higher, y_higher)
     return float(tau_b(first, second)), float(tau_ap(first, second))
 
 
@@ -166,13 +165,11 @@ def over_systems(
     InputError
         Not two rows of equally many finite values, three at least.
     """
-    first, second = _oriented(x, x_higher), _oriented(y, y_higher)
-    _check(first, second, least=3)
+    first, second = _compared(x, y, x_higher, y_higher, least=3)
     n = len(first)
     rng = np.random.default_rng(resampling.seed)
     weight = rng.multinomial(n, np.full(n, 1 / n), size=resampling.resamples).astype(np.float64)
-    signs = _signs(first), _signs(second)
-    drawn = [_tau_b(*signs, weight), _tau_ap(*signs, weight)]
+    drawn = [of(_signs(first), _signs(second), weight) for of in (_tau_b, _tau_ap)]
     return RankingAgreement.of(first, second, drawn=drawn, resampling=resampling, over="systems")
 
 
@@ -196,23 +193,21 @@ def over_questions(
     would result if all unsettled pairs agreed (disagreed, if tau is below 0). In simulations this
     covers at the level or above it, unless almost all systems are too close to distinguish.
     """
-    first, second = _oriented(x.estimate, x_higher), _oriented(y.estimate, y_higher)
-    _check(first, second)
+    first, second = _compared(x.estimate, y.estimate, x_higher, y_higher)
     if len(x.draws) != len(y.draws):
         raise UsageError(
             f"one has {len(x.draws)} draws, the other {len(y.draws)}; draw the same number for both"
         )
     signs = _signs(_oriented(x.draws, x_higher)), _signs(_oriented(y.draws, y_higher))
-    drawn = [_tau_b(*signs, None), _tau_ap(*signs, None)]
-    agreement = RankingAgreement.of(
+    drawn = [_tau_b(*signs), _tau_ap(*signs)]
+    made = RankingAgreement.of(
         first, second, drawn=drawn, resampling=x.resampling, over="questions"
     )
-    loose = _unsettled(x) | _unsettled(y)
-    own = _signs(first), _signs(second)
+    last = _signs(first), _signs(second), _unsettled(x) | _unsettled(y)
     return replace(
-        agreement,
-        tau_interval=_reaching(agreement.tau_interval, agreement.tau, _tau_b, own, loose),
-        tau_ap_interval=_reaching(agreement.tau_ap_interval, agreement.tau_ap, _tau_ap, own, loose),
+        made,
+        tau_interval=_reaching(made.tau_interval, made.tau, _tau_b, *last),
+        tau_ap_interval=_reaching(made.tau_ap_interval, made.tau_ap, _tau_ap, *last),
     )
 
 
@@ -227,15 +222,15 @@ def _unsettled(resampled: Resampled) -> Bools:
 
 
 def _reaching(
-    ends: tuple[float, float], tau: float, of: Callable[..., Float64], signs: Signs, loose: Bools
-) -> tuple[float, float]:
+    ends: tuple[float, float], tau: float, of: Callable[..., Float64], x: Signs, y: Signs,
+    loose: Bools,
+) -> tuple[float, float]:  # fmt: skip
     """The interval; its end further from 0 reaches at least the tau that unsettled pairs allow."""
     low, high = ends
-    x, y = signs
     if tau > 0:
-        return low, max(high, float(of(x, y, None, np.where(loose & (x * y < 0), 1, 0))))
+        return low, max(high, float(of(x, y, turned=np.where(loose & (x * y < 0), 1, 0))))
     if tau < 0:
-        return min(low, float(of(x, y, None, np.where(loose & (x * y > 0), -1, 0)))), high
+        return min(low, float(of(x, y, turned=np.where(loose & (x * y > 0), -1, 0)))), high
     return low, high
 
 
@@ -268,7 +263,11 @@ def _oriented(values: ArrayLike, higher: bool) -> Float64:
     return floats if higher else -floats
 
 
-def _check(first: Float64, second: Float64, least: int = 2) -> None:
+def _compared(
+    x: ArrayLike, y: ArrayLike, x_higher: bool, y_higher: bool, least: int = 2
+) -> tuple[Float64, Float64]:
+    """Two rows of values, higher is better; InputError unless they can be compared."""
+    first, second = _oriented(x, x_higher), _oriented(y, y_higher)
     if first.ndim != 1 or first.shape != second.shape or len(first) < least:
         raise InputError(
             f"rankings have shapes {first.shape} and {second.shape}; give values of the same "
@@ -276,9 +275,10 @@ def _check(first: Float64, second: Float64, least: int = 2) -> None:
         )
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise InputError("a ranking has a value that is not finite; leave this system out")
+    return first, second
 
 
-def _signs(values: ArrayLike) -> NDArray[np.int8]:
+def _signs(values: ArrayLike) -> Signs:
     """Sign of x_i - x_j for all i and j, int8 (..., s, s)."""
     x = np.asarray(values, np.float64)
     gap = x[..., :, None] - x[..., None, :]
@@ -286,41 +286,30 @@ def _signs(values: ArrayLike) -> NDArray[np.int8]:
     return (gap > slack).astype(np.int8) - (gap < -slack).astype(np.int8)
 
 
-def _tau_b(
-    x: NDArray[np.int8], y: NDArray[np.int8], weight: Float64 | None, turned: Any = None
-) -> Float64:
-    """tau-b from signs; ``weight`` (..., s) says how often each system counts.
+def _tau_b(x: Signs, y: Signs, weight: Float64 | None = None, turned: Any = None) -> Float64:
+    """tau-b from signs; ``weight`` (..., s) says how often each system counts, 1 by default.
 
     A pair whose ``turned`` (s, s) is 1 counts as in order, -1 as not, whatever its signs.
     """
-    both, of_x, of_y = (x * y).astype(np.float64), x != 0, y != 0
-    if turned is not None:
-        both = np.where(turned != 0, turned, both)
-    if weight is None:
-        total, n_x, n_y = (each.sum(axis=(-2, -1)) for each in (both, of_x, of_y))
-    else:
-        parts = [np.asarray(each, np.float64) for each in (both, of_x, of_y)]
-        total, n_x, n_y = (((weight @ each) * weight).sum(axis=-1) for each in parts)
+    weight = np.ones(x.shape[-1]) if weight is None else weight
+    both = x * y if turned is None else np.where(turned != 0, turned, x * y)
+    parts = [np.asarray(each, np.float64) for each in (both, x != 0, y != 0)]
+    total, n_x, n_y = (((weight @ each) * weight).sum(axis=-1) for each in parts)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(total / np.sqrt(n_x * np.asarray(n_y, np.float64)), np.float64)
+        return np.asarray(total / np.sqrt(n_x * n_y))
 
 
-def _tau_ap(
-    x: NDArray[np.int8], y: NDArray[np.int8], weight: Float64 | None, turned: Any = None
-) -> Float64:
+def _tau_ap(x: Signs, y: Signs, weight: Float64 | None = None, turned: Any = None) -> Float64:
     """As `_tau_b`."""
+    weight = np.ones(x.shape[-1]) if weight is None else weight
     # The other above this one: the sign of x_i - x_j is -1.
     above_x, above_y = ((each < 0).astype(np.float64) for each in (x, y))
     whole = above_x * above_y
     directions = []
     for above in (above_x, above_y):
         both = whole if turned is None else np.where(turned != 0, above * (turned > 0), whole)
-        if weight is None:
-            over, agreeing = above.sum(axis=-1), both.sum(axis=-1)
-            counted = (over > 0).astype(np.float64)
-        else:
-            over, agreeing = weight @ above.swapaxes(-1, -2), weight @ both.swapaxes(-1, -2)
-            counted = (over > 0) * weight
+        over, agreeing = weight @ above.swapaxes(-1, -2), weight @ both.swapaxes(-1, -2)
+        counted = (over > 0) * weight
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(over > 0, agreeing / over, 0.0)
             directions.append(2 * (share * counted).sum(axis=-1) / counted.sum(axis=-1) - 1)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling, over_runs
 from kgtrec._internal.csr import Bools, Float64, Int64
-from kgtrec._internal.table import Cell, ShownAsTables, Table
+from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.results.comparability import comparable
@@ -85,8 +85,7 @@ class SystemComparison(ShownAsTables):
     @property
     def order(self) -> list[int]:
         """Systems, best first; equal ones in the order given."""
-        sign = -1.0 if self.samples.higher_is_better else 1.0
-        return np.argsort(sign * self.resampled.estimate, kind="stable").tolist()
+        return _best_first(self.resampled.estimate, self.samples.higher_is_better)
 
     def intervals(self) -> Float64:
         """Ends of the systems' intervals, float64 (2, s)."""
@@ -106,28 +105,11 @@ class SystemComparison(ShownAsTables):
 
     def pair_table(self) -> Table:
         """A row per pair, the better system first: difference, interval, p, effect sizes."""
-        place = {system: rank for rank, system in enumerate(self.order)}
-        low, high = self.resampled.difference_interval(self.tests.pairs)  # not corrected
-        names, pairs = self.samples.systems, []
-        for k, (i, j) in enumerate(self.tests.pairs.tolist()):
-            turned = place[i] > place[j]
-            sign = -1.0 if turned else 1.0
-            ends = sorted((sign * float(low[k]), sign * float(high[k])))
-            first, second = (j, i) if turned else (i, j)
-            share = float(self.effects.superiority[k])
-            pairs.append(
-                (place[first], place[second], names[first], names[second],
-                 sign * float(self.effects.difference[k]), *ends, float(self.tests.p[k]),
-                 float(self.tests.corrected[k]), sign * float(self.effects.d_z[k]),
-                 1 - share if turned else share)
-            )  # fmt: skip
-        digits, method = self.samples.digits, self.tests.correction
-        fixed = {"none": "p as it is", "bh": "p (BH)"}.get(method, f"p ({method.capitalize()})")
-        columns = ["system", "against", f"difference:{digits}", *self.resampling.columns(digits),
-                   "p:5", f"{fixed}=p.corrected:5", "d_z:3",
-                   "wins=superiority:3"]  # fmt: skip
-        rows = [row[2:] for row in sorted(pairs, key=lambda row: row[:2])]
-        return Table.of(columns, rows, names=2)
+        tests, sizes = self.tests, self.effects
+        interval = self.resampled.difference_interval(tests.pairs)  # not corrected
+        values = [sizes.difference, *interval, tests.p, tests.corrected, sizes.d_z,
+                  sizes.superiority]  # fmt: skip
+        return _pair_table(self, self.samples, tests.pairs, values, tests.correction)
 
     def method(self) -> str:
         """The test in words: "paired t-test over 20,466 instances, Holm's correction"."""
@@ -197,6 +179,33 @@ class SystemComparison(ShownAsTables):
         """Places of the systems that each significantly beats, best system first."""
         better = self.tests.better(self.level)[np.ix_(self.order, self.order)]
         return [np.flatnonzero(row).tolist() for row in better]
+
+
+def _best_first(values: Float64, higher: bool) -> list[int]:
+    return np.argsort(-values if higher else values, kind="stable").tolist()
+
+
+def _pair_table(
+    made: SystemComparison | Replicates, samples: Samples | Replicates, pairs: Int64,
+    values: Sequence[Float64], correction: str,
+) -> Table:  # fmt: skip
+    """A row per pair, the better first: difference, its interval, both p, and sizes if known."""
+    place = np.argsort(made.order)
+    turned = place[pairs[:, 0]] > place[pairs[:, 1]]
+    pairs = np.where(turned[:, None], pairs[:, ::-1], pairs)
+    sign = np.where(turned, -1.0, 1.0)
+    gap, low, high, p, fixed, *sizes = values
+    ends = np.sort([sign * low, sign * high], axis=0)
+    if sizes:
+        sizes = [sign * sizes[0], np.where(turned, 1 - sizes[1], sizes[1])]
+    titles = {"none": "p as it is", "bh": "p (BH)"}
+    title = titles.get(correction, f"p ({correction.capitalize()})")
+    columns = ["system", "against", f"difference:{samples.digits}",
+               *made.resampling.columns(samples.digits), "p:5", f"{title}=p.corrected:5",
+               *["d_z:3", "wins=superiority:3"][: len(sizes)]]  # fmt: skip
+    names = ([samples.systems[i] for i in of] for of in pairs.T)
+    table = Table.of_columns(columns, *names, sign * gap, *ends, p, fixed, *sizes, names=2)
+    return table.in_order(np.lexsort(place[pairs].T[::-1]))
 
 
 def letter(row: int, many: int) -> str:
@@ -291,6 +300,11 @@ class Replicates(ShownAsTables):
         return np.array([values.mean() for values in self.values])
 
     @property
+    def order(self) -> list[int]:
+        """Systems, best first; equal ones in the order given."""
+        return _best_first(self.means, self.higher_is_better)
+
+    @property
     def deviations(self) -> Float64:
         """Standard deviation over runs (n - 1), float64 (s,); NaN of a single run."""
         return np.array([v.std(ddof=1) if len(v) > 1 else np.nan for v in self.values])
@@ -317,7 +331,6 @@ class Replicates(ShownAsTables):
 
     def value_table(self) -> Table:
         """A row per system, best first: runs, mean, deviation, interval, least and largest."""
-        sign = -1.0 if self.higher_is_better else 1.0
         ends = np.array([(values.min(), values.max()) for values in self.values]).T
         digits = self.digits
         columns = ["system", "runs", f"mean {self.title}=mean:{digits}", f"std:{digits}",
@@ -325,24 +338,16 @@ class Replicates(ShownAsTables):
                    f"largest=max:{digits}"]  # fmt: skip
         table = Table.of_columns(columns, self.systems, map(len, self.values), self.means,
                                  self.deviations, *self.interval(), *ends)  # fmt: skip
-        return table.in_order(np.argsort(sign * self.means, kind="stable"))
+        return table.in_order(self.order)
 
     def pair_table(self) -> Table:
         """A row per pair, the better first: difference, its interval, p, and corrected p."""
-        p = self.p_values()
-        fixed = corrected(p, self.correction)
-        rows: list[tuple[Cell, ...]] = []
-        for k, (i, j) in enumerate(self.pairs.tolist()):
-            if (self.means[i] < self.means[j]) == self.higher_is_better:
-                i, j = j, i
-            ends = np.quantile(self.draws[:, i] - self.draws[:, j], self.resampling.tails)
-            gap = float(self.means[i] - self.means[j])
-            rows.append((self.systems[i], self.systems[j], gap, *map(float, ends), float(p[k]),
-                         float(fixed[k])))  # fmt: skip
-        columns = ["system", "against", f"difference:{self.digits}",
-                   *self.resampling.columns(self.digits), "p:5",
-                   f"p ({self.correction})=p.corrected:5"]  # fmt: skip
-        return Table.of(columns, rows, names=2)
+        p, (first, second) = self.p_values(), self.pairs.T
+        gaps = self.draws[:, first] - self.draws[:, second]
+        values = [self.means[first] - self.means[second],
+                  *np.quantile(gaps, self.resampling.tails, axis=0), p,
+                  corrected(p, self.correction)]  # fmt: skip
+        return _pair_table(self, self, self.pairs, values, self.correction)
 
 
 def grouped_names(names: Sequence[str]) -> list[str]:

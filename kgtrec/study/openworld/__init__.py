@@ -4,6 +4,16 @@ Missing answers make every rank metric saturate and, by chance, misorder models.
 the assumptions, exact moments, lemmas and theorems, and ``simulate`` draws the same. ``compare``
 judges two models at a sparsity. ``experiment`` compares sparse with full metrics
 in a closed world. ``results`` contains the results and their wording.
+
+The functions share their parameters. Values out of range are a UsageError.
+
+- strength: l in [0, 1], the probability that a model predicts a true answer; arrays give arrays.
+- beta: The sparsity in [0, 1), the share of the true answers that the test set lacks.
+- n_answers, n_entities: True answers of a question, missing ones included, and its candidates;
+  by default 14505, the entities of FB15k-237 as the paper counts them.
+- metric: ``mrr``, ``hits@10``, ``log_mrr``, ``p_mrr@0.5``, ...
+- rho: Correlation of missing and predicted answers.
+- level, p: Accepted probability of the wrong order, below 0.5.
 """
 
 from __future__ import annotations
@@ -14,15 +24,14 @@ from kgtrec.study.openworld.formulas import (
     approximation,
     approximation_error,
     correlation_range,
-    covariance,
     expectation,
     expectation_main,
     inconsistency,
+    moments,
     queries_needed,
     slope,
     sparsity_of_density,
     split_strength,
-    variance,
 )
 from kgtrec.study.openworld.results import Comparison, Curve, FamilyStudy, Outlook, Panel
 from kgtrec.study.openworld.simulate import Simulation, simulate
@@ -39,16 +48,15 @@ __all__ = [
     "compare_ranks",
     "compare_values",
     "correlation_range",
-    "covariance",
     "expectation",
     "expectation_main",
     "family_study",
     "inconsistency",
+    "moments",
     "queries_needed",
     "question_values",
     "simulate",
     "slope",
     "sparsity_of_density",
     "split_strength",
-    "variance",
 ]

@@ -29,6 +29,8 @@ from kgtrec.study.openworld.formulas import (
     ENTITIES,
     Strengths,
     binomial,
+    check,
+    check_level,
     checked_strength,
     correlation_range,
     gain,
@@ -302,16 +304,7 @@ def highest_sparsity(seen: Seen) -> float:
 def question_values(ranks: Ranks, metric: str = "mrr") -> tuple[Float64, Float64]:
     """Metric and number of answers of each question, ties broken at random (expected value).
 
-    Parameters
-    ----------
-    ranks : Ranks
-    metric : str, default "mrr"
-        ``mrr``, ``hits@10``, ``log_mrr``, ``p_mrr@0.5``, ...
-
-    Returns
-    -------
-    values, answers : ndarray of float64, shape (questions,)
-        In ascending question number.
+    Shapes: float64 (questions,) each, in ascending question number.
     """
     gains = tied_gains(metric, ranks.greater, ranks.equal)
     _, index = np.unique(ranks.question, return_inverse=True)
@@ -327,25 +320,10 @@ def compare_ranks(
     level: float = 0.05,
     names: tuple[str, str] = ("A", "B"),
 ) -> Comparison:
-    """Compare two models by their ranks on the same questions.
+    """Compare two models by their ranks on the same questions, at one or several sparsities.
 
-    Parameters
-    ----------
-    first, second : Ranks
-    sparsity : float in [0, 1), or several
-        Share of the true answers that the test set lacks. `sparsity_of_density` computes it from
-        the share of all true facts that the graph contains.
-    metric : str, default "mrr"
-    level : float, default 0.05
-        Accepted probability of the wrong order.
-    names : (str, str)
-
-    Raises
-    ------
-    InputError
-        Ranks of different questions, or of no questions.
-    UsageError
-        A value out of range.
+    `sparsity_of_density` computes a sparsity from the share of all true facts that the graph
+    contains. InputError: ranks of different questions, or of no questions.
     """
     _check_alike(first, second, names)
     both = first, second
@@ -378,34 +356,13 @@ def compare_values(
 ) -> Comparison:
     """Compare two published values, as if all questions had the same number of answers.
 
-    Parameters
-    ----------
-    values : (float, float)
-        The metric of each model, from 0 to 1.
-    n_questions : int
-    answers : float
-        Mean number of test answers of a question: test triples over questions, for each side.
-    sparsity, metric, level, names
-        As for `compare_ranks`.
-    n_entities : int, default 14505
-        Entities of the graph.
-
-    Raises
-    ------
-    UsageError
-        A value out of range.
+    `answers` is the mean number of test answers of a question: test triples over questions, for
+    each side. Otherwise as `compare_ranks`.
     """
-    if n_questions < 2:
-        raise UsageError(f"n_questions={n_questions}; give 2 or more")
-    if not answers >= 1:
-        raise UsageError(
-            f"answers={answers}; give 1 or more, because every question has a test answer"
-        )
+    check("n_questions", n_questions, n_questions >= 2, "2 or more")
+    check("answers", answers, answers >= 1, "1 or more, because every question has a test answer")
     for value in values:
-        if not 0 < value <= 1:
-            raise UsageError(
-                f"{value} is not a value of {metric}; give a number above 0 and up to 1"
-            )
+        check(f"value of {metric}", value, 0 < value <= 1, "a number above 0 and up to 1")
     unknown = (math.nan, math.nan)
     each = np.full(int(n_questions), float(answers))
     seen = Seen(values, each, n_entities, math.nan, unknown, metric)
@@ -437,8 +394,7 @@ def _compare(
     sampled: bool = False,
 ) -> Comparison:
     gain(seen.metric)  # an unknown name is refused before the work begins
-    if not 0 < level < 0.5:
-        raise UsageError(f"level={level}; give a probability above 0 and below 0.5, such as 0.05")
+    check_level("level", level)
     most = float(seen.answers.max())
     if most >= seen.n_entities - 1:
         raise UsageError(

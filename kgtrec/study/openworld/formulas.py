@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kgtrec._internal.csr import Float64, Int64
+from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import UsageError
 
 GAINS = {
@@ -107,46 +108,19 @@ class Strengths(NamedTuple):
 def sparsity_of_density(density: float, train_share: float) -> float:
     """Sparsity beta of the test set of a graph that holds a share of all true facts (appendix A.3).
 
-    alpha = d (1 - eta) / (1 - d eta): a share d of all true facts is recorded, and eta of those
-    train. The test set is sparser than the graph, because all missing facts are missing there.
-
-    Parameters
-    ----------
-    density : float in (0, 1]
-        d, the share of the true facts that the graph contains.
-    train_share : float in [0, 1)
-        eta, the share of the graph's facts that are not in the test set.
-
-    Returns
-    -------
-    float in [0, 1)
-
-    Raises
-    ------
-    UsageError
-        A share out of range.
+    A share `density`, d in (0, 1], of all true facts is recorded; `train_share`, eta in [0, 1), of
+    these is not in the test set. 1 - beta = d (1 - eta) / (1 - d eta): the test set is sparser than
+    the graph, because all missing facts are missing there.
     """
-    if not 0 < density <= 1:
-        raise UsageError(
-            f"density={density} is not a share of facts; give a number above 0 and up to 1"
-        )
-    if not 0 <= train_share < 1:
-        raise UsageError(f"train_share={train_share}; give a share of at least 0 and below 1")
+    check("density", density, 0 < density <= 1, "a number above 0 and up to 1")
+    check_share("train_share", train_share)
     return 1.0 - density * (1.0 - train_share) / (1.0 - density * train_share)
 
 
 def correlation_range(strength: float, beta: float) -> tuple[float, float]:
     """Lowest and highest correlation with l1 and l2 between 0 and 1 (Definition 4.1).
 
-    Parameters
-    ----------
-    strength : float in [0, 1]
-    beta : float in [0, 1)
-
-    Returns
-    -------
-    (float, float)
-        (0, 0) if nothing can correlate: the strength is 0 or 1, or nothing is missing.
+    (0, 0) if nothing can correlate: the strength is 0 or 1, or nothing is missing.
     """
     checked_strength(strength, beta)
     if strength in (0, 1) or beta == 0:
@@ -159,16 +133,7 @@ def correlation_range(strength: float, beta: float) -> tuple[float, float]:
 def split_strength(strength: ArrayLike, beta: float, rho: float = 0.0) -> Strengths:
     """Strength on missing and on test answers: l1 = P(Y|X), l2 = P(Y|not X) (section 4.3).
 
-    Parameters
-    ----------
-    strength : array-like of float in [0, 1]
-    beta : float in [0, 1)
-    rho : float in [-1, 1], default 0
-
-    Raises
-    ------
-    UsageError
-        A value out of range, or a correlation that this strength and sparsity cannot have.
+    UsageError: a correlation that this strength and sparsity cannot have.
     """
     whole = checked_strength(strength, beta)
     if rho == 0 or beta == 0:
@@ -202,29 +167,38 @@ def binomial(counts: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> Float64
 def checked_strength(strength: ArrayLike, beta: float) -> Float64:
     """The strength as float64; UsageError unless it is a probability and beta a sparsity."""
     values = np.asarray(strength, np.float64)
-    if not np.all((values >= 0) & (values <= 1)):
-        raise UsageError(f"strength={strength!r} is not a probability; give numbers from 0 to 1")
-    if not 0 <= beta < 1:
-        raise UsageError(
-            f"sparsity beta={beta} is not a share; give a number of at least 0 and below 1"
-        )
+    check("strength", strength, np.all((values >= 0) & (values <= 1)), "probabilities from 0 to 1")
+    check_share("sparsity beta", beta)
     return values
+
+
+def check(name: str, value: object, fits: Any, valid: str) -> None:
+    """Raise UsageError, with what is valid, unless a value fits."""
+    if not fits:
+        raise UsageError(f"{name}={value} is out of range; give {valid}")
+
+
+def check_share(name: str, value: float) -> None:
+    """Raise UsageError unless a share leaves something."""
+    check(name, value, 0 <= value < 1, "a number of at least 0 and below 1")
+
+
+def check_level(name: str, value: float) -> None:
+    """Raise UsageError unless it is an accepted probability of the wrong order."""
+    check(name, value, 0 < value < 0.5, "a probability above 0 and below 0.5, such as 0.05")
 
 
 def check_answers(n_answers: int) -> None:
     """Raise UsageError unless it is a number of answers."""
-    if n_answers < 1 or n_answers != int(n_answers):
-        raise UsageError(f"n_answers={n_answers}; give a whole number of 1 or more")
+    whole = n_answers >= 1 and n_answers == int(n_answers)
+    check("n_answers", n_answers, whole, "a whole number of 1 or more")
 
 
 def check_entities(n_answers: int, n_entities: int) -> None:
     """Raise UsageError unless there are candidates besides the answers."""
     check_answers(n_answers)
-    if n_entities <= n_answers:
-        raise UsageError(
-            f"n_entities={n_entities} is too small for {n_answers} answers; give the number of all "
-            "candidates, including the answers"
-        )
+    check("n_entities", n_entities, n_entities > n_answers,
+          f"the number of all candidates, including the {n_answers} answers")  # fmt: skip
 
 
 NEGLIGIBLE = 1e-15
@@ -234,7 +208,7 @@ CELLS = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(ShownInLines):
     """The metric of a question given the number of its missing answers, for L strengths.
 
     - chance, float64 (c,): Probability of each number of missing answers that is not negligible.
@@ -246,6 +220,11 @@ class Moments:
     value: Float64
     square: Float64
 
+    def _lines(self) -> tuple[str, str]:
+        means, spreads = (np.array2string(one, precision=4, threshold=6)
+                          for one in (self.mean, np.sqrt(self.variance)))  # fmt: skip
+        return f"mean {means}", f"standard deviation of one question {spreads}"
+
     @property
     def mean(self) -> Float64:
         """Expectation over the number of missing answers: float64, shape (L,)."""
@@ -253,12 +232,12 @@ class Moments:
 
     @property
     def variance(self) -> Float64:
-        """Variance of one question's metric: float64, shape (L,)."""
+        """V(beta, l) of Theorem 4.2: the variance of one question's metric, float64 (L,)."""
         return self.square @ self.chance - self.mean**2
 
     @property
     def covariance(self) -> Float64:
-        """For two models on a question with the same missing answers: float64, shape (L, L)."""
+        """For two models on a question with the same missing answers: float64 (L, L)."""
         return (self.value * self.chance) @ self.value.T - np.outer(self.mean, self.mean)
 
 
@@ -272,9 +251,9 @@ def moments(
     *,
     kept: bool = True,
 ) -> Moments:
-    """Mean and square of a question's metric, for each number of missing answers.
+    """Mean and square of a question's metric, for each number of missing answers, exactly.
 
-    Shapes: strength ().
+    The default is given that an answer is left to test; the paper takes variances from simulation.
     """
     check_entities(n_answers, n_entities)
     split = strength if isinstance(strength, Strengths) else split_strength(strength, beta, rho)
@@ -333,55 +312,11 @@ def expectation(
 ) -> Float64:
     """Exact expectation of a metric: Lemma 4.1 with its delta; with correlation, Lemma A.1.
 
-    Parameters
-    ----------
-    strength, beta, n_answers, n_entities, metric, rho
-        As for `moments`.
-    kept : bool, default False
-        False: the lemma. True: given that an answer is left to test, as in an evaluation; this
-        matters if beta^N is not small.
-
-    Returns
-    -------
-    ndarray of float64, shaped as strength
+    With `kept`: given that an answer is left to test, as in an evaluation; this matters if beta^N
+    is not small.
     """
     result = moments(strength, beta, n_answers, n_entities, metric, rho, kept=kept)
     return result.mean.reshape(np.shape(strength))
-
-
-def variance(
-    strength: ArrayLike,
-    beta: float,
-    n_answers: int,
-    n_entities: int = ENTITIES,
-    metric: str = "mrr",
-    rho: float = 0.0,
-) -> Float64:
-    """V(beta, l) of Theorem 4.2, exactly: the variance of one question's metric.
-
-    The paper takes it from simulation. Given that an answer is left to test; otherwise as for
-    `expectation`.
-    """
-    result = moments(strength, beta, n_answers, n_entities, metric, rho)
-    return result.variance.reshape(np.shape(strength))
-
-
-def covariance(
-    strengths: tuple[float, float],
-    beta: float,
-    n_answers: int,
-    n_entities: int = ENTITIES,
-    metric: str = "mrr",
-) -> float:
-    """Covariance of two models' metric on a question with the same missing answers.
-
-    Theorem 4.2 assumes independent models. On the same test set both lack the same answers, which
-    makes their difference a little steadier.
-    """
-    return float(moments(strengths, beta, n_answers, n_entities, metric).covariance[0, 1])
-
-
-EULER = 0.5772156649015329
 
 
 def expectation_main(
@@ -392,23 +327,6 @@ def expectation_main(
     l2 / (l1 beta (N+1)) \sum_{k=0}^{N} (1 - Phi(k)) / f(k+1), Phi the distribution function of
     Binomial(N+1, l1 beta). Computed in the equal form l2 E[F(M+1) / (M+1)], with M from Binomial(N,
     l1 beta) and F the sum of the gains, which needs no limit if strength or sparsity is 0.
-
-    Parameters
-    ----------
-    strength : array-like of float in [0, 1]
-        l.
-    beta : float in [0, 1)
-        Sparsity.
-    n_answers : int
-        N, missing answers included.
-    metric : str, default "mrr"
-        ``mrr``, ``hits@10``, ``log_mrr``, ``p_mrr@0.5``, ...
-    rho : float, default 0
-        Correlation of missing and predicted.
-
-    Returns
-    -------
-    ndarray of float64, shaped as strength
     """
     check_answers(n_answers)
     missing, recorded = split_strength(strength, beta, rho)
@@ -424,8 +342,6 @@ def slope(strength: ArrayLike, beta: float, n_answers: int, metric: str = "mrr")
     equal form E[1/f(j+1)], j from Binomial(N, l beta), which holds at 0 too. For MRR it is
     (1 - (1 - l beta)^(N+1)) / (l beta (N+1)) (Corollary 4.2), for Hits@K the probability that
     j <= K - 1 (Corollary 4.3).
-
-    Parameters and shape as for `expectation_main`.
     """
     check_answers(n_answers)
     strengths = checked_strength(strength, beta)
@@ -437,26 +353,11 @@ def approximation(strength: ArrayLike, beta: float, n_answers: int, rho: float =
     """The logarithmic approximation of the expected MRR (Theorem 4.1; with correlation, 4.3).
 
     (l2 / l1) (ln l1 + ln beta + ln(N + 2) + gamma) / (beta (N + 1)). Negative, and so useless, if
-    l beta N is small.
-
-    Parameters
-    ----------
-    strength : array-like of float in (0, 1]
-    beta : float in (0, 1)
-    n_answers : int
-    rho : float, default 0
-
-    Returns
-    -------
-    ndarray of float64, shaped as strength
-
-    Raises
-    ------
-    UsageError
-        Strength on missing answers, or sparsity, 0.
+    l beta N is small. UsageError: strength on missing answers, or sparsity, 0.
     """
     missing, recorded = _positive(strength, beta, n_answers, rho)
-    return recorded / missing * _level(missing, beta, n_answers) / (beta * (n_answers + 1))
+    level = np.log(missing) + (math.log(beta) + math.log(n_answers + 2) + np.euler_gamma)
+    return recorded / missing * level / (beta * (n_answers + 1))
 
 
 def approximation_error(
@@ -465,7 +366,6 @@ def approximation_error(
     """Bound on the distance of `approximation` from `expectation_main` (Theorems 4.1 and 4.3).
 
     The correlated bound is from appendix A.1.8; its first term is twice that of Theorem 4.1.
-    Parameters and shape as for `approximation`.
     """
     missing, recorded = _positive(strength, beta, n_answers, rho)
     scale = recorded / missing / (beta * (n_answers + 1))
@@ -484,7 +384,6 @@ def inconsistency(
     n_queries: float,
     n_entities: int = ENTITIES,
     *,
-    variances: tuple[float, float] | None = None,
     exact: bool = False,
     same_missing: bool = False,
 ) -> float:
@@ -494,40 +393,21 @@ def inconsistency(
     ----------
     strength, difference : float
         l of the weaker model, and how much stronger the other is; l + difference is at most 1.
-    beta : float in (0, 1)
-    n_answers : int
-        N, missing answers included.
     n_queries : float
         Number of questions; the normal approximation needs more than 50.
-    n_entities : int, default 14505
-        Candidates of a question.
-    variances : (float, float), optional
-        V(beta, l) and V(beta, l + difference). Default: exact (`moments.variance`).
     exact : bool, default False
         False: approximate the difference of the expectations by logarithms, as printed. True: the
         exact difference, also correct for small N or sparsity.
     same_missing : bool, default False
-        Whether the same answers are missing for both models; the theorem ignores this.
-
-    Returns
-    -------
-    float in [0, 1]
-
-    Raises
-    ------
-    UsageError
-        A value out of range.
+        Whether the same answers are missing for both models, which makes their difference a little
+        steadier; the theorem ignores this.
     """
-    if not 0 <= difference <= 1 - strength:
-        raise UsageError(
-            f"difference={difference} at strength {strength} gives a strength outside 0 to 1; "
-            f"give a difference from 0 to {1 - strength:.6g}"
-        )
-    if not n_queries > 0:
-        raise UsageError(f"n_queries={n_queries}; give a number of questions above 0")
+    check("difference", difference, 0 <= difference <= 1 - strength,
+          f"a difference from 0 to {1 - strength:.6g}, for strengths up to 1")  # fmt: skip
+    check("n_queries", n_queries, n_queries > 0, "a number of questions above 0")
     pair = (strength, strength + difference)
     both = moments(pair, beta, n_answers, n_entities)
-    spread = sum(both.variance if variances is None else variances)
+    spread = sum(both.variance)
     if same_missing:
         spread -= 2 * both.covariance[0, 1]
     if exact:
@@ -552,21 +432,11 @@ def queries_needed(
     2 (beta l (N+1) Psi^-1(p))^2 V / difference^2, for differences much smaller than the strength;
     infinite for no difference. The paper's example prints 2.85 for the product above the fraction
     line at beta = 0.35, l = 0.7, N = 43, p = 5 % and V = 7.4e-3. Its formula gives 4.65, and the
-    exact variance is 6.2e-3.
-
-    Parameters
-    ----------
-    strength, difference, beta, n_answers, n_entities
-        As for `inconsistency`.
-    p : float in (0, 0.5), default 0.05
-        Accepted probability of the wrong order.
-    variance : float, optional
-        V; default exact.
+    exact variance is 6.2e-3, which is the default.
     """
     from scipy.special import ndtri
 
-    if not 0 < p < 0.5:
-        raise UsageError(f"p={p}; give a probability above 0 and below 0.5, such as 0.05")
+    check_level("p", p)
     if not difference:
         return math.inf
     if variance is None:
@@ -578,11 +448,6 @@ def queries_needed(
 def normal_below(z: float) -> float:
     """Psi: the probability that a standard normal value is at most z."""
     return 0.5 * math.erfc(-z / math.sqrt(2.0))
-
-
-def _level(missing: Float64, beta: float, n_answers: int) -> Float64:
-    """ln l1 + ln beta + ln(N + 2) + gamma."""
-    return np.log(missing) + (math.log(beta) + math.log(n_answers + 2) + EULER)
 
 
 def _positive(strength: ArrayLike, beta: float, n_answers: int, rho: float) -> Strengths:

@@ -28,7 +28,9 @@ from kgtrec.questions.api import Graph
 from kgtrec.study.openworld.formulas import (
     ENTITIES,
     approximation,
+    check,
     check_entities,
+    check_share,
     checked_strength,
     expectation,
     split_strength,
@@ -161,11 +163,10 @@ def family_tree(
     UsageError
         A number below 1 (2 people are the least), or more people than such a tree can hold.
     """
-    sizes = {"families": families, "people": people - 1, "depth": depth, "width": width}
+    sizes = {"families": families, "people": people, "depth": depth, "width": width}
     for name, value in sizes.items():
-        if value < 1:
-            shown = people if name == "people" else value
-            raise UsageError(f"{name}={shown}; give {'2' if name == 'people' else '1'} or more")
+        least = 2 if name == "people" else 1
+        check(name, value, value >= least, f"{least} or more")
     rng = np.random.default_rng(seed)
     grown = [_grow(rng, people, depth, width) for _ in range(families)]
     start = np.arange(families)[:, None] * people
@@ -330,14 +331,9 @@ def random_removal(
     train_share : float in [0, 1), default 0.7
         Share eta of the recorded facts that go to training.
     seed : int, default 0
-
-    Raises
-    ------
-    UsageError
-        A share out of range.
     """
-    _check_share("density", density, 0 < density <= 1, "above 0 and up to 1")
-    _check_share("train_share", train_share, 0 <= train_share < 1, "of at least 0 and below 1")
+    check("density", density, 0 < density <= 1, "a number above 0 and up to 1")
+    check_share("train_share", train_share)
     draw = np.random.default_rng(seed).random(len(facts))
     train, recorded = draw < density * train_share, draw < density
     return OpenWorld(facts[train], facts[recorded & ~train], facts[~recorded])
@@ -358,15 +354,12 @@ def ranked_removal(
         The model's rank of each fact of ``world.full_test`` in its tail question; lower is better.
     sparsity : float in [0, 1)
     seed : int, default 0
-
-    Raises
-    ------
-    UsageError
-        Shapes or shares that do not fit.
     """
     facts = world.full_test
-    rank = _per_fact("rank", rank, facts).astype(np.float64)
-    _check_share("sparsity", sparsity, 0 <= sparsity < 1, "of at least 0 and below 1")
+    rank = np.asarray(rank, np.float64)
+    check("shape of rank", rank.shape, rank.shape == (len(facts),),
+          f"one value for each of the {len(facts)} facts of world.full_test")  # fmt: skip
+    check_share("sparsity", sparsity)
     rng = np.random.default_rng(seed)
     question = facts[:, 1].astype(np.int64) * (int(facts[:, 0].max(initial=0)) + 1) + facts[:, 0]
     _, index, count = np.unique(question, return_inverse=True, return_counts=True)
@@ -378,28 +371,12 @@ def ranked_removal(
     return OpenWorld(world.train, facts[~missing], facts[missing])
 
 
-def _per_fact(name: str, values: NDArray[Any], facts: Triples) -> NDArray[Any]:
-    values = np.asarray(values)
-    if values.shape != (len(facts),):
-        raise UsageError(
-            f"{name} has shape {values.shape}; give one value for each of the {len(facts)} facts "
-            "of world.full_test"
-        )
-    return values
-
-
-def _check_share(name: str, value: float, fits: bool, valid: str) -> None:
-    if not fits:
-        raise UsageError(f"{name}={value} is out of range; give a number {valid}")
-
-
 STRENGTHS = tuple(np.round(np.arange(0.30, 1.005, 0.01), 2).tolist())
 BETAS = (0.2, 0.35, 0.5, 0.65)
-RHOS = (-0.1, 0.0, 0.1, 0.2)
 N_ANSWERS = 43
 REPEATS = 500
-"""The grid of Figures 1 and 2: 71 strengths, 4 sparsities, 4 correlations; 43 answers per question,
-which is 14505 x 1 % x 30 %; 500 questions per point."""
+"""The grid of Figures 1 and 2: 71 strengths, 4 sparsities; 43 answers per question, which is 14505
+x 1 % x 30 %; 500 questions per point."""
 
 BLOCK = 1 << 22
 """Cells (questions x answers) drawn at a time, so that memory stays small."""
@@ -450,32 +427,12 @@ def simulate(
     n_entities: int = ENTITIES,
     seed: int = 0,
 ) -> Simulation:
-    """Simulate questions for every strength and sparsity (Figures 1 and 2).
+    """Simulate `repeats` questions for every strength and sparsity (Figures 1 and 2).
 
-    Parameters
-    ----------
-    strengths : sequence of float in [0, 1], default 0.30, 0.31, ..., 1
-    betas : sequence of float in [0, 1), default (0.2, 0.35, 0.5, 0.65)
-        Sparsities.
-    n_answers : int, default 43
-        True answers of a question, missing ones included.
-    rho : float, default 0
-        Correlation of missing and predicted. Cells with an impossible correlation become NaN.
-    metrics : sequence of str, default ("mrr",)
-        ``mrr``, ``hits@10``, ``log_mrr``, ``p_mrr@0.5``, ...
-    repeats : int, default 500
-        Questions per cell.
-    n_entities : int, default 14505
-    seed : int, default 0
-
-    Raises
-    ------
-    UsageError
-        A value out of range or an unknown metric, or a correlation that is impossible everywhere.
+    Cells with an impossible correlation become NaN; one that is impossible everywhere is refused.
     """
     check_entities(n_answers, n_entities)
-    if repeats < 2:
-        raise UsageError(f"repeats={repeats}; give 2 or more to measure a spread")
+    check("repeats", repeats, repeats >= 2, "2 or more, to measure a spread")
     for beta in betas:
         checked_strength(strengths, beta)
     sums = {metric: sum_of_gains(metric, n_entities + 1) for metric in metrics}
@@ -506,14 +463,9 @@ def simulate(
 
 
 def filtered_ranks(
-    rng: np.random.Generator,
-    strength: float,
-    beta: float,
-    rho: float,
-    n_answers: int,
-    n_entities: int,
-    questions: int,
-) -> tuple[Int64, Bools]:
+    rng: np.random.Generator, strength: float, beta: float, rho: float, n_answers: int,
+    n_entities: int, questions: int,
+) -> tuple[Int64, Bools]:  # fmt: skip
     """Draw questions: the filtered rank of every answer, and whether it is missing.
 
     Shape: rank int64 (questions, n_answers).
@@ -543,14 +495,10 @@ def _questions(
     parts: list[list[Float64]] = []
     for start in range(0, repeats, block):
         rank, missing = draw(min(block, repeats - start))
-        left = (~missing).sum(axis=1)
-        some = left > 0
-        parts.append(
-            [
-                np.where(missing, 0.0, total[rank] - total[rank - 1]).sum(axis=1)[some] / left[some]
-                for total in sums.values()
-            ]
-        )
+        some = ~missing.all(axis=1)
+        rank, recorded = rank[some], ~missing[some]
+        gains = (np.where(recorded, total[rank] - total[rank - 1], 0.0) for total in sums.values())
+        parts.append([gain.sum(axis=1) / recorded.sum(axis=1) for gain in gains])
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
