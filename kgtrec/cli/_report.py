@@ -12,18 +12,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kgtrec._internal.files import atomic_write, check_writable
 from kgtrec._internal.locations import is_folder, is_location, names_in, real_path
+from kgtrec.cli._process import lazily
 from kgtrec.errors import KgtrecError, UsageError, suggestion
 
-if TYPE_CHECKING:
-    from kgtrec._internal.table import Table
+with lazily():
+    from kgtrec._internal.table import Table, dump_json, stacked
+    from kgtrec.cli._names import by_heading, in_option_names
+    from kgtrec.graph.formats import graph_files, split_format
+    from kgtrec.plots.style import check_plot, save
 
 FORMATS = ("table", "csv", "tsv", "markdown", "latex", "json")
+Section = tuple[str, Sequence["Table"], str]
+"""A heading, its tables, and a sentence on them."""
 
 
 class FailedInPart(KgtrecError):
@@ -64,15 +70,11 @@ class Report:
         named: str = "file", **more: Any,
     ) -> Report:  # fmt: skip
         """One table per file: blocks of text, JSON by file, or one table with the files' names."""
-        from kgtrec._internal.table import stacked
-
-        def blocks_of_text() -> str:
-            return blocks({file: table.to_text() for file, table in tables.items()})
-
-        def data() -> object:
-            return single_or_all({file: table.to_dict() for file, table in tables.items()})
-
-        return cls(text or blocks_of_text, data, stacked(tables, named), **more)
+        return cls(
+            text or (lambda: blocks({file: table.to_text() for file, table in tables.items()})),
+            lambda: single_or_all({file: table.to_dict() for file, table in tables.items()}),
+            stacked(tables, named), **more,
+        )  # fmt: skip
 
     @classmethod
     def of_tables(cls, tables: Mapping[str, Table], **more: Any) -> Report:
@@ -85,18 +87,14 @@ class Report:
 
     @classmethod
     def of_sections(
-        cls,
-        sections: Sequence[tuple[str, Sequence[Table], str]],
-        data: object,
-        rows: Table,
-        **more: Any,
+        cls, sections: Sequence[Section], data: object, rows: Table, **more: Any
     ) -> Report:
         """Headings, each with its tables and a sentence on them."""
-
-        def in_latex() -> str:
-            return "\n".join(table.to_latex() for _, tables, _ in sections for table in tables)
-
-        forms = {"markdown": lambda: _in_markdown(sections), "latex": in_latex}
+        tables = [table for _, tables, _ in sections for table in tables]
+        forms = {
+            "markdown": lambda: _in_markdown(sections),
+            "latex": lambda: "\n".join(table.to_latex() for table in tables),
+        }
         return cls(lambda: _in_text(sections), lambda: data, rows, forms, **more)
 
     def has(self, form: str) -> bool:
@@ -112,8 +110,6 @@ class Report:
         if form == "table" and self.text is not None:
             return self.text()
         if form == "json" and self.data is not None:
-            from kgtrec._internal.table import dump_json
-
             return dump_json(self.data())
         if self.rows is None:
             raise UsageError(f"--format {form} writes only one table; choose it with --show")
@@ -127,7 +123,7 @@ class Report:
         return self.figures[name]()
 
 
-def _in_text(sections: Sequence[tuple[str, Sequence[Table], str]]) -> str:
+def _in_text(sections: Sequence[Section]) -> str:
     from textwrap import fill
 
     blocks: list[str] = []
@@ -137,7 +133,7 @@ def _in_text(sections: Sequence[tuple[str, Sequence[Table], str]]) -> str:
     return "\n\n".join(filter(None, blocks))
 
 
-def _in_markdown(sections: Sequence[tuple[str, Sequence[Table], str]]) -> str:
+def _in_markdown(sections: Sequence[Section]) -> str:
     blocks: list[str] = []
     for heading, tables, sentence in sections:
         blocks += [f"**{heading}**", *(table.to_markdown().rstrip() for table in tables), sentence]
@@ -179,10 +175,6 @@ class PathType(click.ParamType):
     def __init__(self, role: str) -> None:
         self.role = role
 
-    @property
-    def is_output(self) -> bool:
-        return self.role in ("output", "figure", "text", "later")
-
 
 class Choice(click.Choice[str]):
     """One of several words; the message about another one suggests the most similar."""
@@ -195,8 +187,6 @@ class Choice(click.Choice[str]):
 
 READ, GRAPH_FOLDER, SCORES = map(PathType, ("an input", "the graph", "the scores"))
 WRITE, DRAW, PRINT_TO, LATER = map(PathType, ("output", "figure", "text", "later"))
-
-
 _CHECKED = {WRITE.role, DRAW.role, PRINT_TO.role}
 
 
@@ -218,38 +208,24 @@ def check_paths(command: click.Command, values: Mapping[str, Any]) -> None:
         return
     for role, _, path in paths:
         if role == "figure":
-            from kgtrec.plots.style import check_plot
-
             check_plot(path)
-    check_outputs(
-        outputs, [(role, path) for role, _, path in paths if not PathType(role).is_output]
-    )
+    written = (*_CHECKED, LATER.role)
+    check_outputs(outputs, [(role, path) for role, _, path in paths if role not in written])
 
 
 def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[tuple[str, str]]) -> None:
-    """Refuse outputs, by option, that cannot be written, or are an input (role, path)."""
+    """Refuse outputs, by option, that cannot be written, or are an input or another output."""
     check_writable(*outputs.values())
     taken: dict[str, str] = {}
     for role, path in inputs:
         for file in _files_of(role, path):
             taken.setdefault(real_path(file), role)
-    keep_files(taken, outputs)
-
-
-def keep_inputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None]) -> None:
-    """Raise UsageError if an output is one of the input files, or two outputs are one file."""
-    taken = {real_path(path): "an input" for path in inputs if path is not None}
-    keep_files(taken, outputs)
-
-
-def keep_files(taken: dict[str, str], outputs: Mapping[str, str | None]) -> None:
-    """Raise UsageError if an output is a file of `taken`, by its real path, or another output."""
-    for option, path in outputs.items():
-        if path is None or (os.path.exists(path) and not os.path.isfile(path)):
+    for option, output in outputs.items():
+        if output is None or (os.path.exists(output) and not os.path.isfile(output)):
             continue  # a pipe or /dev/null accepts any output
-        other = taken.setdefault(real_path(path), option)
+        other = taken.setdefault(real_path(output), option)
         if other is not option:
-            raise UsageError(f"{option} {path} would overwrite {other}; give another file name")
+            raise UsageError(f"{option} {output} would overwrite {other}; give another file name")
 
 
 def _files_of(role: str, path: str) -> Iterable[str | Path]:
@@ -263,8 +239,6 @@ def _files_of(role: str, path: str) -> Iterable[str | Path]:
 
 
 def _graph_files(graph: str) -> Mapping[str, str | Path]:
-    from kgtrec.graph.formats import graph_files, split_format
-
     url = split_format(graph)[1]
     if not is_location(url):
         return graph_files(graph)
@@ -318,8 +292,6 @@ class Command(click.Command):
         try:
             report = ctx.invoke(self.callback, **values)
         except KgtrecError as error:
-            from kgtrec.cli._names import in_option_names
-
             error.args = (in_option_names(str(error), self),)
             raise
         if isinstance(report, Report):
@@ -339,8 +311,6 @@ class Command(click.Command):
         for parameter in self.params:
             path = ctx.params.get(parameter.name or "")
             if parameter.type is DRAW and path is not None:
-                from kgtrec.plots.style import save
-
                 save(report.figure(str(parameter.name)), path)
                 note(f"figure written to {path}")
         if report.error:
@@ -354,8 +324,6 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Print long lists of options under headings, from `_names`."""
-        from kgtrec.cli._names import by_heading
-
         for heading, records in by_heading(self.get_params(ctx), ctx).items():
             with formatter.section(heading):
                 formatter.write_dl(records)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -12,7 +12,7 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
-from kgtrec.cli._report import Command, Report, keep_inputs, note, warning
+from kgtrec.cli._report import Command, Report, check_outputs, note, warning
 from kgtrec.errors import UsageError
 
 with lazily():
@@ -243,7 +243,7 @@ def export(sheet: str, output: str | None) -> Report:
     kgtrec judge export sheets/anna.tsv -o anna-so-far.tsv
     """
     target = output or str(journals.judged_path(sheet))
-    keep_inputs([sheet, str(journals.journal_path(sheet))], {"--output": target})
+    _keep_sheets([sheet], {"--output": target})
     if output is None:  # a default name must not overwrite a foreign file
         journals.check_earlier_state(target, sheet)
     judged = journals.judged_sheet(sheet)
@@ -314,8 +314,7 @@ def merge(
     kgtrec judge merge anna.judged.tsv ben.judged.tsv --conflicts carla.tsv -o judged.tsv
     kgtrec judge merge anna.judged.tsv ben.judged.tsv --adjudicated carla.judged.tsv -o judged.tsv
     """
-    inputs = [*files, adjudicated] + [str(journals.journal_path(file)) for file in files]
-    keep_inputs(inputs, {"--output": output, "--conflicts": conflicts})
+    _keep_sheets(files, {"--output": output, "--conflicts": conflicts})
     decided = journals.judged_sheet(adjudicated) if adjudicated else None
     merged = agreeing.merge_sheets(agreeing.by_annotator(files, _blank(blank)), decided, seed)
     if conflicts and merged.conflicts:
@@ -344,11 +343,17 @@ def audit(sheet: str, size: int, output: str, seed: int) -> Report:
     kgtrec judge serve expert.tsv
     kgtrec judge agreement judged.tsv expert.judged.tsv
     """
-    keep_inputs([sheet, str(journals.journal_path(sheet))], {"--output": output})
+    _keep_sheets([sheet], {"--output": output})
     drawn = agreeing.audit_sample(journals.judged_sheet(sheet).items, size, seed)
     sheet_files.write_new_sheet(output, drawn)
     text = f"wrote {output}: {len(drawn):,} triples, half of them labelled Y in {sheet}"
     return Report(notes=[text])
+
+
+def _keep_sheets(sheets: Sequence[str], outputs: dict[str, str | None]) -> None:
+    """Refuse outputs that are a sheet or its journal."""
+    paths = [path for sheet in sheets for path in (sheet, str(journals.journal_path(sheet)))]
+    check_outputs(outputs, [("an input", path) for path in paths])
 
 
 def _blank(choice: str) -> str:

@@ -176,9 +176,8 @@ def _of_files(request: SimpleNamespace) -> Comparison:
     first, second = (loaded[file] for file in files)
     unknown = bool(request.densities) and request.train_share is None
     betas = _betas(request, compare.train_share_of(first) if unknown else None)
-    return compare.compare_ranks(
-        first, second, betas, request.metric, request.level, compare.short_names(*files)
-    )
+    names = compare.short_names(*files)
+    return compare.compare_ranks(first, second, betas, request.metric, request.level, names)
 
 
 def _of_values(request: SimpleNamespace) -> Comparison:

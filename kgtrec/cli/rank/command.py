@@ -8,7 +8,7 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
-from kgtrec.cli._report import Command, Report, check_outputs, keep_inputs
+from kgtrec.cli._report import Command, Report, check_outputs
 from kgtrec.cli.rank.options import (
     answer_request,
     asks_answers,
@@ -30,7 +30,7 @@ with lazily():
     from kgtrec import rank as rank_scores
     from kgtrec._internal.locations import fetched
     from kgtrec.cli.rank.shard import rank_one
-    from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest, filter_name
+    from kgtrec.cluster.inputs import AnswerRequest, filter_name
     from kgtrec.cluster.shards import merge_shards, shard_files, stored_depth
     from kgtrec.integrations.embeddings import load_factors
     from kgtrec.ranking.lists import ranked_lists
@@ -115,24 +115,35 @@ def rank(**options: Any) -> Report:
     kgtrec rank --graph FB15k-237 --scores model.npz --shard 3/16 -o shards/ --memory 2GB
     kgtrec merge shards/ -o ranks.parquet
     """
-    if asks_answers(options):
-        check_parts(options)
-        if options["shard"] is not None:
-            return _rank_shard(answer_request(options), options)
-        return _rank_answers(answer_request(options), options)
-    check_source(options)
-    outputs = _outputs(options)
-    request = question_request(options)
-    if options["predictions"] is not None:
-        return _rank_predictions(request, options, outputs)
-    if options["shard"] is not None:
-        if len(outputs) > 1:
+    of_graph = not asks_answers(options)
+    if of_graph:
+        check_source(options)
+    outputs = _outputs(options) if of_graph else {"": {name: options[name] for name in FILES}}
+    request: Any = question_request(options) if of_graph else answer_request(options)
+    if options["predictions"] is None:
+        if options["shard"] is not None and len(outputs) > 1:
             raise UsageError("--shard takes one filter; rank each --filter separately")
-        options |= next(iter(outputs.values()))
-    check_parts(options)
+        check_parts(options | next(iter(outputs.values())))
     if options["shard"] is not None:
-        return _rank_shard(request, options)
-    return _rank_whole(request, options, outputs)
+        depth = options["run_depth"] if shared.on_command_line("run_depth") else 0
+        rank_one(request, options | next(iter(outputs.values())) | {"run_depth": depth})
+        return Report()
+    read = [("the scores", options["predictions"] or options["scores"])]
+    if of_graph:
+        lists = [("an input", path) for paths in request.lists.values() for path in paths]
+        read = [("the graph", request.graph), *read, *lists]
+    else:
+        read += [("an input", path) for path in request.files.values()]
+    _check_outputs(options, outputs, read)
+    if not of_graph:
+        return _rank_answers(request, options, outputs)
+    if len(outputs) > 1:
+        questions = request.questions_by_filter()
+    else:
+        questions = {next(iter(outputs)): request.questions()}
+    if options["predictions"] is not None:
+        return _rank_lists(questions, options, outputs)
+    return _rank_whole(questions, options, outputs)
 
 
 def _outputs(options: Options) -> Outputs:
@@ -149,12 +160,13 @@ def _outputs(options: Options) -> Outputs:
                 f"{', '.join(names)}; write {PLACE} where the name of the filter belongs, as in "
                 f"{example}"
             )
+    paths = {option: options[option] or "" for option in FILES}
     outputs: Outputs = {
-        name: {option: options[option] and options[option].replace(PLACE, name) for option in FILES}
+        name: {option: path.replace(PLACE, name) or None for option, path in paths.items()}
         for name in names
     }
     for name in names[1:]:
-        if options["qrels"] is not None and PLACE not in options["qrels"]:
+        if PLACE not in paths["qrels"]:
             outputs[name]["qrels"] = None
     return outputs
 
@@ -167,28 +179,17 @@ def _check_outputs(options: Options, outputs: Outputs, inputs: list[tuple[str, s
             f"-o {options['output']}: kgtrec writes ranks as Parquet; give a .parquet file, and "
             "make tables with `kgtrec report FILE --format csv`"
         )
-    several = len(outputs) > 1
     paths = {
-        shared.option_of(option) + f" of filter {name}" * several: path
+        shared.option_of(option) + f" of filter {name}" * (len(outputs) > 1): path
         for name, files in outputs.items()
         for option, path in files.items()
     }
     check_outputs(paths, inputs)
 
 
-def _rank_shard(request: QuestionRequest | AnswerRequest, options: Options) -> Report:
-    depth = options["run_depth"] if shared.on_command_line("run_depth") else 0
-    rank_one(request, {**options, "run_depth": depth})
-    return Report()
-
-
-def _rank_answers(request: AnswerRequest, options: Options) -> Report:
+def _rank_answers(request: AnswerRequest, options: Options, outputs: Outputs) -> Report:
     """Rank the answers of questions without a graph."""
-    path = options["scores"]
-    outputs: Outputs = {"": {name: options[name] for name in FILES}}
-    inputs = [("an input", path) for path in request.files.values()]
-    _check_outputs(options, outputs, [("the scores", path), *inputs])
-    scores = load_scores(path)
+    scores = load_scores(options["scores"])
     questions = request.ask(*_shape(scores))
     depth = options["run_depth"] if options["run"] else 0
     try:
@@ -196,7 +197,7 @@ def _rank_answers(request: AnswerRequest, options: Options) -> Report:
     except FileError:
         raise
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise InputError(f"{options['scores']}: {error}") from None
     result = Result(ranks, run=run if depth else None, questions=questions)
     return _written({"": result}, {"": questions}, options, outputs)
 
@@ -209,41 +210,24 @@ def _shape(scores: Any) -> tuple[int, int]:
     return int(shape[0]), int(shape[1])
 
 
-def _rank_whole(request: QuestionRequest, options: Options, outputs: Outputs) -> Report:
-    questions = _questions(request, options, outputs)
-    source, how = options["scores"], how_ranked(options)
+def _rank_whole(questions: dict[str, Questions], options: Options, outputs: Outputs) -> Report:
+    source = options["scores"]
     if options["model"] is not None:
         source = load_factors(
             source, next(iter(questions.values())), options["model"],
             norm=options["norm"], inverse=options["inverse"], rows=options["rows"],
         )  # fmt: skip
     depth = options["run_depth"] if options["run"] else 20
-    return _written(
-        evaluate(source, questions, run_depth=depth, **how), questions, options, outputs
-    )
+    results = evaluate(source, questions, run_depth=depth, **how_ranked(options))
+    return _written(results, questions, options, outputs)
 
 
-def _questions(
-    request: QuestionRequest, options: Options, outputs: Outputs
-) -> dict[str, Questions]:
-    """The questions, by the names of their filters."""
-    source = options["predictions"] if options["scores"] is None else options["scores"]
-    lists = [("an input", path) for files in request.lists.values() for path in files]
-    _check_outputs(options, outputs, [("the graph", request.graph), ("the scores", source), *lists])
-    if len(outputs) > 1:
-        return request.questions_by_filter()
-    return {next(iter(outputs)): request.questions()}
-
-
-def _rank_predictions(request: QuestionRequest, options: Options, outputs: Outputs) -> Report:
-    questions = _questions(request, options, outputs)
+def _rank_lists(questions: dict[str, Questions], options: Options, outputs: Outputs) -> Report:
+    how = {name: options[name] for name in ("unlinkable", "list_order")}
     ranked = {
-        name: ranked_lists(
-            options["predictions"], part, options["format"],
-            unlinkable=options["unlinkable"], list_order=options["list_order"],
-        )
+        name: ranked_lists(options["predictions"], part, options["format"], **how)
         for name, part in questions.items()
-    }  # fmt: skip
+    }
     results = {name: Result(ranks, run=run) for name, (ranks, run) in ranked.items()}
     # Printed values come from whole lists; the run may hold only a part of these.
     shown = {name: Result(ranks) for name, (ranks, _) in ranked.items()}
@@ -311,10 +295,8 @@ def merge(folder: str, **options: Any) -> Report:
     check_tag(options["tag"])
     files, run_depth = {name: options[name] for name in FILES}, options["run_depth"]
     with fetched(folder, folders=True) as local:
-        keep_inputs(
-            (f"{folder}/{path.name}" for path in shard_files(local)),
-            {shared.option_of(name): path for name, path in files.items()},
-        )
+        outputs = {shared.option_of(name): path for name, path in files.items()}
+        check_outputs(outputs, [("an input", f"{folder}/{one.name}") for one in shard_files(local)])
         depth = stored_depth(local)
         if files["run"] and run_depth and run_depth > depth:
             raise UsageError(
