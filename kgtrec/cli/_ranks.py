@@ -15,44 +15,29 @@ with lazily():
     from kgtrec.study.sampling.counts import full_bounds
 
 
-def warn_of_results(results: Mapping[str, Result], form: str = "table") -> None:
-    """Say on stderr which files can't be compared and, unless tables do so, print warnings.
-
-    `form` is "table" if the text of every result is printed, which contains the warnings.
-    """
-    files = list(results)
-    for file in files[1:]:
-        alike = comparable(results[files[0]].ranks, results[file].ranks)
+def warn_of(results: Mapping[str, Result], *, compared: bool = True, printed: bool = False) -> None:
+    """Say which files cannot be compared and, unless their printed text does so, what misleads."""
+    first, *others = results
+    for file in others if compared else ():
+        alike = comparable(results[first].ranks, results[file].ranks)
         if not alike:
-            warn(f"NOT COMPARABLE: {files[0]} and {file}: {'; '.join(alike.reasons)}")
-    if form != "table":
-        for file, result in results.items():
-            _warn_of(file, result)
+            warn(f"NOT COMPARABLE: {first} and {file}: {'; '.join(alike.reasons)}")
+    for file, result in results.items():
+        for text in () if printed else warnings_of(result):
+            warn(f"{file}: {text}")
 
 
-def _warn_of(file: str, result: Result) -> None:
-    for text in warnings_of(result):
-        warn(f"{file}: {text}")
-
-
-def warn_of_ranks(loaded: Mapping[str, Ranks]) -> None:
-    """The same for ranks of which something other than the table is shown."""
-    warn_of_results({name: Result(ranks) for name, ranks in loaded.items()}, "other")
-
-
-def load_ranks(files: Mapping[str, str]) -> dict[str, Ranks]:
-    """Ranks by name; warns about values that are easily misread."""
+def load_ranks(files: Mapping[str, str], *, compared: bool = True) -> dict[str, Ranks]:
+    """Ranks by name, with warnings; not `compared` for functions that refuse incomparable ranks."""
     loaded = {name: Ranks.load(path) for name, path in files.items()}
-    warn_of_ranks(loaded)
+    results = {name if compared else files[name]: Result(one) for name, one in loaded.items()}
+    warn_of(results, compared=compared)
     return loaded
 
 
 def load_comparable(files: Mapping[str, str]) -> dict[str, Ranks]:
     """The same for commands that refuse incomparable ranks; warnings name the files."""
-    loaded = {name: Ranks.load(path) for name, path in files.items()}
-    for name, ranks in loaded.items():
-        _warn_of(files[name], Result(ranks))
-    return loaded
+    return load_ranks(files, compared=False)
 
 
 def ranks_of_batch(folder: str) -> Iterator[tuple[str, str, str]]:

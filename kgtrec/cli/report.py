@@ -5,22 +5,16 @@ The table of models has one row per model, from files or the output of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from kgtrec._internal.locations import is_folder
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
-from kgtrec.cli._ranks import (
-    bounds_block,
-    bounds_by_key,
-    ranks_of_batch,
-    warn_of_ranks,
-    warn_of_results,
-)
+from kgtrec.cli._ranks import bounds_block, bounds_by_key, load_ranks, ranks_of_batch, warn_of
 from kgtrec.cli._report import Command, Report, blocks, single_or_all
 from kgtrec.errors import UsageError
 
@@ -122,7 +116,7 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
         return _parts(files, measures, options)
     if options["form"] not in ("table", "json") or options["columns"]:
         return _models_report(files, options)
-    return _file_by_file(_loaded(files, measures, options["form"]))
+    return _file_by_file(files, measures, options["form"])
 
 
 def _check_options(options: Options, by_parts: bool) -> None:
@@ -167,14 +161,10 @@ def _check_options(options: Options, by_parts: bool) -> None:
     )  # fmt: skip
 
 
-def _loaded(files: tuple[str, ...], measures: list[Measure] | None, form: str) -> dict[str, Result]:
-    results = {file: Result(Ranks.load(file), measures=measures) for file in files}
-    warn_of_results(results, form)
-    return results
-
-
-def _file_by_file(results: dict[str, Result]) -> Report:
+def _file_by_file(files: tuple[str, ...], measures: list[Measure] | None, form: str) -> Report:
     """The published table of every file, as text or with all its keys as JSON."""
+    results = {file: Result(Ranks.load(file), measures=measures) for file in files}
+    warn_of(results, printed=form == "table")
     return Report(
         lambda: blocks({file: f"{one}{bounds_block(one)}" for file, one in results.items()}),
         lambda: single_or_all(
@@ -188,76 +178,63 @@ def _file_by_file(results: dict[str, Result]) -> Report:
 
 def _parts(files: tuple[str, ...], measures: list[Measure] | None, options: Options) -> Report:
     """Slices of every file, quartiles over them, other ratios, or rank types."""
-    # Output by parts or by other ratios has no other list of measures to check.
-    results = _loaded(files, None, "parts")
+    results = {file: Result(one) for file, one in load_ranks({one: one for one in files}).items()}
     if options["rank_types"]:
         return _by_rank_type(results, measures)
+    notes = []
     if options["ratios"] is not None:
-        return _reweighted(results, options["ratios"], measures)
-    graph = None if options["graph"] is None else read_graph(options["graph"])
-    tables = {
-        file: result.slice(options["by"], measures, graph=graph, labels=options["labels"])
-        for file, result in results.items()
-    }
+        counts = read_relation_counts(options["ratios"])
+        tables = {file: reweighted_table(one, counts, measures) for file, one in results.items()}
+        said = {file: coverage_note(one, counts) for file, one in results.items()}
+        notes = [f"{file}: {text}" for file, text in said.items() if text]
+    else:
+        graph = None if options["graph"] is None else read_graph(options["graph"])
+        tables = {
+            file: one.slice(options["by"], measures, graph=graph, labels=options["labels"])
+            for file, one in results.items()
+        }
     if options["spread"]:
         tables = {file: spreads(table) for file, table in tables.items()}
-    return Report.of_files(tables)
-
-
-def _reweighted(results: dict[str, Result], path: str, measures: list[Measure] | None) -> Report:
-    """Micro metrics of every file at the relation ratios of other triples."""
-    counts = read_relation_counts(path)
-    said = {file: coverage_note(result, counts) for file, result in results.items()}
-    tables = {file: reweighted_table(result, counts, measures) for file, result in results.items()}
-    return Report.of_files(tables, notes=[f"{file}: {text}" for file, text in said.items() if text])
+    return Report.of_files(tables, notes=notes)
 
 
 def _by_rank_type(results: dict[str, Result], measures: list[Measure] | None) -> Report:
     """All rank types, one row each, and how many candidates tie."""
-    tables = {file: result.rank_types(measures) for file, result in results.items()}
-
-    def text() -> str:
-        texts = {file: fitting(one, tables[file]) for file, one in results.items()}
-        return blocks({file: f"{texts[file]}\n\n{tie_note(r)}" for file, r in results.items()})
-
-    def data() -> object:
-        return single_or_all({
-            file: {"rank_types": tables[file].to_dict(), "ties": result.ranks.tie_report()}
-            for file, result in results.items()
-        })  # fmt: skip
-
-    report = Report.of_files(tables, text)
-    report.data = data
+    tables = {file: one.rank_types(measures) for file, one in results.items()}
+    texts = {
+        file: f"{fitting(one, tables[file])}\n\n{tie_note(one)}" for file, one in results.items()
+    }
+    data = {
+        file: {"rank_types": tables[file].to_dict(), "ties": one.ranks.tie_report()}
+        for file, one in results.items()
+    }
+    report = Report.of_files(tables, lambda: blocks(texts))
+    report.data = lambda: single_or_all(data)
     return report
 
 
 # -- The table of models and the page --------------------------------------------------------------
 
 
-class _Evaluation(NamedTuple):
-    """A file of ranks, and the names of its model and graph; "" if the ranks give the name."""
-
-    model: str
-    dataset: str
-    path: str
-
-
 def _models_report(files: tuple[str, ...], options: Options) -> Report:
     """The table of models, in every format."""
     columns = options["keys"] or _listed(options["columns"]) or model_table.COLUMNS
     sides = _listed(options["sides"]) or None
-    test = options["test"]
-    significance = test and Significance(test, options["correction"], options["level"])
-    _check(columns, sides)
+    significance = None
+    if options["test"]:
+        significance = Significance(options["test"], options["correction"], options["level"])
+    parse_all(columns)  # before any file is read
+    for side in sides or ():
+        if side not in averaging.SIDES:
+            raise UsageError(f"--side {side!r} is not a side; give head, tail, both, or several")
     systems = _systems(files, options["names"], options["replicates"])
     table = table_of_models(
-        systems, columns, sides=sides, significance=significance or None, digits=options["digits"]
+        systems, columns, sides=sides, significance=significance, digits=options["digits"]
     )
     return Report(forms={form: partial(render, table) for form, render in formats.FORMATS.items()})
 
 
 def _write_page(files: tuple[str, ...], options: Options) -> Report:
-    """Read the files, and write the page."""
     path, runs = options["page"], options["runs"]
     shared.refuse(shared.one_per_file("--run", runs, files))
     systems = _systems(files, options["names"])
@@ -267,32 +244,19 @@ def _write_page(files: tuple[str, ...], options: Options) -> Report:
         )
     (runs_of,) = systems.values()
     ranks = {name: own[0] for name, own in runs_of.items()}
-    text = page_text(
-        page_data(
-            ranks,
-            graph=read_graph(options["graph"]) if options["graph"] else None,
-            runs=dict(zip(ranks, map(read_run_columns, runs), strict=True)) if runs else None,
-            test=options["test"] or "t",
-            correction=options["correction"],
-            level=options["level"],
-        )
-    )
+    data = page_data(
+        ranks, graph=read_graph(options["graph"]) if options["graph"] else None,
+        runs=dict(zip(ranks, map(read_run_columns, runs), strict=True)) if runs else None,
+        test=options["test"] or "t", correction=options["correction"], level=options["level"],
+    )  # fmt: skip
     with atomic_write(path) as file:
-        file.write(text.encode("utf-8"))
+        file.write(page_text(data).encode("utf-8"))
     return Report(notes=[f"wrote {path}"])
 
 
 def _listed(text: str | None) -> list[str]:
     """The items of a list separated by commas and optional blanks."""
     return [item.strip() for item in text.split(",")] if text else []
-
-
-def _check(columns: Sequence[str], sides: Sequence[str] | None) -> None:
-    """Refuse unknown measures and sides before any file is read."""
-    parse_all(columns)
-    for side in sides or ():
-        if side.strip() not in averaging.SIDES:
-            raise UsageError(f"--side {side!r} is not a side; give head, tail, both, or several")
 
 
 def _systems(
@@ -305,7 +269,7 @@ def _systems(
     systems: dict[str, dict[str, list[Ranks]]] = {}
     called: dict[tuple[str, str], str] = {}
     graphs: dict[str, str] = {}
-    for model, dataset, path in _evaluations(files, names):
+    for dataset, model, path in _evaluations(files, names):
         if replicates and not names:
             (model,) = grouped_names([model])
         ranks = Ranks.load(path)
@@ -317,8 +281,8 @@ def _systems(
     if replicates:
         systems = _folds_as_one(systems)
     for loaded in systems.values():
-        warn_of_ranks({
-            f"{model} (run {number})" if len(runs) > 1 else model: one
+        warn_of({
+            f"{model} (run {number})" if len(runs) > 1 else model: Result(one)
             for model, runs in loaded.items() for number, one in enumerate(runs, start=1)
         })  # fmt: skip
     return systems
@@ -344,18 +308,13 @@ def _dataset(ranks: Ranks, graphs: dict[str, str]) -> str:
     return graphs[key]
 
 
-def _evaluations(files: tuple[str, ...], names: tuple[str, ...]) -> list[_Evaluation]:
+def _evaluations(files: tuple[str, ...], names: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+    """Graph ("" if the ranks name it), model and path of the ranks in files and batches."""
     batches = [file for file in files if is_folder(file)]
-    if not batches:
-        called = zip(shared.system_names(files, names), files, strict=True)
-        return [_Evaluation(name, "", file) for name, file in called]
-    if names:
+    if batches and names:
         raise UsageError(f"--name is for files; {batches[0]} is a folder, leave --name out")
-    evaluations: list[_Evaluation] = []
-    for file in files:
-        if file not in batches:
-            evaluations.append(_Evaluation(shared.system_names((file,), ())[0], "", file))
-            continue
-        for graph, model, path in ranks_of_batch(file):
-            evaluations.append(_Evaluation(model, graph, path))
-    return evaluations
+    for name, file in zip(shared.system_names(files, names), files, strict=True):
+        if file in batches:
+            yield from ranks_of_batch(file)
+        else:
+            yield "", name, file
