@@ -302,14 +302,8 @@ def latex_text(text: str) -> str:
 
 
 def stacked(tables: Mapping[str, Table], named: str = "file") -> Table:
-    """One table from several with the same columns; a new first column names each row's table.
-
-    A single table is returned unchanged.
-    """
-    parts = list(tables.values())
-    if len(parts) == 1:
-        return parts[0]
-    first = parts[0]
+    """One table from several with the same columns; a new first column names each row's table."""
+    first = next(iter(tables.values()))
     rows: list[tuple[Cell, ...]] = []
     bold: set[tuple[int, int]] = set()
     for name, table in tables.items():

@@ -1,18 +1,22 @@
-"""Warnings about ranks that readers must not miss, in every output format."""
+"""Ranks that commands load and save, and warnings that readers must not miss."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kgtrec.cli._process import lazily
 from kgtrec.cli._report import warn
 
 with lazily():
-    from kgtrec import Ranks, Result, comparable
+    from kgtrec import Questions, Ranks, Result, comparable, write_qrels
     from kgtrec.cluster.batch.records import finished_ranks
     from kgtrec.results.report import warnings_of
     from kgtrec.study.sampling.counts import full_bounds
+
+FILES = ("output", "run", "qrels")
+"""Parameters of the files of a ranking."""
 
 
 def warn_of(results: Mapping[str, Result], *, compared: bool = True, printed: bool = False) -> None:
@@ -38,6 +42,20 @@ def load_ranks(files: Mapping[str, str], *, compared: bool = True) -> dict[str, 
 def load_comparable(files: Mapping[str, str]) -> dict[str, Ranks]:
     """The same for commands that refuse incomparable ranks; warnings name the files."""
     return load_ranks(files, compared=False)
+
+
+def saved(
+    result: Any, questions: Questions | None, files: Mapping[str, str | None],
+    options: Mapping[str, Any],
+) -> list[str]:  # fmt: skip
+    """Write the ranks, run and qrels of a result into `files`; returns their paths."""
+    result.ranks.save(files["output"])
+    if files["run"]:
+        assert result.run is not None  # it is from scores, not from saved ranks
+        result.run.cut(options["run_depth"]).write(files["run"], options["tag"])
+    if files["qrels"]:
+        write_qrels(questions, files["qrels"])
+    return [path for path in files.values() if path]
 
 
 def ranks_of_batch(folder: str) -> Iterator[tuple[str, str, str]]:

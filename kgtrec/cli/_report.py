@@ -73,7 +73,7 @@ class Report:
         return cls(
             text or (lambda: blocks({file: table.to_text() for file, table in tables.items()})),
             lambda: single_or_all({file: table.to_dict() for file, table in tables.items()}),
-            stacked(tables, named), **more,
+            stacked(tables, named) if len(tables) > 1 else next(iter(tables.values())), **more,
         )  # fmt: skip
 
     @classmethod

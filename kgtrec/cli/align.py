@@ -8,11 +8,12 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
+from kgtrec.cli._ranks import FILES, saved
 from kgtrec.cli._report import Command, Report
 from kgtrec.errors import FileError, InputError, UsageError
 
 with lazily():
-    from kgtrec import align, plots, write_qrels
+    from kgtrec import align, plots
     from kgtrec.graph.id_files import read_names, read_pairs
     from kgtrec.graph.labels import Labels
     from kgtrec.scores.files import load_matrix
@@ -84,21 +85,15 @@ def command(**options: Any) -> Report:
 
 
 def _align(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any]) -> Report:
-    run, depth = options["run"], options["run_depth"]
     labels = {name: loaded[name] for name in ("left_labels", "right_labels")}
-    result = align(loaded["pairs"], **model, **labels, run_depth=depth if run else 20)
-    written = [options["output"]]
-    result.ranks.save(options["output"])
-    if run:
-        assert result.run is not None
-        result.run.cut(depth).write(run, options["tag"])
-        written.append(run)
+    depth = options["run_depth"] if options["run"] else 20
+    result = align(loaded["pairs"], **model, **labels, run_depth=depth)
+    asked = None
     if options["qrels"]:
         asked = alignment_questions(
             loaded["pairs"], *loaded["sizes"], sides=options["sides"], **labels
         )
-        write_qrels(asked, options["qrels"])
-        written.append(options["qrels"])
+    written = saved(result, asked, {name: options[name] for name in FILES}, options)
     forms = {"csv": result.to_csv, "markdown": result.to_markdown, "latex": result.to_latex}
     return Report(
         lambda: str(result), result.to_dict, forms=forms, notes=[f"wrote {', '.join(written)}"]

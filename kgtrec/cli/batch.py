@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import click
 
 from kgtrec.cli import _options as shared
@@ -10,6 +12,8 @@ from kgtrec.cli._report import Command, Report, note
 from kgtrec.errors import UsageError
 
 with lazily():
+    from multiprocessing import util
+
     from kgtrec.cluster.batch.batch import batch_status, run_batch
     from kgtrec.cluster.batch.job_file import JobBatch, read_jobs
     from kgtrec.cluster.batch.records import Outcome, batch_notes, summary
@@ -81,32 +85,19 @@ def command(
         raise UsageError(
             "--workers starts workers on this machine, but a --scheduler has its own; give one"
         )
-    try:
-        outcomes = _run(batch, scheduler, workers, patience)
-    except KeyboardInterrupt:
-        _release_semaphores()
-        raise
-    return _report(batch, outcomes)
 
-
-def _run(
-    batch: JobBatch, scheduler: str | None, workers: int | None, patience: float
-) -> list[Outcome]:
     def say(event: Outcome | str) -> None:
         note(event if isinstance(event, str) else _line(event))
 
-    if scheduler is None:
-        return run_batch(batch, None, workers, say, patience)
-    with connected(scheduler) as client:
-        return run_batch(batch, client, None, say, patience)
-
-
-def _release_semaphores() -> None:
-    """Run the finalizers of multiprocessing, which an interrupted command skips. Otherwise its
-    tracker would report semaphores of the closed cluster as leaked."""
-    from multiprocessing import util
-
-    util._run_finalizers(0)  # type: ignore[attr-defined]
+    try:
+        with connected(scheduler) if scheduler else nullcontext() as client:
+            outcomes = run_batch(batch, client, workers, say, patience)
+    except KeyboardInterrupt:
+        # Run the finalizers of multiprocessing, which an interrupted command skips. Otherwise its
+        # tracker would report semaphores of the closed cluster as leaked.
+        util._run_finalizers(0)  # type: ignore[attr-defined]
+        raise
+    return _report(batch, outcomes)
 
 
 def _report(batch: JobBatch, outcomes: list[Outcome]) -> Report:

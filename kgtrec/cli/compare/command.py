@@ -28,7 +28,6 @@ from kgtrec.cli.compare.inputs import (
     measures_or_usual,
     named,
     samples_of,
-    short_key,
 )
 from kgtrec.errors import UsageError
 
@@ -42,6 +41,7 @@ with lazily():
     from kgtrec.study.comparison.correlation import agreement_table, reproduction_of
     from kgtrec.study.comparison.rankings import Rankings, data_sensitivity, rankings_of_samples
     from kgtrec.study.comparison.report import Multiplicity, SystemComparison, grouped_names
+    from kgtrec.study.comparison.samples import short_name
     from kgtrec.study.comparison.significance import discriminate
     from kgtrec.study.reporting.formats import comparison_latex
     from kgtrec.trec.files.run import read_run_columns
@@ -149,7 +149,7 @@ def _rankings(compared: Sequence[SystemComparison], resampling: Resampling) -> R
     if len(compared) < 2 or len(compared[0].samples.systems) < 3:
         return None
     return rankings_of_samples(
-        {short_key(one.samples): one.samples for one in compared},
+        {short_name(one.samples.name): one.samples for one in compared},
         resampled=[one.resampled for one in compared],
         resampling=resampling,
     )

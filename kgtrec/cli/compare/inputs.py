@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 import click
 
@@ -14,10 +15,10 @@ from kgtrec.cli._ranks import load_comparable
 from kgtrec.errors import UsageError
 
 with lazily():
-    from kgtrec._internal.table import Table, stacked
+    from kgtrec._internal.table import stacked
     from kgtrec.ranking.parquet import system_name
     from kgtrec.study import samples_of_ranks, samples_of_runs
-    from kgtrec.study.comparison.samples import Samples, short_name
+    from kgtrec.study.comparison.samples import Samples
     from kgtrec.study.pooling.lists import system_names
 
 OF_RANKS = ("both.realistic.micro.mrr", "both.realistic.macro.mrr")
@@ -114,19 +115,5 @@ def samples_of(
     return samples, notes
 
 
-def short_key(samples: Samples) -> str:
-    """A measure's key without the usual parts: "micro.mrr"."""
-    return short_name(samples.name)
-
-
-def by_measure(tables: Mapping[str, Table]) -> Table:
-    """Tables joined into one, with the measure in the first column, even for one measure."""
-    table = next(iter(tables.values()))
-    whole = stacked(tables)
-    if whole is table:
-        (name,) = tables
-        rows = [(name, *row) for row in table.rows]
-        return Table(("measure", *table.titles), ("measure", *table.keys), (0, *table.digits),
-                     rows, table.names + 1)  # fmt: skip
-    return Table(("measure", *whole.titles[1:]), ("measure", *whole.keys[1:]), whole.digits,
-                 whole.rows, whole.names)  # fmt: skip
+by_measure = partial(stacked, named="measure")
+"""Tables joined into one, with the measure in the first column."""

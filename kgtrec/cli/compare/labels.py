@@ -24,7 +24,6 @@ from kgtrec.cli.compare.inputs import (
     measures_or_usual,
     named,
     samples_of,
-    short_key,
 )
 from kgtrec.errors import UsageError
 
@@ -36,6 +35,7 @@ with lazily():
     from kgtrec.study.comparison import parts as of_parts
     from kgtrec.study.comparison import rankings as orders
     from kgtrec.study.comparison.correlation import agreement_table
+    from kgtrec.study.comparison.samples import short_name
     from kgtrec.study.pooling.depths import contributors_of, depths_of, names_of_pool
     from kgtrec.study.pooling.pool import Pool, read_pool
     from kgtrec.study.stratified import coverage_note, read_relation_counts
@@ -76,10 +76,9 @@ def parts(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     )
     systems = named(files, None)
     per_measure, notes = _values(load_comparable(systems), _of_parts(keys, options), options)
+    text = "Each row uses only the questions of its part."
     if ratios is not None:
         text = "given: as if the test set had the relation ratios of the other triples."
-    else:
-        text = "Each row uses only the questions of its part."
     text += " tau-b compares the systems' order with that on all questions; nan for two systems."
     tables = {one.measure: one.table() for one in per_measure}
     data = {name: table.to_dict() for name, table in tables.items()}
@@ -199,7 +198,7 @@ def _whole(
     resampling = shared.resampling(options)
     rankings = [
         orders.rankings_of_samples(
-            dict(zip(names, pair, strict=True)), short_key(pair[0]), resampling=resampling
+            dict(zip(names, pair, strict=True)), short_name(pair[0].name), resampling=resampling
         )
         for pair in zip(ours, theirs, strict=True)
     ]

@@ -8,6 +8,7 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
+from kgtrec.cli._ranks import FILES, saved
 from kgtrec.cli._report import Command, Report, check_outputs
 from kgtrec.cli.rank.options import (
     answer_request,
@@ -26,7 +27,7 @@ from kgtrec.cli.rank.options import (
 from kgtrec.errors import FileError, InputError, UsageError
 
 with lazily():
-    from kgtrec import Questions, Ranks, Result, evaluate, write_qrels
+    from kgtrec import Questions, Ranks, Result, evaluate
     from kgtrec import rank as rank_scores
     from kgtrec._internal.locations import fetched
     from kgtrec.cli.rank.shard import rank_one
@@ -42,7 +43,6 @@ Options = dict[str, Any]
 Outputs = dict[str, dict[str, str | None]]
 """Files to write, by filter, then by option."""
 
-FILES = ("output", "run", "qrels")
 PLACE = "{filter}"
 MEASURES = ("macro.ndcg_cut_10", "macro.map", "macro.recip_rank", "macro.P_10", "macro.recall_100",
             "macro.recall_1000", "macro.success_1", "micro.mr")  # fmt: skip
@@ -128,7 +128,8 @@ def rank(**options: Any) -> Report:
         depth = options["run_depth"] if shared.on_command_line("run_depth") else 0
         rank_one(request, options | next(iter(outputs.values())) | {"run_depth": depth})
         return Report()
-    read = [("the scores", options["predictions"] or options["scores"])]
+    source = options["predictions"] if options["scores"] is None else options["scores"]
+    read = [("the scores", source)]
     if of_graph:
         lists = [("an input", path) for paths in request.lists.values() for path in paths]
         read = [("the graph", request.graph), *read, *lists]
@@ -160,13 +161,12 @@ def _outputs(options: Options) -> Outputs:
                 f"{', '.join(names)}; write {PLACE} where the name of the filter belongs, as in "
                 f"{example}"
             )
-    paths = {option: options[option] or "" for option in FILES}
     outputs: Outputs = {
-        name: {option: path.replace(PLACE, name) or None for option, path in paths.items()}
+        name: {option: options[option] and options[option].replace(PLACE, name) for option in FILES}
         for name in names
     }
     for name in names[1:]:
-        if PLACE not in paths["qrels"]:
+        if options["qrels"] is not None and PLACE not in options["qrels"]:
             outputs[name]["qrels"] = None
     return outputs
 
@@ -242,14 +242,7 @@ def _written(
     results: a table, with several filters side by side."""
     written = []
     for name, result in results.items():
-        files = outputs[name]
-        result.ranks.save(str(files["output"]))
-        if files["run"]:
-            assert result.run is not None  # it is from scores, not from saved ranks
-            result.run.cut(options["run_depth"]).write(files["run"], options["tag"])
-        if files["qrels"]:
-            write_qrels(questions[name], files["qrels"])
-        written += [path for path in files.values() if path]
+        written += saved(result, questions[name], outputs[name], options)
     shown = shown or results
     single = next(iter(shown.values())) if len(shown) == 1 else None
     if single and not single.ranks.of_graph:
