@@ -32,6 +32,7 @@ import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from graph_files import PLACES, GraphFiles, write
@@ -286,23 +287,17 @@ def damaged_bytes(data: bytes, rng: random.Random) -> bytes:
         # Formats store their structure at the ends of a file.
         span = rng.choice((len(content), min(len(content), 200)))
         at = rng.choice((rng.randrange(span), len(content) - 1 - rng.randrange(span)))
-        size = rng.choice((1, 1, 2, 4, 8, 64))
-        way = rng.randrange(8)
-        if way <= 1:
-            content[at] ^= 1 << rng.randrange(8)
-        elif way == 2:
-            content[at] = rng.choice((0, 1, 9, 10, 32, 39, 40, 127, 128, 255))
-        elif way == 3:
-            del content[at:]
-        elif way == 4:
-            del content[at : at + size]
-        elif way == 5:
-            content[at:at] = content[at : at + size]
-        elif way == 6:
-            content[at : at + size] = rng.choice((b"\0", b"\xff")) * size
-        else:
-            other = rng.randrange(len(content))
-            content[at : at + size] = content[other : other + size]
+        stop = at + rng.choice((1, 1, 2, 4, 8, 64))
+        other = rng.randrange(len(content))
+        flipped = bytes([content[at] ^ 1 << rng.randrange(8)])
+        stop, new = rng.choice((
+            (at + 1, flipped), (at + 1, flipped),
+            (at + 1, bytes([rng.choice((0, 1, 9, 10, 32, 39, 40, 127, 128, 255))])),
+            (len(content), b""), (stop, b""), (at, content[at:stop]),
+            (stop, rng.choice((b"\0", b"\xff")) * (stop - at)),
+            (stop, content[other : other + stop - at]),
+        ))  # fmt: skip
+        content[at:stop] = new
     return bytes(content)
 
 
@@ -338,29 +333,24 @@ def odd_npy(rng: random.Random, rows: int = 16) -> bytes:
     return head + np.random.default_rng(rng.randrange(99)).random(rng.choice((0, 5, 500))).tobytes()
 
 
+Members = list[tuple[str, bytes]]
+
+
 def odd_zip(path: str, rng: random.Random) -> bytes:
     """An archive with odd, missing, duplicate or renamed members."""
     with zipfile.ZipFile(path) as archive:
         members = [(info.filename, archive.read(info)) for info in archive.infolist()]
     at = rng.randrange(len(members))
     name, data = members[at]
-    way = rng.randrange(8)
-    if way <= 1:
-        members[at] = (name, odd_npy(rng))
-    elif way == 2:
-        members[at] = (name, damaged_bytes(data, rng))
-    elif way == 3:
-        members.pop(at)
-    elif way == 4:
-        members.append(members[at])
-    elif way == 5:
-        members[at] = (rng.choice(("../x.npy", "", "x", "/abs.npy", "metric.npy", "ü.npy")), data)
-    elif way == 6:
-        members[at] = (name, b"")
-    else:
-        members[at] = (name, members[rng.randrange(len(members))][1])
-    if name.endswith(".json") and at < len(members) and rng.random() < 0.7:
-        members[at] = (name, odd_json(data, rng))
+    ways: list[Callable[[], Members]] = [
+        *[lambda: [(name, odd_npy(rng))]] * 2,
+        lambda: [(name, damaged_bytes(data, rng))], lambda: [], lambda: members[at : at + 1] * 2,
+        lambda: [(rng.choice(("../x.npy", "", "x", "/abs.npy", "metric.npy", "ü.npy")), data)],
+        lambda: [(name, b"")], lambda: [(name, rng.choice(members)[1])],
+    ]  # fmt: skip
+    if name.endswith(".json"):
+        ways += [lambda: [(name, odd_json(data, rng))]] * 16
+    members[at : at + 1] = rng.choice(ways)()
     kind = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))
     out = io.BytesIO()
     with warnings.catch_warnings(), zipfile.ZipFile(out, "w", kind) as archive:
@@ -373,21 +363,7 @@ def odd_zip(path: str, rng: random.Random) -> bytes:
 
 def odd_json(data: bytes, rng: random.Random) -> bytes:
     """JSON with one changed value."""
-    values = (
-        None,
-        -1,
-        1 << 70,
-        "x",
-        [],
-        {},
-        1.5,
-        True,
-        "",
-        [[]],
-        [[1, 2, 3, 4]],
-        "../..",
-        "\ud800",
-    )
+    values = (None, -1, 1 << 70, "x", [], {}, 1.5, True, "", [[]], [[1, 2, 3]], "../..", "\ud800")
     try:
         tree = json.loads(data)
     except ValueError:
@@ -447,43 +423,41 @@ def odd_shard(path: str, rng: random.Random) -> bytes:
         return out.read_bytes()
 
 
-def odd_parquet(path: str, rng: random.Random) -> bytes:
-    """Ranks with a column that is missing, null, of another type, or has impossible values."""
+def odd_table(table: Any, rng: random.Random) -> Any:
+    """A table with a column that is missing, null, of another type, or has impossible values."""
     import pyarrow as pa
+
+    n, at = table.num_rows, rng.randrange(table.num_columns)
+    name, column = table.column_names[at], table.column(at)
+    columns: list[Callable[[], Any]] = [
+        lambda: pa.nulls(n, rng.choice((column.type, pa.null(), pa.string(), pa.int64()))),
+        lambda: pa.array(rng.choices(("x", "", "ü", "head", "tail"), k=n)),
+        lambda: pa.array(rng.choices((0, -1, 1 << 62, -(1 << 63), 7), k=n)),
+        lambda: pa.array(rng.choices((0.5, float("nan"), -1e308), k=n)),
+        lambda: pa.array(rng.choice(([[1]], [{"a": 1}])) * n),
+        lambda: pa.array([*column.to_pylist()[:-1], *[None][:n]], column.type),
+    ]
+    way = rng.randrange(9)
+    if way == 6:
+        return table.remove_column(at)
+    if way == 7:
+        return table.slice(0, rng.randrange(n + 1)) if rng.random() < 0.7 else table.select([])
+    if way == 8:
+        return table.append_column(rng.choice((name, "more", "x_label")), column)
+    with contextlib.suppress(pa.ArrowException):
+        table = table.set_column(at, name, columns[way]())
+    return table
+
+
+def odd_parquet(path: str, rng: random.Random) -> bytes:
+    """Ranks with an odd table or odd metadata."""
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
     metadata = dict(table.schema.metadata or {})
     for _ in range(rng.choice((1, 1, 2))):
-        if not table.num_columns:
-            break
-        at = rng.randrange(table.num_columns)
-        name, column = table.column_names[at], table.column(at)
-        way, n = rng.randrange(9), table.num_rows
-        made: object = None
-        if way == 0:
-            table = table.remove_column(at)
-        elif way == 1:
-            made = pa.nulls(n, rng.choice((column.type, pa.null(), pa.string(), pa.int64())))
-        elif way == 2:
-            made = pa.array([rng.choice(("x", "", "ü", "head", "tail")) for _ in range(n)])
-        elif way == 3:
-            made = pa.array([rng.choice((0, -1, 1 << 62, -(1 << 63), 7)) for _ in range(n)])
-        elif way == 4:
-            made = pa.array([rng.choice((0.5, float("nan"), -1e308)) for _ in range(n)])
-        elif way == 5:
-            made = pa.array([[1]] * n) if rng.random() < 0.5 else pa.array([{"a": 1}] * n)
-        elif way == 6:
-            values = column.to_pylist()
-            values[rng.randrange(max(1, n))] = None
-            with contextlib.suppress(pa.ArrowException, IndexError):
-                made = pa.array(values, column.type)
-        elif way == 7:
-            table = table.slice(0, rng.randrange(n + 1)) if rng.random() < 0.7 else table.select([])
-        else:
-            table = table.append_column(rng.choice((name, "more", "x_label")), column)
-        if made is not None and at < table.num_columns and table.num_rows == n:
-            table = table.set_column(at, name, made)
+        if table.num_columns:
+            table = odd_table(table, rng)
     for key in metadata:
         if rng.random() < 0.3:
             metadata[key] = odd_json(metadata[key], rng)

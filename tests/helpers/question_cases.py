@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import oracle
 
 import kgtrec
 from kgtrec.questions.api import Questions
@@ -68,29 +69,31 @@ def graded_answers(rng: np.random.Generator, n_questions: int = 23) -> kgtrec.Qu
     )  # fmt: skip
 
 
+def _candidates(questions: Questions, lists: list[set[int]] | None, question: int) -> set[int]:
+    return set(range(questions.n_entities)) if lists is None else lists[question]
+
+
+def _docnos(questions: Questions) -> list[bytes]:
+    return [oracle.docno(label) for label in questions.graph.entities]
+
+
 def expected_counts(
     questions: Questions, scores: np.ndarray, lists: list[set[int]] | None = None
 ) -> dict[str, list[int]]:
     """Micro and macro counts; ``lists``: the candidates of each question, all entities if None."""
     names = ("greater", "equal", "tied_ahead", "candidates")
     columns: dict[str, list[int]] = {f"{p}{name}": [] for p in ("", "macro_") for name in names}
-    docnos = [label.encode() for label in questions.graph.entities.docnos]
-    for question in range(len(questions)):
-        candidates = set(range(questions.n_entities)) if lists is None else lists[question]
-        answers = set(questions.answers[question].tolist())
-        micro = candidates - set(questions.known[question].tolist())
-        macro = candidates - set(questions.removed[question].tolist())
-        row = scores[question]
-        for answer in sorted(answers):
-            for prefix, others in (("", micro - {answer}), ("macro_", macro - {answer})):
-                ties = [e for e in others if row[e] == row[answer]]
-                outside = answer not in candidates
-                above = sum(bool(row[e] > row[answer]) for e in others)
-                columns[f"{prefix}greater"].append(len(others) if outside else above)
-                columns[f"{prefix}equal"].append(0 if outside else len(ties))
-                ahead = sum(docnos[e] > docnos[answer] for e in ties)
-                columns[f"{prefix}tied_ahead"].append(0 if outside else ahead)
-                columns[f"{prefix}candidates"].append(len(others) + 1)
+    docnos = _docnos(questions)
+    for question, row in enumerate(scores):
+        candidates = _candidates(questions, lists, question)
+        for answer in questions.answers[question].tolist():
+            for prefix, away in (("", questions.known), ("macro_", questions.removed)):
+                among = candidates - set(away[question].tolist()) | {answer}
+                counts = oracle.count(row, answer, among, docnos)
+                if answer not in candidates:
+                    counts = oracle.Counts(len(among) - 1, 0, 0, len(among), False)
+                for name in names:
+                    columns[f"{prefix}{name}"].append(getattr(counts, name))
     return columns
 
 
@@ -98,14 +101,11 @@ def expected_best(
     questions: Questions, scores: np.ndarray, depth: int, lists: list[set[int]] | None = None
 ) -> list[list[int]]:
     """The best macro candidates of every question, in trec order."""
-    docnos = [label.encode() for label in questions.graph.entities.docnos]
-    best = []
-    for question in range(len(questions)):
-        candidates = set(range(questions.n_entities)) if lists is None else lists[question]
-        ranked = candidates - set(questions.removed[question].tolist())
-        row = scores[question]
-        best.append(sorted(ranked, key=lambda e: (row[e], docnos[e]), reverse=True)[:depth])
-    return best
+    docnos = _docnos(questions)
+    return [
+        oracle.best(row, _candidates(questions, lists, q) - set(questions.removed[q].tolist()),
+                    docnos, depth) for q, row in enumerate(scores)
+    ]  # fmt: skip
 
 
 def assert_counts(ranks: Ranks, expected: dict[str, list[int]]) -> None:

@@ -145,51 +145,36 @@ def score_matrices(
 
 
 LAYOUTS = (
-    "contiguous",
-    "fortran",
-    "row_strided",
-    "column_strided",
-    "both_strided",
-    "rows_reversed",
-    "columns_reversed",
-    "offset",
-    "unaligned",
-    "byte_swapped",
-    "read_only",
-)
+    "contiguous", "fortran", "row_strided", "column_strided", "both_strided", "rows_reversed",
+    "columns_reversed", "offset", "unaligned", "byte_swapped", "read_only",
+)  # fmt: skip
 
 
 def laid_out(array: np.ndarray, layout: str) -> np.ndarray:
     """The same values in another layout, with NaN between them to reveal wrong reads."""
     n, m = array.shape
-    if layout == "contiguous":
-        return np.ascontiguousarray(array)
+    inside = {
+        "row_strided": ((2 * n, m), np.s_[::2, :]),
+        "column_strided": ((n, 2 * m), np.s_[:, 1::2]),
+        "both_strided": ((3 * n, 2 * m), np.s_[1::3, ::2]),
+        "rows_reversed": ((n, m), np.s_[::-1, :]),
+        "columns_reversed": ((n, m), np.s_[:, ::-1]),
+        "offset": ((n, m + 3), np.s_[:, 1 : m + 1]),
+    }
+    if layout in inside:
+        return _inside(array, *inside[layout])
     if layout == "fortran":
         return np.asfortranarray(array)
-    if layout == "row_strided":
-        return _inside(array, (2 * n, m), np.s_[::2, :])
-    if layout == "column_strided":
-        return _inside(array, (n, 2 * m), np.s_[:, 1::2])
-    if layout == "both_strided":
-        return _inside(array, (3 * n, 2 * m), np.s_[1::3, ::2])
-    if layout == "rows_reversed":
-        return _inside(array, (n, m), np.s_[::-1, :])
-    if layout == "columns_reversed":
-        return _inside(array, (n, m), np.s_[:, ::-1])
-    if layout == "offset":
-        return _inside(array, (n, m + 3), np.s_[:, 1 : m + 1])
-    if layout == "unaligned":
-        raw = np.zeros(array.nbytes + 1, dtype=np.uint8)
-        view = raw[1:].view(array.dtype).reshape(n, m)
-        view[...] = array
-        return view
     if layout == "byte_swapped":
         return array.astype(array.dtype.newbyteorder())
+    copy = np.ascontiguousarray(array)
+    if layout == "unaligned":
+        copy = np.zeros(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(n, m)
+        copy[...] = array
     if layout == "read_only":
         copy = array.copy()
         copy.flags.writeable = False
-        return copy
-    raise ValueError(layout)
+    return copy
 
 
 def _inside(array: np.ndarray, shape: tuple[int, int], where: tuple[slice, slice]) -> np.ndarray:
