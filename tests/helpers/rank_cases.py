@@ -149,17 +149,12 @@ def make_ranks(
 # -- Slow definitions: weights by counting, values tie by tie -------------------------------------
 
 ALL_KINDS = (*KINDS, "expected")
-WEIGHTED = ("micro", "question", "relation")
-CLOSE = {"rel": 1e-11, "abs": 1e-12}
 
-F: dict[str, Callable[[Fraction], float]] = {
-    "mr": float,
-    "mrr": lambda r: 1 / float(r),
-    "hits@2": lambda r: float(r <= 2),
-    "log_mrr": lambda r: 1 / math.log2(r + 1),
-    "p_mrr@0.3": lambda r: float(r) ** -0.3,
-    "gmr": lambda r: math.log(r),
-}
+F: dict[str, Callable[[Fraction], float | Fraction]] = {
+    "mr": lambda r: r, "mrr": lambda r: 1 / r, "hits@2": lambda r: Fraction(r <= 2),
+    "log_mrr": lambda r: 1 / math.log2(r + 1), "p_mrr@0.3": lambda r: float(r) ** -0.3,
+    "gmr": math.log,
+}  # fmt: skip
 
 
 def no_trec(name: str) -> np.ndarray:
@@ -180,13 +175,3 @@ def weights(rows: list[dict[str, int]], averaging: str) -> list[Fraction]:
         return [Fraction(1) for _ in rows]
     sizes = Counter(row[averaging] for row in rows)
     return [Fraction(1, sizes[row[averaging]]) for row in rows]
-
-
-def weighted_mean(values: list[float], weight: list[Fraction]) -> float:
-    top = math.fsum(float(w) * v for w, v in zip(weight, values, strict=True))
-    return top / float(sum(weight))
-
-
-def over_ties(row: dict[str, int], kind: str, f: Callable[[Fraction], float]) -> float:
-    ranks = places(row, kind)
-    return math.fsum(f(rank) for rank in ranks) / len(ranks)

@@ -1,4 +1,4 @@
-"""Metrics of ranks against definitions in fractions, medians, spread, and sums over long ties."""
+"""Every metric in every averaging against one slow definition, and sums over long ties."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
+from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 from rank_cases import (
     ALL_KINDS,
-    WEIGHTED,
     Case,
+    F,
     ask,
     cases,
     columns,
@@ -31,8 +33,8 @@ from rank_cases import (
 import kgtrec
 from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
-from kgtrec.measures import METRICS, Measure
-from kgtrec.measures.calculator import Calculator
+from kgtrec.measures import AVERAGINGS, METRICS, Measure, random_scorer
+from kgtrec.measures.calculator import PER_RELATION, Calculator
 from kgtrec.measures.rank_metrics import TO_DEVIATION, hits, mean_rank, reciprocal_rank
 from kgtrec.measures.ties import (
     Ties,
@@ -43,113 +45,270 @@ from kgtrec.measures.ties import (
     sums_over,
 )
 
-EXACT = {
-    "mr": lambda r: r,
-    "mrr": lambda r: 1 / r,
-    "hits@1": lambda r: Fraction(r <= 1),
-    "hits@3": lambda r: Fraction(r <= 3),
-}
-ONE = Case(2, [(0, 0, 1)], {(0, 1, 0): [1, 0], (1, 0, 0): [0, 1]})
+# -- The definition: ranks that are equally likely, weights by counting ---------------------------
 
 
-def mean(values: list[Fraction]) -> Fraction:
-    return sum(values, Fraction(0)) / len(values)
+class Item(NamedTuple):
+    """An instance, question or triple: its possible ranks, and those of a random scorer."""
+
+    relation: int
+    ranks: list[Fraction]
+    chance: list[Fraction]
+    weight: float | Fraction = Fraction(1)
 
 
-# --- values ---------------------------------------------------------------------------------------
+def items_of(case: Case, side: str, averaging: str, kind: str, betas: tuple[float, float]) -> list:
+    rows = case.of_side(side)
+    if averaging == "macro":
+        return [first_answer(case, same, kind) for same in questions(case, side)]
+    alone = [Item(row["relation"], places(row, kind), upto(row["candidates"])) for row in rows]
+    if averaging == "triple":
+        head, tail = ([alone[i] for i, row in enumerate(rows) if row["side"] == s] for s in (0, 1))
+        return [Item(a.relation, means(a.ranks, b.ranks), means(a.chance, b.chance))
+                for a, b in zip(head, tail, strict=True)]  # fmt: skip
+    if averaging == "stratified":
+        weight = popularity_weights(rows, *betas)
+    else:
+        weight = weights(rows, "micro" if averaging == "macro_relation" else averaging)
+    return [item._replace(weight=w) for item, w in zip(alone, weight, strict=True)]
 
 
-@given(cases(), st.sampled_from(ALL_KINDS), st.sampled_from(sorted(EXACT)))
-def test_micro_is_the_mean_over_instances(case: Case, kind: str, metric: str) -> None:
-    for side in sides_of(case):
-        due = mean(
-            [mean([EXACT[metric](r) for r in places(row, kind)]) for row in case.of_side(side)]
-        )
-        got = ask(case, f"{side}.{kind}.micro.{metric}")
-        assert got == pytest.approx(float(due), rel=1e-14)
-        if metric != "mrr" and kind != "expected":
-            assert got == float(due)  # integer sums: the nearest double, not a neighbour
+def upto(candidates: int) -> list[Fraction]:
+    return [Fraction(r) for r in range(1, candidates + 1)]
 
 
-@given(cases(), st.sampled_from(ALL_KINDS), st.sampled_from(sorted(EXACT)))
-def test_macro_is_the_mean_over_questions(case: Case, kind: str, metric: str) -> None:
-    for side in sides_of(case):
-        values = []
-        for rows in questions(case, side):
-            row = rows[0]
-            ranks = case.first_places((row["side"], row["given"], row["relation"]))
-            best, worst = Fraction(min(ranks)), Fraction(max(ranks))
-            first = {
-                "expected": ranks,
-                "optimistic": [best],
-                "realistic": [(best + worst) / 2],
-                "pessimistic": [worst],
-                "ordinal": [min(places(row, kind, "macro_")[0] for row in rows)],
-            }[kind]
-            values.append(mean([EXACT[metric](Fraction(r)) for r in first]))
-        got = ask(case, f"{side}.{kind}.macro.{metric}")
-        assert got == pytest.approx(float(mean(values)), rel=1e-13)
+def means(some: list[Fraction], others: list[Fraction]) -> list[Fraction]:
+    return [(a + b) / 2 for a, b in product(some, others)]
 
 
-@given(cases(), st.sampled_from(ALL_KINDS), st.sampled_from([*EXACT, "amr", "gmr"]))
-def test_macro_relation_is_the_mean_of_the_relations_micro_values(
-    case: Case, kind: str, metric: str
-) -> None:
-    for side in sides_of(case):
-        rows = case.of_side(side)
-        parts = []
-        for relation in {row["relation"] for row in rows}:
-            table = columns(case)
-            keep = table["relation"] == relation
-            part = make_ranks({name: column[keep] for name, column in table.items()})
-            key = Measure.parse(f"{side}.{kind}.micro.{metric}")
-            parts.append(Calculator(part, no_trec).value(key))
-        due = math.fsum(parts) / len(parts)
-        assert ask(case, f"{side}.{kind}.macro_relation.{metric}") == pytest.approx(due, rel=1e-13)
+def first_answer(case: Case, rows: list[dict[str, int]], kind: str) -> Item:
+    row = rows[0]
+    ranks = [Fraction(r) for r in case.first_places((row["side"], row["given"], row["relation"]))]
+    best, worst = min(ranks), max(ranks)
+    if kind != "expected":
+        ordinal = min(places(row, "ordinal", "macro_")[0] for row in rows)
+        ranks = [{"optimistic": best, "realistic": (best + worst) / 2, "pessimistic": worst,
+                  "ordinal": ordinal}[kind]]  # fmt: skip
+    return Item(row["relation"], ranks, [])
 
 
-def stratified(
-    case: Case, side: str, kind: str, metric: str, beta_e: float, beta_r: float
-) -> float:
-    by_relation: dict[int, list[float]] = {}
-    for number, (_, relation, _) in enumerate(case.triples):
-        rows = [row for row in case.of_side(side) if row["triple"] == number]
-        weights = [row["answer_popularity"] ** -beta_e for row in rows]
-        values = [float(mean([EXACT[metric](r) for r in places(row, kind)])) for row in rows]
-        total = math.fsum(w * v for w, v in zip(weights, values, strict=True))
-        by_relation.setdefault(relation, []).append(total / math.fsum(weights))
-    weight = {r: sum(r == p for _, p, _ in case.triples) ** -beta_r for r in by_relation}
-    parts = [weight[r] * math.fsum(v) / len(v) for r, v in by_relation.items()]
-    return math.fsum(parts) / math.fsum(weight.values())
+def popularity_weights(rows: list[dict[str, int]], beta_e: float, beta_r: float) -> list[float]:
+    def entity(row: dict[str, int]) -> float:
+        return row["answer_popularity"] ** -beta_e
+
+    triples = {row["triple"]: row["relation"] for row in rows}
+    return [
+        entity(row) / math.fsum(entity(one) for one in rows if one["triple"] == row["triple"])
+        / list(triples.values()).count(row["relation"]) * row["relation_popularity"] ** -beta_r
+        for row in rows
+    ]  # fmt: skip
+
+
+MEANS: dict[str, tuple[str, Callable[[float], float]]] = {
+    **{name: (name, lambda mean: mean) for name in F}, "gmr": ("gmr", math.exp),
+    "igmr": ("gmr", lambda mean: math.exp(-mean)), "hmr": ("mrr", lambda mean: 1 / mean),
+    "imr": ("mr", lambda mean: 1 / mean),
+}  # fmt: skip
+ADJUSTED = {
+    "amr": ("mr", "ratio"), "amri": ("mr", "index"), "z_mr": ("mr", "z"),
+    "mrr_ratio": ("mrr", "ratio"), "adjusted_mrr": ("mrr", "index"), "z_mrr": ("mrr", "z"),
+    "mrr_ratio_continuous": ("mrr", "ratio"), "adjusted_mrr_continuous": ("mrr", "index"),
+    "hits_ratio@2": ("hits@2", "ratio"), "adjusted_hits@2": ("hits@2", "index"),
+    "z_hits@2": ("hits@2", "z"), "log_mrr_ratio": ("log_mrr", "ratio"),
+    "adjusted_log_mrr": ("log_mrr", "index"), "z_log_mrr": ("log_mrr", "z"),
+    "p_mrr_ratio@0.3": ("p_mrr@0.3", "ratio"), "adjusted_p_mrr@0.3": ("p_mrr@0.3", "index"),
+    "z_p_mrr@0.3": ("p_mrr@0.3", "z"),
+    "agmr": ("gmr", "ratio"), "agmri": ("gmr", "index"), "z_gmr": ("gmr", "z"),
+}  # fmt: skip
+SPREAD = {"median_rank", "inverse_median_rank", "mad", "var", "std", "count"}
+WAYS = 3000
+
+
+def average(values: list) -> float | Fraction:
+    return sum(values) / len(values)
+
+
+def weighted(items: list[Item], values: list) -> float | Fraction:
+    pairs = zip(items, values, strict=True)
+    return sum(item.weight * value for item, value in pairs) / sum(item.weight for item in items)
+
+
+def slow_chance(name: str, base: str, items: list[Item]) -> tuple[float, float]:
+    """Mean and variance item by item and rank by rank: no harmonic numbers, no grouping."""
+    if name.endswith("continuous"):
+        sizes = [len(item.chance) for item in items]
+        return weighted(items, [math.log(c) / (c - 1) if c > 1 else 1 for c in sizes]), math.nan
+    total = sum(item.weight for item in items)
+    shares = [float(item.weight / total) for item in items]
+    if base == "gmr":
+        mean, square = (
+            math.prod(average([float(r) ** (t * share) for r in item.chance])
+                      for item, share in zip(items, shares, strict=True)) for t in (1, 2)
+        )  # fmt: skip
+        return mean, square - mean**2
+    values = [[F[base](r) for r in item.chance] for item in items]
+    middles = [average(each) for each in values]
+    spreads = [average([(v - m) ** 2 for v in each])
+               for each, m in zip(values, middles, strict=True)]  # fmt: skip
+    variance = sum(s**2 * float(v) for s, v in zip(shares, spreads, strict=True))
+    return float(weighted(items, middles)), variance
+
+
+def adjusted(how: str, base: str, value: float, mean: float, variance: float) -> float:
+    if how == "ratio":
+        return value / mean
+    if how == "index":
+        return (value - mean) / (1 - mean) if abs(1 - mean) > 1e-12 else math.nan
+    sign = -1 if base in ("mr", "gmr") else 1
+    return sign * (value - mean) / math.sqrt(variance) if variance > 1e-12 else math.nan
+
+
+def slow_median(pairs: list[tuple[Fraction, Fraction]]) -> Fraction:
+    """Least value with half of the weight up to it; the midpoint with the next at exactly half."""
+    half = sum(weight for _, weight in pairs) / Fraction(2)
+    values = sorted({value for value, _ in pairs})
+    up_to = [sum(w for other, w in pairs if other <= value) for value in values]
+    first = next(i for i, share in enumerate(up_to) if share >= half)
+    return (values[first] + values[first + 1]) / 2 if up_to[first] == half else values[first]
+
+
+def slow_spread(name: str, items: list[Item]) -> float | None:
+    """None if there are too many ways to break the ties."""
+    if name == "count":
+        return len(items)
+    if name in ("var", "std"):
+        if math.prod(len(item.ranks) for item in items) > WAYS:
+            return None
+        squares = []
+        for ranks in product(*(item.ranks for item in items)):
+            mean = weighted(items, list(ranks))
+            squares.append(weighted(items, [(r - mean) ** 2 for r in ranks]))
+        return float(average(squares)) ** (1 if name == "var" else 0.5)
+    pooled = [(rank, item.weight / len(item.ranks)) for item in items for rank in item.ranks]
+    median = slow_median(pooled)
+    if name == "mad":
+        return TO_DEVIATION * float(slow_median([(abs(r - median), w) for r, w in pooled]))
+    return float(median if name == "median_rank" else 1 / median)
+
+
+def slow_value(name: str, items: list[Item]) -> float | Fraction | None:
+    if name in MEANS:
+        base, of_mean = MEANS[name]
+        return of_mean(weighted(items, [average([*map(F[base], i.ranks)]) for i in items]))
+    if name in SPREAD:
+        return slow_spread(name, items)
+    base, how = ADJUSTED[name]
+    value = float(slow_value(base, items))
+    return adjusted(how, base, value, *slow_chance(name, base, items))
+
+
+def check(name: str, got: float, due: float | Fraction | None, exact: bool) -> None:
+    if exact:  # integer sums: the nearest double, not a neighbour
+        assert got == float(due), name
+    elif due is not None:
+        close = {"rel": 1e-8, "abs": 1e-9} if name in ADJUSTED else {"rel": 1e-11, "abs": 1e-12}
+        assert got == pytest.approx(float(due), **close, nan_ok=True), name
 
 
 betas = st.sampled_from([-1.0, -0.5, 0.0, 0.25, 0.5, 1.0])
 
 
-@given(cases(), st.sampled_from(ALL_KINDS), st.sampled_from(sorted(EXACT)), betas, betas)
-def test_stratified(case: Case, kind: str, metric: str, beta_e: float, beta_r: float) -> None:
-    for side in sides_of(case):
-        due = stratified(case, side, kind, metric, beta_e, beta_r)
-        got = ask(case, f"{side}.{kind}.stratified.{metric}({beta_e},{beta_r})")
-        assert got == pytest.approx(due, rel=1e-12)
+@examples(5)
+@given(
+    cases(),
+    st.sampled_from(ALL_KINDS),
+    st.sampled_from(sorted({*AVERAGINGS} - {"group"})),
+    betas,
+    betas,
+    st.data(),
+)
+def test_every_metric_is_as_defined(
+    case: Case, kind: str, averaging: str, beta_e: float, beta_r: float, data: st.DataObject
+) -> None:
+    sides = sides_of(case)
+    side = "both" if averaging == "triple" else data.draw(st.sampled_from(sides))
+    if side not in sides:
+        return
+    items = items_of(case, side, averaging, kind, (beta_e, beta_r))
+    relations = sorted({item.relation for item in items})
+    by_relation = [[item for item in items if item.relation == r] for r in relations]
+    calculator = Calculator(make_ranks(columns(case, 5)), no_trec)
+    for metric in METRICS:
+        if averaging not in metric.averagings:
+            continue
+        name = metric.named(2 if metric.takes_cutoff else 0.3)
+        params = f"({beta_e},{beta_r})" if averaging == "stratified" else ""
+        measure = Measure.parse(f"{side}.{kind}.{averaging}.{name}{params}")
+        parts = [slow_value(name, part) for part in by_relation]
+        exact = kind != "expected" and averaging == "micro" and name in ("mr", "hits@2")
+        if averaging != "macro_relation":
+            check(name, calculator.value(measure), slow_value(name, items), exact)
+        elif None not in parts:
+            check(name, calculator.value(measure), average([*map(float, parts)]), False)
+        if averaging in PER_RELATION:
+            assert calculator.relations(side)[0].tolist() == relations
+            for got, due in zip(calculator.per_relation(measure), parts, strict=True):
+                check(name, got, due, exact)
+        else:
+            with pytest.raises(UsageError, match="weighs relations against each other"):
+                calculator.per_relation(measure)
 
 
-def test_popularity_zero_has_no_weight() -> None:
-    def stratified_mrr(entities: list[int], relations: list[int], betas: str) -> float:
-        table = columns(ONE) | {"answer_popularity": np.array(entities)}
-        ranks = make_ranks(table | {"relation_popularity": np.array(relations)})
-        return Calculator(ranks, no_trec).value(Measure.parse(f"both.stratified.mrr({betas})"))
+def test_the_definition_has_every_metric() -> None:
+    names = {metric.named(2 if metric.takes_cutoff else 0.3) for metric in METRICS}
+    assert names == {*MEANS, *ADJUSTED, *SPREAD}
+    assert NormalDist().inv_cdf(0.75) * TO_DEVIATION == pytest.approx(1, rel=1e-14)
 
-    assert stratified_mrr([0, 3], [1, 1], "0,0.5") == 1
-    assert stratified_mrr([0, 3], [1, 1], "-1,0") == 1  # weight zero
-    for entities, relations, betas, said in (
-        ([0, 3], [1, 1], "0.5,0", r"1 answer entities have popularity 0.*all splits"),
-        ([0, 0], [1, 1], "-1,0", r"2 answer entities have popularity 0"),
-        ([0, 3], [0, 0], "0,0.5", r"1 relations have popularity 0.*evaluated split"),
-        ([0, 3], [0, 0], "0,-0.5", r"1 relations have popularity 0.*evaluated split"),
-    ):
-        with pytest.raises(InputError, match=said):
-            stratified_mrr(entities, relations, betas)
+
+small = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 3)), min_size=1, max_size=5)
+
+
+@given(small, st.sampled_from(sorted(F)), st.booleans())
+def test_chance_is_the_mean_over_all_outcomes(
+    sizes: list[tuple[int, int]], base: str, is_weighted: bool
+) -> None:
+    """Every combination of ranks is equally likely: list them all."""
+    counts, weight = zip(*sizes, strict=True)
+    weight = weight if is_weighted else (1,) * len(counts)
+    outcomes = [
+        float(slow_value(base, [Item(0, [r], [], w) for r, w in zip(ranks, weight, strict=True)]))
+        for ranks in product(*map(upto, counts))
+    ]
+    mean = average(outcomes)
+    chance = random_scorer(base, counts, weight if is_weighted else None)
+    assert chance.mean == pytest.approx(mean, rel=1e-12)
+    variance = average([(value - mean) ** 2 for value in outcomes])
+    assert chance.variance == pytest.approx(variance, rel=1e-10, abs=1e-14)
+
+
+# -- Corners --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "rank"),
+    [
+        # Two tied alone at the top: no order of the two puts both behind the first place.
+        ({"candidates": 2, "macro_equal": 1, "macro_candidates": 3}, 1),
+        # Without scores (nan="worst") they do not tie: every answer may have the very last rank.
+        ({"greater": 2, "candidates": 3, "macro_greater": 2, "macro_candidates": 3}, 3),
+    ],
+)
+def test_two_answers_of_a_question(answer: dict[str, int], rank: int) -> None:
+    names = ("greater", "equal", "tied_ahead", "macro_greater", "macro_equal")
+    row = dict.fromkeys(names, 0) | {"side": 1, "question": 0, "relation": 0} | answer
+    rows = [row | {"macro_tied_ahead": i * row["macro_equal"], "triple": i} for i in range(2)]
+    ranks = make_ranks({name: np.array([r[name] for r in rows]) for name in rows[0]})
+    for kind in ALL_KINDS:
+        assert Calculator(ranks, no_trec).value(Measure.parse(f"tail.{kind}.macro.mr")) == rank
+
+
+def test_sides_that_there_are() -> None:
+    case = Case(2, [(0, 0, 1)], {(1, 0, 0): [0, 1]}, sides=(1,))
+    assert Calculator(make_ranks(columns(case)), no_trec).sides == ("tail",)
+    with pytest.raises(UsageError, match="have only tail"):
+        ask(case, "both.micro.mrr")
+    with pytest.raises(InputError, match="at least one instance"):
+        Calculator(make_ranks({name: part[:0] for name, part in columns(case).items()}), no_trec)
 
 
 def test_ranks_beyond_float32_stay_exact() -> None:
@@ -168,46 +327,8 @@ def test_ranks_beyond_float32_stay_exact() -> None:
     assert reciprocal_rank(ties, "pessimistic", 0).scaled[1] == 1 / (deep + 2)
 
 
-def test_two_answers_tied_alone_at_the_top_have_the_first_place() -> None:
-    """No order of the two puts both behind the first place."""
-    both = {"greater": 0, "equal": 0, "tied_ahead": 0, "candidates": 2, "macro_greater": 0}
-    both |= {"macro_equal": 1, "macro_candidates": 3, "side": 1, "question": 0, "relation": 0}
-    rows = [both | {"macro_tied_ahead": i, "triple": i} for i in range(2)]
-    ranks = make_ranks({name: np.array([r[name] for r in rows]) for name in rows[0]})
-    for kind in ALL_KINDS:
-        value = Calculator(ranks, no_trec).value(Measure.parse(f"tail.{kind}.macro.mr"))
-        assert value == 1, kind
-
-
-def test_unscored_answers_do_not_tie_with_each_other() -> None:
-    """Under nan="worst", every answer of a question may have the very last rank."""
-    same = {"greater": 2, "equal": 0, "tied_ahead": 0, "candidates": 3}
-    row = same | {f"macro_{k}": v for k, v in same.items()} | {"question": 0, "relation": 0}
-    rows = [row | {"side": 1, "triple": i} for i in range(2)]
-    ranks = make_ranks({name: np.array([r[name] for r in rows]) for name in rows[0]})
-    for kind in ALL_KINDS:
-        value = Calculator(ranks, no_trec).value(Measure.parse(f"tail.{kind}.macro.mr"))
-        assert value == 3
-
-
-# --- the sides that there are ---------------------------------------------------------------------
-
-
-def test_a_side_that_was_not_asked_is_an_error() -> None:
-    case = Case(2, [(0, 0, 1)], {(1, 0, 0): [0, 1]}, sides=(1,))
-    assert Calculator(make_ranks(columns(case)), no_trec).sides == ("tail",)
-    with pytest.raises(UsageError, match="have only tail"):
-        ask(case, "both.micro.mrr")
-
-
-def test_no_ranks_have_no_average() -> None:
-    table = {name: column[:0] for name, column in columns(ONE).items()}
-    with pytest.raises(InputError, match="at least one instance"):
-        Calculator(make_ranks(table), no_trec)
-
-
 def test_trec_values_are_averaged_as_trec_eval_does() -> None:
-    case = ONE
+    case = Case(2, [(0, 0, 1)], {(0, 1, 0): [1, 0], (1, 0, 0): [0, 1]})
     values = {"P_5": [0.2, 0.4], "num_ret": [3.0, 4.0], "gm_map": [math.log(0.25), 0.0]}
     engine = Calculator(make_ranks(columns(case)), lambda name: np.array(values[name]))
     assert engine.value(Measure.parse("both.macro.P_5")) == pytest.approx(0.3)
@@ -216,92 +337,27 @@ def test_trec_values_are_averaged_as_trec_eval_does() -> None:
     assert engine.value(Measure.parse("both.macro.gm_map")) == pytest.approx(0.5)
 
 
-def slow_median(pairs: list[tuple[Fraction, Fraction]]) -> Fraction:
-    """Least value with half of the weight up to it; the midpoint with the next at exactly half."""
-    half = sum(weight for _, weight in pairs) / Fraction(2)
-    values = sorted({value for value, _ in pairs})
-    up_to = [sum(w for other, w in pairs if other <= value) for value in values]
-    first = next(i for i, share in enumerate(up_to) if share >= half)
-    return (values[first] + values[first + 1]) / 2 if up_to[first] == half else values[first]
-
-
-def pooled(rows: list[dict[str, int]], kind: str, averaging: str) -> list:
-    """(rank, weight) pairs, each row's weight spread over the places of its tie."""
-    pairs = []
-    for row, weight in zip(rows, weights(rows, averaging), strict=True):
-        ranks = places(row, kind)
-        pairs += [(rank, weight / len(ranks)) for rank in ranks]
-    return pairs
-
-
-@examples(2)
-@given(cases(), st.sampled_from(ALL_KINDS), st.sampled_from(WEIGHTED))
-def test_medians(case: Case, kind: str, averaging: str) -> None:
-    for side in sides_of(case):
-        assert ask(case, f"{side}.{kind}.micro.count") == len(case.of_side(side))
-        pairs = pooled(case.of_side(side), kind, averaging)
-        median = slow_median(pairs)
-        assert ask(case, f"{side}.{kind}.{averaging}.median_rank") == float(median)
-        distance = slow_median([(abs(rank - median), weight) for rank, weight in pairs])
-        got = ask(case, f"{side}.{kind}.{averaging}.mad")
-        assert got == pytest.approx(TO_DEVIATION * float(distance))
-
-
-@given(cases(sides=(0, 1)), st.sampled_from(ALL_KINDS))
-def test_medians_of_triples(case: Case, kind: str) -> None:
-    pairs = []
-    for number in range(len(case.triples)):
-        head, tail = (places(row, kind) for row in case.rows if row["triple"] == number)
-        share = Fraction(1, len(head) * len(tail))
-        pairs += [((a + b) / 2, share) for a, b in product(head, tail)]
-    median = slow_median(pairs)
-    assert ask(case, f"both.{kind}.triple.median_rank") == float(median)
-    distance = slow_median([(abs(rank - median), weight) for rank, weight in pairs])
-    got = ask(case, f"both.{kind}.triple.mad")
-    assert got == pytest.approx(TO_DEVIATION * float(distance))
-
-
-def test_the_factor_of_the_mad_is_that_of_a_normal_distribution() -> None:
-    from statistics import NormalDist
-
-    assert NormalDist().inv_cdf(0.75) * TO_DEVIATION == pytest.approx(1, rel=1e-14)
-
-
-@given(cases(), st.sampled_from(ALL_KINDS), st.sampled_from(WEIGHTED))
-def test_variance_is_the_mean_over_all_ways_to_break_the_ties(
-    case: Case, kind: str, averaging: str
-) -> None:
-    side = sides_of(case)[-1]
-    rows = case.of_side(side)
-    ways = [places(row, kind) for row in rows]
-    assume(math.prod(map(len, ways)) <= 3000)
-    weight = weights(rows, averaging)
-    squares = []
-    for ranks in product(*ways):
-        mean = sum(w * r for w, r in zip(weight, ranks, strict=True)) / sum(weight)
-        square = sum(w * (r - mean) ** 2 for w, r in zip(weight, ranks, strict=True)) / sum(weight)
-        squares.append(square)
-    due = float(sum(squares) / len(squares))
-    got = ask(case, f"{side}.{kind}.{averaging}.var")
-    assert got == pytest.approx(due, rel=1e-12, abs=1e-13)
-    assert ask(case, f"{side}.{kind}.{averaging}.std") == pytest.approx(math.sqrt(got))
-
-
-@given(cases(sides=(0, 1)))
-def test_variance_of_triples_is_the_mean_over_all_ways_to_break_the_ties(case: Case) -> None:
-    ways = []
-    for number in range(len(case.triples)):
-        head, tail = (row for row in case.rows if row["triple"] == number)
-        pairs = product(places(head, "expected"), places(tail, "expected"))
-        ways.append([(a + b) / 2 for a, b in pairs])
-    assume(math.prod(map(len, ways)) <= 3000)
-    squares = []
-    for ranks in product(*ways):
-        mean = sum(ranks) / len(ranks)
-        squares.append(sum((r - mean) ** 2 for r in ranks) / len(ranks))
-    due = float(sum(squares) / len(squares))
-    got = ask(case, "both.expected.triple.var")
-    assert got == pytest.approx(due, rel=1e-12, abs=1e-13)
+def test_a_constant_scorer_is_unmasked() -> None:
+    triples = np.unique(np.random.default_rng(11).integers(0, (50, 4, 50), (300, 3)), axis=0)
+    graph = kgtrec.Graph.from_arrays(train=triples[:200], test=triples[200:], n_entities=50)
+    questions = graph.questions("test")
+    result = kgtrec.evaluate(np.zeros((len(questions), 50), np.float32), questions, progress=False)
+    keys = ["both.micro.mrr", "both.micro.amri", "both.stratified.mrr(0.5,0.5)"]
+    types = result.rank_types(keys)
+    assert types.keys[1:] == tuple(keys)
+    table = types.to_dict()
+    assert list(table) == list(kgtrec.measures.RANK_TYPES)
+    assert table["optimistic"]["both.micro.mrr"] == 1
+    amri = {kind: row["both.micro.amri"] for kind, row in table.items() if kind != "ordinal"}
+    assert amri == {"optimistic": 1, "realistic": 0, "expected": 0, "pessimistic": -1}
+    assert table["pessimistic"][keys[2]] == result["both.pessimistic.stratified.mrr(0.5,0.5)"]
+    for metric in ("adjusted_mrr", "adjusted_hits@10", "z_mrr", "z_hits@10"):
+        assert result[f"both.expected.micro.{metric}"] == pytest.approx(0, abs=1e-10)
+    report = result.ranks.tie_report()
+    assert (report["tied_share"], report["max_equal"]) == (1, result.ranks.candidates.max() - 1)
+    assert "Ties: " in str(result)
+    with pytest.raises(UsageError, match="has no rank types"):
+        result.rank_types(["both.macro.map"])
 
 
 # --- sums over long ties --------------------------------------------------------------------------
@@ -329,50 +385,6 @@ def test_long_sums_keep_their_rows_apart() -> None:
     for row in range(500):
         terms = np.arange(first[row], first[row] + count[row], dtype=np.float64) ** power[row]
         assert got[row] == pytest.approx(math.fsum(terms), rel=1e-13)
-
-
-# --- the rank types, and scorers that they unmask -------------------------------------------------
-
-
-def test_a_constant_scorer_is_unmasked() -> None:
-    triples = np.unique(np.random.default_rng(11).integers(0, (50, 4, 50), (300, 3)), axis=0)
-    graph = kgtrec.Graph.from_arrays(train=triples[:200], test=triples[200:], n_entities=50)
-    questions = graph.questions("test")
-    result = kgtrec.evaluate(np.zeros((len(questions), 50), np.float32), questions, progress=False)
-    keys = ["both.micro.mrr", "both.micro.amri", "tail.question.p_mrr@0.5",
-            "both.stratified.mrr(0.5,0.5)"]  # fmt: skip
-    types = result.rank_types(keys)
-    assert types.keys[1:] == tuple(keys)
-    assert [row[0] for row in types.rows] == list(kgtrec.measures.RANK_TYPES)
-    table = types.to_dict()
-    assert table["optimistic"]["both.micro.mrr"] == 1
-    amri = {kind: row["both.micro.amri"] for kind, row in table.items() if kind != "ordinal"}
-    assert amri == {"optimistic": 1, "realistic": 0, "expected": 0, "pessimistic": -1}
-    worst = table["pessimistic"]
-    assert worst[keys[2]] == result["tail.pessimistic.question.p_mrr@0.5"]
-    assert worst[keys[3]] == result["both.pessimistic.stratified.mrr(0.5,0.5)"]
-    for metric in ("adjusted_mrr", "adjusted_hits@10", "z_mrr", "z_hits@10"):
-        assert result[f"both.expected.micro.{metric}"] == pytest.approx(0, abs=1e-10)
-    report = result.ranks.tie_report()
-    assert report["tied_share"] == 1
-    assert report["max_equal"] == result.ranks.candidates.max() - 1
-    assert "Ties: " in str(result)
-    with pytest.raises(UsageError, match="has no rank types"):
-        result.rank_types(["both.macro.map"])
-
-
-def test_all_rank_types_agree_without_ties() -> None:
-    rng = np.random.default_rng(5)
-    counts, n = rng.integers(2, 50, 80), 80
-    table = {"greater": rng.integers(0, counts), "candidates": counts, "question": np.arange(n)}
-    table |= {f"macro_{name}": table[name] for name in ("greater", "candidates")}
-    ranks = make_ranks(table | {"side": np.ones(n, np.int64), "triple": np.arange(n)})
-    result = kgtrec.Result(ranks)
-    for metric in METRICS:
-        name = metric.named(3 if metric.takes_cutoff else 0.5)
-        for averaging in {"micro", "question", "relation"} & {*metric.averagings}:
-            values = [result[f"tail.{kind}.{averaging}.{name}"] for kind in ALL_KINDS]
-            assert values == pytest.approx([values[0]] * 5, rel=1e-12)
 
 
 # -- Expectations under ties against exact fractions, or long decimals where ties are huge -------
@@ -424,21 +436,6 @@ def stirling_series(n: Decimal) -> Decimal:
     """ln n! less ln(2 pi) / 2."""
     correction = 1 / (12 * n) - 1 / (360 * n**3) + 1 / (1260 * n**5) - 1 / (1680 * n**7)
     return n * n.ln() - n + n.ln() / 2 + correction
-
-
-def test_the_references_agree_with_plain_sums() -> None:
-    size = 2_000
-    due = sum(Fraction(1, r) for r in range(8, 8 + size)) / size
-    got = decimal_mean(7, size, lambda r: 1 / r, harmonic_series)
-    assert abs(Fraction(got) / due - 1) < Fraction(1, 10**19)
-    plain = math.fsum(math.log(r) for r in range(8, 8 + size)) / size
-    assert float(decimal_mean(7, size, Decimal.ln, stirling_series)) == pytest.approx(plain, 1e-15)
-
-
-@given(deep_ranks, st.integers(1, DIRECT))
-def test_reciprocal_rank_is_exact(greater: int, size: int) -> None:
-    due = sum(Fraction(1, r) for r in range(greater + 1, greater + size + 1)) / size
-    assert off(expected_reciprocal(*row(greater, size, 1)), due) < BOUND
 
 
 @given(deep_ranks, long_ties)

@@ -1,40 +1,28 @@
-"""Grids of stratified metrics against the formula in numpy, point by point, and against keys."""
+"""Grids of stratified metrics, wide ties of triples, and random scorers of many sizes."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from rank_cases import (
-    ALL_KINDS,
-    CLOSE,
-    WEIGHTED,
-    Case,
-    F,
-    ask,
-    cases,
-    columns,
-    make_ranks,
-    over_ties,
-    places,
-    sides_of,
-    weighted_mean,
-    weights,
-)
+from rank_cases import Case, F, ask, columns, make_ranks, no_trec, places
+from refusals import each_row
 from slow import slow_after
 
 import kgtrec
 from kgtrec import Ranks, _core
 from kgtrec.errors import InputError, UsageError
-from kgtrec.measures import RANK_TYPES, Measure, stratified_grid
+from kgtrec.measures import RANK_TYPES, Measure, random_scorer, stratified_grid
 from kgtrec.measures.calculator import Calculator
 
-METRICS = ("mr", "mrr", "hits@1", "hits@3", "hits@10")
+METRICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "mr": lambda rank: rank, "mrr": lambda rank: 1 / rank,
+    "hits@3": lambda rank: (rank <= 3).astype(float),
+}  # fmt: skip
 
 BETAS = [-1.0, -0.35, 0.0, 0.5, 1.0]
 
@@ -43,16 +31,10 @@ SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}
 
 def value_of(ranks: Ranks, metric: str, rank_type: str) -> np.ndarray:
     """The metric per instance; expected: rank by rank over the tie."""
-
-    def f(rank: np.ndarray) -> np.ndarray:
-        if metric == "mr":
-            return rank
-        return 1 / rank if metric == "mrr" else (rank <= int(metric[5:])).astype(float)
-
     if rank_type != "expected":
-        return f(ranks.rank(rank_type))
+        return METRICS[metric](ranks.rank(rank_type))
     ties = zip(ranks.greater, ranks.equal, strict=True)
-    return np.array([f(np.arange(g + 1.0, g + e + 2)).mean() for g, e in ties])
+    return np.array([METRICS[metric](np.arange(g + 1.0, g + e + 2)).mean() for g, e in ties])
 
 
 def formula(ranks: Ranks, value: np.ndarray, side: str, beta_e: float, beta_r: float) -> float:
@@ -98,35 +80,20 @@ def random_ranks(n: int, n_relations: int, seed: int) -> Ranks:
 # --- values ---------------------------------------------------------------------------------------
 
 
-@given(cases(), st.sampled_from(sorted(RANK_TYPES)), st.sampled_from(METRICS))
-def test_small_cases_follow_the_formula(case: Case, rank_type: str, metric: str) -> None:
-    ranks = make_ranks(columns(case))
-    for side in ("head", "tail", "both"):
-        if not np.isin(SIDES[side], case.sides).all():
-            continue
-        grid = stratified_grid(ranks, BETAS, BETAS[::2], [metric], rank_type, side)
-        value = value_of(ranks, metric, rank_type)
-        due = [[formula(ranks, value, side, e, r) for r in BETAS[::2]] for e in BETAS]
-        assert grid.shape == (1, 5, 3)
-        np.testing.assert_allclose(grid[0], due, rtol=1e-12)
-
-
 @pytest.mark.parametrize("rank_type", slow_after(1, RANK_TYPES))
 @pytest.mark.parametrize("side", SIDES)
 def test_large_strata_follow_the_formula_and_the_keys(rank_type: str, side: str) -> None:
     ranks = random_ranks(1_500, 7, seed=1)
     grid = stratified_grid(ranks, BETAS, BETAS, METRICS, rank_type, side)
-    assert grid.dtype == np.float64
-    assert grid.shape == (5, 5, 5)
-    calculator = Calculator(ranks, lambda name: pytest.fail(name))
-    for i, metric in enumerate(METRICS):
+    assert (grid.dtype, grid.shape) == (np.float64, (3, 5, 5))
+    calculator = Calculator(ranks, no_trec)
+    for line, metric in zip(grid, METRICS, strict=True):
         value = value_of(ranks, metric, rank_type)
-        for j, beta_e in enumerate(BETAS):
-            for k, beta_r in enumerate(BETAS):
-                due = formula(ranks, value, side, beta_e, beta_r)
-                assert grid[i, j, k] == pytest.approx(due, rel=1e-12)
-                key = f"{side}.{rank_type}.stratified.{metric}({beta_e},{beta_r})"
-                assert grid[i, j, k] == calculator.value(Measure.parse(key))
+        for got, (beta_e, beta_r) in zip(line.flat, product(BETAS, BETAS), strict=True):
+            due = formula(ranks, value, side, beta_e, beta_r)
+            assert got == pytest.approx(due, rel=1e-12)
+            key = f"{side}.{rank_type}.stratified.{metric}({beta_e},{beta_r})"
+            assert got == calculator.value(Measure.parse(key))
 
 
 def test_metrics_do_not_touch_each_other() -> None:
@@ -146,14 +113,6 @@ def test_bits_do_not_depend_on_the_order_of_rows_or_points() -> None:
     assert np.array_equal(grid, stratified_grid(shuffled, BETAS, BETAS))
     part = stratified_grid(ranks, BETAS[::-2], BETAS[:2])
     assert np.array_equal(grid[:, ::-2, :2], part)
-
-
-def test_a_perfect_model_scores_exactly_one() -> None:
-    ranks = random_ranks(500, 4, seed=4)
-    ranks.greater[:] = ranks.equal[:] = ranks.tied_ahead[:] = 0
-    for rank_type in RANK_TYPES:
-        grid = stratified_grid(ranks, BETAS, [0.0], rank_type=rank_type)
-        np.testing.assert_allclose(grid, 1, rtol=1e-15)
 
 
 def test_corners() -> None:
@@ -190,8 +149,7 @@ def test_popularity_zero() -> None:
             stratified_grid(one_triple([1, 3], relation=0), [0], [0, beta_r])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "hint"),
+@each_row("arguments, hint",
     [
         ({"beta_e": [0, 1.5]}, r"beta_e contains 1\.5; exponents must be in \[-1, 1\]"),
         ({"beta_r": [np.nan]}, "beta_r contains nan"),
@@ -205,7 +163,7 @@ def test_popularity_zero() -> None:
         ({"side": "left"}, "'left' is not a side"),
         ({"side": "head"}, "needs the head side, but these ranks have only tail"),
     ],
-)
+)  # fmt: skip
 def test_wrong_arguments(arguments: dict, hint: str) -> None:
     case = Case(2, [(0, 0, 1)], {(1, 0, 0): [0, 1]}, sides=(1,))
     options = {"beta_e": [0], "beta_r": [0], "side": "tail"} | arguments
@@ -249,39 +207,7 @@ def test_the_native_call_refuses_what_it_could_not_survive() -> None:
             native(**wrong)
 
 
-# -- Averagings against slow definitions: weights of questions and relations, triples ------------
-
-
-# --- means, with weights --------------------------------------------------------------------------
-
-
-@given(cases(), st.sampled_from(ALL_KINDS), st.sampled_from(WEIGHTED), st.sampled_from(sorted(F)))
-def test_weighted_means(case: Case, kind: str, averaging: str, metric: str) -> None:
-    for side in sides_of(case):
-        rows = case.of_side(side)
-        due = weighted_mean([over_ties(r, kind, F[metric]) for r in rows], weights(rows, averaging))
-        due = math.exp(due) if metric == "gmr" else due
-        assert ask(case, f"{side}.{kind}.{averaging}.{metric}") == pytest.approx(due, **CLOSE)
-
-
-@given(cases(sides=(0, 1)), st.sampled_from(ALL_KINDS), st.sampled_from(sorted(F)))
-def test_triple_averaging_joins_head_and_tail(case: Case, kind: str, metric: str) -> None:
-    values = []
-    for number in range(len(case.triples)):
-        head, tail = (row for row in case.rows if row["triple"] == number)
-        pairs = product(places(head, kind), places(tail, kind))
-        joined = [F[metric]((a + b) / 2) for a, b in pairs]
-        values.append(math.fsum(joined) / len(joined))
-    due = math.fsum(values) / len(values)
-    due = math.exp(due) if metric == "gmr" else due
-    assert ask(case, f"both.{kind}.triple.{metric}") == pytest.approx(due, **CLOSE)
-
-
-@given(cases(sides=(0, 1)), st.sampled_from(ALL_KINDS), st.sampled_from(["mr", "amr", "amri"]))
-def test_where_the_mean_rank_decides_triples_are_micro(case: Case, kind: str, metric: str) -> None:
-    """Linear in the rank, and every triple has one instance on each side."""
-    micro, triple = (ask(case, f"both.{kind}.{a}.{metric}") for a in ("micro", "triple"))
-    assert triple == pytest.approx(micro, nan_ok=True, rel=1e-12)
+# -- Triples: pairs of ranks ----------------------------------------------------------------------
 
 
 def test_triples_need_both_sides() -> None:
@@ -293,47 +219,6 @@ def test_triples_need_both_sides() -> None:
         ask(case, "both.realistic.triple.mr")
     with pytest.raises(UsageError, match=r"ask for both\.…"):
         Measure.parse("head.realistic.triple.mr")
-
-
-@given(cases(), st.sampled_from(ALL_KINDS), st.sampled_from(WEIGHTED))
-def test_inverses(case: Case, kind: str, averaging: str) -> None:
-    head = f"{sides_of(case)[-1]}.{kind}.{averaging}"
-    assert ask(case, f"{head}.hmr") * ask(case, f"{head}.mrr") == pytest.approx(1)
-    assert ask(case, f"{head}.imr") * ask(case, f"{head}.mr") == pytest.approx(1)
-    assert ask(case, f"{head}.igmr") * ask(case, f"{head}.gmr") == pytest.approx(1)
-    median = ask(case, f"{head}.median_rank")
-    assert ask(case, f"{head}.inverse_median_rank") * median == pytest.approx(1)
-
-
-@given(cases(sides=(0, 1)), st.sampled_from(["question.mrr", "triple.log_mrr", "question.amri"]))
-def test_one_relation_has_the_value_of_its_instances(case: Case, tail: str) -> None:
-    table = columns(case)
-    measure = Measure.parse(f"both.expected.{tail}")
-    whole = Calculator(make_ranks(table), lambda name: np.array([]))
-    relations, _ = whole.relations("both")
-    for relation, value in zip(relations, whole.per_relation(measure), strict=True):
-        keep = table["relation"] == relation
-        part = make_ranks({name: column[keep] for name, column in table.items()})
-        due = Calculator(part, lambda name: np.array([])).value(measure)
-        assert value == pytest.approx(due, rel=1e-12, nan_ok=True)
-    with pytest.raises(UsageError, match="weighs relations against each other"):
-        whole.per_relation(Measure.parse("both.expected.relation.mrr"))
-
-
-def test_relation_weights_count_the_asked_side_alone() -> None:
-    """Relation 0 has two heads and one tail, relation 1 one head and two tails."""
-    rows = [
-        {"side": side, "triple": triple, "relation": relation, "question": number,
-         "greater": number, "equal": 0, "tied_ahead": 0, "candidates": 10}
-        for number, (side, triple, relation) in enumerate(
-            [(0, 0, 0), (0, 1, 0), (1, 0, 0), (0, 2, 1), (1, 2, 1), (1, 3, 1)]
-        )
-    ]  # fmt: skip
-    result = kgtrec.Result(
-        make_ranks({name: np.array([r[name] for r in rows]) for name in rows[0]})
-    )
-    assert result["head.realistic.relation.mr"] == pytest.approx((1.5 + 4) / 2)
-    assert result["tail.realistic.relation.mr"] == pytest.approx((3 + 5.5) / 2)
 
 
 def test_wide_ties_of_triples() -> None:
@@ -354,3 +239,57 @@ def test_wide_ties_of_triples() -> None:
         mean = math.fsum(due) / len(due)
         mean = math.exp(mean) if metric == "gmr" else mean
         assert kgtrec.Result(ranks)[f"both.expected.triple.{metric}"] == pytest.approx(mean, 1e-12)
+
+
+# -- A random scorer: against tables of sums over all ranks ----------------------------------------
+
+
+def test_many_instances_of_many_sizes() -> None:
+    """Ranks as many as in FB15k-237, against tables of sums over all ranks."""
+    rng = np.random.default_rng(2)
+    counts = 14_541 - rng.integers(0, 200, 40_932)
+    weight = 1 / rng.integers(1, 60, 40_932)
+    ranks = np.arange(1, 14_542, dtype=np.longdouble)
+    for weighted in (None, weight):
+        share = np.full(len(counts), 1 / len(counts)) if weighted is None else weight / weight.sum()
+        for base, values in (
+            ("mrr", 1 / ranks), ("hits@10", 1.0 * (ranks <= 10)), ("mr", ranks),
+            ("log_mrr", 1 / np.log2(ranks + 1)), ("p_mrr@0.5", ranks**-0.5),
+            ("p_mrr@0.02", ranks**-0.02),
+        ):  # fmt: skip
+            mean = np.cumsum(values)[counts - 1] / counts
+            square = np.cumsum(values**2)[counts - 1] / counts
+            chance = random_scorer(base, counts, weighted)
+            assert chance.mean == pytest.approx(float((share * mean).sum()), rel=1e-12)
+            due = float((share**2 * (square - mean**2)).sum())
+            assert chance.variance == pytest.approx(due, rel=1e-10)
+    log = np.log(ranks)
+    power = 1 / np.longdouble(len(counts))
+    mean = np.log1p(np.cumsum(np.expm1(power * log))[counts - 1] / counts).sum()
+    square = np.log1p(np.cumsum(np.expm1(2 * power * log))[counts - 1] / counts).sum()
+    chance = random_scorer("gmr", counts)
+    assert chance.mean == pytest.approx(float(np.exp(mean)), rel=1e-12)
+    due = float(np.exp(2 * mean) * np.expm1(square - 2 * mean))
+    assert chance.variance == pytest.approx(due, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("metric", "candidates", "weight", "says"),
+    [
+        ("ndcg", [3], None, "'ndcg' has no expectation by chance"),
+        ("amri", [3], None, "choose one of mr, mrr, hits@k, gmr, log_mrr, p_mrr@p"),
+        ("mr", [], None, "one number per item"),
+        ("mr", [[3]], None, "one number per item"),
+        ("mr", [3, 0], None, "candidates contains 0"),
+        ("mr", [3], [1, 2], "weight has shape (2,)"),
+        ("mr", [3, 3], [1, -1], "weights must be 0 or more"),
+        ("mr", [3, 3], [0, 0], "not all of them 0"),
+        ("mr", [3, 3], [math.nan, 1], "weights must be 0 or more"),
+    ],
+)
+def test_what_random_scorer_refuses(
+    metric: str, candidates: list[int], weight: list[float] | None, says: str
+) -> None:
+    with pytest.raises((UsageError, InputError)) as caught:
+        random_scorer(metric, candidates, weight)
+    assert says in str(caught.value)
