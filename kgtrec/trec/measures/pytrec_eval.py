@@ -22,7 +22,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.csr import owners
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, depth_needed
@@ -85,20 +84,21 @@ def fed_values(lists: Lists, columns: Sequence[Column], options: EvalOptions) ->
     plain = [column for column in columns if not column.row.graded]
     if options.level == 1 and graded:  # relevant means the same to both
         graded, plain = list(columns), []
-    for group, codes in ((plain, False), (graded, True)):
+    for group, level in ((plain, options.level), (graded, None)):
         depth = depth_needed(group)
         handed = np.diff(lists.offsets)
         handed = handed if depth is None else np.minimum(handed, depth)
-        relevance, judged = lists.relevance, lists.judged
-        if not codes:
-            relevance = _coded(relevance, options.level)
-            judged = _coded(judged, options.level)
+        relevance, judged = _coded(lists.relevance, level), _coded(lists.judged, level)
         for start, stop in _pieces(handed if group else handed[:0]):
-            _fill(values, group, start, handed[start:stop], _relabelled(
-                relevance, judged, lists, handed, start, stop))  # fmt: skip
+            qrels, run = _passed(relevance, judged, lists, handed, range(start, stop))
+            results = _call(qrels, run, group)
+            numbers = list(map(int, results))
+            for name in {column.name for column in group}:
+                values[name][numbers] = [row[name] for row in results.values()]
     empty = np.flatnonzero(np.diff(lists.offsets) == 0)
-    if len(empty):
-        _fill_empty(values, lists, columns, options, empty)
+    if len(empty):  # pytrec_eval must not receive them
+        for name, row in own_values(View(lists, options), columns).items():
+            values[name][empty] = row[empty]
     return values
 
 
@@ -108,12 +108,11 @@ def _with_hits(lists: Lists, level: int) -> Ints:
     return np.flatnonzero(np.diff(np.append(0, np.cumsum(hits))[lists.offsets]))
 
 
-def _coded(relevance: Ints, level: int) -> Ints:
-    """1 relevant, 0 judged and not relevant, -1 in the pool and not judged; UNJUDGED as it is."""
-    codes = (relevance >= level).astype(np.int64)
-    codes[relevance < 0] = -1
-    codes[relevance == UNJUDGED] = UNJUDGED
-    return codes
+def _coded(relevance: Ints, level: int | None) -> Ints:
+    """1 relevant (without `level`: the relevance), 0 judged and not relevant, -1 in the pool and
+    not judged; UNJUDGED as it is."""
+    codes = relevance if level is None else (relevance >= level).astype(np.int64)
+    return np.where(relevance == UNJUDGED, UNJUDGED, np.where(relevance < 0, -1, codes))
 
 
 def _pieces(handed: Ints) -> Iterator[tuple[int, int]]:
@@ -132,84 +131,34 @@ def _pieces(handed: Ints) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def _relabelled(
-    relevance: Ints, judged: Ints, lists: Lists, handed: Ints, start: int, stop: int
-) -> Iterator[Judged]:
-    """Relevance by place of each query's passed documents; the others count as not retrieved."""
-    query = np.repeat(np.arange(stop - start), handed[start:stop])
-    place = np.arange(len(query)) - np.searchsorted(query, query)
-    shown = relevance[lists.offsets[start:stop][query] + place]
-    known = np.flatnonzero(shown != UNJUDGED)
-    query, place = query[known], place[known]
-    bounds = lists.judged_offsets[start : stop + 1]
-    owner = owners(bounds)
-    pool = np.maximum(judged[bounds[0] : bounds[-1]], -1) + 1
-    shown = np.maximum(shown[known], -1) + 1
-    grades = max(int(pool.max(initial=0)), int(shown.max(initial=0))) + 1
-    rest = _left_over(np.sort(owner * grades + pool), np.sort(query * grades + shown))
-    queries = np.arange(stop - start + 1)
-    yield from _dicts(
-        np.searchsorted(query, queries), list(map(str, place.tolist())), shown - 1,
-        np.searchsorted(rest, queries * grades), rest % grades - 1,
-    )  # fmt: skip
-
-
-def _left_over(pool: Ints, taken: Ints) -> Ints:
-    """A pool after each value of `taken` is removed once; both ascending."""
-    nth = np.arange(len(pool)) - np.searchsorted(pool, pool)
-    gone = np.searchsorted(taken, pool, "right") - np.searchsorted(taken, pool)
-    return pool[nth >= gone]
-
-
-def _dicts(
-    bounds: Ints, names: list[str], grades: Ints, rest_bounds: Ints, rest: Ints
-) -> Iterator[Judged]:
-    """A dict for each range of names and grades, and for the rest, which may have any names."""
-    levels, others = grades.tolist(), rest.tolist()
-    unseen = [f"u{i}" for i in range(len(others))]
-    for (a, b), (c, d) in zip(
-        pairwise(bounds.tolist()), pairwise(rest_bounds.tolist()), strict=True
-    ):
-        yield dict(zip(names[a:b] + unseen[c:d], levels[a:b] + others[c:d], strict=True))
-
-
-def _fill(
-    values: dict[str, Floats],
-    columns: Sequence[Column],
-    start: int,
-    handed: Ints,
-    judged: Iterator[Judged],
-) -> None:
-    """Values of queries from `start` on; pytrec_eval receives `handed` documents of each."""
-    lists: dict[int, dict[str, float]] = {}
+def _passed(
+    relevance: Ints, judged: Ints, lists: Lists, handed: Ints, queries: range
+) -> tuple[dict[str, Judged], dict[str, dict[str, float]]]:
+    """Qrels and run of queries: `handed` documents of each; the others count as not retrieved."""
+    ranked: dict[int, dict[str, float]] = {}
     run: dict[str, dict[str, float]] = {}
     qrels: dict[str, Judged] = {}
-    for query, (count, relevance) in enumerate(zip(handed.tolist(), judged, strict=True), start):
+    first, last = queries.start, queries.stop
+    counts, starts = handed[first:last].tolist(), lists.offsets[first:last].tolist()
+    bounds = pairwise(lists.judged_offsets[first : last + 1].tolist())
+    for query, count, start, (low, high) in zip(queries, counts, starts, bounds, strict=True):
         if not count:
             continue
-        if count not in lists:
-            lists[count] = {str(place): float(count - place) for place in range(count)}
-        run[str(query)] = lists[count]
+        if count not in ranked:
+            ranked[count] = {str(place): float(count - place) for place in range(count)}
+        shown = relevance[start : start + count]
+        known = np.flatnonzero(shown != UNJUDGED)
+        own = dict(zip(map(str, known.tolist()), shown[known].tolist(), strict=True))
+        rest = judged[low:high].tolist()
+        for level in own.values():
+            rest.remove(level)
+        own.update((f"u{i}", level) for i, level in enumerate(rest))
         # Without a judgement of at least 0, pytrec_eval keeps the previous query's levels. One
         # non-relevant document that was not retrieved changes nothing if nothing is relevant.
-        none = max(relevance.values(), default=-1) < 0
-        qrels[str(query)] = {**relevance, "none": 0} if none else relevance
-    results = _call(qrels, run, columns)
-    numbers = list(map(int, results))
-    for name in {column.name for column in columns}:
-        values[name][numbers] = [row[name] for row in results.values()]
-
-
-def _fill_empty(
-    values: dict[str, Floats],
-    lists: Lists,
-    columns: Sequence[Column],
-    options: EvalOptions,
-    empty: Ints,
-) -> None:
-    """Values of queries with an empty list, which pytrec_eval must not receive."""
-    for name, row in own_values(View(lists, options), columns).items():
-        values[name][empty] = row[empty]
+        if max(own.values(), default=-1) < 0:
+            own["none"] = 0
+        run[str(query)], qrels[str(query)] = ranked[count], own
+    return qrels, run
 
 
 def _call(
