@@ -126,10 +126,8 @@ def _data(data: Any, kind: _Kind) -> Any:
         return data
     if is_path(data):
         return kind.read(data)
-    if is_frame(data):
-        columns = _pandas_columns(data, kind)
-    elif _is_of(data, "polars"):
-        columns = _polars_columns(data, kind.columns)
+    if is_frame(data) or _is_of(data, "polars"):
+        columns = _frame_columns(data, kind)
     elif _is_of(data, "ranx"):
         return data.to_dict()
     else:
@@ -179,14 +177,29 @@ def is_frame(data: object) -> bool:
     return hasattr(data, "itertuples") and hasattr(data, "columns")
 
 
-def _pandas_columns(frame: Any, kind: _Kind) -> tuple[Any, Any, NDArray[Any]]:
-    column = _column(frame, kind.columns)
-    _check_numbers(frame, column, kind)
+def _frame_columns(frame: Any, kind: _Kind) -> tuple[Any, Any, NDArray[Any]]:
+    is_polars = not is_frame(frame)
+    if is_polars and not hasattr(frame, "to_arrow"):
+        raise UsageError(f"{type(frame).__name__} has no data yet; give frame.collect()")
+    query, documents, column = (
+        _column(frame, names) for names in (_QUERY, _DOCUMENT, kind.columns)
+    )
+    missing = (column.is_null() if is_polars else column.isna()).to_numpy()
+    if missing.any():
+        row = int(np.argmax(missing))
+        document, own = documents.to_list()[row], query.to_list()[row]
+        raise InputError(
+            f"the {column.name} of document {document!r} under query {own!r} is NaN or missing "
+            f"(row {row}); remove the row"
+        )
+    held = kind.kinds if is_polars else getattr(column.dtype, "kind", "O")
+    if len(column) and held not in kind.kinds:
+        hint = f"convert it to {kind.what}: frame.astype({{{column.name!r}: {kind.into}}})"
+        raise InputError(f"column {column.name!r} is of type {column.dtype}; {hint}")
     values = column.to_numpy()
-    if kind.dtype is np.int64 and values.dtype.kind == "u" and values.max(initial=0) >= 2**63:
-        raise InputError(f"a relevance is {values.max()}; it must be a whole number within 64 bits")
-    names = [_texts(_column(frame, each)) for each in (_QUERY, _DOCUMENT)]
-    return names[0], names[1], values.astype(kind.dtype)
+    if values.dtype == object and not is_polars:  # a nullable type of pandas
+        values = values.astype(kind.dtype)
+    return _texts(query), _texts(documents), values
 
 
 def _column(frame: Any, names: tuple[str, ...]) -> Any:
@@ -200,22 +213,6 @@ def _column(frame: Any, names: tuple[str, ...]) -> Any:
     either = " or ".join(map(repr, names))
     held = ", ".join(map(repr, frame.columns)) or "none"
     raise InputError(f"the frame has no column {either}, only {held}; rename one of them")
-
-
-def _check_numbers(frame: Any, column: Any, of: _Kind) -> None:
-    """Refuse missing values and other types."""
-    missing = column.isna().to_numpy()
-    if missing.any():
-        row = int(np.argmax(missing))
-        query, document = (_column(frame, names).iloc[row] for names in (_QUERY, _DOCUMENT))
-        raise InputError(
-            f"the {column.name} of document {document!r} under query {query!r} is NaN or missing "
-            f"(row {row}); remove the row"
-        )
-    kind = getattr(column.dtype, "kind", "O")
-    if len(column) and kind not in of.kinds:
-        hint = f"convert it to {of.what}: frame.astype({{{column.name!r}: {of.into}}})"
-        raise InputError(f"column {column.name!r} is of type {column.dtype}; {hint}")
 
 
 def _grouped(query: Any, documents: Any, values: NDArray[Any]) -> Grouped:
@@ -239,71 +236,53 @@ def _texts(column: Any) -> Any:
     """Ids as one large_binary array; InputError for one that is not a text."""
     import pyarrow as pa
 
+    types = pa.types
     try:
-        array = pa.array(column, from_pandas=True)
+        is_polars = hasattr(column, "to_arrow")
+        array = column.to_arrow() if is_polars else pa.array(column, from_pandas=True)
     except (pa.ArrowException, UnicodeEncodeError):  # mixed types, or names that are not UTF-8
         return pa.array([_id_bytes(column, x, i) for i, x in enumerate(column)], pa.large_binary())
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    if pa.types.is_dictionary(array.type):
+    if types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if array.null_count:
-        row = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
-        raise InputError(f"column {column.name!r} lacks an id in row {row}; remove the row")
-    if pa.types.is_integer(array.type):
-        array = array.cast(pa.large_string())
-    if len(array) and not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
-        raise _no_text(column, column.iloc[0])
+        raise _no_id(column, int(np.argmax(array.is_null().to_numpy(zero_copy_only=False))))
+    known = types.is_integer, types.is_string, types.is_large_string, types.is_string_view
+    if len(array) and not any(kind(array.type) for kind in known):
+        raise _no_text(column, next(iter(column)))
     return array.cast(pa.large_string()).cast(pa.large_binary())
 
 
 def _id_bytes(column: Any, name: object, row: int) -> bytes:
     if name is None or name != name:
-        raise InputError(f"column {column.name!r} lacks an id in row {row}; remove the row")
+        raise _no_id(column, row)
     try:
         return name_bytes(name, "id")  # type: ignore[arg-type]
     except InputError:
         raise _no_text(column, name) from None
 
 
+def _no_id(column: Any, row: int) -> InputError:
+    return InputError(f"column {column.name!r} lacks an id in row {row}; remove the row")
+
+
 def _no_text(column: Any, name: object) -> InputError:
     name = name.item() if isinstance(name, np.generic) else name
-    hint = f"frame.astype({{{column.name!r}: str}})"
+    change = f"cast({{{column.name!r}: polars.String}})"
+    if not hasattr(column, "to_arrow"):
+        change = f"astype({{{column.name!r}: str}})"
     return InputError(
-        f"column {column.name!r} has {name!r}, which is not a text; convert ids: {hint}"
+        f"column {column.name!r} has {name!r}, which is not a text; convert ids: frame.{change}"
     )
 
 
-# -- Polars, and tuples --------------------------------------------------------------------------
+# -- Tuples --------------------------------------------------------------------------------------
 
 
 def _is_of(data: object, library: str) -> bool:
     """Whether its class is of this library; does not import the library."""
     return type(data).__module__.partition(".")[0] == library
-
-
-def _polars_columns(frame: Any, value: tuple[str, ...]) -> tuple[Any, Any, NDArray[Any]]:
-    if not hasattr(frame, "to_arrow"):
-        raise UsageError(f"{type(frame).__name__} has no data yet; give frame.collect()")
-    columns = [_column(frame, names) for names in (_QUERY, _DOCUMENT, value)]
-    for column in columns:
-        if column.null_count():
-            row = int(np.argmax(column.is_null().to_numpy()))
-            raise InputError(f"column {column.name!r} is null in row {row}; remove the row")
-    return _polars_texts(columns[0]), _polars_texts(columns[1]), columns[2].to_numpy()
-
-
-def _polars_texts(column: Any) -> Any:
-    import pyarrow as pa
-
-    array = column.to_arrow()
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if not pa.types.is_integer(array.type):
-        kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-        if len(array) and not any(kind(array.type) for kind in kinds):
-            raise InputError(f"column {column.name!r} is of type {column.dtype}; ids must be texts")
-    return array.cast(pa.large_string()).cast(pa.large_binary())
 
 
 def _rows(data: object, value: str) -> list[Any] | None:
