@@ -114,9 +114,9 @@ def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
         ranks = read_ranks(list(results))
         parts = parts_of_ranks(ranks, by, folder) if by else {"": ranks}
         return [
-            suite
+            one
             for name, part in parts.items()
-            for suite in suite_of_ranks(part, names or suite.MEASURES, part=name, **more)
+            for one in suite_of_ranks(part, names or suite.MEASURES, part=name, **more)
         ]
     if len(results) > 1:
         raise UsageError("give one table, or folders of ranks; not several tables or both")

@@ -3,7 +3,7 @@
 Beta curves and grids of stratified metrics are those of Mohamed et al. (2020, section 5, Figures
 2-4). A micro metric is a mean over relations, weighted by their triples. The weights of another
 test set give the metric that the model would have had with its relations (Zhou et al. 2022, Eq. 1,
-Table 4); `spread` describes how it differs between relations (their Figure 6).
+Table 4); `spreads` describes how it differs between relations (their Figure 6).
 """
 
 from __future__ import annotations
@@ -129,11 +129,6 @@ def beta_grid(
         the rank: called with a float64 array of ranks, they return as many numbers.
     rank_type : {"optimistic", "realistic", "pessimistic", "expected", "ordinal"}
     side : {"head", "tail", "both"}
-
-    Raises
-    ------
-    UsageError, InputError
-        As `stratified_grid`; InputError if a function does not return one finite number per rank.
     """
     e, r = (betas() if beta is None else np.atleast_1d(beta) for beta in (beta_e, beta_r))
     if isinstance(metrics, Mapping):
@@ -170,11 +165,6 @@ def beta_curve(
         As in `beta_grid`.
     points : array_like of float, optional
         Values of the varied exponent. Default: 21 from -1 to 1.
-
-    Raises
-    ------
-    UsageError, InputError
-        As `beta_grid`; UsageError also if `vary` is neither exponent.
     """
     choose("vary", vary, ("beta_e", "beta_r"))
     axis = betas() if points is None else points
@@ -390,11 +380,6 @@ def reweighted_table(
         As in `reweighted`.
     measures : sequence of keys or Measure, optional
         Micro averages; by default MR, MRR and Hits@1, 3, 10.
-
-    Raises
-    ------
-    UsageError, InputError
-        As `reweighted`.
     """
     side = result.sides[-1]
     specs = parse_all(measures or [f"{side}.realistic.micro.{name}" for name in USUAL])
@@ -447,22 +432,8 @@ COUNTS = {"count", "questions", "instances", "from", "to"}
 STATISTICS = ("min", "q1", "median", "q3", "max", "mean", "groups")
 
 
-def spread(values: ArrayLike) -> dict[str, float]:
-    """Least value, quartiles (numpy's linear percentiles), largest value and mean of a metric.
-
-    The values are of relations or other groups (Zhou et al., Figure 6); those that are NaN do not
-    count as groups.
-    """
-    numbers = np.asarray(values, np.float64)
-    known = numbers[~np.isnan(numbers)]
-    if not len(known):
-        raise InputError("no group has a value; give values that are not nan")
-    quartiles = np.percentile(known, (0, 25, 50, 75, 100)).tolist()
-    return dict(zip(STATISTICS, (*quartiles, float(known.mean()), len(known)), strict=True))
-
-
 def spreads(table: Table) -> Table:
-    """Quartiles and mean of each measure of a sliced table over its groups.
+    """Quartiles (numpy's linear percentiles) and mean of a sliced table's measures over groups.
 
     Parameters
     ----------
@@ -481,8 +452,15 @@ def spreads(table: Table) -> Table:
         No group has a value.
     """
     positions = [i for i, key in enumerate(table.keys) if i >= table.names and key not in COUNTS]
-    columns = [spread([float(row[i]) for row in table.rows]) for i in positions]
-    rows: list[tuple[Cell, ...]] = [(name, *(one[name] for one in columns)) for name in STATISTICS]
+    columns = []
+    for i in positions:
+        values = np.array([float(row[i]) for row in table.rows])
+        known = values[~np.isnan(values)]
+        if not len(known):
+            raise InputError("no group has a value; give values that are not nan")
+        quartiles = np.percentile(known, (0, 25, 50, 75, 100)).tolist()
+        columns.append((*quartiles, float(known.mean()), len(known)))
+    rows: list[tuple[Cell, ...]] = [*zip(STATISTICS, *columns, strict=True)]
     titles, keys = (
         ("over groups", *(heads[i] for i in positions)) for heads in (table.titles, table.keys)
     )

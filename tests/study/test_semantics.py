@@ -205,31 +205,6 @@ def test_what_is_said_of_short_and_missing_lists(folder):
     assert "<table>" in result._repr_html_()
 
 
-def test_the_command(folder, monkeypatch):
-    path, graph = folder
-    monkeypatch.chdir(path)
-    expected = semantic_shares(
-        {"a": "a.run"}, graph.questions(), cutoffs=(1, 2), resampling=Resampling(90, 100, 7)
-    )
-
-    def run(*options: str):
-        return CliRunner().invoke(
-            cli, ["semantics", "--graph", "g", "a.run", *options], standalone_mode=False
-        )
-
-    options = ("--k", "2,1", "--ci", "90", "--resamples", "100", "--seed", "7")
-    done = run(*options, "--format", "json")
-    assert json.loads(done.stdout) == json.loads(expected.table().to_json())
-    assert "2 questions are left out" in done.stderr
-    assert run(*options).stdout == str(expected) + "\n"
-    for wrong, message in (
-        (("--k", "1,x"), "--k '1,x': write numbers"),
-        (("--observed", "train", "--type-constraints", "t"), "all define what fits"),
-        (("--observed", "nix"), "nix"),
-    ):
-        assert message in str(run(*wrong).exception)
-
-
 def test_names_of_questions_in_other_runs(folder):
     path, graph = folder
     (path / "names.tsv").write_text("tail77\ta\tr\nhead77\ty\tr\n")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from rank_cases import Case, cases, columns, make_ranks
@@ -16,7 +13,6 @@ from study_cases import graphs, listed
 
 import kgtrec
 from kgtrec import InputError, Ranks, Result, UsageError
-from kgtrec.cli.stratify import command
 from kgtrec.measures import RANK_TYPES
 from kgtrec.study.stratified import beta_curve, beta_grid, betas, recounted
 
@@ -206,48 +202,3 @@ def test_wrong_arguments() -> None:
 
 
 # --- kgtrec stratify ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    lines = {"train": "a\tr\tb\nb\ts\tc\n", "test": "a\tr\tc\nc\tr\tb\nb\ts\ta\n"}
-    for name, text in lines.items():
-        (tmp_path / f"{name}.txt").write_text(text)
-    graph = kgtrec.read_graph(tmp_path)
-    for seed, name in enumerate("mn"):
-        evaluated(graph, seed).ranks.save(tmp_path / f"{name}.parquet")
-    return tmp_path
-
-
-def stratify(*arguments: object) -> str:
-    done = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def test_the_command(folder: Path) -> None:
-    m, n = folder / "m.parquet", folder / "n.parquet"
-    curve = beta_curve(Ranks.load(m))
-    text = stratify(m)
-    assert text.startswith(f"{m}: realistic ranks, both sides\n(entities counted on all splits,")
-    assert text.rstrip("\n").endswith(curve.table().to_text())
-    rows = list(csv.DictReader(stratify(m, n, "--format", "csv", "-m", "mrr").splitlines()))
-    assert len(rows) == 2 * 21
-    assert {row["file"] for row in rows} == {str(m), str(n)}
-    assert [float(row["mrr"]) for row in rows[:21]] == curve["mrr"][:, 0].tolist()
-    printed = json.loads(stratify(m, "--vary", "grid", "--points", 3, "--format", "json"))
-    assert printed["1.0"]["-1.0"] == {
-        name: beta_grid(Ranks.load(m), [1], [-1], name).values.item()
-        for name in ("mrr", "hits@1", "hits@3", "hits@10")
-    }
-    tail = stratify(m, "--side", "tail", "--ranks", "expected", "--vary", "beta_r", "--at", 0.5)
-    assert "expected ranks, tail side" in tail
-    assert stratify(m, n, "--format", "latex").startswith(r"\begin{tabular}{lllrrrr}")
-
-
-def test_the_command_counts_anew(folder: Path) -> None:
-    m, entities = folder / "m.parquet", ("--count-entities", "test")
-    graph = kgtrec.read_graph(folder)
-    text = stratify(m, "--graph", folder, *entities, "--format", "csv", "--points", 2)
-    due = beta_curve(recounted(Ranks.load(m), graph, "test"), points=[-1, 1])
-    assert text == due.table().to_csv()

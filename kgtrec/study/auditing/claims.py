@@ -71,7 +71,6 @@ class Claim(NamedTuple):
     - text: As it was printed, with "%" behind percentages.
     - low, high: The exact values that are printed so.
     - is_mean: A spread follows the number, so it is a mean over several rankings.
-    - place: File and line.
     """
 
     model: str
@@ -80,7 +79,6 @@ class Claim(NamedTuple):
     low: float
     high: float
     is_mean: bool
-    place: str
 
     @property
     def name(self) -> str:
@@ -196,8 +194,7 @@ def _claimed(
             else UsageError(f"{model}: {problem}; {hint}")
         )
     text = f"{value}%" if _is_percent(measure, rounding) and value[-1] != "%" else value
-    place = f"{path}:{line}" if path else ""
-    yield Claim(model, measure, text, *interval, value != bare, place)
+    yield Claim(model, measure, text, *interval, value != bare)
 
 
 def _plain(cell: str) -> str:

@@ -440,9 +440,9 @@ def data_sensitivity(
     specs = parse_all(measures or MEASURES)
     sizes = _checked(len(ranks), shares, repeats)
     aligned = align_ranks(ranks)
-    valued = subset_values(aligned, specs)
-    n_triples, keys = valued.n_triples, [measure.key for measure in specs]
-    full = valued.of(np.ones((1, n_triples), bool))
+    of = subset_values(aligned, specs)
+    n_triples = len(np.unique(next(iter(aligned.values())).triple))
+    keys, full = [measure.key for measure in specs], of(np.ones((1, n_triples), bool))
     tau = np.empty((len(specs), len(sizes) * repeats))
     instances = max(map(len, aligned.values()))
     together = max(1, min(_TOGETHER, _WEIGHTS // instances))
@@ -451,7 +451,7 @@ def data_sensitivity(
 
         def fill(first: int, stop: int) -> None:
             subsets = _subsets(n_triples, sizes, repeats, range(first, stop), seed)
-            for line, values, whole in zip(tau, valued.of(subsets), full, strict=True):
+            for line, values, whole in zip(tau, of(subsets), full, strict=True):
                 there = np.isfinite(values).all(axis=1)
                 line[first:stop] = np.nan
                 line[first:stop][there] = tau_b(values[there], whole)

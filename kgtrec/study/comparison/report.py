@@ -242,11 +242,6 @@ def compare(
         How to make intervals and the bootstrap test; the randomisation test uses its seed, too.
     level : float
         Level of significance.
-
-    Raises
-    ------
-    UsageError
-        As for `pairwise` and `resample`; or a level outside (0, 1).
     """
     if not 0 < level < 1:
         raise UsageError(f"level={level!r} is not between 0 and 1; 0.05 is usual")
@@ -391,11 +386,6 @@ def compare_replicates(
     correction : {"holm", "bh", "bonferroni", "none"}
     resampling : Resampling
         How to make intervals and tests.
-
-    Raises
-    ------
-    UsageError, InputError
-        As `replicate_samples` and `kgtrec.study.comparison.samples.resample`.
     """
     folds = folds_of(systems)
     samples_of = [replicate_samples(fold, measures) for fold in folds]

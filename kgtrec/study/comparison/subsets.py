@@ -9,9 +9,9 @@ system.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,32 +33,13 @@ Valued = Callable[[Bools], Float64]
 """Values on subsets, bool (B, n_triples); float64 (..., B, s), NaN on a subset without items."""
 
 
-@dataclass(frozen=True, eq=False)
-class SubsetValues:
-    """Measures of several systems, on any subset of the triples."""
+def subset_values(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> Valued:
+    """How to value measures on subsets; float64 (measures, B, s), NaN on a subset without items.
 
-    n_triples: int
-    _parts: Sequence[tuple[list[int], Valued]]
-
-    def of(self, subsets: Bools) -> Float64:
-        """Values on subsets; NaN on a subset without items.
-
-        If chance is the same for all systems, an adjusted metric comes without the adjustment:
-        subsets serve to order systems, and the order stays the same.
-
-        Shapes: subsets bool (B, n_triples) -> float64 (n_measures, B, s).
-        """
-        results: dict[int, Float64] = {}
-        for numbers, valued in self._parts:
-            values = valued(subsets).reshape(len(numbers), len(subsets), -1)
-            results |= zip(numbers, values, strict=True)
-        return np.array([results[number] for number in range(len(results))])
-
-
-def subset_values(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> SubsetValues:
-    """How to value measures on subsets."""
-    first = next(iter(aligned.values()))
-    present = sides_present(first)
+    If chance is the same for all systems, an adjusted metric comes without the adjustment: subsets
+    serve to order systems, and the order stays the same.
+    """
+    present = sides_present(next(iter(aligned.values())))
     parts: list[tuple[list[int], Valued]] = []
     together: dict[str, dict[str, dict[int, Measure]]] = {}
     for number, measure in enumerate(measures):
@@ -70,9 +51,16 @@ def subset_values(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> 
         else:
             parts.append(([number], _on_subsets(aligned, measure, kind)))
     for side, kinds in together.items():
-        numbers = [*kinds["first"], *kinds["place"]]
-        parts.append((numbers, _by_question(aligned, side, kinds).of))
-    return SubsetValues(len(np.unique(first.triple)), parts)
+        parts.append(([*kinds["first"], *kinds["place"]], _by_question(aligned, side, kinds)))
+
+    def of(subsets: Bools) -> Float64:
+        results: dict[int, Float64] = {}
+        for numbers, valued in parts:
+            values = valued(subsets).reshape(len(numbers), len(subsets), -1)
+            results |= zip(numbers, values, strict=True)
+        return np.array([results[number] for number in range(len(results))])
+
+    return of
 
 
 def _kind(measure: Measure) -> str:
@@ -207,99 +195,6 @@ def _product(left: Float64, right: Float64) -> Float64:
 # -- What an answer counts depends on those before it ------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _TiedAnswers:
-    """Answers that tie with others of their question; ranks depend on how many are chosen.
-
-    - rows: Their places among the answers of the side.
-    - tie, int64 (rows,): The tie of each.
-    - values, float64 (measures, rows, most): Values if 1, 2, ... answers of the tie are chosen.
-    """
-
-    rows: Int64
-    tie: Int64
-    values: Float64
-
-    @classmethod
-    def of(cls, ranks: Ranks, rows: Int64, measures: Sequence[Measure]) -> _TiedAnswers:
-        keys = np.column_stack([ranks.question[rows], ranks.macro_greater[rows]])
-        _, tie, size = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
-        tie = tie.reshape(-1)
-        shared = np.flatnonzero((size[tie] > 1) & (ranks.macro_equal[rows] > 0))
-        most = int(size[tie[shared]].max(initial=1))
-        values = [
-            [_answer_values(ranks, measure, count)[rows[shared]] for count in range(1, most + 1)]
-            for measure in measures
-        ]
-        numbers = np.array(values).reshape(len(measures), most, len(shared))
-        return cls(shared, tie[shared], np.ascontiguousarray(numbers.transpose(0, 2, 1)))
-
-    def changes(self, chosen: NDArray[np.uint8], weight: Float64) -> Float64:
-        """By how much several chosen answers of a tie change the sums, float64 (measures, B).
-
-        Shapes: chosen (answers, B), weight float64 (answers, B).
-        """
-        if not len(self.rows):
-            return np.zeros((len(self.values), 1))
-        ties, place = np.unique(self.tie, return_inverse=True)
-        counts = np.zeros((len(ties), chosen.shape[1]), np.int64)
-        np.add.at(counts, place.reshape(-1), chosen[self.rows])
-        each = np.maximum(counts[place.reshape(-1)] - 1, 0)
-        one = np.arange(len(self.rows))[:, None]
-        gained = self.values[:, one, each] - self.values[:, :, :1]
-        return np.asarray((gained * weight[self.rows]).sum(axis=1))
-
-
-@dataclass(frozen=True, eq=False)
-class ByQuestion:
-    """Several measures: sums over answers, averaged over the questions that keep an answer.
-
-    The answers of a side are question after question, each system's in its own order.
-
-    - triple: Place of the triple of each answer, by system.
-    - starts, sizes: First answer, and number of answers, of each question.
-    - firsts, places, float64 (measures, answers): Values in the order of the system's rows.
-      `firsts` are of measures that only see the first answer. `places` are of AP@k: the sum of
-      place x value over the answers, divided by their number.
-    - tied: What `firsts` become if several answers of a question tie.
-    """
-
-    triple: list[Int64]
-    starts: Int64
-    sizes: Int64
-    firsts: list[Float64]
-    places: list[Float64]
-    tied: list[_TiedAnswers]
-
-    def of(self, subsets: Bools) -> Float64:
-        """Values, float64 (measures, B, s): of `firsts`, then of `places`."""
-        turned = np.ascontiguousarray(subsets.T).view(np.uint8)
-        counts = np.add.reduceat(turned[self.triple[0]], self.starts, dtype=np.uint32)
-        total = (counts > 0).sum(axis=0)
-        share = np.repeat(1.0 / np.maximum(counts, 1), self.sizes, axis=0)
-        n_first = len(self.firsts[0])
-        n_measures = n_first + len(self.places[0])
-        sums = np.empty((n_measures, len(subsets), len(self.triple)))
-        for system, (first, place) in enumerate(zip(self.firsts, self.places, strict=True)):
-            chosen = turned[self.triple[system]]
-            running = self._running(chosen)
-            if n_first:
-                weight = np.where(running == 1, chosen, np.uint8(0)).astype(np.float64)
-                sums[:n_first, :, system] = _product(first, weight)
-                sums[:n_first, :, system] += self.tied[system].changes(chosen, weight)
-            if n_first < n_measures:
-                sums[n_first:, :, system] = _product(place, (chosen * running) * share)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(sums / total[:, None])
-
-    def _running(self, chosen: NDArray[np.uint8]) -> NDArray[np.uint32]:
-        """How many answers of a question are chosen, up to each of them; same shape."""
-        running = np.cumsum(chosen, axis=0, dtype=np.uint32)
-        before = running[self.starts] - chosen[self.starts]
-        running -= np.repeat(before, self.sizes, axis=0)
-        return running
-
-
 def _ordinal(ranks: Ranks) -> Float64:
     """Place of each answer in a run of unlimited depth; infinite for unscored answers."""
     return np.where(ranks.macro_answer_nan, np.inf, ranks.macro_rank("ordinal"))
@@ -307,26 +202,81 @@ def _ordinal(ranks: Ranks) -> Float64:
 
 def _by_question(
     aligned: Mapping[str, Ranks], side: str, kinds: Mapping[str, Mapping[int, Measure]]
-) -> ByQuestion:
+) -> Valued:
+    """Several measures: sums over answers, averaged over the questions that keep an answer.
+
+    Measures of the kind "first" only see the first answer of a question. Those of the kind "place",
+    AP@k, sum place x value over the answers, and divide by their number. The answers of the side
+    are question after question, in each system's own order.
+    """
     first = next(iter(aligned.values()))
     of_side, triple = _of_side(first, side), _triple_index(first)
     question = first.question[of_side]
-    rows_of = [of_side[np.lexsort((_ordinal(one)[of_side], question))] for one in aligned.values()]
     sizes = np.unique(question, return_counts=True)[1]
-    columns = {
-        kind: [
-            np.array([_answer_values(ranks, measure)[rows] for measure in measures.values()])
-            .reshape(len(measures), len(rows))
-            for ranks, rows in zip(aligned.values(), rows_of, strict=True)
+    starts = np.cumsum(sizes) - sizes
+    firsts, places = ([*kinds[kind].values()] for kind in ("first", "place"))
+    systems: list[tuple[Any, ...]] = []
+    for ranks in aligned.values():
+        rows = of_side[np.lexsort((_ordinal(ranks)[of_side], question))]
+        values = [
+            np.array([_answer_values(ranks, measure)[rows] for measure in measures]).reshape(
+                len(measures), len(rows)
+            )
+            for measures in (firsts, places)
         ]
-        for kind, measures in kinds.items()
-    }  # fmt: skip
-    tied = [
-        _TiedAnswers.of(ranks, rows, [*kinds["first"].values()])
-        for ranks, rows in zip(aligned.values(), rows_of, strict=True)
-    ]
-    return ByQuestion([triple[own] for own in rows_of], np.cumsum(sizes) - sizes, sizes,
-                      columns["first"], columns["place"], tied)  # fmt: skip
+        systems.append((triple[rows], *values, _tied_changes(ranks, rows, firsts)))
+
+    def of(subsets: Bools) -> Float64:
+        turned = np.ascontiguousarray(subsets.T).view(np.uint8)
+        counts = np.add.reduceat(turned[systems[0][0]], starts, dtype=np.uint32)
+        share = np.repeat(1.0 / np.maximum(counts, 1), sizes, axis=0)
+        sums = np.empty((len(firsts) + len(places), len(subsets), len(systems)))
+        for system, (own, by_first, by_place, changes) in enumerate(systems):
+            chosen = turned[own]
+            # How many answers of a question are chosen, up to each of them.
+            running = np.cumsum(chosen, axis=0, dtype=np.uint32)
+            running -= np.repeat(running[starts] - chosen[starts], sizes, axis=0)
+            if firsts:
+                weight = np.where(running == 1, chosen, np.uint8(0)).astype(np.float64)
+                sums[: len(firsts), :, system] = _product(by_first, weight)
+                sums[: len(firsts), :, system] += changes(chosen, weight)
+            if places:
+                sums[len(firsts) :, :, system] = _product(by_place, (chosen * running) * share)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(sums / (counts > 0).sum(axis=0)[:, None])
+
+    return of
+
+
+def _tied_changes(
+    ranks: Ranks, rows: Int64, measures: Sequence[Measure]
+) -> Callable[[NDArray[np.uint8], Float64], Float64]:
+    """By how much sums change if several answers of a tie are chosen: float64 (measures, B).
+
+    Shapes of its arguments: chosen (answers, B), weight float64 (answers, B).
+    """
+    keys = np.column_stack([ranks.question[rows], ranks.macro_greater[rows]])
+    _, tie, size = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
+    tie = tie.reshape(-1)
+    shared = np.flatnonzero((size[tie] > 1) & (ranks.macro_equal[rows] > 0))
+    most = int(size[tie[shared]].max(initial=1))
+    # Values if 1, 2, ... answers of the tie are chosen.
+    values = np.array([
+        [_answer_values(ranks, measure, count)[rows[shared]] for measure in measures]
+        for count in range(1, most + 1)
+    ]).reshape(most, len(measures), len(shared))  # fmt: skip
+    values = np.ascontiguousarray(values.transpose(1, 2, 0))
+    ties, place = np.unique(tie[shared], return_inverse=True)
+    place = place.reshape(-1)
+
+    def changes(chosen: NDArray[np.uint8], weight: Float64) -> Float64:
+        counts = np.zeros((len(ties), chosen.shape[1]), np.int64)
+        np.add.at(counts, place, chosen[shared])
+        each = np.maximum(counts[place] - 1, 0)
+        gained = values[:, np.arange(len(shared))[:, None], each] - values[:, :, :1]
+        return np.asarray((gained * weight[shared]).sum(axis=1))
+
+    return changes
 
 
 def _answer_values(ranks: Ranks, measure: Measure, tied: int = 1) -> Float64:

@@ -129,9 +129,9 @@ class Mixture:
             covariance += weight * float(both.covariance[0, 1])
         return variance, covariance
 
-    def curve(self, metric: str = "mrr", nodes: int = NODES) -> tuple[Float64, Float64]:
+    def curve(self, metric: str = "mrr") -> tuple[Float64, Float64]:
         """Strengths from 0 to 1, and the expected metric at each."""
-        strengths = np.linspace(0.0, 1.0, nodes)
+        strengths = np.linspace(0.0, 1.0, NODES)
         return strengths, self.mean(strengths, metric)
 
 

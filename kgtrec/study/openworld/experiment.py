@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,6 +31,7 @@ from kgtrec.study.openworld.simulate import (
     RELATIONS,
     FamilyTree,
     OpenWorld,
+    Triples,
     family_tree,
     random_removal,
     ranked_removal,
@@ -41,9 +41,6 @@ from kgtrec.trec.measures.values import native_values
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-Ask = Callable[[Int64, Int64], Float64]
-Triples = NDArray[np.int32]
-
 RIDGE = 0.1
 START = 0.1  # spread of the initial random factors
 OVERSAMPLING = 16
@@ -52,21 +49,29 @@ POWERS = 6
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A model at one step of its training.
+    """A model at one step of its training; tail questions have the vectors of their heads @ cores.
 
     - step: Rank.
-    - ask, (questions, d): Query vectors of tail questions.
-    - tails: float64 (entities, d)
+    - heads, tails, float64 (entities, d): Vectors as head and as tail.
+    - cores: float64 (d, d) of each relation.
+    - seen, float64 (relations x entities, d): Added to the vectors of questions; None: nothing.
     """
 
     step: int
-    ask: Ask
+    heads: Float64
+    cores: Sequence[Float64]
     tails: Float64
+    seen: Float64 | None = None
 
     def ranks(self, questions: Questions) -> Ranks:
         """Ranks of tail questions."""
-        columns = (questions.entity, questions.relation)
-        queries = self.ask(*(column.astype(np.int64) for column in columns))
+        heads, relations = questions.entity.astype(np.int64), questions.relation.astype(np.int64)
+        queries = np.zeros((len(heads), self.step))
+        if self.seen is not None:
+            queries += self.seen[relations * len(self.heads) + heads]
+        for relation in np.unique(relations):
+            rows = relations == relation
+            queries[rows] += self.heads[heads[rows]] @ self.cores[relation]
         scores = Factors(queries.astype(np.float32), self.tails.astype(np.float32))
         return rank(scores, questions, progress=False)[0]
 
@@ -113,16 +118,10 @@ def svd(
     seen = damped @ vectors
     cores = [vectors.T @ seen[r * count : (r + 1) * count] for r in range(len(slices))]
 
-    def ask(step: int, heads: Int64, relations: Int64) -> Float64:
-        queries = seen[relations * count + heads, :step]
-        for relation in np.unique(relations):
-            mask = relations == relation
-            queries[mask] += vectors[heads[mask], :step] @ cores[relation][:step, :step]
-        return queries
-
     for step in steps:
         if step <= most:
-            yield Checkpoint(step, partial(ask, step), vectors[:, :step])
+            few = vectors[:, :step]
+            yield Checkpoint(step, few, [c[:step, :step] for c in cores], few, seen[:, :step])
 
 
 def _right_vectors(matrix: csr_matrix, count: int, rng: np.random.Generator) -> Float64:
@@ -157,7 +156,7 @@ def rescal(
             )
             entity = _solve(both, np.asarray(right))
             core = _cores(slices, entity)
-        yield Checkpoint(size, partial(_bilinear, core, entity), entity)
+        yield Checkpoint(size, entity, core, entity)
 
 
 def _cores(slices: list[csr_matrix], entity: Float64) -> list[Float64]:
@@ -166,14 +165,6 @@ def _cores(slices: list[csr_matrix], entity: Float64) -> list[Float64]:
     weight = np.outer(size, size)
     weight = weight / (weight**2 + RIDGE)
     return [right.T @ (weight * (left.T @ (cells @ left))) @ right for cells in slices]
-
-
-def _bilinear(core: list[Float64], entity: Float64, heads: Int64, relations: Int64) -> Float64:
-    queries = np.empty((len(heads), entity.shape[1]))
-    for relation in np.unique(relations):
-        mask = relations == relation
-        queries[mask] = entity[heads[mask]] @ core[relation]
-    return queries
 
 
 def cp(
@@ -194,11 +185,7 @@ def cp(
             tail = _solve((head.T @ head) * (weight.T @ weight) + ridge, np.asarray(total))
             sums = np.array([(part * tail).sum(axis=0) for part in backward])
             weight = _solve((head.T @ head) * (tail.T @ tail) + ridge, sums)
-        yield Checkpoint(size, partial(_trilinear, head, weight), tail)
-
-
-def _trilinear(head: Float64, weight: Float64, heads: Int64, relations: Int64) -> Float64:
-    return np.asarray(head[heads] * weight[relations])
+        yield Checkpoint(size, head, [np.diag(one) for one in weight], tail)
 
 
 def _solve(gram: Float64, right: Float64) -> Float64:
@@ -268,8 +255,8 @@ def family_study(
     Parameters
     ----------
     seed : int, default 0
-        Seed of the graph, missing facts, questions and models. With the same number of BLAS
-        threads, every run gives the same curves.
+        Of the graph, missing facts, questions and models. With the same number of BLAS threads,
+        every run gives the same curves.
     families : int, default 3
         Families of 300 people.
     densities : sequence of float in (0, 1], default (0.75,)
@@ -277,18 +264,12 @@ def family_study(
     removals : sequence of {"independent", "correlated"}
         Remove facts at random, or those that a reference model ranks worst.
     n_questions : int, default 500
-        Number of tail questions, drawn from those with 10 full-test answers and a sparse one; all
-        of them if there are fewer.
+        Tail questions, drawn from those with 10 full-test answers and a sparse one.
     train_share : float, default 0.7
     models : sequence of Model
         Ways of training, each with the ranks at which its checkpoints are taken.
     progress : bool, optional
         A bar on standard error: None shows one on a terminal.
-
-    Raises
-    ------
-    UsageError
-        A value out of range, or a graph so small that no question is left.
     """
     unknown = [name for name in removals if name not in REMOVALS]
     if unknown or not removals or not densities or not models:

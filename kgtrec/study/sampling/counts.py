@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from kgtrec.study.sampling.draw import CandidateDraw
 
 
-_TERMS_AT_A_TIME = 1 << 21
-
 CUTOFFS = (1, 3, 10)
 
 COLUMNS = "measure, sampled:4, estimate:4, low:4, high:4"
@@ -111,42 +109,31 @@ def _most(seen: Int64, drawn: Int64, population: Int64, miss: float) -> Int64:
 
 
 def _at_most(seen: Int64, drawn: Int64, population: Int64, special: Int64) -> Float64:
-    """P(at most `seen` of the drawn ones are special)."""
-    flip = 2 * seen > drawn  # the other tail has fewer terms
-    seen = np.where(flip, drawn - seen - 1, seen)
-    special = np.where(flip, population - special, special)
-    tail = np.empty(len(seen))
-    order = np.argsort(seen)  # a block is as wide as its longest row: group similar ones
-    start = 0
-    while start < len(order):
-        height = max(1, _TERMS_AT_A_TIME // (max(int(seen[order[-1]]), 0) + 1))
-        rows = order[start : start + height]
-        tail[rows] = _lower_tail(seen[rows], drawn[rows], population[rows], special[rows])
-        start += height
-    return np.where(flip, 1 - tail, tail)
-
-
-def _lower_tail(seen: Int64, drawn: Int64, population: Int64, special: Int64) -> Float64:
-    """The sum of the hypergeometric probabilities up to `seen`, from logarithms of their ratios."""
+    """P(at most `seen` of the drawn ones are special), from logarithms of ratios of terms."""
     from scipy.special import gammaln
 
     def log_choose(n: Int64, k: Int64) -> Float64:
         log_ways: Float64 = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
         return log_ways
 
+    flip = 2 * seen > drawn  # the other tail has fewer terms
+    seen = np.where(flip, drawn - seen - 1, seen)
+    special = np.where(flip, population - special, special)
     others = population - special
     least = np.maximum(0, drawn - others)
-    first = log_choose(special, least) + log_choose(others, drawn - least)
-    first = first - log_choose(population, drawn)
-    count = np.maximum(0, np.minimum(seen, np.minimum(special, drawn)) - least + 1)
-    j = least[:, None] + np.arange(1, max(1, int(count.max(initial=0))))
-    above = (special[:, None] - j + 1.0) * (drawn[:, None] - j + 1.0)
-    below = j * (others[:, None] - drawn[:, None] + j + 0.0)
-    used = np.arange(1, j.shape[1] + 1) < count[:, None]
-    steps = np.log(np.where(used, above, 1.0)) - np.log(np.where(used, below, 1.0))
-    terms = np.where(used, np.exp(first[:, None] + np.cumsum(steps, axis=1)), 0.0)
-    total: Float64 = np.where(count > 0, np.exp(first) + terms.sum(axis=1), 0.0)
-    return np.minimum(total, 1.0)
+    term = log_choose(special, least) + log_choose(others, drawn - least)
+    term -= log_choose(population, drawn)
+    more = np.minimum(seen, np.minimum(special, drawn)) - least
+    tail = np.where(more >= 0, np.exp(term), 0.0)
+    order = np.argsort(-more)
+    for j in range(1, int(more.max(initial=0)) + 1):
+        rows = order[: np.count_nonzero(more >= j)]
+        k = least[rows] + j
+        term[rows] += np.log((special[rows] - k + 1) * (drawn[rows] - k + 1.0))
+        term[rows] -= np.log(k * (others[rows] - drawn[rows] + k + 0.0))
+        tail[rows] += np.exp(term[rows])
+    tail = np.minimum(tail, 1.0)
+    return np.where(flip, 1 - tail, tail)
 
 
 def rank_bounds(ranks: Ranks, level: float = 0.95) -> RankBounds:
@@ -212,32 +199,26 @@ def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
     miss = 0.0 if exact else (1 - level) / 10
     tail = miss or 0.5  # bounds of a fully drawn population are the count itself at every level
     least, most = _above(ranks.greater, ranks.equal, drawn, population, tail)
-    slack = hoeffding_slack(_questions(ranks), drawn < population, level)
+    unsure = _questions(ranks), drawn < population
     for name, f in DECREASING.items():
-        ends = mean_bounds(f(most + 1), f(least + 1), miss, slack)
+        ends = mean_bounds(f, least + 1, most + 1, *unsure, level, miss)
         rows.append((name, float(f(ranks.rank()).mean()), float("nan"), *ends))
     return Table.of(COLUMNS, rows)
 
 
-def mean_bounds(low: Float64, high: Float64, miss: float, slack: float) -> tuple[float, float]:
-    """Bounds on the mean of a metric in [0, 1] from bounds on each value.
+def mean_bounds(
+    f: Callable[..., Float64], low: Int64, high: Int64,
+    question: npt.NDArray[np.integer[Any]], uncertain: Bools, level: float, miss: float,
+) -> tuple[float, float]:  # fmt: skip
+    """Bounds on the mean of a metric f in [0, 1] from bounds on each rank, which fail by `miss`.
 
-    Shapes: low, high float64 (n,).
-    """
-    bottom = max(0.0, (float(low.mean()) - slack - miss) / (1 - miss))
-    return bottom, min(1.0, (float(high.mean()) + slack) / (1 - miss))
-
-
-def hoeffding_slack(
-    question: npt.NDArray[np.integer[Any]], uncertain: Bools, level: float
-) -> float:
-    """How far, with probability `level`, the mean of values in [0, 1] is from its expectation.
-
-    Values of one question, by its number, count as wholly dependent; those that are certain do not
-    count.
+    Hoeffding's inequality bounds how far the mean is from its expectation: ranks of one question,
+    by its number, count as wholly dependent; those that are certain do not count.
     """
     shares = np.bincount(question, uncertain) / len(question)
-    return float(np.sqrt(np.log(2 / (1 - level)) / 2 * (shares**2).sum()))
+    slack = float(np.sqrt(np.log(2 / (1 - level)) / 2 * (shares**2).sum()))
+    bottom = max(0.0, (float(f(high).mean()) - slack - miss) / (1 - miss))
+    return bottom, min(1.0, (float(f(low).mean()) + slack) / (1 - miss))
 
 
 def _sizes(ranks: Ranks) -> tuple[Int64, Int64]:
@@ -475,11 +456,6 @@ def count_sampled(
         Meaning of the columns of scores: every entity in id order, or `draw.candidates`.
     **options
         Options of `kgtrec.rank`: ``higher_is_better``, ``nan``, ``threads``, ``progress``.
-
-    Raises
-    ------
-    InputError, FileError
-        As for `kgtrec.rank`.
     """
     named = rank(scores, draw.by_stratum(columns), **options)
     ranks = {name: one for name, (one, _) in named.items()}

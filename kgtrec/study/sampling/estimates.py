@@ -28,7 +28,6 @@ from kgtrec.study.sampling.counts import (
     SampledCounts,
     check_level,
     count_sampled,
-    hoeffding_slack,
     instances_of,
     mean_bounds,
     normal_quantile,
@@ -106,12 +105,12 @@ class FullEstimates(ShownAsTables):
     ``estimates["mrr"]``, ``["mr"]`` and ``["hits@10"]`` are the estimates; NaN if there is none.
 
     - counts: Counts of the drawn candidates; ``counts.ranks`` are the sampled ranks.
-    - check: The questions ranked among all candidates.
+    - check: The questions ranked among all candidates; `full` are their ranks, None without any.
     - level: Probability of each single interval.
     """
 
     counts: SampledCounts
-    check: FullCheck | None
+    check: FullCheck
     full: Ranks | None
     level: float
 
@@ -141,8 +140,7 @@ class FullEstimates(ShownAsTables):
 
     def notes(self, within: float = 0.002) -> list[str]:
         """Cost of the estimates, and how many full rankings an MRR within ± `within` takes."""
-        number = 0 if self.check is None else len(self.check.questions)
-        questions = len(self.counts.draw.questions)
+        number, questions = len(self.check.questions), len(self.counts.draw.questions)
         lines = [
             f"{number:,} of {questions:,} questions ranked among all candidates; "
             f"{self.cost():.1%} of the scores of full ranking"
@@ -191,12 +189,15 @@ class FullEstimates(ShownAsTables):
 
     def _exact_ranks(self) -> Float64 | None:
         """Ranks among all candidates if every answer's is known, (n,); else None."""
-        if self.check is None or self.full is None:
-            return None
-        own = instances_of(self.counts.draw.questions, self.check.questions)
         ranks, unknown = self.counts.estimated_ranks().copy(), self.counts.incomplete.copy()
-        ranks[own], unknown[own] = self.full.rank(), False
+        if self.full is not None:
+            ranks[self._own], unknown[self._own] = self.full.rank(), False
         return None if unknown.any() else ranks
+
+    @property
+    def _own(self) -> Int64:
+        """The answers of the questions that were ranked in full."""
+        return instances_of(self.counts.draw.questions, self.check.questions)
 
     def needed(self, measure: str = "MRR", within: float = 0.002) -> int | None:
         """How many questions have to be ranked in full for an interval of ± `within`.
@@ -208,7 +209,7 @@ class FullEstimates(ShownAsTables):
                 f"measure={measure!r}, within={within!r}; choose one of {', '.join(DECREASING)} as "
                 "measure, and a half width above 0 as within"
             )
-        if self.check is None:
+        if self.full is None:
             return None
         weights, chosen = importance(self.counts), self.check.questions
         squares = self._differences[measure] ** 2 / self.check.probability[chosen]
@@ -229,18 +230,16 @@ class FullEstimates(ShownAsTables):
         draw = self.counts.draw
         sizes = draw.population.sum(axis=1) + draw.questions.answers.lengths
         number = len(draw.questions)
-        chosen = 0 if self.check is None else len(self.check.questions)
-        share = (chosen if full_questions is None else full_questions) / number
+        chosen = len(self.check.questions) if full_questions is None else full_questions
         lists = float(draw.lists.lengths.sum() / sizes.sum())
-        return lists + share * (1 - lists)
+        return lists + chosen / number * (1 - lists)
 
     @cached_property
     def _differences(self) -> dict[str, Float64]:
         """Sums of f - m over the answers of each question that was ranked in full."""
-        if self.check is None or self.full is None:
+        if self.full is None:
             return {}
-        own = instances_of(self.counts.draw.questions, self.check.questions)
-        estimated, true = self.counts.estimated_ranks()[own], self.full.rank()
+        estimated, true = self.counts.estimated_ranks()[self._own], self.full.rank()
         number = len(self.check.questions)
         return {
             name: sums_of(self.full.question, f(true) - f(estimated), number)
@@ -249,17 +248,17 @@ class FullEstimates(ShownAsTables):
 
     def _corrected(self, name: str) -> tuple[float, float, float] | None:
         """Estimate and interval from the questions that were ranked in full."""
-        if self.check is None or not len(self.check.questions):
+        if self.full is None:
             return None
         n, f = len(self.counts.question), DECREASING[name]
         p = self.check.probability[self.check.questions]
         difference = self._differences[name] / p
         total = float(f(self.counts.estimated_ranks()).sum() + difference.sum())
         reach = half_width((1 - p) * difference**2, self.level)
-        reach = reach or self._unseen_width(name, self.check)
+        reach = reach or self._unseen_width(name)
         return total / n, max(0.0, (total - reach) / n), min(1.0, (total + reach) / n)
 
-    def _unseen_width(self, name: str, check: FullCheck) -> float:
+    def _unseen_width(self, name: str) -> float:
         """Half the width of an interval if no question that was ranked in full has changed.
 
         Others may still change. The draw misses -log(p) of them with probability p = (1 - level) /
@@ -268,8 +267,8 @@ class FullEstimates(ShownAsTables):
         questions, f = self.counts.draw.questions, DECREASING[name]
         value = f(self.counts.estimated_ranks())
         most = np.maximum(value, f(self.counts.ranks.rank()) - value)
-        squares = sums_of(self.counts.question, most**2, len(questions))[check.questions]
-        p = check.probability[check.questions]
+        squares = sums_of(self.counts.question, most**2, len(questions))[self.check.questions]
+        p = self.check.probability[self.check.questions]
         typical = float(np.sqrt(np.mean((1 - p) * squares / p**2)))
         return float(-np.log((1 - self.level) / 2)) * typical
 
@@ -279,9 +278,9 @@ class FullEstimates(ShownAsTables):
             value = float(f(self.counts.estimated_ranks()).mean())
             return value, value, value
         miss = (1 - self.level) / 10
-        low, high = self.counts.rank_bounds(miss)
-        slack = hoeffding_slack(self.counts.question, incomplete, self.level)
-        return float("nan"), *mean_bounds(f(high), f(low), miss, slack)
+        unsure = self.counts.question, incomplete
+        ends = mean_bounds(f, *self.counts.rank_bounds(miss), *unsure, self.level, miss)
+        return float("nan"), *ends
 
 
 def half_width(variances: Float64, level: float) -> float:
@@ -335,7 +334,8 @@ def full_estimates(
                 "full does not contain the ranks of check's questions among all candidates; rank "
                 "these questions with rank_some"
             )
-    return FullEstimates(counts, check, full, level)
+    nothing = FullCheck(np.empty(0, np.int64), np.zeros(len(counts.draw.questions)), 0)
+    return FullEstimates(counts, check or nothing, full, level)
 
 
 def estimate_full(
@@ -362,21 +362,12 @@ def estimate_full(
         Probability of each single interval.
     **options
         Options of `kgtrec.rank`: ``higher_is_better``, ``nan``, ``threads``, ``progress``.
-
-    Raises
-    ------
-    UsageError
-        As for the steps.
-    InputError, FileError
-        As for `kgtrec.rank`.
     """
     draw = draw_candidates(questions, size, by, seed=seed)
     counts = count_sampled(draw, scores, **options)
-    if not full:
+    check = draw_check(counts, full, seed) if full else None
+    # If all candidates were drawn, or by chance, no question may have been chosen.
+    if check is None or not len(check.questions):
         return full_estimates(counts, level=level)
-    check = draw_check(counts, full, seed)
-    if not len(check.questions):  # all candidates were drawn, or chance chose no question
-        return full_estimates(counts, level=level)
-    return full_estimates(
-        counts, check, rank_some(scores, questions, check.questions, **options), level
-    )
+    ranks = rank_some(scores, questions, check.questions, **options)
+    return full_estimates(counts, check, ranks, level)

@@ -190,20 +190,17 @@ class Suite(ShownAsTables):
             drawn.append(standing(ranks_within(own, self.cells.sign), weights))
         return Standing(*map(np.array, zip(*drawn, strict=True)))
 
-    def mean_draws(self, group: str = ALL) -> Float64:
-        """Means over the graphs of a group on every draw, float64 (B, models)."""
-        weights = self._weights * self._of_group(group)
+    def mean_draws(self) -> Float64:
+        """Means over all graphs on every draw, float64 (B, models)."""
         if self.cells.draws is None:
-            return weighted_means(self.cells.values, weights)
-        pairs = zip(self.cells.draws, weights, strict=True)
+            return weighted_means(self.cells.values, self._weights)
+        pairs = zip(self.cells.draws, self._weights, strict=True)
         return np.array([weighted_means(values, own) for values, own in pairs])
-
-    def _of_group(self, group: str) -> Float64:
-        return np.array([float(graph in self.groups[group]) for graph in self.cells.graphs])
 
     def means(self, group: str = ALL) -> Float64:
         """Mean over a model's graphs in a group, float64 (models,); NaN if it has none."""
-        return weighted_means(self.cells.values, self._of_group(group))
+        of_group = [float(graph in self.groups[group]) for graph in self.cells.graphs]
+        return weighted_means(self.cells.values, np.array(of_group))
 
     def interval(self, draws: Float64) -> Float64:
         """Percentile intervals, float64 (2, models)."""
@@ -461,6 +458,7 @@ def suite_of_ranks(
 
 # -- Its page: tables, figures and notes, without scripts ------------------------------------------
 
+_TITLE = "Models over many graphs"
 _STYLE = """
 :root{color-scheme:light dark}
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem}
@@ -479,9 +477,7 @@ Drawn = Sequence[tuple[str, "Figure"]]
 """Captions and figures."""
 
 
-def suite_page(
-    suites: Sequence[Suite], figures: Sequence[Drawn] = (), title: str = "Models over many graphs"
-) -> str:
+def suite_page(suites: Sequence[Suite], figures: Sequence[Drawn] = ()) -> str:
     """The whole page, one part per measure with its figures."""
     parts = []
     for number, suite in enumerate(suites):
@@ -509,8 +505,8 @@ def suite_page(
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
         "style-src 'unsafe-inline'; img-src data:\">"
-        f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body><main>"
-        f"<h1>{html.escape(title)}</h1><p>{size}</p>{''.join(parts)}</main></body></html>\n"
+        f"<title>{_TITLE}</title><style>{_STYLE}</style></head><body><main>"
+        f"<h1>{_TITLE}</h1><p>{size}</p>{''.join(parts)}</main></body></html>\n"
     )
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
-import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -63,19 +61,28 @@ def random_subsets(n_triples: int, n: int = 4) -> np.ndarray:
     return rng.random((n, n_triples)) < np.linspace(0.1, 0.95, n)[:, None]
 
 
-def test_values_on_subsets_are_those_of_the_ranks_that_are_left() -> None:
+def triple_of(aligned: dict[str, Ranks]) -> np.ndarray:
+    return np.unique(aligned["s0"].triple, return_inverse=True)[1]
+
+
+@pytest.mark.parametrize("unscored", [False, True])
+def test_values_on_subsets_are_those_of_the_ranks_that_are_left(unscored: bool) -> None:
     aligned = align_ranks(systems(3, 1))
-    valued = subset_values(aligned, [Measure.parse(key) for key in KEYS])
-    triple = np.unique(aligned["s0"].triple, return_inverse=True)[1]
+    for ranks in aligned.values() if unscored else ():
+        ranks.macro_answer_nan = worst = np.arange(len(ranks)) % 5 == 0
+        ranks.macro_greater = np.where(worst, ranks.macro_candidates - 1, ranks.macro_greater)
+        ranks.macro_equal = np.where(worst, 0, ranks.macro_equal)
+        ranks.macro_tied_ahead = np.where(worst, 0, ranks.macro_tied_ahead)
+    of, triple = subset_values(aligned, [Measure.parse(key) for key in KEYS]), triple_of(aligned)
     assert len(np.unique(np.bincount(aligned["s0"].question))) > 2  # questions of several sizes
-    everything = np.ones((1, valued.n_triples), bool)
-    subsets = np.concatenate([random_subsets(valued.n_triples), everything])
-    by_subset = valued.of(subsets)
+    everything = np.ones((1, triple.max() + 1), bool)
+    subsets = np.concatenate([random_subsets(triple.max() + 1), everything])
+    by_subset = of(subsets)
     for row, chosen in enumerate(subsets):
         left = [Result(ranks.subset(chosen[triple])) for ranks in aligned.values()]
         for key, values in zip(KEYS, by_subset[:, row], strict=True):
             assert values == pytest.approx([one[key] for one in left], abs=1e-10), key
-    assert np.isnan(valued.of(np.zeros((2, valued.n_triples), bool))).all()  # nothing is left
+    assert np.isnan(of(np.zeros((2, triple.max() + 1), bool))).all()  # nothing is left
 
 
 ADJUSTED = [
@@ -87,36 +94,17 @@ ADJUSTED = [
 
 def test_adjusting_for_chance_keeps_the_order_of_systems() -> None:
     aligned = align_ranks(systems(4))
-    triple = np.unique(aligned["s0"].triple, return_inverse=True)[1]
+    triple = triple_of(aligned)
     subsets = random_subsets(triple.max() + 1)
     left = [[Result(ranks.subset(chosen[triple])) for ranks in aligned.values()]
             for chosen in subsets]  # fmt: skip
     for adjusted, plain, sign in ADJUSTED:
         keys = [f"both.realistic.micro.{name}" for name in (adjusted, plain)]
-        ours, base = subset_values(aligned, [Measure.parse(key) for key in keys]).of(subsets)
+        ours, base = subset_values(aligned, [Measure.parse(key) for key in keys])(subsets)
         assert np.array_equal(ours, base)
         for results, values in zip(left, ours, strict=True):
             true = [one[keys[0]] for one in results]
             assert np.array_equal(np.argsort(sign * values), np.argsort(true)), adjusted
-
-
-def test_answers_without_a_score() -> None:
-    aligned = align_ranks(systems(3))
-    for ranks in aligned.values():
-        worst = np.arange(len(ranks)) % 5 == 0
-        ranks.macro_answer_nan = worst
-        ranks.macro_greater = np.where(worst, ranks.macro_candidates - 1, ranks.macro_greater)
-        ranks.macro_equal = np.where(worst, 0, ranks.macro_equal)
-        ranks.macro_tied_ahead = np.where(worst, 0, ranks.macro_tied_ahead)
-    keys = ["both.macro.map_cut_20", "both.realistic.macro.mr", "both.macro.ndcg_cut_20"]
-    valued = subset_values(aligned, [Measure.parse(key) for key in keys])
-    subsets = random_subsets(valued.n_triples)
-    triple = np.unique(aligned["s0"].triple, return_inverse=True)[1]
-    by_subset = valued.of(subsets)
-    for row, chosen in enumerate(subsets):
-        left = [Result(ranks.subset(chosen[triple])) for ranks in aligned.values()]
-        for key, values in zip(keys, by_subset[:, row], strict=True):
-            assert values == pytest.approx([one[key] for one in left]), key
 
 
 # -- Data sensitivity --------------------------------------------------------------------------
@@ -127,7 +115,7 @@ def test_sensitivity_by_its_definition() -> None:
     keys = ["both.realistic.micro.mrr", "both.macro.map_cut_20"]
     ours = data_sensitivity(by_system, keys, shares=(0.1, 0.6), repeats=3, seed=4)
     aligned = align_ranks(by_system)
-    triple = np.unique(aligned["s0"].triple, return_inverse=True)[1]
+    triple = triple_of(aligned)
     wholes = [Result(ranks) for ranks in aligned.values()]
     for number in range(6):
         size = round((0.1, 0.6)[number // 3] * 60)
@@ -356,26 +344,11 @@ def invoke(*words: object, report: str = "labels") -> str:
     return done.stdout
 
 
-def parts_of(folder: Path, *words: str) -> str:
-    return invoke(*(folder / f"sparse/s{i}.parquet" for i in range(3)), *words, report="parts")
-
-
 def taus(text: str) -> dict[tuple[str, ...], float]:
     """Measure and part to tau, from CSV."""
     head, *rows = csv.reader(text.splitlines())
     names = head.index("systems")
     return {tuple(row[:names]): float(row[names + 1]) for row in rows}
-
-
-def test_the_command_of_parts(folder: Path) -> None:
-    text = parts_of(folder, "--by", "side", "-m", "mrr")
-    assert [line.split()[0] for line in text.splitlines()[2:6]] == ["side", "head", "tail", "both"]
-    text = parts_of(folder, "--ratios", str(folder / "sparse/graph/train.txt"))
-    assert "both.realistic.micro.mrr" in text
-    assert "given" in text
-    assert parts_of(folder, "--by", "relation", "-m", "mrr", "--format", "csv").startswith(
-        "measure,"
-    )
 
 
 @pytest.mark.parametrize("words", [("--by", "relation"), ("--ratios", "sparse/graph/train.txt")])
@@ -408,17 +381,6 @@ def test_each_set_of_ranks_has_its_graph(folder: Path, tmp_path: Path) -> None:
     assert {line.split()[0] for line in text.splitlines()[3:5]} <= {"1-1", "1-N", "N-1", "N-N"}
     with pytest.raises(KgtrecError, match="--against-graph needs --by"):
         invoke(*files, *words[:2], "--by", "side", "--against-graph", "graph")
-
-
-def test_the_text_and_the_other_forms(folder: Path) -> None:
-    words = (folder / "sparse.csv", "--against", folder / "complete.csv", "--by", "relation")
-    text = invoke(*words, "-m", "mrr", "-m", "mr")
-    assert text.startswith("tau-b of the rankings of 4 systems by sparse.csv and by complete.csv")
-    assert text.splitlines()[2].split() == ["relation", "mrr", "mr"]
-    report = json.loads(invoke(*words, "--format", "json"))
-    assert report["rankings"]["micro_mrr"]["0"]["systems"] == 4
-    assert set(report["values"]["micro_mrr"]["sparse.csv"]["0"]) == {"s0", "s1", "s2", "s3"}
-    assert r"\begin{tabular}" in invoke(*words, "--format", "latex")
 
 
 def test_whole_tables_show_places_and_a_figure(folder: Path, tmp_path: Path) -> None:
@@ -461,22 +423,3 @@ def test_bad_tables_are_named_by_line(tmp_path: Path) -> None:
         path.write_text(f"model,relation,{name}\na,r,2\na,s,8\n")
         with pytest.raises(UsageError, match="not a mean over instances"):
             values_at_ratios(read_value_table(path), [name], {"r": 1, "s": 1})
-
-
-def test_wrong_calls(folder: Path) -> None:
-    for words, said in (
-        (("--by", "category"), "need the graph"),
-        (("--by", "sides"), "cannot slice by 'sides'"),
-        (("--ratios", "nowhere.txt"), "nowhere.txt"),
-    ):
-        with pytest.raises(KgtrecError, match=said):
-            parts_of(folder, *words)
-    files = folder / "sparse.csv", "--against", folder / "complete.csv"
-    for words, said in (
-        (("--by", "x"), "neither table has a column 'x'"),
-        (("--by", "relation", "--ratios", "x"), "choose one"),
-        ((), "another row of 's0'"),
-        (("--by", "relation", "-m", "hits@3"), "no column 'hits@3'"),
-    ):
-        with pytest.raises(KgtrecError, match=re.escape(said)):
-            invoke(*files, *words)

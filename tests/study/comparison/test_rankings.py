@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import itertools
-import json
 import math
 from pathlib import Path
 
@@ -285,20 +284,16 @@ def test_effects_are_those_of_the_values(tmp_path: Path) -> None:
 
 def test_a_run_reproduces_itself(tmp_path: Path) -> None:
     (run,) = runs(4, 1).values()
-    for name in ("one", "two"):
-        trec.write_run(run, tmp_path / name)
     trec.write_qrels(QRELS, tmp_path / "qrels")
-    base = ["compare", "reproduction", "--qrels", str(tmp_path / "qrels")]
+    for name, one in (("one", run), ("two", run), ("other", {"z": {"a": 1.0}, "q0": {}})):
+        trec.write_run(one, tmp_path / name)
     files = [str(tmp_path / name) for name in ("one", "two")]
-    done = CliRunner().invoke(cli, [*base, *files, "--format", "json"], catch_exceptions=False)
-    data = json.loads(done.stdout)
-    assert "1.0" in json.dumps(data["orders"])
-    text = CliRunner().invoke(cli, [*base, *files], catch_exceptions=False).stdout
-    assert "1.0000" in text
+    words = ["compare", "reproduction", "--qrels", str(tmp_path / "qrels"), *files]
+    text = CliRunner().invoke(cli, words, catch_exceptions=False).stdout
+    assert text.count("1.0000") >= 2
     assert max(map(len, text.splitlines())) <= 80
-    trec.write_run({"z": {"a": 1.0}, "q0": {}}, tmp_path / "other")
-    with pytest.raises(InputError):
-        reproduction_of(QRELS, {"a": tmp_path / "one", "b": tmp_path / "other"}, ["map"])
+    with pytest.raises(InputError, match="share no query"):
+        reproduction_of(QRELS, {"a": files[0], "b": tmp_path / "other"}, ["map"])
 
 
 TABLE_4 = {
