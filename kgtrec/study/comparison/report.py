@@ -32,7 +32,9 @@ from kgtrec.study.comparison.samples import (
     samples_of_aligned,
 )
 from kgtrec.study.comparison.significance import (
+    CORRECTION_NAMES,
     PERMUTATIONS,
+    TEST_NAMES,
     Effects,
     PairTests,
     better_pairs,
@@ -46,20 +48,6 @@ from kgtrec.study.comparison.significance import (
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.columns import RunColumns
-
-
-TEST_NAMES = {
-    "randomisation": "paired randomisation test",
-    "t": "paired t-test",
-    "wilcoxon": "Wilcoxon signed-rank test",
-    "bootstrap": "paired bootstrap test",
-}
-CORRECTION_NAMES = {
-    "holm": "Holm's correction",
-    "bh": "Benjamini and Hochberg's correction",
-    "bonferroni": "Bonferroni's correction",
-    "none": "no correction for the number of pairs",
-}
 
 
 @dataclass(frozen=True, eq=False)

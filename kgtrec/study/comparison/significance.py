@@ -29,12 +29,22 @@ from kgtrec import _core
 from kgtrec._internal.bootstrap import COMPARING, Resampled
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.ranking.kernel import available_cores, share_rows
 from kgtrec.study.comparison.samples import Samples, distinct_titles, resample, table_by_measure
 
-TESTS = ("randomisation", "t", "wilcoxon", "bootstrap")
-CORRECTIONS = ("holm", "bh", "bonferroni", "none")
+TEST_NAMES = {
+    "randomisation": "paired randomisation test",
+    "t": "paired t-test",
+    "wilcoxon": "Wilcoxon signed-rank test",
+    "bootstrap": "paired bootstrap test",
+}
+CORRECTION_NAMES = {
+    "holm": "Holm's correction",
+    "bh": "Benjamini and Hochberg's correction",
+    "bonferroni": "Bonferroni's correction",
+    "none": "no correction for the number of pairs",
+}
 PERMUTATIONS = 100_000
 EXACT = 50
 
@@ -137,8 +147,7 @@ def pairwise(
     UsageError
         No such test or correction, or one item only.
     """
-    if test not in TESTS:
-        raise UsageError(f"test {test!r} is unknown; choose one of {', '.join(TESTS)}")
+    choose("test", test, TEST_NAMES)
     if len(samples) < 2:
         raise UsageError(
             f"{samples.name}: a test needs two or more {samples.unit}, not {len(samples)}"
@@ -163,10 +172,7 @@ def corrected(p: Float64, method: str = "holm") -> Float64:
 
     Shapes: p float64 (m,) -> float64 (m,).
     """
-    if method not in CORRECTIONS:
-        raise UsageError(
-            f"correction {method!r} is unknown; choose one of {', '.join(CORRECTIONS)}"
-        )
+    choose("correction", method, CORRECTION_NAMES)
     p = np.asarray(p, np.float64)
     m = len(p)
     if method == "none" or not m:

@@ -85,14 +85,8 @@ class Model:
     setting: float
     steps: Sequence[int]
 
-    def checkpoints(
-        self, triples: NDArray[Any], n_entities: int, n_relations: int, seed: int
-    ) -> Iterator[Checkpoint]:
-        """Train, stopping at each step.
-
-        Shapes: triples (n, 3).
-        """
-        slices = _slices(triples, n_entities, n_relations)
+    def checkpoints(self, slices: list[csr_matrix], seed: int) -> Iterator[Checkpoint]:
+        """Train on the relations' adjacency matrices, stopping at each step."""
         return self.train(slices, self.setting, self.steps, np.random.default_rng(seed))
 
 
@@ -302,11 +296,12 @@ def _panels(
 ) -> Iterator[Panel]:  # fmt: skip
     """The panels of one density; every model is trained once."""
     full = tree.graph(world.train, _ordered(world.full_test)).questions(sides="tail")
-    cases = [_case(tree, world, full, removal, seed) for removal in removals]
+    slices = _slices(world.train, full.n_entities, len(RELATIONS))
+    cases = [_case(tree, world, full, slices, removal, seed) for removal in removals]
     curves: dict[str, list[Curve]] = {removal: [] for removal in removals}
     for model in models:
         points: dict[str, list[list[float]]] = {removal: [] for removal in removals}
-        for checkpoint in model.checkpoints(world.train, full.n_entities, len(RELATIONS), seed):
+        for checkpoint in model.checkpoints(slices, seed):
             complete = checkpoint.ranks(full)
             for case in cases:
                 points[case.removal].append(_point(checkpoint, complete, case))
@@ -346,13 +341,15 @@ def _ordered(rows: Triples) -> Triples:
     return rows[np.lexsort((rows[:, 2], rows[:, 0], rows[:, 1]))]
 
 
-def _case(tree: FamilyTree, world: OpenWorld, full: Questions, removal: str, seed: int) -> _Case:
+def _case(
+    tree: FamilyTree, world: OpenWorld, full: Questions, slices: list[csr_matrix], removal: str,
+    seed: int,
+) -> _Case:  # fmt: skip
     rows = full.graph.split("test")
     if removal == "correlated":
         model = next(model for model in MODELS if model.label == REFERENCE)
         one = replace(model, steps=(REFERENCE_RANK,))
-        reference = next(one.checkpoints(world.train, full.n_entities, len(RELATIONS), seed))
-        ranks = reference.ranks(full)
+        ranks = next(one.checkpoints(slices, seed)).ranks(full)
         place = np.empty(len(rows))
         place[ranks.triple] = ranks.rank()
         whole = OpenWorld(world.train, rows, rows[:0])

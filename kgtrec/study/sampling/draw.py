@@ -15,14 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.csr import Bools, Csr, Float64, Int64, distinct, to_csr, to_keys
 from kgtrec._internal.table import ShownInLines
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.questions.candidates import CandidateLists, apply_lists
 from kgtrec.questions.graph_terms import ASKED
 from kgtrec.questions.questions import NAMES as SIDE_NAMES
@@ -30,8 +30,6 @@ from kgtrec.scores.files import load_matrix
 from kgtrec.study.semantics import FittingEntities, fitting_observed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from kgtrec.questions.api import Questions
     from kgtrec.questions.questions import QuestionData
 
@@ -195,8 +193,7 @@ class CandidateDraw(ShownInLines):
 
     def by_stratum(self, columns: str = "entities") -> dict[str, Questions]:
         """The questions among their lists ("sampled"), and among the answers and each stratum."""
-        if columns not in ("entities", "candidates"):
-            raise UsageError(f"columns={columns!r}; choose 'entities' or 'candidates'")
+        choose("columns", columns, ("entities", "candidates"))
         named = {"sampled": self.lists, "answers": self.questions.answers}
         named |= {
             str(number): to_csr(self._keys(one), len(self.questions), self.questions.n_entities)
@@ -259,37 +256,12 @@ def draw_candidates(
             "contains every answer; remove the other restrictions"
         )
     weights, source = weights_of(by, questions)
-    rng = np.random.default_rng(seed)
+    n, rng = questions.n_entities, np.random.default_rng(seed)
     population = np.zeros((len(questions), STRATA), np.int64)
-    drawn = np.zeros((len(questions), STRATA), np.int64)
+    drawn = np.zeros_like(population)
     keys: list[list[Int64]] = [[] for _ in range(STRATA)]
-    for group in _groups(questions, weights, size):
-        for question in group.questions.tolist():
-            parts = _draw_one(questions, question, group, size, rng, population[question])
-            for stratum, ids in enumerate(parts):
-                drawn[question, stratum] = len(ids)
-                keys[stratum].append(question * questions.n_entities + ids)
-    strata = tuple(
-        to_csr(distinct(one), len(questions), questions.n_entities) for one in keys
-    )  # fmt: skip
-    return CandidateDraw(questions, strata, population, drawn, source, seed)
-
-
-class _Group(NamedTuple):
-    """Questions of one relation and side: they share the strata."""
-
-    questions: Int64
-    stratum: Int64  # of every entity; STRATA if it is no candidate
-    pools: tuple[Int64, ...]
-    targets: Int64  # how many are drawn from each stratum
-    is_left_out: Bools  # entities, for one question at a time
-
-
-def _groups(questions: Questions, weights: Weights, size: int) -> Iterator[_Group]:
-    n, lists = questions.n_entities, questions.candidate_lists
-    allowed = np.ones(n, bool)
+    allowed, is_left_out = np.full(n, lists is None), np.zeros(n, bool)
     if lists is not None:
-        allowed[:] = False
         allowed[lists.lists.ids] = True
     code = len(SIDE_NAMES) * questions.relation.astype(np.int64) + questions.side
     order = np.argsort(code, kind="stable")
@@ -297,16 +269,35 @@ def _groups(questions: Questions, weights: Weights, size: int) -> Iterator[_Grou
         if not len(members):
             continue
         relation, side = divmod(int(code[members[0]]), len(SIDE_NAMES))
-        probability = inclusion_targets(
-            np.where(allowed, weights(side, relation), 0), allowed, size
-        )
-        with np.errstate(divide="ignore"):
-            steps = np.ceil(-np.log(probability) / np.log(STEP) - 1e-9)
-        stratum = np.where(allowed, np.clip(steps, 0, STRATA - 1), STRATA).astype(np.int64)
-        pools = tuple(np.flatnonzero(stratum == number) for number in range(STRATA))
-        sums = np.bincount(stratum, probability, STRATA + 1)[:STRATA]
-        targets = np.rint(sums).astype(np.int64)
-        yield _Group(members, stratum, pools, targets, np.zeros(n, bool))
+        of_group = np.where(allowed, weights(side, relation), 0)
+        stratum, targets = _strata(inclusion_targets(of_group, allowed, size), allowed)
+        pools = [np.flatnonzero(stratum == number) for number in range(STRATA)]
+        for question in members.tolist():
+            left_out = np.union1d(questions.known[question], questions.answers[question])
+            reserves = np.bincount(stratum[left_out], minlength=STRATA + 1)[:STRATA]
+            population[question] = [len(pool) for pool in pools] - reserves
+            many = _allocated(targets, population[question], size)
+            is_left_out[left_out] = True
+            for number, (pool, reserve) in enumerate(zip(pools, reserves.tolist(), strict=True)):
+                ids, most = pool, many[number] + reserve
+                if most < len(pool):
+                    # The first remaining ones in a random order: an even draw from them.
+                    ids = rng.choice(pool, most, replace=False) if many[number] else pool[:0]
+                ids = ids[~is_left_out[ids]][: many[number]]
+                drawn[question, number] = len(ids)
+                keys[number].append(question * n + ids)
+            is_left_out[left_out] = False
+    strata = tuple(to_csr(distinct(one), len(questions), n) for one in keys)
+    return CandidateDraw(questions, strata, population, drawn, source, seed)
+
+
+def _strata(probability: Float64, allowed: Bools) -> tuple[Int64, Int64]:
+    """Stratum of every entity, STRATA if it is no candidate; and how many to draw from each."""
+    with np.errstate(divide="ignore"):
+        steps = np.ceil(-np.log(probability) / np.log(STEP) - 1e-9)
+    stratum = np.where(allowed, np.clip(steps, 0, STRATA - 1), STRATA).astype(np.int64)
+    sums = np.bincount(stratum, probability, STRATA + 1)[:STRATA]
+    return stratum, np.rint(sums).astype(np.int64)
 
 
 def inclusion_targets(weights: Float64, allowed: Bools, size: int) -> Float64:
@@ -326,27 +317,6 @@ def capped(weights: Float64, total: float) -> Float64:
     factors = (total - np.arange(len(ordered))) / rest
     certain = int(np.argmin(ordered * factors >= 1))
     return np.minimum(1.0, weights * factors[certain])
-
-
-def _draw_one(
-    questions: Questions, question: int, group: _Group, size: int, rng: np.random.Generator,
-    population: Int64,
-) -> list[Int64]:  # fmt: skip
-    """Entities drawn from each stratum; its sizes go into `population`."""
-    left_out = np.union1d(questions.known[question], questions.answers[question])
-    of_left_out = np.bincount(group.stratum[left_out], minlength=STRATA + 1)[:STRATA]
-    population[:] = [len(pool) for pool in group.pools] - of_left_out
-    numbers = _allocated(group.targets, population, size)
-    parts = []
-    group.is_left_out[left_out] = True
-    for pool, reserve, number in zip(group.pools, of_left_out.tolist(), numbers, strict=True):
-        ids = pool
-        if number + reserve < len(pool):
-            # The first remaining ones in a random order: an even draw from them.
-            ids = rng.choice(pool, number + reserve, replace=False) if number else pool[:0]
-        parts.append(ids[~group.is_left_out[ids]][:number])
-    group.is_left_out[left_out] = False
-    return parts
 
 
 def _allocated(targets: Int64, population: Int64, size: int) -> list[int]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, choose
 from kgtrec.study.sampling.counts import (
     COLUMNS,
     DECREASING,
@@ -116,8 +116,7 @@ class FullEstimates(ShownAsTables):
 
     def __getitem__(self, key: str) -> float:
         estimates = {str(row[0]).lower(): float(row[2]) for row in self.table().rows}
-        if key.lower() not in estimates:
-            raise UsageError(f"estimate {key!r} is unknown; choose one of {', '.join(estimates)}")
+        choose("estimate", key.lower(), estimates)
         return estimates[key.lower()]
 
     def _lines(self) -> tuple[str, str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.random_baseline import Tally
-from kgtrec.study.comparison.parts import ValueTable, read_value_table
+from kgtrec.study.comparison.parts import read_value_table
 from kgtrec.study.comparison.samples import align_ranks, checked, samples_of_aligned
 
 if TYPE_CHECKING:
@@ -80,17 +80,6 @@ class SuiteCells(ShownAsTables):
         return [(self.models[m], self.graphs[g]) for m, g in np.argwhere(~self.present).tolist()]
 
 
-class _Entry(NamedTuple):
-    """One number of a table, and its line."""
-
-    graph: str
-    model: str
-    seed: str
-    metric: Measure
-    value: float
-    line: int
-
-
 def read_numbers(path: str | os.PathLike[str], how: Resampling = DRAWING) -> list[SuiteCells]:
     """Read the cells of a table file with one row per graph, model, seed and metric.
 
@@ -98,17 +87,11 @@ def read_numbers(path: str | os.PathLike[str], how: Resampling = DRAWING) -> lis
     occurs twice.
     """
     table = read_value_table(path)
-    by_metric: dict[Measure, list[_Entry]] = {}
-    for entry in _entries(table):
-        by_metric.setdefault(entry.metric, []).append(entry)
-    return [_cells_of(metric, rows, table.path, how) for metric, rows in by_metric.items()]
-
-
-def _entries(table: ValueTable) -> Iterator[_Entry]:
     columns = {name: table.column(name) for name in HEADINGS}
     if absent := [name for name in ("graph", "model", "metric", "value") if not columns[name]]:
         hint = f"give the columns {', '.join(HEADINGS)} (seed and n are optional)"
         raise FileError(table.path, 1, found=f"no column {', '.join(absent)}", hint=hint)
+    runs: dict[Measure, dict[tuple[str, str], dict[str, float]]] = {}
     for line, row in table.rows:
         cells = {name: row[column] for name, column in columns.items() if column}
         try:
@@ -116,22 +99,20 @@ def _entries(table: ValueTable) -> Iterator[_Entry]:
         except ValueError as problem:  # for a metric, the problem says what is wrong
             hint = "choose one of `kgtrec measures`"
             raise FileError(table.path, line, found=str(problem), hint=hint) from None
-        yield _Entry(cells["graph"], cells["model"], cells.get("seed", ""), metric, value, line)
+        model, graph, seed = cells["model"], cells["graph"], cells.get("seed", "")
+        own = runs.setdefault(metric, {}).setdefault((model, graph), {})
+        if seed in own:
+            again = f"{metric.title} of {model} on {graph}{f', seed {seed}' if seed else ''} again"
+            hint = "give every run a different seed"
+            raise FileError(table.path, line, found=again, hint=hint)
+        own[seed] = value
+    return [_cells_of(metric, cells, how) for metric, cells in runs.items()]
 
 
-def _cells_of(measure: Measure, rows: Sequence[_Entry], path: str, how: Resampling) -> SuiteCells:
-    runs: dict[tuple[str, str], dict[str, float]] = {}
-    for row in rows:
-        own = runs.setdefault((row.model, row.graph), {})
-        if row.seed in own:
-            seed = f", seed {row.seed}" if row.seed else ""
-            raise FileError(
-                path, row.line, found=f"{row.metric.title} of {row.model} on {row.graph}{seed} "
-                "again", hint="give every run a different seed",
-            )  # fmt: skip
-        own[row.seed] = row.value
-    models = tuple(dict.fromkeys(row.model for row in rows))
-    graphs = tuple(dict.fromkeys(row.graph for row in rows))
+def _cells_of(
+    measure: Measure, runs: Mapping[tuple[str, str], Mapping[str, float]], how: Resampling
+) -> SuiteCells:
+    models, graphs = (tuple(dict.fromkeys(names)) for names in zip(*runs, strict=True))
     shape = len(models), len(graphs)
     values, seeds = np.full(shape, np.nan), np.zeros(shape, np.int64)
     several = any(len(own) > 1 for own in runs.values())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import combinations, product
 from itertools import pairwise as pairwise_of
 from statistics import mean, stdev
+from typing import Any
 
 import numpy as np
 import pytest
@@ -530,6 +531,13 @@ def test_runs_are_named_with_a_number(name: str, system: str) -> None:
     assert grouped_names([name]) == [system]
 
 
+def slow_shares(outcomes: dict[str, list[Any]], best: str) -> tuple[float, float]:
+    """Shares of items on which any model, and the most different one, differs from the best."""
+    differs = [[a != b for a, b in zip(one, outcomes[best], strict=True)]
+               for one in outcomes.values()]  # fmt: skip
+    return mean(map(any, zip(*differs, strict=True))), max(map(mean, differs))
+
+
 def test_multiplicity_is_that_of_loops(systems: dict[str, list[Ranks]]) -> None:
     models = {f"{n}{i}": run for n, own in systems.items() for i, run in enumerate(own)}
     ranks = {n: [g + 1 + e / 2 for g, e in zip(r.greater.tolist(), r.equal.tolist(), strict=True)]
@@ -540,15 +548,9 @@ def test_multiplicity_is_that_of_loops(systems: dict[str, list[Ranks]]) -> None:
         result = multiplicity(models, epsilon, (1, 5))
         close = [n for n in models if mrr[best] - mrr[n] <= epsilon]
         assert list(result.models) == close
-        for k, ambiguity, discrepancy in zip((1, 5), result.ambiguity, result.discrepancy,
-                                             strict=True):  # fmt: skip
-            items = range(len(ranks[best]))
-            differs = {n: [(ranks[n][i] <= k) != (ranks[best][i] <= k) for i in items]
-                       for n in close}  # fmt: skip
-            assert ambiguity == pytest.approx(
-                mean(any(differs[n][i] for n in close) for i in items)
-            )
-            assert discrepancy == pytest.approx(max(mean(d) for d in differs.values()))
+        due = [slow_shares({n: [x <= k for x in ranks[n]] for n in close}, best) for k in (1, 5)]
+        found = zip(result.ambiguity, result.discrepancy, strict=True)
+        assert [*found] == [pytest.approx(one) for one in due]
 
 
 def slow_run(queries: Sequence[str], seed: int) -> dict[str, list[tuple[bytes, float]]]:
@@ -578,12 +580,9 @@ def test_best_answers_are_those_of_loops(systems: dict[str, list[Ranks]]) -> Non
     runs = {n: columns(run) for n, run in lists.items()}
     for epsilon in (0.0, 0.1, 1.0):
         result = multiplicity(models, epsilon, runs=runs)
-        differs = {n: [first[n][q] != first[result.best][q] for q in queries]
-                   for n in result.models}  # fmt: skip
-        some = mean(any(line[i] for line in differs.values()) for i in range(len(queries)))
-        most = max(mean(line) for line in differs.values())
-        assert result.best_answer == pytest.approx((some, most))
-        assert result.table().rows[0] == ("best answer", len(result.models), some, most)
+        due = slow_shares({n: [first[n][q] for q in queries] for n in result.models}, result.best)
+        assert result.best_answer == pytest.approx(due)
+        assert result.table().rows[0] == ("best answer", len(result.models), *result.best_answer)
     assert 0 < result.best_answer[1] < result.best_answer[0]
     with pytest.raises(UsageError, match="'c0' has no run"):
         multiplicity(models, runs={n: run for n, run in runs.items() if n != "c0"})
