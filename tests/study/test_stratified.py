@@ -1,4 +1,4 @@
-"""Beta curves and grids, counted anew: the lemmas, the definition, and the command."""
+"""Beta curves and grids, of functions of the rank, and counted anew."""
 
 from __future__ import annotations
 
@@ -16,29 +16,12 @@ from kgtrec import InputError, Ranks, Result, UsageError
 from kgtrec.measures import RANK_TYPES
 from kgtrec.study.stratified import beta_curve, beta_grid, betas, recounted
 
-METRICS = ("mr", "mrr", "hits@1", "hits@3", "hits@10")
-
 
 def evaluated(graph: kgtrec.Graph, seed: int = 0, levels: int = 4) -> Result:
     """The test split ranked by random scores with many ties."""
     questions = graph.questions("test")
     scores = np.random.default_rng(seed).integers(0, levels, (len(questions), graph.n_entities))
     return kgtrec.evaluate(scores.astype(np.float32), questions, progress=False)
-
-
-# --- the lemmas -----------------------------------------------------------------------------------
-
-
-@given(graphs(), st.sampled_from(sorted(RANK_TYPES)))
-def test_lemmas_1_and_2(graph: kgtrec.Graph, rank_type: str) -> None:
-    result = evaluated(graph)
-    grid = beta_grid(result.ranks, [0], [-1, 0], METRICS, rank_type=rank_type)
-    for name in METRICS:
-        micro, macro = grid[name][0]
-        key = f"both.{rank_type}.micro.{name}"
-        assert micro == pytest.approx(result[key], rel=1e-12)
-        key = f"both.{rank_type}.macro_relation.{name}"
-        assert macro == pytest.approx(result[key], rel=1e-12)
 
 
 # --- values ---------------------------------------------------------------------------------------

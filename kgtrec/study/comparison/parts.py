@@ -309,28 +309,17 @@ def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
         raise FileError(path, found=str(problem), hint="save the table as CSV in UTF-8") from None
     lines = [(number, line) for number, line in read if any(map(str.strip, line))]
     if len(lines) < 2:
-        raise FileError(
-            path,
-            found="the table has no row below its header",
-            hint="write a header line, then one row per system",
-        )
+        hint = "write a header line, then one row per system"
+        raise FileError(path, found="the table has no row below its header", hint=hint)
     head = tuple(cell.strip() for cell in lines[0][1])
     twice = next((one for one in head if [*map(_plain, head)].count(_plain(one)) > 1), None)
     if twice is not None:
-        raise FileError(
-            path,
-            lines[0][0],
-            found=f"two columns are called {twice!r}",
-            hint="give each column its own name",
-        )
+        hint = "give each column its own name"
+        raise FileError(path, lines[0][0], found=f"two columns are called {twice!r}", hint=hint)
     for number, line in lines[1:]:
         if len(line) != len(head):
-            raise FileError(
-                path,
-                number,
-                found=f"this line has {len(line)} cells",
-                hint=f"the header has {len(head)}; use the same number",
-            )
+            hint = f"the header has {len(head)}; use the same number"
+            raise FileError(path, number, found=f"this line has {len(line)} cells", hint=hint)
     system = next((one for one in head if _plain(one) in SYSTEM), head[0])
     rows = tuple((n, dict(zip(head, map(str.strip, line), strict=True))) for n, line in lines[1:])
     return ValueTable(path, head, system, rows)
@@ -391,11 +380,9 @@ def values_of_table(
             if system in cells:
                 others = ", ".join(one for one in table.columns if one != table.system)[:60]
                 within = f" in the same part by {', '.join(parted)}" if parted else ""
-                raise FileError(
-                    table.path, line, found=f"another row of {system!r}{within}",
-                    hint="name the columns that distinguish these rows with --by; this file has "
-                        f"{others}",
-                )  # fmt: skip
+                again = f"another row of {system!r}{within}"
+                hint = "name the columns that distinguish these rows with --by; this file has "
+                raise FileError(table.path, line, found=again, hint=hint + others)
             cells[system] = _number(table, line, row, column)
         parsed = _parsed(column)
         # Higher is better, unless a measure of this package says otherwise.
@@ -414,12 +401,8 @@ def _number(table: ValueTable, line: int, row: Mapping[str, str], column: str) -
     except ValueError:
         value = math.inf
     if math.isinf(value):
-        raise FileError(
-            table.path,
-            line,
-            found=f"{text!r} under {column!r}",
-            hint="write a number, or leave it blank",
-        )
+        hint = "write a number, or leave it blank"
+        raise FileError(table.path, line, found=f"{text!r} under {column!r}", hint=hint)
     return value
 
 
