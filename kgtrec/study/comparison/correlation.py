@@ -64,7 +64,7 @@ class RankingAgreement(ShownInLines):
     ) -> RankingAgreement:
         """For two rankings (s,), with percentile intervals of draws of tau-b and tau-AP."""
         first, second = _oriented(x, x_higher), _oriented(y, y_higher)
-        ends = [_ends(values, resampling) for values in drawn]
+        ends = [known_interval(values, resampling) for values in drawn]
         taus = float(tau_b(first, second)), float(tau_ap(first, second))
         return cls(*taus, ends[0], ends[1], resampling, over, len(first))
 
@@ -249,7 +249,7 @@ def agreement_table(
     return Table.of([*named, *("systems",) * count_systems, *taus], rows, len(heads))
 
 
-def _ends(drawn: Float64, resampling: Resampling) -> tuple[float, float]:
+def known_interval(drawn: Float64, resampling: Resampling) -> tuple[float, float]:
     """Percentile interval of the draws that have a value."""
     finite = drawn[np.isfinite(drawn)]
     if not len(finite):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import factorial
 from typing import TYPE_CHECKING
@@ -131,13 +131,18 @@ def rankings_of_samples(
     columns = list(samples.values())
     if len({one.systems for one in columns}) > 1:
         raise InputError("these rankings have different systems; give rankings of the same systems")
-    _check(len(columns), len(columns[0].systems) if columns else 0)
     drawn = resampled or [resample(one, resampling) for one in columns]
-    higher = [one.higher_is_better for one in columns]
-    return _rankings(
-        title, list(samples), columns[0].systems, [one.estimate for one in drawn], higher,
-        drawn, resampling,
+    made = rankings_of_values(
+        {name: one.estimate for name, one in zip(samples, drawn, strict=True)},
+        columns[0].systems if columns else (), title,
+        lower_is_better=[name for name, one in samples.items() if not one.higher_is_better],
+        resampling=resampling,
     )  # fmt: skip
+    over = tuple(
+        over_questions(drawn[i], drawn[j], x_higher=made.higher[i], y_higher=made.higher[j])
+        for i, j in pairs_of(len(drawn)).tolist()
+    )
+    return replace(made, over_questions=over)
 
 
 def rankings_of_values(
@@ -166,7 +171,10 @@ def rankings_of_values(
     InputError
         Values that are not finite, or not one for each system.
     """
-    _check(len(values), len(systems))
+    if len(values) < 2:
+        raise UsageError(f"{len(values)} ranking cannot be compared; give two or more")
+    if len(systems) < 3:
+        raise UsageError(f"{len(systems)} systems are too few to rank; give three or more")
     rows = [np.asarray(row, np.float64) for row in values.values()]
     shapes = ", ".join(str(row.shape) for row in rows)
     if any(row.shape != (len(systems),) for row in rows):
@@ -174,34 +182,13 @@ def rankings_of_values(
             f"values have shapes {shapes} for {len(systems)} systems; give one value per system"
         )
     higher = [name not in lower_is_better for name in values]
-    return _rankings(title, list(values), tuple(systems), rows, higher, None, resampling)
-
-
-def _check(n_rankings: int, n_systems: int) -> None:
-    if n_rankings < 2:
-        raise UsageError(f"{n_rankings} ranking cannot be compared; give two or more")
-    if n_systems < 3:
-        raise UsageError(f"{n_systems} systems are too few to rank; give three or more")
-
-
-def _rankings(
-    title: str, names: list[str], systems: tuple[str, ...], values: Sequence[Float64],
-    higher: list[bool], drawn: Sequence[Resampled] | None, resampling: Resampling,
-) -> Rankings:  # fmt: skip
-    pairs = pairs_of(len(names)).tolist()
     over = tuple(
         over_systems(
-            values[i], values[j], x_higher=higher[i], y_higher=higher[j], resampling=resampling
+            rows[i], rows[j], x_higher=higher[i], y_higher=higher[j], resampling=resampling
         )
-        for i, j in pairs
+        for i, j in pairs_of(len(rows)).tolist()
     )  # fmt: skip
-    by_questions = tuple(
-        over_questions(drawn[i], drawn[j], x_higher=higher[i], y_higher=higher[j])
-        for i, j in pairs
-    ) if drawn else ()  # fmt: skip
-    return Rankings(
-        title, tuple(names), systems, np.array(values), tuple(higher), over, by_questions
-    )
+    return Rankings(title, tuple(values), tuple(systems), np.array(rows), tuple(higher), over)
 
 
 @dataclass(frozen=True, eq=False)

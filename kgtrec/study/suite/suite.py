@@ -19,6 +19,7 @@ from kgtrec._internal.csr import Bools, Float64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError, choose
 from kgtrec.measures import Measure, parse_all
+from kgtrec.study.comparison.correlation import known_interval
 from kgtrec.study.comparison.significance import corrected, pairs_of, wilcoxon
 from kgtrec.study.suite.cells import DRAWING, SuiteCells, cells_of_ranks
 
@@ -204,11 +205,7 @@ class Suite(ShownAsTables):
 
     def interval(self, draws: Float64) -> Float64:
         """Percentile intervals, float64 (2, models)."""
-        ends = np.full((2, draws.shape[1]), np.nan)
-        known = ~np.isnan(draws).all(axis=0)
-        if known.any():
-            ends[:, known] = np.nanquantile(draws[:, known], self.resampling.tails, axis=0)
-        return ends
+        return np.array([known_interval(column, self.resampling) for column in draws.T]).T
 
     @cached_property
     def place_draws(self) -> Float64:
