@@ -522,18 +522,13 @@ def protocols_of(
     return ProtocolSearch(matches, tuple(hints), tried)
 
 
-def _protocols(results: Mapping[str, Result]) -> Iterator[tuple[TriedProtocol, str]]:
-    """Every protocol and its words, the fewest differences from the default first."""
-    sides = next(iter(results.values())).sides[::-1]
-    filters = tuple(results)
+def _matches(model: str, claims: Sequence[Claim], results: Mapping[str, Result]) -> Iterator[Match]:
+    """Every protocol that has the measures, the fewest differences from the default first."""
+    sides, filters = next(iter(results.values())).sides[::-1], tuple(results)
     every = [TriedProtocol(*one) for one in product(filters, sides, RANK_TYPES, AVERAGES)]
     default = TriedProtocol(filters[0], sides[0], "realistic", "micro")
     every.sort(key=lambda one: sum(a != b for a, b in zip(one, default, strict=True)))
-    return ((one, one.words(sides, filters)) for one in every)
-
-
-def _matches(model: str, claims: Sequence[Claim], results: Mapping[str, Result]) -> Iterator[Match]:
-    for protocol, words in _protocols(results):
+    for protocol in every:
         result, values, distance = results[protocol.filter], {}, 0.0
         for claim in claims:
             value = _value(claim.measure, protocol, result)
@@ -545,7 +540,7 @@ def _matches(model: str, claims: Sequence[Claim], results: Mapping[str, Result])
                 distance = max(distance, abs(value - printed) / max(abs(printed), 1e-12))
         else:
             if values and not math.isnan(distance):
-                yield Match(model, words, distance, values)
+                yield Match(model, protocol.words(sides, filters), distance, values)
 
 
 def _value(measure: Measure, protocol: TriedProtocol, result: Result) -> float | None:
