@@ -62,30 +62,8 @@ def test_file_names(tmp_path: Path, packed: str) -> None:
             split = "valid" if stem == "dev" else stem
             assert list(graph.splits) == [split]
             assert labelled(graph, split) == naive_distinct(TRIPLES)
+            assert graph.duplicates == {split: 1}
             file.unlink()
-
-
-label = st.binary(min_size=1, max_size=4).map(lambda b: b.translate(None, b"\t\n\r\0") or b"x")
-rows = st.lists(st.tuples(label, label, label), min_size=1, max_size=30)
-
-
-@given(splits=st.fixed_dictionaries({"train": rows}, optional={"valid": rows, "test": rows}))
-def test_read_against_naive(tmp_path_factory, splits: dict) -> None:
-    folder = tmp_path_factory.mktemp("graph")
-    for name, triples in splits.items():
-        # A file that starts with the byte order mark counts as having one.
-        triples[0] = (triples[0][0].replace(b"\xef\xbb\xbf", b"x"), *triples[0][1:])
-        (folder / f"{name}.txt").write_bytes(b"\n".join(map(b"\t".join, triples)))
-    graph = read_graph(folder)
-    everything = [row for triples in splits.values() for row in triples]
-    assert graph.entities.to_arrow().to_pylist() == sorted(
-        {x for h, _, t in everything for x in (h, t)}
-    )
-    assert graph.relations.to_arrow().to_pylist() == sorted({r for _, r, _ in everything})
-    for name, triples in splits.items():
-        assert labelled(graph, name) == naive_distinct(triples)
-        assert graph.duplicates[name] == len(triples) - len(set(triples))
-    assert list(graph.splits) == [s for s in ("train", "valid", "test") if s in splits]
 
 
 OPENKE = b"2\n0 1 0\n1 0 0\n"
@@ -115,13 +93,10 @@ GOOD = b"a\tr\tb\n"
         (GOOD + b"\xff\xfe\n", 2, r"'\\\\xff\\\\xfe'"),
         ("a\tr\tb\n".encode("utf-16"), None, "UTF-16 text; save the file as UTF-8"),
         (bytes(range(256)) * 20, 1, "binary data: "),
-        (
-            gzip.compress(PLAIN, mtime=0),
-            None,
-            r"compressed \(\.gz\), but the file name does not say so; add \.gz",
-        ),
+        (gzip.compress(PLAIN, mtime=0), None,
+         r"compressed \(\.gz\), but the file name does not say so; add \.gz"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
 def test_bad_content(tmp_path: Path, content: bytes, line, message: str, packed: bool) -> None:
     folder = folder_with(tmp_path, train__txt=GOOD)
@@ -308,31 +283,11 @@ def test_fingerprint(monkeypatch) -> None:
     assert Graph.from_arrays(many).fingerprint == whole
 
 
-def test_read_and_arrays_agree(tmp_path: Path) -> None:
-    read = read_graph(folder_with(tmp_path, train__txt=b"b\tr\ta\n", test__txt=b"c\tq\tc\n"))
-    built = Graph.from_arrays(
-        [(1, 1, 0)], test=[(2, 0, 2)], entities=["a", "b", "c"], relations=["q", "r"]
-    )
-    assert read.fingerprint == built.fingerprint
-    assert read.entity_counts().tolist() == [1, 1, 2]  # the loop counts twice
-
-
 def test_arrays_need_numpy_only() -> None:
     code = "import sys; from kgtrec.questions.api import Graph; "
     code += "g = Graph.from_arrays(test=[(0, 0, 12)]); q = g.questions(); q.fingerprint; "
     code += "g.entities.trec_order; assert 'pyarrow' not in sys.modules"
     assert os.spawnl(os.P_WAIT, sys.executable, sys.executable, "-c", code) == 0
-
-
-@pytest.mark.data
-def test_real_graphs(shared_data: Path) -> None:
-    graph = read_graph(shared_data / "fb15k-237")
-    assert repr(graph) == (
-        "Graph fb15k-237\n  14,541 entities, 237 relations\n"
-        "  triples: train 272,115, valid 17,535, test 20,466"
-    )
-    assert graph.duplicates == {"train": 0, "valid": 0, "test": 0}
-    assert graph.entities.trec_order is None
 
 
 # -- OpenKE's format ---------------------------------------------------------------------------

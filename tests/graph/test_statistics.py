@@ -6,7 +6,6 @@ import json
 import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -209,16 +208,6 @@ def test_stats_of_a_graph_with_one_split(tmp_path: Path) -> None:
     assert "leaks" not in values
     assert "categories" not in values
     assert values["splits"]["test"]["unseen_entities"] == "-"
-
-
-@pytest.mark.slow
-@pytest.mark.data
-def test_stats_of_fb15k_237(shared_data: Path) -> None:
-    values = overview(kgtrec.read_graph(shared_data / "fb15k-237")).to_dict()
-    assert values["sizes"] == {"entities": 14_541, "relations": 237, "triples": 310_116}
-    assert values["splits"]["test"]["unseen_entities"] == 29
-    assert values["divergence"]["all"]["test"] == pytest.approx(0.2789, abs=1e-4)
-    assert np.isclose(sum(row["percent"] for row in values["mix"].values()), 100)
 
 
 PUBLISHED = {"one_to_one": "1-1", "one_to_many": "1-N", "many_to_one": "N-1",

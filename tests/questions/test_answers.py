@@ -60,17 +60,6 @@ def test_complex_queries_are_averaged_as_by_a_plain_loop(tied: bool, listed: boo
         assert {row[0]: row[-1] for row in table.rows} == pytest.approx(values, abs=1e-12)
 
 
-def test_entity_typing_with_several_answers_and_none_known() -> None:
-    rng = np.random.default_rng(0)
-    types = [sorted(rng.choice(7, int(rng.integers(1, 4)), replace=False)) for _ in range(20)]
-    asked = Asked(7, {str(i): list(map(int, own)) for i, own in enumerate(types)})
-    asked.easy = {name: [] for name in asked.hard}
-    scores = scores_for(asked, 1, True)
-    ranks, run = kgtrec.rank(scores, Questions.from_answers(types, labels=7), run_depth=7)
-    assert sorted(ranks.rank().tolist()) == sorted(ranks_of(asked, scores).values())
-    assert run.query_ids == list(map(str, range(20)))
-
-
 def test_every_form_asks_the_same(tmp_path: Path) -> None:
     pd = pytest.importorskip("pandas")
     answers = {"x": ["c", "a"], "y": ["é"]}
@@ -214,6 +203,7 @@ def test_group_averages_are_compared_question_by_question() -> None:
 def test_what_needs_a_graph_says_so() -> None:
     questions = Questions.from_answers([["a"]], labels=LABELS, terms={"kind": ["x"]})
     result = kgtrec.evaluate(np.ones((1, 5), np.float32), questions)
+    both = dict.fromkeys("ab", result.ranks)
     for call, words in (
         (lambda: questions.graph, "no 'graph'"),
         (lambda: questions.relation, "no 'relation'"),
@@ -223,6 +213,7 @@ def test_what_needs_a_graph_says_so() -> None:
         (lambda: result["group.mrr(colour)"], "no term 'colour'; their terms: kind"),
         (lambda: result["group.mrr(kind:y)"], "no question has kind 'y', only x"),
         (lambda: result["group.mrr"], "have a term"),
+        (lambda: samples_of_ranks(both, ["all.group.mrr(x)"]), "no term 'x'; their terms: kind"),
         (lambda: result.slice("relation"), "slice by a term"),
         (lambda: result.slice("category"), "slice by a term instead (kind)"),
         (lambda: result.slice("colour"), "or 'kind', or by several"),
@@ -375,20 +366,6 @@ def test_measures_of_whole_rankings_never_come_from_a_run_that_is_cut() -> None:
         for key in ("macro.map", "macro.recall_50", "macro.ndcg", "macro.P_5",
                     "macro.relative_P_35", "macro.judged_35"):  # fmt: skip
             assert result[key] == pytest.approx(exact[key], abs=1e-12), (depth, key)
-
-
-def test_groups_that_no_question_has_are_named_wherever_they_are_asked_for() -> None:
-    questions = kgtrec.Questions.from_answers(
-        [[0], [1], [2]], labels=4, terms={"structure": ["1p", "2p", "2p"]}
-    )
-    ranks = kgtrec.rank(np.random.default_rng(2).normal(size=(3, 4)), questions)[0]
-    for key, found in (("structure:9p", "no question has structure '9p', only 1p, 2p"),
-                       ("x", "questions have no term 'x'; their terms: structure")):  # fmt: skip
-        with pytest.raises(UsageError, match=found):
-            kgtrec.evaluate(ranks)[f"group.mrr({key})"]
-        with pytest.raises(UsageError, match=found):
-            samples_of_ranks({"a": ranks, "b": ranks}, [f"all.group.mrr({key})"])
-    assert kgtrec.evaluate(ranks)["group.mrr(structure:2p)"] > 0
 
 
 # -- Questions with answers, known answers and terms in plain Python, and their measures by loops --
