@@ -6,6 +6,7 @@ import hashlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import fspath
 from pathlib import Path
@@ -42,38 +43,28 @@ if TYPE_CHECKING:
 _MANY = 10
 
 
+@dataclass(eq=False, repr=False)
 class GraphData:
     """Splits of a knowledge graph as data.
 
     `kgtrec.Graph`, which adds methods for users, documents the attributes.
     """
 
-    splits: dict[str, Int32]
+    facts: dict[str, Int32]
     duplicates: dict[str, int]
     entities: Labels
     relations: Labels
-    facts: dict[str, Int32]
-    contexts: Labels | None
-    qualifiers: QualifierSets | None
+    contexts: Labels | None = None
+    qualifiers: QualifierSets | None = None
+    name: str | None = field(default=None, init=False)
+    _qualifier_facts: dict[str, Int32] = field(default_factory=dict, init=False)
 
-    def __init__(
-        self,
-        splits: dict[str, Int32],
-        duplicates: dict[str, int],
-        entities: Labels,
-        relations: Labels,
-        contexts: Labels | None = None,
-        qualifiers: QualifierSets | None = None,
-    ) -> None:
-        self.facts, self.contexts, self.qualifiers = splits, contexts, qualifiers
-        self.splits = (
-            {name: rows[:, :3] for name, rows in splits.items()} if contexts is not None else splits
-        )
-        self.duplicates = duplicates
-        self.entities = entities
-        self.relations = relations
-        self.name: str | None = None
-        self._qualifier_facts: dict[str, Int32] = {}
+    @cached_property
+    def splits(self) -> dict[str, Int32]:
+        """The facts without their context."""
+        if self.contexts is None:
+            return self.facts
+        return {name: rows[:, :3] for name, rows in self.facts.items()}
 
     @classmethod
     def _build(
@@ -131,19 +122,14 @@ class GraphData:
         }
         columns = [[rows[:, c] for rows in arrays.values()] for c in range(3)]
         more = [[rows[:, c] for _, rows in pairs.values()] for c in range(2)]
-        entity_labels = resolve_labels(
-            "entities", n_entities, entities, [*columns[0], *columns[2], *more[1]]
-        )
-        relation_labels = resolve_labels(
-            "relations", n_relations, relations, [*columns[1], *more[0]]
-        )
+        ends = [*columns[0], *columns[2], *more[1]]
+        entity_labels = resolve_labels("entities", n_entities, entities, ends)
+        kinds = [*columns[1], *more[0]]
+        relation_labels = resolve_labels("relations", n_relations, relations, kinds)
         if pairs:
             return cls._qualified(arrays, pairs, entity_labels, relation_labels)
-        time_labels = None
-        if is_timed:
-            time_labels = resolve_labels(
-                "times", None, times, [rows[:, 3] for rows in arrays.values()]
-            )
+        at = [rows[:, 3] for rows in arrays.values()] if is_timed else []
+        time_labels = resolve_labels("times", None, times, at) if is_timed else None
         sizes = len(entity_labels), len(relation_labels), len(time_labels or ())
         checked = {name: checked_ids(name, array, *sizes) for name, array in arrays.items()}
         return cls._build(checked, entity_labels, relation_labels, time_labels)

@@ -348,7 +348,7 @@ def _decimal_byte_order(size: int) -> Int64:
     return np.argsort(aligned * (widest + 1) + digits)
 
 
-_MAX_ID = (1 << 31) - 1  # ids per triple or candidate are int32
+MAX_ID = (1 << 31) - 1  # ids per triple or candidate are int32
 
 
 def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequence[str]:
@@ -404,9 +404,9 @@ def resolve_labels(
         size = len(named)
     if size is None:
         size = 1 + max((int(ids.max()) for ids in columns if len(ids)), default=-1)
-        if size > _MAX_ID:
-            raise InputError(f"the largest id of {name} is {size - 1}; ids must be below {_MAX_ID}")
+        if size > MAX_ID:
+            raise InputError(f"the largest id of {name} is {size - 1}; ids must be below {MAX_ID}")
         size = max(size, 1)
-    if not 1 <= size <= _MAX_ID:
-        raise UsageError(f"n_{name}={size}; it must be between 1 and {_MAX_ID}")
+    if not 1 <= size <= MAX_ID:
+        raise UsageError(f"n_{name}={size}; it must be between 1 and {MAX_ID}")
     return named if labels is not None else Labels.decimal(size)

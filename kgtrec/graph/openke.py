@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kgtrec._internal.csr import Int32, Int64
 from kgtrec.errors import FileError, PathName, refuse
 from kgtrec.graph.id_files import check_unknown, known_ids, lines_of, text_of
-from kgtrec.graph.readers.common import MAX_ID, GraphTables, labels_by_id, number_rows
+from kgtrec.graph.labels import MAX_ID, Labels
+from kgtrec.graph.readers.common import GraphTables, labels_by_id, number_rows
 from kgtrec.graph.tsv import NUMBERED, find_split_files
-
-if TYPE_CHECKING:
-    from kgtrec.graph.labels import Labels
-
 
 _TRIPLES = (
     "the first line must be the number of triples, each other line head tail relation, as numbers "

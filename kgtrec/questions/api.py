@@ -255,11 +255,9 @@ class Questions(QuestionData):
         by its place there and in ``graph.qualifiers``.
     answers : Csr
         Entities (or relations) that answer the question in the evaluated split.
-    known : Csr
-        Those that answer it in any filter split or further known triple (for micro filtering).
-    removed : Csr
-        Those that answer it in a filter split other than the evaluated one, or in a further
-        known triple, but not in the evaluated split (macro filtering).
+    known, removed : Csr
+        Those that answer it in any filter split or further known triple (for micro filtering); and
+        in one other than the evaluated split, but not there (for macro filtering).
     instance_question, instance_triple : ndarray of int32, shape (n_instances,)
         Question of each instance, and row of its triple in ``graph.splits[split]`` (of a
         qualifier's value, of ``graph.qualifier_facts(split)``); int64 from 2^31 instances on.
@@ -273,8 +271,7 @@ class Questions(QuestionData):
     outside : ndarray of bool, shape (n_instances,), or None
         Instances whose answer is not in its list; None if there is no such instance.
     full_candidates : ndarray of int64, shape (n_instances,), or None
-        Micro candidates of each instance, its answer included, before it got its own candidate
-        list; None if it has no list.
+        `candidates` before the questions got a list each; None if they have none.
     details : dict
         Further facts about filter and restriction, in plain JSON types.
     ids : sequence of str

@@ -173,15 +173,9 @@ class Filter(NamedTuple):
 
 
 def build_questions(
-    kind: type[QuestionsT],
-    graph: GraphData,
-    split: str,
-    sides: str,
-    known: Filter,
-    entities: npt.ArrayLike | None,
-    relations: npt.ArrayLike | None,
-    columns: Any = None,
-) -> QuestionsT:
+    kind: type[QuestionsT], graph: GraphData, split: str, sides: str, known: Filter,
+    entities: Any, relations: Any, columns: Any = None,
+) -> QuestionsT:  # fmt: skip
     """Questions of a split, of class `kind`; see `Graph.questions` for the parameters."""
     choose("sides", sides, COLUMNS)
     if not len(graph.split(split)):
@@ -361,11 +355,7 @@ def _others(
 
 
 def _evaluated_rows(
-    side: AskedSide,
-    split: str,
-    entities: npt.ArrayLike | None,
-    relations: npt.ArrayLike | None,
-    details: dict[str, Any],
+    side: AskedSide, split: str, entities: Any, relations: Any, details: dict[str, Any]
 ) -> Int64 | None:
     """Rows of a side's facts with all entities and the relation among these; None: all rows."""
     if entities is None and relations is None:
@@ -396,12 +386,9 @@ def _evaluated_rows(
 
 
 def _ask(
-    side: AskedSide,
-    split: str,
-    rows: Int64 | None,
-    others: list[tuple[Int32, bool]],
+    side: AskedSide, split: str, rows: Int64 | None, others: list[tuple[Int32, bool]],
     evaluated_is_known: bool,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """Fields of the questions of one side, numbered within it; `_others` describes ``others``."""
     n_labels, triples = side.sizes[side.asked], side.facts(split)
     every = side.keys(triples)

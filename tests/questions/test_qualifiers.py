@@ -6,7 +6,8 @@ import json
 import tempfile
 import warnings
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -129,19 +130,27 @@ def due(
     return counts
 
 
-def question_of_row(graph: kgtrec.Graph, batch: kgtrec.Batch, row: int) -> tuple:
-    side = NAMES[int(batch.side[row])]
-    context = context_of(graph, int(batch.context[row]))
-    if side == "qualifier":
-        assert batch.entity[row] == -1
-        return side, *batch.statement[row].tolist(), int(batch.relation[row]), context
-    entity = int(batch.entity[row])
-    if side == "relation":
-        return side, entity, int(batch.tail[row]), context
-    relation = int(batch.relation[row])
-    return (
-        (side, relation, entity, context) if side == "head" else (side, entity, relation, context)
-    )
+GIVEN = {
+    "head": ("given", "relation"), "tail": ("given", "relation"),
+    "relation": ("given", "given_tail"),
+    "qualifier": ("given", "given_relation", "given_tail", "relation"),
+}  # fmt: skip
+
+
+def question_of(graph: kgtrec.Graph, rows: kgtrec.Batch | kgtrec.Ranks, row: int) -> tuple:
+    """What is asked, by the columns of a batch or of ranks."""
+    side = NAMES[int(rows.side[row])]
+    columns: Any = rows
+    if isinstance(rows, kgtrec.Batch):
+        given = (rows.entity, None, rows.tail)
+        if side == "qualifier":
+            assert rows.entity[row] == -1
+            given = rows.statement.T
+        named = zip(GIVEN["qualifier"], (*given, rows.relation), strict=True)
+        columns = SimpleNamespace(**dict(named))
+    ids = [int(getattr(columns, name)[row]) for name in GIVEN[side]]
+    context = context_of(graph, int(rows.context[row]))
+    return side, *(ids[::-1] if side == "head" else ids), context
 
 
 def context_of(graph: kgtrec.Graph, number: int) -> Context:
@@ -193,7 +202,7 @@ def test_counts_are_those_of_sets_of_facts(context: str, data: st.DataObject) ->
     ranker = kgtrec.Ranker(questions, rows=rows)
     by_row: list[tuple] = []
     for batch in ranker.batches(3):
-        own = [question_of_row(graph, batch, row) for row in range(len(batch))]
+        own = [question_of(graph, batch, row) for row in range(len(batch))]
         by_row += own
         scores = [[score(question, x) for x in range(questions.n_labels)] for question in own]
         ranker.update(batch, np.array(scores, np.float32))
@@ -206,7 +215,7 @@ def test_counts_are_those_of_sets_of_facts(context: str, data: st.DataObject) ->
     asked = by_row if rows == "questions" else None
     names = questions.ids
     for i in range(len(ranks)):
-        question = _question(graph, ranks, i)
+        question = question_of(graph, ranks, i)
         if asked is not None:
             assert asked[int(ranks.question[i])] == question
         counts = [getattr(ranks, prefix + name)[i] for prefix in ("", "macro_")
@@ -219,19 +228,6 @@ def test_counts_are_those_of_sets_of_facts(context: str, data: st.DataObject) ->
     assert ranks.question_ids == [names[number] for number in ranks.question.tolist()]
     if "known" in options:
         options["known"].unlink()
-
-
-def _question(graph: kgtrec.Graph, ranks: kgtrec.Ranks, i: int) -> tuple:
-    """What is asked, by the columns of ranks."""
-    side = NAMES[int(ranks.side[i])]
-    context = context_of(graph, int(ranks.context[i]))
-    head, relation = int(ranks.given[i]), int(ranks.relation[i])
-    if side == "qualifier":
-        return (side, head, int(ranks.given_relation[i]), int(ranks.given_tail[i]), relation,
-                context)  # fmt: skip
-    if side == "relation":
-        return side, head, int(ranks.given_tail[i]), context
-    return (side, relation, head, context) if side == "head" else (side, head, relation, context)
 
 
 def test_known_facts_may_leave_a_set_that_no_question_has() -> None:

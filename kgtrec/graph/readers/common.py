@@ -15,13 +15,12 @@ import numpy as np
 from kgtrec._internal.csr import Array, Bools, Int32, Int64, offsets_of, spans
 from kgtrec.errors import PathName, refuse
 from kgtrec.graph.id_files import arrow_bytes, text_of
-from kgtrec.graph.labels import Labels
+from kgtrec.graph.labels import MAX_ID, Labels
 from kgtrec.graph.triples import COLUMNS, SPLITS
 from kgtrec.graph.tsv import entries_of, load_triples, pick_splits, split_names
 
 Triples = Int32
 
-MAX_ID = (1 << 31) - 1
 _LINES = 1 << 16  # lines read at once
 _DIGITS = 18  # so many digits fit into int64
 # Ids from here on count as damage unless the files declare the number of ids.

@@ -200,17 +200,6 @@ class Frequencies(ShownAsTables):
             rows,
         )
 
-    def histogram(self) -> Table:
-        """Items by frequency in bins that double: 0, 1, 2-3, 4-7, ...; empty bins included."""
-        bins = np.frexp(self.counts)[1]  # 0 for 0, and b for 2^(b-1) .. 2^b - 1
-        rows: list[tuple[Cell, ...]] = []
-        for number, items in enumerate(np.bincount(bins, minlength=1).tolist()):
-            low, high = (1 << number) >> 1, (1 << number) - 1
-            if number or items:
-                rows.append((f"{low}-{high}" if high > low else str(low), low, high, items))
-        titles = ("times", "from", "to", self.what)
-        return Table(titles, ("times", "from", "to", "items"), (0,) * 4, rows)
-
 
 def entity_frequencies(graph: GraphData, splits: SplitNames = None) -> Frequencies:
     """Frequency distribution of the entities over the triples of some splits (None: all)."""
