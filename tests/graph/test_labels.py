@@ -48,6 +48,9 @@ def test_docnos_and_their_order(raw: list[bytes]) -> None:
     docnos = [encode_docno(label) for label in raw]
     assert labels.docnos.to_arrow().to_pylist() == docnos
     assert len(set(docnos)) == len(raw)
+    assert not set(b"".join(docnos)) & set(b" \t\n\v\f\r\0")
+    with pytest.raises(InputError, match="empty label"):
+        encode_docno(b"")
     assert [decode_docno(docno) for docno in docnos] == raw
     assert labels.n_encoded == sum(d != label for d, label in zip(docnos, raw, strict=True))
     assert (labels.docnos is labels) == (labels.n_encoded == 0)

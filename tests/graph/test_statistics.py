@@ -228,6 +228,15 @@ def test_by_hand(graph: kgtrec.Graph, splits: str, threshold: float) -> None:
             assert row[split] == sum(due[r] == name for _, r, _ in listed(graph, split))
 
 
+def test_one_and_a_half_is_many_and_nothing_is_unseen() -> None:
+    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 2], [0, 0, 3], [1, 0, 4]], test=[[0, 1, 1]])
+    categories = relation_categories(graph)
+    assert categories.listing(graph).rows[0] == ("0", "1-N", 1.5, 1.0)
+    assert (categories[1], math.isnan(categories.tails_per_head[1])) == (UNSEEN, True)
+    assert UNSEEN in categories.table(graph).to_dict()
+    assert UNSEEN not in relation_categories(graph, "all").table(graph).to_dict()
+
+
 @pytest.mark.data
 def test_the_published_lists(shared_data: Path) -> None:
     graph = kgtrec.read_graph(shared_data / "fb15k-237")
