@@ -587,6 +587,8 @@ def test_a_whole_population_leaves_no_doubt() -> None:
     assert table["MRR"][2] <= mrr <= table["MRR"][3]
     assert table["MRR"][2] == pytest.approx(full["both.pessimistic.micro.mrr"], rel=1e-12)
     assert table["MRR"][3] == pytest.approx(full["both.optimistic.micro.mrr"], rel=1e-12)
+    parts = [sampled.subset(np.arange(*ends)) for ends in ((0, 9), (9, len(sampled)))]
+    assert str(full_bounds(kgtrec.Ranks.concat(parts))) == str(full_bounds(sampled))
 
 
 def some_ranks(sampled: bool) -> kgtrec.Ranks:
