@@ -30,6 +30,7 @@ from kgtrec.cluster.batch.batch import MOST, keeps_busy
 from kgtrec.cluster.dask.rank import DASK_BYTES, cut
 from kgtrec.cluster.plan import make_plan
 from kgtrec.cluster.score_files import ArrayFile, FactorFiles
+from kgtrec.ranking.settings import Settings
 
 N_ENTITIES, N_QUESTIONS, DIM = 86_054_151, 33_800_000, 64
 """Freebase86m: entities, questions of 5 % of its triples; and the model's dimension."""
@@ -71,11 +72,10 @@ def plan_of(
         n_rows=n_questions, n_labels=n_entities, n_columns=n_entities, restricted=False,
         ordered=True, array=lambda name: arrays.get(name, offsets),
     )  # fmt: skip
-    queries, entities = (ArrayFile("", 0, (n, DIM), "float32") for n in (n_questions, n_entities))
+    parts = tuple(ArrayFile("", 0, (n, DIM), "float32") for n in (n_questions, n_entities))
     inputs: Any = SimpleNamespace(
-        store=lambda: store, files=FactorFiles(queries, entities), run_depth=20,
-        tolerance=None, threads=1,
-    )  # fmt: skip
+        store=lambda: store, files=FactorFiles(parts), settings=Settings(20, threads=1)
+    )
     plan = make_plan(inputs, memory, workers, calibrate=False, reserve=DASK_BYTES, jobs=jobs)
     tasks = []
     for work in cut(plan.blocks, plan.ranges, workers):

@@ -13,8 +13,7 @@ on the size of the graph.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -151,25 +150,13 @@ class Inputs:
 
 
 class NanFound(InputError):
-    """NaN among the candidates of a question, on a worker without names."""
-
-    def __init__(self, question: int, entity: int, more: int) -> None:
-        super().__init__(f"NaN for question {question}, entity {entity}")
-        self.at = question, entity, more
+    """NaN of a question (1st argument), an entity and so many more, on a worker without names."""
 
     def named(self, inputs: Inputs) -> InputError:
         """The error for users, with names; needs all files of the questions."""
         place = inputs.files.place if inputs.files else ""
-        return nan_error(inputs.store().questions(), *self.at, place)
-
-
-@contextmanager
-def naming(inputs: Inputs) -> Iterator[None]:
-    """Replace a `NanFound` by the error for users, with names."""
-    try:
-        yield
-    except NanFound as problem:
-        raise problem.named(inputs) from None
+        question, entity, more = self.args
+        return nan_error(inputs.store().questions(), question, entity, more, place)
 
 
 # -- The answers' own scores -------------------------------------------------------------------

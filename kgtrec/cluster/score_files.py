@@ -14,7 +14,7 @@ import shutil
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -41,6 +41,7 @@ from kgtrec.scores.files import (
 )
 from kgtrec.scores.sources import JoinedSource, MatrixSource, alike, by_part
 
+_FACTORS = ("queries", "entities", "bias")
 _PIECE = 8 << 20  # bytes of an archive that are read at a time; at a URL, per request
 
 
@@ -88,8 +89,8 @@ class ArrayFile:
 
 
 @dataclass(frozen=True)
-class ScoreFiles:
-    """Matrices of consecutive rows.
+class Files:
+    """Scores as arrays in files.
 
     - selection: A ``.npy`` with the file row of each row of the ranking; "" if they are equal.
     - place: The path or URL that the user gave.
@@ -103,10 +104,6 @@ class ScoreFiles:
     def arrays(self) -> dict[str, ArrayFile]:
         """All arrays, by unique names."""
         return {f"scores{number}": part for number, part in enumerate(self.parts)}
-
-    def with_arrays(self, arrays: Mapping[str, ArrayFile], selection: str) -> ScoreFiles:
-        """The same scores in other files, named as `arrays` names them."""
-        return replace(self, parts=tuple(arrays.values()), selection=selection)
 
     @property
     def sources(self) -> list[str]:
@@ -131,7 +128,11 @@ class ScoreFiles:
     @property
     def itemsize(self) -> int:
         """Bytes of a score."""
-        return self.parts[0].itemsize
+        return np.dtype(self.dtype).itemsize
+
+
+class ScoreFiles(Files):
+    """Matrices of consecutive rows."""
 
     def block(self, first: int, stop: int, columns: slice) -> Array:
         """Scores (rows, columns) of rows of the ranking, mapped if one file has them in order."""
@@ -173,52 +174,47 @@ class ScoreFiles:
 
 
 @dataclass(frozen=True)
-class FactorFiles:
-    """A factorised model, array by array; see `ScoreFiles` and `Factors`."""
+class FactorFiles(Files):
+    """A factorised model: its queries, entities and, if there are any, biases; see `Factors`."""
 
-    queries: ArrayFile
-    entities: ArrayFile
-    bias: ArrayFile | None = None
     metric: str = "dot"
-    selection: str = ""
-    place: str = ""
+
+    @property
+    def queries(self) -> ArrayFile:
+        """Vectors, one per row."""
+        return self.parts[0]
+
+    @property
+    def entities(self) -> ArrayFile:
+        """Vectors, one per column."""
+        return self.parts[1]
+
+    @property
+    def bias(self) -> ArrayFile | None:
+        """Numbers, one per column."""
+        return self.arrays.get("bias")
+
+    @property
+    def arrays(self) -> dict[str, ArrayFile]:
+        return dict(zip(_FACTORS, self.parts, strict=False))
+
+    @property
+    def sources(self) -> list[str]:
+        # The archive, if it was unpacked for workers.
+        return [self.place] if self.place else super().sources
 
     @property
     def n_rows(self) -> int:
-        """Query vectors in the file."""
         return self.queries.shape[0]
 
     @property
     def n_columns(self) -> int:
-        """Entities."""
         return self.entities.shape[0]
 
     @property
-    def arrays(self) -> dict[str, ArrayFile]:
-        """All arrays, by name."""
-        arrays = {"queries": self.queries, "entities": self.entities, "bias": self.bias}
-        return {name: array for name, array in arrays.items() if array is not None}
-
-    def with_arrays(self, arrays: Mapping[str, ArrayFile], selection: str) -> FactorFiles:
-        """The same model in other files, named as `arrays` names them."""
-        named: dict[str, Any] = dict(arrays)
-        return replace(self, selection=selection, **named)
-
-    @property
-    def sources(self) -> list[str]:
-        """Paths of the user's files: the archive, if it was unpacked for workers."""
-        return [self.place] if self.place else [array.path for array in self.arrays.values()]
-
-    @property
     def dtype(self) -> str:
-        """Computing type: float32 or float64."""
-        double = any(np.dtype(array.dtype).itemsize == 8 for array in self.arrays.values())
+        double = any(np.dtype(part.dtype).itemsize == 8 for part in self.parts)
         return "float64" if double else "float32"
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of a score."""
-        return np.dtype(self.dtype).itemsize
 
     def some_queries(self, first: int, stop: int) -> Array:
         """Query vectors of rows of the ranking, copied."""
@@ -239,9 +235,6 @@ class FactorFiles:
 def _some(array: ArrayFile, rows: slice | Array) -> Array:
     some: Array = array.open()[rows] if isinstance(rows, slice) else read_rows(array.open(), rows)
     return some
-
-
-Files = ScoreFiles | FactorFiles
 
 
 def identify_scores(files: Files) -> dict[str, Any]:
@@ -266,11 +259,10 @@ def moved(
     """The same scores with each array of this machine at another path, and rows at `selection`."""
     if files is None:
         return None
-    arrays = {
-        name: array if array.is_remote else array_at(name, array)
-        for name, array in files.arrays.items()
-    }
-    return files.with_arrays(arrays, selection if files.selection else "")
+    parts = tuple(
+        part if part.is_remote else array_at(name, part) for name, part in files.arrays.items()
+    )
+    return replace(files, parts=parts, selection=selection if files.selection else "")
 
 
 def file_stamps(files: Files) -> list[tuple[int, ...]]:
@@ -317,7 +309,7 @@ def _mapped(matrix: Any, place: str) -> ArrayFile:
 def save_scores(source: Array | Factors, folder: Path) -> Files:
     """Scores in memory as files, named after their content, that every worker can open."""
     if isinstance(source, Factors):
-        members = {"queries": source.queries, "entities": source.entities, "bias": source.bias}
+        members = {name: getattr(source, name) for name in _FACTORS}
         arrays = {name: array for name, array in members.items() if array is not None}
     else:
         arrays = {"scores": source}
@@ -336,12 +328,10 @@ def save_scores(source: Array | Factors, folder: Path) -> Files:
             hasher.update(np.ascontiguousarray(array).data)
     place = folder / hasher.hexdigest()
     place.mkdir(parents=True, exist_ok=True)
-    files: dict[str, Any] = {
-        name: _save(array, place / f"{name}.npy") for name, array in arrays.items()
-    }
+    parts = tuple(_save(array, place / f"{name}.npy") for name, array in arrays.items())
     if isinstance(source, Factors):
-        return FactorFiles(**files, metric=source.metric)
-    return ScoreFiles((files["scores"],))
+        return FactorFiles(parts, metric=source.metric)
+    return ScoreFiles(parts)
 
 
 def _save(array: Array, path: Path) -> ArrayFile:
@@ -371,12 +361,12 @@ def _factor_files(path: PathName, work: Path) -> FactorFiles:
                     metric = str(np.lib.format.read_array(member, allow_pickle=False))
             content = [(info.filename, info.CRC, info.file_size) for info in archive.infolist()]
             unpacked = work / f"factors-{hash_text(str(content))}" if packed else None
-            arrays: dict[str, Any] = {
-                name: _member(archive, info, path, unpacked)
-                for name, info in members.items()
-                if name != "metric"
-            }
-        files = FactorFiles(**arrays, metric=metric, place=str(path))
+            parts = [
+                _member(archive, members[name], path, unpacked)
+                for name in _FACTORS
+                if name in members
+            ]
+        files = FactorFiles(tuple(parts), place=str(path), metric=metric)
         _check_factors(files, path)
     except (FileError, MemoryError):
         raise
@@ -397,14 +387,11 @@ def _stream(path: PathName) -> BinaryIO:
 def _check_factors(files: FactorFiles, path: PathName) -> None:
     """Check shapes as `Factors` does."""
     try:
-        one = {
-            name: np.zeros(
-                [min(n, 1) for n in array.shape[:1]] + list(array.shape[1:]), array.dtype
-            )
-            for name in ("queries", "entities", "bias")
-            if (array := getattr(files, name)) is not None
+        first: dict[str, Any] = {
+            name: np.zeros((*(min(n, 1) for n in one.shape[:1]), *one.shape[1:]), one.dtype)
+            for name, one in files.arrays.items()
         }
-        Factors(one["queries"], one["entities"], one.get("bias"), files.metric)
+        Factors(**first, metric=files.metric)
         if files.bias is not None and files.bias.shape[0] != files.n_columns:
             raise InputError(
                 f"bias has {files.bias.shape[0]} values for {files.n_columns} entities; "

@@ -149,7 +149,7 @@ class Workers:
 
 
 def run_work(work: Work, where: Inputs | Shipment, block: Array | None = None) -> Any:
-    """The part of one task, or a `Refusal`; runs on a worker."""
+    """The part of one task, or an error; runs on a worker."""
     return guarded(lambda: rank_block(work.rows, work.ranges, located(where), block))
 
 

@@ -29,8 +29,7 @@ from kgtrec._internal.runtime import progress_bar
 from kgtrec.cluster.dask.shipment import Shipment, Workers, located
 from kgtrec.cluster.dask.workers import (
     ClusterError,
-    Gone,
-    Refusal,
+    PiecesGone,
     SchedulerLost,
     TaskOptions,
     TimedOut,
@@ -39,7 +38,7 @@ from kgtrec.cluster.dask.workers import (
     count_cores,
     guarded,
 )
-from kgtrec.cluster.ranges import Inputs, answer_scores, merge, naming, partial
+from kgtrec.cluster.ranges import Inputs, NanFound, answer_scores, merge, partial
 from kgtrec.errors import FileError, InputError, KgtrecError
 from kgtrec.ranking.partial import PartialRanks, Task
 from kgtrec.scores.arrays import as_array, score_dtype
@@ -155,10 +154,12 @@ def _value(workers: Workers, future: Future, work: Any) -> Any:
         raise ClusterError(
             f"{work} failed on the workers ({type(error).__name__}: {error}); look at their logs"
         ) from error
-    if isinstance(value, Gone):
-        raise _Lost(value.text)
-    if isinstance(value, Refusal):
-        raise value.error()
+    if isinstance(value, PiecesGone):
+        raise _Lost(str(value))
+    if isinstance(value, NanFound):
+        raise value.named(workers.inputs)
+    if isinstance(value, Exception):
+        raise value
     return value
 
 
@@ -214,7 +215,7 @@ def rank_chunks(
             graph = _graph(row, list(blocks[row.number]), workers.where)
             return client.compute(graph, retries=tasks.retries)
 
-        with naming(inputs), progress_bar(store.n_rows, "rows", tasks.progress) as bar:
+        with progress_bar(store.n_rows, "rows", tasks.progress) as bar:
             for row, part in do_all(workers, rows, submit):
                 take(part)
                 bar.update(row.rows[1] - row.rows[0])
@@ -258,18 +259,18 @@ def _answers_in(block: Any, task: Task, where: Inputs | Shipment) -> Any:
 
 def _total(scores: list[Any]) -> Any:
     """Add up scores: each answer's score is in one of the arrays, and 0 in the others."""
-    return _refusal(scores) or sum(scores[1:], scores[0])
+    return _error(scores) or sum(scores[1:], scores[0])
 
 
 def _rank_block(block: Any, task: Task, where: Inputs | Shipment, answers: Any) -> Any:
-    if isinstance(answers, Refusal):
-        return answers
-    return guarded(lambda: partial(task, located(where), answers, as_array(block)))
+    return _error([answers]) or guarded(
+        lambda: partial(task, located(where), answers, as_array(block))
+    )
 
 
 def _merged(parts: list[Any], where: Inputs | Shipment) -> Any:
-    return _refusal(parts) or guarded(lambda: merge(parts, located(where)))
+    return _error(parts) or guarded(lambda: merge(parts, located(where)))
 
 
-def _refusal(values: list[Any]) -> Refusal | None:
-    return next((value for value in values if isinstance(value, Refusal)), None)
+def _error(values: list[Any]) -> Exception | None:
+    return next((value for value in values if isinstance(value, Exception)), None)

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 from kgtrec._internal.runtime import available_cores
 from kgtrec._version import __version__
 from kgtrec.cluster.plan import memory_bytes
-from kgtrec.cluster.ranges import NanFound
-from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
+from kgtrec.errors import FileError, KgtrecError, UsageError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -141,29 +140,12 @@ class SchedulerLost(ClusterError):
     """The scheduler is gone, or it has no workers."""
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """A task's message about faulty input: a retry would change nothing."""
-
-    text: str
-    nan: tuple[int, int, int] | None = None
-
-    def error(self) -> InputError:
-        """The error to raise."""
-        return InputError(self.text) if self.nan is None else NanFound(*self.nan)
-
-
-@dataclass(frozen=True)
-class Gone(Refusal):
+class PiecesGone(Exception):
     """No worker has the sent files any more: send them again."""
 
 
-class PiecesGone(Exception):
-    """Raised on a worker that looks for pieces; the task returns a `Gone`."""
-
-
 def guarded(work: Callable[[], Any]) -> Any:
-    """The value of a function on a worker, or a `Refusal`.
+    """The value of a function on a worker; or its error, if a retry would change nothing.
 
     An unreadable file raises an error, so that Dask tries again: storage may be late.
     """
@@ -171,10 +153,8 @@ def guarded(work: Callable[[], Any]) -> Any:
         return work()
     except FileError as error:
         raise OSError(str(error)) from None  # a FileError cannot be pickled
-    except KgtrecError as error:
-        return Refusal(str(error), error.at if isinstance(error, NanFound) else None)
-    except PiecesGone as error:
-        return Gone(str(error))
+    except (KgtrecError, PiecesGone) as error:
+        return error.with_traceback(None)
 
 
 def require_dask() -> None:
