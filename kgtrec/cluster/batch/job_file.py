@@ -14,7 +14,7 @@ from typing import Any
 from kgtrec._internal.locations import files_below, is_location, local_path, read_bytes
 from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
 from kgtrec.cluster.plan import memory_bytes
-from kgtrec.errors import FileError, InputError, KgtrecError, PathName, UsageError, is_url, url_text
+from kgtrec.errors import FileError, InputError, KgtrecError, PathName, choose, is_url, url_text
 from kgtrec.graph.formats import split_format
 from kgtrec.measures import parse_all
 from kgtrec.ranking.settings import Settings
@@ -128,8 +128,9 @@ _MOUNT = (
 )
 _PLACE = re.compile(r"\{([^{}]*)\}")
 
-_NUMBER = (int, float)
-_TOLERANCES = ("atol", "rtol")
+_PROTOCOLS = {"test": {"split": "test"}}  # unless the file has some
+_SIDES = ["head", "tail", "both", "relation", "qualifier"]
+# Rows of keys: types, a list of choices, or `Settings`, which checks its fields.
 _BATCH = {
     "output": str, "work": str, "graphs": Mapping, "models": (str, Mapping), "protocols": Mapping,
     "memory": str, "measures": list,
@@ -146,27 +147,17 @@ _SOURCES = {
 """Sources of questions, and the keys of each."""
 _MODEL = {"scores": (str, Mapping), "lower_is_better": bool, "graphs": list, "protocols": list}
 _PROTOCOL = {
-    "split": str, "sides": str, "filter": (str, list), "rows": str, "nan": str, "known": list,
-    "entities": str, "relations": str, "type_constraints": str, "candidates": str, "columns": str,
-    "outside": str, "unknown": str, "context": str, **dict.fromkeys(_TOLERANCES, _NUMBER),
+    "split": str, "sides": _SIDES, "filter": (str, list), "rows": Settings, "nan": Settings,
+    "known": list, "entities": str, "relations": str, "type_constraints": str, "candidates": str,
+    "columns": ["entities", "candidates"], "outside": ["error", "worst"],
+    "unknown": ["error", "skip"], "context": ["time", "qualifiers"], "atol": Settings,
+    "rtol": Settings,
 }  # fmt: skip
-_OF_ANSWERS = {"nan", *_TOLERANCES}  # keys of protocols for questions without a graph
-_OF_SCORES = {"rows", *_OF_ANSWERS}  # keys on how to rank scores
-
-_CHOICES = {
-    "sides": ("head", "tail", "both", "relation", "qualifier"),
-    "rows": ("questions", "instances"),
-    "nan": ("error", "worst"),
-    "columns": ("entities", "candidates"),
-    "outside": ("error", "worst"),
-    "unknown": ("error", "skip"),
-    "context": ("time", "qualifiers"),
-}
-_FILES = ("entities", "relations", "type_constraints", "candidates")
-_KINDS = {
-    str: "a string", bool: "true or false", list: "a list", Mapping: "a table",
-    int: "a whole number", _NUMBER: "a number",
-}  # fmt: skip
+_OF_ANSWERS = {"nan", "atol", "rtol"}  # keys of protocols for questions without a graph
+_KINDS = {str: "a string", bool: "true or false", list: "a list", Mapping: "a table",
+          int: "a whole number"}  # fmt: skip
+FILE_KEYS = ("entities", "relations", "type_constraints", "questions", "qrels", "queries",
+             "documents", "candidates")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -211,7 +202,7 @@ class Job:
 
     def scoring(self, run_depth: int) -> Settings:
         """Settings to rank its scores, with `run_depth` candidates kept per question."""
-        own = {key: self.settings[key] for key in ("nan", *_TOLERANCES) if key in self.settings}
+        own = {key: one for key, one in self.settings.items() if key in _OF_ANSWERS}
         return Settings(run_depth, higher_is_better=self.higher_is_better, threads=1, **own)
 
     @property
@@ -242,25 +233,13 @@ class JobBatch:
     @property
     def place(self) -> str:
         """The output folder as a path or URL for messages and files."""
-        return _written(str(self.output))
-
-
-def _written(path: str) -> str:
-    """A path, or a URL with the slashes that pathlib dropped."""
-    return url_text(path) if is_url(path) else path
-
-
-def _is_tolerance(value: Any) -> bool:
-    try:
-        Settings(atol=value)
-    except UsageError:
-        return False
-    return True
+        path = str(self.output)
+        return url_text(path) if is_location(path) else path
 
 
 def with_side(key: str, side: str = "both") -> str:
     """A measure's key; a key without a side gets this one."""
-    return key if key.partition(".")[0] in ("all", *_CHOICES["sides"]) else f"{side}.{key}"
+    return key if key.partition(".")[0] in ("all", *_SIDES) else f"{side}.{key}"
 
 
 def read_jobs(path: PathName) -> JobBatch:
@@ -282,16 +261,14 @@ class _Reader:
 
     def batch(self) -> JobBatch:
         top = self._table("", self.content, _BATCH, ("output", "graphs", "models"))
-        graphs = self._named("graphs", top.get("graphs", {}), _GRAPH_KEYS, "path", ())
+        graphs = self._named("graphs", top.get("graphs", {}), _GRAPH_KEYS, "path")
         for name, source in graphs.items():
             self._check_source(f"graphs.{name}", source)
-        models = self._named("models", self._models(top, graphs), _MODEL, "scores")
-        protocols = self._named(
-            "protocols", top.get("protocols", {"test": {"split": "test"}}), _PROTOCOL, None
-        )
+        models = self._named("models", self._models(top, graphs), _MODEL, "scores", ("scores",))
+        protocols = self._named("protocols", top.get("protocols", _PROTOCOLS), _PROTOCOL)
         measures, memory = top.get("measures", MEASURES), top.get("memory", "2GB")
-        self._tried("measures", lambda: parse_all([with_side(key) for key in measures]))
-        self._tried("memory", lambda: memory_bytes(memory))
+        self._tried("measures", parse_all, [with_side(key) for key in measures])
+        self._tried("memory", memory_bytes, memory)
         self._complain()
         jobs = tuple(
             job
@@ -324,7 +301,7 @@ class _Reader:
         work = output if named is None else self._path("work", named, {})
         if is_url(work):
             key = "output" if named is None else "work"
-            self._fault(key, f"{_written(work)!r} is a URL, but finished parts and the lock must "
+            self._fault(key, f"{url_text(work)!r} is a URL, but finished parts and the lock must "
                         'be in local files; add work = "FOLDER", a folder of this machine, '
                         "preferably one that the workers also see")  # fmt: skip
         return Path(work)
@@ -334,20 +311,22 @@ class _Reader:
         models: str | Mapping[str, Any] = top.get("models", {})
         if not isinstance(models, str):
             return models
-        if self._is_unknown_url("models", models):
+        if not self._is_readable("models", models):
             return {}
-        found = self._tried("models", lambda: models_by_pattern(models, self.path.parent, graphs))
+        found = self._tried("models", models_by_pattern, models, self.path.parent, graphs)
         return {name: {"scores": paths} for name, paths in (found or {}).items()}
 
-    def _tried(self, key: str, check: Callable[[], Any]) -> Any:
+    def _tried(self, key: str, check: Callable[..., Any], *args: Any, **more: Any) -> Any:
         """The value of a function; None, and a fault of a key, if it raises an error."""
         try:
-            return check()
+            return check(*args, **more)
         except KgtrecError as error:
             return self._fault(key, " ".join(str(error).splitlines()))
 
     def _fault(self, key: str, text: str) -> None:
-        self.faults.append(f"{key}: {text}" if key else text)
+        """Add a fault, once."""
+        if f"{key}: {text}" not in self.faults:
+            self.faults.append(f"{key}: {text}")
 
     def _complain(self) -> None:
         if self.faults:
@@ -361,24 +340,21 @@ class _Reader:
         right = {}
         prefix = f"{place}." if place else ""
         for key, value in table.items():
-            if key not in schema:
-                self._fault(f"{prefix}{key}", f"unknown key; choose one of {', '.join(schema)}")
-            elif not isinstance(value, schema[key]) or type(value) is bool is not schema[key]:
-                kinds = (schema[key],) if schema[key] in _KINDS else schema[key]
-                expected = " or ".join(_KINDS[kind] for kind in kinds)
-                self._fault(f"{prefix}{key}", f"{value!r} is not {expected}")
-            elif key in _CHOICES and value not in _CHOICES[key]:
-                choices = ", ".join(_CHOICES[key])
-                self._fault(f"{prefix}{key}", f"{value!r} is unknown; choose one of {choices}")
+            kind, at, before = schema.get(key), f"{prefix}{key}", len(self.faults)
+            if kind is None:
+                self._fault(at, f"unknown key; choose one of {', '.join(schema)}")
+            elif isinstance(kind, list):
+                self._tried(at, choose, key, value, kind)
+            elif kind is Settings:
+                self._tried(at, Settings, **{key: value})
+            elif not isinstance(value, kind) or type(value) is bool is not kind:
+                kinds = kind if isinstance(kind, tuple) else (kind,)
+                self._fault(at, f"{value!r} is not {' or '.join(_KINDS[one] for one in kinds)}")
             elif value in ("", [], {}) and key != "protocols":
-                self._fault(f"{prefix}{key}", "empty")
+                self._fault(at, "empty")
             elif isinstance(value, list) and not all(isinstance(one, str) for one in value):
-                self._fault(f"{prefix}{key}", f"{value!r} is not a list of strings")
-            elif key in _TOLERANCES and not _is_tolerance(value):
-                self._fault(
-                    f"{prefix}{key}", f"{value!r} is not a number of 0 or more, such as 1e-5"
-                )
-            else:
+                self._fault(at, f"{value!r} is not a list of strings")
+            if len(self.faults) == before:
                 right[key] = value
         for key in needed:
             if key not in table:
@@ -386,14 +362,10 @@ class _Reader:
         return right
 
     def _named(
-        self,
-        kind: str,
-        entries: Any,
-        schema: Mapping[str, Any],
-        short: str | None,
-        needed: tuple[str, ...] | None = None,
-    ) -> dict[str, dict[str, Any]]:
-        """The tables of graphs, models or protocols; a string is its table's one required key."""
+        self, kind: str, entries: Any, schema: Mapping[str, Any], short: str = "",
+        needed: tuple[str, ...] = (),
+    ) -> dict[str, dict[str, Any]]:  # fmt: skip
+        """The tables of graphs, models or protocols; a string is the value of the key `short`."""
         tables = {}
         for name, what in entries.items():
             place = f"{kind}.{name}"
@@ -403,14 +375,12 @@ class _Reader:
                 text = "a name must begin with a letter, then have only letters, digits and . _ + -"
                 self._fault(place, text + more)
                 continue
-            if short is not None and isinstance(what, str):
+            if short and isinstance(what, str):
                 what = {short: what}
-            if not isinstance(what, Mapping):
+            if isinstance(what, Mapping):
+                tables[name] = self._table(place, what, schema, needed)
+            else:
                 self._fault(place, f"{what!r} is not a table")
-                continue
-            if needed is None:
-                needed = () if short is None else (short,)
-            tables[name] = self._table(place, what, schema, needed)
         return tables
 
     def _check_source(self, place: str, source: dict[str, Any]) -> None:
@@ -434,80 +404,71 @@ class _Reader:
         """The job of one model, graph and protocol; none if they do not belong together."""
         place = f"models.{model}"
         for key, name in (("graphs", graph), ("protocols", protocol)):
-            known = self.content.get(key, {"test": None})
             for other in what.get(key, []):
-                self._expect(f"{place}.{key}", key[:-1], other, known)
+                known = self.content.get(key, _PROTOCOLS)
+                self._tried(f"{place}.{key}", choose, key[:-1], other, known)
             if name not in what.get(key, [name]):
                 return []
         scores = what["scores"]
         if isinstance(scores, Mapping):
             for other, path in scores.items():
-                self._expect(f"{place}.scores.{other}", "graph", other, self.content["graphs"])
+                at = f"{place}.scores.{other}"
+                self._tried(at, choose, "graph", other, self.content["graphs"])
                 if not isinstance(path, str) or not path:
-                    self._once(f"{place}.scores.{other}", f"{path!r} is not a path")
-            if not isinstance(scores.get(graph), str):
+                    self._fault(at, f"{path!r} is not a path")
+            scores = scores.get(graph)
+            if not isinstance(scores, str):
                 return []
-            scores = scores[graph]
         names = {"graph": graph, "split": settings.get("split", "test")}
         if "path" not in source:
             settings = settings if "protocols" in self.content else {}
             if not _OF_ANSWERS.issuperset(settings):
                 return []
-        full = names | {"model": model, "protocol": protocol}
-        resolved = dict(settings)
-        for key in _FILES:
-            if key in settings:
-                resolved[key] = self._path(f"protocols.{protocol}.{key}", settings[key], names)
-        if "known" in settings:
-            at = f"protocols.{protocol}.known"
-            resolved["known"] = [self._path(at, path, names) for path in settings["known"]]
+        resolved = self._resolved(f"protocols.{protocol}", settings, names)
         request: QuestionRequest | AnswerRequest
         if "path" in source:
-            asked = {key: one for key, one in resolved.items() if key not in _OF_SCORES}
+            asked = {key: one for key, one in resolved.items() if _PROTOCOL[key] is not Settings}
             name = asked.pop("filter", "all")
             asked["filters"] = (tuple(name) if isinstance(name, list) else name,)
             form, folder = split_format(source["path"])
             folder = form + self._path(f"graphs.{graph}", folder, {})
             request = QuestionRequest(folder, progress=False, **asked)
         else:
-            of_files: dict[str, Any] = {
-                key: self._path(f"graphs.{graph}.{key}", value, names)
-                if isinstance(value, str) else value
-                for key, value in source.items()
-            }  # fmt: skip
+            of_files = self._resolved(f"graphs.{graph}", source, names)
             request, resolved = AnswerRequest(**of_files), resolved | of_files
-        path = self._path(f"{place}.scores", scores, full)
+        path = self._path(f"{place}.scores", scores, names | {"model": model, "protocol": protocol})
         higher = not what.get("lower_is_better", False)
         return [Job(model, graph, protocol, request, path, higher, resolved)]
 
-    def _expect(self, place: str, kind: str, name: str, known: Iterable[str]) -> None:
-        """Add a fault unless a name is known."""
-        if name not in known:
-            self._once(place, f"{kind} {name!r} is unknown; choose one of {', '.join(known)}")
+    def _resolved(
+        self, place: str, table: Mapping[str, Any], names: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """A table with the paths of its files."""
+        resolved = dict(table)
+        for key, value in table.items():
+            if key in FILE_KEYS:
+                resolved[key] = self._path(f"{place}.{key}", value, names)
+            elif key == "known":
+                resolved[key] = [self._path(f"{place}.{key}", one, names) for one in value]
+        return resolved
 
     def _path(self, place: str, path: str, names: Mapping[str, str]) -> str:
         """A path of the file with names filled in, relative to the file's folder."""
         for name in _PLACE.findall(path):
             if name not in names:
                 have = ", ".join(f"{{{known}}}" for known in names) or "none here"
-                self._once(place, f"{{{name}}} in {path!r} is unknown; choose one of {have}")
+                self._fault(place, f"{{{name}}} in {path!r} is unknown; choose one of {have}")
         if "\0" in path:
-            self._once(place, f"{path!r} is not a path, because it contains a null character")
+            self._fault(place, f"{path!r} is not a path, because it contains a null character")
         filled = _PLACE.sub(lambda match: names.get(match.group(1), match.group()), path)
-        self._is_unknown_url(place, filled)
+        self._is_readable(place, filled)
         if not is_url(filled):
             filled = str(self.path.parent / filled)
-        if not is_location(filled):
-            return filled
-        return local_path(filled) or _written(filled)
+        return local_path(filled) or url_text(filled) if is_location(filled) else filled
 
-    def _is_unknown_url(self, place: str, path: str) -> bool:
-        """Whether a path is a URL of an unknown kind, which is a fault."""
+    def _is_readable(self, place: str, path: str) -> bool:
+        """Whether it is no URL of an unknown kind, which is a fault."""
         unknown = is_url(path) and not is_location(path)
         if unknown:
-            self._once(place, f"{path!r} is a URL; {_MOUNT}")
-        return unknown
-
-    def _once(self, key: str, text: str) -> None:
-        if f"{key}: {text}" not in self.faults:
-            self._fault(key, text)
+            self._fault(place, f"{path!r} is a URL; {_MOUNT}")
+        return not unknown
