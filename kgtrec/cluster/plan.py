@@ -10,17 +10,14 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from kgtrec._internal.csr import Int64, offsets_of
-from kgtrec.cluster.content_hash import read_json, write_json
 from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.ranges import GATHERED, Inputs, rank_block
 from kgtrec.cluster.score_files import FactorFiles, ScoreFiles
@@ -55,16 +52,6 @@ class PartFiles:
     def count(self) -> int:
         """Number of files of parts, damaged ones included."""
         return sum(1 for _ in self.folder.glob("*.part"))
-
-    def save_note(self, name: str, content: Any) -> None:
-        """Save a value of plain JSON types with the parts."""
-        write_json(self.folder / f"{name}.json", content)
-
-    def load_note(self, name: str) -> Any:
-        """A saved value; None if it is missing or damaged."""
-        with suppress(OSError, ValueError):
-            return read_json(self.folder / f"{name}.json")
-        return None
 
 
 # Bytes, as measured: `tests/cluster/test_plan.py` compares peaks of tasks with their plans.
@@ -222,12 +209,6 @@ class Plan:
             return None
         busy = min(self.workers, len(self.blocks) * len(self.ranges))
         return self.n_rows * self.n_entities / self.speed / busy
-
-    def tasks(self) -> Iterator[Task]:
-        """All parts, block by block."""
-        for rows in self.blocks:
-            for entities in self.ranges:
-                yield Task(*rows, *entities)
 
     def __str__(self) -> str:
         rows = max(stop - start for start, stop in self.blocks)

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from kgtrec._internal.files import atomic_write, make_folder
@@ -32,7 +33,7 @@ from kgtrec._internal.locations import (
 )
 from kgtrec._internal.table import Cell, Table
 from kgtrec._version import __version__
-from kgtrec.cluster.batch.job_file import Job, JobBatch, with_side
+from kgtrec.cluster.batch.job_file import FILE_KEYS, Job, JobBatch, with_side
 from kgtrec.cluster.content_hash import describe_files, hash_file, hash_text, label_files, stamps_of
 from kgtrec.errors import FileError, InputError, PathName
 from kgtrec.graph.formats import graph_files, split_format
@@ -43,6 +44,7 @@ from kgtrec.results.comparability import tolerance_text
 _FORMAT = 2  # 1: ranks without the column `rank`
 _CHECK = "check the job file's paths"
 _NAMED = 5  # most jobs listed in one note
+_RANKS = re.compile(r"graph=([^/]*)/protocol=([^/]*)/model=([^/]*)/ranks\.parquet")
 
 
 @dataclass(frozen=True)
@@ -106,21 +108,20 @@ class Records:
     def inputs(self, job: Job) -> str:
         """Hash of everything that a job's ranks depend on."""
         graph, others = self._question_files(job)
-        scores = _score_files(job.scores)
-        settings = [(key, self._settled(key, job.settings[key])) for key in sorted(job.settings)]
+        groups = graph, _score_files(job.scores), others
+        settings = [
+            (key, self._from_job_file(value) if key in ("known", *FILE_KEYS) else value)
+            for key, value in sorted(job.settings.items())
+        ]
         content: list[Any] = [__version__, _FORMAT, job.higher_is_better, settings]
-        names = [[self._from_job_file(path) for path in paths] for paths in (graph, scores, others)]
-        described = [self._described(paths) for paths in (graph, scores, others)]
-        return hash_text(json.dumps([*content, names, described]))
+        names, described = map(self._from_job_file, groups), map(self._described, groups)
+        return hash_text(json.dumps([*content, [*names], [*described]]))
 
-    def _settled(self, key: str, value: Any) -> Any:
-        """A protocol's setting, with paths relative to the job file."""
-        if key == "known":
-            return [self._from_job_file(path) for path in value]
-        return self._from_job_file(value) if key in _FILE_KEYS else value
-
-    def _from_job_file(self, path: str | Path) -> str:
-        """A path relative to the job file's folder if it is below it, so that it moves along."""
+    def _from_job_file(self, path: Any) -> Any:
+        """A path, or each of a list, relative to the job file's folder if it is below it, so that
+        it moves along."""
+        if isinstance(path, list):
+            return [self._from_job_file(one) for one in path]
         parent = self.batch.path.parent
         for folder in () if is_location(path) else (parent, os.path.abspath(parent)):
             if Path(path).is_relative_to(folder):
@@ -140,7 +141,7 @@ class Records:
         constraints = [settings["type_constraints"]] if "type_constraints" in settings else []
         here = {name: path for name, path in splits.items() if isinstance(path, Path)}
         others: list[Any] = list(label_files(here, constraints))
-        others += [settings[name] for name in _FILE_KEYS if name in settings]
+        others += [settings[name] for name in FILE_KEYS if name in settings]
         return list(splits.values()), [*others, *settings.get("known", [])]
 
     def _described(self, paths: list[Any]) -> dict[str, Any]:
@@ -185,13 +186,8 @@ class Records:
         keys = [key for key in self.batch.measures if job.measure(key) is not None]
         if not set(keys) <= set(values):
             return Outcome(job, "changed", "measures were added to the job file")
-        return Outcome(
-            job,
-            "finished",
-            values={
-                key: float("nan") if values[key] is None else float(values[key]) for key in keys
-            },
-        )
+        own = {key: float("nan" if values[key] is None else values[key]) for key in keys}
+        return Outcome(job, "finished", values=own)
 
     def _ranks_hash(self, job: Job) -> str:
         path = self.ranks(job)
@@ -212,27 +208,19 @@ class Records:
 
     def finished(self, job: Job, inputs: str, values: Mapping[str, float]) -> Outcome:
         """Record a job whose ranks are written."""
-        record = {
-            "format": _FORMAT,
-            "inputs": inputs,
-            "ranks": self._ranks_hash(job),
-            "values": dict(values),
-        }
-        self._write(job, record)
+        ranks = self._ranks_hash(job)
+        self._write(
+            job, {"format": _FORMAT, "inputs": inputs, "ranks": ranks, "values": dict(values)}
+        )
         return Outcome(job, "finished", values=values)
 
     def failed(self, job: Job, reason: str) -> Outcome:
         """Record why a job failed, if possible. Keep a result that may be valid: its inputs are
         unchanged, or cannot be read for the moment."""
         inputs = self._read(job).get("inputs")
-        try:
-            stands = inputs is not None and inputs == self.fresh_inputs(job)
-        except InputError:
-            stands = inputs is not None
-        if stands:
-            return Outcome(job, "failed", reason)
-        with suppress(FileError, OSError):
-            self._write(job, {"format": _FORMAT, "failed": reason})
+        with suppress(InputError, OSError):
+            if inputs is None or inputs != self.fresh_inputs(job):
+                self._write(job, {"format": _FORMAT, "failed": reason})
         return Outcome(job, "failed", reason)
 
     def _write(self, job: Job, record: dict[str, Any]) -> None:
@@ -252,10 +240,6 @@ class Records:
             with atomic_write(self.output / name) as file:
                 file.write(text.encode("utf-8", "surrogateescape"))
         return [self.output / name for name in texts]
-
-
-_FILE_KEYS = ("entities", "relations", "type_constraints", "questions", "qrels", "queries",
-              "documents", "candidates")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -281,17 +265,10 @@ def finished_ranks(output: PathName) -> list[FinishedRanks]:
 
 
 def _ranks_in(output: PathName) -> list[FinishedRanks]:
-    pattern = "ranks/graph=*/protocol=*/model=*/ranks.parquet"
-    folder, found = Path(output), []
-    if is_location(folder):
-        names = (name for name in files_below(folder) if PurePosixPath(name).match(pattern))
-        paths = [folder / name for name in names]
-    else:
-        paths = [*folder.glob(pattern)]
-    for path in sorted(paths):
-        graph, protocol, model = (part.partition("=")[2] for part in path.parts[-4:-1])
-        found.append(FinishedRanks(graph, protocol, model, path))
-    return found
+    folder = Path(output) / "ranks"
+    found = (_RANKS.fullmatch(name) for name in files_below(folder))
+    each = sorted((match[1], match[2], match[3], match[0]) for match in found if match)
+    return [FinishedRanks(g, p, m, folder / path) for g, p, m, path in each]
 
 
 def _graph_files(folder: str) -> Mapping[str, str | Path]:
@@ -299,8 +276,7 @@ def _graph_files(folder: str) -> Mapping[str, str | Path]:
     url = split_format(folder)[1]
     if not is_location(url):
         return graph_files(folder)
-    names = files_below(url)
-    if not names:
+    if not (names := files_below(url)):
         raise FileError("", found="the folder does not exist", hint=_CHECK).at(url)
     return {name: f"{url.rstrip('/')}/{name}" for name in names}
 

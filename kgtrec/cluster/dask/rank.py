@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from kgtrec._internal.files import check_writable, make_folder
 from kgtrec._internal.locations import mapped_folder
 from kgtrec._internal.runtime import progress_bar
 from kgtrec._version import __version__
-from kgtrec.cluster.content_hash import hash_text
+from kgtrec.cluster.content_hash import hash_text, read_json, write_json
 from kgtrec.cluster.dask.shipment import Work, Workers
 from kgtrec.cluster.dask.tasks import do_all, rank_chunks
 from kgtrec.cluster.dask.workers import PATIENCE, TaskOptions, opened_client
@@ -251,8 +251,11 @@ def _planned(
 ) -> list[Work]:
     """The tasks. Once begun, they stay the same if the number of workers changes."""
     memory = memory_bytes(workers.tasks.memory)
-    name = f"tasks-{memory}"
-    spans = None if files is None else files.load_note(name)
+    spans = None
+    if files is not None:
+        note = files.folder / f"tasks-{memory}.json"
+        with suppress(OSError, ValueError):  # missing, or damaged
+            spans = read_json(note)
     if files is not None and spans is not None:
         works = [Work(tuple(rows), tuple(map(tuple, ranges))) for rows, ranges in spans]
         if say is not None:
@@ -273,7 +276,7 @@ def _planned(
         say(str(plan))
     works = list(cut(plan.blocks, plan.ranges, workers.threads))
     if files is not None:
-        files.save_note(name, [(work.rows, work.ranges) for work in works])
+        write_json(note, [(work.rows, work.ranges) for work in works])
     return works
 
 
