@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,9 +33,10 @@ from kgtrec.questions.graph_terms import GraphTerms
 from kgtrec.questions.questions import require_columns_by_id
 from kgtrec.questions.terms import NamedTerms, Term
 from kgtrec.ranking.rows import RowPlan, plan_rows
+from kgtrec.scores.files import RangedArray
 
 FORMAT = 6
-_WINDOW, _GAP = 1 << 24, 1 << 14  # bytes to read at a time, and gaps that are read, too
+_GAP = 1 << 14  # bytes between rows that are read, too
 _OF_TASKS = (
     *(f"plan_{name}" for name in ("question", "target_offsets", "targets", "slot")),
     *(f"{lists}_{name}" for lists in ("known", "removed") for name in ("offsets", "ids")),
@@ -56,33 +57,19 @@ def read_rows(array: Array, ids: Array) -> Array:
     ids = np.asarray(ids, dtype=np.int64)
     if not isinstance(array, np.memmap) or not array.flags.c_contiguous:
         return np.array(array[ids])
-    order = np.argsort(ids, kind="stable")
-    ordered = ids[order]
-    read = np.empty((len(ids), *array.shape[1:]), dtype=array.dtype)
-    size = max(1, array.itemsize * int(np.prod(array.shape[1:])))
-    breaks = np.append(np.flatnonzero(np.diff(ordered) * size > _GAP) + 1, len(ordered))
-    start = 0
     with open(str(array.filename), "rb", buffering=0) as file:
-        for end in breaks.tolist():
-            while start < end:
-                first = int(ordered[start])
-                stop = min(end, int(np.searchsorted(ordered, first + max(1, _WINDOW // size))))
-                rows = _read_span(file, array, first, int(ordered[stop - 1]) - first + 1)
-                read[order[start:stop]] = rows[ordered[start:stop] - first]
-                start = stop
-    return read
+        opened = _Opened(str(array.filename), file.fileno())
+        return RangedArray(opened, array.offset, array.shape, array.dtype, gap=_GAP)[ids]
 
 
-def _read_span(file: Any, array: np.memmap[Any, Any], first: int, n: int) -> Array:
-    """Consecutive rows of a mapped array; FileError if its file has become too short."""
-    size = array.itemsize * int(np.prod(array.shape[1:]))
-    file.seek(array.offset + first * size)
-    rows = np.fromfile(file, dtype=array.dtype, count=n * size // array.itemsize)
-    if len(rows) * array.itemsize != n * size:
-        there = f"{len(rows) * array.itemsize:,} of {n * size:,} bytes are left"
-        raise FileError(str(array.filename), found=f"the file was cut short: {there}",
-                        hint="rank again when nothing writes to it")  # fmt: skip
-    return rows.reshape(-1, *array.shape[1:])
+class _Opened(NamedTuple):
+    """An open file of this machine with the interface of `RangedFile`."""
+
+    url: str
+    number: int
+
+    def read(self, start: int, n_bytes: int) -> bytes:
+        return os.pread(self.number, n_bytes, start)
 
 
 def store_questions(questions: Questions, folder: PathName, rows: str = "questions") -> Path:
@@ -226,9 +213,9 @@ class Store:
         if (self.body["format"], self.body["kgtrec"]) != (FORMAT, __version__):
             problem = f"questions of kgtrec {self.body['kgtrec']}, but this is kgtrec {__version__}"
             raise FileError(path, found=problem, hint=_HINT)
-        self.rows: str = self.body["rows"]
-        self.n_labels: int = self.body["n_labels"]
-        self.n_columns: int = self.body["n_columns"]
+        self.rows, self.n_labels, self.n_columns = (
+            self.body[name] for name in ("rows", "n_labels", "n_columns")
+        )
         self.restricted = self.has("candidate_lists_of")
         self.of_graph, self.ordered = self.has("asked_side"), not self.has("position")
         if verify:

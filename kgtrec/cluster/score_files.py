@@ -15,6 +15,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -298,12 +299,13 @@ def describe_scores(path: PathName, work: PathName) -> Files:
 
 
 def _mapped(matrix: Any, place: str) -> ArrayFile:
-    if is_location(place):
-        return ArrayFile(place, matrix.offset, matrix.shape, matrix.dtype.str)
-    fortran = matrix.flags.f_contiguous and not matrix.flags.c_contiguous
-    return ArrayFile(
-        os.path.realpath(place), matrix.offset, matrix.shape, matrix.dtype.str, fortran
-    )
+    flags = None if is_location(place) else matrix.flags
+    fortran = flags is not None and flags.f_contiguous and not flags.c_contiguous
+    return ArrayFile(_placed(place), matrix.offset, matrix.shape, matrix.dtype.str, fortran)
+
+
+def _placed(path: PathName) -> str:
+    return os.fspath(path) if is_location(path) else os.path.realpath(path)
 
 
 def save_scores(source: Array | Factors, folder: Path) -> Files:
@@ -351,7 +353,10 @@ def _save(array: Array, path: Path) -> ArrayFile:
 def _factor_files(path: PathName, work: Path) -> FactorFiles:
     """The arrays of an archive, opened in place if they are uncompressed, else unpacked."""
     try:
-        with _stream(path) as file, zipfile.ZipFile(file) as archive:
+        with (
+            RangedFile(path).stream() if is_location(path) else open(path, "rb") as file,
+            zipfile.ZipFile(file) as archive,
+        ):
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             check_factor_names(path, members)
             packed = any(info.compress_type != zipfile.ZIP_STORED for info in members.values())
@@ -361,94 +366,74 @@ def _factor_files(path: PathName, work: Path) -> FactorFiles:
                     metric = str(np.lib.format.read_array(member, allow_pickle=False))
             content = [(info.filename, info.CRC, info.file_size) for info in archive.infolist()]
             unpacked = work / f"factors-{hash_text(str(content))}" if packed else None
-            parts = [
-                _member(archive, members[name], path, unpacked)
-                for name in _FACTORS
-                if name in members
-            ]
-        files = FactorFiles(tuple(parts), place=str(path), metric=metric)
-        _check_factors(files, path)
+            infos = [members[name] for name in _FACTORS if name in members]
+            parts = tuple(_member(file, archive, info, path, unpacked) for info in infos)
+        return _checked(FactorFiles(parts, place=str(path), metric=metric))
     except (FileError, MemoryError):
         raise
+    except (InputError, UsageError) as error:
+        hint = "correct the arrays and save them again"
+        raise FileError(path, found=str(error), hint=hint) from None
     except Exception as error:  # zipfile, zlib and numpy each have errors of their own
         if isinstance(error, OSError) and error.errno is not None:
             load_scores(path)  # raises an error with the reason
-        raise FileError(
-            path, found=f"not a readable .npz archive ({one_line(error)})",
-            hint="save it with numpy.savez",
-        ) from None  # fmt: skip
+        problem = f"not a readable .npz archive ({one_line(error)})"
+        raise FileError(path, found=problem, hint="save it with numpy.savez") from None
+
+
+def _checked(files: FactorFiles) -> FactorFiles:
+    """The files; an error if `Factors` would refuse their shapes."""
+    first: dict[str, Any] = {
+        name: np.zeros((*(min(n, 1) for n in one.shape[:1]), *one.shape[1:]), one.dtype)
+        for name, one in files.arrays.items()
+    }
+    Factors(**first, metric=files.metric)
+    if files.bias is not None and files.bias.shape[0] != files.n_columns:
+        raise InputError(
+            f"bias has {files.bias.shape[0]} values for {files.n_columns} entities; give one per "
+            "entity"
+        )
     return files
 
 
-def _stream(path: PathName) -> BinaryIO:
-    return RangedFile(path).stream() if is_location(path) else open(path, "rb")
-
-
-def _check_factors(files: FactorFiles, path: PathName) -> None:
-    """Check shapes as `Factors` does."""
-    try:
-        first: dict[str, Any] = {
-            name: np.zeros((*(min(n, 1) for n in one.shape[:1]), *one.shape[1:]), one.dtype)
-            for name, one in files.arrays.items()
-        }
-        Factors(**first, metric=files.metric)
-        if files.bias is not None and files.bias.shape[0] != files.n_columns:
-            raise InputError(
-                f"bias has {files.bias.shape[0]} values for {files.n_columns} entities; "
-                "give one per entity"
-            )
-    except (InputError, UsageError) as error:
-        raise FileError(
-            path, found=str(error), hint="correct the arrays and save them again"
-        ) from None
-
-
 def _member(
-    archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: PathName, unpacked: Path | None
-) -> ArrayFile:
-    if unpacked is not None:
-        unpacked.mkdir(parents=True, exist_ok=True)
-        target = unpacked / Path(info.filename).name
-        if not _holds(target, info):
-            with archive.open(info) as source, atomic_write(target) as out:
-                shutil.copyfileobj(source, out, _PIECE)
-        return _npy_at(target, 0, target.stat().st_size)
-    with _stream(path) as file:
+    file: BinaryIO, archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: PathName,
+    unpacked: Path | None,
+) -> ArrayFile:  # fmt: skip
+    """A member of the archive in an open file, in place or unpacked into a folder."""
+    if unpacked is None:
         file.seek(info.header_offset + 26)  # lengths of the name and the extra field, which follow
         name, extra = struct.unpack("<HH", file.read(4))
-    return _npy_at(path, info.header_offset + 30 + name + extra, info.file_size)
+        return _npy_at(file, path, info.header_offset + 30 + name + extra, info.file_size)
+    unpacked.mkdir(parents=True, exist_ok=True)
+    target = unpacked / Path(info.filename).name
+    if not _holds(target, info):
+        with archive.open(info) as source, atomic_write(target) as out:
+            shutil.copyfileobj(source, out, _PIECE)
+    with open(target, "rb") as copy:
+        return _npy_at(copy, target, 0, info.file_size)
 
 
 def _holds(target: Path, info: zipfile.ZipInfo) -> bool:
     """Whether a file was unpacked from a member of an archive, and is unchanged."""
-    try:
-        if os.stat(target).st_size != info.file_size:
-            return False
-        checksum = 0
-        with open(target, "rb") as file:
-            while piece := file.read(1 << 20):
-                checksum = zlib.crc32(piece, checksum)
-    except OSError:
-        return False
-    return checksum == info.CRC
+    checksum = size = 0
+    with suppress(OSError), open(target, "rb") as file:
+        while piece := file.read(1 << 20):
+            checksum, size = zlib.crc32(piece, checksum), size + len(piece)
+    return (checksum, size) == (info.CRC, info.file_size)
 
 
-def _npy_at(path: PathName, start: int, size: int) -> ArrayFile:
+def _npy_at(file: BinaryIO, path: PathName, start: int, size: int) -> ArrayFile:
     """The array of `size` bytes whose ``.npy`` header begins at byte `start` of a file."""
-    with _stream(path) as file:
-        file.seek(start)
-        begin, shape, by_column, dtype = npy_header(file)
-        if dtype.hasobject:
-            raise ValueError("it contains Python objects")
-        if not all(type(length) is int and length >= 0 for length in shape):
-            raise ValueError(f"it has the shape {shape}")
-        needed, there = math.prod(shape) * dtype.itemsize, start + size - begin
-        if needed > there:
-            raise ValueError(
-                f"the array has {needed:,} bytes, but the file has only {there:,} of them"
-            )
-        if is_location(path):
-            if by_column:
-                raise FileError(path, found=BY_COLUMN, hint=SAVE_ROWS)
-            return ArrayFile(os.fspath(path), begin, shape, dtype.str)
-        return ArrayFile(os.path.realpath(path), begin, shape, dtype.str, by_column)
+    file.seek(start)
+    begin, shape, by_column, dtype = npy_header(file)
+    if dtype.hasobject:
+        raise ValueError("it contains Python objects")
+    if not all(type(length) is int and length >= 0 for length in shape):
+        raise ValueError(f"it has the shape {shape}")
+    needed, there = math.prod(shape) * dtype.itemsize, start + size - begin
+    if needed > there:
+        raise ValueError(f"the array has {needed:,} bytes, but the file has only {there:,} of them")
+    if by_column and is_location(path):
+        raise FileError(path, found=BY_COLUMN, hint=SAVE_ROWS)
+    return ArrayFile(_placed(path), begin, shape, dtype.str, by_column)

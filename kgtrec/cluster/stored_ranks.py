@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Bools, Csr, Int32, Int64, offsets_of, spans
+from kgtrec._internal.csr import Array, Bools, Csr, Int32, Int64, spans
 from kgtrec._internal.files import atomic_write
 from kgtrec.cluster.question_store import Store, read_rows
 from kgtrec.cluster.ranges import Inputs
@@ -102,15 +102,9 @@ class StoredRanks:
     def loaded(self) -> tuple[Ranks, Run]:
         """Ranks and run in memory, equal to those of `kgtrec.rank`."""
         manifest, questions = self._manifest, self.store.questions(mapped=False)
-        blocks = list(self._blocks())
-        columns = {name: np.concatenate([one[name] for one in blocks]) for name in blocks[0]}
-        labels = questions.labels
-        lists = [self._candidates(*span) for span in self._question_spans()]
-        offsets = offsets_of(np.concatenate([np.diff(each[0]) for each in lists]))
-        documents, scores = (np.concatenate([each[n] for each in lists]) for n in (1, 2))
-        docnos, depth = questions.candidate_labels.docnos, self._depth
-        run = Run(questions.ids, offsets, documents, scores, docnos, depth)
-        return Ranks(columns, manifest, *labels), run
+        docnos, own = questions.candidate_labels.docnos, self._candidates(0, self.n_questions)
+        ranks = Ranks(self._columns(0, self.n), manifest, *questions.labels)
+        return ranks, Run(questions.ids, *own, docnos, self._depth)
 
     def save(self, path: PathName) -> None:
         """Write the same file as `kgtrec.Ranks.save` for these ranks, byte for byte."""

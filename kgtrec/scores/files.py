@@ -222,7 +222,7 @@ def _unreadable(path: Path, error: OSError) -> FileError:
 
 
 _HEADER = 1 << 16
-_GAP = 1 << 20  # a gap of fewer bytes between rows is read too, to save a request
+_GAP = 1 << 20
 _SPAN = 16 << 20  # bytes that are read at a time if only some are needed
 BY_COLUMN = "it is stored by column, so its rows cannot be read one by one"
 SAVE_ROWS = "save numpy.ascontiguousarray(scores)"
@@ -231,14 +231,17 @@ SAVE_ROWS = "save numpy.ascontiguousarray(scores)"
 class RangedArray:
     """An array of one or two dimensions at a URL; only requested values are read.
 
-    - file: RangedFile
+    - file: RangedFile, or another with its `url` and `read`.
     - offset, int: Place of its first value, in bytes.
     - shape: tuple of int
     - dtype: numpy dtype
+    - gap, int: Fewer bytes between rows are read too, to save a request.
     """
 
-    def __init__(self, file: RangedFile, offset: int, shape: tuple[int, ...], dtype: Any) -> None:
-        self._file, self.offset, self.shape = file, offset, shape
+    def __init__(
+        self, file: Any, offset: int, shape: tuple[int, ...], dtype: Any, gap: int = _GAP
+    ) -> None:
+        self._file, self.offset, self.shape, self._gap = file, offset, shape, gap
         self.dtype = np.dtype(dtype)
         self.ndim, self.itemsize = len(shape), self.dtype.itemsize
         self._width = int(np.prod(shape[1:], dtype=object))
@@ -271,7 +274,7 @@ class RangedArray:
         if not values.size:
             return values[places.reshape(-1)]
         most = max(length, _SPAN // self.itemsize)
-        breaks = np.flatnonzero(np.diff(ordered) > length + _GAP // self.itemsize) + 1
+        breaks = np.flatnonzero(np.diff(ordered) > length + self._gap // self.itemsize) + 1
         first = 0
         for end in [*breaks.tolist(), len(ordered)]:
             while first < end:

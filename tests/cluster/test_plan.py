@@ -517,7 +517,7 @@ def test_a_store_that_is_cut_short_while_it_is_read(tmp_path: Path) -> None:
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     with open(tmp_path / "x.npy", "r+b") as file:
         file.truncate(500)
-    with pytest.raises(FileError, match="the file was cut short"):
+    with pytest.raises(FileError, match="it was cut short"):
         read_rows(mapped, np.array([3, 999]))
     assert Store  # its arrays are read the same way
 

@@ -17,16 +17,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from itertools import pairwise
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kgtrec._internal.csr import offsets_of
 from kgtrec._internal.runtime import progress_bar
-from kgtrec.cluster.dask.shipment import Shipment, Workers, located
+from kgtrec.cluster.dask.shipment import Shipment, Work, Workers, located
 from kgtrec.cluster.dask.workers import (
     ClusterError,
     PiecesGone,
@@ -45,8 +44,6 @@ from kgtrec.scores.arrays import as_array, score_dtype
 
 if TYPE_CHECKING:
     from distributed import Client, Future
-
-Work = TypeVar("Work")
 
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds after each loss, before it fails
 _IN_FLIGHT = 32  # least number of tasks: enough for an adaptive cluster to grow
@@ -136,7 +133,7 @@ def _next_finished(client: Client, finished: SimpleQueue[Future], patience: floa
             raise wait.no_workers()
 
 
-def _value(workers: Workers, future: Future, work: Any) -> Any:
+def _value(workers: Workers, future: Future, work: Work) -> Any:
     from distributed.scheduler import KilledWorker
 
     try:
@@ -180,18 +177,6 @@ def _wait_for_scheduler(client: Client, pause: float, patience: float, lost: _Lo
     raise wait.no_scheduler() from lost
 
 
-@dataclass(frozen=True)
-class _Row:
-    """One row of chunks: its number, its rows, and the column ranges of its chunks."""
-
-    number: int
-    rows: tuple[int, int]
-    columns: tuple[tuple[int, int], ...]
-
-    def __str__(self) -> str:
-        return f"chunk of rows {self.rows[0]} to {self.rows[1] - 1}"
-
-
 def rank_chunks(
     source: Any,
     inputs: Inputs,
@@ -207,18 +192,17 @@ def rank_chunks(
     spans, columns = (tuple(pairwise(offsets_of(sizes).tolist())) for sizes in source.chunks)
     if store.restricted:
         columns = ((0, store.n_labels),)
-    rows = [_Row(number, span, columns) for number, span in enumerate(spans)]
-    blocks = source.to_delayed()
+    blocks = dict(zip((Work(rows, columns) for rows in spans), source.to_delayed(), strict=True))
     with closing(Workers(client, inputs, tasks)) as workers:
 
-        def submit(row: _Row) -> Future:
-            graph = _graph(row, list(blocks[row.number]), workers.where)
+        def submit(work: Work) -> Future:
+            graph = _graph(work, list(blocks[work]), workers.where)
             return client.compute(graph, retries=tasks.retries)
 
         with progress_bar(store.n_rows, "rows", tasks.progress) as bar:
-            for row, part in do_all(workers, rows, submit):
+            for work, part in do_all(workers, blocks, submit):
                 take(part)
-                bar.update(row.rows[1] - row.rows[0])
+                bar.update(work.rows[1] - work.rows[0])
 
 
 def _checked(source: Any, n_rows: int, n_columns: int) -> Any:
@@ -235,21 +219,16 @@ def _checked(source: Any, n_rows: int, n_columns: int) -> Any:
     return source
 
 
-def _graph(row: _Row, blocks: list[Any], where: Inputs | Shipment) -> Any:
+def _graph(work: Work, blocks: list[Any], where: Inputs | Shipment) -> Any:
     """The part of a row of chunks, as a Dask graph."""
     from dask import delayed
 
-    tasks = [Task(*row.rows, *span) for span in row.columns]
-    if len(tasks) == 1:
-        return delayed(_rank_block)(blocks[0], tasks[0], where, None)
-    scores = [
-        delayed(_answers_in)(block, task, where) for block, task in zip(blocks, tasks, strict=True)
-    ]
-    answers = delayed(_total)(scores)
-    parts = [
-        delayed(_rank_block)(block, task, where, answers)
-        for block, task in zip(blocks, tasks, strict=True)
-    ]
+    tasks = (Task(*work.rows, *span) for span in work.ranges)
+    pairs = list(zip(blocks, tasks, strict=True))
+    if len(pairs) == 1:
+        return delayed(_rank_block)(*pairs[0], where, None)
+    answers = delayed(_total)([delayed(_answers_in)(*pair, where) for pair in pairs])
+    parts = [delayed(_rank_block)(*pair, where, answers) for pair in pairs]
     return delayed(_merged)(parts, where)
 
 
